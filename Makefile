@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin door to CMake; `make help` lists what it opens.
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+# The presets that have tests, and those of them that `make check` runs.
+TESTED = dev clang asan tsan
+CHECKS = dev asan tsan
+SOURCES = git ls-files -co --exclude-standard '*.c' '*.h'
+
+# Thread sanitizers of before 2024 die where the kernel randomises addresses by
+# more than 28 bits. Where setarch may not switch it off, try without.
+NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+.NOTPARALLEL:
+.PHONY: all demo check install bench format clean help deps deps-check \
+    build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
+
+all: build-release
+
+help:
+	@echo 'make          build the library, the daemon and the examples into build/release'
+	@echo 'make demo     the same, and run every example'
+	@echo 'make check    build and test: plain, address and undefined sanitizers, thread sanitizer'
+	@echo 'make check-X  one of these: $(TESTED)'
+	@echo 'make bench    measure; BENCH_ARGS go to the program'
+	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
+	@echo 'make format   reformat the sources'
+	@echo 'make clean    remove build/'
+
+build-release $(TESTED:%=build-%): build-%:
+	@echo "== $*: build"
+	@cmake --preset $* $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset $* -j $(JOBS) -- --no-print-directory -s
+
+$(TESTED:%=check-%): check-%: build-%
+	@echo "== $*: test"
+	@$(if $(filter tsan,$*),$(NO_ASLR)) ctest --preset $* -j $(JOBS)
+
+check: deps-check $(CHECKS:%=check-%)
+	@echo '== all checks passed'
+
+demo: deps build-release
+	@tools/demo.sh
+
+bench: deps build-release
+	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS)
+
+# The library remembers where its daemon is installed, hence the prefix at build time.
+install: CMAKE_ARGS = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
+install: build-release
+	DESTDIR='$(DESTDIR)' cmake --install build/release
+
+deps:
+	@tools/deps.sh build
+
+deps-check:
+	@tools/deps.sh check
+
+format:
+	$(SOURCES) | xargs -r clang-format -i
+
+clean:
+	rm -rf build

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# Language, warnings, hardening and sanitizers of every target.
+
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+
+include(CheckPIESupported)
+check_pie_supported(LANGUAGES C)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
+                    -Wvla -Wformat=2 -Wundef)
+if(SHMVIEW_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+if(SHMVIEW_SANITIZE)
+  set(SHMVIEW_SANITIZE_FLAGS -fsanitize=${SHMVIEW_SANITIZE} -fno-sanitize-recover=all
+      -fno-omit-frame-pointer)
+  add_compile_options(${SHMVIEW_SANITIZE_FLAGS})
+  add_link_options(${SHMVIEW_SANITIZE_FLAGS})
+else()
+  # A sanitizer's run time is resolved late, so -z defs cannot hold there.
+  add_compile_options(-fstack-protector-strong)
+  add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,defs)
+  # _FORTIFY_SOURCE warns without optimisation, which is what Debug means.
+  add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
+                      $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
+endif()

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shmview/layout.h - the bytes that daemon and clients share, layout version 1.
+ *
+ * A segment is up to three objects. The data object holds the user's bytes and
+ * nothing of ours. The control object is written by clients, the liveness object
+ * only by the daemon. Programs use shmview.h; this header is for tools and other
+ * implementations. docs/LAYOUT.md shows the same as a byte map.
+ *
+ * All words are native-endian and naturally aligned; words that two processes
+ * may touch at once are accessed as C11 atomics of the same size. Nothing found
+ * in an object is trusted: copy a field once, check the copy, use the copy. */
+#ifndef SHMVIEW_LAYOUT_H
+#define SHMVIEW_LAYOUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define SHMVIEW_CONTROL_MAGIC  0x63764d53u /* "SMvc" */
+#define SHMVIEW_LIVENESS_MAGIC 0x6c764d53u /* "SMvl" */
+#define SHMVIEW_LAYOUT_VERSION 1u
+
+#define SHMVIEW_SLOTS_MAX 1000u
+
+/* The lock word.  W:1 R:1 generation:20 slot:10
+ *
+ *   free (low 30 bits 0) -> held by an id -> free
+ *   held by an id that is dead -> held by another id
+ *
+ * An id is a slot and the generation that the daemon gave its user. W and R say
+ * that writers, readers may be parked. */
+#define SHMVIEW_LOCK_WRITERS      0x80000000u
+#define SHMVIEW_LOCK_READERS      0x40000000u
+#define SHMVIEW_LOCK_OWNER        0x3fffffffu
+#define SHMVIEW_SLOT_BITS         10u
+#define SHMVIEW_SLOT_MASK         0x3ffu
+#define SHMVIEW_GENERATION_MASK   0xfffffu
+#define SHMVIEW_READER_COUNT_MASK 0xfffu
+
+/* What both objects begin with. Written by the daemon before anybody else can
+ * open the object, never changed. Unknown magic, version or feature: refuse. */
+struct shmview_object_header {
+    uint32_t magic;
+    uint32_t version;
+    uint32_t header_bytes; /* size of the whole header of this object */
+    uint32_t features;     /* 0 in version 1 */
+    uint64_t segment_id;
+    uint64_t reserved;
+};
+
+/* A client's place in the lock of one segment.
+ *
+ * readers is written by the slot's user (count and its own generation), and set
+ * to 0 by a writer that finds its user dead. The rest is written by the user
+ * when it attaches and read by whoever wants to name it. */
+struct shmview_slot {
+    uint32_t readers; /* generation:20 count:12 */
+    uint32_t id;      /* generation:20 slot:10 of the user that wrote pid and command */
+    uint32_t pid;     /* as its own pid namespace has it */
+    uint32_t reserved0;
+    char command[16]; /* its program, NUL-terminated */
+    uint8_t reserved1[96];
+};
+
+/* The control object: this header, then the slots.
+ *
+ * lock, dirty and inside share a line because the owner touches all three.
+ *   lock    CAS by whoever takes or gives back the lock
+ *   dirty   1 while an owner is inside; found 1 by the next owner when the last
+ *           one died inside, or said "not repaired"
+ *   inside  id of the owner that went inside last; names the dead
+ * The words that others park on have lines of their own. The file is as long as
+ * the slots in use need; the daemon lets it grow before it gives out a slot. */
+struct shmview_control {
+    struct shmview_object_header header;
+    uint32_t slots_offset; /* of slot 0, in bytes */
+    uint32_t slot_bytes;
+    uint8_t pad0[88];
+    uint32_t lock;
+    uint32_t dirty;
+    uint32_t inside;
+    uint32_t readers_used; /* 1 once anybody took the lock shared */
+    uint8_t pad1[112];
+    uint32_t reader_gate; /* event counter: readers park here */
+    uint8_t pad2[124];
+    uint32_t drain; /* event counter: an owner that waits for readers parks here */
+    uint8_t pad3[124];
+    uint32_t phase; /* generation:24 layout index + 1:8, 0 = no phase yet */
+    uint8_t pad4[124];
+    uint32_t change; /* event counter */
+    uint8_t pad5[380];
+};
+
+/* One of the last deaths, for the story told to the next owner. */
+struct shmview_liveness_death {
+    uint32_t id;
+    uint32_t pid;     /* as the daemon's pid namespace has it */
+    uint64_t when_ns; /* CLOCK_MONOTONIC */
+};
+
+/* The liveness object: one page, read-only for clients.
+ *
+ *   generation[s]   0 = slot s is dead or free, else the generation of its user
+ *   deaths          event counter, bumped and woken after a generation went to 0
+ *   high            slots [0, high) have ever been used */
+struct shmview_liveness {
+    struct shmview_object_header header;
+    uint32_t deaths;
+    uint32_t high;
+    struct shmview_liveness_death last[3];
+    uint8_t pad[8];
+    uint32_t generation[SHMVIEW_SLOTS_MAX];
+};
+
+#ifdef __cplusplus
+#define SHMVIEW_LAYOUT_ASSERT static_assert
+#else
+#define SHMVIEW_LAYOUT_ASSERT _Static_assert
+#endif
+#define SHMVIEW_AT_OFFSET(type, member, offset)                                                    \
+    SHMVIEW_LAYOUT_ASSERT(offsetof(struct type, member) == (offset), #type "." #member)
+
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_object_header) == 32, "header");
+SHMVIEW_AT_OFFSET(shmview_object_header, version, 4);
+SHMVIEW_AT_OFFSET(shmview_object_header, header_bytes, 8);
+SHMVIEW_AT_OFFSET(shmview_object_header, features, 12);
+SHMVIEW_AT_OFFSET(shmview_object_header, segment_id, 16);
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_slot) == 128, "two cache lines: prefetch pairs them");
+SHMVIEW_AT_OFFSET(shmview_slot, id, 4);
+SHMVIEW_AT_OFFSET(shmview_slot, pid, 8);
+SHMVIEW_AT_OFFSET(shmview_slot, command, 16);
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1024, "control header");
+SHMVIEW_AT_OFFSET(shmview_control, slots_offset, 32);
+SHMVIEW_AT_OFFSET(shmview_control, slot_bytes, 36);
+SHMVIEW_AT_OFFSET(shmview_control, lock, 128);
+SHMVIEW_AT_OFFSET(shmview_control, dirty, 132);
+SHMVIEW_AT_OFFSET(shmview_control, inside, 136);
+SHMVIEW_AT_OFFSET(shmview_control, readers_used, 140);
+SHMVIEW_AT_OFFSET(shmview_control, reader_gate, 256);
+SHMVIEW_AT_OFFSET(shmview_control, drain, 384);
+SHMVIEW_AT_OFFSET(shmview_control, phase, 512);
+SHMVIEW_AT_OFFSET(shmview_control, change, 640);
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness_death) == 16, "death");
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness) == 4096, "one page");
+SHMVIEW_AT_OFFSET(shmview_liveness, deaths, 32);
+SHMVIEW_AT_OFFSET(shmview_liveness, high, 36);
+SHMVIEW_AT_OFFSET(shmview_liveness, last, 40);
+SHMVIEW_AT_OFFSET(shmview_liveness, generation, 96);
+
+#endif

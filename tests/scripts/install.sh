@@ -1,0 +1,73 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` leaves behind is enough for a stranger: a program
+# outside the tree builds with pkg-config and with find_package(), and runs.
+set -euo pipefail
+build=${SHMVIEW_BUILD_DIR:?}
+cc=${CC:-cc}
+cmake=${CMAKE:-cmake}
+if [ ! -e "${SHMVIEW_LIBRARY:=}" ] || ! command -v "$cc" > /dev/null; then
+    echo "no library, or no compiler"
+    exit 77
+fi
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+# Any prefix: the files must find each other from where they lie.
+"$cmake" --install "$build" --prefix "$scratch/usr" > log
+for file in bin/shmviewd include/shmview/shmview.h share/shmview/io.shmview.varlink; do
+    [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
+done
+pc=$(find usr -name shmview.pc)
+libdir=$scratch/$(dirname "$(dirname "$pc")")
+export LD_LIBRARY_PATH=$libdir
+# readlink of each link of the library's names must lead to a file.
+for name in libshmview.so libshmview.so.0; do
+    [ -s "$(readlink -f "$libdir/$name")" ] || { echo "dangling: $name" >&2; exit 1; }
+done
+
+cat > main.c << 'EOF'
+#include <shmview/shmview.h>
+#include <stdio.h>
+
+int main(void)
+{
+    printf("%s %s\n", shmview_version(), shmview_strerror(SHMVIEW_ERR_NOT_FOUND));
+    return shmview_disconnect(NULL);
+}
+EOF
+check_run() {
+    local printed
+    printed=$("$1")
+    echo "$2: $printed"
+    [[ $printed == "$version no such segment" ]]
+}
+
+export PKG_CONFIG_PATH=$libdir/pkgconfig
+version=$(pkg-config --modversion shmview)
+# Both hold lists of flags.
+# shellcheck disable=SC2046,SC2086
+"$cc" $SHMVIEW_SANITIZE_FLAGS -o with_pkg_config main.c $(pkg-config --cflags --libs shmview)
+check_run ./with_pkg_config pkg-config
+
+cat > CMakeLists.txt << EOF
+cmake_minimum_required(VERSION 3.25)
+project(stranger LANGUAGES C)
+find_package(shmview $version REQUIRED)
+add_executable(with_cmake main.c)
+target_link_libraries(with_cmake shmview::shmview)
+EOF
+"$cmake" -S . -B out -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$SHMVIEW_SANITIZE_FLAGS" \
+    -DCMAKE_PREFIX_PATH="$scratch/usr" > log
+"$cmake" --build out > log
+check_run out/with_cmake find_package
+
+# DESTDIR goes in front of the prefix and leaves no trace in the files.
+DESTDIR=$scratch/dest "$cmake" --install "$build" --prefix /opt/shmview > log
+if grep -rqF "$scratch" dest/opt/shmview --include='*.pc' --include='*.cmake'; then
+    echo "DESTDIR found its way into an installed file" >&2
+    exit 1
+fi
+[ -x dest/opt/shmview/bin/shmviewd ]

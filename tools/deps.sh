@@ -1,0 +1,54 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# deps.sh build|check|ci: installs the Debian packages that are missing for it.
+# Where nothing is missing, nothing is asked of the network or of root.
+set -euo pipefail
+
+build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev uthash-dev libsndfile1-dev)
+check=("${build[@]}" binutils check libsubunit-dev g++ python3 util-linux)
+ci=("${check[@]}" clang clang-format shellcheck git)
+
+case "${1:-}" in
+build) wanted=("${build[@]}") ;;
+check) wanted=("${check[@]}") ;;
+ci) wanted=("${ci[@]}") ;;
+*)
+    echo "usage: deps.sh build|check|ci" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query > /dev/null; then
+    echo "deps.sh: no Debian system; these packages, or their like, are needed: ${wanted[*]}" >&2
+    exit 0
+fi
+
+# pkg-config is provided by pkgconf on newer releases, hence Provides.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' |
+    sed -n 's/^installed //p' | tr -s ' ,' '\n')
+missing=()
+for package in "${wanted[@]}"; do
+    grep -qxF "$package" <<< "$installed" || missing+=("$package")
+done
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo > /dev/null; then
+        echo "deps.sh: neither root nor sudo; please install: ${missing[*]}" >&2
+        exit 1
+    fi
+    as_root=(sudo)
+fi
+
+apt() {
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y "$@"
+}
+echo "deps.sh: installing ${missing[*]}"
+if ! apt install --no-install-recommends "${missing[@]}"; then
+    # Most often the lists are missing or old.
+    if ! apt update || ! apt install --no-install-recommends "${missing[@]}"; then
+        echo "deps.sh: apt-get failed; please install: ${missing[*]}" >&2
+        exit 1
+    fi
+fi
