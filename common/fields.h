@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An object of known members, struct <-> JSON, by a table: one row a member.
+ *
+ * Strings that are read are borrowed from the JSON value. */
+#ifndef COMMON_FIELDS_H
+#define COMMON_FIELDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <shmview/element.h>
+
+#define FIELDS_ABSENT INT64_MIN /* an optional integer that is not there */
+
+enum field_kind {
+    FIELD_STRING,  /* const char * */
+    FIELD_INT,     /* int64_t */
+    FIELD_BOOL,    /* bool */
+    FIELD_ENUM,    /* int64_t: 1 for the first name; 0 for absent */
+    FIELD_INTS,    /* struct field_ints */
+    FIELD_OBJECT,  /* a struct, in place */
+    FIELD_OBJECTS, /* pointer to an array that is new when read, and its size_t count */
+};
+
+struct field {
+    const char *name; /* NULL ends a table */
+    enum field_kind kind;
+    bool optional;
+    size_t offset;            /* of the member in its struct */
+    size_t extra;             /* INTS: of a bool "is there", or 0; OBJECTS: of the count */
+    const char *const *enums; /* ENUM: names of 1, 2, 3, then NULL */
+    const struct field *of;   /* OBJECT, OBJECTS: their table */
+    size_t of_bytes;          /* OBJECTS: size of one */
+    int64_t min, max;         /* INT: range; STRING: max bytes; OBJECTS: max count */
+};
+
+struct field_ints {
+    size_t n;
+    int64_t values[SHMVIEW_MAX_NDIM];
+};
+
+/* The member at fault, as a path ("layout.views[3].shape"), and what is wrong. */
+struct wire_fault {
+    char parameter[160];
+    char reason[200];
+};
+
+__attribute__((format(printf, 3, 4))) int
+wire_fault_set(struct wire_fault *fault, const char *parameter, const char *format, ...);
+/* Puts the name of the outer member before the path of the inner one. Returns -1. */
+int wire_fault_nest(struct wire_fault *fault, const char *outer);
+
+/* Reads json (NULL: an empty object) into *ret. Optional members that are absent
+ * or null leave what *ret holds. strict refuses members without a row. Arrays
+ * that were allocated before a fault are in *ret: the caller frees them.
+ * Returns 0 or -1 with *fault. */
+int fields_read(const json_t *json, const struct field *fields, bool strict, void *ret,
+                struct wire_fault *fault);
+
+/* Returns a new object, or NULL when memory is short. */
+json_t *fields_write(const struct field *fields, const void *from);
+
+/* Returns a new array of the n structs at array, or NULL when memory is short. */
+json_t *fields_write_array(const struct field *of, size_t of_bytes, const void *array, size_t n);
+
+#endif

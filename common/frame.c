@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "common/util.h"
+
+#define FRAME_BYTES_FIRST 4096
+
+void frame_deinit(struct frame *frame)
+{
+    free(frame->bytes);
+    *frame = (struct frame){0};
+}
+
+bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
+{
+    char *from = frame->bytes + frame->scanned;
+    char *end = frame->n > frame->scanned ? memchr(from, 0, frame->n - frame->scanned) : NULL;
+    if (!end) {
+        frame->scanned = frame->n;
+        return false;
+    }
+    *ret_text = frame->bytes + frame->used;
+    *ret_bytes = (size_t)(end - *ret_text);
+    frame->used = frame->scanned = (size_t)(end - frame->bytes) + 1;
+    return true;
+}
+
+/* Makes room for at least one byte more. An idle peer costs no buffer. */
+static int frame_make_room(struct frame *frame, size_t limit)
+{
+    if (frame->used) {
+        frame->n -= frame->used;
+        frame->scanned -= frame->used;
+        memmove(frame->bytes, frame->bytes + frame->used, frame->n);
+        frame->used = 0;
+    }
+    if (frame->n > limit)
+        return -EMSGSIZE;
+    if (frame->n < frame->capacity)
+        return 0;
+    size_t capacity = frame->capacity ? frame->capacity * 2 : FRAME_BYTES_FIRST;
+    char *bytes = realloc(frame->bytes, capacity);
+    if (!bytes)
+        return -ENOMEM;
+    frame->bytes = bytes;
+    frame->capacity = capacity;
+    return 0;
+}
+
+static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descriptors)
+{
+    bool fits = !(msg->msg_flags & MSG_CTRUNC);
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (descriptors->n < LIMIT_DESCRIPTORS) {
+                descriptors->fd[descriptors->n++] = fd;
+            } else {
+                fits = false;
+                close(fd);
+            }
+        }
+    }
+    return fits ? 0 : -EPROTO;
+}
+
+ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
+                      struct frame_descriptors *descriptors)
+{
+    int r = frame_make_room(frame, limit);
+    if (r)
+        return r;
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * LIMIT_DESCRIPTORS)];
+    } control;
+    struct iovec iov = {frame->bytes + frame->n, frame->capacity - frame->n};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (descriptors) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = sizeof control.bytes;
+    }
+    ssize_t n;
+    do
+        n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    if (descriptors)
+        r = take_descriptors(&msg, descriptors);
+    else if (msg.msg_flags & MSG_CTRUNC)
+        r = -EPROTO;
+    if (r)
+        return r;
+    frame->n += (size_t)n;
+    return n;
+}
+
+ssize_t frame_send(int fd, const char *text, size_t n, const int *fds, size_t n_fds)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int) * LIMIT_DESCRIPTORS)];
+    } control = {0};
+    struct iovec iov = {(char *)text, n};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (n_fds) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);
+        memcpy(CMSG_DATA(c), fds, sizeof(int) * n_fds);
+    }
+    ssize_t sent;
+    do
+        sent = sendmsg(fd, &msg, MSG_NOSIGNAL);
+    while (sent < 0 && errno == EINTR);
+    return sent < 0 ? -errno : sent;
+}
+
+void frame_descriptors_close(struct frame_descriptors *descriptors)
+{
+    for (size_t i = 0; i < descriptors->n; i++)
+        close(descriptors->fd[i]);
+    descriptors->n = 0;
+}

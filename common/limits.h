@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every limit on what crosses the socket, with its reason. */
+#ifndef COMMON_LIMITS_H
+#define COMMON_LIMITS_H
+
+#include <shmview/element.h>
+#include <shmview/layout.h>
+
+/* A request: a layout of LIMIT_VIEWS views of 8 dimensions fits with room to spare. */
+#define LIMIT_REQUEST_BYTES (1024 * 1024)
+/* A reply: List of everything; the client's guard against a mad daemon. */
+#define LIMIT_REPLY_BYTES (256 * 1024 * 1024)
+/* jansson refuses deeper text by itself; requests never go past 8. */
+#define LIMIT_NAME_BYTES      128 /* a segment's name; fits NAME_MAX with prefix and suffix */
+#define LIMIT_VIEW_NAME_BYTES 64  /* a layout's or a view's name */
+#define LIMIT_VIEWS           256 /* views of one layout */
+#define LIMIT_LAYOUTS         64  /* layouts of one segment; the phase word has room for 254 */
+#define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far beyond memory, far from overflow */
+#define LIMIT_DESCRIPTORS     4                   /* that ride on one message */
+#define LIMIT_FORMAT_BYTES    64                  /* of text a peer may send as a format */
+
+_Static_assert(LIMIT_FORMAT_BYTES >= SHMVIEW_FORMAT_BYTES, "a canonical format can be sent");
+
+#endif

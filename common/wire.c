@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/wire.h"
+
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/util.h"
+
+static const char *const access_names[] = {"peek", "read", "write", NULL};
+static const char *const lifetime_names[] = {"attached", "manual", "creator", NULL};
+
+#define AT(type, member) offsetof(struct type, member)
+#define END                                                                                        \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+static const struct field view_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_view, name), .max = LIMIT_VIEW_NAME_BYTES},
+    {"format", FIELD_STRING, false, .offset = AT(wire_view, format), .max = LIMIT_FORMAT_BYTES},
+    {"shape", FIELD_INTS, false, .offset = AT(wire_view, shape)},
+    {"strides", FIELD_INTS, true, .offset = AT(wire_view, strides),
+     .extra = AT(wire_view, has_strides)},
+    {"offset", FIELD_INT, true, .offset = AT(wire_view, offset), .max = INT64_MAX},
+    {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, read_only)},
+    END,
+};
+static const struct field layout_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_layout, name), .max = LIMIT_VIEW_NAME_BYTES},
+    {"views", FIELD_OBJECTS, false, .offset = AT(wire_layout, views),
+     .extra = AT(wire_layout, n_views), .of = view_fields, .of_bytes = sizeof(struct wire_view),
+     .max = LIMIT_VIEWS},
+    END,
+};
+static const struct field segment_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_segment, name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, false, .offset = AT(wire_segment, id), .max = INT64_MAX},
+    {"size", FIELD_INT, false, .offset = AT(wire_segment, size), .max = INT64_MAX},
+    {"lock", FIELD_BOOL, false, .offset = AT(wire_segment, lock)},
+    {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment, lifetime), .enums = lifetime_names},
+    {"owner", FIELD_INT, false, .offset = AT(wire_segment, owner), .max = UINT32_MAX},
+    {"attachments", FIELD_INT, false, .offset = AT(wire_segment, attachments), .max = INT64_MAX},
+    END,
+};
+static const struct field attachment_fields[] = {
+    {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},
+    {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access), .enums = access_names},
+    {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),
+     .max = LIMIT_DESCRIPTORS},
+    {"data", FIELD_INT, false, .offset = AT(wire_attachment, data), .max = LIMIT_DESCRIPTORS - 1},
+    {"control", FIELD_INT, true, .offset = AT(wire_attachment, control),
+     .max = LIMIT_DESCRIPTORS - 1},
+    {"liveness", FIELD_INT, true, .offset = AT(wire_attachment, liveness),
+     .max = LIMIT_DESCRIPTORS - 1},
+    {"slot", FIELD_INT, true, .offset = AT(wire_attachment, slot), .max = SHMVIEW_SLOTS_MAX - 1},
+    {"generation", FIELD_INT, true, .offset = AT(wire_attachment, generation), .min = 1,
+     .max = SHMVIEW_GENERATION_MASK},
+    {"layouts", FIELD_OBJECTS, false, .offset = AT(wire_attachment, layouts),
+     .extra = AT(wire_attachment, n_layouts), .of = layout_fields,
+     .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
+    END,
+};
+static const struct field create_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_create, name), .max = LIMIT_NAME_BYTES},
+    {"size", FIELD_INT, false, .offset = AT(wire_create, size), .min = 1,
+     .max = (int64_t)LIMIT_SEGMENT_BYTES},
+    {"access", FIELD_ENUM, true, .offset = AT(wire_create, access), .enums = access_names},
+    {"lifetime", FIELD_ENUM, true, .offset = AT(wire_create, lifetime), .enums = lifetime_names},
+    {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
+    END,
+};
+static const struct field attach_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_attach, name), .max = LIMIT_NAME_BYTES},
+    {"access", FIELD_ENUM, false, .offset = AT(wire_attach, access), .enums = access_names},
+    {"id", FIELD_INT, true, .offset = AT(wire_attach, id), .max = INT64_MAX},
+    END,
+};
+static const struct field define_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_define, name), .max = LIMIT_NAME_BYTES},
+    {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = layout_fields},
+    END,
+};
+
+/* --- The messages -------------------------------------------------------- */
+
+void wire_layouts_free(struct wire_layout *layouts, size_t n)
+{
+    for (size_t i = 0; layouts && i < n; i++)
+        free(layouts[i].views);
+    free(layouts);
+}
+
+int wire_read_none(const json_t *parameters, struct wire_fault *fault)
+{
+    static const struct field none[] = {END};
+    return fields_read(parameters, none, true, NULL, fault);
+}
+
+int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_create){.lock = true};
+    return fields_read(parameters, create_fields, true, ret, fault);
+}
+
+int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_attach){.id = WIRE_ABSENT};
+    return fields_read(parameters, attach_fields, true, ret, fault);
+}
+
+int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_define){0};
+    if (fields_read(parameters, define_fields, true, ret, fault) == 0)
+        return 0;
+    free(ret->layout.views);
+    ret->layout.views = NULL;
+    return -1;
+}
+
+int wire_read_name(const json_t *parameters, const char *member, const char **ret,
+                   struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_STRING, false, .max = LIMIT_NAME_BYTES}, END};
+    return fields_read(parameters, fields, true, ret, fault);
+}
+
+int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
+                  struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_INT, false, .max = INT64_MAX}, END};
+    return fields_read(parameters, fields, true, ret, fault);
+}
+
+json_t *wire_write_create(const struct wire_create *create)
+{
+    return fields_write(create_fields, create);
+}
+
+json_t *wire_write_attach(const struct wire_attach *attach)
+{
+    return fields_write(attach_fields, attach);
+}
+
+json_t *wire_write_define(const struct wire_define *define)
+{
+    return fields_write(define_fields, define);
+}
+
+json_t *wire_write_segment(const struct wire_segment *segment)
+{
+    return fields_write(segment_fields, segment);
+}
+
+json_t *wire_write_attachment(const struct wire_attachment *attachment)
+{
+    return fields_write(attachment_fields, attachment);
+}
+
+json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n)
+{
+    return fields_write_array(layout_fields, sizeof *layouts, layouts, n);
+}
+
+int wire_read_attachment(const json_t *parameters, const char *member, struct wire_attachment *ret,
+                         struct wire_fault *fault)
+{
+    *ret = (struct wire_attachment){.control = WIRE_ABSENT,
+                                    .liveness = WIRE_ABSENT,
+                                    .slot = WIRE_ABSENT,
+                                    .generation = WIRE_ABSENT};
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = attachment_fields}, END};
+    if (fields_read(parameters, fields, false, ret, fault) == 0)
+        return 0;
+    wire_layouts_free(ret->layouts, ret->n_layouts);
+    ret->layouts = NULL;
+    return -1;
+}
+
+int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
+                      struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, END};
+    *ret = (struct wire_segment){0};
+    return fields_read(parameters, fields, false, ret, fault);
+}
+
+int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
+                      size_t *ret_n, struct wire_fault *fault)
+{
+    struct {
+        struct wire_layout *layouts;
+        size_t n;
+    } got = {0};
+    const struct field fields[] = {
+        {member, FIELD_OBJECTS, false, .extra = sizeof(void *), .of = layout_fields,
+         .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
+        END,
+    };
+    if (fields_read(parameters, fields, false, &got, fault)) {
+        wire_layouts_free(got.layouts, got.n);
+        return -1;
+    }
+    *ret = got.layouts;
+    *ret_n = got.n;
+    return 0;
+}
+
+/* --- Envelopes ----------------------------------------------------------- */
+
+static int read_flag(const json_t *root, const char *name, bool *ret, struct wire_fault *fault)
+{
+    const json_t *v = json_object_get(root, name);
+    if (v && !json_is_boolean(v))
+        return wire_fault_set(fault, name, "must be true or false");
+    *ret = json_is_true(v);
+    return 0;
+}
+
+static json_t *load(const char *text, size_t n, struct wire_fault *fault)
+{
+    json_error_t e;
+    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
+    if (!root)
+        wire_fault_set(fault, "", "byte %d: %s", e.position, e.text);
+    return root;
+}
+
+static int read_call(struct wire_call *call, struct wire_fault *fault)
+{
+    static const struct field fields[] = {
+        {"method", FIELD_STRING, false, .offset = AT(wire_call, method), .max = 256},
+        END,
+    };
+    call->parameters = json_object_get(call->root, "parameters");
+    if (call->parameters && !json_is_object(call->parameters))
+        return wire_fault_set(fault, "parameters", "must be an object");
+    if (read_flag(call->root, "oneway", &call->oneway, fault) ||
+        read_flag(call->root, "more", &call->more, fault) ||
+        read_flag(call->root, "upgrade", &call->upgrade, fault))
+        return -1;
+    return fields_read(call->root, fields, false, call, fault);
+}
+
+int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault)
+{
+    *call = (struct wire_call){.root = load(text, n, fault)};
+    if (!call->root)
+        return -1;
+    if (read_call(call, fault) == 0)
+        return 0;
+    wire_call_deinit(call);
+    return -1;
+}
+
+void wire_call_deinit(struct wire_call *call)
+{
+    json_decref(call->root);
+    *call = (struct wire_call){0};
+}
+
+int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n, struct wire_fault *fault)
+{
+    *reply = (struct wire_reply){.root = load(text, n, fault)};
+    if (!reply->root)
+        return -1;
+    const json_t *error = json_object_get(reply->root, "error");
+    reply->error = json_string_value(error);
+    reply->parameters = json_object_get(reply->root, "parameters");
+    if (json_is_object(reply->root) && (!error || reply->error) &&
+        (!reply->parameters || json_is_object(reply->parameters)))
+        return 0;
+    wire_reply_deinit(reply);
+    return wire_fault_set(fault, "", "not a Varlink reply");
+}
+
+void wire_reply_deinit(struct wire_reply *reply)
+{
+    json_decref(reply->root);
+    *reply = (struct wire_reply){0};
+}
+
+static char *message_text(const char *key, const char *value, json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root = json_object();
+    char *text = NULL;
+    if (root && (!value || json_object_set_new_nocheck(root, key, json_string(value)) == 0)) {
+        int bad = parameters ? json_object_set_nocheck(root, "parameters", parameters) : 0;
+        text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+    }
+    if (text)
+        *ret_bytes = strlen(text) + 1;
+    json_decref(parameters);
+    json_decref(root);
+    return text;
+}
+
+char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
+{
+    return message_text("method", method, parameters, ret_bytes);
+}
+
+char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
+{
+    /* Varlink clients expect the member even where nothing is returned */
+    return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
+}
+
+/* --- Names --------------------------------------------------------------- */
+
+static const struct {
+    int code;
+    const char *wire;
+    const char *text;
+} errors[] = {
+#define X(name, value, wire, text) {value, wire, text},
+    SHMVIEW_ERROR_LIST(X)
+#undef X
+};
+
+int wire_error_code(const struct wire_reply *reply, const char **ret_reason)
+{
+    *ret_reason = json_string_value(json_object_get(reply->parameters, "reason"));
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (strcmp(errors[i].wire, reply->error) == 0) {
+            if (!*ret_reason)
+                *ret_reason = errors[i].text;
+            return errors[i].code;
+        }
+    *ret_reason = reply->error;
+    return SHMVIEW_ERR_PROTOCOL;
+}
+
+const char *wire_error_name(int error)
+{
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (errors[i].code == error && errors[i].wire[0])
+            return errors[i].wire;
+    return "io.shmview.Failed";
+}
+
+static const char *enum_name(const char *const *names, int64_t value)
+{
+    for (int64_t i = 0; names[i]; i++)
+        if (i + 1 == value)
+            return names[i];
+    return NULL;
+}
+
+const char *wire_access_name(int64_t access)
+{
+    return enum_name(access_names, access);
+}
+
+const char *wire_lifetime_name(int64_t lifetime)
+{
+    return enum_name(lifetime_names, lifetime);
+}

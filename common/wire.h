@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests and replies: struct <-> JSON, for both ends. With fields.h the only
+ * place that knows JSON. Decoding is strict: unknown members, wrong types, numbers out of range,
+ * duplicate keys and missing members are refused by name.
+ *
+ * Strings in a decoded struct are borrowed from the message it came from. */
+#ifndef COMMON_WIRE_H
+#define COMMON_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <jansson.h>
+
+#include <shmview/error.h>
+#include <shmview/shmview.h>
+
+#include "common/fields.h"
+
+#define WIRE_ABSENT FIELDS_ABSENT /* an optional integer that is not there */
+
+/* --- What is sent -------------------------------------------------------- */
+
+struct wire_view {
+    const char *name;
+    const char *format;
+    struct field_ints shape;
+    struct field_ints strides;
+    bool has_strides;
+    bool read_only;
+    int64_t offset;
+};
+
+struct wire_layout {
+    const char *name;
+    struct wire_view *views; /* new when decoded: wire_layouts_free() */
+    size_t n_views;
+};
+
+struct wire_segment {
+    const char *name;
+    int64_t id;
+    int64_t size;
+    int64_t owner; /* uid */
+    int64_t attachments;
+    int64_t lifetime; /* enum shmview_lifetime */
+    bool lock;
+};
+
+/* data, control and liveness are indices into the descriptors of the message. */
+struct wire_attachment {
+    int64_t id;
+    int64_t descriptors;
+    int64_t data;
+    int64_t control, liveness, slot, generation; /* WIRE_ABSENT without a lock */
+    struct wire_layout *layouts;                 /* new when decoded */
+    size_t n_layouts;
+    int64_t access;
+};
+
+struct wire_create {
+    const char *name;
+    int64_t size;
+    int64_t access;   /* 0: do not attach */
+    int64_t lifetime; /* 0: default */
+    bool lock;
+};
+
+struct wire_attach {
+    const char *name;
+    int64_t access;
+    int64_t id; /* WIRE_ABSENT, or: this very segment, even if its name is gone */
+};
+
+struct wire_define {
+    const char *name;
+    struct wire_layout layout;
+};
+
+void wire_layouts_free(struct wire_layout *layouts, size_t n);
+
+/* --- Requests ------------------------------------------------------------ */
+
+struct wire_call {
+    json_t *root;       /* owned */
+    const char *method; /* borrowed from root */
+    json_t *parameters; /* borrowed, an object; NULL means none */
+    bool oneway;
+    bool more;
+    bool upgrade;
+};
+
+/* Reads one message of n bytes, without its NUL. Returns 0 and owes
+ * wire_call_deinit(), or -1 with *fault: what came is no Varlink call. */
+int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault);
+void wire_call_deinit(struct wire_call *call);
+
+/* Decoders of parameters; NULL reads as an empty object. 0 or -1 with *fault. */
+int wire_read_none(const json_t *parameters, struct wire_fault *fault);
+int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault);
+int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault);
+int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault);
+int wire_read_name(const json_t *parameters, const char *member, const char **ret,
+                   struct wire_fault *fault);
+int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
+                  struct wire_fault *fault);
+
+/* Encoders return a new value, or NULL when memory is short. */
+json_t *wire_write_create(const struct wire_create *create);
+json_t *wire_write_attach(const struct wire_attach *attach);
+json_t *wire_write_define(const struct wire_define *define);
+
+/* A whole call as text with its NUL. Steals parameters (NULL: none). Returns a
+ * new string of *ret_bytes with the NUL, or NULL when memory is short. */
+char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
+
+/* --- Replies ------------------------------------------------------------- */
+
+struct wire_reply {
+    json_t *root;
+    const char *error;  /* NULL: success */
+    json_t *parameters; /* borrowed; NULL means none */
+};
+
+int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n,
+                     struct wire_fault *fault);
+void wire_reply_deinit(struct wire_reply *reply);
+
+/* A whole reply as text with its NUL; error NULL for success. Like wire_call_text(). */
+char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
+
+json_t *wire_write_segment(const struct wire_segment *segment);
+json_t *wire_write_attachment(const struct wire_attachment *attachment);
+json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n);
+
+/* member is where in parameters it is. Decoders of
+ * replies pass over members they do not know: a newer daemon may add some. */
+int wire_read_attachment(const json_t *parameters, const char *member, struct wire_attachment *ret,
+                         struct wire_fault *fault);
+int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
+                      struct wire_fault *fault);
+int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
+                      size_t *ret_n, struct wire_fault *fault);
+
+/* The error text that goes with a Varlink error: the daemon's "reason", else the
+ * fixed text. Returns the SHMVIEW_ERR_* of the name, PROTOCOL for an unknown one. */
+int wire_error_code(const struct wire_reply *reply, const char **ret_reason);
+
+/* The name on the wire of SHMVIEW_ERR_*; never NULL. */
+const char *wire_error_name(int error);
+
+/* "write" for SHMVIEW_WRITE and so on; NULL for a value that is none. */
+const char *wire_access_name(int64_t access);
+const char *wire_lifetime_name(int64_t lifetime);
+
+#endif
