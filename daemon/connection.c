@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/connection.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/log.h"
+
+/* Requests of one client that are answered before others get their turn. */
+#define TURN_REQUESTS 16
+
+static void on_socket(uv_poll_t *poll, int status, int events);
+static void on_process(uv_poll_t *poll, int status, int events);
+
+void answer_deinit(struct answer *answer)
+{
+    json_decref(answer->parameters);
+    frame_descriptors_close(&answer->fds);
+    *answer = (struct answer){0};
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    if (--c->n_handles)
+        return;
+    close(c->fd);
+    close(c->peer.pidfd);
+    frame_deinit(&c->in);
+    free(c->out);
+    free(c);
+}
+
+void connection_close(struct connection *connection)
+{
+    if (connection->closing)
+        return;
+    connection->closing = true;
+    connection->events->closed(connection);
+    /* a forked child may hold the socket too: this ends it for everybody */
+    shutdown(connection->fd, SHUT_RDWR);
+    uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
+    uv_close((uv_handle_t *)&connection->process_poll, on_handle_closed);
+}
+
+static void violation(struct connection *c, const char *what)
+{
+    log_warning("pid %d, uid %u broke the protocol: %s", c->peer.pid, c->peer.uid, what);
+    connection_close(c);
+}
+
+/* Watches for what the connection can use now, and always for its end. */
+static void watch(struct connection *c)
+{
+    int events = UV_DISCONNECT;
+    if (c->out)
+        events = UV_WRITABLE | UV_DISCONNECT;
+    else if (!c->answering && !c->end_of_stream)
+        events = UV_READABLE | UV_DISCONNECT;
+    if (c->end_of_stream)
+        events &= ~UV_DISCONNECT; /* it would be reported for ever */
+    if (events == 0)
+        uv_poll_stop(&c->socket_poll);
+    else if (uv_poll_start(&c->socket_poll, events, on_socket))
+        connection_close(c);
+}
+
+struct connection *connection_new(uv_loop_t *loop, int fd, const struct connection_events *events,
+                                  void *owner)
+{
+    struct connection *c = calloc(1, sizeof *c);
+    int r = c ? peer_of(fd, &c->peer) : -ENOMEM;
+    if (r) {
+        if (r != -ESRCH)
+            log_warning("connection refused: %s", strerror(-r));
+        free(c);
+        close(fd);
+        return NULL;
+    }
+    c->events = events;
+    c->owner = owner;
+    c->fd = fd;
+    LIST_INIT(&c->attachments);
+    LIST_INIT(&c->created);
+    c->socket_poll.data = c->process_poll.data = c;
+    /* these fail only for descriptors that cannot be polled */
+    if (uv_poll_init(loop, &c->socket_poll, fd) ||
+        uv_poll_init(loop, &c->process_poll, c->peer.pidfd) ||
+        uv_poll_start(&c->process_poll, UV_READABLE, on_process)) {
+        log_error("a socket or pidfd cannot be watched");
+        abort();
+    }
+    c->n_handles = 2;
+    watch(c);
+    return c;
+}
+
+/* --- Out ----------------------------------------------------------------- */
+
+static void flush(struct connection *c)
+{
+    while (c->out) {
+        ssize_t n = frame_send(c->fd, c->out + c->out_sent, c->out_bytes - c->out_sent, NULL, 0);
+        if (n == -EAGAIN)
+            return;
+        if (n < 0) {
+            connection_close(c);
+            return;
+        }
+        c->out_sent += (size_t)n;
+        if (c->out_sent == c->out_bytes) {
+            free(c->out);
+            c->out = NULL;
+        }
+    }
+}
+
+/* Sends what the socket takes, the descriptors with its first byte; keeps the
+ * rest. Takes what *answer owns. */
+static void send_answer(struct connection *c, struct answer *answer)
+{
+    size_t n;
+    char *text = wire_reply_text(answer->error, STEAL(answer->parameters), &n);
+    if (!text) {
+        log_error("out of memory: a reply is lost");
+        answer_deinit(answer);
+        connection_close(c);
+        return;
+    }
+    ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
+    if (sent == -EAGAIN && answer->fds.n == 0)
+        sent = 0;
+    /* one reply at a time goes into an empty socket, so descriptors always fit */
+    answer_deinit(answer);
+    if (sent >= 0 && (size_t)sent < n) {
+        c->out = STEAL(text);
+        c->out_bytes = n;
+        c->out_sent = (size_t)sent;
+    }
+    free(text);
+    if (sent < 0)
+        connection_close(c);
+}
+
+void connection_answer(struct connection *connection, struct answer *answer)
+{
+    connection->answering = false;
+    if (connection->oneway)
+        answer_deinit(answer);
+    else
+        send_answer(connection, answer);
+    connection_take_turn(connection);
+}
+
+/* --- In ------------------------------------------------------------------ */
+
+static void take_request(struct connection *c, const char *text, size_t n)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    struct answer answer = {0};
+    if (wire_call_parse(&call, text, n, &fault)) {
+        char what[sizeof fault.reason + sizeof fault.parameter + 2];
+        snprintf(what, sizeof what, "%s %s", fault.parameter, fault.reason);
+        violation(c, what);
+        return;
+    }
+    c->oneway = call.oneway;
+    c->answering = true;
+    c->events->call(c, &call, &answer);
+    wire_call_deinit(&call);
+    if (answer.pending)
+        return;
+    c->answering = false;
+    if (c->oneway)
+        answer_deinit(&answer);
+    else
+        send_answer(c, &answer);
+}
+
+void connection_take_turn(struct connection *connection)
+{
+    char *text;
+    size_t n;
+    unsigned turn = 0;
+    while (!connection->closing && !connection->answering && !connection->out) {
+        if (turn == TURN_REQUESTS) {
+            connection->events->again(connection);
+            return;
+        }
+        if (!frame_next(&connection->in, &text, &n)) {
+            if (connection->end_of_stream)
+                connection_close(connection);
+            else if (connection->in.used == connection->in.n)
+                frame_deinit(&connection->in); /* an idle client holds no buffer */
+            break;
+        }
+        take_request(connection, text, n);
+        turn++;
+    }
+    if (!connection->closing)
+        watch(connection);
+}
+
+static void receive(struct connection *c)
+{
+    ssize_t n = frame_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES, NULL);
+    if (n == -EAGAIN)
+        return;
+    if (n == 0)
+        c->end_of_stream = true;
+    else if (n == -EMSGSIZE)
+        violation(c, "a request of more than 1 MiB");
+    else if (n == -EPROTO)
+        violation(c, "a descriptor with a request");
+    else if (n < 0)
+        connection_close(c);
+    if (!c->closing)
+        connection_take_turn(c);
+}
+
+/* Whether the peer can neither send nor receive any more. */
+static bool hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd};
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct connection *c = poll->data;
+    if (status == 0 && events & UV_READABLE) {
+        receive(c); /* also what it said before it hung up */
+        return;
+    }
+    if (status < 0 || hung_up(c->fd)) {
+        connection_close(c);
+        return;
+    }
+    if (events & UV_WRITABLE) {
+        flush(c);
+        if (!c->closing && !c->out)
+            connection_take_turn(c);
+    } else if (events & UV_DISCONNECT) {
+        /* it has shut down its side while an answer is on its way: finish that */
+        c->end_of_stream = true;
+        watch(c);
+    }
+}
+
+static void on_process(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    connection_close(poll->data);
+}

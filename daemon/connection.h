@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One client: its socket, its process, its messages, its attachments.
+ *
+ *   new -> reading -> (answering -> reading)* -> closing -> freed
+ *
+ * Requests are taken one at a time; while an answer is being made or does not
+ * fit into the socket, nothing more is read. So a client that does not read its
+ * replies costs one reply. The client is dead when its process is (pidfd) or when
+ * its socket hangs up, whichever comes first. */
+#ifndef DAEMON_CONNECTION_H
+#define DAEMON_CONNECTION_H
+
+#include <stdbool.h>
+#include <sys/queue.h>
+#include <uv.h>
+
+#include "common/frame.h"
+#include "common/wire.h"
+#include "daemon/attachment.h"
+#include "daemon/peer.h"
+
+struct connection;
+
+/* An answer in the making. */
+struct answer {
+    const char *error;            /* NULL: success */
+    json_t *parameters;           /* owned; NULL: none */
+    struct frame_descriptors fds; /* owned */
+    bool pending;                 /* comes later, by connection_answer() */
+};
+
+/* What a connection needs of the house above it. */
+struct connection_events {
+    /* A request; fills *answer, which is zeroed. */
+    void (*call)(struct connection *connection, const struct wire_call *call,
+                 struct answer *answer);
+    /* It was closed: end its attachments, forget it. Freed soon after. */
+    void (*closed)(struct connection *connection);
+    /* It has more requests buffered than one turn may take. */
+    void (*again)(struct connection *connection);
+};
+
+struct connection {
+    const struct connection_events *events;
+    void *owner; /* of the events */
+    struct peer peer;
+    int fd;
+    uv_poll_t socket_poll, process_poll;
+    unsigned n_handles; /* not yet closed by libuv */
+    bool answering;     /* an answer is pending */
+    bool oneway;        /* ... and nobody wants to hear it */
+    bool end_of_stream; /* the client has said all it will say */
+    bool closing;
+    bool waits_turn; /* on the owner's again list */
+    struct frame in;
+    char *out; /* what did not fit into the socket */
+    size_t out_bytes, out_sent;
+    struct attachments attachments;
+    LIST_HEAD(, segment) created; /* with lifetime "creator" */
+    void *job;                    /* what it waits for, if answering */
+    LIST_ENTRY(connection) link;
+    TAILQ_ENTRY(connection) turn;
+};
+
+/* Takes over fd, a connected socket, and watches it. Returns the connection, or
+ * NULL (fd is closed then). */
+struct connection *connection_new(uv_loop_t *loop, int fd, const struct connection_events *events,
+                                  void *owner);
+
+/* Sends an answer that was pending. Takes what *answer owns. */
+void connection_answer(struct connection *connection, struct answer *answer);
+
+/* Takes up to one turn of the requests that are buffered. */
+void connection_take_turn(struct connection *connection);
+
+/* Closes it; at once for the caller, and for libuv when it can. */
+void connection_close(struct connection *connection);
+
+void answer_deinit(struct answer *answer);
+
+#endif

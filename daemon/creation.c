@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/creation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/name.h"
+#include "common/util.h"
+#include "daemon/log.h"
+#include "daemon/refusal.h"
+
+struct job {
+    uv_work_t work;
+    struct state *state;
+    struct connection *connection; /* NULL: gone */
+    struct segment *segment;
+    int64_t access;
+    atomic_bool cancel;
+    int result;
+    struct object_space space;
+};
+
+/* --- Attaching ----------------------------------------------------------- */
+
+json_t *creation_describe(const struct segment *s)
+{
+    return wire_write_segment(&(struct wire_segment){
+        .name = s->name,
+        .id = (int64_t)s->id,
+        .size = (int64_t)s->size,
+        .owner = s->owner,
+        .attachments = s->n_attachments,
+        .lifetime = s->lifetime,
+        .lock = s->lock,
+    });
+}
+
+void creation_attach(struct connection *connection, struct segment *segment, int64_t access,
+                     struct answer *answer)
+{
+    struct wire_attachment got;
+    int r = attachment_begin(&connection->attachments, segment, access, connection->peer.pid, &got,
+                             &answer->fds);
+    if (r == -ENOSPC) {
+        refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
+               "segment '%s' has %d attachments, which is the limit", segment->name,
+               SHMVIEW_SLOTS_MAX);
+        return;
+    }
+    if (r) {
+        refuse_system(answer, "a segment cannot be attached", -r);
+        return;
+    }
+    answer->parameters = json_pack("{s:o, s:o}", "segment", creation_describe(segment),
+                                   "attachment", wire_write_attachment(&got));
+}
+
+/* --- Creating ------------------------------------------------------------ */
+
+static void allocate(uv_work_t *work)
+{
+    struct job *job = work->data;
+    job->result = segment_allocate(job->segment, &job->cancel, &job->space);
+}
+
+static void refuse_allocation(const struct job *job, struct answer *answer)
+{
+    const struct segment *s = job->segment;
+    if (job->result == -ENOSPC) {
+        refuse(answer, SHMVIEW_ERR_NO_SPACE,
+               json_pack("{s:I, s:I, s:I}", "asked", (json_int_t)s->size, "free",
+                         (json_int_t)job->space.free, "limit", (json_int_t)job->space.limit),
+               "segment '%s' asks for %" PRIu64 " bytes; %" PRIu64
+               " are free, /dev/shm holds %" PRIu64,
+               s->name, s->size, job->space.free, job->space.limit);
+    } else if (job->result == -EEXIST) {
+        refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", s->name),
+               "/dev/shm has an object that is not ours under the name of segment '%s'", s->name);
+    } else {
+        refuse_system(answer, "a segment cannot be allocated", -job->result);
+    }
+}
+
+/* Makes the segment known. Returns whether it stays. */
+static bool finish(struct job *job, struct answer *answer)
+{
+    struct segment *s = job->segment;
+    if (job->result) {
+        refuse_allocation(job, answer);
+        return false;
+    }
+    s->allocated = true;
+    if (job->access) {
+        creation_attach(job->connection, s, job->access, answer);
+        if (answer->error)
+            return false;
+    } else {
+        answer->parameters = json_pack("{s:o}", "segment", creation_describe(s));
+    }
+    if (s->lifetime == SHMVIEW_CREATOR) {
+        s->creator = job->connection;
+        LIST_INSERT_HEAD(&job->connection->created, s, created);
+    }
+    return true;
+}
+
+static void allocated(uv_work_t *work, int status)
+{
+    CLEANUP_FREE struct job *job = work->data;
+    struct connection *c = job->connection;
+    struct state *state = job->state;
+    struct answer answer = {0};
+    (void)status;
+    state->n_jobs--;
+    bool stays = c && finish(job, &answer);
+    if (!stays)
+        registry_remove(&state->registry, job->segment);
+    if (c) {
+        c->job = NULL;
+        connection_answer(c, &answer);
+    }
+    state->job_done(state);
+}
+
+void creation_cancel(struct connection *connection)
+{
+    struct job *job = connection->job;
+    if (!job)
+        return;
+    atomic_store(&job->cancel, true);
+    job->connection = NULL;
+    connection->job = NULL;
+}
+
+static bool check_create(struct wire_create *create, struct answer *answer)
+{
+    struct wire_fault fault = {0};
+    if (!name_is_valid(create->name, LIMIT_NAME_BYTES)) {
+        snprintf(fault.parameter, sizeof fault.parameter, "name");
+        snprintf(fault.reason, sizeof fault.reason,
+                 "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot", LIMIT_NAME_BYTES);
+    } else if (create->lifetime == SHMVIEW_ATTACHED && !create->access) {
+        snprintf(fault.parameter, sizeof fault.parameter, "lifetime");
+        snprintf(fault.reason, sizeof fault.reason, "\"attached\" needs an access to attach with");
+    }
+    if (fault.reason[0]) {
+        refuse_parameter(answer, &fault);
+        return false;
+    }
+    if (!create->lifetime)
+        create->lifetime = create->access ? SHMVIEW_ATTACHED : SHMVIEW_MANUAL;
+    return true;
+}
+
+static struct job *job_new(struct state *state, struct connection *connection,
+                           const struct wire_create *create, struct answer *answer)
+{
+    struct segment *s = registry_reserve(&state->registry, create->name);
+    if (!s && errno == EEXIST) {
+        refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", create->name),
+               "a segment '%s' exists already", create->name);
+        return NULL;
+    }
+    struct job *job = s ? calloc(1, sizeof *job) : NULL;
+    if (!job) {
+        refuse_system(answer, "a segment cannot be created", ENOMEM);
+        if (s)
+            registry_remove(&state->registry, s);
+        return NULL;
+    }
+    s->size = (uint64_t)create->size;
+    s->owner = connection->peer.uid;
+    s->lifetime = create->lifetime;
+    s->lock = create->lock;
+    job->work.data = job;
+    job->state = state;
+    job->connection = connection;
+    job->segment = s;
+    job->access = create->access;
+    return job;
+}
+
+void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
+                    struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_create create;
+    if (wire_read_create(parameters, &create, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    if (!check_create(&create, answer))
+        return;
+    struct job *job = job_new(state, connection, &create, answer);
+    if (!job)
+        return;
+    connection->job = job;
+    answer->pending = true;
+    state->n_jobs++;
+    uv_queue_work(state->loop, &job->work, allocate, allocated); /* fails only without a callback */
+}

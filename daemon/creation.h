@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creating a segment takes as long as the kernel takes to zero its memory, so it
+ * runs on libuv's thread pool:
+ *
+ *   reserved (name taken) -> allocating (worker) -> done, attached -> answered
+ *                                   \-> failed, or its client died: rolled back */
+#ifndef DAEMON_CREATION_H
+#define DAEMON_CREATION_H
+
+#include "daemon/methods.h"
+
+/* The method Create. */
+void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
+                    struct answer *answer);
+
+/* The connection is gone: what it was creating is rolled back. */
+void creation_cancel(struct connection *connection);
+
+/* Answers with the segment and a new attachment to it, or refuses. */
+void creation_attach(struct connection *connection, struct segment *segment, int64_t access,
+                     struct answer *answer);
+
+json_t *creation_describe(const struct segment *segment);
+
+#endif

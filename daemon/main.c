@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shmviewd: arguments, the instance's lock, going to the background, run. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/listener.h"
+#include "daemon/log.h"
+#include "daemon/object.h"
+#include "daemon/options.h"
+#include "daemon/server.h"
+
+/* Forks. The parent waits for the word that the socket listens and exits with
+ * that; the child gets the descriptor to give it on. */
+static int background(int *ret_ready)
+{
+    int ready[2];
+    close_range(3, ~0u, 0); /* what the program that started us left open */
+    if (pipe2(ready, O_CLOEXEC))
+        return -errno;
+    pid_t pid = fork();
+    if (pid < 0)
+        return -errno;
+    if (pid > 0) {
+        char byte;
+        close(ready[1]);
+        _exit(read(ready[0], &byte, 1) == 1 ? 0 : 1);
+    }
+    close(ready[0]);
+    setsid();
+    if (chdir("/"))
+        return -errno;
+    *ret_ready = ready[1];
+    return 0;
+}
+
+/* Lets go of the terminal, then lets the parent go. */
+static void foreground_done(int ready)
+{
+    CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (int fd = 0; null >= 0 && fd < 3; fd++)
+        dup2(null, fd);
+    if (write(ready, "", 1) != 1)
+        log_error("the program that started this daemon is gone");
+    close(ready);
+}
+
+static int serve(const struct options *options, const struct listener *listener,
+                 const char *instance, int ready)
+{
+    struct server server;
+    int r = server_init(&server, listener, instance, options->idle_exit);
+    if (r) {
+        log_error("cannot start: %s", strerror(-r));
+        return 1;
+    }
+    log_info("version " SHMVIEW_VERSION ", instance %s, listening on %s", instance, listener->path);
+    if (ready >= 0)
+        foreground_done(ready);
+    server_run(&server);
+    return 0;
+}
+
+static int serve_instance(const struct options *options, int ready)
+{
+    listener_instance instance;
+    object_name lock, prefix;
+    struct listener listener;
+    listener_instance_of(options->socket, instance);
+    snprintf(lock, sizeof lock, "/shmview.%s+daemon", instance);
+    int lock_fd = object_lock_instance(lock);
+    if (lock_fd < 0) {
+        log_error("instance %s: %s", instance,
+                  lock_fd == -EBUSY ? "another shmviewd serves it" : strerror(-lock_fd));
+        return 1;
+    }
+    snprintf(prefix, sizeof prefix, "shmview.%s.", instance);
+    unsigned n = object_sweep(prefix, NULL);
+    snprintf(prefix, sizeof prefix, "shmview.%s+", instance);
+    n += object_sweep(prefix, lock + 1);
+    if (n)
+        log_warning("removed %u objects that a daemon left behind when it died", n);
+    int status = 1;
+    if (listener_open(&listener, options->socket) == 0)
+        status = serve(options, &listener, instance, ready);
+    object_unlock_instance(lock, lock_fd);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    struct options options;
+    int ready = -1;
+    int status = options_read(&options, argc, argv);
+    if (status != -1)
+        return status;
+    log_init();
+    signal(SIGPIPE, SIG_IGN);
+    umask(077);
+    if (options.session) {
+        int r = background(&ready);
+        if (r) {
+            log_error("cannot go to the background: %s", strerror(-r));
+            return 1;
+        }
+    }
+    return serve_instance(&options, ready);
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/methods.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/name.h"
+#include "common/util.h"
+#include "common/view.h"
+#include "daemon/creation.h"
+#include "daemon/policy.h"
+#include "daemon/refusal.h"
+#include "varlink_text.h"
+
+/* --- org.varlink.service ------------------------------------------------- */
+
+static void get_info(struct state *state, struct connection *c, const json_t *parameters,
+                     struct answer *answer)
+{
+    (void)state;
+    (void)c;
+    struct wire_fault fault;
+    if (wire_read_none(parameters, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    answer->parameters = json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "shmview", "product",
+                                   "shmviewd", "version", SHMVIEW_VERSION, "url", "man:shmviewd(8)",
+                                   "interfaces", "org.varlink.service", "io.shmview");
+}
+
+static void get_interface_description(struct state *state, struct connection *c,
+                                      const json_t *parameters, struct answer *answer)
+{
+    (void)state;
+    (void)c;
+    struct wire_fault fault;
+    const char *interface, *text;
+    if (wire_read_name(parameters, "interface", &interface, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    if (strcmp(interface, "io.shmview") == 0) {
+        text = varlink_text_io_shmview;
+    } else if (strcmp(interface, "org.varlink.service") == 0) {
+        text = varlink_text_org_varlink_service;
+    } else {
+        refuse_varlink(answer, "org.varlink.service.InterfaceNotFound", "interface", interface);
+        return;
+    }
+    answer->parameters = json_pack("{s:s}", "description", text);
+}
+
+/* --- io.shmview ---------------------------------------------------------- */
+
+static void ping(struct state *state, struct connection *c, const json_t *parameters,
+                 struct answer *answer)
+{
+    (void)state;
+    (void)c;
+    struct wire_fault fault;
+    if (wire_read_none(parameters, &fault))
+        refuse_parameter(answer, &fault);
+}
+
+static void refuse_not_found(struct answer *answer, const char *name)
+{
+    refuse(answer, SHMVIEW_ERR_NOT_FOUND, json_pack("{s:s}", "name", name), "no segment '%s'",
+           name);
+}
+
+/* What the caller may not use does not exist for him. */
+static bool may_see(const struct connection *c, const struct segment *segment)
+{
+    return segment && segment->allocated && policy_may_use(c->peer.uid, segment->owner);
+}
+
+static struct segment *find(struct state *state, struct connection *c, const char *name,
+                            struct answer *answer)
+{
+    struct segment *s = registry_find(&state->registry, name);
+    if (may_see(c, s))
+        return s;
+    refuse_not_found(answer, name);
+    return NULL;
+}
+
+/* Reads the one parameter "name" and finds the segment, or refuses. */
+static struct segment *find_named(struct state *state, struct connection *c,
+                                  const json_t *parameters, struct answer *answer)
+{
+    struct wire_fault fault;
+    const char *name;
+    if (wire_read_name(parameters, "name", &name, &fault)) {
+        refuse_parameter(answer, &fault);
+        return NULL;
+    }
+    return find(state, c, name, answer);
+}
+
+static void attach(struct state *state, struct connection *c, const json_t *parameters,
+                   struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_attach want;
+    if (wire_read_attach(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct segment *s = want.id == WIRE_ABSENT
+                            ? registry_find(&state->registry, want.name)
+                            : registry_find_id(&state->registry, (uint64_t)want.id);
+    if (!may_see(c, s))
+        refuse_not_found(answer, want.name);
+    else
+        creation_attach(c, s, want.access, answer);
+}
+
+static void detach(struct state *state, struct connection *c, const json_t *parameters,
+                   struct answer *answer)
+{
+    struct wire_fault fault;
+    int64_t id;
+    if (wire_read_int(parameters, "attachment", &id, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct attachment *a = attachment_find(&c->attachments, (uint64_t)id);
+    if (a)
+        attachment_end(&state->registry, a);
+    else
+        refuse(answer, SHMVIEW_ERR_NOT_ATTACHED, json_pack("{s:I}", "attachment", id),
+               "this connection has no attachment %" PRId64, id);
+}
+
+static void remove_segment(struct state *state, struct connection *c, const json_t *parameters,
+                           struct answer *answer)
+{
+    struct segment *s = find_named(state, c, parameters, answer);
+    if (s)
+        registry_remove(&state->registry, s);
+}
+
+static void list(struct state *state, struct connection *c, const json_t *parameters,
+                 struct answer *answer)
+{
+    struct wire_fault fault;
+    if (wire_read_none(parameters, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    json_t *segments = json_array();
+    struct segment *s, *next;
+    HASH_ITER (by_name, state->registry.by_name, s, next)
+        if (may_see(c, s))
+            json_array_append_new(segments, creation_describe(s));
+    answer->parameters = json_pack("{s:o}", "segments", segments);
+}
+
+static void describe(struct state *state, struct connection *c, const json_t *parameters,
+                     struct answer *answer)
+{
+    struct segment *s = find_named(state, c, parameters, answer);
+    if (s)
+        answer->parameters = json_pack("{s:o, s:o}", "segment", creation_describe(s), "layouts",
+                                       wire_write_layouts(s->layouts, s->n_layouts));
+}
+
+/* Resolves one view of a layout against the segment; its format is kept in the
+ * canonical form. Returns whether it holds. */
+static bool check_view(const struct segment *s, struct wire_view *view, struct answer *answer)
+{
+    struct view_desc desc = {
+        .offset = (uint64_t)view->offset,
+        .ndim = (uint32_t)view->shape.n,
+    };
+    struct view_fault fault;
+    memcpy(desc.shape, view->shape.values, sizeof desc.shape);
+    int r = view_parse_format(&desc, view->format, &fault);
+    if (r == 0 && view->has_strides)
+        memcpy(desc.strides, view->strides.values, sizeof desc.strides);
+    else if (r == 0)
+        r = view_fill_strides(&desc, &fault);
+    if (r == 0)
+        r = view_check(&desc, s->size, NULL, &fault);
+    if (r == 0) {
+        view->format = desc.dtype->format;
+        return true;
+    }
+    /* an invalid parameter is named as such, the rest are errors of the view */
+    const char *fact = fault.error == SHMVIEW_ERR_INVALID ? "parameter" : "view";
+    refuse(answer, (int)fault.error, json_pack("{s:s}", fact, view->name), "view '%s': %s",
+           view->name, fault.text);
+    return false;
+}
+
+static bool check_names(const struct wire_layout *layout, struct answer *answer)
+{
+    const char *bad = name_is_valid(layout->name, LIMIT_VIEW_NAME_BYTES) ? NULL : layout->name;
+    for (size_t i = 0; !bad && i < layout->n_views; i++) {
+        const struct wire_view *v = &layout->views[i];
+        struct wire_fault fault = {.parameter = "layout.views"};
+        if (!name_is_valid(v->name, LIMIT_VIEW_NAME_BYTES))
+            bad = v->name;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(layout->views[k].name, v->name) == 0) {
+                snprintf(fault.reason, sizeof fault.reason, "has two views '%s'", v->name);
+                refuse_parameter(answer, &fault);
+                return false;
+            }
+        if (v->has_strides && v->strides.n != v->shape.n) {
+            snprintf(fault.reason, sizeof fault.reason, "'%s' has %zu strides for %zu dimensions",
+                     v->name, v->strides.n, v->shape.n);
+            refuse_parameter(answer, &fault);
+            return false;
+        }
+    }
+    if (bad)
+        refuse(answer, SHMVIEW_ERR_INVALID, json_pack("{s:s}", "parameter", "layout"),
+               "'%.70s' is no name: 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot", bad,
+               LIMIT_VIEW_NAME_BYTES);
+    return !bad;
+}
+
+static bool check_layout(struct connection *c, const struct segment *s,
+                         const struct wire_layout *layout, struct answer *answer)
+{
+    if (!attachment_find_writer(&c->attachments, s)) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
+               "a layout needs an attachment with access write on this connection");
+        return false;
+    }
+    if (!check_names(layout, answer))
+        return false;
+    if (segment_find_layout(s, layout->name)) {
+        refuse(answer, SHMVIEW_ERR_LAYOUT_EXISTS, json_pack("{s:s}", "layout", layout->name),
+               "segment '%s' has a layout '%s' already", s->name, layout->name);
+        return false;
+    }
+    if (s->n_layouts == LIMIT_LAYOUTS) {
+        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_LAYOUTS),
+               "segment '%s' has %d layouts, which is the limit", s->name, LIMIT_LAYOUTS);
+        return false;
+    }
+    for (size_t i = 0; i < layout->n_views; i++)
+        if (!check_view(s, &layout->views[i], answer))
+            return false;
+    return true;
+}
+
+static void define_layout(struct state *state, struct connection *c, const json_t *parameters,
+                          struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_define define;
+    if (wire_read_define(parameters, &define, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct segment *s = find(state, c, define.name, answer);
+    if (s && check_layout(c, s, &define.layout, answer)) {
+        int index = segment_add_layout(s, &define.layout);
+        if (index < 0)
+            refuse_system(answer, "a layout cannot be kept", -index);
+        else
+            answer->parameters = json_pack("{s:i}", "index", index);
+    }
+    free(define.layout.views);
+}
+
+/* --- The table ----------------------------------------------------------- */
+
+static const struct method {
+    const char *name;
+    void (*run)(struct state *, struct connection *, const json_t *parameters, struct answer *);
+} methods[] = {
+    {"io.shmview.Ping", ping},
+    {"io.shmview.Create", creation_start},
+    {"io.shmview.Attach", attach},
+    {"io.shmview.Detach", detach},
+    {"io.shmview.Remove", remove_segment},
+    {"io.shmview.List", list},
+    {"io.shmview.Describe", describe},
+    {"io.shmview.DefineLayout", define_layout},
+    {"org.varlink.service.GetInfo", get_info},
+    {"org.varlink.service.GetInterfaceDescription", get_interface_description},
+};
+
+static void refuse_method(const char *name, struct answer *answer)
+{
+    char interface[256];
+    const char *dot = strrchr(name, '.');
+    snprintf(interface, sizeof interface, "%.*s", dot ? (int)(dot - name) : 0, name);
+    if (strcmp(interface, "io.shmview") == 0 || strcmp(interface, "org.varlink.service") == 0)
+        refuse_varlink(answer, "org.varlink.service.MethodNotFound", "method", name);
+    else
+        refuse_varlink(answer, "org.varlink.service.InterfaceNotFound", "interface", interface);
+}
+
+void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
+                  struct answer *answer)
+{
+    if (call->upgrade) {
+        refuse_varlink(answer, "org.varlink.service.MethodNotImplemented", "method", call->method);
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
+        if (strcmp(methods[i].name, call->method) == 0) {
+            methods[i].run(state, connection, call->parameters, answer);
+            return;
+        }
+    refuse_method(call->method, answer);
+}
+
+void methods_release(struct state *state, struct connection *connection)
+{
+    struct attachment *a;
+    struct segment *s;
+    creation_cancel(connection);
+    while ((a = LIST_FIRST(&connection->attachments)))
+        attachment_end(&state->registry, a);
+    while ((s = LIST_FIRST(&connection->created))) {
+        LIST_REMOVE(s, created);
+        s->creator = NULL;
+        registry_remove(&state->registry, s);
+    }
+}

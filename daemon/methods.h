@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the daemon does for a request: one table, one function a method. */
+#ifndef DAEMON_METHODS_H
+#define DAEMON_METHODS_H
+
+#include "daemon/connection.h"
+#include "daemon/registry.h"
+
+/* What methods work on; no sockets. */
+struct state {
+    struct registry registry;
+    uv_loop_t *loop;
+    unsigned n_jobs;                  /* allocations under way */
+    void (*job_done)(struct state *); /* called after each */
+};
+
+/* Answers call. Creation answers later, by connection_answer(). */
+void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
+                  struct answer *answer);
+
+/* Gives back everything the connection holds, and cancels what it waits for. */
+void methods_release(struct state *state, struct connection *connection);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/object.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+#define SHM_DIRECTORY "/dev/shm"
+/* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
+#define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
+
+static int commit(int fd, uint64_t from, uint64_t bytes)
+{
+    int r;
+    do
+        r = posix_fallocate(fd, (off_t)from, (off_t)bytes);
+    while (r == EINTR);
+    return -r;
+}
+
+/* Memory and swap that the kernel says can still be used, less a reserve that
+ * keeps the machine out of the hands of the OOM killer. */
+static uint64_t memory_free(void)
+{
+    unsigned long long total = 0, available = 0, swap = 0, kib;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (!f)
+        return UINT64_MAX;
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "MemTotal: %llu", &kib) == 1)
+            total = kib;
+        else if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            available = kib;
+        else if (sscanf(line, "SwapFree: %llu", &kib) == 1)
+            swap = kib;
+    }
+    fclose(f);
+    unsigned long long reserve = total / 64, have = available + swap;
+    return have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
+}
+
+static struct object_space space_now(void)
+{
+    struct statvfs fs;
+    uint64_t memory = memory_free();
+    if (statvfs(SHM_DIRECTORY, &fs) || fs.f_blocks == 0)
+        return (struct object_space){memory, memory}; /* a tmpfs without a limit */
+    uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
+    return (struct object_space){
+        .free = unused < memory ? unused : memory,
+        .limit = (uint64_t)fs.f_blocks * fs.f_frsize,
+    };
+}
+
+/* Allocations run side by side: each is promised its bytes before it commits the
+ * first of them, so that two cannot both be given the last free gigabyte. */
+static pthread_mutex_t promise_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t promised;
+
+static void promise_settle(uint64_t bytes)
+{
+    pthread_mutex_lock(&promise_lock);
+    promised -= bytes;
+    pthread_mutex_unlock(&promise_lock);
+}
+
+static int promise_make(uint64_t bytes, struct object_space *ret_space)
+{
+    pthread_mutex_lock(&promise_lock);
+    *ret_space = space_now();
+    ret_space->free -= promised < ret_space->free ? promised : ret_space->free;
+    bool fits = bytes <= ret_space->free;
+    if (fits)
+        promised += bytes;
+    pthread_mutex_unlock(&promise_lock);
+    return fits ? 0 : -ENOSPC;
+}
+
+/* Commits bytes that were promised; the promise is settled in any case. */
+static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
+{
+    uint64_t done = 0;
+    int r = 0;
+    while (done < bytes && r == 0) {
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            r = -ECANCELED;
+        uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
+        if (r == 0)
+            r = commit(fd, done, step);
+        if (r == 0) {
+            promise_settle(step);
+            done += step;
+        }
+    }
+    promise_settle(bytes - done);
+    return r;
+}
+
+static bool same_object(const struct object *object, int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+           st.st_dev == object->device && st.st_ino == object->inode;
+}
+
+static int create_committed(struct object *object, uint64_t bytes, const atomic_bool *cancel)
+{
+    CLEANUP_FD int fd = shm_open(object->name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0600);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st)) {
+        int r = -errno;
+        promise_settle(bytes);
+        return r;
+    }
+    object->device = st.st_dev;
+    object->inode = st.st_ino;
+    int r = commit_promised(fd, bytes, cancel);
+    if (r) {
+        shm_unlink(object->name);
+        return r;
+    }
+    return steal_fd(&fd);
+}
+
+int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
+                  struct object_space *ret_space)
+{
+    int r = promise_make(bytes, ret_space);
+    return r ? r : create_committed(object, bytes, cancel);
+}
+
+int object_open(const struct object *object, int flags)
+{
+    CLEANUP_FD int fd = shm_open(object->name, flags | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return -errno;
+    return same_object(object, fd) ? steal_fd(&fd) : -ESTALE;
+}
+
+int object_grow(int fd, uint64_t bytes)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    uint64_t have = (uint64_t)st.st_size;
+    return have >= bytes ? 0 : commit(fd, have, bytes - have);
+}
+
+int object_rename(struct object *object, const object_name name)
+{
+    CLEANUP_FD int dir = open(SHM_DIRECTORY, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CLEANUP_FD int fd = object_open(object, O_RDONLY);
+    if (dir < 0 || fd < 0)
+        return dir < 0 ? -errno : fd;
+    if (renameat2(dir, object->name + 1, dir, name + 1, RENAME_NOREPLACE))
+        return -errno;
+    memcpy(object->name, name, sizeof(object_name));
+    return 0;
+}
+
+void object_remove(struct object *object)
+{
+    if (!object->name[0])
+        return;
+    CLEANUP_FD int fd = object_open(object, O_RDONLY);
+    if (fd >= 0)
+        shm_unlink(object->name);
+    object->name[0] = '\0';
+}
+
+unsigned object_sweep(const char *prefix, const char *keep)
+{
+    unsigned n = 0;
+    DIR *dir = opendir(SHM_DIRECTORY);
+    if (!dir)
+        return 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
+            (!keep || strcmp(e->d_name, keep) != 0) &&
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            st.st_uid == geteuid() && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            n++;
+    }
+    closedir(dir);
+    return n;
+}
+
+int object_lock_instance(const char *name)
+{
+    for (;;) {
+        CLEANUP_FD int fd = shm_open(name, O_CREAT | O_RDWR | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return -errno;
+        if (flock(fd, LOCK_EX | LOCK_NB))
+            return errno == EWOULDBLOCK ? -EBUSY : -errno;
+        /* the one who had it before us may have removed the name meanwhile */
+        CLEANUP_FD int again = shm_open(name, O_RDONLY | O_NOFOLLOW, 0);
+        struct stat mine, named;
+        if (again >= 0 && fstat(fd, &mine) == 0 && fstat(again, &named) == 0 &&
+            mine.st_ino == named.st_ino)
+            return steal_fd(&fd);
+        if (again >= 0 || errno != ENOENT)
+            continue;
+    }
+}
+
+void object_unlock_instance(const char *name, int fd)
+{
+    shm_unlink(name);
+    close(fd);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects in /dev/shm: the only caller of shm_open and shm_unlink, so that the
+ * choice of backing stays in one file.
+ *
+ * Objects are mode 0600 and are handed out as descriptors only. A name that is
+ * opened again is believed only if it is still the object that was created. */
+#ifndef DAEMON_OBJECT_H
+#define DAEMON_OBJECT_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* "/shmview." instance "." name, or "+" id ".control" */
+typedef char object_name[NAME_MAX + 2];
+
+/* One object that this daemon created. */
+struct object {
+    object_name name; /* "" = none */
+    dev_t device;
+    ino_t inode;
+};
+
+/* How much an allocation could still get, in bytes: the least of what /dev/shm
+ * has free and what memory and swap can take, less what other allocations were
+ * promised and have not committed yet; and the size of /dev/shm. */
+struct object_space {
+    uint64_t free;
+    uint64_t limit;
+};
+
+/* Creates the object called object->name with bytes of zeroed, committed memory.
+ * Blocks while the kernel zeroes; looks at *cancel (may be NULL) from time to
+ * time. Any thread. Returns a read-write descriptor, which the caller owns, or
+ * -errno (-ENOSPC with *ret_space filled, -EEXIST, -ECANCELED, ...); then nothing
+ * is left. */
+int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
+                  struct object_space *ret_space);
+
+/* Opens it again, flags O_RDONLY or O_RDWR. Returns a descriptor, or -errno;
+ * -ESTALE if the name leads to something else by now. */
+int object_open(const struct object *object, int flags);
+
+/* Lets the object have at least bytes, committed. Returns 0 or -errno. */
+int object_grow(int fd, uint64_t bytes);
+
+/* Gives it another name, which is not taken. Returns 0 or -errno. */
+int object_rename(struct object *object, const object_name name);
+
+/* Removes the name if it is still this object, and forgets it. */
+void object_remove(struct object *object);
+
+/* Removes every object whose name begins with prefix and that belongs to this
+ * user, but for the one called keep (may be NULL). Names are without the slash.
+ * Returns how many. */
+unsigned object_sweep(const char *prefix, const char *keep);
+
+/* Takes the one lock of an instance, for the life of the process: object called
+ * name. Returns a descriptor to keep open, -EBUSY if another process has it, or
+ * -errno. */
+int object_lock_instance(const char *name);
+void object_unlock_instance(const char *name, int fd);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/options.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SESSION_IDLE_EXIT "10"
+
+static const char help[] =
+    "Usage: shmviewd [OPTION]...\n"
+    "Allocate named shared-memory segments and hand them out over a Unix socket.\n"
+    "\n"
+    "  --socket PATH        listen there (default: $SHMVIEW_SOCKET; for root\n"
+    "                       " ADDRESS_SYSTEM ", else\n"
+    "                       $XDG_RUNTIME_DIR/shmviewd/io.shmview)\n"
+    "  --session            the session instance that libshmview starts: go to the\n"
+    "                       background once the socket listens, leave when idle\n"
+    "  --idle-exit SECONDS  leave after so long without a client and without a\n"
+    "                       manual segment; 0 means never (default: 0; for a session\n"
+    "                       $SHMVIEW_IDLE_EXIT or " SESSION_IDLE_EXIT ")\n"
+    "  --help               show this and exit\n"
+    "  --version            show the version and exit\n"
+    "\n"
+    "SIGTERM or SIGINT ends it and removes its segments' names; clients that have\n"
+    "them mapped keep the memory. See shmviewd(8).\n";
+
+static int usage(const char *what, const char *value)
+{
+    fprintf(stderr, "shmviewd: %s '%s'\nTry 'shmviewd --help'.\n", what, value);
+    return 2;
+}
+
+static int read_seconds(const char *text, unsigned *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || n > 1000000)
+        return usage("--idle-exit takes 0 to 1000000 seconds, not", text);
+    *ret = (unsigned)n;
+    return -1;
+}
+
+static int default_socket(struct options *options)
+{
+    const char *set = getenv("SHMVIEW_SOCKET");
+    if (set && set[0])
+        return snprintf(options->socket, sizeof options->socket, "%s", set) <
+                       (int)sizeof options->socket
+                   ? 0
+                   : -ENAMETOOLONG;
+    if (options->session)
+        return address_session(options->socket);
+    if (geteuid() == 0) {
+        strcpy(options->socket, ADDRESS_SYSTEM);
+        return 0;
+    }
+    return address_user(options->socket);
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int read_option(struct options *options, int option, const char **ret_idle)
+{
+    switch (option) {
+    case 's':
+        if (optarg[0] == '\0' || strlen(optarg) >= sizeof options->socket)
+            return usage("--socket takes a path of 1 to 107 bytes, not", optarg);
+        strcpy(options->socket, optarg);
+        return -1;
+    case 'S':
+        options->session = true;
+        return -1;
+    case 'i':
+        *ret_idle = optarg;
+        return -1;
+    case 'h':
+        fputs(help, stdout);
+        return 0;
+    case 'v':
+        puts("shmviewd " SHMVIEW_VERSION);
+        return 0;
+    default:
+        fputs("Try 'shmviewd --help'.\n", stderr);
+        return 2;
+    }
+}
+
+int options_read(struct options *options, int argc, char **argv)
+{
+    static const struct option table[] = {
+        {"socket", required_argument, NULL, 's'},    {"session", no_argument, NULL, 'S'},
+        {"idle-exit", required_argument, NULL, 'i'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
+    };
+    const char *idle = NULL;
+    int status;
+    *options = (struct options){0};
+    for (int o; (o = getopt_long(argc, argv, "", table, NULL)) != -1;)
+        if ((status = read_option(options, o, &idle)) != -1)
+            return status;
+    if (optind < argc)
+        return usage("unexpected argument", argv[optind]);
+    if (!idle && options->session)
+        idle = getenv("SHMVIEW_IDLE_EXIT");
+    if (!idle || !idle[0])
+        idle = options->session ? SESSION_IDLE_EXIT : "0";
+    if ((status = read_seconds(idle, &options->idle_exit)) != -1)
+        return status;
+    if (!options->socket[0] && default_socket(options))
+        return usage("a socket path has at most 107 bytes; too long:",
+                     getenv("SHMVIEW_SOCKET") ? getenv("SHMVIEW_SOCKET") : "$XDG_RUNTIME_DIR");
+    return -1;
+}

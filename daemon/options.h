@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line. */
+#ifndef DAEMON_OPTIONS_H
+#define DAEMON_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "common/address.h"
+
+struct options {
+    address_path socket;
+    bool session;       /* started by a library: goes to the background, leaves when idle */
+    unsigned idle_exit; /* seconds without a client and a manual segment; 0 = never */
+};
+
+/* Reads the arguments and the environment. Returns -1 to go on, else the exit
+ * status: 0 after --help and --version, 2 for bad usage. */
+int options_read(struct options *options, int argc, char **argv);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/refusal.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/log.h"
+
+void refuse(struct answer *answer, int error, json_t *facts, const char *reason, ...)
+{
+    char text[512];
+    va_list ap;
+    va_start(ap, reason);
+    vsnprintf(text, sizeof text, reason, ap);
+    va_end(ap);
+    if (!facts)
+        facts = json_object();
+    json_object_set_new_nocheck(facts, "reason", json_string(text));
+    answer->error = wire_error_name(error);
+    answer->parameters = facts;
+}
+
+void refuse_parameter(struct answer *answer, const struct wire_fault *fault)
+{
+    refuse(answer, SHMVIEW_ERR_INVALID, json_pack("{s:s}", "parameter", fault->parameter), "%s %s",
+           fault->parameter, fault->reason);
+}
+
+void refuse_system(struct answer *answer, const char *what, int error_number)
+{
+    log_error("%s: %s", what, strerror(error_number));
+    refuse(answer, 0, NULL, "%s: %s", what, strerror(error_number));
+}
+
+void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value)
+{
+    answer->error = error;
+    answer->parameters = json_pack("{s:s}", fact, value);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+#define CONTROL_BYTES_FIRST 4096
+#define CONTROL_BYTES_STEP  4096
+
+_Static_assert(CONTROL_BYTES_FIRST > sizeof(struct shmview_control), "room for slots");
+
+static int write_all(int fd, const void *bytes, size_t n)
+{
+    ssize_t r = pwrite(fd, bytes, n, 0);
+    if (r < 0)
+        return -errno;
+    return (size_t)r == n ? 0 : -EIO;
+}
+
+static struct shmview_object_header header_of(const struct segment *segment, uint32_t magic,
+                                              size_t bytes)
+{
+    return (struct shmview_object_header){
+        .magic = magic,
+        .version = SHMVIEW_LAYOUT_VERSION,
+        .header_bytes = (uint32_t)bytes,
+        .segment_id = segment->id,
+    };
+}
+
+static int allocate_lock(struct segment *segment, struct object_space *space)
+{
+    CLEANUP_FD int control = object_create(&segment->control, CONTROL_BYTES_FIRST, NULL, space);
+    if (control < 0) {
+        segment->control.name[0] = '\0';
+        return control;
+    }
+    CLEANUP_FD int liveness =
+        object_create(&segment->liveness, sizeof(struct shmview_liveness), NULL, space);
+    if (liveness < 0) {
+        segment->liveness.name[0] = '\0';
+        return liveness;
+    }
+    struct shmview_control c = {
+        .header = header_of(segment, SHMVIEW_CONTROL_MAGIC, sizeof c),
+        .slots_offset = sizeof c,
+        .slot_bytes = sizeof(struct shmview_slot),
+    };
+    struct shmview_object_header l =
+        header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
+    int r = write_all(control, &c, sizeof c);
+    return r ? r : write_all(liveness, &l, sizeof l);
+}
+
+static void remove_objects(struct segment *segment)
+{
+    object_remove(&segment->data);
+    object_remove(&segment->control);
+    object_remove(&segment->liveness);
+}
+
+int segment_allocate(struct segment *segment, const atomic_bool *cancel,
+                     struct object_space *ret_space)
+{
+    CLEANUP_FD int data = object_create(&segment->data, segment->size, cancel, ret_space);
+    if (data < 0) {
+        segment->data.name[0] = '\0'; /* not ours: EEXIST */
+        return data;
+    }
+    int r = segment->lock ? allocate_lock(segment, ret_space) : 0;
+    if (r)
+        remove_objects(segment);
+    return r;
+}
+
+static void layout_deinit(struct wire_layout *layout)
+{
+    for (size_t i = 0; i < layout->n_views; i++) {
+        free((char *)layout->views[i].name);
+        free((char *)layout->views[i].format);
+    }
+    free(layout->views);
+    free((char *)layout->name);
+}
+
+struct segment *segment_free(struct segment *segment)
+{
+    if (!segment)
+        return NULL;
+    if (segment->live)
+        munmap(segment->live, sizeof *segment->live);
+    remove_objects(segment);
+    for (size_t i = 0; i < segment->n_layouts; i++)
+        layout_deinit(&segment->layouts[i]);
+    free(segment->layouts);
+    slots_deinit(&segment->slots);
+    free(segment);
+    return NULL;
+}
+
+void segment_object_name(const struct segment *segment, const char *instance, const char *part,
+                         object_name ret_name)
+{
+    snprintf(ret_name, sizeof(object_name), "/shmview.%s+%" PRIu64 ".%s", instance, segment->id,
+             part);
+}
+
+void segment_unname(struct segment *segment, const char *instance)
+{
+    object_name name;
+    segment_object_name(segment, instance, "data", name);
+    if (object_rename(&segment->data, name))
+        object_remove(&segment->data); /* nobody new, then, not even by id */
+    segment->named = false;
+}
+
+/* --- Attaching ----------------------------------------------------------- */
+
+static int map_liveness(struct segment *segment)
+{
+    CLEANUP_FD int fd = object_open(&segment->liveness, O_RDWR);
+    if (fd < 0)
+        return fd;
+    void *p = mmap(NULL, sizeof *segment->live, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    segment->live = p;
+    return 0;
+}
+
+static _Atomic uint32_t *word(uint32_t *p)
+{
+    return (_Atomic uint32_t *)p;
+}
+
+/* The slot's line must be backed before anybody may touch it. */
+static int back_slot(int control, uint32_t slot)
+{
+    uint64_t need = sizeof(struct shmview_control) + (slot + 1) * sizeof(struct shmview_slot);
+    uint64_t pages = (need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP;
+    return object_grow(control, pages * CONTROL_BYTES_STEP);
+}
+
+static int open_lock(struct segment *segment, struct wire_attachment *ret,
+                     struct frame_descriptors *fds)
+{
+    CLEANUP_FD int control = object_open(&segment->control, O_RDWR);
+    if (control < 0)
+        return control;
+    CLEANUP_FD int liveness = object_open(&segment->liveness, O_RDONLY);
+    if (liveness < 0)
+        return liveness;
+    int r = segment->live ? 0 : map_liveness(segment);
+    if (r)
+        return r;
+    uint32_t slot, generation;
+    r = slots_take(&segment->slots, &slot, &generation);
+    if (r)
+        return r;
+    r = back_slot(control, slot);
+    if (r) {
+        slots_give(&segment->slots, slot);
+        return r == -ENOSPC ? -ENOMEM : r;
+    }
+    struct shmview_liveness *live = segment->live;
+    atomic_store_explicit(word(&live->high), segment->slots.high, memory_order_release);
+    atomic_store_explicit(word(&live->generation[slot]), generation, memory_order_release);
+    ret->control = (int64_t)fds->n;
+    fds->fd[fds->n++] = steal_fd(&control);
+    ret->liveness = (int64_t)fds->n;
+    fds->fd[fds->n++] = steal_fd(&liveness);
+    ret->slot = slot;
+    ret->generation = generation;
+    return 0;
+}
+
+static int open_data(const struct segment *segment, int64_t access)
+{
+    return object_open(&segment->data, access == SHMVIEW_WRITE ? O_RDWR : O_RDONLY);
+}
+
+int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
+                   struct frame_descriptors *ret_fds)
+{
+    struct frame_descriptors fds = {0};
+    struct wire_attachment a = {
+        .access = access,
+        .control = WIRE_ABSENT,
+        .liveness = WIRE_ABSENT,
+        .slot = WIRE_ABSENT,
+        .generation = WIRE_ABSENT,
+        .layouts = segment->layouts,
+        .n_layouts = segment->n_layouts,
+    };
+    int fd = open_data(segment, access);
+    if (fd < 0)
+        return fd;
+    fds.fd[fds.n++] = fd;
+    int r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds) : 0;
+    if (r) {
+        frame_descriptors_close(&fds);
+        return r;
+    }
+    a.descriptors = (int64_t)fds.n;
+    segment->n_attachments++;
+    *ret = a;
+    *ret_fds = fds;
+    return 0;
+}
+
+static void publish_death(struct shmview_liveness *live, uint32_t slot, pid_t pid)
+{
+    uint32_t generation = atomic_load_explicit(word(&live->generation[slot]), memory_order_relaxed);
+    uint32_t n = atomic_load_explicit(word(&live->deaths), memory_order_relaxed);
+    struct shmview_liveness_death *d = &live->last[n % ARRAY_LEN(live->last)];
+    uint32_t id = generation << SHMVIEW_SLOT_BITS | slot;
+    /* id last and released: a reader that finds it finds the rest as well */
+    atomic_store_explicit(word(&d->id), 0, memory_order_release);
+    atomic_store_explicit(word(&d->pid), (uint32_t)pid, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint64_t *)&d->when_ns, (uint64_t)now_ns(),
+                          memory_order_relaxed);
+    atomic_store_explicit(word(&d->id), id, memory_order_release);
+
+    atomic_store(word(&live->generation[slot]), 0);
+    atomic_fetch_add(word(&live->deaths), 1);
+    syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
+{
+    segment->n_attachments--;
+    if (slot != WIRE_ABSENT) {
+        publish_death(segment->live, (uint32_t)slot, pid);
+        slots_give(&segment->slots, (uint32_t)slot);
+    }
+    if (segment->n_attachments == 0 && segment->live) {
+        munmap(segment->live, sizeof *segment->live);
+        segment->live = NULL;
+    }
+}
+
+/* --- Layouts ------------------------------------------------------------- */
+
+static int copy_view(struct wire_view *to, const struct wire_view *from)
+{
+    *to = *from;
+    to->name = strdup(from->name);
+    to->format = strdup(from->format);
+    return to->name && to->format ? 0 : -ENOMEM;
+}
+
+int segment_add_layout(struct segment *segment, const struct wire_layout *layout)
+{
+    struct wire_layout *layouts =
+        realloc(segment->layouts, (segment->n_layouts + 1) * sizeof *layouts);
+    if (!layouts)
+        return -ENOMEM;
+    segment->layouts = layouts;
+    struct wire_layout copy = {
+        .name = strdup(layout->name),
+        .views = calloc(layout->n_views, sizeof *copy.views),
+        .n_views = layout->n_views,
+    };
+    int r = copy.name && copy.views ? 0 : -ENOMEM;
+    if (!copy.views)
+        copy.n_views = 0;
+    for (size_t i = 0; r == 0 && i < copy.n_views; i++)
+        r = copy_view(&copy.views[i], &layout->views[i]);
+    if (r) {
+        layout_deinit(&copy);
+        return r;
+    }
+    layouts[segment->n_layouts] = copy;
+    return (int)segment->n_layouts++;
+}
+
+const struct wire_layout *segment_find_layout(const struct segment *segment, const char *name)
+{
+    for (size_t i = 0; i < segment->n_layouts; i++)
+        if (strcmp(segment->layouts[i].name, name) == 0)
+            return &segment->layouts[i];
+    return NULL;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One segment: its objects, its layouts, the slots of its lock.
+ *
+ *   new -> allocated -> named, attached ... -> unnamed -> freed
+ *
+ * Data and control are written by clients: the daemon never maps them once they
+ * are handed out. The liveness object is the daemon's own; it is mapped while
+ * anybody is attached. */
+#ifndef DAEMON_SEGMENT_H
+#define DAEMON_SEGMENT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <shmview/layout.h>
+#include <uthash.h>
+
+#include "common/frame.h"
+#include "common/wire.h"
+#include "daemon/object.h"
+#include "daemon/slots.h"
+
+struct connection;
+
+struct segment {
+    char name[LIMIT_NAME_BYTES + 1];
+    uint64_t id;
+    uint64_t size;
+    uid_t owner;
+    int64_t lifetime; /* enum shmview_lifetime */
+    bool lock;
+    bool allocated; /* until then nobody but its creator knows it */
+    bool named;     /* found by name; false once removed */
+    uint32_t n_attachments;
+    struct object data, control, liveness;
+    struct shmview_liveness *live; /* mapped while n_attachments > 0 */
+    struct slots slots;
+    struct wire_layout *layouts; /* strings and views owned */
+    size_t n_layouts;
+    struct connection *creator; /* lifetime "creator" only */
+    LIST_ENTRY(segment) created;
+    UT_hash_handle by_name, by_id;
+};
+
+/* Allocates the objects and writes their headers. Blocks; made to run off the
+ * loop, where nothing else touches the segment. Returns 0, -ENOSPC with
+ * *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
+int segment_allocate(struct segment *segment, const atomic_bool *cancel,
+                     struct object_space *ret_space);
+
+/* Removes the objects and frees the segment. Takes NULL. Returns NULL. */
+struct segment *segment_free(struct segment *segment);
+
+/* Takes the name away and gives the data object that of the id. */
+void segment_unname(struct segment *segment, const char *instance);
+
+/* The name of an object that goes by the segment's id. */
+void segment_object_name(const struct segment *segment, const char *instance, const char *part,
+                         object_name ret_name);
+
+/* Opens the descriptors that access (enum shmview_access) is due, in the order
+ * data, control, liveness, and takes a slot. *ret says which is which.
+ * Returns 0 and owes segment_detach(); -ENOSPC when every slot is taken, or
+ * -errno; then nothing is changed. */
+int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
+                   struct frame_descriptors *ret_fds);
+
+/* Gives a slot back (WIRE_ABSENT: none): publishes the death of its user, whose
+ * pid is named to the next owner of the lock, and wakes all who wait. */
+void segment_detach(struct segment *segment, int64_t slot, pid_t pid);
+
+/* Adds a copy of layout. Returns its index or -ENOMEM. Checked by the caller. */
+int segment_add_layout(struct segment *segment, const struct wire_layout *layout);
+
+const struct wire_layout *segment_find_layout(const struct segment *segment, const char *name);
+
+#endif

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/log.h"
+
+/* A client holds a socket and a pidfd; the rest is for objects and libuv. */
+#define DESCRIPTORS_PER_CONNECTION 2
+#define DESCRIPTORS_OF_OURS        128
+#define ACCEPTS_A_TURN             64
+
+/* --- Connections --------------------------------------------------------- */
+
+static void on_call(struct connection *connection, const struct wire_call *call,
+                    struct answer *answer)
+{
+    struct server *s = connection->owner;
+    methods_call(&s->state, connection, call, answer);
+}
+
+static void on_idle(uv_timer_t *timer);
+
+static void start_idle_clock(struct server *s)
+{
+    if (s->idle_exit && s->n_connections == 0 && !s->stopping)
+        uv_timer_start(&s->idle_timer, on_idle, (uint64_t)s->idle_exit * 1000, 0);
+}
+
+static void on_closed(struct connection *connection)
+{
+    struct server *s = connection->owner;
+    methods_release(&s->state, connection);
+    LIST_REMOVE(connection, link);
+    if (connection->waits_turn)
+        TAILQ_REMOVE(&s->waiting, connection, turn);
+    s->n_connections--;
+    start_idle_clock(s);
+}
+
+static void take_turns(uv_idle_t *idle)
+{
+    struct server *s = idle->data;
+    struct connection *last = TAILQ_LAST(&s->waiting, connections_waiting), *c;
+    /* whoever is put back behind the last one has had his turn */
+    while ((c = TAILQ_FIRST(&s->waiting))) {
+        bool done = c == last;
+        TAILQ_REMOVE(&s->waiting, c, turn);
+        c->waits_turn = false;
+        connection_take_turn(c);
+        if (done)
+            break;
+    }
+    if (TAILQ_EMPTY(&s->waiting))
+        uv_idle_stop(idle);
+}
+
+static void on_again(struct connection *connection)
+{
+    struct server *s = connection->owner;
+    if (connection->waits_turn)
+        return;
+    connection->waits_turn = true;
+    TAILQ_INSERT_TAIL(&s->waiting, connection, turn);
+    uv_idle_start(&s->turns, take_turns);
+}
+
+static const struct connection_events events = {
+    .call = on_call,
+    .closed = on_closed,
+    .again = on_again,
+};
+
+/* --- Accepting ----------------------------------------------------------- */
+
+/* Out of descriptors: takes the client's connection on the reserve and hangs up,
+ * so that it learns of it and the poll does not spin. */
+static void turn_away(struct server *s)
+{
+    close_fdp(&s->reserve_fd);
+    int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    close_fdp(&fd);
+    s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    log_warning("out of descriptors: a client was turned away");
+}
+
+static void admit(struct server *s, int fd)
+{
+    if (s->n_connections >= s->max_connections) {
+        close(fd);
+        log_warning("%u connections, which is the limit: a client was turned away",
+                    s->n_connections);
+        return;
+    }
+    struct connection *c = connection_new(&s->loop, fd, &events, s);
+    if (!c)
+        return;
+    LIST_INSERT_HEAD(&s->connections, c, link);
+    s->n_connections++;
+    uv_timer_stop(&s->idle_timer);
+}
+
+static void on_listener(uv_poll_t *poll, int status, int poll_events)
+{
+    struct server *s = poll->data;
+    (void)status;
+    (void)poll_events;
+    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
+        int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0) {
+            admit(s, fd);
+            continue;
+        }
+        if (errno == EMFILE || errno == ENFILE)
+            turn_away(s);
+        else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+            log_warning("accept: %s", strerror(errno));
+        return;
+    }
+}
+
+/* --- Beginning and end --------------------------------------------------- */
+
+static void close_handle(uv_handle_t *handle, void *arg)
+{
+    (void)arg;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+/* Closes what is left once no allocation runs any more. */
+static void finish_stop(struct state *state)
+{
+    struct server *s = CONTAINER_OF(state, struct server, state);
+    if (s->stopping && state->n_jobs == 0)
+        uv_walk(&s->loop, close_handle, NULL);
+}
+
+static void server_stop(struct server *s)
+{
+    struct connection *c;
+    if (s->stopping)
+        return;
+    s->stopping = true;
+    uv_close((uv_handle_t *)&s->listener_poll, NULL);
+    listener_close(&s->listener);
+    while ((c = LIST_FIRST(&s->connections)))
+        connection_close(c);
+    finish_stop(&s->state);
+}
+
+static void on_signal(uv_signal_t *signal, int number)
+{
+    log_info("%s: leaving", number == SIGINT ? "SIGINT" : "SIGTERM");
+    server_stop(signal->data);
+}
+
+static bool has_segments(const struct server *s)
+{
+    return s->state.registry.by_id != NULL;
+}
+
+static void on_idle(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+    /* without a client only manual segments are left */
+    if (s->n_connections == 0 && !has_segments(s)) {
+        log_info("idle for %u s: leaving", s->idle_exit);
+        server_stop(s);
+    } else {
+        start_idle_clock(s);
+    }
+}
+
+static unsigned raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit))
+        return DESCRIPTORS_OF_OURS;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    rlim_t n = limit.rlim_cur < 1000000 ? limit.rlim_cur : 1000000;
+    return n > DESCRIPTORS_OF_OURS * 2
+               ? (unsigned)(n - DESCRIPTORS_OF_OURS) / DESCRIPTORS_PER_CONNECTION
+               : DESCRIPTORS_OF_OURS / DESCRIPTORS_PER_CONNECTION;
+}
+
+static int start_signal(struct server *s, uv_signal_t *handle, int number)
+{
+    int r = uv_signal_init(&s->loop, handle);
+    handle->data = s;
+    return r ? r : uv_signal_start(handle, on_signal, number);
+}
+
+int server_init(struct server *server, const struct listener *listener, const char *instance,
+                unsigned idle_exit)
+{
+    *server = (struct server){.listener = *listener, .idle_exit = idle_exit};
+    LIST_INIT(&server->connections);
+    TAILQ_INIT(&server->waiting);
+    registry_init(&server->state.registry, instance);
+    server->state.job_done = finish_stop;
+    server->state.loop = &server->loop;
+    server->max_connections = raise_descriptor_limit();
+    server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int r = uv_loop_init(&server->loop);
+    if (r)
+        return r;
+    uv_timer_init(&server->loop, &server->idle_timer);
+    uv_idle_init(&server->loop, &server->turns);
+    server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
+    r = uv_poll_init(&server->loop, &server->listener_poll, listener->fd);
+    if (r == 0)
+        r = uv_poll_start(&server->listener_poll, UV_READABLE, on_listener);
+    if (r == 0)
+        r = start_signal(server, &server->sigterm, SIGTERM);
+    if (r == 0)
+        r = start_signal(server, &server->sigint, SIGINT);
+    start_idle_clock(server);
+    return r;
+}
+
+void server_run(struct server *server)
+{
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+    registry_deinit(&server->state.registry);
+    close_fdp(&server->reserve_fd);
+    uv_loop_close(&server->loop);
+}

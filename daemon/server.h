@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loop: listener, connections, signals, the idle clock. */
+#ifndef DAEMON_SERVER_H
+#define DAEMON_SERVER_H
+
+#include "daemon/listener.h"
+#include "daemon/methods.h"
+
+struct server {
+    uv_loop_t loop;
+    uv_poll_t listener_poll;
+    uv_signal_t sigterm, sigint;
+    uv_timer_t idle_timer;
+    uv_idle_t turns; /* active while connections wait for another turn */
+    struct listener listener;
+    struct state state;
+    int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
+    unsigned idle_exit;
+    unsigned n_connections, max_connections;
+    bool stopping;
+    LIST_HEAD(, connection) connections;
+    TAILQ_HEAD(connections_waiting, connection) waiting;
+};
+
+/* Takes over the listener. Returns 0 or -errno. */
+int server_init(struct server *server, const struct listener *listener, const char *instance,
+                unsigned idle_exit);
+
+/* Serves until SIGTERM, SIGINT or idleness; then everything is given back. */
+void server_run(struct server *server);
+
+#endif
