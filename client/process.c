@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "client/private.h"
+
+struct process_page *process;
+
+static uint32_t last_epoch; /* of this process and its ancestors */
+static int init_error;
+
+static void make_page(void)
+{
+    /* zeroed mutexes are initialised ones on Linux, which is what a child finds */
+    void *p =
+        mmap(NULL, sizeof *process, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || madvise(p, sizeof *process, MADV_WIPEONFORK))
+        init_error = errno;
+    else
+        process = p;
+}
+
+int process_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_page);
+    return init_error ? fail_errno("a page that is wiped on fork", init_error) : 0;
+}
+
+uint32_t process_epoch(void)
+{
+    uint32_t epoch = atomic_load_explicit(&process->epoch, memory_order_acquire);
+    if (epoch)
+        return epoch;
+    pthread_mutex_lock(&process->mutex);
+    epoch = atomic_load_explicit(&process->epoch, memory_order_relaxed);
+    if (!epoch) {
+        epoch = ++last_epoch;
+        atomic_store_explicit(&process->epoch, epoch, memory_order_release);
+    }
+    pthread_mutex_unlock(&process->mutex);
+    return epoch;
+}

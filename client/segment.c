@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/private.h"
+#include "common/name.h"
+#include "common/util.h"
+
+/* The whole of a control object that has every slot: mapped at once, so that
+ * slots which the daemon adds later need no second mapping. */
+#define CONTROL_MAP_BYTES                                                                          \
+    (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
+
+static LIST_HEAD(, shmview_segment) segments = LIST_HEAD_INITIALIZER(segments);
+
+void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg)
+{
+    struct shmview_segment *s;
+    pthread_mutex_lock(&process->segments);
+    LIST_FOREACH(s, &segments, link)
+    visit(s, arg);
+    pthread_mutex_unlock(&process->segments);
+}
+
+struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_t slot)
+{
+    return (struct shmview_slot *)(void *)((char *)segment->control + sizeof *segment->control) +
+           slot;
+}
+
+/* --- Mapping ------------------------------------------------------------- */
+
+static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
+                      int flags, void **ret)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return fail_errno(what, errno);
+    if (st.st_size < 0 || (uint64_t)st.st_size < least)
+        return fail(SHMVIEW_ERR_LAYOUT_VERSION,
+                    "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
+                    (intmax_t)st.st_size, least);
+    void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
+    if (p == MAP_FAILED)
+        return fail_errno(what, errno);
+    *ret = p;
+    return 0;
+}
+
+static int check_header(const void *map, const char *what, uint32_t magic, size_t header_bytes,
+                        uint64_t id)
+{
+    struct shmview_object_header h;
+    memcpy(&h, map, sizeof h); /* one read; the copy is judged */
+    if (h.magic == magic && h.version == SHMVIEW_LAYOUT_VERSION && h.features == 0 &&
+        h.header_bytes == header_bytes && h.segment_id == id)
+        return 0;
+    return fail(SHMVIEW_ERR_LAYOUT_VERSION,
+                "the %s object has magic %08x, version %u, features %x, segment %" PRIu64
+                "; this library knows version %u",
+                what, h.magic, h.version, h.features, h.segment_id, SHMVIEW_LAYOUT_VERSION);
+}
+
+static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
+                    const struct frame_descriptors *fds)
+{
+    uint64_t least =
+        sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
+    void *control, *live;
+    int r = map_object(fds->fd[a->control], "control", least, CONTROL_MAP_BYTES,
+                       PROT_READ | PROT_WRITE, 0, &control);
+    if (r)
+        return r;
+    s->control = control;
+    r = map_object(fds->fd[a->liveness], "liveness", sizeof *s->live, sizeof *s->live, PROT_READ, 0,
+                   &live);
+    if (r)
+        return r;
+    s->live = live;
+    r = check_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof *s->control, s->id);
+    if (r)
+        return r;
+    return check_header(live, "liveness", SHMVIEW_LIVENESS_MAGIC,
+                        offsetof(struct shmview_liveness, generation), s->id);
+}
+
+static int check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds)
+{
+    int64_t n = (int64_t)fds->n;
+    bool lock = a->slot != WIRE_ABSENT;
+    if (a->descriptors == n && a->data < n && lock == (a->generation != WIRE_ABSENT) &&
+        lock == (a->control != WIRE_ABSENT) && lock == (a->liveness != WIRE_ABSENT) &&
+        (!lock || (a->control < n && a->liveness < n)))
+        return 0;
+    return fail(SHMVIEW_ERR_PROTOCOL, "%zu descriptors came where %" PRId64 " were told", fds->n,
+                a->descriptors);
+}
+
+static int map_all(struct shmview_segment *s, const struct wire_attachment *a,
+                   const struct frame_descriptors *fds, unsigned flags)
+{
+    int r = check_attachment(a, fds);
+    if (r)
+        return r;
+    if (s->size > SIZE_MAX / 2)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "%" PRIu64 " bytes cannot be mapped here", s->size);
+    int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+    r = map_object(fds->fd[a->data], "data", s->size, (size_t)s->size, protection,
+                   flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data);
+    if (r == 0 && a->slot != WIRE_ABSENT)
+        r = map_lock(s, a, fds);
+    if (r == 0 && a->slot != WIRE_ABSENT)
+        lock_adopt_slot(s, (uint32_t)a->slot, (uint32_t)a->generation);
+    return r;
+}
+
+static void unmap_all(struct shmview_segment *s)
+{
+    if (s->data)
+        munmap(s->data, (size_t)s->size);
+    if (s->control)
+        munmap(s->control, CONTROL_MAP_BYTES);
+    if (s->live)
+        munmap((void *)(uintptr_t)s->live, sizeof *s->live);
+}
+
+static void segment_free(struct shmview_segment *s)
+{
+    unmap_all(s);
+    wire_layouts_free(s->layouts.list, s->layouts.n);
+    json_decref(s->layouts.root);
+    free(s);
+}
+
+/* --- Attaching ----------------------------------------------------------- */
+
+/* Tells the daemon; a daemon that is gone has forgotten it anyway. */
+static void give_back(struct shmview_connection *connection, int64_t attachment)
+{
+    struct reply reply;
+    if (connection_call(connection, "io.shmview.Detach",
+                        json_pack("{s:I}", "attachment", (json_int_t)attachment), &reply) == 0)
+        reply_deinit(&reply);
+}
+
+/* Takes what the reply of Create and Attach says. Keeps its JSON for the strings
+ * of the layouts. */
+static int take_attachment(struct shmview_segment *s, struct reply *reply,
+                           struct wire_attachment *a)
+{
+    struct wire_fault fault;
+    struct wire_segment told;
+    if (wire_read_attachment(reply->wire.parameters, "attachment", a, &fault) == 0) {
+        s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
+        s->attachment = a->id;
+        if (wire_read_segment(reply->wire.parameters, "segment", &told, &fault) == 0) {
+            s->id = (uint64_t)told.id;
+            s->size = (uint64_t)told.size;
+            s->access = (int)a->access;
+            snprintf(s->name, sizeof s->name, "%s", told.name);
+            return 0;
+        }
+    }
+    return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
+}
+
+static void enlist(struct shmview_segment *s)
+{
+    connection_lock(s->connection);
+    s->connection->n_segments++;
+    connection_unlock(s->connection);
+    pthread_mutex_lock(&process->segments);
+    LIST_INSERT_HEAD(&segments, s, link);
+    pthread_mutex_unlock(&process->segments);
+}
+
+static int attach_with(struct shmview_connection *connection, const char *method,
+                       json_t *parameters, unsigned flags, struct shmview_segment **ret_segment)
+{
+    struct reply reply;
+    struct wire_attachment a;
+    struct shmview_segment *s = calloc(1, sizeof *s);
+    if (!s) {
+        json_decref(parameters);
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    }
+    s->connection = connection;
+    atomic_store(&s->epoch, process_epoch());
+    int r = connection_call(connection, method, parameters, &reply);
+    if (r) {
+        free(s);
+        return r;
+    }
+    r = take_attachment(s, &reply, &a);
+    if (r == 0)
+        r = map_all(s, &a, &reply.fds, flags);
+    reply_deinit(&reply);
+    if (r) {
+        if (s->attachment)
+            give_back(connection, s->attachment);
+        segment_free(s);
+        return r;
+    }
+    enlist(s);
+    *ret_segment = s;
+    return 0;
+}
+
+/* Said here already, for text that is no UTF-8 cannot even be sent. */
+static int check_name(const char *name)
+{
+    if (name && name_is_valid(name, LIMIT_NAME_BYTES))
+        return 0;
+    return fail(SHMVIEW_ERR_INVALID,
+                "'%.130s' is no segment name: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
+                name ? name : "(null)", LIMIT_NAME_BYTES);
+}
+
+int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
+                   const struct shmview_create_options *options,
+                   struct shmview_segment **ret_segment)
+{
+    struct shmview_create_options o = {0};
+    int r = check_name(name);
+    if (r)
+        return r;
+    if (options && options->struct_bytes != sizeof o)
+        return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
+                    options->struct_bytes, sizeof o);
+    if (options)
+        o = *options;
+    if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~(SHMVIEW_NO_LOCK | SHMVIEW_POPULATE) ||
+        o.reserved)
+        return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, reserved %u",
+                    o.lifetime, o.flags, o.reserved);
+    if (size == 0 || size > INT64_MAX)
+        return fail(SHMVIEW_ERR_INVALID, "a size of %" PRIu64 " bytes", size);
+    struct wire_create create = {
+        .name = name,
+        .size = (int64_t)size,
+        .access = SHMVIEW_WRITE,
+        .lifetime = o.lifetime,
+        .lock = !(o.flags & SHMVIEW_NO_LOCK),
+    };
+    return attach_with(connection, "io.shmview.Create", wire_write_create(&create), o.flags,
+                       ret_segment);
+}
+
+int shmview_attach(struct shmview_connection *connection, const char *name, int access,
+                   unsigned flags, struct shmview_segment **ret_segment)
+{
+    int r = check_name(name);
+    if (r)
+        return r;
+    if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
+        return fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
+    struct wire_attach attach = {.name = name, .access = access, .id = WIRE_ABSENT};
+    return attach_with(connection, "io.shmview.Attach", wire_write_attach(&attach), flags,
+                       ret_segment);
+}
+
+int shmview_detach(struct shmview_segment *segment)
+{
+    if (!segment)
+        return 0;
+    bool mine = atomic_load(&segment->epoch) == process_epoch();
+    if (mine && atomic_load(&segment->lock.owner))
+        return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
+                    segment->name);
+    pthread_mutex_lock(&process->segments);
+    LIST_REMOVE(segment, link);
+    pthread_mutex_unlock(&process->segments);
+    if (mine) /* an ancestor's attachment is not the child's to give back */
+        give_back(segment->connection, segment->attachment);
+    connection_lock(segment->connection);
+    segment->connection->n_segments--;
+    connection_unlock(segment->connection);
+    segment_free(segment);
+    return 0;
+}
+
+int shmview_remove(struct shmview_connection *connection, const char *name)
+{
+    struct reply reply;
+    int r = check_name(name);
+    if (r)
+        return r;
+    r = connection_call(connection, "io.shmview.Remove", json_pack("{s:s}", "name", name), &reply);
+    if (r == 0)
+        reply_deinit(&reply);
+    return r;
+}
+
+/* --- Fork ---------------------------------------------------------------- */
+
+/* The maps are inherited and stay; only the slot must be the child's own. */
+static int attach_again(struct shmview_segment *s, uint32_t epoch)
+{
+    struct reply reply;
+    struct wire_fault fault;
+    struct wire_attachment a;
+    struct wire_attach attach = {.name = s->name, .access = s->access, .id = (int64_t)s->id};
+    int r = connection_call(s->connection, "io.shmview.Attach", wire_write_attach(&attach), &reply);
+    if (r)
+        return r;
+    if (wire_read_attachment(reply.wire.parameters, "attachment", &a, &fault)) {
+        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
+    } else {
+        wire_layouts_free(a.layouts, a.n_layouts);
+        r = check_attachment(&a, &reply.fds);
+        if (r == 0 && (a.slot != WIRE_ABSENT) == (s->control != NULL)) {
+            s->attachment = a.id;
+            if (s->control)
+                lock_adopt_slot(s, (uint32_t)a.slot, (uint32_t)a.generation);
+            atomic_store_explicit(&s->epoch, epoch, memory_order_release);
+        }
+    }
+    reply_deinit(&reply);
+    return r;
+}
+
+int segment_step_in(struct shmview_segment *segment)
+{
+    uint32_t epoch = process_epoch();
+    int r = 0;
+    if (atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
+        return 0;
+    pthread_mutex_lock(&process->segments);
+    if (atomic_load_explicit(&segment->epoch, memory_order_relaxed) != epoch)
+        r = attach_again(segment, epoch);
+    pthread_mutex_unlock(&process->segments);
+    return r;
+}
+
+/* --- Facts --------------------------------------------------------------- */
+
+const char *shmview_name(const struct shmview_segment *segment)
+{
+    return segment->name;
+}
+
+uint64_t shmview_size(const struct shmview_segment *segment)
+{
+    return segment->size;
+}
+
+int shmview_access(const struct shmview_segment *segment)
+{
+    return segment->access;
+}
+
+void *shmview_data(const struct shmview_segment *segment)
+{
+    return segment->data;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a session daemon: it forks itself into the background and its first
+ * process, our child, leaves once the socket listens. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/private.h"
+#include "common/util.h"
+
+#define START_TIMEOUT_MS 10000
+
+extern char **environ;
+
+static const char *daemon_path(void)
+{
+    const char *set = secure_getenv("SHMVIEW_DAEMON");
+    if (set && set[0])
+        return set;
+    return access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH : "shmviewd";
+}
+
+/* Its standard error is ours to read; signals are as a fresh program has them. */
+static int spawn(const char *program, char *const argv[], int error_fd, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int r = posix_spawn_file_actions_init(&actions);
+    if (r)
+        return r;
+    r = posix_spawnattr_init(&attributes);
+    if (r == 0) {
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &all);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions, error_fd, 2);
+        r = posix_spawnp(ret_pid, program, &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return r;
+}
+
+/* Reads what it says until it lets go of its standard error. */
+static void read_text(int fd, char *text, size_t bytes)
+{
+    size_t n = 0;
+    int64_t deadline = now_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
+    for (;;) {
+        char rest[256];
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        int64_t left = (deadline - now_ns()) / 1000000;
+        if (left <= 0 || (poll(&p, 1, (int)left) < 0 && errno != EINTR))
+            break;
+        if (!p.revents)
+            continue;
+        bool room = n + 1 < bytes;
+        ssize_t r = read(fd, room ? text + n : rest, room ? bytes - 1 - n : sizeof rest);
+        if (r <= 0)
+            break;
+        n += room ? (size_t)r : 0;
+    }
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+}
+
+int session_start(const char *path, char *text, size_t bytes)
+{
+    const char *program = daemon_path();
+    char *argv[] = {(char *)program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
+    int ends[2], status = 0;
+    pid_t pid;
+    if (pipe2(ends, O_CLOEXEC)) {
+        snprintf(text, bytes, "pipe: %s", strerror(errno));
+        return -1;
+    }
+    int r = spawn(program, argv, ends[1], &pid);
+    close(ends[1]);
+    if (r) {
+        close(ends[0]);
+        snprintf(text, bytes, "%s: %s", program, strerror(r));
+        return -1;
+    }
+    read_text(ends[0], text, bytes);
+    close(ends[0]);
+    while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        continue;
+    /* a program that ignores or reaps SIGCHLD itself leaves us without a status */
+    return r == pid && status ? -1 : 0;
+}
