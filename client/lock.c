@@ -157,22 +157,14 @@ static int take_word_waiting(struct shmview_segment *s, int64_t deadline)
     }
 }
 
-static int take_word(struct shmview_segment *s, int64_t deadline)
-{
-    uint32_t v = 0;
-    if (swap(&s->control->lock, &v, s->me))
-        return 0;
-    return take_word_waiting(s, deadline);
-}
-
-static int release_word(struct shmview_segment *s)
+/* v is what the word was a moment ago. Returns 0 or -SHMVIEW_ERR_NOT_OWNER. */
+static inline int release_word(struct shmview_segment *s, uint32_t v)
 {
     struct shmview_control *c = s->control;
-    uint32_t v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
     do
         if ((v & SHMVIEW_LOCK_OWNER) != s->me)
             return -SHMVIEW_ERR_NOT_OWNER;
-    while (!swap(&c->lock, &v, 0));
+    while (__builtin_expect(!swap(&c->lock, &v, 0), 0));
     if (v & SHMVIEW_LOCK_WRITERS)
         wake(&c->lock, 1);
     return 0;
@@ -180,15 +172,27 @@ static int release_word(struct shmview_segment *s)
 
 /* --- Threads and processes ----------------------------------------------- */
 
+static bool held_by_me(const struct shmview_segment *s)
+{
+    return atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == &self;
+}
+
+/* Whether nothing is to be done before the word may be touched: one comparison
+ * for "has a lock" and "is this process's own". */
+static bool is_ready(const struct shmview_segment *s)
+{
+    return atomic_load_explicit(&s->lock.epoch, memory_order_acquire) ==
+           atomic_load_explicit(&process->epoch, memory_order_relaxed);
+}
+
 /* A thread that exits while it holds leaves dirty set, as if it had died. */
 static void release_at_exit(struct shmview_segment *s, void *owner)
 {
-    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) != owner ||
-        atomic_load(&s->epoch) != atomic_load(&process->epoch))
+    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) != owner || !is_ready(s))
         return; /* another thread's, or an ancestor's */
     atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
     s->lock.depth = 0;
-    release_word(s);
+    release_word(s, atomic_load(word(&s->control->lock)));
 }
 
 static void on_thread_exit(void *owner)
@@ -221,99 +225,113 @@ void lock_adopt_slot(struct shmview_segment *segment, uint32_t slot, uint32_t ge
     struct shmview_control *c = segment->control;
     segment->me = generation << SHMVIEW_SLOT_BITS | slot;
     segment->lock = (struct lock_state){0};
+    atomic_store_explicit(&segment->lock.epoch, process_epoch(), memory_order_release);
     atomic_store_explicit(word(&mine->id), 0, memory_order_release);
     mine->pid = (uint32_t)getpid();
     snprintf(mine->command, sizeof mine->command, "%s", program_invocation_short_name);
     atomic_store_explicit(word(&mine->readers), generation << 12, memory_order_relaxed);
     atomic_store_explicit(word(&mine->id), segment->me, memory_order_release);
     /* nobody else may have this id: a word that names it is as old as the last wrap */
-    if ((atomic_load(word(&c->lock)) & SHMVIEW_LOCK_OWNER) == segment->me) {
+    uint32_t v = atomic_load(word(&c->lock));
+    if ((v & SHMVIEW_LOCK_OWNER) == segment->me) {
         atomic_store(word(&c->dirty), 1);
-        release_word(segment);
+        release_word(segment, v);
     }
 }
 
 /* What every call begins with. Returns 0 or an error. */
 static int enter(struct shmview_segment *s)
 {
-    if (__builtin_expect(atomic_load_explicit(&s->epoch, memory_order_acquire) !=
-                             atomic_load_explicit(&process->epoch, memory_order_relaxed),
-                         0)) {
-        int r = segment_step_in(s);
-        if (r)
-            return r;
-    }
-    if (!s->control)
-        return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
-                    s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
-                                              : "was created without a lock");
-    return 0;
-}
-
-static bool held_by_me(const struct shmview_segment *s)
-{
-    return atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == &self;
+    if (__builtin_expect(is_ready(s), 1))
+        return 0;
+    int r = segment_step_in(s);
+    if (r == 0 && !s->control)
+        r = fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
+                 s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
+                                           : "was created without a lock");
+    return r;
 }
 
 /* --- The calls ----------------------------------------------------------- */
 
-static int lock_again(struct shmview_segment *s)
+/* The word is mine: goes inside. Returns 0 or SHMVIEW_OWNER_DIED. */
+static inline int go_inside(struct shmview_segment *s)
 {
-    if (s->lock.depth == INT32_MAX)
-        return fail(SHMVIEW_ERR_TOO_DEEP, "the lock of '%s' is held %u times", s->name,
-                    s->lock.depth);
-    s->lock.depth++;
-    return 0;
-}
-
-static int lock_until(struct shmview_segment *s, int64_t deadline)
-{
-    int r = enter(s);
-    if (r)
-        return r;
-    if (held_by_me(s))
-        return lock_again(s);
-    if (!self.registered && (r = register_thread()))
-        return r;
-    r = take_word(s, deadline);
-    if (r)
-        return fail(SHMVIEW_ERR_TIMED_OUT, "the lock of '%s' is held by another", s->name);
     struct shmview_control *c = s->control;
+    int r = 0;
     atomic_store_explicit(&s->lock.owner, &self, memory_order_relaxed);
     s->lock.depth = 1;
-    s->lock.not_repaired = false;
     if (__builtin_expect(atomic_load_explicit(word(&c->dirty), memory_order_relaxed) != 0, 0)) {
         s->lock.dead = atomic_load_explicit(word(&c->inside), memory_order_relaxed);
         r = SHMVIEW_OWNER_DIED;
     }
     atomic_store_explicit(word(&c->inside), s->me, memory_order_relaxed);
     atomic_store_explicit(word(&c->dirty), 1, memory_order_relaxed);
-    /* a death is seen by others after everything before it: only the compiler
+    /* a dead process's stores are all seen in its program order: only the compiler
      * could still move the caller's stores before the flag */
     atomic_signal_fence(memory_order_seq_cst);
     return r;
 }
 
-static int unlock(struct shmview_segment *s, bool not_repaired)
+__attribute__((noinline)) static int lock_slowly(struct shmview_segment *s, int64_t deadline)
+{
+    int r = enter(s);
+    if (r)
+        return r;
+    if (held_by_me(s)) {
+        if (s->lock.depth == INT32_MAX)
+            return fail(SHMVIEW_ERR_TOO_DEEP, "the lock of '%s' is held %u times", s->name,
+                        s->lock.depth);
+        s->lock.depth++;
+        return 0;
+    }
+    if (!self.registered && (r = register_thread()))
+        return r;
+    if (take_word_waiting(s, deadline))
+        return fail(SHMVIEW_ERR_TIMED_OUT, "the lock of '%s' is held by another", s->name);
+    return go_inside(s);
+}
+
+static inline int lock_until(struct shmview_segment *s, int64_t deadline)
+{
+    uint32_t free = 0;
+    if (__builtin_expect(is_ready(s) && self.registered, 1) &&
+        !atomic_load_explicit(&s->lock.owner, memory_order_relaxed) &&
+        swap(&s->control->lock, &free, s->me))
+        return go_inside(s);
+    return lock_slowly(s, deadline);
+}
+
+__attribute__((noinline)) static int fail_not_owner(const struct shmview_segment *s)
+{
+    return fail(SHMVIEW_ERR_NOT_OWNER, "this thread does not hold the lock of '%s'", s->name);
+}
+
+/* The word does not name this process any more: nothing shared is touched. */
+__attribute__((noinline)) static int fail_taken_away(const struct shmview_segment *s)
+{
+    return fail(SHMVIEW_ERR_NOT_OWNER, "the lock of '%s' was taken away from this process",
+                s->name);
+}
+
+static inline int unlock(struct shmview_segment *s)
 {
     int r = enter(s);
     if (r)
         return r;
     if (!held_by_me(s))
-        return fail(SHMVIEW_ERR_NOT_OWNER, "this thread does not hold the lock of '%s'", s->name);
-    s->lock.not_repaired |= not_repaired;
+        return fail_not_owner(s);
     if (--s->lock.depth)
         return 0;
     struct shmview_control *c = s->control;
-    bool mine =
-        (atomic_load_explicit(word(&c->lock), memory_order_relaxed) & SHMVIEW_LOCK_OWNER) == s->me;
+    uint32_t v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    if (mine && !s->lock.not_repaired)
+    if (__builtin_expect((v & SHMVIEW_LOCK_OWNER) == s->me && !s->lock.not_repaired, 1))
         atomic_store_explicit(word(&c->dirty), 0, memory_order_relaxed);
+    s->lock.not_repaired = false;
     atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
-    if (!mine || release_word(s))
-        return fail(SHMVIEW_ERR_NOT_OWNER, "the lock of '%s' was taken away from this process",
-                    s->name);
+    if (__builtin_expect(release_word(s, v) != 0, 0))
+        return fail_taken_away(s);
     return 0;
 }
 
@@ -340,12 +358,14 @@ int64_t shmview_deadline(int64_t timeout_ns)
 
 int shmview_unlock(struct shmview_segment *segment)
 {
-    return unlock(segment, false);
+    return unlock(segment);
 }
 
 int shmview_unlock_not_repaired(struct shmview_segment *segment)
 {
-    return unlock(segment, true);
+    if (is_ready(segment) && held_by_me(segment))
+        segment->lock.not_repaired = true;
+    return unlock(segment);
 }
 
 static uint32_t pid_told_by_daemon(const struct shmview_segment *s, uint32_t id)
@@ -364,8 +384,7 @@ int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *re
     if (r)
         return r;
     if (!held_by_me(segment))
-        return fail(SHMVIEW_ERR_NOT_OWNER, "this thread does not hold the lock of '%s'",
-                    segment->name);
+        return fail_not_owner(segment);
     uint32_t id = segment->lock.dead;
     struct shmview_death death = {.slot = id & SHMVIEW_SLOT_MASK};
     death.pid = pid_told_by_daemon(segment, id);

@@ -86,11 +86,15 @@ struct layouts {
     size_t n;
 };
 
+/* The epoch of a lock that is not there: no process has it. */
+#define NO_LOCK_EPOCH UINT32_MAX
+
 /* The lock, as this process sees it. owner is written by the thread that holds
  * the word for this process; the rest only by that thread. */
 struct lock_state {
-    _Atomic(const void *) owner; /* the thread's own address, NULL: none */
+    _Atomic uint32_t epoch; /* NO_LOCK_EPOCH, this process's, or an ancestor's */
     uint32_t depth;
+    _Atomic(const void *) owner; /* the thread's own address, NULL: none */
     bool not_repaired;
     uint32_t dead; /* id of who died inside, as last reported */
 };

@@ -192,6 +192,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
     }
     s->connection = connection;
     atomic_store(&s->epoch, process_epoch());
+    atomic_store(&s->lock.epoch, NO_LOCK_EPOCH);
     int r = connection_call(connection, method, parameters, &reply);
     if (r) {
         free(s);
