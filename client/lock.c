@@ -314,6 +314,14 @@ __attribute__((noinline)) static int fail_taken_away(const struct shmview_segmen
                 s->name);
 }
 
+/* Whoever said "not repaired" did not die: the next owner is told who did. */
+__attribute__((noinline)) static void keep_unrepaired(struct shmview_segment *s)
+{
+    if (s->lock.not_repaired)
+        atomic_store_explicit(word(&s->control->inside), s->lock.dead, memory_order_relaxed);
+    s->lock.dead = 0;
+}
+
 static inline int unlock(struct shmview_segment *s)
 {
     int r = enter(s);
@@ -326,6 +334,8 @@ static inline int unlock(struct shmview_segment *s)
     struct shmview_control *c = s->control;
     uint32_t v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
+    if (__builtin_expect(s->lock.dead != 0, 0))
+        keep_unrepaired(s);
     if (__builtin_expect((v & SHMVIEW_LOCK_OWNER) == s->me && !s->lock.not_repaired, 1))
         atomic_store_explicit(word(&c->dirty), 0, memory_order_relaxed);
     s->lock.not_repaired = false;

@@ -96,7 +96,7 @@ struct lock_state {
     uint32_t depth;
     _Atomic(const void *) owner; /* the thread's own address, NULL: none */
     bool not_repaired;
-    uint32_t dead; /* id of who died inside, as last reported */
+    uint32_t dead; /* id of who died inside, if that was reported and is not yet over */
 };
 
 struct shmview_segment {

@@ -18,8 +18,9 @@ void frame_deinit(struct frame *frame)
 
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
 {
-    char *from = frame->bytes + frame->scanned;
-    char *end = frame->n > frame->scanned ? memchr(from, 0, frame->n - frame->scanned) : NULL;
+    if (frame->scanned == frame->n)
+        return false;
+    char *end = memchr(frame->bytes + frame->scanned, 0, frame->n - frame->scanned);
     if (!end) {
         frame->scanned = frame->n;
         return false;

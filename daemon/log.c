@@ -15,7 +15,8 @@ void log_init(void)
 }
 
 /* One write a line, so that lines of two processes do not mix. */
-static void log_line(int priority, const char *format, va_list ap)
+__attribute__((format(printf, 2, 0))) static void log_line(int priority, const char *format,
+                                                           va_list ap)
 {
     char line[1024];
     int n = journal ? snprintf(line, sizeof line, "<%d>", priority)

@@ -1,0 +1,188 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Both examples do what they say, refuse what they should, and leave nothing.
+set -euo pipefail
+
+examples=${SHMVIEW_BUILD_DIR:?}/examples
+sample=${SHMVIEW_SOURCE_DIR:?}/examples/data/sample.wav
+daemon=${SHMVIEWD:-}
+if [ ! -x "$daemon" ] || [ ! -x "$examples/array" ] || [ ! -x "$examples/phases" ]; then
+    echo "the daemon or the examples are not built"
+    exit 77
+fi
+
+# Not in $TMPDIR: the path of a socket must be short.
+runtime=$(mktemp -d /tmp/shmview-test.XXXXXX)
+export XDG_RUNTIME_DIR=$runtime SHMVIEW_DAEMON=$daemon SHMVIEW_IDLE_EXIT=600
+unset SHMVIEW_SOCKET
+
+# Our daemon's command line names our directory.
+daemon_pids() {
+    local files=(/proc/[0-9]*/cmdline)
+    grep -lasF --file=- "${files[@]}" <<< "$runtime" | cut -d / -f 3 || true
+}
+
+end() {
+    local pid
+    for pid in $(daemon_pids); do
+        kill "$pid" 2> /dev/null || true
+    done
+    rm -rf "$runtime"
+}
+trap end EXIT
+
+fail() {
+    echo "FAILED: $1" >&2
+    [ $# -lt 2 ] || sed 's/^/    /' "$2" >&2
+    exit 1
+}
+
+# Waits until a command succeeds, at most 10 s.
+await() {
+    local i
+    for ((i = 0; i < 200; i++)); do
+        "$@" && return
+        sleep 0.05
+    done
+    return 1
+}
+
+# says FILE TEXT: a line of the file holds the text.
+says() {
+    grep -qF -- "$2" "$1" || fail "no '$2' in:" "$1"
+}
+
+# refuses TEXT COMMAND...: the command fails in an orderly way and says the text.
+refuses() {
+    local text=$1 status=0
+    shift
+    "$@" > "$runtime/out" 2>&1 || status=$?
+    [ "$status" -eq 1 ] || [ "$status" -eq 2 ] || fail "'$*' ended with $status:" "$runtime/out"
+    says "$runtime/out" "$text"
+    [ -z "$(find "$runtime" -name 'no.wav*')" ] || fail "'$*' left a file"
+}
+
+segments() {
+    find /dev/shm -name "shmview.$instance*" ! -name '*+daemon'
+}
+no_segments() {
+    [ -z "$(segments)" ]
+}
+no_daemon() {
+    [ -z "$(daemon_pids)" ]
+}
+
+cd "$runtime"
+if [ -S /run/shmviewd/io.shmview ]; then
+    # It would be found before a session daemon is started; use one of our own.
+    export SHMVIEW_SOCKET=$runtime/io.shmview
+    "$daemon" --session --socket "$SHMVIEW_SOCKET"
+fi
+
+"$examples/array" > array.out 2>&1 || fail "array:" array.out
+says array.out "as int16: 5 elements, sum 0"
+says array.out "as int32: 2 elements, sum 262146"
+says array.out "as int8:  10 elements: 0 0 1 0 2 0 3 0 4 0"
+says array.out "refused: "
+pid=$(daemon_pids)
+[[ $pid =~ ^[0-9]+$ ]] || fail "one daemon of this test should run, not '$pid'"
+instance=$(find "/proc/$pid/fd" -lname '/dev/shm/shmview.*+daemon' -printf '%l\n')
+instance=${instance#/dev/shm/shmview.}
+instance=${instance%+daemon}
+[ -n "$instance" ] || fail "the daemon has no instance"
+await no_segments || fail "array left $(segments)"
+
+# The number of workers changes nothing; 64 is as many as there may be.
+for n in 1 3 64; do
+    "$examples/phases" "$sample" "$n.wav" --workers "$n" > phases.out 2>&1 ||
+        fail "phases with $n workers:" phases.out
+    says phases.out identical
+    cmp "$n.wav" 1.wav || fail "$n workers give another result than one"
+done
+
+# An oracle of its own for a short sound of two channels; fewer samples than workers, too.
+for n_samples in 1 5 2000; do
+    /usr/bin/python3 - write "$n_samples" << 'ORACLE' > /dev/null
+import array, sys, wave
+n = int(sys.argv[2])
+samples = array.array("h", ((i * 7919 + c * 3000) % 20001 - 10000
+                            for i in range(n) for c in (0, 1)))
+with wave.open("stereo.wav", "wb") as file:
+    file.setparams((2, 2, 8000, 0, "NONE", ""))
+    file.writeframes(samples.tobytes())
+ORACLE
+    "$examples/phases" stereo.wav lifted.wav --workers 8 > phases.out 2>&1 ||
+        fail "phases on $n_samples samples:" phases.out
+    says phases.out identical
+    /usr/bin/python3 - phases.out << 'ORACLE' || fail "wrong result for $n_samples samples"
+import array, math, re, sys, wave
+
+def read(path):
+    with wave.open(path, "rb") as file:
+        return file.getparams(), array.array("h", file.readframes(file.getnframes()))
+
+params, pairs = read("stereo.wav")
+lifted_params, found = read("lifted.wav")
+assert lifted_params[:3] == (1, 2, 8000), lifted_params
+mono = [(l + r) / 2 for l, r in zip(pairs[::2], pairs[1::2])]
+assert len(found) == len(mono)
+peak = max(map(abs, mono))
+a = [0.6 * x / peak for x in mono]
+taps = []
+for k in range(63):
+    x = math.pi / 4 * (k - 31)
+    taps.append((math.sin(x) / x if x else 1) * (0.54 - 0.46 * math.cos(2 * math.pi * k / 62)))
+gain = sum(taps)
+rows = [0] * 16
+for i, sample in enumerate(found):
+    b = sum(taps[k] * a[i + k - 31] for k in range(63) if 0 <= i + k - 31 < len(a)) / gain
+    c = max(-1, min(1, a[i] + (a[i] - b) / 2))
+    assert abs(sample - 32767 * c) <= 1, (i, sample, 32767 * c)
+    rows[abs(sample).bit_length()] += 1
+printed = re.findall(r"^  .*\|.* (\d+)$", open(sys.argv[1]).read(), re.M)
+assert [int(n) for n in printed] == rows[::-1], (printed, rows)
+ORACLE
+done
+
+: > empty.wav
+echo "no sound" > text.wav
+# A header without samples, and one that promises more than the limit (8 bits, mono).
+wav_header() {
+    local i
+    printf 'RIFF'
+    for i in $((36 + $1)) 0x45564157 0x20746d66 16 0x00010001 8000 8000 0x00080001 \
+        0x61746164 "$1"; do
+        printf '%b' "$(printf '\\x%02x' $((i & 255)) $((i >> 8 & 255)) $((i >> 16 & 255)) \
+            $((i >> 24 & 255)))"
+    done
+}
+wav_header 0 > silent.wav
+wav_header $(((1 << 25) + 1)) > long.wav
+truncate -s $((44 + (1 << 25) + 1)) long.wav
+refuses "none.wav: No such file" "$examples/phases" none.wav no.wav
+refuses "not a regular file" "$examples/phases" . no.wav
+refuses "the file is empty" "$examples/phases" empty.wav no.wav
+refuses "not a sound file" "$examples/phases" text.wav no.wav
+refuses "no samples" "$examples/phases" silent.wav no.wav
+refuses "this program takes" "$examples/phases" long.wav no.wav
+refuses "cannot be written" "$examples/phases" "$sample" none/no.wav
+refuses "from 1 to 64" "$examples/phases" "$sample" no.wav --workers 65
+refuses "usage:" "$examples/phases" "$sample"
+refuses "attach" "$examples/array" no-such-segment
+
+# A worker that dies with the lock: the others are told, the parent gives up.
+for step in peak scale filter quantise; do
+    refuses "killed by signal 9" "$examples/phases" "$sample" no.wav --kill "$step"
+    says out "step $step failed: no result"
+done
+refuses "killed by signal 9" "$examples/phases" "$sample" no.wav --kill quantise --workers 1
+await no_segments || fail "phases left $(segments)"
+
+no_daemon && fail "the daemon died"
+kill "$pid"
+await no_daemon || fail "the daemon does not leave"
+[ -z "$(find /dev/shm -name "shmview.$instance*")" ] || fail "the daemon left something"
+
+/usr/bin/python3 "$SHMVIEW_SOURCE_DIR/examples/data/make-sample.py" "$runtime/again.wav"
+cmp "$runtime/again.wav" "$sample" || fail "make-sample.py makes another sample.wav"
+echo "both examples are as they should be"

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/child.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/await.h"
+
+/* --- In the test --------------------------------------------------------- */
+
+void child_start(struct child *child, void (*run)(struct child *me, void *arg), void *arg)
+{
+    int ends[2];
+    pid_t parent = getpid();
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        struct child me = {getpid(), ends[1]};
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(1);
+        close(ends[0]);
+        run(&me, arg);
+        _exit(0);
+    }
+    close(ends[1]);
+    *child = (struct child){pid, ends[0]};
+}
+
+int child_hear_any(struct child *child)
+{
+    int what = -1;
+    await_readable(child->fd);
+    ssize_t n = recv(child->fd, &what, sizeof what, MSG_WAITALL);
+    ck_assert_msg(n == (ssize_t)sizeof what, "child %d ended before it told anything", child->pid);
+    return what;
+}
+
+void child_hear(struct child *child, int what)
+{
+    ck_assert_int_eq(child_hear_any(child), what);
+}
+
+void child_cue(struct child *child)
+{
+    ck_assert_int_eq(send(child->fd, "", 1, MSG_NOSIGNAL), 1);
+}
+
+static int end_of(struct child *child)
+{
+    int status = process_wait(child->pid);
+    close(child->fd);
+    *child = (struct child){0, -1};
+    return status;
+}
+
+void child_wait(struct child *child)
+{
+    int status = end_of(child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a child ended with status 0x%x",
+                  status);
+}
+
+void child_wait_signal(struct child *child, int signal)
+{
+    int status = end_of(child);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == signal,
+                  "a child ended with status 0x%x, not by signal %d", status, signal);
+}
+
+void child_kill(struct child *child)
+{
+    ck_assert_int_eq(kill(child->pid, SIGKILL), 0);
+    child_wait_signal(child, SIGKILL);
+}
+
+void child_stop(struct child *child)
+{
+    int status;
+    ck_assert_int_eq(kill(child->pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(child->pid, &status, WUNTRACED), child->pid);
+    ck_assert(WIFSTOPPED(status));
+}
+
+void child_continue(struct child *child)
+{
+    ck_assert_int_eq(kill(child->pid, SIGCONT), 0);
+}
+
+/* --- In the child -------------------------------------------------------- */
+
+void child_tell(struct child *me, int what)
+{
+    ck_assert_int_eq(send(me->fd, &what, sizeof what, MSG_NOSIGNAL), sizeof what);
+}
+
+void child_pause(struct child *me)
+{
+    char byte;
+    if (recv(me->fd, &byte, 1, 0) != 1)
+        _exit(1); /* the test is gone */
+}
+
+/* --- Any process --------------------------------------------------------- */
+
+void process_kill(pid_t pid)
+{
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    process_wait(pid);
+}
+
+int process_wait(pid_t pid)
+{
+    int status = 0;
+    pid_t r = 0;
+    AWAIT((r = waitpid(pid, &status, WNOHANG)) != 0);
+    ck_assert_int_eq(r, pid);
+    return status;
+}
+
+/* The fields of /proc/PID/stat behind the name, which may hold anything. Returns
+ * how many of the three there are. */
+static int read_stat(pid_t pid, char *ret_state, long *ret_user, long *ret_system)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *end = strrchr(text, ')');
+    return end ? sscanf(end + 1, " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld", ret_state,
+                        ret_user, ret_system)
+               : 0;
+}
+
+int process_lives(pid_t pid)
+{
+    char state;
+    long user, system;
+    return read_stat(pid, &state, &user, &system) == 3 && state != 'Z' && state != 'X';
+}
+
+long process_cpu_ms(pid_t pid)
+{
+    char state;
+    long user, system;
+    ck_assert_int_eq(read_stat(pid, &state, &user, &system), 3);
+    return (user + system) * 1000 / sysconf(_SC_CLK_TCK);
+}

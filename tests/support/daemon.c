@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/daemon.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/await.h"
+#include "support/child.h"
+#include "support/place.h"
+
+const char *daemon_program(void)
+{
+    const char *program = getenv("SHMVIEWD");
+    ck_assert_msg(program && program[0], "SHMVIEWD must name the daemon");
+    return program;
+}
+
+/* In the child that becomes the daemon. */
+static void become_daemon(const struct daemon *daemon, const char *program, int log)
+{
+    struct rlimit limit = {daemon->max_descriptors, daemon->max_descriptors};
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    if (daemon->max_descriptors && setrlimit(RLIMIT_NOFILE, &limit))
+        _exit(126);
+    execl(program, program, "--socket", daemon->socket, (char *)NULL);
+    _exit(127);
+}
+
+/* Looks for the line that is said once the socket listens, in what was said since
+ * byte from of the log. */
+static bool listens(struct daemon *daemon, long from)
+{
+    char line[512];
+    bool found = false;
+    FILE *f = fopen(daemon->log, "re");
+    ck_assert_ptr_nonnull(f);
+    fseek(f, from, SEEK_SET);
+    while (!found && fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, ", instance ");
+        found = at && strstr(at, ", listening on ") && strchr(at, '\n') &&
+                sscanf(at, ", instance %63[^,]", daemon->instance) == 1;
+    }
+    fclose(f);
+    return found;
+}
+
+static void launch(struct daemon *daemon)
+{
+    const char *program = daemon_program();
+    struct stat st;
+    int log = open(daemon->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ck_assert_int_ge(log, 0);
+    ck_assert_int_eq(fstat(log, &st), 0);
+    daemon->pid = fork();
+    ck_assert_int_ge(daemon->pid, 0);
+    if (daemon->pid == 0)
+        become_daemon(daemon, program, log);
+    close(log);
+    AWAIT(listens(daemon, st.st_size) || !process_lives(daemon->pid));
+    ck_assert_msg(process_lives(daemon->pid), "%s does not start; see %s", program, daemon->log);
+    place_note_instance(daemon->instance);
+}
+
+void daemon_start_named(struct daemon *daemon, const char *name)
+{
+    *daemon = (struct daemon){0};
+    snprintf(daemon->socket, sizeof daemon->socket, "%s/%s", place_directory(), name);
+    snprintf(daemon->log, sizeof daemon->log, "%s.log", daemon->socket);
+    launch(daemon);
+}
+
+void daemon_start_limited(struct daemon *daemon, unsigned max_descriptors)
+{
+    *daemon = (struct daemon){.max_descriptors = max_descriptors};
+    snprintf(daemon->socket, sizeof daemon->socket, "%s/limited", place_directory());
+    snprintf(daemon->log, sizeof daemon->log, "%s.log", daemon->socket);
+    launch(daemon);
+}
+
+void daemon_start(struct daemon *daemon)
+{
+    daemon_start_named(daemon, "io.shmview");
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+    char left[2048] = "";
+    ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
+    int status = process_wait(daemon->pid);
+    daemon->pid = 0;
+    ck_assert_msg(status == 0, "the daemon ended with status 0x%x", status);
+    ck_assert_msg(access(daemon->socket, F_OK) != 0, "the daemon left its socket");
+    /* "." and "+" follow an instance; neither is part of one */
+    unsigned n = place_objects(daemon->instance, left, sizeof left);
+    ck_assert_msg(n == 0, "the daemon left %u objects:\n%s", n, left);
+}
+
+void daemon_kill(struct daemon *daemon)
+{
+    process_kill(daemon->pid);
+    daemon->pid = 0;
+}
+
+void daemon_restart(struct daemon *daemon)
+{
+    ck_assert_int_eq(daemon->pid, 0);
+    launch(daemon);
+}
+
+bool daemon_said(const struct daemon *daemon, const char *text)
+{
+    char line[1100];
+    bool found = false;
+    FILE *f = fopen(daemon->log, "re");
+    ck_assert_ptr_nonnull(f);
+    while (!found && fgets(line, sizeof line, f))
+        found = strstr(line, text);
+    fclose(f);
+    return found;
+}
+
+unsigned daemon_objects(const struct daemon *daemon)
+{
+    char prefix[80];
+    snprintf(prefix, sizeof prefix, "%s.", daemon->instance);
+    unsigned n = place_objects(prefix, NULL, 0);
+    snprintf(prefix, sizeof prefix, "%s+", daemon->instance);
+    n += place_objects(prefix, NULL, 0);
+    return n - 1; /* the instance's lock */
+}
+
+bool daemon_has_data(const struct daemon *daemon, const char *name)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s.%s", daemon->instance, name);
+    return access(path, F_OK) == 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon of the test's own: $SHMVIEWD, in the test's private directory.
+ *
+ *     struct daemon d;
+ *     daemon_start(&d);
+ *     ... shmview_connect(d.socket, 0, &conn) ...
+ *     daemon_stop(&d);
+ */
+#ifndef SUPPORT_DAEMON_H
+#define SUPPORT_DAEMON_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct daemon {
+    pid_t pid; /* 0: not running */
+    char socket[108];
+    char log[128];            /* file of what it says */
+    char instance[64];        /* in the names of its objects */
+    unsigned max_descriptors; /* 0: as many as the test has */
+};
+
+/* The program under test: $SHMVIEWD, which must be set. */
+const char *daemon_program(void);
+
+/* Starts a daemon and returns when it listens. Each of a test has its own name. */
+void daemon_start(struct daemon *daemon);
+void daemon_start_named(struct daemon *daemon, const char *name);
+/* The same with that many file descriptors (RLIMIT_NOFILE) for the daemon. */
+void daemon_start_limited(struct daemon *daemon, unsigned max_descriptors);
+
+/* SIGTERM; asserts that it leaves with status 0, without its socket, and without
+ * an object. */
+void daemon_stop(struct daemon *daemon);
+/* kill -9, and waits until it is gone. Its socket and its objects stay. */
+void daemon_kill(struct daemon *daemon);
+/* Starts it again on the same socket. */
+void daemon_restart(struct daemon *daemon);
+
+/* Whether its log holds text. */
+bool daemon_said(const struct daemon *daemon, const char *text);
+/* Objects in /dev/shm of its segments, its instance's lock not counted. */
+unsigned daemon_objects(const struct daemon *daemon);
+/* Whether /dev/shm has the data object of the segment called name. */
+bool daemon_has_data(const struct daemon *daemon, const char *name);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <check.h>
+
+#define SHM_DIRECTORY "/dev/shm"
+#define DESCRIPTORS   1024
+
+static char directory[] = "/tmp/shmview-test.XXXXXX";
+static bool was_open[DESCRIPTORS];
+static int caretaker = -1;
+static pid_t opener;
+/* Where nftw() writes what it finds. */
+static char *found_text;
+static size_t found_bytes;
+
+const char *place_directory(void)
+{
+    return directory;
+}
+
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t bytes,
+                                                         const char *format, ...)
+{
+    size_t n = strlen(text);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text + n, bytes - n, format, ap);
+    va_end(ap);
+}
+
+/* --- Objects ------------------------------------------------------------- */
+
+static void open_notes(char path[64])
+{
+    snprintf(path, 64, "%s/instances.log", directory);
+}
+
+void place_note_instance(const char *instance)
+{
+    char path[64];
+    open_notes(path);
+    FILE *f = fopen(path, "ae");
+    ck_assert_ptr_nonnull(f);
+    fprintf(f, "%s\n", instance);
+    fclose(f);
+}
+
+/* Calls visit for each object whose name begins with "shmview." and prefix. */
+static unsigned each_object(const char *prefix, void (*visit)(const char *, void *), void *arg)
+{
+    char whole[128];
+    unsigned n = 0;
+    snprintf(whole, sizeof whole, "shmview.%s", prefix);
+    DIR *dir = opendir(SHM_DIRECTORY);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));)
+        if (strncmp(e->d_name, whole, strlen(whole)) == 0) {
+            n++;
+            visit(e->d_name, arg);
+        }
+    closedir(dir);
+    return n;
+}
+
+struct text {
+    char *text;
+    size_t bytes;
+};
+
+static void append_object(const char *name, void *arg)
+{
+    struct text *to = arg;
+    if (to->text)
+        append(to->text, to->bytes, " " SHM_DIRECTORY "/%s\n", name);
+}
+
+static void remove_object(const char *name, void *arg)
+{
+    char path[sizeof SHM_DIRECTORY + NAME_MAX + 1];
+    (void)arg;
+    snprintf(path, sizeof path, SHM_DIRECTORY "/%s", name);
+    unlink(path);
+}
+
+unsigned place_objects(const char *prefix, char *text, size_t bytes)
+{
+    struct text to = {text, bytes};
+    return each_object(prefix, append_object, &to);
+}
+
+static void each_noted(void (*visit)(const char *, void *), void *arg)
+{
+    char path[64], instance[80];
+    open_notes(path);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return;
+    while (fscanf(f, "%79s", instance) == 1) {
+        /* what follows an instance in a name is one of these */
+        strcat(instance, ".");
+        each_object(instance, visit, arg);
+        instance[strlen(instance) - 1] = '+';
+        each_object(instance, visit, arg);
+    }
+    fclose(f);
+}
+
+/* --- Descriptors, processes, files --------------------------------------- */
+
+static void each_descriptor(void (*visit)(int fd, const char *what, void *arg), void *arg)
+{
+    char what[256];
+    DIR *dir = opendir("/proc/self/fd");
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        int fd = atoi(e->d_name);
+        if (e->d_name[0] == '.' || fd == dirfd(dir))
+            continue;
+        ssize_t n = readlinkat(dirfd(dir), e->d_name, what, sizeof what - 1);
+        what[n < 0 ? 0 : n] = '\0';
+        visit(fd, what, arg);
+    }
+    closedir(dir);
+}
+
+static void count_descriptor(int fd, const char *what, void *arg)
+{
+    (void)fd;
+    (void)what;
+    ++*(unsigned *)arg;
+}
+
+static void remember_descriptor(int fd, const char *what, void *arg)
+{
+    (void)what;
+    (void)arg;
+    if (fd < DESCRIPTORS)
+        was_open[fd] = true;
+}
+
+static void append_new_descriptor(int fd, const char *what, void *arg)
+{
+    struct text *to = arg;
+    if (fd >= DESCRIPTORS || !was_open[fd])
+        append(to->text, to->bytes, " descriptor %d: %s\n", fd, what);
+}
+
+unsigned place_descriptors(void)
+{
+    unsigned n = 0;
+    each_descriptor(count_descriptor, &n);
+    return n;
+}
+
+/* Reaps the dead: orphans of ours come to us, we asked for them. */
+static void append_processes(char *text, size_t bytes)
+{
+    siginfo_t info;
+    while (waitpid(-1, NULL, WNOHANG) > 0)
+        continue;
+    if (waitid(P_ALL, 0, &info, WNOHANG | WNOWAIT | WEXITED) == 0 || errno != ECHILD)
+        append(text, bytes, " a process\n");
+}
+
+static int append_file(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    size_t n = strlen(path);
+    (void)st;
+    (void)at;
+    if (kind != FTW_D && (n < 4 || strcmp(path + n - 4, ".log") != 0))
+        append(found_text, found_bytes, " %s\n", path);
+    return 0;
+}
+
+static int remove_file(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
+static void remove_directory(void)
+{
+    nftw(directory, remove_file, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+/* --- Before and after a test --------------------------------------------- */
+
+void place_enter(void)
+{
+    /* nothing of the user's may be found by accident */
+    setenv("XDG_RUNTIME_DIR", directory, 1);
+    unsetenv("SHMVIEW_SOCKET");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (getpid() != opener)
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+    memset(was_open, 0, sizeof was_open);
+    each_descriptor(remember_descriptor, NULL);
+}
+
+bool place_left_nothing(char *text, size_t bytes)
+{
+    struct text to = {text, bytes};
+    text[0] = '\0';
+    append_processes(text, bytes);
+    each_descriptor(append_new_descriptor, &to);
+    each_noted(append_object, &to);
+    found_text = text;
+    found_bytes = bytes;
+    nftw(directory, append_file, 8, FTW_PHYS);
+    if (text[0])
+        return false;
+    remove_directory();
+    return true;
+}
+
+/* --- After a test that failed -------------------------------------------- */
+
+static int show_log(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    char line[512];
+    size_t n = strlen(path);
+    (void)st;
+    (void)at;
+    if (kind != FTW_F || n < 4 || strcmp(path + n - 4, ".log") != 0)
+        return 0;
+    FILE *f = fopen(path, "re");
+    for (fprintf(stderr, "%s:\n", path); f && fgets(line, sizeof line, f);)
+        fprintf(stderr, "    %s", line);
+    if (f)
+        fclose(f);
+    return 0;
+}
+
+/* A session daemon has left our process group; its arguments name our directory. */
+static void kill_daemons(void)
+{
+    DIR *dir = opendir("/proc");
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char path[300], text[512];
+        pid_t pid = atoi(e->d_name);
+        snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+        FILE *f = pid > 0 && pid != getpid() ? fopen(path, "re") : NULL;
+        if (!f)
+            continue;
+        size_t n = fread(text, 1, sizeof text, f);
+        fclose(f);
+        if (memmem(text, n, directory, strlen(directory)))
+            kill(pid, SIGKILL);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void clean(void)
+{
+    if (access(directory, F_OK))
+        return;
+    nftw(directory, show_log, 8, FTW_PHYS);
+    kill_daemons();
+    each_noted(remove_object, NULL);
+    remove_directory();
+}
+
+/* The caretaker is nobody's child, so that it can clean up after a runner that was
+ * killed, and so that no test finds it. It starts when its socket ends, or earlier
+ * on request, and ends that itself when it is done. */
+void place_open(void)
+{
+    int ends[2];
+    opener = getpid();
+    strcpy(strrchr(directory, '.'), ".XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        char byte;
+        close(ends[0]);
+        if (setsid() < 0 || fork() != 0)
+            _exit(0);
+        if (read(ends[1], &byte, 1) >= 0)
+            clean();
+        _exit(0);
+    }
+    close(ends[1]);
+    waitpid(pid, NULL, 0);
+    caretaker = ends[0];
+}
+
+void place_close(void)
+{
+    char byte;
+    ck_assert_int_eq(shutdown(caretaker, SHUT_WR), 0);
+    ck_assert_int_eq(read(caretaker, &byte, 1), 0);
+    close(caretaker);
+}

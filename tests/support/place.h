@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a test lives, a private directory, and what it may not leave: processes,
+ * descriptors, files, objects in /dev/shm. suite.h does all of this for each
+ * test; a test asks for the directory. */
+#ifndef SUPPORT_PLACE_H
+#define SUPPORT_PLACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The directory: short enough for sockets, gone after the test. */
+const char *place_directory(void);
+
+/* Remembers an instance of shmviewd that this test started, so that it is looked
+ * after: its objects must be gone when the test ends. */
+void place_note_instance(const char *instance);
+
+/* Objects in /dev/shm whose names begin with "shmview." and prefix. If text is
+ * not NULL their names are appended to it. */
+unsigned place_objects(const char *prefix, char *text, size_t bytes);
+
+/* Open descriptors of this process. */
+unsigned place_descriptors(void);
+
+/* --- For suite.c --------------------------------------------------------- */
+
+/* Makes the directory; in the process that starts the tests. If that is killed,
+ * what is left goes all the same. */
+void place_open(void);
+/* Counts what is there; in the process of the test, before and after it. Returns
+ * whether the test left nothing, else a line for each thing is in text. */
+void place_enter(void);
+bool place_left_nothing(char *text, size_t bytes);
+/* Removes the directory and whatever a test that failed has left. */
+void place_close(void);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/suite.h"
+
+#include <stdlib.h>
+
+#include "support/place.h"
+
+#define TIMEOUT_S 60
+
+static void leave(void)
+{
+    char text[4096];
+    if (!place_left_nothing(text, sizeof text))
+        ck_abort_msg("the test left behind:\n%s", text);
+}
+
+int suite_main(const char *name, const struct suite_test *tests)
+{
+    Suite *suite = suite_create(name);
+    for (; tests->name; tests++) {
+        TCase *tcase = tcase_create(tests->name);
+        tcase_add_unchecked_fixture(tcase, place_open, place_close);
+        tcase_add_checked_fixture(tcase, place_enter, leave);
+        tcase_add_test(tcase, tests->test);
+        if (!getenv("CK_DEFAULT_TIMEOUT"))
+            tcase_set_timeout(tcase, TIMEOUT_S);
+        suite_add_tcase(suite, tcase);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    /* a CK_RUN_CASE that names no test is a mistake */
+    int good = srunner_ntests_failed(runner) == 0 && srunner_ntests_run(runner) > 0;
+    srunner_free(runner);
+    return good ? EXIT_SUCCESS : EXIT_FAILURE;
+}

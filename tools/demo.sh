@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# demo.sh [BUILD_DIR]: runs both examples in a runtime directory of their own and
+# shows that nothing is left. The result of the second stays in BUILD_DIR/demo.
+set -euo pipefail
+
+source=$(dirname "$(dirname "$(realpath "$0")")")
+build=$(realpath "${1:-$source/build/release}")
+daemon=$build/daemon/shmviewd
+output=$build/demo/sample-lifted.wav
+for program in "$daemon" "$build/examples/array" "$build/examples/phases"; do
+    [ -x "$program" ] || { echo "demo.sh: $program is not built; try 'make'" >&2; exit 1; }
+done
+
+# Not in $TMPDIR: the path of a socket must be short.
+runtime=$(mktemp -d /tmp/shmview-demo.XXXXXX)
+export XDG_RUNTIME_DIR=$runtime SHMVIEW_DAEMON=$daemon SHMVIEW_IDLE_EXIT=1
+unset SHMVIEW_SOCKET
+
+# Prints the process ids of the demo's own daemon: its command line names our directory.
+daemon_pids() {
+    local files=(/proc/[0-9]*/cmdline)
+    grep -lasF --file=- "${files[@]}" <<< "$runtime" | cut -d / -f 3 || true
+}
+
+# Prints what the daemon's instance is called in /dev/shm: one object tells that it runs.
+instance_of() {
+    find "/proc/$1/fd" -lname '/dev/shm/shmview.*+daemon' -printf '%l\n' 2> /dev/null |
+        sed 's|^/dev/shm/||; s|+daemon$||; q'
+}
+
+end() {
+    local pid
+    for pid in $(daemon_pids); do
+        kill "$pid" 2> /dev/null || true
+    done
+    rm -rf "$runtime"
+}
+trap end EXIT
+
+title() {
+    printf '\n== %s\n\n' "$1"
+}
+
+if [ -S /run/shmviewd/io.shmview ]; then
+    title "This machine has a daemon of its own; the demo leaves it alone and starts another"
+    export SHMVIEW_SOCKET=$runtime/io.shmview
+    "$daemon" --session --socket "$SHMVIEW_SOCKET"
+fi
+
+title "Two processes, ten bytes, three views (examples/array.c)"
+[ -n "$(daemon_pids)" ] || printf '%s\n\n' "No daemon runs. The library will start one."
+"$build/examples/array"
+pid=$(daemon_pids)
+instance=$([ -z "$pid" ] || instance_of "$pid")
+printf '\n%s\n' "The daemon: ${pid:+process }${pid:-gone already}"
+
+title "One buffer, four processes, floats and then integers (examples/phases)"
+mkdir -p "$build/demo"
+"$build/examples/phases" "$source/examples/data/sample.wav" "$output"
+
+title "A worker is killed while it holds the lock"
+if "$build/examples/phases" "$source/examples/data/sample.wav" "$runtime/none.wav" \
+    --kill quantise; then
+    echo "demo.sh: that should have failed" >&2
+    exit 1
+fi
+[ ! -e "$runtime/none.wav" ]
+
+title "What is left"
+for ((i = 0; i < 100; i++)); do
+    [ -n "$(daemon_pids)" ] || break
+    sleep 0.1
+done
+if [ -n "$(daemon_pids)" ]; then
+    echo "demo.sh: the daemon did not leave" >&2
+    exit 1
+fi
+echo "The daemon has left by itself."
+if [ -n "$instance" ]; then
+    left=$(find /dev/shm -name "shmview.$instance*")
+    echo "Its shared memory: ${left:-none}"
+    [ -z "$left" ]
+fi
+echo "The result is $output"
