@@ -141,7 +141,7 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
         r = write_view(&views[i], segment->size, &list[i]);
     if (r == 0) {
         struct reply reply;
-        struct wire_define define = {segment->name, {layout, list, n}};
+        struct wire_define define = {segment->name, {layout, list, n}, (int64_t)segment->id};
         r = connection_call(segment->connection, "io.shmview.DefineLayout",
                             wire_write_define(&define), &reply);
         if (r == 0)
@@ -183,8 +183,9 @@ static int refresh_layouts(struct shmview_segment *segment)
     struct wire_fault fault;
     struct wire_segment told;
     struct layouts now = {0};
+    struct wire_describe describe = {.name = segment->name, .id = (int64_t)segment->id};
     int r = connection_call(segment->connection, "io.shmview.Describe",
-                            json_pack("{s:s}", "name", segment->name), &reply);
+                            wire_write_describe(&describe), &reply);
     if (r)
         return r;
     const json_t *p = reply.wire.parameters;
@@ -193,7 +194,7 @@ static int refresh_layouts(struct shmview_segment *segment)
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
     } else if ((uint64_t)told.id != segment->id) {
         wire_layouts_free(now.list, now.n);
-        r = fail(SHMVIEW_ERR_NOT_FOUND, "the name '%s' belongs to another segment by now",
+        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon described another segment '%s'",
                  segment->name);
     } else {
         now.root = json_incref(reply.wire.root);

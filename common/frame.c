@@ -84,7 +84,11 @@ ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int) * LIMIT_DESCRIPTORS)];
     } control;
-    struct iovec iov = {frame->bytes + frame->n, frame->capacity - frame->n};
+    /* never more than one message of the limit and its NUL */
+    size_t room = limit + 1 - frame->n;
+    if (room > frame->capacity - frame->n)
+        room = frame->capacity - frame->n;
+    struct iovec iov = {frame->bytes + frame->n, room};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     if (descriptors) {
         msg.msg_control = control.bytes;

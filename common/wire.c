@@ -75,9 +75,15 @@ static const struct field attach_fields[] = {
     {"id", FIELD_INT, true, .offset = AT(wire_attach, id), .max = INT64_MAX},
     END,
 };
+static const struct field describe_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_describe, name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, true, .offset = AT(wire_describe, id), .max = INT64_MAX},
+    END,
+};
 static const struct field define_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_define, name), .max = LIMIT_NAME_BYTES},
     {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = layout_fields},
+    {"id", FIELD_INT, true, .offset = AT(wire_define, id), .max = INT64_MAX},
     END,
 };
 
@@ -108,9 +114,16 @@ int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct w
     return fields_read(parameters, attach_fields, true, ret, fault);
 }
 
+int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
+                       struct wire_fault *fault)
+{
+    *ret = (struct wire_describe){.id = WIRE_ABSENT};
+    return fields_read(parameters, describe_fields, true, ret, fault);
+}
+
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault)
 {
-    *ret = (struct wire_define){0};
+    *ret = (struct wire_define){.id = WIRE_ABSENT};
     if (fields_read(parameters, define_fields, true, ret, fault) == 0)
         return 0;
     free(ret->layout.views);
@@ -140,6 +153,11 @@ json_t *wire_write_create(const struct wire_create *create)
 json_t *wire_write_attach(const struct wire_attach *attach)
 {
     return fields_write(attach_fields, attach);
+}
+
+json_t *wire_write_describe(const struct wire_describe *describe)
+{
+    return fields_write(describe_fields, describe);
 }
 
 json_t *wire_write_define(const struct wire_define *define)
@@ -322,7 +340,7 @@ int wire_error_code(const struct wire_reply *reply, const char **ret_reason)
 {
     *ret_reason = json_string_value(json_object_get(reply->parameters, "reason"));
     for (size_t i = 0; i < ARRAY_LEN(errors); i++)
-        if (strcmp(errors[i].wire, reply->error) == 0) {
+        if (errors[i].wire[0] && strcmp(errors[i].wire, reply->error) == 0) {
             if (!*ret_reason)
                 *ret_reason = errors[i].text;
             return errors[i].code;
@@ -336,7 +354,7 @@ const char *wire_error_name(int error)
     for (size_t i = 0; i < ARRAY_LEN(errors); i++)
         if (errors[i].code == error && errors[i].wire[0])
             return errors[i].wire;
-    return "io.shmview.Failed";
+    return wire_error_name(SHMVIEW_ERR_SYSTEM);
 }
 
 static const char *enum_name(const char *const *names, int64_t value)

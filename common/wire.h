@@ -73,9 +73,15 @@ struct wire_attach {
     int64_t id; /* WIRE_ABSENT, or: this very segment, even if its name is gone */
 };
 
+struct wire_describe {
+    const char *name;
+    int64_t id; /* as in wire_attach */
+};
+
 struct wire_define {
     const char *name;
     struct wire_layout layout;
+    int64_t id; /* as in wire_attach */
 };
 
 void wire_layouts_free(struct wire_layout *layouts, size_t n);
@@ -100,6 +106,8 @@ void wire_call_deinit(struct wire_call *call);
 int wire_read_none(const json_t *parameters, struct wire_fault *fault);
 int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault);
 int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault);
+int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
+                       struct wire_fault *fault);
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault);
 int wire_read_name(const json_t *parameters, const char *member, const char **ret,
                    struct wire_fault *fault);
@@ -109,6 +117,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 /* Encoders return a new value, or NULL when memory is short. */
 json_t *wire_write_create(const struct wire_create *create);
 json_t *wire_write_attach(const struct wire_attach *attach);
+json_t *wire_write_describe(const struct wire_describe *describe);
 json_t *wire_write_define(const struct wire_define *define);
 
 /* A whole call as text with its NUL. Steals parameters (NULL: none). Returns a

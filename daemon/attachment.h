@@ -17,8 +17,8 @@ struct attachment {
 };
 LIST_HEAD(attachments, attachment);
 
-/* Attaches segment for pid and adds the attachment to list. *ret borrows from
- * the segment, *ret_fds is the caller's. Returns 0 or what segment_attach()
+/* Attaches segment for pid and adds the attachment to list. *ret and
+ * *ret_fds borrow from the segment. Returns 0 or what segment_attach()
  * returns, -ENOMEM. */
 int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
                      struct wire_attachment *ret, struct frame_descriptors *ret_fds);

@@ -19,7 +19,8 @@ static void on_process(uv_poll_t *poll, int status, int events);
 void answer_deinit(struct answer *answer)
 {
     json_decref(answer->parameters);
-    frame_descriptors_close(&answer->fds);
+    if (!answer->fds_borrowed)
+        frame_descriptors_close(&answer->fds);
     *answer = (struct answer){0};
 }
 
@@ -56,13 +57,16 @@ static void violation(struct connection *c, const char *what)
 /* Watches for what the connection can use now, and always for its end. */
 static void watch(struct connection *c)
 {
-    int events = UV_DISCONNECT;
+    int events = 0;
     if (c->out)
-        events = UV_WRITABLE | UV_DISCONNECT;
+        events = UV_WRITABLE;
     else if (!c->answering && !c->end_of_stream)
-        events = UV_READABLE | UV_DISCONNECT;
-    if (c->end_of_stream)
-        events &= ~UV_DISCONNECT; /* it would be reported for ever */
+        events = UV_READABLE;
+    if (!c->half_closed && !c->end_of_stream)
+        events |= UV_DISCONNECT; /* once known it would be reported for ever */
+    if (events == c->watched)
+        return; /* arming it anew would cost two system calls */
+    c->watched = events;
     if (events == 0)
         uv_poll_stop(&c->socket_poll);
     else if (uv_poll_start(&c->socket_poll, events, on_socket))
@@ -234,7 +238,9 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
     if (status == 0 && events & UV_READABLE) {
-        receive(c); /* also what it said before it hung up */
+        /* also what it said before it hung up; but first what it has said already */
+        if (!c->waits_turn)
+            receive(c);
         return;
     }
     if (status < 0 || hung_up(c->fd)) {
@@ -246,8 +252,9 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         if (!c->closing && !c->out)
             connection_take_turn(c);
     } else if (events & UV_DISCONNECT) {
-        /* it has shut down its side while an answer is on its way: finish that */
-        c->end_of_stream = true;
+        /* it has shut down its side while an answer is on its way: what it said
+         * before is still to be read */
+        c->half_closed = true;
         watch(c);
     }
 }

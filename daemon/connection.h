@@ -25,8 +25,9 @@ struct connection;
 struct answer {
     const char *error;            /* NULL: success */
     json_t *parameters;           /* owned; NULL: none */
-    struct frame_descriptors fds; /* owned */
-    bool pending;                 /* comes later, by connection_answer() */
+    struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
+    bool fds_borrowed;
+    bool pending; /* comes later, by connection_answer() */
 };
 
 /* What a connection needs of the house above it. */
@@ -46,9 +47,11 @@ struct connection {
     struct peer peer;
     int fd;
     uv_poll_t socket_poll, process_poll;
+    int watched;        /* events that socket_poll is armed for */
     unsigned n_handles; /* not yet closed by libuv */
     bool answering;     /* an answer is pending */
     bool oneway;        /* ... and nobody wants to hear it */
+    bool half_closed;   /* the client has shut down its side; more may be unread */
     bool end_of_stream; /* the client has said all it will say */
     bool closing;
     bool waits_turn; /* on the owner's again list */

@@ -41,6 +41,7 @@ void creation_attach(struct connection *connection, struct segment *segment, int
                      struct answer *answer)
 {
     struct wire_attachment got;
+    answer->fds_borrowed = true;
     int r = attachment_begin(&connection->attachments, segment, access, connection->peer.pid, &got,
                              &answer->fds);
     if (r == -ENOSPC) {

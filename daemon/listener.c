@@ -49,8 +49,12 @@ static bool is_served(const struct sockaddr_un *address)
 static int remove_stale(const struct sockaddr_un *address)
 {
     struct stat st;
-    if (lstat(address->sun_path, &st))
-        return errno == ENOENT ? 0 : -errno;
+    if (lstat(address->sun_path, &st)) {
+        int r = errno == ENOENT ? 0 : -errno;
+        if (r)
+            log_error("%s: %s", address->sun_path, strerror(-r));
+        return r;
+    }
     if (!S_ISSOCK(st.st_mode)) {
         log_error("%s is in the way: it is no socket", address->sun_path);
         return -EEXIST;
@@ -68,10 +72,13 @@ static int bind_and_listen(struct listener *listener, const struct sockaddr_un *
     mode_t mask = umask(is_system(listener->path) ? 0111 : 0177);
     int r = bind(listener->fd, (const struct sockaddr *)address, sizeof *address) ? -errno : 0;
     umask(mask);
-    if (r == 0 && (listen(listener->fd, SOMAXCONN) || lstat(listener->path, &st)))
-        r = -errno;
     if (r)
         return r;
+    if (listen(listener->fd, SOMAXCONN) || lstat(listener->path, &st)) {
+        r = -errno;
+        unlink(listener->path);
+        return r;
+    }
     listener->device = st.st_dev;
     listener->inode = st.st_ino;
     return 0;

@@ -76,10 +76,12 @@ static bool may_see(const struct connection *c, const struct segment *segment)
     return segment && segment->allocated && policy_may_use(c->peer.uid, segment->owner);
 }
 
-static struct segment *find(struct state *state, struct connection *c, const char *name,
+/* id WIRE_ABSENT: by name. */
+static struct segment *find(struct state *state, struct connection *c, const char *name, int64_t id,
                             struct answer *answer)
 {
-    struct segment *s = registry_find(&state->registry, name);
+    struct segment *s = id == WIRE_ABSENT ? registry_find(&state->registry, name)
+                                          : registry_find_id(&state->registry, (uint64_t)id);
     if (may_see(c, s))
         return s;
     refuse_not_found(answer, name);
@@ -96,7 +98,7 @@ static struct segment *find_named(struct state *state, struct connection *c,
         refuse_parameter(answer, &fault);
         return NULL;
     }
-    return find(state, c, name, answer);
+    return find(state, c, name, WIRE_ABSENT, answer);
 }
 
 static void attach(struct state *state, struct connection *c, const json_t *parameters,
@@ -108,12 +110,8 @@ static void attach(struct state *state, struct connection *c, const json_t *para
         refuse_parameter(answer, &fault);
         return;
     }
-    struct segment *s = want.id == WIRE_ABSENT
-                            ? registry_find(&state->registry, want.name)
-                            : registry_find_id(&state->registry, (uint64_t)want.id);
-    if (!may_see(c, s))
-        refuse_not_found(answer, want.name);
-    else
+    struct segment *s = find(state, c, want.name, want.id, answer);
+    if (s)
         creation_attach(c, s, want.access, answer);
 }
 
@@ -161,7 +159,13 @@ static void list(struct state *state, struct connection *c, const json_t *parame
 static void describe(struct state *state, struct connection *c, const json_t *parameters,
                      struct answer *answer)
 {
-    struct segment *s = find_named(state, c, parameters, answer);
+    struct wire_fault fault;
+    struct wire_describe want;
+    if (wire_read_describe(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct segment *s = find(state, c, want.name, want.id, answer);
     if (s)
         answer->parameters = json_pack("{s:o, s:o}", "segment", creation_describe(s), "layouts",
                                        wire_write_layouts(s->layouts, s->n_layouts));
@@ -258,7 +262,7 @@ static void define_layout(struct state *state, struct connection *c, const json_
         refuse_parameter(answer, &fault);
         return;
     }
-    struct segment *s = find(state, c, define.name, answer);
+    struct segment *s = find(state, c, define.name, define.id, answer);
     if (s && check_layout(c, s, &define.layout, answer)) {
         int index = segment_add_layout(s, &define.layout);
         if (index < 0)

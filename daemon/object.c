@@ -120,6 +120,8 @@ static int create_committed(struct object *object, uint64_t bytes, const atomic_
     struct stat st;
     if (fd < 0 || fstat(fd, &st)) {
         int r = -errno;
+        if (fd >= 0)
+            shm_unlink(object->name);
         promise_settle(bytes);
         return r;
     }
@@ -142,7 +144,8 @@ int object_create(struct object *object, uint64_t bytes, const atomic_bool *canc
 
 int object_open(const struct object *object, int flags)
 {
-    CLEANUP_FD int fd = shm_open(object->name, flags | O_NOFOLLOW, 0);
+    /* O_NONBLOCK: a FIFO under that name must not hold us up */
+    CLEANUP_FD int fd = shm_open(object->name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     return same_object(object, fd) ? steal_fd(&fd) : -ESTALE;
@@ -200,19 +203,19 @@ unsigned object_sweep(const char *prefix, const char *keep)
 int object_lock_instance(const char *name)
 {
     for (;;) {
-        CLEANUP_FD int fd = shm_open(name, O_CREAT | O_RDWR | O_NOFOLLOW, 0600);
+        CLEANUP_FD int fd = shm_open(name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0600);
         if (fd < 0)
             return -errno;
         if (flock(fd, LOCK_EX | LOCK_NB))
             return errno == EWOULDBLOCK ? -EBUSY : -errno;
         /* the one who had it before us may have removed the name meanwhile */
-        CLEANUP_FD int again = shm_open(name, O_RDONLY | O_NOFOLLOW, 0);
+        CLEANUP_FD int again = shm_open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
         struct stat mine, named;
         if (again >= 0 && fstat(fd, &mine) == 0 && fstat(again, &named) == 0 &&
             mine.st_ino == named.st_ino)
             return steal_fd(&fd);
-        if (again >= 0 || errno != ENOENT)
-            continue;
+        if (again < 0 && errno != ENOENT)
+            return -errno;
     }
 }
 

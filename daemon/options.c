@@ -104,10 +104,13 @@ int options_read(struct options *options, int argc, char **argv)
             return status;
     if (optind < argc)
         return usage("unexpected argument", argv[optind]);
-    if (!idle && options->session)
+    if (!idle && options->session) {
         idle = getenv("SHMVIEW_IDLE_EXIT");
-    if (!idle || !idle[0])
-        idle = options->session ? SESSION_IDLE_EXIT : "0";
+        if (!idle || !idle[0])
+            idle = SESSION_IDLE_EXIT;
+    }
+    if (!idle)
+        idle = "0";
     if ((status = read_seconds(idle, &options->idle_exit)) != -1)
         return status;
     if (!options->socket[0] && default_socket(options))

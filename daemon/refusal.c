@@ -8,6 +8,20 @@
 
 #include "daemon/log.h"
 
+/* Text that was cut may end in the middle of a character, which JSON does not have. */
+static json_t *text_value(const char *text)
+{
+    json_t *value = json_string(text);
+    if (value)
+        return value;
+    char ascii[512];
+    snprintf(ascii, sizeof ascii, "%s", text);
+    for (char *p = ascii; *p; p++)
+        if (*p & 0x80)
+            *p = '?';
+    return json_string(ascii);
+}
+
 void refuse(struct answer *answer, int error, json_t *facts, const char *reason, ...)
 {
     char text[512];
@@ -17,21 +31,22 @@ void refuse(struct answer *answer, int error, json_t *facts, const char *reason,
     va_end(ap);
     if (!facts)
         facts = json_object();
-    json_object_set_new_nocheck(facts, "reason", json_string(text));
+    json_object_set_new_nocheck(facts, "reason", text_value(text));
     answer->error = wire_error_name(error);
     answer->parameters = facts;
 }
 
 void refuse_parameter(struct answer *answer, const struct wire_fault *fault)
 {
-    refuse(answer, SHMVIEW_ERR_INVALID, json_pack("{s:s}", "parameter", fault->parameter), "%s %s",
-           fault->parameter, fault->reason);
+    refuse(answer, SHMVIEW_ERR_INVALID,
+           json_pack("{s:o}", "parameter", text_value(fault->parameter)), "%s %s", fault->parameter,
+           fault->reason);
 }
 
 void refuse_system(struct answer *answer, const char *what, int error_number)
 {
     log_error("%s: %s", what, strerror(error_number));
-    refuse(answer, 0, NULL, "%s: %s", what, strerror(error_number));
+    refuse(answer, SHMVIEW_ERR_SYSTEM, NULL, "%s: %s", what, strerror(error_number));
 }
 
 void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value)

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+static _Thread_local int hash_failed;
+#define uthash_nonfatal_oom(element) (hash_failed = 1)
+
 #include "daemon/registry.h"
 
 #include <errno.h>
@@ -47,8 +50,20 @@ struct segment *registry_reserve(struct registry *registry, const char *name)
     snprintf(s->data.name, sizeof s->data.name, "/shmview.%s.%s", i, name);
     segment_object_name(s, i, "control", s->control.name);
     segment_object_name(s, i, "liveness", s->liveness.name);
+    hash_failed = 0;
     HASH_ADD_KEYPTR(by_name, registry->by_name, s->name, strlen(s->name), s);
+    if (hash_failed) {
+        free(s);
+        errno = ENOMEM;
+        return NULL;
+    }
     HASH_ADD(by_id, registry->by_id, id, sizeof s->id, s);
+    if (hash_failed) {
+        HASH_DELETE(by_name, registry->by_name, s);
+        free(s);
+        errno = ENOMEM;
+        return NULL;
+    }
     return s;
 }
 

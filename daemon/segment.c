@@ -58,6 +58,7 @@ static int allocate_lock(struct segment *segment, struct object_space *space)
     };
     struct shmview_object_header l =
         header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
+    segment->control_bytes = CONTROL_BYTES_FIRST;
     int r = write_all(control, &c, sizeof c);
     return r ? r : write_all(liveness, &l, sizeof l);
 }
@@ -93,10 +94,65 @@ static void layout_deinit(struct wire_layout *layout)
     free((char *)layout->name);
 }
 
+/* --- Descriptors --------------------------------------------------------- */
+
+static TAILQ_HEAD(segments_recent, segment) recent = TAILQ_HEAD_INITIALIZER(recent);
+static unsigned n_cached;
+static unsigned max_cached = 1;
+
+void segment_cache_limit(unsigned n_segments)
+{
+    max_cached = n_segments ? n_segments : 1;
+}
+
+static void uncache(struct segment *segment)
+{
+    if (!segment->cached)
+        return;
+    TAILQ_REMOVE(&recent, segment, recent);
+    segment->cached = false;
+    n_cached--;
+    for (int i = 0; i < N_SEGMENT_OBJECTS; i++)
+        close_fdp(&segment->fds[i]);
+}
+
+/* Makes it the one attached last; who was attached longest ago must go. */
+static void cache(struct segment *segment)
+{
+    if (segment->cached)
+        TAILQ_REMOVE(&recent, segment, recent);
+    else
+        n_cached++;
+    if (!segment->cached)
+        for (int i = 0; i < N_SEGMENT_OBJECTS; i++)
+            segment->fds[i] = -1;
+    segment->cached = true;
+    TAILQ_INSERT_HEAD(&recent, segment, recent);
+    while (n_cached > max_cached)
+        uncache(TAILQ_LAST(&recent, segments_recent));
+}
+
+/* The segment is cached. Returns a borrowed descriptor or -errno. */
+static int open_cached(struct segment *segment, enum segment_object which)
+{
+    static const int flags[] = {O_RDWR, O_RDONLY, O_RDWR, O_RDONLY};
+    const struct object *object = which == CONTROL    ? &segment->control
+                                  : which == LIVENESS ? &segment->liveness
+                                                      : &segment->data;
+    if (segment->fds[which] < 0) {
+        int fd = object_open(object, flags[which]);
+        if (fd < 0)
+            return fd;
+        segment->fds[which] = fd;
+    }
+    return segment->fds[which];
+}
+
 struct segment *segment_free(struct segment *segment)
 {
     if (!segment)
         return NULL;
+    uncache(segment);
     if (segment->live)
         munmap(segment->live, sizeof *segment->live);
     remove_objects(segment);
@@ -143,31 +199,33 @@ static _Atomic uint32_t *word(uint32_t *p)
     return (_Atomic uint32_t *)p;
 }
 
-/* The slot's line must be backed before anybody may touch it. */
-static int back_slot(int control, uint32_t slot)
+/* The slot's line must be backed before anybody may touch it; once is enough, since
+ * a client that truncates the object spoils it in any case. */
+static int back_slot(struct segment *segment, int control, uint32_t slot)
 {
     uint64_t need = sizeof(struct shmview_control) + (slot + 1) * sizeof(struct shmview_slot);
-    uint64_t pages = (need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP;
-    return object_grow(control, pages * CONTROL_BYTES_STEP);
+    if (need <= segment->control_bytes)
+        return 0;
+    uint64_t bytes = (need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP;
+    int r = object_grow(control, bytes);
+    if (r == 0)
+        segment->control_bytes = bytes;
+    return r;
 }
 
 static int open_lock(struct segment *segment, struct wire_attachment *ret,
                      struct frame_descriptors *fds)
 {
-    CLEANUP_FD int control = object_open(&segment->control, O_RDWR);
-    if (control < 0)
-        return control;
-    CLEANUP_FD int liveness = object_open(&segment->liveness, O_RDONLY);
-    if (liveness < 0)
-        return liveness;
-    int r = segment->live ? 0 : map_liveness(segment);
+    int control = open_cached(segment, CONTROL);
+    int liveness = control < 0 ? control : open_cached(segment, LIVENESS);
+    int r = liveness < 0 ? liveness : segment->live ? 0 : map_liveness(segment);
     if (r)
         return r;
     uint32_t slot, generation;
     r = slots_take(&segment->slots, &slot, &generation);
     if (r)
         return r;
-    r = back_slot(control, slot);
+    r = back_slot(segment, control, slot);
     if (r) {
         slots_give(&segment->slots, slot);
         return r == -ENOSPC ? -ENOMEM : r;
@@ -176,17 +234,12 @@ static int open_lock(struct segment *segment, struct wire_attachment *ret,
     atomic_store_explicit(word(&live->high), segment->slots.high, memory_order_release);
     atomic_store_explicit(word(&live->generation[slot]), generation, memory_order_release);
     ret->control = (int64_t)fds->n;
-    fds->fd[fds->n++] = steal_fd(&control);
+    fds->fd[fds->n++] = control;
     ret->liveness = (int64_t)fds->n;
-    fds->fd[fds->n++] = steal_fd(&liveness);
+    fds->fd[fds->n++] = liveness;
     ret->slot = slot;
     ret->generation = generation;
     return 0;
-}
-
-static int open_data(const struct segment *segment, int64_t access)
-{
-    return object_open(&segment->data, access == SHMVIEW_WRITE ? O_RDWR : O_RDONLY);
 }
 
 int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
@@ -202,13 +255,14 @@ int segment_attach(struct segment *segment, int64_t access, struct wire_attachme
         .layouts = segment->layouts,
         .n_layouts = segment->n_layouts,
     };
-    int fd = open_data(segment, access);
-    if (fd < 0)
-        return fd;
-    fds.fd[fds.n++] = fd;
-    int r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds) : 0;
+    cache(segment);
+    int r = open_cached(segment, access == SHMVIEW_WRITE ? DATA_WRITE : DATA_READ);
+    if (r >= 0) {
+        fds.fd[fds.n++] = r;
+        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds) : 0;
+    }
     if (r) {
-        frame_descriptors_close(&fds);
+        uncache(segment); /* what cannot be opened is not to stay half open */
         return r;
     }
     a.descriptors = (int64_t)fds.n;

@@ -16,6 +16,8 @@
 #include <sys/types.h>
 
 #include <shmview/layout.h>
+/* a table that cannot grow says so instead of ending the daemon */
+#define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
 #include "common/frame.h"
@@ -24,6 +26,15 @@
 #include "daemon/slots.h"
 
 struct connection;
+
+/* Descriptors of a segment's objects, opened when first wanted. -1: not open. */
+enum segment_object {
+    DATA_WRITE,
+    DATA_READ,
+    CONTROL,
+    LIVENESS,
+    N_SEGMENT_OBJECTS
+};
 
 struct segment {
     char name[LIMIT_NAME_BYTES + 1];
@@ -36,7 +47,11 @@ struct segment {
     bool named;     /* found by name; false once removed */
     uint32_t n_attachments;
     struct object data, control, liveness;
+    int fds[N_SEGMENT_OBJECTS]; /* all -1 unless cached */
+    bool cached;                /* among the few whose descriptors are kept open */
+    TAILQ_ENTRY(segment) recent;
     struct shmview_liveness *live; /* mapped while n_attachments > 0 */
+    uint64_t control_bytes;        /* committed */
     struct slots slots;
     struct wire_layout *layouts; /* strings and views owned */
     size_t n_layouts;
@@ -61,8 +76,12 @@ void segment_unname(struct segment *segment, const char *instance);
 void segment_object_name(const struct segment *segment, const char *instance, const char *part,
                          object_name ret_name);
 
+/* Descriptors are kept open for so many segments, those attached last; 0: 1. */
+void segment_cache_limit(unsigned n_segments);
+
 /* Opens the descriptors that access (enum shmview_access) is due, in the order
- * data, control, liveness, and takes a slot. *ret says which is which.
+ * data, control, liveness, and takes a slot. *ret says which is which; *ret_fds is
+ * borrowed until the next call.
  * Returns 0 and owes segment_detach(); -ENOSPC when every slot is taken, or
  * -errno; then nothing is changed. */
 int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,

@@ -12,9 +12,9 @@
 #include "common/util.h"
 #include "daemon/log.h"
 
-/* A client holds a socket and a pidfd; the rest is for objects and libuv. */
+/* A client holds a socket and a pidfd. */
 #define DESCRIPTORS_PER_CONNECTION 2
-#define DESCRIPTORS_OF_OURS        128
+#define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
 #define ACCEPTS_A_TURN             64
 
 /* --- Connections --------------------------------------------------------- */
@@ -179,6 +179,7 @@ static void on_idle(uv_timer_t *timer)
     }
 }
 
+/* Returns how many descriptors this process may have. */
 static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -186,10 +187,16 @@ static unsigned raise_descriptor_limit(void)
         return DESCRIPTORS_OF_OURS;
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);
-    rlim_t n = limit.rlim_cur < 1000000 ? limit.rlim_cur : 1000000;
-    return n > DESCRIPTORS_OF_OURS * 2
-               ? (unsigned)(n - DESCRIPTORS_OF_OURS) / DESCRIPTORS_PER_CONNECTION
-               : DESCRIPTORS_OF_OURS / DESCRIPTORS_PER_CONNECTION;
+    return limit.rlim_cur < 1000000 ? (unsigned)limit.rlim_cur : 1000000;
+}
+
+/* A sixteenth of the descriptors for segments attached lately, the rest for clients. */
+static void share_descriptors(struct server *s)
+{
+    unsigned n = raise_descriptor_limit();
+    unsigned ours = n / 16 + DESCRIPTORS_OF_OURS;
+    segment_cache_limit(n / 16 / N_SEGMENT_OBJECTS);
+    s->max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
 }
 
 static int start_signal(struct server *s, uv_signal_t *handle, int number)
@@ -208,7 +215,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     registry_init(&server->state.registry, instance);
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
-    server->max_connections = raise_descriptor_limit();
+    share_descriptors(server);
     server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int r = uv_loop_init(&server->loop);
     if (r)

@@ -43,7 +43,7 @@ extern "C" {
     X(LAYOUT_VERSION, 40, "", "shared memory of an unknown layout version")                        \
     X(BUSY, 41, "", "still in use")                                                                \
     X(NO_MEMORY, 42, "", "out of memory")                                                          \
-    X(SYSTEM, 43, "", "a system call failed")                                                      \
+    X(SYSTEM, 43, "io.shmview.Failed", "a system call failed")                                     \
     X(TOO_DEEP, 44, "", "the lock is held too many times by this thread")
 
 enum shmview_error {
