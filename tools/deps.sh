@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev uthash-dev libsndfile1-dev)
-check=("${build[@]}" binutils check libsubunit-dev g++ python3 util-linux)
+check=("${build[@]}" binutils check libsubunit-dev g++ python3 spin util-linux)
 ci=("${check[@]}" clang clang-format shellcheck git)
 
 case "${1:-}" in

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/child.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,10 +83,7 @@ void child_kill(struct child *child)
 
 void child_stop(struct child *child)
 {
-    int status;
-    ck_assert_int_eq(kill(child->pid, SIGSTOP), 0);
-    ck_assert_int_eq(waitpid(child->pid, &status, WUNTRACED), child->pid);
-    ck_assert(WIFSTOPPED(status));
+    process_stop(child->pid);
 }
 
 void child_continue(struct child *child)
@@ -115,6 +113,16 @@ void process_kill(pid_t pid)
     process_wait(pid);
 }
 
+void process_stop(pid_t pid)
+{
+    int status = 0;
+    pid_t r = 0;
+    ck_assert_int_eq(kill(pid, SIGSTOP), 0);
+    AWAIT((r = waitpid(pid, &status, WUNTRACED | WNOHANG)) != 0);
+    ck_assert_int_eq(r, pid);
+    ck_assert(WIFSTOPPED(status));
+}
+
 int process_wait(pid_t pid)
 {
     int status = 0;
@@ -122,6 +130,11 @@ int process_wait(pid_t pid)
     AWAIT((r = waitpid(pid, &status, WNOHANG)) != 0);
     ck_assert_int_eq(r, pid);
     return status;
+}
+
+void process_await_none(void)
+{
+    AWAIT(waitpid(-1, NULL, WNOHANG) < 0);
 }
 
 /* The fields of /proc/PID/stat behind the name, which may hold anything. Returns
@@ -155,4 +168,17 @@ long process_cpu_ms(pid_t pid)
     long user, system;
     ck_assert_int_eq(read_stat(pid, &state, &user, &system), 3);
     return (user + system) * 1000 / sysconf(_SC_CLK_TCK);
+}
+
+unsigned process_descriptors(pid_t pid)
+{
+    char path[32];
+    unsigned n = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n - (pid == getpid()); /* less the one that looks */
 }

@@ -57,12 +57,18 @@ void child_pause(struct child *me);
 
 /* SIGKILL to a child of this process, and waits until it is gone. */
 void process_kill(pid_t pid);
+/* SIGSTOP to a child of this process, and waits until it stands still. */
+void process_stop(pid_t pid);
 /* Waits for the end of a child of this process, at most AWAIT_NS. Returns the
  * status of waitpid(). */
 int process_wait(pid_t pid);
+/* Waits until this process has no child any more, adopted orphans among them. */
+void process_await_none(void);
 /* Whether the process is there and no zombie; any process, not only a child. */
 int process_lives(pid_t pid);
 /* Processor time used so far, user and system, in milliseconds. */
 long process_cpu_ms(pid_t pid);
+/* Descriptors that it has open; any process of this user. */
+unsigned process_descriptors(pid_t pid);
 
 #endif

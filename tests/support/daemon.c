@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/daemon.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +17,7 @@
 #include "support/await.h"
 #include "support/child.h"
 #include "support/place.h"
+#include "support/raw.h"
 
 const char *daemon_program(void)
 {
@@ -92,10 +95,9 @@ void daemon_start(struct daemon *daemon)
     daemon_start_named(daemon, "io.shmview");
 }
 
-void daemon_stop(struct daemon *daemon)
+void daemon_await_end(struct daemon *daemon)
 {
     char left[2048] = "";
-    ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
     int status = process_wait(daemon->pid);
     daemon->pid = 0;
     ck_assert_msg(status == 0, "the daemon ended with status 0x%x", status);
@@ -103,6 +105,12 @@ void daemon_stop(struct daemon *daemon)
     /* "." and "+" follow an instance; neither is part of one */
     unsigned n = place_objects(daemon->instance, left, sizeof left);
     ck_assert_msg(n == 0, "the daemon left %u objects:\n%s", n, left);
+}
+
+void daemon_stop(struct daemon *daemon)
+{
+    ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
+    daemon_await_end(daemon);
 }
 
 void daemon_kill(struct daemon *daemon)
@@ -115,6 +123,51 @@ void daemon_restart(struct daemon *daemon)
 {
     ck_assert_int_eq(daemon->pid, 0);
     launch(daemon);
+}
+
+/* Its lock file, which it holds open, has its name. */
+static void find_instance(struct daemon *daemon)
+{
+    char path[300], link[300];
+    snprintf(path, sizeof path, "/proc/%d/fd", daemon->pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; (e = readdir(dir));) {
+        ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
+        link[n < 0 ? 0 : n] = '\0';
+        char *end = strstr(link, "+daemon");
+        if (end && sscanf(link, "/dev/shm/shmview.%63[^+]", daemon->instance) == 1)
+            break;
+    }
+    closedir(dir);
+    ck_assert_msg(daemon->instance[0], "process %d is no shmviewd", daemon->pid);
+}
+
+void daemon_adopt(struct daemon *daemon, const char *path)
+{
+    struct raw raw;
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    *daemon = (struct daemon){0};
+    snprintf(daemon->socket, sizeof daemon->socket, "%s", path);
+    raw_connect(&raw, path);
+    ck_assert_int_eq(getsockopt(raw.socket, SOL_SOCKET, SO_PEERCRED, &cred, &n), 0);
+    raw_close(&raw);
+    daemon->pid = cred.pid;
+    find_instance(daemon);
+    place_note_instance(daemon->instance);
+}
+
+int daemon_run(const char *arguments, char *text, size_t bytes)
+{
+    char command[1024];
+    snprintf(command, sizeof command, "'%s' %s 2>&1", daemon_program(), arguments);
+    FILE *f = popen(command, "re");
+    ck_assert_ptr_nonnull(f);
+    size_t n = fread(text, 1, bytes - 1, f);
+    text[n] = '\0';
+    int status = pclose(f);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 bool daemon_said(const struct daemon *daemon, const char *text)

@@ -10,6 +10,7 @@
 #define SUPPORT_DAEMON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
 struct daemon {
@@ -36,6 +37,14 @@ void daemon_stop(struct daemon *daemon);
 void daemon_kill(struct daemon *daemon);
 /* Starts it again on the same socket. */
 void daemon_restart(struct daemon *daemon);
+
+/* Takes over the daemon that serves the socket at path, whoever started it. */
+void daemon_adopt(struct daemon *daemon, const char *path);
+/* Waits until the daemon has left by itself; asserts what daemon_stop() does. */
+void daemon_await_end(struct daemon *daemon);
+/* Runs the program with these arguments (a shell reads them) to its end. Returns
+ * its exit status; what it says is in text. */
+int daemon_run(const char *arguments, char *text, size_t bytes);
 
 /* Whether its log holds text. */
 bool daemon_said(const struct daemon *daemon, const char *text);

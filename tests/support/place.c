@@ -139,13 +139,6 @@ static void each_descriptor(void (*visit)(int fd, const char *what, void *arg), 
     closedir(dir);
 }
 
-static void count_descriptor(int fd, const char *what, void *arg)
-{
-    (void)fd;
-    (void)what;
-    ++*(unsigned *)arg;
-}
-
 static void remember_descriptor(int fd, const char *what, void *arg)
 {
     (void)what;
@@ -161,13 +154,6 @@ static void append_new_descriptor(int fd, const char *what, void *arg)
         append(to->text, to->bytes, " descriptor %d: %s\n", fd, what);
 }
 
-unsigned place_descriptors(void)
-{
-    unsigned n = 0;
-    each_descriptor(count_descriptor, &n);
-    return n;
-}
-
 /* Reaps the dead: orphans of ours come to us, we asked for them. */
 static void append_processes(char *text, size_t bytes)
 {
@@ -176,6 +162,45 @@ static void append_processes(char *text, size_t bytes)
         continue;
     if (waitid(P_ALL, 0, &info, WNOHANG | WNOWAIT | WEXITED) == 0 || errno != ECHILD)
         append(text, bytes, " a process\n");
+}
+
+/* Processes whose arguments name our directory: also those that left our group. */
+static void each_daemon(void (*visit)(pid_t, void *), void *arg)
+{
+    DIR *dir = opendir("/proc");
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        char path[300], text[512];
+        pid_t pid = atoi(e->d_name);
+        snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
+        FILE *f = pid > 0 && pid != getpid() ? fopen(path, "re") : NULL;
+        if (!f)
+            continue;
+        size_t n = fread(text, 1, sizeof text, f);
+        fclose(f);
+        if (memmem(text, n, directory, strlen(directory)))
+            visit(pid, arg);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+static void count_daemon(pid_t pid, void *n)
+{
+    (void)pid;
+    ++*(unsigned *)n;
+}
+
+static void kill_daemon(pid_t pid, void *arg)
+{
+    (void)arg;
+    kill(pid, SIGKILL);
+}
+
+unsigned place_daemons(void)
+{
+    unsigned n = 0;
+    each_daemon(count_daemon, &n);
+    return n;
 }
 
 static int append_file(const char *path, const struct stat *st, int kind, struct FTW *at)
@@ -250,32 +275,12 @@ static int show_log(const char *path, const struct stat *st, int kind, struct FT
     return 0;
 }
 
-/* A session daemon has left our process group; its arguments name our directory. */
-static void kill_daemons(void)
-{
-    DIR *dir = opendir("/proc");
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        char path[300], text[512];
-        pid_t pid = atoi(e->d_name);
-        snprintf(path, sizeof path, "/proc/%s/cmdline", e->d_name);
-        FILE *f = pid > 0 && pid != getpid() ? fopen(path, "re") : NULL;
-        if (!f)
-            continue;
-        size_t n = fread(text, 1, sizeof text, f);
-        fclose(f);
-        if (memmem(text, n, directory, strlen(directory)))
-            kill(pid, SIGKILL);
-    }
-    if (dir)
-        closedir(dir);
-}
-
 static void clean(void)
 {
     if (access(directory, F_OK))
         return;
     nftw(directory, show_log, 8, FTW_PHYS);
-    kill_daemons();
+    each_daemon(kill_daemon, NULL);
     each_noted(remove_object, NULL);
     remove_directory();
 }

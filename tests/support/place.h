@@ -19,8 +19,8 @@ void place_note_instance(const char *instance);
  * not NULL their names are appended to it. */
 unsigned place_objects(const char *prefix, char *text, size_t bytes);
 
-/* Open descriptors of this process. */
-unsigned place_descriptors(void);
+/* Processes, less this one, whose arguments name the directory: its daemons. */
+unsigned place_daemons(void);
 
 /* --- For suite.c --------------------------------------------------------- */
 

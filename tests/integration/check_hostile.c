@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Clients that break the protocol, stall it, or ask for too much. Each is dealt
+ * with by itself: a well-behaved client goes on through all of it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support/await.h"
+#include "support/bystander.h"
+#include "support/child.h"
+#include "support/client.h"
+#include "support/daemon.h"
+#include "support/raw.h"
+#include "support/suite.h"
+
+#define MIB (1024 * 1024)
+
+static struct daemon d;
+static struct bystander bystander;
+
+static void begin(void)
+{
+    daemon_start(&d);
+    bystander_start(&bystander, &d);
+}
+
+static void end(void)
+{
+    bystander_await_rounds(&bystander);
+    bystander_stop(&bystander);
+    AWAIT(daemon_objects(&d) == 0);
+    daemon_stop(&d);
+}
+
+/* --- Violations: the connection ends, without a word --------------------- */
+
+static void expect_violation(const void *bytes, size_t n)
+{
+    struct raw raw;
+    raw_connect(&raw, d.socket);
+    raw_do(&raw, "Ping", NULL);
+    raw_send(&raw, bytes, n);
+    raw_expect_end(&raw);
+    raw_close(&raw);
+}
+
+START_TEST(what_is_no_call_ends_the_connection)
+{
+    static const char *const texts[] = {
+        "",
+        " ",
+        "\x01\xff\xfe garbage",
+        "GET / HTTP/1.1\r\n\r\n",
+        "{",
+        "}",
+        "null",
+        "17",
+        "\"io.shmview.Ping\"",
+        "[]",
+        "{}",
+        "{\"method\": 1}",
+        "{\"method\": null}",
+        "{\"parameters\": {}}",
+        "{\"method\": \"io.shmview.Ping\", \"parameters\": []}",
+        "{\"method\": \"io.shmview.Ping\", \"parameters\": \"\"}",
+        "{\"method\": \"io.shmview.Ping\", \"oneway\": 1}",
+        "{\"method\": \"io.shmview.Ping\", \"more\": \"yes\"}",
+        "{\"method\": \"io.shmview.Ping\", \"upgrade\": {}}",
+        "{\"method\": \"io.shmview.Ping\"} {\"method\": \"io.shmview.Ping\"}",
+        "{\"method\": \"io.shmview.Ping\",}",
+        "{method: \"io.shmview.Ping\"}",
+        "{\"method\": \"io.shmview.Ping\", \"method\": \"io.shmview.List\"}",
+        "{\"method\": \"io.shmview.Create\", \"parameters\": {\"name\": \"a\", \"name\": \"b\","
+        " \"size\": 1}}",
+        "{\"method\": \"io.shmview.Ping\\u0000\"}",
+        "{\"method\": \"io.shmview.Ping\\ud800\"}",
+        "{\"method\": \"io.shmview.Ping\xff\"}",
+        "{\"method\": \"io.shmview.Ping\xc0\x80\"}",
+        "{\"method\": \"io.shmview.Create\", \"parameters\": {\"name\": \"\xc3\", \"size\": 1}}",
+        "{\"method\": \"io.shmview.Create\", \"parameters\": {\"name\": \"a\", \"size\": 1e999}}",
+        "{\"method\": \"io.shmview.Create\", \"parameters\": {\"name\": \"a\", \"size\":"
+        " 1234567890123456789012345678901234567890}}",
+        "{\"method\": \"io.shmview.Create\", \"parameters\": {\"name\": \"a\", \"size\": NaN}}",
+        "{\"method\": \"io.shmview.Create\", \"parameters\": {\"name\": \"a\", \"size\": 0x10}}",
+    };
+    begin();
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        expect_violation(texts[i], strlen(texts[i]) + 1);
+    AWAIT(daemon_said(&d, "broke the protocol"));
+    end();
+}
+END_TEST
+
+START_TEST(brackets_without_end_are_refused)
+{
+    char *brackets = malloc(2 * MIB);
+    ck_assert_ptr_nonnull(brackets);
+    memset(brackets, '[', 2 * MIB);
+    begin();
+    expect_violation(brackets, 2 * MIB); /* too long, no NUL */
+    brackets[MIB - 1] = '\0';
+    expect_violation(brackets, MIB); /* as long as may be, far too deep */
+    memset(brackets, '{', 5);
+    expect_violation(brackets, MIB);
+    end();
+    free(brackets);
+}
+END_TEST
+
+/* Whether the daemon has read all that was sent. */
+static bool is_read(const struct raw *raw)
+{
+    int unread;
+    ck_assert_int_eq(ioctl(raw->socket, SIOCOUTQ, &unread), 0);
+    return unread == 0;
+}
+
+START_TEST(a_request_has_at_most_a_mebibyte)
+{
+    static const char head[] = "{\"method\":\"io.shmview.Ping\",\"parameters\":{\"x\":\"";
+    struct raw raw;
+    char *text = malloc(MIB);
+    ck_assert_ptr_nonnull(text);
+    memset(text, 'x', MIB);
+    memcpy(text, head, sizeof head - 1);
+    begin();
+    memcpy(text + MIB - 4, "\"}}", 4); /* with its NUL 1 MiB */
+    raw_connect(&raw, d.socket);
+    ck_assert(raw_send(&raw, text, MIB));
+    json_decref(raw_receive_error(&raw, "org.varlink.service.InvalidParameter", "x"));
+    raw_do(&raw, "Ping", NULL);
+    memset(text + MIB - 4, 'x', 4);
+    ck_assert(raw_send(&raw, text, MIB));
+    AWAIT(is_read(&raw));
+    raw_send(&raw, "\"}}", 4); /* too late */
+    raw_expect_end(&raw);
+    raw_close(&raw);
+    AWAIT(daemon_said(&d, "more than 1 MiB"));
+    end();
+    free(text);
+}
+END_TEST
+
+/* What is deep, but not too deep to be read, is refused as any unknown member. */
+START_TEST(deep_parameters_are_refused)
+{
+    char text[4000] = "{'x': ";
+    struct raw raw;
+    begin();
+    raw_connect(&raw, d.socket);
+    memset(text + 6, '[', 1000);
+    memset(text + 1006, ']', 1000);
+    strcpy(text + 2006, "}");
+    raw_refused(&raw, "Ping", text, "org.varlink.service.InvalidParameter", "x");
+    raw_do(&raw, "Ping", NULL);
+    raw_close(&raw);
+    end();
+}
+END_TEST
+
+static void send_with_descriptor(const struct raw *raw, const char *text, size_t n)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec iov = {(char *)text, n};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    int fd = STDIN_FILENO;
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof fd);
+    memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    ck_assert_int_eq(sendmsg(raw->socket, &msg, MSG_NOSIGNAL), (ssize_t)n);
+}
+
+START_TEST(descriptors_with_a_request_are_not_taken)
+{
+    static const char ping[] = "{\"method\": \"io.shmview.Ping\"}";
+    struct raw raw;
+    daemon_start(&d); /* alone: its descriptors are counted */
+    unsigned before = process_descriptors(d.pid);
+    for (int i = 0; i < 20; i++) {
+        raw_connect(&raw, d.socket);
+        send_with_descriptor(&raw, ping, i % 2 ? sizeof ping : 5);
+        raw_expect_end(&raw);
+        raw_close(&raw);
+    }
+    AWAIT(process_descriptors(d.pid) == before);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* --- Stalling ------------------------------------------------------------ */
+
+START_TEST(silence_disturbs_nobody)
+{
+    static const char half[] = "{\"method\": \"io.shmvi";
+    struct raw silent, slow, gone;
+    begin();
+    raw_connect(&silent, d.socket);
+    raw_connect(&slow, d.socket);
+    raw_connect(&gone, d.socket);
+    ck_assert(raw_send(&slow, half, sizeof half - 1));
+    ck_assert(raw_send(&gone, half, sizeof half - 1));
+    raw_close(&gone);
+    bystander_await_rounds(&bystander);
+    long before = process_cpu_ms(d.pid);
+    ck_assert(raw_send(&slow, "ew.Ping\"}", 10)); /* the other half, at last */
+    json_decref(raw_receive_success(&slow));
+    raw_do(&silent, "Ping", NULL);
+    ck_assert_int_ge(process_cpu_ms(d.pid), before);
+    raw_close(&slow);
+    raw_close(&silent);
+    end();
+}
+END_TEST
+
+START_TEST(a_request_may_come_byte_by_byte)
+{
+    static const char ping[] = "{\"method\": \"io.shmview.Ping\"}";
+    struct raw raw;
+    begin();
+    raw_connect(&raw, d.socket);
+    for (size_t i = 0; i < sizeof ping; i++)
+        ck_assert(raw_send(&raw, ping + i, 1));
+    json_decref(raw_receive_success(&raw));
+    raw_close(&raw);
+    end();
+}
+END_TEST
+
+/* Sends without reading until nothing more fits. */
+static size_t send_until_full(const struct raw *raw, const char *text, size_t n)
+{
+    size_t sent = 0;
+    int64_t still_since = await_now_ns();
+    while (await_now_ns() - still_since < 200000000) {
+        ssize_t r = send(raw->socket, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (r < 0) {
+            ck_assert_int_eq(errno, EAGAIN);
+            await_again(INT64_MAX);
+            continue;
+        }
+        ck_assert_int_eq(r, (ssize_t)n);
+        sent++;
+        still_since = await_now_ns();
+    }
+    return sent;
+}
+
+START_TEST(a_client_that_never_reads_is_not_read)
+{
+    static const char list[] = "{\"method\": \"io.shmview.List\"}";
+    struct raw raw;
+    begin();
+    struct raw maker;
+    raw_connect(&maker, d.socket);
+    for (int i = 0; i < 50; i++) {
+        char parameters[64];
+        snprintf(parameters, sizeof parameters, "{'name': 'listed-%d', 'size': 1}", i);
+        raw_do(&maker, "Create", parameters);
+    }
+    raw_connect(&raw, d.socket);
+    size_t n = send_until_full(&raw, list, sizeof list);
+    ck_assert_uint_gt(n, 10);
+    bystander_await_rounds(&bystander);
+    for (size_t i = 0; i < n; i++) { /* nothing was lost */
+        json_t *reply = raw_receive_success(&raw);
+        ck_assert_uint_ge(json_array_size(json_object_get(reply, "segments")), 50);
+        json_decref(reply);
+    }
+    raw_do(&raw, "Ping", NULL);
+    send_until_full(&raw, list, sizeof list);
+    raw_close(&raw); /* leaves with a full socket */
+    for (int i = 0; i < 50; i++) {
+        char parameters[64];
+        snprintf(parameters, sizeof parameters, "{'name': 'listed-%d'}", i);
+        raw_do(&maker, "Remove", parameters);
+    }
+    raw_close(&maker);
+    end();
+}
+END_TEST
+
+START_TEST(nothing_makes_the_daemon_spin)
+{
+    static const char half[] = "{\"method\"";
+    static const char list[] = "{\"method\": \"io.shmview.List\"}";
+    struct raw silent, slow, shut, full;
+    daemon_start(&d);
+    raw_connect(&silent, d.socket);
+    raw_connect(&slow, d.socket);
+    raw_connect(&shut, d.socket);
+    raw_connect(&full, d.socket);
+    raw_send(&slow, half, sizeof half - 1);
+    send_until_full(&full, list, sizeof list);
+    ck_assert_int_eq(shutdown(full.socket, SHUT_WR), 0);
+    ck_assert_int_eq(shutdown(shut.socket, SHUT_RD), 0);
+    long before = process_cpu_ms(d.pid);
+    int64_t until = await_now_ns() + 300000000;
+    while (await_again(until))
+        continue;
+    ck_assert_int_lt(process_cpu_ms(d.pid) - before, 100);
+    raw_close(&silent);
+    raw_close(&slow);
+    raw_close(&shut);
+    raw_close(&full);
+    daemon_stop(&d);
+}
+END_TEST
+
+/* --- Out of descriptors -------------------------------------------------- */
+
+#define CLIENTS_MAX 400
+
+/* Connects until the daemon turns one away. Returns how many it took. */
+static unsigned connect_until_refused(struct raw *clients)
+{
+    for (unsigned n = 0; n < CLIENTS_MAX; n++) {
+        raw_connect(&clients[n], d.socket);
+        raw_send_call(&clients[n], "Ping", NULL);
+        char *reply = raw_receive(&clients[n]);
+        if (!reply) {
+            raw_close(&clients[n]);
+            return n;
+        }
+        free(reply);
+    }
+    ck_abort_msg("the daemon took %d clients", CLIENTS_MAX);
+    return 0;
+}
+
+/* One client takes two descriptors: it may fail for want of the first or the second. */
+static bool has_turned_away(void)
+{
+    return daemon_said(&d, "turned away") || daemon_said(&d, "Too many open files");
+}
+
+static void exhaust_and_recover(unsigned limit)
+{
+    static struct raw clients[CLIENTS_MAX];
+    struct raw first;
+    daemon_start_limited(&d, limit);
+    raw_connect(&first, d.socket);
+    raw_do(&first, "Ping", NULL);
+    for (int round = 0; round < 2; round++) {
+        unsigned n = connect_until_refused(clients);
+        ck_assert_uint_gt(n, 5);
+        AWAIT(has_turned_away());
+        long before = process_cpu_ms(d.pid);
+        int64_t until = await_now_ns() + 150000000;
+        while (await_again(until))
+            continue;
+        ck_assert_int_lt(process_cpu_ms(d.pid) - before, 75);
+        raw_do(&first, "Ping", NULL); /* who is in is served */
+        raw_do(&clients[0], "List", NULL);
+        for (unsigned i = 0; i < n; i++)
+            raw_close(&clients[i]);
+        /* it needs a moment to see that they are gone */
+        struct shmview_connection *conn = NULL;
+        AWAIT(shmview_connect(d.socket, 0, &conn) == 0);
+        struct shmview_segment *seg = NULL;
+        AWAIT(shmview_create(conn, "after", 100, NULL, &seg) == 0);
+        OK(shmview_detach(seg));
+        OK(shmview_disconnect(conn));
+    }
+    raw_close(&first);
+    daemon_stop(&d);
+}
+
+START_TEST(clients_beyond_the_descriptors_are_turned_away)
+{
+    exhaust_and_recover(64);
+    exhaust_and_recover(65);
+}
+END_TEST
+
+START_TEST(clients_beyond_the_limit_are_turned_away)
+{
+    exhaust_and_recover(300);
+    ck_assert(daemon_said(&d, "which is the limit"));
+}
+END_TEST
+
+START_TEST(out_of_descriptors_the_cause_is_told)
+{
+    static struct raw clients[CLIENTS_MAX];
+    struct shmview_segment *none = NULL;
+    daemon_start_limited(&d, 64);
+    struct shmview_connection *conn = client_connect(&d);
+    OK(shmview_detach(client_create_with(conn, "m", 100, SHMVIEW_MANUAL, 0)));
+    unsigned n = connect_until_refused(clients);
+    /* those of the last attach are still open, the read-only one is not */
+    REFUSED(shmview_attach(conn, "m", SHMVIEW_PEEK, 0, &none), SYSTEM, "Too many open files");
+    REFUSED(shmview_create(conn, "new", 100, NULL, &none), SYSTEM, "Too many open files");
+    OK(shmview_ping(conn));
+    for (unsigned i = 0; i < n; i++)
+        raw_close(&clients[i]);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(out_of_descriptors_nothing_is_left)
+{
+    static struct raw clients[CLIENTS_MAX];
+    daemon_start_limited(&d, 64);
+    struct shmview_connection *conn = client_connect(&d);
+    struct shmview_segment *removed = client_create_with(conn, "r", 100, SHMVIEW_MANUAL, 0);
+    struct shmview_segment *seg = client_create(conn, "a", 100);
+    OK(shmview_detach(client_create_with(conn, "m", 100, SHMVIEW_MANUAL, 0)));
+    unsigned n = connect_until_refused(clients);
+    OK(shmview_remove(conn, "m"));
+    OK(shmview_remove(conn, "r"));
+    OK(shmview_detach(removed));
+    OK(shmview_detach(seg));
+    ck_assert_uint_eq(daemon_objects(&d), 0);
+    for (unsigned i = 0; i < n; i++)
+        raw_close(&clients[i]);
+    AWAIT(shmview_create(conn, "m", 100, NULL, &seg) == 0);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(what_is_no_call_ends_the_connection),
+        SUITE_TEST(brackets_without_end_are_refused),
+        SUITE_TEST(a_request_has_at_most_a_mebibyte),
+        SUITE_TEST(deep_parameters_are_refused),
+        SUITE_TEST(descriptors_with_a_request_are_not_taken),
+        SUITE_TEST(silence_disturbs_nobody),
+        SUITE_TEST(a_request_may_come_byte_by_byte),
+        SUITE_TEST(a_client_that_never_reads_is_not_read),
+        SUITE_TEST(nothing_makes_the_daemon_spin),
+        SUITE_TEST(clients_beyond_the_descriptors_are_turned_away),
+        SUITE_TEST(clients_beyond_the_limit_are_turned_away),
+        SUITE_TEST(out_of_descriptors_the_cause_is_told),
+        SUITE_TEST(out_of_descriptors_nothing_is_left),
+        SUITE_END,
+    };
+    return suite_main("hostile", tests);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding a daemon, and the session daemon that the library starts where there is
+ * none: for everybody at once, inheriting nothing, leaving when it is not needed. */
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support/await.h"
+#include "support/child.h"
+#include "support/client.h"
+#include "support/daemon.h"
+#include "support/place.h"
+#include "support/suite.h"
+
+#define SYSTEM_SOCKET "/run/shmviewd/io.shmview"
+
+static struct daemon d;
+static char session[108];
+
+static void begin(const char *idle_exit)
+{
+    setenv("SHMVIEW_DAEMON", daemon_program(), 1);
+    setenv("SHMVIEW_IDLE_EXIT", idle_exit, 1);
+    snprintf(session, sizeof session, "%s/shmviewd/session/io.shmview", place_directory());
+}
+
+/* A daemon that could not start, or was not needed, may be on its way out. */
+static void end(void)
+{
+    process_await_none();
+    ck_assert_uint_eq(place_daemons(), 0);
+}
+
+static struct shmview_connection *connect_default(void)
+{
+    struct shmview_connection *conn = NULL;
+    OK(shmview_connect(NULL, 0, &conn));
+    return conn;
+}
+
+static void pause_ms(int ms)
+{
+    int64_t until = await_now_ns() + (int64_t)ms * 1000000;
+    while (await_again(until))
+        continue;
+}
+
+/* --- Starting one -------------------------------------------------------- */
+
+START_TEST(the_first_program_starts_one)
+{
+    struct stat st;
+    char cwd[8] = "";
+    char path[64];
+    begin("600");
+    struct shmview_connection *conn = connect_default();
+    daemon_adopt(&d, session);
+    ck_assert_uint_eq(place_daemons(), 1);
+    struct shmview_segment *seg = client_create(conn, "first", 100);
+    struct shmview_connection *second = connect_default();
+    OK(shmview_detach(client_attach(second, "first", SHMVIEW_READ)));
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(second));
+    OK(shmview_disconnect(conn));
+    ck_assert_uint_eq(place_daemons(), 1);
+
+    ck_assert_int_eq(stat(session, &st), 0);
+    ck_assert_int_eq(st.st_mode & 07777, 0600);
+    *strrchr(session, '/') = '\0';
+    ck_assert_int_eq(stat(session, &st), 0);
+    ck_assert_int_eq(st.st_mode & 07777, 0700);
+    ck_assert_int_ne(getsid(d.pid), getsid(0));
+    snprintf(path, sizeof path, "/proc/%d/cwd", d.pid);
+    ck_assert_int_eq(readlink(path, cwd, sizeof cwd - 1), 1);
+    ck_assert_str_eq(cwd, "/");
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+#define CROWD 8
+
+/* Everybody creates a segment and finds those of all others. */
+static void take_part(struct child *me, void *arg)
+{
+    const int *number = arg;
+    char name[16];
+    child_pause(me);
+    struct shmview_connection *conn = connect_default();
+    snprintf(name, sizeof name, "seg-%d", *number);
+    struct shmview_segment *mine = client_create(conn, name, 100);
+    child_tell(me, 1);
+    child_pause(me);
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof name, "seg-%d", i);
+        OK(shmview_detach(client_attach(conn, name, SHMVIEW_READ)));
+    }
+    child_tell(me, 2);
+    child_pause(me);
+    OK(shmview_detach(mine));
+    OK(shmview_disconnect(conn));
+}
+
+START_TEST(a_crowd_starts_one)
+{
+    struct child children[CROWD];
+    int numbers[CROWD];
+    begin("600");
+    for (int i = 0; i < CROWD; i++) {
+        numbers[i] = i;
+        child_start(&children[i], take_part, &numbers[i]);
+    }
+    for (int what = 1; what <= 2; what++) {
+        for (int i = 0; i < CROWD; i++)
+            child_cue(&children[i]);
+        for (int i = 0; i < CROWD; i++)
+            child_hear(&children[i], what);
+    }
+    daemon_adopt(&d, session);
+    AWAIT(place_daemons() == 1);
+    for (int i = 0; i < CROWD; i++)
+        child_cue(&children[i]);
+    for (int i = 0; i < CROWD; i++)
+        child_wait(&children[i]);
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+START_TEST(it_inherits_nothing)
+{
+    int ends[2];
+    sigset_t mask, old;
+    begin("600");
+    ck_assert_int_eq(pipe(ends), 0); /* without O_CLOEXEC */
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    int high = fcntl(ends[1], F_DUPFD, 500);
+    sigfillset(&mask);
+    sigprocmask(SIG_SETMASK, &mask, &old);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGCHLD, SIG_IGN); /* nor may it matter that nobody waits */
+    struct shmview_connection *conn = connect_default();
+    signal(SIGCHLD, SIG_DFL);
+    signal(SIGTERM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    daemon_adopt(&d, session);
+    close(ends[1]);
+    close(high);
+    struct pollfd p = {.fd = ends[0], .events = POLLIN};
+    ck_assert_int_eq(poll(&p, 1, 10000), 1);
+    ck_assert_int_eq(p.revents & (POLLIN | POLLHUP), POLLHUP);
+    close(ends[0]);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d); /* hears SIGTERM */
+    end();
+}
+END_TEST
+
+START_TEST(a_socket_left_by_the_dead_is_replaced)
+{
+    begin("600");
+    struct shmview_connection *conn = connect_default();
+    daemon_adopt(&d, session);
+    OK(shmview_disconnect(conn));
+    daemon_kill(&d);
+    ck_assert_int_eq(access(session, F_OK), 0);
+    conn = connect_default();
+    daemon_adopt(&d, session);
+    OK(shmview_ping(conn));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+/* --- Leaving ------------------------------------------------------------- */
+
+START_TEST(it_leaves_when_nobody_needs_it)
+{
+    begin("1");
+    struct shmview_connection *conn = connect_default();
+    daemon_adopt(&d, session);
+    OK(shmview_detach(client_create_with(conn, "kept", 100, SHMVIEW_MANUAL, 0)));
+    pause_ms(1200);
+    ck_assert(process_lives(d.pid)); /* for its client */
+    OK(shmview_disconnect(conn));
+    pause_ms(1200);
+    ck_assert(process_lives(d.pid)); /* for the segment */
+    conn = connect_default();
+    OK(shmview_remove(conn, "kept"));
+    OK(shmview_disconnect(conn));
+    daemon_await_end(&d);
+    end();
+}
+END_TEST
+
+/* Connects at the moment at which the one before leaves, a second after its last
+ * client: once its socket goes, or just then. */
+static void connect_again(int64_t leaves_at, bool socket_goes)
+{
+    while (await_again(leaves_at - 50000000))
+        continue;
+    while (socket_goes ? access(session, F_OK) == 0 : await_now_ns() < leaves_at)
+        continue;
+    struct shmview_connection *conn = connect_default();
+    OK(shmview_detach(client_create(conn, "next", 100)));
+    OK(shmview_disconnect(conn));
+}
+
+/* The one that serves now; the one before must have left in good order. */
+static void follow(void)
+{
+    pid_t before = d.pid;
+    daemon_adopt(&d, session);
+    if (before && before != d.pid)
+        ck_assert_int_eq(process_wait(before), 0);
+}
+
+START_TEST(one_that_leaves_is_followed_by_another)
+{
+    begin("1");
+    OK(shmview_disconnect(connect_default()));
+    for (int i = 0; i < 2; i++) {
+        follow();
+        connect_again(await_now_ns() + 1000000000, true);
+        follow();
+        connect_again(await_now_ns() + 999000000 + i * 700000, false);
+    }
+    follow();
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+/* --- Finding ------------------------------------------------------------- */
+
+START_TEST(without_starting_it_lists_what_was_tried)
+{
+    struct shmview_connection *none = NULL;
+    char user[108];
+    begin("600");
+    snprintf(user, sizeof user, "%s/shmviewd/io.shmview (", place_directory());
+    for (int i = 0; i < 2; i++) {
+        REFUSED(shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &none), NO_DAEMON, user);
+        REFUSED(shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &none), NO_DAEMON, session);
+        REFUSED(shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &none), NO_DAEMON, SYSTEM_SOCKET);
+    }
+    ck_assert_ptr_null(none);
+    ck_assert_uint_eq(place_daemons(), 0);
+    ck_assert_int_ne(access(session, F_OK), 0);
+    struct shmview_connection *conn = connect_default();
+    OK(shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &none)); /* there is one */
+    OK(shmview_disconnect(none));
+    OK(shmview_disconnect(conn));
+    daemon_adopt(&d, session);
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+START_TEST(the_users_daemon_comes_first)
+{
+    char directory[64];
+    begin("600");
+    snprintf(directory, sizeof directory, "%s/shmviewd", place_directory());
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    daemon_start_named(&d, "shmviewd/io.shmview");
+    struct shmview_connection *conn = connect_default();
+    struct shmview_connection *same = client_connect(&d);
+    struct shmview_segment *seg = client_create(conn, "here", 100);
+    OK(shmview_detach(client_attach(same, "here", SHMVIEW_PEEK)));
+    ck_assert_uint_eq(place_daemons(), 1);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(same));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+START_TEST(the_environment_comes_before_all)
+{
+    struct shmview_connection *none = NULL;
+    char nowhere[108];
+    begin("600");
+    snprintf(nowhere, sizeof nowhere, "%s/nowhere", place_directory());
+    setenv("SHMVIEW_SOCKET", nowhere, 1);
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, nowhere);
+    REFUSED(shmview_connect(nowhere, 0, &none), NO_DAEMON, nowhere);
+    ck_assert_ptr_null(none);
+    ck_assert_uint_eq(place_daemons(), 0);
+    daemon_start(&d);
+    setenv("SHMVIEW_SOCKET", d.socket, 1);
+    struct shmview_connection *conn = connect_default();
+    REFUSED(shmview_connect(nowhere, 0, &none), NO_DAEMON, nowhere); /* an argument, before it */
+    ck_assert_uint_eq(place_daemons(), 1);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    unsetenv("SHMVIEW_SOCKET");
+    end();
+}
+END_TEST
+
+START_TEST(a_daemon_that_cannot_start_tells_why)
+{
+    struct shmview_connection *none = NULL;
+    char path[64];
+    begin("600");
+    setenv("SHMVIEW_DAEMON", "/nonexistent/shmviewd", 1);
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/nonexistent/shmviewd: No such file");
+    setenv("SHMVIEW_DAEMON", "/bin/false", 1);
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "starting one");
+    setenv("SHMVIEW_DAEMON", daemon_program(), 1);
+    setenv("SHMVIEW_IDLE_EXIT", "soon", 1);
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "not 'soon'");
+    setenv("SHMVIEW_IDLE_EXIT", "600", 1);
+    snprintf(path, sizeof path, "%s/shmviewd", place_directory());
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600)); /* no directory */
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "Not a directory");
+    unlink(path);
+    ck_assert_ptr_null(none);
+    end();
+}
+END_TEST
+
+START_TEST(paths_have_a_limit)
+{
+    struct shmview_connection *none = NULL;
+    char longest[200] = "/";
+    begin("600");
+    memset(longest + 1, 'p', 107);
+    REFUSED(shmview_connect(longest, 0, &none), INVALID, "at most 107 bytes");
+    setenv("SHMVIEW_SOCKET", longest, 1);
+    REFUSED(shmview_connect(NULL, 0, &none), INVALID, "at most 107 bytes");
+    unsetenv("SHMVIEW_SOCKET");
+    setenv("XDG_RUNTIME_DIR", longest, 1);
+    REFUSED(shmview_connect(NULL, 0, &none), INVALID, "XDG_RUNTIME_DIR");
+    longest[107] = '\0';
+    REFUSED(shmview_connect(longest, 0, &none), NO_DAEMON, "No such file");
+    REFUSED(shmview_connect("", 0, &none), INVALID, "empty");
+    REFUSED(shmview_connect(longest, 2, &none), INVALID, "0x2");
+    ck_assert_ptr_null(none);
+    end();
+}
+END_TEST
+
+/* --- Something else answers there ---------------------------------------- */
+
+/* Serves one connection: says this much of text, whatever is asked, and hangs up. */
+static void impersonate(struct child *me, void *arg)
+{
+    const char *text = arg;
+    char request[256];
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/impostor", place_directory());
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(fd, 1), 0);
+    child_tell(me, 1);
+    int peer = accept(fd, NULL, NULL);
+    ck_assert_int_ge(peer, 0);
+    ck_assert_int_gt(recv(peer, request, sizeof request, 0), 0);
+    ck_assert_int_ge(send(peer, text, strlen(text), 0), 0);
+    if (text[0])
+        ck_assert_int_eq(send(peer, "", 1, 0), 1);
+    shutdown(peer, SHUT_RDWR);
+    unlink(address.sun_path);
+}
+
+START_TEST(what_is_no_shmviewd_is_told_apart)
+{
+    static const struct {
+        const char *text;
+        int error;
+        const char *part;
+    } replies[] = {
+        {"HTTP/1.1 400 Bad Request", SHMVIEW_ERR_PROTOCOL, "/impostor: "},
+        {"[]", SHMVIEW_ERR_PROTOCOL, "/impostor: "},
+        {"{\"error\": 1}", SHMVIEW_ERR_PROTOCOL, "/impostor: "},
+        {"{\"error\": \"org.varlink.service.InterfaceNotFound\", \"parameters\": {}}",
+         SHMVIEW_ERR_PROTOCOL, "InterfaceNotFound"},
+        {"", SHMVIEW_ERR_NO_DAEMON, "it hung up"},
+    };
+    struct child child;
+    struct shmview_connection *none = NULL;
+    char path[64];
+    begin("600");
+    snprintf(path, sizeof path, "%s/impostor", place_directory());
+    for (size_t i = 0; i < sizeof replies / sizeof replies[0]; i++) {
+        char text[128];
+        snprintf(text, sizeof text, "%s", replies[i].text);
+        child_start(&child, impersonate, text);
+        child_hear(&child, 1);
+        client_expect(shmview_connect(path, 0, &none), -replies[i].error, replies[i].part,
+                      replies[i].text);
+        child_wait(&child);
+    }
+    ck_assert_ptr_null(none);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(the_first_program_starts_one),
+        SUITE_TEST(a_crowd_starts_one),
+        SUITE_TEST(it_inherits_nothing),
+        SUITE_TEST(a_socket_left_by_the_dead_is_replaced),
+        SUITE_TEST(it_leaves_when_nobody_needs_it),
+        SUITE_TEST(one_that_leaves_is_followed_by_another),
+        SUITE_TEST(without_starting_it_lists_what_was_tried),
+        SUITE_TEST(the_users_daemon_comes_first),
+        SUITE_TEST(the_environment_comes_before_all),
+        SUITE_TEST(a_daemon_that_cannot_start_tells_why),
+        SUITE_TEST(paths_have_a_limit),
+        SUITE_TEST(what_is_no_shmviewd_is_told_apart),
+        SUITE_END,
+    };
+    if (access(SYSTEM_SOCKET, F_OK) == 0) {
+        fprintf(stderr, "the system's daemon would be found first: not tried\n");
+        return 77;
+    }
+    return suite_main("session", tests);
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How shmviewd starts, refuses to start, and says so. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/await.h"
+#include "support/child.h"
+#include "support/client.h"
+#include "support/daemon.h"
+#include "support/place.h"
+#include "support/suite.h"
+
+static char text[4096];
+
+static void expect_run(const char *arguments, int status, const char *part)
+{
+    int got = daemon_run(arguments, text, sizeof text);
+    ck_assert_msg(got == status, "%s: status %d, \"%s\"", arguments, got, text);
+    ck_assert_msg(strstr(text, part) != NULL, "%s: no '%s' in \"%s\"", arguments, part, text);
+}
+
+START_TEST(options_are_explained)
+{
+    expect_run("--help", 0, "--socket PATH");
+    expect_run("--version", 0, "shmviewd 0.");
+    expect_run("--wrong", 2, "--help");
+    expect_run("--socket", 2, "--help");
+    expect_run("--socket ''", 2, "1 to 107");
+    expect_run("--idle-exit -1", 2, "0 to 1000000");
+    expect_run("--idle-exit 1x", 2, "not '1x'");
+    expect_run("--idle-exit 1000001", 2, "0 to 1000000");
+    expect_run("more", 2, "unexpected argument 'more'");
+    char arguments[160];
+    snprintf(arguments, sizeof arguments, "--socket /tmp/%0110d", 1);
+    expect_run(arguments, 2, "1 to 107");
+    setenv("SHMVIEW_SOCKET", arguments + strlen("--socket "), 1);
+    expect_run("", 2, "at most 107 bytes");
+    unsetenv("SHMVIEW_SOCKET");
+}
+END_TEST
+
+START_TEST(a_socket_has_one_daemon)
+{
+    struct daemon d;
+    char arguments[128];
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    struct shmview_segment *seg = client_create(conn, "seg", 10);
+    snprintf(arguments, sizeof arguments, "--socket %s", d.socket);
+    expect_run(arguments, 1, "another shmviewd serves it");
+    OK(shmview_ping(conn));
+    ck_assert_uint_eq(daemon_objects(&d), 3);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(two_daemons_do_not_mix)
+{
+    struct daemon a, b;
+    struct shmview_segment *none = NULL;
+    daemon_start_named(&a, "a");
+    daemon_start_named(&b, "b");
+    ck_assert_str_ne(a.instance, b.instance);
+    struct shmview_connection *of_a = client_connect(&a), *of_b = client_connect(&b);
+    struct shmview_segment *seg = client_create(of_a, "seg", 10);
+    REFUSED(shmview_attach(of_b, "seg", SHMVIEW_READ, 0, &none), NOT_FOUND, "'seg'");
+    struct shmview_segment *namesake = client_create(of_b, "seg", 20);
+    daemon_kill(&b);
+    daemon_restart(&b);
+    ck_assert_uint_eq(daemon_objects(&a), 3); /* swept its own only */
+    OK(shmview_detach(namesake));
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(of_a));
+    OK(shmview_disconnect(of_b));
+    daemon_stop(&a);
+    daemon_stop(&b);
+}
+END_TEST
+
+START_TEST(what_is_no_socket_is_left_alone)
+{
+    char path[64], arguments[80];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/precious", place_directory());
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    ck_assert_int_eq(write(fd, "precious", 8), 8);
+    close(fd);
+    snprintf(arguments, sizeof arguments, "--socket %s", path);
+    expect_run(arguments, 1, "is in the way: it is no socket");
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_size, 8);
+    snprintf(arguments, sizeof arguments, "--socket %s/below", path);
+    expect_run(arguments, 1, "Not a directory");
+    unlink(path);
+}
+END_TEST
+
+START_TEST(missing_directories_are_made)
+{
+    char path[64], arguments[140], socket[100];
+    struct stat st;
+    struct daemon d = {0};
+    snprintf(path, sizeof path, "%s/new/newer", place_directory());
+    snprintf(socket, sizeof socket, "%s/io.shmview", path);
+    snprintf(arguments, sizeof arguments, "--session --idle-exit 600 --socket %s", socket);
+    umask(0);
+    expect_run(arguments, 0, "listening on"); /* returns when it does */
+    daemon_adopt(&d, socket);
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_mode & 07777, 0700);
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(the_socket_of_another_is_not_removed)
+{
+    struct daemon d;
+    char moved[120];
+    daemon_start(&d);
+    /* somebody put another file in its place */
+    snprintf(moved, sizeof moved, "%s.moved", d.socket);
+    ck_assert_int_eq(rename(d.socket, moved), 0);
+    close(open(d.socket, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    ck_assert_int_eq(kill(d.pid, SIGTERM), 0);
+    ck_assert_int_eq(process_wait(d.pid), 0);
+    ck_assert_int_eq(access(d.socket, F_OK), 0);
+    unlink(d.socket);
+    unlink(moved);
+}
+END_TEST
+
+START_TEST(an_interrupt_ends_it_as_well)
+{
+    struct daemon d;
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    struct shmview_segment *seg = client_create(conn, "seg", 10);
+    ck_assert_int_eq(kill(d.pid, SIGINT), 0);
+    daemon_await_end(&d);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(options_are_explained),        SUITE_TEST(a_socket_has_one_daemon),
+        SUITE_TEST(two_daemons_do_not_mix),       SUITE_TEST(what_is_no_socket_is_left_alone),
+        SUITE_TEST(missing_directories_are_made), SUITE_TEST(the_socket_of_another_is_not_removed),
+        SUITE_TEST(an_interrupt_ends_it_as_well), SUITE_END,
+    };
+    return suite_main("start", tests);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A thread of a client. An atomic block makes one access to shared memory, and
+ * all that the thread can then tell by itself. */
+
+#define FOREVER 1
+#define UNTIL   2
+#define ONCE    3
+
+#define check(condition, otherwise) if :: condition :: else -> goto otherwise fi
+#define may_expire(then)            if :: patience == UNTIL -> goto then :: true fi
+
+/* Chosen when there is something to wait for. */
+inline choose_patience()
+{
+    if
+    :: patience == 0 -> patience = FOREVER
+#ifdef TIMED
+    :: patience == 0 -> patience = UNTIL
+#endif
+#ifdef TRY
+    :: patience == 0 -> patience = ONCE
+#endif
+    :: patience
+    fi
+}
+
+/* What is not needed any more makes no difference between states. */
+inline forget_waiting()
+{
+    v = 0;
+    quit(deaths);
+    quit(gate);
+    quit(drain)
+}
+
+inline forget()
+{
+    forget_waiting();
+    x = 0;
+    i = 0;
+    patience = 0;
+    n_failed = 0;
+    shared = false;
+    busy = false;
+    told = false
+}
+
+inline next_slot()
+{
+    x = 0;
+    i++;
+    goto slot
+}
+
+/* futex_waitv looks at one word after the other, queueing as it goes. An outcast
+ * hears of no death, but no park lasts for ever. */
+inline park(queue, unchanged, again)
+{
+    atomic {
+        if
+        :: unchanged -> join(queue)
+        :: else -> forget_waiting(); goto again
+        fi
+    }
+#ifndef FAULT_DEATHS_NOT_AWAITED
+    atomic {
+        if
+        :: member(deaths)
+        :: else -> quit(queue); forget_waiting(); goto again
+        fi
+    }
+#endif
+    if
+    :: atomic { !member(queue) -> forget_waiting(); goto again }
+    :: atomic { patience == UNTIL || OUTCAST -> quit(queue); forget_waiting(); goto again }
+    fi
+}
+
+active [THREADS] proctype client()
+{
+    byte generation = 1, n_left = ROUNDS;
+    byte v;    /* what the word was */
+    byte x, i; /* what a reader slot was, and which */
+    byte patience, n_failed;
+    bool shared, busy, told;
+#ifdef FAULT_DIRTY_IS_ID
+    byte heir_of;
+#endif
+
+next: {
+        atomic {
+#ifdef EARLY
+            if
+            :: _pid == SPARE && generation == 1 -> generation = 2; goto end_without_slot
+            :: else
+            fi;
+#endif
+            forget();
+            if
+            :: n_left == 0 -> n_gone[MY_SLOT]++; goto end_gone
+            :: else -> n_left--
+            fi;
+            if
+            :: goto take
+#ifdef SHARED
+            :: shared = true
+#endif
+            fi
+        }
+
+        /* --- Shared: my slot, then the word --- */
+        atomic { check(!readers_used, announce) }
+#ifndef FAULT_USED_LATE
+        readers_used = true;
+#endif
+announce:
+#ifdef FAULT_READER_REORDERED /* the increment waits in the store buffer */
+        v = word;
+        atomic { check(SLOT_IS_MINE, next); MY_READERS++ }
+#else
+        atomic { check(SLOT_IS_MINE, next); MY_READERS++ }
+        v = word;
+#endif
+#ifdef FAULT_USED_LATE /* waits there, or is stored where it does not help */
+        readers_used = true;
+#endif
+        atomic { check(!OWNER(v) && !dirty, leave); go_reading() }
+read_inside:
+        atomic { quit(reading); shared = false }
+leave:
+        atomic { check(SLOT_IS_MINE, next); MY_READERS--; busy = (COUNT(MY_READERS) == 0) }
+        atomic { check(busy && OWNER(word), left) }
+        drain = 0;
+        at_drain = 0;
+left:
+        atomic {
+            busy = false;
+            check(shared, next);
+            check(OWNER(v), take); /* else it was free, and dirty */
+            choose_patience();
+            check(ALIVE(v) && n_failed < FAILURES - 1, take);
+            check(patience != ONCE, next);
+            n_failed++;
+            v = 0
+        }
+        join(deaths);
+        join(gate);
+        atomic {
+            v = word;
+            if
+            :: OWNER(v)
+            :: else -> forget_waiting(); goto announce
+            fi
+        }
+        atomic {
+            if
+            :: ALIVE(v) -> may_expire(next)
+            :: else -> forget_waiting(); goto take
+            fi
+        }
+        atomic {
+            if
+#ifdef FAULT_READERS_ON_WORD /* where the writers are, of whom one is woken */
+            :: word == v -> v = v | W; word = v
+#else
+            :: word == v -> v = 0; word = word | R
+#endif
+            :: else -> forget_waiting(); goto announce
+            fi
+        }
+#ifdef FAULT_READERS_ON_WORD
+        park(at_word, word == v, announce);
+#else
+        park(at_gate, member(gate), announce);
+#endif
+
+        /* --- The word --- */
+take:
+#ifdef FAULT_USED_EARLY /* looked at before the word is mine */
+        busy = readers_used;
+#endif
+        atomic {
+            v = 0;
+            n_failed = 0;
+            check(word == 0, look);
+            word = ME;
+            goto owner
+        }
+look:
+#ifndef FAULT_DEATHS_LATE
+        join(deaths);
+#endif
+        atomic { v = word; check(OWNER(v), claim) }
+        atomic {
+            check(ALIVE(v), claim);
+            choose_patience();
+            check(patience != ONCE, next);
+#ifdef FAULT_SILENT_TIMEOUT /* leaves with a wake-up, and without a word */
+            may_expire(next)
+#endif
+        }
+#ifdef FAULT_DEATHS_LATE /* who dies between the look and this is never missed */
+        join(deaths);
+#endif
+        atomic {
+            check(word == v, look);
+            v = v | W;
+            word = v;
+#ifndef FAULT_SILENT_TIMEOUT
+            may_expire(next)
+#endif
+        }
+        park(at_word, word == v, look);
+claim:
+        atomic {
+            check(word == v, look);
+#ifdef EARLY
+            if
+            :: OWNER(v) == ID(1, 0) -> stop(1)
+            :: else
+            fi;
+#endif
+#ifdef FAULT_DIRTY_IS_ID
+            heir_of = OWNER(v);
+#endif
+#ifdef FAULT_CLAIM_WITHOUT_W /* forgets who may be parked besides */
+            word = ME | (v & (R | W));
+#else
+            word = ME | W | (v & R);
+#endif
+            forget_waiting()
+        }
+
+        /* --- The word is mine --- */
+owner:
+        atomic {
+            if
+            :: shared && !dirty
+            :: else -> shared = false; goto exclude
+            fi
+        }
+        atomic {
+            if
+            :: SLOT_IS_MINE -> MY_READERS++; go_reading()
+            :: else -> shared = false
+            fi;
+            goto release
+        }
+exclude:
+#ifdef FAULT_USED_EARLY
+        atomic { check(busy, enter) }
+#else
+        atomic { check(readers_used, enter) }
+#endif
+look_at_slots:
+        join(deaths);
+        atomic { join(drain); busy = false; i = 0 }
+slot:
+        atomic {
+            check(i < SLOTS, looked);
+            x = readers[i];
+            if
+            :: COUNT(x) == 0 -> next_slot()
+            :: else
+            fi
+        }
+        atomic {
+            if
+            :: USER(x) && live[i] == USER(x) -> busy = true; next_slot()
+            :: else
+            fi
+        }
+        atomic {
+            if
+            :: readers[i] == x -> readers[i] = 0; next_slot()
+#ifdef FAULT_REAP_THEN_PARK /* its new user may have nothing to leave */
+            :: else -> busy = true; next_slot()
+#else
+            :: else -> x = 0; goto look_at_slots
+#endif
+            fi
+        }
+looked:
+        atomic {
+            i = 0;
+            check(busy, enter);
+            choose_patience();
+            check(patience != ONCE, release);
+            may_expire(release)
+        }
+        park(at_drain, member(drain), look_at_slots);
+
+        /* --- Inside --- */
+enter:
+        atomic { forget_waiting(); busy = false; patience = 0; told = TOLD }
+        atomic { dirty = MARK; go_writing(); told = false }
+        atomic {
+            if
+            :: OWNER(word) == ME -> quit(writing)
+            :: else -> assert(OUTCAST); goto next
+            fi;
+            if
+            :: broken = false
+#ifdef SPOIL
+            :: broken = true; quit(marking); marked = true; goto release
+#endif
+            fi
+        }
+        atomic { dirty = 0; quit(marking); marked = false }
+release:
+        atomic {
+            patience = 0;
+            busy = false;
+            v = word;
+            assert(OUTCAST || OWNER(v) == ME);
+#ifndef FAULT_PLAIN_STORE
+            check(OWNER(v) == ME, next);
+#endif
+            word = 0;
+            check(v & R, wake_writer)
+        }
+        gate = 0;
+        at_gate = 0;
+wake_writer:
+        atomic {
+            if
+            :: v & W -> wake_one()
+            :: else
+            fi;
+            check(!shared, read_inside);
+            goto next
+        }
+
+attach: /* a word that names a new id is as old as the last wrap */
+        MY_READERS = generation * 8;
+        atomic { check(OWNER(word) == ME, next) }
+        atomic { dirty = MARK; marked = true; goto release }
+    } unless { killed[MY_SLOT] }
+
+    atomic {
+        forget();
+        n_gone[MY_SLOT]++;
+        generation++;
+        check(generation <= GENERATION_MAX && COMES_BACK, end_gone)
+    }
+end_without_slot:
+    atomic {
+        live[MY_SLOT] == generation && !killed[MY_SLOT] ->
+        n_gone[MY_SLOT] = CREW_SIZE(MY_SLOT) - 1;
+        n_left = ROUNDS;
+        goto attach
+    }
+end_gone:
+    false
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who dies, and who tells. */
+
+inline kill(slot)
+{
+    atomic {
+        n_left && n_gone[slot] < CREW_SIZE(slot) && !killed[slot] ->
+        n_left--;
+        killed[slot] = true;
+        stop(CREW(slot));
+        at_word = at_word & ~CREW(slot);
+        at_gate = at_gate & ~CREW(slot);
+        at_drain = at_drain & ~CREW(slot)
+    }
+}
+
+/* A death that may happen yet would end every park, so it may also not happen. */
+#if DEATHS > 0
+active proctype fate()
+{
+    byte n_left = DEATHS;
+end:
+    do
+    :: atomic { n_left -> n_left = 0 }
+#ifndef EARLY
+    :: kill(0)
+#endif
+    :: kill(1)
+#if SLOTS > 2
+    :: kill(2)
+#endif
+#if SLOTS > 3
+    :: kill(3)
+#endif
+    od
+}
+#endif
+
+inline mark_dead(k)
+{
+    slot = k;
+    generation = live[k];
+#ifndef FAULT_DEATH_TOLD_FIRST
+    live[k] = 0
+#endif
+}
+
+inline notice(k)
+{
+    atomic { killed[k] && n_gone[k] == CREW_SIZE(k) -> killed[k] = false; mark_dead(k) }
+}
+
+active proctype daemon()
+{
+    byte slot, generation;
+#ifdef EARLY
+    bool may_declare = true;
+#endif
+end:
+    if
+    :: notice(0)
+    :: notice(1)
+#if SLOTS > 2
+    :: notice(2)
+#endif
+#if SLOTS > 3
+    :: notice(3)
+#endif
+#ifdef EARLY
+    :: atomic { may_declare -> may_declare = false; goto end }
+    :: atomic {
+        may_declare ->
+        may_declare = false;
+        declared = true;
+        reading = reading & ~1;
+        mark_dead(0)
+    }
+#endif
+    fi;
+    deaths = 0;
+#ifndef FAULT_DEATHS_NOT_AWAITED
+    atomic { at_word = 0; at_gate = 0; at_drain = 0 }
+#endif
+#ifdef FAULT_DEATH_TOLD_FIRST /* whoever looks again finds everybody alive */
+    live[slot] = 0;
+#endif
+#ifdef REUSE
+    live[slot] = generation + 1;
+#endif
+    atomic { generation = 0; slot = 0; goto end }
+}

@@ -1,0 +1,115 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# model.sh [--long] [PATTERN]: searches every state of the lock's model, in the
+# configurations below whose name matches PATTERN. One that "holds" must have no
+# error. One that "breaks" must break an assertion, and one that "sticks" must
+# leave somebody parked for ever: these have a fault built in.
+# tests/model/README.md says what the flags mean.
+set -euo pipefail
+
+long=no
+if [ "${1:-}" = --long ]; then
+    long=yes
+    shift
+fi
+pattern=${1:-.}
+
+if [ -n "${SHMVIEW_SANITIZE_FLAGS:-}" ]; then
+    echo "the model has nothing to sanitize"
+    exit 77
+fi
+if ! spin -V 2> /dev/null | grep -q '^Spin Version'; then
+    echo "spin is not installed"
+    exit 77
+fi
+
+model=$(cd "${SHMVIEW_SOURCE_DIR:-$(dirname "$0")/../..}" && pwd)/tests/model/lock.pml
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+cd "$scratch"
+
+# What must come out | name | flags
+rows=(
+    "holds|two clients, every form|DEATHS=1 REUSE SHARED TIMED TRY SPOIL"
+    "holds|two clients, the repairer dies|DEATHS=2 REUSE SHARED SPOIL"
+    "holds|two clients, twice|ROUNDS=2 DEATHS=1 REUSE SHARED"
+    "holds|three clients|THREADS=3 DEATHS=1 SHARED"
+    "holds|three exclusive, the repairer dies|THREADS=3 DEATHS=2 TRY SPOIL"
+    "holds|three exclusive, twice|THREADS=3 ROUNDS=2 TIMED"
+    "holds|two threads and a client|TWIN THREADS=3 DEATHS=1 SHARED"
+    "holds|declared dead too early|EARLY THREADS=3 REUSE SHARED"
+    "breaks|declared dead too early, and a death|EARLY THREADS=3 REUSE DEATHS=1"
+
+    "breaks|no generation in ids|FAULT_NO_GENERATION DEATHS=1 REUSE"
+    "breaks|reader reordered|FAULT_READER_REORDERED SHARED"
+    "breaks|readers_used looked at early|FAULT_USED_EARLY SHARED"
+    "breaks|readers_used set late|FAULT_USED_LATE SHARED"
+    "breaks|dirty is an id|FAULT_DIRTY_IS_ID DEATHS=2 REUSE"
+    "breaks|word freed by plain store|FAULT_PLAIN_STORE EARLY THREADS=3 REUSE"
+    "breaks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
+    "sticks|readers park on the word|FAULT_READERS_ON_WORD THREADS=3 SHARED"
+    "sticks|silent timeout|FAULT_SILENT_TIMEOUT THREADS=3 ROUNDS=2 TIMED"
+    "sticks|word claimed without W|FAULT_CLAIM_WITHOUT_W THREADS=3"
+    "sticks|deaths sampled after the word|FAULT_DEATHS_LATE DEATHS=1"
+    "sticks|deaths not awaited|FAULT_DEATHS_NOT_AWAITED DEATHS=1"
+    "sticks|death told first|FAULT_DEATH_TOLD_FIRST DEATHS=1"
+    "sticks|parked after a failed reap|FAULT_REAP_THEN_PARK DEATHS=1 REUSE SHARED"
+)
+if [ $long = yes ]; then
+    rows+=(
+        "holds|two clients, twice, every form|DEATHS=2 ROUNDS=2 REUSE SHARED TIMED TRY SPOIL"
+    )
+fi
+
+# $1: flags of the model, $2: of the compiler, $3: of the search
+search() {
+    local -a defines
+    read -ra defines <<< "$1"
+    spin "-P${CC:-cc} -E -x c" -a "${defines[@]/#/-D}" "$model" &&
+        "${CC:-cc}" -w "$2" -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM=3900 pan.c -o pan &&
+        ./pan -m100000 -w22 ${3:+"$3"}
+}
+
+# The verdict on the search whose output is in $1: holds, breaks, sticks, or why there is none.
+verdict() {
+    if grep -q '^pan:1: assertion violated' "$1"; then
+        echo breaks
+    elif grep -q '^pan:1: invalid end state' "$1"; then
+        echo sticks
+    elif grep -q 'errors: 0$' "$1" && ! grep -qE 'not completed|too small|MEMLIM' "$1"; then
+        echo holds
+    else
+        echo "not searched"
+    fi
+}
+
+n_rows=0
+n_wrong=0
+run_row() {
+    local expected=$1 name=$2 flags=$3 begun=$EPOCHREALTIME got seconds
+    case $expected in
+    # an error is found so soon that building takes longer
+    breaks) search "$flags" -O0 -E ;;
+    sticks) search "$flags" -O0 -A ;;
+    *) search "$flags" -O1 ;;
+    esac > out 2>&1 || true
+    got=$(verdict out)
+    seconds=$(((${EPOCHREALTIME/[.,]/} - ${begun/[.,]/}) / 10000))
+    printf '%-40s %9s states  %s errors  %3d.%02d s  %s\n' "$name" \
+        "$(awk '/states, stored/ { n = $1 } END { print n + 0 }' out)" \
+        "$(sed -n 's/.*errors: //p' out)" $((seconds / 100)) $((seconds % 100)) "$got"
+    n_rows=$((n_rows + 1))
+    if [ "$got" != "$expected" ]; then
+        echo "    expected: $expected. The end of what was printed:"
+        tail -n 25 out | sed 's/^/    /'
+        n_wrong=$((n_wrong + 1))
+    fi
+}
+
+for row in "${rows[@]}"; do
+    IFS='|' read -r expected name flags <<< "$row"
+    [[ $name =~ $pattern ]] && run_row "$expected" "$name" "$flags"
+done
+
+echo "$n_rows searches, $n_wrong of them wrong"
+[ "$n_rows" -gt 0 ] && [ "$n_wrong" -eq 0 ]

@@ -1,0 +1,410 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A foreign client: all it knows of shmviewd is what the daemon says about itself.
+
+It parses the interface descriptions that GetInterfaceDescription returns, then
+uses the daemon, and holds every request, reply and error up to the parsed types.
+"""
+
+import array
+import json
+import mmap
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE_S = 20
+
+
+# --- The interface description ----------------------------------------------
+
+TOKEN = re.compile(r"\s*(?:#[^\n]*\n\s*)*(->|\[string\]|\[\]|[()?:,]|[A-Za-z][A-Za-z0-9_.-]*)")
+
+
+class Parser:
+    """Reads one interface. A type is ("bool",), ("int",), ("float",), ("string",),
+    ("object",), ("array", T), ("map", T), ("maybe", T), ("enum", names),
+    ("struct", {name: T}) or ("name", name)."""
+
+    def __init__(self, text):
+        self.tokens = []
+        at = 0
+        text = text.rstrip() + "\n"
+        while match := TOKEN.match(text, at):
+            self.tokens.append(match[1])
+            at = match.end()
+        rest = re.sub(r"#[^\n]*\n", "", text[at:]).strip()
+        assert not rest, f"not Varlink: {rest[:60]!r}"
+        self.tokens.reverse()
+
+    def take(self, *expected):
+        token = self.tokens.pop()
+        assert not expected or token in expected, f"{token!r} where {expected} was due"
+        return token
+
+    def interface(self):
+        self.take("interface")
+        name = self.take()
+        members = {"type": {}, "method": {}, "error": {}}
+        while self.tokens:
+            kind = self.take("type", "method", "error")
+            member = self.take()
+            assert re.fullmatch(r"[A-Z][A-Za-z0-9]*", member), member
+            for others in members.values():
+                assert member not in others, f"{member} is declared twice"
+            value = self.braces()
+            if kind == "method":
+                self.take("->")
+                value = (value, self.braces())
+            members[kind][member] = value
+        return name, members
+
+    def braces(self):
+        """An enum, or a struct; the empty one is a struct."""
+        self.take("(")
+        fields = {}
+        names = []
+        while self.tokens[-1] != ")":
+            name = self.take()
+            if self.tokens[-1] == ":":
+                self.take(":")
+                assert name not in fields, f"field {name} is there twice"
+                fields[name] = self.type()
+            else:
+                names.append(name)
+            if self.tokens[-1] != ")":
+                self.take(",")
+        self.take(")")
+        assert not (fields and names), "half a struct, half an enum"
+        return ("enum", names) if names else ("struct", fields)
+
+    def type(self):
+        if self.tokens[-1] == "(":
+            return self.braces()
+        token = self.take()
+        if token == "?":
+            inner = self.type()
+            assert inner[0] != "maybe", "??"
+            return ("maybe", inner)
+        if token == "[]":
+            return ("array", self.type())
+        if token == "[string]":
+            return ("map", self.type())
+        if token in ("bool", "int", "float", "string", "object"):
+            return (token,)
+        return ("name", token)
+
+
+SIMPLE = {"bool": bool, "int": int, "float": (int, float), "string": str, "object": dict}
+
+
+def check(value, wanted, types, where, lenient=False):
+    """Asserts that value is of the type."""
+    kind = wanted[0]
+    if kind == "name":
+        check(value, types[wanted[1]], types, where)
+    elif kind == "maybe":
+        if value is not None:
+            check(value, wanted[1], types, where)
+    elif kind in SIMPLE:
+        right = isinstance(value, SIMPLE[kind]) and (kind == "bool" or not isinstance(value, bool))
+        assert right, f"{where}: {value!r} is no {kind}"
+    elif kind == "enum":
+        assert value in wanted[1], f"{where}: {value!r} is none of {wanted[1]}"
+    elif kind == "array":
+        assert isinstance(value, list), f"{where}: {value!r} is no array"
+        for i, element in enumerate(value):
+            check(element, wanted[1], types, f"{where}[{i}]")
+    elif kind == "map":
+        assert isinstance(value, dict), f"{where}: {value!r} is no map"
+        for key, element in value.items():
+            check(element, wanted[1], types, f"{where}[{key}]")
+    else:
+        assert isinstance(value, dict), f"{where}: {value!r} is no struct"
+        unknown = set(value) - set(wanted[1])
+        assert lenient or not unknown, f"{where}: unknown members {unknown}"
+        for name, inner in wanted[1].items():
+            assert name in value or inner[0] == "maybe", f"{where}.{name} is missing"
+            check(value.get(name), inner, types, f"{where}.{name}")
+
+
+# --- The client ---------------------------------------------------------------
+
+
+class VarlinkError(Exception):
+    def __init__(self, name, parameters):
+        super().__init__(name, parameters)
+        self.name = name
+        self.parameters = parameters
+
+
+class Client:
+    interfaces = {}
+    called = set()
+    errors = set()
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(path)
+        self.bytes = b""
+
+    def exchange(self, method, parameters):
+        """Sends a call. Returns the reply and the descriptors that came with it."""
+        call = {"method": method}
+        if parameters is not None:
+            call["parameters"] = parameters
+        self.socket.sendall(json.dumps(call).encode() + b"\0")
+        fds = array.array("i")
+        while b"\0" not in self.bytes:
+            size = socket.CMSG_SPACE(8 * fds.itemsize)
+            got, ancillary, flags, _ = self.socket.recvmsg(65536, size)
+            assert got, f"{method}: the daemon hung up"
+            assert not flags & socket.MSG_CTRUNC
+            for level, kind, data in ancillary:
+                assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+                fds.frombytes(data)
+            self.bytes += got
+        text, self.bytes = self.bytes.split(b"\0", 1)
+        assert not self.bytes, "a reply that nobody asked for"
+        return json.loads(text), list(fds)
+
+    def learn(self):
+        """Asks what there is, and parses it."""
+        info, _ = self.exchange("org.varlink.service.GetInfo", None)
+        for name in info["parameters"]["interfaces"]:
+            reply, _ = self.exchange("org.varlink.service.GetInterfaceDescription",
+                                     {"interface": name})
+            told, members = Parser(reply["parameters"]["description"]).interface()
+            assert told == name, f"{told} is not {name}"
+            Client.interfaces[name] = members
+        # now that the types are known
+        self.call("org.varlink.service.GetInfo")
+
+    def call(self, method, **parameters):
+        """Calls a method with parameters of the declared types. Returns the reply's
+        parameters, with "fds" if descriptors came, or raises VarlinkError."""
+        interface, name = method.rsplit(".", 1)
+        members = self.interfaces[interface]
+        wanted, returned = members["method"][name]
+        check(parameters, wanted, members["type"], method)
+        Client.called.add(method)
+        reply, fds = self.exchange(method, parameters)
+        if "error" in reply:
+            raise self.error(reply, fds)
+        assert set(reply) <= {"parameters"}, reply
+        result = reply.get("parameters", {})
+        check(result, returned, members["type"], f"reply of {method}")
+        if fds:
+            result["fds"] = fds
+        return result
+
+    def error(self, reply, fds):
+        assert not fds, "descriptors with an error"
+        assert set(reply) <= {"error", "parameters"}, reply
+        interface, name = reply["error"].rsplit(".", 1)
+        members = self.interfaces[interface]
+        # the errors of org.varlink.service are not ours to extend, but a reason harms nobody
+        check(reply.get("parameters", {}), members["error"][name], members["type"], reply["error"],
+              lenient=interface == "org.varlink.service")
+        Client.errors.add(reply["error"])
+        return VarlinkError(reply["error"], reply.get("parameters", {}))
+
+    def refused(self, error, method, **parameters):
+        """Calls a method that must fail with that error. Returns its parameters."""
+        try:
+            result = self.call(method, **parameters)
+        except VarlinkError as e:
+            assert e.name == error, f"{method}: {e.name} {e.parameters}, not {error}"
+            return e.parameters
+        raise AssertionError(f"{method} {parameters}: {result}, not {error}")
+
+    def refused_unchecked(self, error, method, parameters):
+        """The same for a call that the declared types do not allow."""
+        reply, fds = self.exchange(method, parameters)
+        e = self.error(reply, fds)
+        assert e.name == error, f"{method}: {e.name}, not {error}"
+
+
+# --- What it does -------------------------------------------------------------
+
+SERVICE = "org.varlink.service."
+SHMVIEW = "io.shmview."
+SIZE = 10000
+
+
+def attach(client, access, n_fds):
+    result = client.call(SHMVIEW + "Attach", name="foreign", access=access)
+    attachment = result["attachment"]
+    assert attachment["descriptors"] == len(result["fds"]) == n_fds
+    assert attachment["access"] == access
+    return attachment, result["fds"]
+
+
+def share_bytes(client):
+    created = client.call(SHMVIEW + "Create", name="foreign", size=SIZE, lifetime="manual")
+    assert created["segment"]["size"] == SIZE and created["segment"]["owner"] == os.getuid()
+    assert "attachment" not in created and "fds" not in created
+
+    writer, writer_fds = attach(client, "write", 3)
+    peeker, peeker_fds = attach(client, "peek", 1)
+    assert "control" not in peeker and "slot" not in peeker
+    with mmap.mmap(writer_fds[writer["data"]], SIZE) as seen:
+        assert seen[:] == bytes(SIZE)
+        seen[100:108] = b"foreign!"
+    with mmap.mmap(peeker_fds[peeker["data"]], SIZE, prot=mmap.PROT_READ) as seen:
+        assert seen[100:108] == b"foreign!"
+    try:
+        mmap.mmap(peeker_fds[peeker["data"]], SIZE)
+        raise AssertionError("peek can be mapped writable")
+    except PermissionError:
+        pass
+    for fd in writer_fds + peeker_fds:
+        os.close(fd)
+
+    told = client.call(SHMVIEW + "Describe", name="foreign")
+    assert told["segment"]["attachments"] == 2
+    assert client.call(SHMVIEW + "List")["segments"] == [told["segment"]]
+    client.call(SHMVIEW + "Detach", attachment=peeker["id"])
+    client.refused(SHMVIEW + "NotAttached", SHMVIEW + "Detach", attachment=peeker["id"])
+    return writer["id"]
+
+
+def view(**members):
+    return {"name": "v", "format": "f", "shape": [10]} | members
+
+
+def declare_layouts(client):
+    matrix = view(name="m", shape=[5, 20], strides=[-80, 4], offset=320, readonly=True)
+    first = {"name": "first", "views": [view(), matrix]}
+    define = SHMVIEW + "DefineLayout"
+    assert client.call(define, name="foreign", layout=first) == {"index": 0}
+    client.refused(SHMVIEW + "LayoutExists", define, name="foreign", layout=first)
+    told = client.call(SHMVIEW + "Describe", name="foreign")["layouts"]
+    assert told[0]["name"] == "first" and len(told[0]["views"]) == 2
+    for member, value in matrix.items():
+        assert told[0]["views"][1][member] == value
+
+    for error, bad in (
+            ("InvalidFormat", view(format="nonsense")),
+            ("MisalignedView", view(offset=2)),
+            ("ViewOutOfBounds", view(shape=[SIZE])),
+            ("ViewOverflow", view(shape=[2**62, 2**62]))):
+        facts = client.refused(SHMVIEW + error, define, name="foreign",
+                               layout={"name": "bad", "views": [bad]})
+        assert facts["view"] == "v", facts
+    for i in range(1, 64):
+        client.call(define, name="foreign", layout={"name": f"l{i}", "views": [view()]})
+    facts = client.refused(SHMVIEW + "LimitExceeded", define, name="foreign",
+                           layout={"name": "l64", "views": [view()]})
+    assert facts["limit"] == 64
+
+
+def be_refused(client, path):
+    facts = client.refused(SHMVIEW + "SegmentExists", SHMVIEW + "Create", name="foreign", size=1)
+    assert facts["name"] == "foreign"
+    facts = client.refused(SHMVIEW + "NoSpace", SHMVIEW + "Create", name="big", size=2**50)
+    assert facts["asked"] == 2**50 > facts["free"]
+    for method in ("Remove", "Describe"):
+        facts = client.refused(SHMVIEW + "SegmentNotFound", SHMVIEW + method, name="none")
+        assert facts["name"] == "none"
+    invalid = SERVICE + "InvalidParameter"
+    facts = client.refused(invalid, SHMVIEW + "Create", name="a/b", size=1)
+    assert facts["parameter"] == "name"
+    client.refused(invalid, SHMVIEW + "Create", name="n", size=1, lifetime="attached")
+    client.refused_unchecked(invalid, SHMVIEW + "Create", {"name": "n", "size": "1"})
+    client.refused_unchecked(SERVICE + "MethodNotFound", SHMVIEW + "Nothing", {})
+    client.refused_unchecked(SERVICE + "InterfaceNotFound", "org.example.Nothing", {})
+    client.refused(SERVICE + "InterfaceNotFound", SERVICE + "GetInterfaceDescription",
+                   interface="org.example")
+    stranger = Client(path)
+    stranger.refused(SERVICE + "PermissionDenied", SHMVIEW + "DefineLayout", name="foreign",
+                     layout={"name": "s", "views": []})
+    stranger.socket.close()
+
+
+def use_daemon(path):
+    client = Client(path)
+    client.learn()
+    assert {"org.varlink.service", "io.shmview"} <= set(client.interfaces)
+    client.call(SHMVIEW + "Ping")
+    assert client.call(SHMVIEW + "List") == {"segments": []}
+    writer = share_bytes(client)
+    declare_layouts(client)
+    be_refused(client, path)
+    client.call(SHMVIEW + "Remove", name="foreign")
+    assert client.call(SHMVIEW + "List") == {"segments": []}
+    client.call(SHMVIEW + "Detach", attachment=writer)
+
+    declared = {f"{i}.{m}" for i, members in client.interfaces.items() for m in members["method"]}
+    assert client.called >= declared, f"not called: {declared - client.called}"
+    client.socket.close()
+
+
+# --- The daemon ---------------------------------------------------------------
+
+
+def wait_until(condition, what):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {PATIENCE_S} s: {what}"
+        time.sleep(0.005)
+
+
+def run_daemon(program, directory):
+    path = os.path.join(directory, "io.shmview")
+    log = os.path.join(directory, "log")
+
+    def instance():
+        with open(log, encoding="utf-8") as lines:
+            found = re.search(r"instance (\S+), listening on .*\n", lines.read())
+        return found and found[1]
+
+    def objects():
+        name = re.escape(instance())
+        return [o for o in os.listdir("/dev/shm") if re.match(rf"shmview\.{name}[.+]", o)]
+
+    with open(log, "w", encoding="utf-8") as output:
+        daemon = subprocess.Popen([program, "--socket", path], stderr=output)
+    try:
+        wait_until(lambda: instance() or daemon.poll() is not None, "the daemon listens")
+        use_daemon(path)
+        daemon.send_signal(signal.SIGTERM)
+        status = daemon.wait(PATIENCE_S)
+        assert status == 0, f"the daemon ended with {status}"
+        assert not os.path.exists(path), "the daemon left its socket"
+        assert not objects(), f"the daemon left {objects()}"
+    except BaseException:
+        daemon.kill()
+        daemon.wait()
+        with open(log, encoding="utf-8") as lines:
+            sys.stderr.write(lines.read())
+        for name in objects() if instance() else []:
+            os.unlink(os.path.join("/dev/shm", name))
+        raise
+
+
+def main():
+    program = os.environ.get("SHMVIEWD")
+    if not program or not os.access(program, os.X_OK):
+        print("the daemon is not built: SHMVIEWD")
+        return 77
+    directory = tempfile.mkdtemp(prefix="shmview-test.", dir="/tmp")
+    try:
+        run_daemon(program, directory)
+    finally:
+        shutil.rmtree(directory)
+    errors = {f"{i}.{e}" for i, m in Client.interfaces.items() for e in m["error"]}
+    print(f"{len(Client.called)} methods called, {len(Client.errors)} of {len(errors)} declared "
+          f"errors met; not met: {', '.join(sorted(errors - Client.errors))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

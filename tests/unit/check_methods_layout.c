@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* methods.c: DefineLayout, and error replies that must hold what a peer said. */
+#include "daemon/methods.h"
+#include "house.h"
+
+static struct house house;
+
+/* A guest that holds segment "s" of 4000 bytes for writing. */
+static struct guest *begin(void)
+{
+    house_open(&house);
+    struct guest *g = house_admit(&house);
+    house_call(g, "Create", "{'name':'s','size':4000,'access':'write'}");
+    return g;
+}
+
+#define LAYOUT(name, views) "{'name':'s','layout':{'name':'" name "','views':[" views "]}}"
+#define VIEW(name, rest)    "{'name':'" name "'," rest "}"
+
+static json_int_t define(struct guest *g, const char *parameters)
+{
+    return house_int(house_call(g, "DefineLayout", parameters), NULL, "index");
+}
+
+START_TEST(define_and_describe)
+{
+    struct guest *g = begin();
+    ck_assert_int_eq(
+        define(g, LAYOUT("float", VIEW("A", "'format':'float32','shape':[10,10]") "," VIEW(
+                                      "B", "'format':'<i4','shape':[5],'strides':[-8],"
+                                           "'offset':400,'readonly':true"))),
+        0);
+    ck_assert_int_eq(define(g, LAYOUT("int", "")), 1);
+    ck_assert_int_eq(define(g, LAYOUT("again", VIEW("A", "'format':'b','shape':[]"))), 2);
+    json_t *p = house_call(g, "Describe", "{'name':'s'}"), *layouts = json_object_get(p, "layouts");
+    ck_assert_uint_eq(json_array_size(layouts), 3);
+    json_t *wanted = json_loads(
+        unit_json("[{'name':'float','views':[{'name':'A','format':'f','shape':[10,10],'offset':0,"
+                  "'readonly':false},{'name':'B','format':'i','shape':[5],'strides':[-8],"
+                  "'offset':400,'readonly':true}]},{'name':'int','views':[]},{'name':'again',"
+                  "'views':[{'name':'A','format':'b','shape':[],'offset':0,'readonly':false}]}]"),
+        0, NULL);
+    ck_assert(json_equal(layouts, wanted)); /* formats in the canonical form */
+    p = house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    layouts = json_object_get(json_object_get(p, "attachment"), "layouts");
+    ck_assert(json_equal(layouts, wanted));
+    json_decref(wanted);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(needs_a_writer_on_this_connection)
+{
+    struct guest *g = begin(), *other = house_admit(&house);
+    const char *denied = SERVICE "PermissionDenied", *parameters = LAYOUT("l", "");
+    house_refused(other, "DefineLayout", parameters, denied, "access write on this connection");
+    house_call(other, "Attach", "{'name':'s','access':'read'}");
+    house_refused(other, "DefineLayout", parameters, denied, "access write");
+    json_int_t id =
+        house_int(house_call(other, "Attach", "{'name':'s','access':'write'}"), "attachment", "id");
+    ck_assert_int_eq(define(other, parameters), 0);
+    char detach[64];
+    snprintf(detach, sizeof detach, "{'attachment':%lld}", id);
+    house_call(other, "Detach", detach);
+    house_refused(other, "DefineLayout", LAYOUT("m", ""), denied, "access write");
+    house_refused(g, "DefineLayout", "{'name':'none','layout':{'name':'l','views':[]}}",
+                  "SegmentNotFound", "no segment 'none'");
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(names)
+{
+    struct guest *g = begin();
+    static const char *const bad[] = {"", ".a", "a b", "a/b", "\xc3\xa9", "a\\u0007"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        char text[200];
+        snprintf(text, sizeof text, LAYOUT("%s", ""), bad[i]);
+        house_refused(g, "DefineLayout", text, INVALID, "is no name");
+        snprintf(text, sizeof text, LAYOUT("l", VIEW("%s", "'format':'b','shape':[]")), bad[i]);
+        house_refused(g, "DefineLayout", text, INVALID, "is no name");
+    }
+    house_refused(
+        g, "DefineLayout",
+        LAYOUT("l", VIEW("A", "'format':'b','shape':[]") "," VIEW(
+                        "B", "'format':'b','shape':[]") "," VIEW("A", "'format':'b','shape':[]")),
+        INVALID, "layout.views has two views 'A'");
+    ck_assert_int_eq(define(g, LAYOUT("l", "")), 0);
+    json_t *p = house_refused(g, "DefineLayout", LAYOUT("l", ""), "LayoutExists",
+                              "segment 's' has a layout 'l' already");
+    ck_assert_str_eq(json_string_value(json_object_get(p, "layout")), "l");
+    ck_assert_int_eq(define(g, LAYOUT("L", "")), 1);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(views_that_do_not_hold)
+{
+    static const struct {
+        const char *view, *error, *part;
+    } cases[] = {
+        {"'format':'x','shape':[]", "InvalidFormat", "view 'A': format \"x\": character 0"},
+        {"'format':'','shape':[]", "InvalidFormat", "a type code is missing"},
+        {"'format':'>i','shape':[]", "InvalidFormat", "byte order"},
+        {"'format':'i','shape':[1],'offset':2", "MisalignedView", "byte 2 is no multiple of 4"},
+        {"'format':'d','shape':[2],'strides':[12]", "MisalignedView", "stride 12"},
+        {"'format':'f','shape':[1001]", "ViewOutOfBounds",
+         "view 'A': dimension 0 ends at byte 4004, the segment has 4000 bytes"},
+        {"'format':'b','shape':[2],'strides':[-1]", "ViewOutOfBounds", "byte -1, before byte 0"},
+        {"'format':'b','shape':[],'offset':4000", "ViewOutOfBounds", "the first element"},
+        {"'format':'b','shape':[],'offset':9223372036854775807", "ViewOutOfBounds", "the first"},
+        {"'format':'b','shape':[9223372036854775807,2],'strides':[0,0]", "ViewOverflow",
+         "overflows"},
+        {"'format':'b','shape':[9223372036854775807,2]", "ViewOverflow", "overflow 2^63"},
+        {"'format':'b','shape':[3],'strides':[-9223372036854775808]", "ViewOverflow", "overflow"},
+        {"'format':'b','shape':[-1]", INVALID, "length -1 < 0"},
+        {"'format':'b','shape':[1],'strides':[]", INVALID, "'A' has 0 strides for 1 dimensions"},
+        {"'format':'b','shape':[],'strides':[1]", INVALID, "'A' has 1 strides for 0 dimensions"},
+        {"'format':'b','shape':[1,1],'strides':[1]", INVALID, "1 strides for 2 dimensions"},
+    };
+    struct guest *g = begin();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 LAYOUT("l", VIEW("good", "'format':'b','shape':[4000]") "," VIEW("A", "%s")),
+                 cases[i].view);
+        json_t *p = house_refused(g, "DefineLayout", text, cases[i].error, cases[i].part);
+        if (strcmp(cases[i].error, INVALID) != 0)
+            ck_assert_str_eq(json_string_value(json_object_get(p, "view")), "A");
+    }
+    json_t *p = house_call(g, "Describe", "{'name':'s'}");
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0); /* nothing of it */
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(number_of_layouts)
+{
+    struct guest *g = begin();
+    char text[100];
+    for (int i = 0; i < LIMIT_LAYOUTS; i++) {
+        snprintf(text, sizeof text, LAYOUT("l%d", ""), i);
+        ck_assert_int_eq(define(g, text), i);
+    }
+    json_t *p = house_refused(g, "DefineLayout", LAYOUT("more", ""), "LimitExceeded",
+                              "has 64 layouts, which is the limit");
+    ck_assert_int_eq(house_int(p, NULL, "limit"), LIMIT_LAYOUTS);
+    p = house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    p = json_object_get(json_object_get(p, "attachment"), "layouts");
+    ck_assert_uint_eq(json_array_size(p), LIMIT_LAYOUTS);
+    house_close(&house);
+}
+END_TEST
+
+/* --- What a peer said, cut to fit a text --------------------------------- */
+
+/* n letters of two bytes each. */
+static const char *letters(size_t n)
+{
+    static char text[1000];
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + 2 * i, "\xc3\xa9", 2);
+    text[2 * n] = '\0';
+    return text;
+}
+
+/* A text that is cut in the middle of a letter is no UTF-8 any more, and JSON
+ * cannot hold it: the error must carry its members all the same. */
+START_TEST(format_that_is_cut)
+{
+    struct guest *g = begin();
+    for (size_t n = 1; n <= LIMIT_FORMAT_BYTES / 2; n++)
+        for (int odd = 0; odd < 2 && 2 * n + (size_t)odd <= LIMIT_FORMAT_BYTES; odd++) {
+            char text[1400];
+            snprintf(text, sizeof text, LAYOUT("l", VIEW("A", "'format':'%s%s','shape':[]")),
+                     odd ? "x" : "", letters(n));
+            house_refused(g, "DefineLayout", text, "InvalidFormat", "no such element type");
+        }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(member_that_is_cut)
+{
+    struct guest *g = begin();
+    for (size_t n = 60; n <= 100; n++)
+        for (int odd = 0; odd < 2; odd++) {
+            char text[1400];
+            snprintf(text, sizeof text, "{'%s%s':1}", odd ? "x" : "", letters(n));
+            house_refused(g, "Ping", text, INVALID, "is not a known member");
+        }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(inner_member_that_is_cut)
+{
+    struct guest *g = begin();
+    for (size_t n = 25; n <= 100; n++)
+        for (int odd = 0; odd < 2; odd++) {
+            char text[1400];
+            snprintf(text, sizeof text, LAYOUT("l", VIEW("A", "'format':'b','shape':[],'%s%s':1")),
+                     odd ? "x" : "", letters(n));
+            house_refused(g, "DefineLayout", text, INVALID, "is not a known member");
+        }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(names_that_are_said_again)
+{
+    struct guest *g = begin();
+    char text[1400];
+    for (size_t n = 1; n <= LIMIT_NAME_BYTES / 2; n++) {
+        snprintf(text, sizeof text, "{'name':'%s'}", letters(n));
+        house_refused(g, "Describe", text, "SegmentNotFound", letters(n));
+    }
+    for (size_t n = 1; n <= LIMIT_VIEW_NAME_BYTES / 2; n++) {
+        snprintf(text, sizeof text, LAYOUT("%s", ""), letters(n));
+        house_refused(g, "DefineLayout", text, INVALID, letters(n));
+    }
+    snprintf(text, sizeof text, "io.shmview.%s", letters(100));
+    house_refused(g, text, "{}", SERVICE "MethodNotFound", "");
+    for (size_t n = 120; n <= 125; n++) {
+        snprintf(text, sizeof text, "%s.Ping", letters(n));
+        house_refused(g, text, "{}", SERVICE "InterfaceNotFound", "");
+    }
+    house_close(&house);
+}
+END_TEST
+
+UNIT_MAIN("methods_layout", UNIT_TEST(define_and_describe),
+          UNIT_TEST(needs_a_writer_on_this_connection), UNIT_TEST(names),
+          UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
+          UNIT_TEST(format_that_is_cut), UNIT_TEST(member_that_is_cut),
+          UNIT_TEST(inner_member_that_is_cut), UNIT_TEST(names_that_are_said_again))

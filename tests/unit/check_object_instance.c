@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object.c: sweeping, the lock of an instance, and calls of the system that fail. */
+#include "unit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "daemon/object.h"
+#include "faults.h"
+
+static const char *name_of(const char *part)
+{
+    static char names[4][128];
+    static unsigned turn;
+    char *name = names[turn++ % 4];
+    snprintf(name, sizeof names[0], "/%s%s", unit_prefix(), part);
+    return name;
+}
+
+static void touch(const char *part)
+{
+    char path[160];
+    snprintf(path, sizeof path, "/dev/shm%s", name_of(part));
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+}
+
+static bool exists(const char *part)
+{
+    char path[160];
+    struct stat st;
+    snprintf(path, sizeof path, "/dev/shm%s", name_of(part));
+    return lstat(path, &st) == 0;
+}
+
+/* --- Sweeping ------------------------------------------------------------ */
+
+START_TEST(sweep_by_prefix)
+{
+    touch(".a.one");
+    touch(".a.two");
+    touch(".a+lock");
+    touch(".ab.one");
+    ck_assert_uint_eq(object_sweep(name_of(".a.") + 1, NULL), 2);
+    ck_assert(!exists(".a.one") && !exists(".a.two"));
+    ck_assert(exists(".a+lock") && exists(".ab.one"));
+    touch(".a+1.data");
+    ck_assert_uint_eq(object_sweep(name_of(".a+") + 1, name_of(".a+lock") + 1), 1);
+    ck_assert(exists(".a+lock"));
+    ck_assert_uint_eq(object_sweep(name_of(".nothing") + 1, NULL), 0);
+    ck_assert_uint_eq(object_sweep(name_of("") + 1, NULL), 2);
+}
+END_TEST
+
+START_TEST(sweep_takes_only_our_files)
+{
+    char dir[160], link[160];
+    snprintf(dir, sizeof dir, "/dev/shm%s", name_of(".s.dir"));
+    snprintf(link, sizeof link, "/dev/shm%s", name_of(".s.link"));
+    touch(".s.file");
+    touch(".s.foreign");
+    touch("target");
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+    ck_assert_int_eq(symlink(name_of("target") + 1, link), 0);
+    unsigned expected = 2;
+    char foreign[160];
+    snprintf(foreign, sizeof foreign, "/dev/shm%s", name_of(".s.foreign"));
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(foreign, 12345, 12345), 0);
+        expected = 1;
+    }
+    ck_assert_uint_eq(object_sweep(name_of(".s.") + 1, NULL), expected);
+    ck_assert(exists(".s.dir") && exists(".s.link") && exists("target"));
+    ck_assert_int_eq(exists(".s.foreign"), expected == 1);
+    rmdir(dir);
+    unlink(link);
+    unlink(foreign);
+    ck_assert_uint_eq(object_sweep(name_of("target") + 1, NULL), 1);
+}
+END_TEST
+
+START_TEST(sweep_many)
+{
+    for (int i = 0; i < 1000; i++) {
+        char part[32];
+        snprintf(part, sizeof part, ".m.%d", i);
+        touch(part);
+    }
+    ck_assert_uint_eq(object_sweep(name_of(".m.") + 1, name_of(".m.500") + 1), 999);
+    ck_assert_uint_eq(unit_objects(), 1);
+    ck_assert_uint_eq(object_sweep(name_of(".m.") + 1, NULL), 1);
+}
+END_TEST
+
+/* --- The lock of an instance --------------------------------------------- */
+
+START_TEST(instance_lock_is_exclusive)
+{
+    const char *name = name_of("+daemon");
+    int fd = object_lock_instance(name);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(object_lock_instance(name), -EBUSY);
+    int other = object_lock_instance(name_of("+other"));
+    ck_assert_int_ge(other, 0);
+    object_unlock_instance(name_of("+other"), other);
+    object_unlock_instance(name, fd);
+    ck_assert(!exists("+daemon"));
+    fd = object_lock_instance(name);
+    ck_assert_int_ge(fd, 0);
+    object_unlock_instance(name, fd);
+}
+END_TEST
+
+START_TEST(instance_lock_of_a_dead_process)
+{
+    const char *name = name_of("+daemon");
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(object_lock_instance(name) >= 0 ? 0 : 1);
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert(exists("+daemon")); /* the name outlives it; the lock does not */
+    int fd = object_lock_instance(name);
+    ck_assert_int_ge(fd, 0);
+    object_unlock_instance(name, fd);
+}
+END_TEST
+
+START_TEST(instance_lock_through_a_symlink)
+{
+    char link[160];
+    snprintf(link, sizeof link, "/dev/shm%s", name_of("+daemon"));
+    ck_assert_int_eq(symlink("/etc/passwd", link), 0);
+    ck_assert_int_eq(object_lock_instance(name_of("+daemon")), -ELOOP);
+    unlink(link);
+}
+END_TEST
+
+struct contender {
+    char name[128];
+    unsigned rounds, won;
+    atomic_int *inside;
+    atomic_bool *broken;
+};
+
+static void *contend(void *arg)
+{
+    struct contender *c = arg;
+    for (unsigned i = 0; i < c->rounds; i++) {
+        int fd = object_lock_instance(c->name);
+        if (fd < 0)
+            continue;
+        if (atomic_fetch_add(c->inside, 1) != 0)
+            *c->broken = true;
+        c->won++;
+        atomic_fetch_sub(c->inside, 1);
+        object_unlock_instance(c->name, fd);
+    }
+    return NULL;
+}
+
+/* flock() locks open files, so two threads contend as two processes would; the
+ * name comes and goes all the time. */
+START_TEST(instance_lock_under_contention)
+{
+    atomic_int inside = 0;
+    atomic_bool broken = false;
+    struct contender c[3];
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++) {
+        c[i] = (struct contender){.rounds = 3000, .inside = &inside, .broken = &broken};
+        snprintf(c[i].name, sizeof c[i].name, "%s", name_of("+daemon"));
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, contend, &c[i]), 0);
+    }
+    unsigned won = 0;
+    for (int i = 0; i < 3; i++) {
+        pthread_join(threads[i], NULL);
+        won += c[i].won;
+    }
+    ck_assert(!broken);
+    ck_assert_uint_gt(won, 0);
+    ck_assert(!exists("+daemon"));
+}
+END_TEST
+
+static void remove_name(void)
+{
+    ck_assert_uint_eq(object_sweep(name_of("+daemon") + 1, NULL), 1);
+}
+
+static void replace_name(void)
+{
+    remove_name();
+    touch("+daemon");
+}
+
+/* Its owner leaves between our opening the name and our locking it: the lock that
+ * counts is that of the object which has the name. */
+START_TEST(instance_lock_that_was_removed_meanwhile)
+{
+    void (*const hooks[])(void) = {remove_name, replace_name};
+    const char *name = name_of("+daemon");
+    for (int i = 0; i < 2; i++) {
+        faults_hook("flock", hooks[i]);
+        int fd = object_lock_instance(name);
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(object_lock_instance(name), -EBUSY);
+        object_unlock_instance(name, fd);
+    }
+    int fd = object_lock_instance(name);
+    ck_assert_int_eq(object_lock_instance(name), -EBUSY);
+    object_unlock_instance(name, fd);
+}
+END_TEST
+
+/* One descriptor is left: the name can be opened, but not be looked at again.
+ * That is an error, no reason to try for ever. */
+START_TEST(instance_lock_with_one_descriptor_left)
+{
+    const char *name = name_of("+daemon");
+    pid_t pid = fork();
+    if (pid == 0) {
+        int next = dup(0);
+        struct rlimit limit = {(rlim_t)next + 1, (rlim_t)next + 1};
+        close(next);
+        signal(SIGALRM, SIG_DFL); /* check has it handled */
+        alarm(3);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        _exit(object_lock_instance(name) == -EMFILE ? 0 : 1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    object_sweep(name + 1, NULL);
+    ck_assert_msg(!WIFSIGNALED(status), "object_lock_instance() does not return");
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+/* --- Calls that fail ----------------------------------------------------- */
+
+static int create(const char *part, uint64_t bytes, struct object *o)
+{
+    struct object_space space;
+    *o = (struct object){0};
+    snprintf(o->name, sizeof o->name, "%s", name_of(part));
+    return object_create(o, bytes, NULL, &space);
+}
+
+START_TEST(every_call_of_a_creation_fails)
+{
+    const int errors[] = {EIO, ENOSPC, EMFILE, ENOMEM};
+    for (size_t i = 0; i < 4; i++) {
+        struct object o;
+        unsigned before = unit_fds();
+        int fd = 0;
+        faults_errno(errors[i]);
+        for (unsigned n = 1;
+             faults_begin(FAULTS_SYSTEM, n), fd = create(".data", 100, &o), faults_end(); n++) {
+            if (fd >= 0) { /* it went without: the figures of memory and of /dev/shm */
+                close(fd);
+                object_remove(&o);
+            } else {
+                ck_assert_int_eq(fd, -errors[i]);
+            }
+            ck_assert_uint_eq(unit_fds(), before);
+            ck_assert_msg(unit_objects() == 0, "%s() fails and an object is left", faults_name());
+            object_sweep(name_of(".") + 1, NULL);
+        }
+        ck_assert_int_ge(fd, 0);
+        close(fd);
+        object_remove(&o);
+    }
+}
+END_TEST
+
+START_TEST(interrupted_allocations_are_repeated)
+{
+    struct object o;
+    faults_begin_call("posix_fallocate", 1, EINTR, false);
+    int fd = create(".data", 100, &o);
+    ck_assert(faults_end());
+    ck_assert_int_ge(fd, 0);
+    faults_begin_call("posix_fallocate", 1, EINTR, false);
+    ck_assert_int_eq(object_grow(fd, 10000), 0);
+    ck_assert(faults_end());
+    close(fd);
+    object_remove(&o);
+}
+END_TEST
+
+START_TEST(every_call_of_the_others_fails)
+{
+    struct object o;
+    object_name to;
+    int fd = create(".data", 100, &o), got = 0;
+    ck_assert_int_ge(fd, 0);
+    snprintf(to, sizeof to, "%s", name_of(".moved"));
+    faults_errno(EIO);
+    for (unsigned n = 1;
+         faults_begin(FAULTS_SYSTEM, n), got = object_open(&o, O_RDONLY), faults_end(); n++)
+        ck_assert_int_lt(got, 0);
+    close(got);
+    for (unsigned n = 1; faults_begin(FAULTS_SYSTEM, n), got = object_grow(fd, 9000), faults_end();
+         n++)
+        ck_assert_int_eq(got, -EIO);
+    ck_assert_int_eq(got, 0);
+    for (unsigned n = 1; faults_begin(FAULTS_SYSTEM, n), got = object_rename(&o, to), faults_end();
+         n++) {
+        ck_assert_int_lt(got, 0);
+        ck_assert_str_eq(o.name, name_of(".data"));
+        ck_assert(exists(".data") && !exists(".moved"));
+    }
+    ck_assert_int_eq(got, 0);
+    ck_assert(!exists(".data") && exists(".moved"));
+    faults_begin(FAULTS_SYSTEM, 1);
+    ck_assert_uint_eq(object_sweep(name_of(".") + 1, NULL), 0);
+    ck_assert(faults_end());
+    object_remove(&o);
+    close(fd);
+}
+END_TEST
+
+START_TEST(every_call_of_the_instance_lock_fails)
+{
+    const char *name = name_of("+daemon");
+    unsigned before = unit_fds();
+    int fd = 0;
+    faults_errno(EIO);
+    for (unsigned n = 1;
+         faults_begin(FAULTS_SYSTEM, n), fd = object_lock_instance(name), faults_end(); n++) {
+        if (fd >= 0)
+            object_unlock_instance(name, fd);
+        ck_assert_uint_eq(unit_fds(), before);
+    }
+    ck_assert_int_ge(fd, 0);
+    object_unlock_instance(name, fd);
+}
+END_TEST
+
+UNIT_MAIN("object_instance", UNIT_TEST(sweep_by_prefix), UNIT_TEST(sweep_takes_only_our_files),
+          UNIT_TEST(sweep_many), UNIT_TEST(instance_lock_is_exclusive),
+          UNIT_TEST(instance_lock_of_a_dead_process), UNIT_TEST(instance_lock_through_a_symlink),
+          UNIT_TEST(instance_lock_under_contention),
+          UNIT_TEST(instance_lock_that_was_removed_meanwhile),
+          UNIT_TEST(instance_lock_with_one_descriptor_left),
+          UNIT_TEST(every_call_of_a_creation_fails),
+          UNIT_TEST(interrupted_allocations_are_repeated),
+          UNIT_TEST(every_call_of_the_others_fails),
+          UNIT_TEST(every_call_of_the_instance_lock_fails))

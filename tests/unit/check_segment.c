@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit.h"
+
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "daemon/segment.h"
+#include "faults.h"
+
+#define ID 0x1234567890
+
+static const char *instance(void)
+{
+    return unit_prefix() + strlen("shmview.");
+}
+
+/* As registry_reserve() makes it. */
+static struct segment *fresh(uint64_t size, bool lock)
+{
+    struct segment *s = calloc(1, sizeof *s);
+    s->id = ID;
+    s->size = size;
+    s->lock = lock;
+    s->named = true;
+    snprintf(s->name, sizeof s->name, "seg");
+    snprintf(s->data.name, sizeof s->data.name, "/%s.seg", unit_prefix());
+    segment_object_name(s, instance(), "control", s->control.name);
+    segment_object_name(s, instance(), "liveness", s->liveness.name);
+    return s;
+}
+
+static struct segment *make(uint64_t size, bool lock)
+{
+    struct segment *s = fresh(size, lock);
+    struct object_space space;
+    ck_assert_int_eq(segment_allocate(s, NULL, &space), 0);
+    return s;
+}
+
+/* The bytes of an object, mapped to look at. */
+static void *look(const struct object *o, size_t bytes)
+{
+    int fd = object_open(o, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(p, MAP_FAILED);
+    close(fd);
+    return p;
+}
+
+static uint64_t size_of(const struct object *o)
+{
+    struct stat st;
+    int fd = object_open(o, O_RDONLY);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    close(fd);
+    return (uint64_t)st.st_size;
+}
+
+static struct wire_attachment attach(struct segment *s, int64_t access)
+{
+    struct wire_attachment a;
+    struct frame_descriptors fds;
+    ck_assert_int_eq(segment_attach(s, access, &a, &fds), 0);
+    return a;
+}
+
+/* --- Allocating ---------------------------------------------------------- */
+
+START_TEST(headers_of_the_objects)
+{
+    struct segment *s = make(5000, true);
+    ck_assert_uint_eq(unit_objects(), 3);
+    ck_assert_uint_eq(size_of(&s->data), 5000);
+    ck_assert_uint_ge(size_of(&s->control), sizeof(struct shmview_control));
+    ck_assert_uint_eq(size_of(&s->liveness), sizeof(struct shmview_liveness));
+    struct shmview_control *c = look(&s->control, sizeof *c), zero_c = c[0];
+    struct shmview_liveness *l = look(&s->liveness, sizeof *l), zero_l = l[0];
+    ck_assert_uint_eq(c->header.magic, SHMVIEW_CONTROL_MAGIC);
+    ck_assert_uint_eq(c->header.version, SHMVIEW_LAYOUT_VERSION);
+    ck_assert_uint_eq(c->header.header_bytes, 1024);
+    ck_assert_uint_eq(c->header.features, 0);
+    ck_assert_uint_eq(c->header.segment_id, ID);
+    ck_assert_uint_eq(c->slots_offset, 1024);
+    ck_assert_uint_eq(c->slot_bytes, 128);
+    ck_assert_uint_eq(l->header.magic, SHMVIEW_LIVENESS_MAGIC);
+    ck_assert_uint_eq(l->header.version, SHMVIEW_LAYOUT_VERSION);
+    ck_assert_uint_eq(l->header.header_bytes, 96);
+    ck_assert_uint_eq(l->header.features, 0);
+    ck_assert_uint_eq(l->header.segment_id, ID);
+    /* all the rest is zero */
+    static const unsigned char zeros[4096];
+    memset(&zero_c, 0, offsetof(struct shmview_control, pad0));
+    memset(&zero_l, 0, sizeof zero_l.header);
+    ck_assert_mem_eq(&zero_c, zeros, sizeof zero_c);
+    ck_assert_mem_eq(&zero_l, zeros, sizeof zero_l);
+    munmap(c, sizeof *c);
+    munmap(l, sizeof *l);
+    ck_assert_ptr_null(segment_free(s));
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+START_TEST(without_a_lock)
+{
+    struct segment *s = make(1, false);
+    ck_assert_uint_eq(unit_objects(), 1);
+    for (int64_t access = SHMVIEW_PEEK; access <= SHMVIEW_WRITE; access++) {
+        struct wire_attachment a = attach(s, access);
+        ck_assert_int_eq(a.descriptors, 1);
+        ck_assert_int_eq(a.data, 0);
+        ck_assert_int_eq(a.control, WIRE_ABSENT);
+        ck_assert_int_eq(a.liveness, WIRE_ABSENT);
+        ck_assert_int_eq(a.slot, WIRE_ABSENT);
+        ck_assert_int_eq(a.generation, WIRE_ABSENT);
+        ck_assert_ptr_null(s->live);
+        segment_detach(s, a.slot, 1);
+    }
+    ck_assert_uint_eq(s->n_attachments, 0);
+    segment_free(s);
+    ck_assert_ptr_null(segment_free(NULL));
+}
+END_TEST
+
+/* Somebody has put an object of ours in the way: it stays, and nothing else does. */
+START_TEST(object_that_is_in_the_way)
+{
+    for (int which = 0; which < 3; which++) {
+        struct segment *s = fresh(100, true);
+        struct object_space space;
+        const struct object *objects[] = {&s->data, &s->control, &s->liveness};
+        char path[300];
+        snprintf(path, sizeof path, "/dev/shm%s", objects[which]->name);
+        close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+        ck_assert_int_eq(segment_allocate(s, NULL, &space), -EEXIST);
+        ck_assert_uint_eq(unit_objects(), 1);
+        segment_free(s);
+        ck_assert_uint_eq(unit_objects(), 1);
+        ck_assert_int_eq(unlink(path), 0);
+    }
+}
+END_TEST
+
+START_TEST(allocation_that_is_cancelled_or_too_large)
+{
+    struct segment *s = fresh(100, true);
+    struct object_space space = {0};
+    atomic_bool cancel = true;
+    ck_assert_int_eq(segment_allocate(s, &cancel, &space), -ECANCELED);
+    segment_free(s);
+    s = fresh((uint64_t)1 << 56, true);
+    ck_assert_int_eq(segment_allocate(s, NULL, &space), -ENOSPC);
+    ck_assert_uint_gt(space.limit, 0);
+    segment_free(s);
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+START_TEST(every_call_of_an_allocation_fails)
+{
+    struct object_space space;
+    int r = 0;
+    faults_errno(EIO);
+    for (unsigned n = 1;; n++) {
+        struct segment *s = fresh(100, true);
+        faults_begin(FAULTS_SYSTEM, n);
+        r = segment_allocate(s, NULL, &space);
+        bool failed = faults_end();
+        if (r) {
+            ck_assert_int_eq(r, -EIO);
+            ck_assert_msg(unit_objects() == 0, "%s() fails and an object is left", faults_name());
+        } else {
+            ck_assert_uint_eq(unit_objects(), 3);
+        }
+        segment_free(s);
+        ck_assert_uint_eq(unit_objects(), 0);
+        if (!failed)
+            break;
+    }
+    ck_assert_int_eq(r, 0);
+}
+END_TEST
+
+/* --- Attaching ----------------------------------------------------------- */
+
+START_TEST(descriptors_by_access)
+{
+    struct segment *s = make(100, true);
+    const int modes[3][3] = {
+        {O_RDONLY, -1, -1}, {O_RDONLY, O_RDWR, O_RDONLY}, {O_RDWR, O_RDWR, O_RDONLY}};
+    for (int64_t access = SHMVIEW_PEEK; access <= SHMVIEW_WRITE; access++) {
+        struct wire_attachment a;
+        struct frame_descriptors fds;
+        ck_assert_int_eq(segment_attach(s, access, &a, &fds), 0);
+        bool lock = access != SHMVIEW_PEEK;
+        ck_assert_uint_eq(fds.n, lock ? 3 : 1);
+        ck_assert_int_eq(a.descriptors, (int64_t)fds.n);
+        ck_assert_int_eq(a.access, access);
+        ck_assert_int_eq(a.data, 0);
+        ck_assert_int_eq(a.control, lock ? 1 : WIRE_ABSENT);
+        ck_assert_int_eq(a.liveness, lock ? 2 : WIRE_ABSENT);
+        for (size_t i = 0; i < fds.n; i++) {
+            ck_assert_int_eq(fcntl(fds.fd[i], F_GETFL) & O_ACCMODE, modes[access - 1][i]);
+            ck_assert_int_eq(fcntl(fds.fd[i], F_GETFD), FD_CLOEXEC);
+        }
+        segment_detach(s, a.slot, 1);
+    }
+    segment_free(s);
+}
+END_TEST
+
+START_TEST(slots_and_generations)
+{
+    struct segment *s = make(100, true);
+    struct wire_attachment peek = attach(s, SHMVIEW_PEEK), a = attach(s, SHMVIEW_WRITE);
+    struct shmview_liveness *l = look(&s->liveness, sizeof *l);
+    ck_assert_int_eq(peek.slot, WIRE_ABSENT);
+    ck_assert_int_eq(a.slot, 0);
+    ck_assert_int_eq(a.generation, 1);
+    ck_assert_uint_eq(l->generation[0], 1);
+    ck_assert_uint_eq(l->high, 1);
+    struct wire_attachment b = attach(s, SHMVIEW_READ);
+    ck_assert_int_eq(b.slot, 1);
+    ck_assert_uint_eq(l->generation[1], 1);
+    ck_assert_uint_eq(l->high, 2);
+    ck_assert_uint_eq(s->n_attachments, 3);
+    segment_detach(s, a.slot, 77);
+    ck_assert_uint_eq(l->generation[0], 0);
+    ck_assert_uint_eq(l->generation[1], 1); /* the others live */
+    ck_assert_uint_eq(l->deaths, 1);
+    a = attach(s, SHMVIEW_WRITE);
+    ck_assert_int_eq(a.slot, 0);
+    ck_assert_int_eq(a.generation, 2);
+    ck_assert_uint_eq(l->generation[0], 2);
+    ck_assert_uint_eq(l->high, 2);
+    segment_detach(s, peek.slot, 77);
+    ck_assert_uint_eq(l->deaths, 1); /* a peeker's end concerns nobody */
+    segment_detach(s, a.slot, 77);
+    ck_assert_ptr_nonnull(s->live);
+    segment_detach(s, b.slot, 77);
+    ck_assert_ptr_null(s->live);
+    ck_assert_uint_eq(l->deaths, 3);
+    munmap(l, sizeof *l);
+    segment_free(s);
+}
+END_TEST
+
+/* The last deaths, for the story that the next owner is told. */
+START_TEST(deaths_are_told)
+{
+    struct segment *s = make(100, true);
+    struct shmview_liveness *l = look(&s->liveness, sizeof *l);
+    struct wire_attachment a[8];
+    uint64_t last = 0;
+    for (int i = 0; i < 8; i++)
+        a[i] = attach(s, SHMVIEW_WRITE);
+    for (int i = 0; i < 8; i++) {
+        segment_detach(s, a[i].slot, 1000 + i);
+        const struct shmview_liveness_death *d = &l->last[i % 3];
+        ck_assert_uint_eq(d->pid, (unsigned)(1000 + i));
+        ck_assert_uint_eq(d->id, (uint32_t)(a[i].generation << 10 | a[i].slot));
+        ck_assert_uint_ge(d->when_ns, last);
+        last = d->when_ns;
+        ck_assert_uint_eq(l->deaths, (unsigned)i + 1);
+    }
+    munmap(l, sizeof *l);
+    segment_free(s);
+}
+END_TEST
+
+struct sleeper {
+    struct shmview_liveness *live;
+    atomic_bool ready;
+};
+
+static void *sleep_on_deaths(void *arg)
+{
+    struct sleeper *sleeper = arg;
+    struct timespec limit = {.tv_sec = 20};
+    sleeper->ready = true;
+    while (__atomic_load_n(&sleeper->live->deaths, __ATOMIC_ACQUIRE) == 0)
+        if (syscall(SYS_futex, &sleeper->live->deaths, FUTEX_WAIT, 0, &limit, NULL, 0) &&
+            errno == ETIMEDOUT)
+            return sleeper;
+    return NULL;
+}
+
+START_TEST(a_death_wakes_all)
+{
+    struct segment *s = make(100, true);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    struct sleeper sleeper = {look(&s->liveness, sizeof(struct shmview_liveness)), false};
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, sleep_on_deaths, &sleeper), 0);
+    while (!sleeper.ready)
+        sched_yield();
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* most will sleep by now */
+    segment_detach(s, a.slot, 1);
+    for (int i = 0; i < 4; i++) {
+        void *slept_on;
+        pthread_join(threads[i], &slept_on);
+        ck_assert_ptr_null(slept_on);
+    }
+    munmap(sleeper.live, sizeof *sleeper.live);
+    segment_free(s);
+}
+END_TEST
+
+/* Every slot that is given out has its line in the control object. */
+START_TEST(every_slot)
+{
+    struct segment *s = make(100, true);
+    struct wire_attachment a = {.slot = 77};
+    struct frame_descriptors fds = {.n = 99};
+    for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++) {
+        ck_assert_int_eq(attach(s, SHMVIEW_READ).slot, i);
+        ck_assert_uint_ge(size_of(&s->control), 1024 + (uint64_t)(i + 1) * 128);
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &a, &fds), -ENOSPC);
+    ck_assert_int_eq(a.slot, 77);
+    ck_assert_uint_eq(fds.n, 99);
+    ck_assert_uint_eq(s->n_attachments, SHMVIEW_SLOTS_MAX);
+    struct wire_attachment peek = attach(s, SHMVIEW_PEEK); /* needs no slot */
+    segment_detach(s, peek.slot, 1);
+    segment_detach(s, 500, 1);
+    a = attach(s, SHMVIEW_WRITE);
+    ck_assert_int_eq(a.slot, 500);
+    ck_assert_int_eq(a.generation, 2);
+    for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++)
+        segment_detach(s, i, 1);
+    ck_assert_ptr_null(s->live);
+    segment_free(s);
+}
+END_TEST
+
+START_TEST(every_call_of_an_attach_fails)
+{
+    const unsigned classes[] = {FAULTS_SYSTEM, FAULTS_MEMORY};
+    const int errors[] = {EIO, ENOSPC, EMFILE};
+    for (int i = 0; i < 6; i++) {
+        struct segment *s = make(100, true);
+        struct wire_attachment a;
+        struct frame_descriptors fds;
+        unsigned before = unit_fds();
+        int r = 0;
+        faults_errno(errors[i / 2]);
+        for (unsigned n = 1; faults_begin(classes[i % 2], n),
+                      r = segment_attach(s, SHMVIEW_WRITE, &a, &fds), faults_end();
+             n++) {
+            ck_assert_int_lt(r, 0);
+            /* -ENOSPC would say that the slots are used up */
+            ck_assert_msg(r != -ENOSPC || strcmp(faults_name(), "posix_fallocate") != 0,
+                          "no space for a slot reads as no slot left");
+            ck_assert_uint_eq(s->n_attachments, 0);
+            ck_assert_uint_eq(s->slots.n_used, 0);
+            ck_assert_uint_eq(unit_fds(), before);
+        }
+        ck_assert_int_eq(r, 0);
+        if (s->live)
+            ck_assert_uint_eq(s->live->generation[a.slot], (unsigned)a.generation);
+        segment_detach(s, a.slot, 1);
+        segment_free(s);
+    }
+}
+END_TEST
+
+START_TEST(objects_that_were_replaced)
+{
+    for (int which = 0; which < 3; which++) {
+        struct segment *s = make(100, true);
+        const struct object *objects[] = {&s->data, &s->control, &s->liveness};
+        struct wire_attachment a;
+        struct frame_descriptors fds;
+        char path[300];
+        int keep = object_open(objects[which], O_RDONLY); /* keeps the inode in use */
+        snprintf(path, sizeof path, "/dev/shm%s", objects[which]->name);
+        unlink(path);
+        ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &a, &fds), -ENOENT);
+        close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+        ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &a, &fds), -ESTALE);
+        ck_assert_uint_eq(s->n_attachments, 0);
+        segment_free(s);
+        ck_assert_uint_eq(unit_objects(), 1); /* the foreign one */
+        unlink(path);
+        close(keep);
+    }
+}
+END_TEST
+
+/* What is open already is the object itself, whatever its name leads to. */
+START_TEST(objects_that_were_replaced_while_open)
+{
+    struct segment *s = make(100, true);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE), b;
+    struct frame_descriptors fds;
+    struct stat st;
+    char path[300];
+    snprintf(path, sizeof path, "/dev/shm%s", s->data.name);
+    unlink(path);
+    close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
+    ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &b, &fds), 0);
+    ck_assert_int_eq(fstat(fds.fd[0], &st), 0);
+    ck_assert_uint_eq(st.st_ino, s->data.inode);
+    /* for reading it is opened for the first time */
+    ck_assert_int_eq(segment_attach(s, SHMVIEW_READ, &b, &fds), -ESTALE);
+    ck_assert_uint_eq(s->n_attachments, 2);
+    segment_detach(s, a.slot, 1);
+    segment_detach(s, a.slot + 1, 1);
+    segment_free(s);
+    ck_assert_uint_eq(unit_objects(), 1);
+    unlink(path);
+}
+END_TEST
+
+/* --- Open descriptors ---------------------------------------------------- */
+
+#define N_MANY 50
+
+/* Those of the segments attached last are kept open; nobody notices which. */
+START_TEST(descriptors_are_bounded)
+{
+    const unsigned limits[] = {0, 1, 3, 1000};
+    struct segment *many[N_MANY];
+    uint64_t seed = 77;
+    unsigned before = unit_fds();
+    for (uint64_t i = 0; i < N_MANY; i++) {
+        many[i] = fresh(100 + i, i % 3 != 0);
+        many[i]->id = i;
+        snprintf(many[i]->data.name, sizeof many[i]->data.name, "/%s.%" PRIu64, unit_prefix(), i);
+        segment_object_name(many[i], instance(), "control", many[i]->control.name);
+        segment_object_name(many[i], instance(), "liveness", many[i]->liveness.name);
+        struct object_space space;
+        ck_assert_int_eq(segment_allocate(many[i], NULL, &space), 0);
+    }
+    for (int l = 0; l < 4; l++) {
+        unsigned limit = limits[l] ? limits[l] : 1;
+        segment_cache_limit(limits[l]);
+        for (int i = 0; i < 2000; i++) {
+            struct wire_attachment a;
+            struct frame_descriptors fds;
+            struct stat st;
+            struct segment *s = many[unit_random(&seed) % N_MANY];
+            int64_t access = 1 + (int64_t)(unit_random(&seed) % 3);
+            ck_assert_int_eq(segment_attach(s, access, &a, &fds), 0);
+            ck_assert_int_eq(fstat(fds.fd[0], &st), 0);
+            ck_assert_uint_eq(st.st_ino, s->data.inode);
+            ck_assert_int_eq(fcntl(fds.fd[0], F_GETFL) & O_ACCMODE,
+                             access == SHMVIEW_WRITE ? O_RDWR : O_RDONLY);
+            segment_detach(s, a.slot, 1);
+            ck_assert_uint_le(unit_fds(), before + limit * N_SEGMENT_OBJECTS);
+        }
+    }
+    for (int i = 0; i < N_MANY; i++)
+        segment_free(many[i]);
+    ck_assert_uint_eq(unit_fds(), before);
+}
+END_TEST
+
+/* --- Unnaming ------------------------------------------------------------ */
+
+START_TEST(unname)
+{
+    struct segment *s = make(100, true);
+    object_name old;
+    memcpy(old, s->data.name, sizeof old);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    segment_unname(s, instance());
+    ck_assert(!s->named);
+    ck_assert_str_ne(s->data.name, old);
+    unit_assert_holds(s->data.name, "+78187493520.data");
+    ck_assert_uint_eq(unit_objects(), 3);
+    struct wire_attachment b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
+    segment_detach(s, a.slot, 1);
+    segment_detach(s, b.slot, 1);
+    segment_free(s);
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+START_TEST(unname_that_cannot_rename)
+{
+    struct segment *s = make(100, false);
+    struct wire_attachment a;
+    struct frame_descriptors fds;
+    faults_begin_call("renameat2", 1, EIO, false);
+    segment_unname(s, instance());
+    ck_assert(faults_end());
+    ck_assert(!s->named);
+    ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
+    ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a, &fds), 0);
+    segment_free(s);
+}
+END_TEST
+
+/* --- Layouts ------------------------------------------------------------- */
+
+static struct wire_view views[2] = {{"v", "i", {1, {2}}, {1, {4}}, true, true, 8},
+                                    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0}};
+
+START_TEST(layouts_are_copies)
+{
+    struct segment *s = make(100, false);
+    char name[] = "float", view[] = "A", format[] = "f";
+    struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4};
+    ck_assert_ptr_null(segment_find_layout(s, "float"));
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){name, &v, 1}), 0);
+    memset(name, 'x', 5);
+    memset(&v, 0xff, sizeof v);
+    view[0] = format[0] = 'x';
+    const struct wire_layout *l = segment_find_layout(s, "float");
+    ck_assert_ptr_nonnull(l);
+    ck_assert_str_eq(l->views[0].name, "A");
+    ck_assert_str_eq(l->views[0].format, "f");
+    ck_assert_int_eq(l->views[0].offset, 4);
+    ck_assert_int_eq(l->views[0].shape.values[0], 10);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"none", NULL, 0}), 1);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"two", views, 2}), 2);
+    ck_assert_uint_eq(segment_find_layout(s, "two")->n_views, 2);
+    ck_assert_uint_eq(segment_find_layout(s, "none")->n_views, 0);
+    ck_assert_ptr_null(segment_find_layout(s, "tw"));
+    struct wire_attachment a = attach(s, SHMVIEW_READ);
+    ck_assert_uint_eq(a.n_layouts, 3);
+    ck_assert_str_eq(a.layouts[2].name, "two");
+    segment_detach(s, a.slot, 1);
+    segment_free(s);
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_layout_fails)
+{
+    struct segment *s = make(100, false);
+    struct wire_layout layout = {"l", views, 2};
+    int r = 0;
+    unsigned n;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, &layout), faults_end();
+         n++) {
+        ck_assert_int_eq(r, -ENOMEM);
+        ck_assert_uint_eq(s->n_layouts, 0);
+    }
+    ck_assert_uint_eq(n, 8);
+    ck_assert_int_eq(r, 0);
+    segment_free(s);
+}
+END_TEST
+
+UNIT_MAIN("segment", UNIT_TEST(headers_of_the_objects), UNIT_TEST(without_a_lock),
+          UNIT_TEST(object_that_is_in_the_way),
+          UNIT_TEST(allocation_that_is_cancelled_or_too_large),
+          UNIT_TEST(every_call_of_an_allocation_fails), UNIT_TEST(descriptors_by_access),
+          UNIT_TEST(slots_and_generations), UNIT_TEST(deaths_are_told),
+          UNIT_TEST(a_death_wakes_all), UNIT_TEST(every_slot),
+          UNIT_TEST(every_call_of_an_attach_fails), UNIT_TEST(objects_that_were_replaced),
+          UNIT_TEST(objects_that_were_replaced_while_open), UNIT_TEST(descriptors_are_bounded),
+          UNIT_TEST(unname), UNIT_TEST(unname_that_cannot_rename), UNIT_TEST(layouts_are_copies),
+          UNIT_TEST(every_allocation_of_a_layout_fails))

@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.c: what is refused, of calls and of the parameters of each method. */
+#include "unit.h"
+
+#include "common/limits.h"
+#include "common/util.h"
+#include "common/wire.h"
+
+/* --- Calls --------------------------------------------------------------- */
+
+static int parse_bytes(const char *text, size_t n, struct wire_fault *fault)
+{
+    struct wire_call call;
+    *fault = (struct wire_fault){0};
+    int r = wire_call_parse(&call, text, n, fault);
+    if (r == 0) {
+        ck_assert_ptr_nonnull(call.method);
+        wire_call_deinit(&call);
+        ck_assert_ptr_null(call.root);
+    }
+    return r;
+}
+
+static int parse_text(const char *text, struct wire_fault *fault)
+{
+    const char *json = unit_json(text);
+    return parse_bytes(json, strlen(json), fault);
+}
+
+START_TEST(call_with_everything)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    const char *text = unit_json("{'method':'a.b.C','parameters':{'x':1},'oneway':true,"
+                                 "'more':true,'upgrade':true}");
+    ck_assert_int_eq(wire_call_parse(&call, text, strlen(text), &fault), 0);
+    ck_assert_str_eq(call.method, "a.b.C");
+    ck_assert_int_eq(json_integer_value(json_object_get(call.parameters, "x")), 1);
+    ck_assert(call.oneway && call.more && call.upgrade);
+    wire_call_deinit(&call);
+    text = unit_json("{'method':'a.b.C'}");
+    ck_assert_int_eq(wire_call_parse(&call, text, strlen(text), &fault), 0);
+    ck_assert_ptr_null(call.parameters);
+    ck_assert(!call.oneway && !call.more && !call.upgrade);
+    wire_call_deinit(&call);
+    text = unit_json("{'method':'a.b.C','oneway':false,'more':false,'upgrade':false}");
+    ck_assert_int_eq(wire_call_parse(&call, text, strlen(text), &fault), 0);
+    ck_assert(!call.oneway && !call.more && !call.upgrade);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(what_is_no_call)
+{
+    static const char *const texts[] = {
+        "",
+        " ",
+        "{",
+        "}",
+        "{}",
+        "[]",
+        "null",
+        "1",
+        "'x'",
+        "true",
+        "{'method'}",
+        "{'method':}",
+        "{'method':1}",
+        "{'method':null}",
+        "{'method':['a']}",
+        "{'parameters':{}}",
+        "{'method':'a.b','parameters':[]}",
+        "{'method':'a.b','parameters':1}",
+        "{'method':'a.b','parameters':'x'}",
+        "{'method':'a.b','parameters':null}",
+        "{'method':'a.b','oneway':1}",
+        "{'method':'a.b','more':'true'}",
+        "{'method':'a.b','upgrade':null}",
+        "{'method':'a.b'} x",
+        "{'method':'a.b'}{}",
+        "{'method':'a.b',}",
+        "{method:'a.b'}",
+        "{'method':'a.b'",
+        "[{'method':'a.b'}]",
+        "{'method':'a.b','parameters':{'x':01}}",
+        "{'method':'a.b','parameters':{'x':+1}}",
+        "{'method':'a.b','parameters':{'x':NaN}}",
+        "{'method':'a.b','parameters':{'x':.5}}",
+        "// c\n{'method':'a.b'}",
+        "{'method':'a\tb'}",
+        "{'method':'\\x41'}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct wire_fault fault;
+        ck_assert_msg(parse_text(texts[i], &fault) == -1, "accepted: %s", texts[i]);
+        ck_assert_msg(fault.reason[0], "no reason: %s", texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(duplicate_members)
+{
+    static const char *const texts[] = {
+        "{'method':'a.b','method':'a.b'}",
+        "{'method':'a.b','oneway':true,'oneway':true}",
+        "{'method':'a.b','parameters':{},'parameters':{}}",
+        "{'method':'a.b','parameters':{'x':1,'x':1}}",
+        "{'method':'a.b','parameters':{'x':{'y':[{'z':1,'z':2}]}}}",
+        "{'method':'a.b','parameters':{'x':1,'\\u0078':2}}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct wire_fault fault;
+        ck_assert_msg(parse_text(texts[i], &fault) == -1, "accepted: %s", texts[i]);
+        unit_assert_holds(fault.reason, "duplicate");
+    }
+}
+END_TEST
+
+START_TEST(invalid_utf8_and_nul)
+{
+    static const char *const texts[] = {
+        "{'method':'a\xff'}",
+        "{'method':'\xc3'}",
+        "{'method':'\xc0\x80'}",
+        "{'method':'\xed\xa0\x80'}",
+        "{'method':'\\ud800'}",
+        "{'method':'\\udc00\\ud800'}",
+        "{'method':'a\\u0000b'}",
+        "{'method':'\\u0000'}",
+        "{'\\u0000':1,'method':'a'}",
+        "{'meth\xffod':1,'method':'a'}",
+        "{'method':'a','x':'\xf8\x88\x80\x80\x80'}",
+        "{'method':'\xf4\x90\x80\x80'}",
+        "{'method':'a','parameters':{'n':'write\\u0000x'}}",
+    };
+    struct wire_fault fault;
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        ck_assert_msg(parse_text(texts[i], &fault) == -1, "accepted: %s", texts[i]);
+    /* a raw NUL never gets here by way of frame.c, but if it did */
+    ck_assert_int_eq(parse_bytes("{\"method\":\"a\0b\"}", 16, &fault), -1);
+    ck_assert_int_eq(parse_bytes("{\"method\":\"a\"}\0", 15, &fault), -1);
+    ck_assert_int_eq(parse_text("{'method':'\xc3\xa9\\u00e9\\ud83d\\ude00'}", &fault), 0);
+}
+END_TEST
+
+START_TEST(huge_numbers)
+{
+    struct wire_fault fault;
+    ck_assert_int_eq(parse_text("{'method':'a','parameters':{'x':9223372036854775807}}", &fault),
+                     0);
+    ck_assert_int_eq(parse_text("{'method':'a','parameters':{'x':9223372036854775808}}", &fault),
+                     -1);
+    ck_assert_int_eq(parse_text("{'method':'a','parameters':{'x':-9223372036854775808}}", &fault),
+                     0);
+    ck_assert_int_eq(parse_text("{'method':'a','parameters':{'x':-9223372036854775809}}", &fault),
+                     -1);
+    ck_assert_int_eq(parse_text("{'method':'a','parameters':{'x':1e400}}", &fault), -1);
+    char text[4096] = "{\"method\":\"a\",\"parameters\":{\"x\":";
+    size_t n = strlen(text);
+    memset(text + n, '9', 3000);
+    strcpy(text + n + 3000, "}}");
+    ck_assert_int_eq(parse_bytes(text, strlen(text), &fault), -1);
+}
+END_TEST
+
+START_TEST(deep_nesting)
+{
+    static char text[400000];
+    for (unsigned depth = 1; depth <= 100000; depth *= 10)
+        for (int object = 0; object < 2; object++) {
+            struct wire_fault fault;
+            size_t n = (size_t)sprintf(text, "{\"method\":\"a\",\"parameters\":{\"x\":");
+            for (unsigned i = 0; i < depth; i++)
+                n += (size_t)sprintf(text + n, object && n < 300000 ? "{\"k\":" : "[");
+            int r = parse_bytes(text, n, &fault);
+            ck_assert_int_eq(r, -1); /* not closed, whatever the depth */
+        }
+    struct wire_fault fault;
+    size_t n = (size_t)sprintf(text, "{\"method\":\"a\",\"parameters\":{\"x\":");
+    memset(text + n, '[', 100000);
+    memset(text + n + 100000, ']', 100000);
+    strcpy(text + n + 200000, "}}");
+    ck_assert_int_eq(parse_bytes(text, strlen(text), &fault), -1);
+    unit_assert_holds(fault.reason, "depth");
+}
+END_TEST
+
+START_TEST(method_names)
+{
+    struct wire_fault fault;
+    char text[600] = "{\"method\":\"";
+    size_t n = strlen(text);
+    memset(text + n, 'm', 256);
+    strcpy(text + n + 256, "\"}");
+    ck_assert_int_eq(parse_bytes(text, strlen(text), &fault), 0);
+    memset(text + n, 'm', 257);
+    strcpy(text + n + 257, "\"}");
+    ck_assert_int_eq(parse_bytes(text, strlen(text), &fault), -1);
+    ck_assert_str_eq(fault.parameter, "method");
+    unit_assert_holds(fault.reason, "257 bytes");
+    ck_assert_int_eq(parse_text("{'method':''}", &fault), 0); /* refused as unknown later */
+}
+END_TEST
+
+/* Every prefix of a call, and every call with one byte changed, is read or refused. */
+START_TEST(damaged_calls)
+{
+    static const char text[] = "{\"method\":\"io.shmview.DefineLayout\",\"parameters\":{\"name\":"
+                               "\"n\",\"layout\":{\"name\":\"l\",\"views\":[{\"name\":\"v\","
+                               "\"format\":\"i\",\"shape\":[1,2]}]}},\"oneway\":false}";
+    char damaged[sizeof text];
+    struct wire_fault fault;
+    uint64_t seed = 42;
+    for (size_t n = 0; n < sizeof text - 1; n++)
+        ck_assert_int_eq(parse_bytes(text, n, &fault), -1);
+    for (int i = 0; i < 20000; i++) {
+        struct wire_call call;
+        struct wire_define define;
+        memcpy(damaged, text, sizeof text);
+        for (uint64_t k = unit_random(&seed) % 3 + 1; k > 0; k--)
+            damaged[unit_random(&seed) % (sizeof text - 1)] = (char)unit_random(&seed);
+        if (wire_call_parse(&call, damaged, sizeof text - 1, &fault))
+            continue;
+        if (wire_read_define(call.parameters, &define, &fault) == 0)
+            free(define.layout.views);
+        wire_call_deinit(&call);
+    }
+}
+END_TEST
+
+/* --- Parameters ---------------------------------------------------------- */
+
+static json_t *json_of(const char *text)
+{
+    json_error_t e;
+    json_t *j = json_loads(unit_json(text), 0, &e);
+    ck_assert_msg(j, "%s: %s", text, e.text);
+    return j;
+}
+
+/* Reads parameters of the method, and frees what was read. */
+static int read_as(char method, const char *text, struct wire_fault *fault)
+{
+    json_t *j = text ? json_of(text) : NULL;
+    struct wire_create create;
+    struct wire_attach attach;
+    struct wire_define define;
+    struct wire_describe describe;
+    const char *name;
+    int64_t i;
+    int r = -2;
+    *fault = (struct wire_fault){0};
+    switch (method) {
+    case 'P':
+        r = wire_read_none(j, fault);
+        break;
+    case 'C':
+        r = wire_read_create(j, &create, fault);
+        break;
+    case 'A':
+        r = wire_read_attach(j, &attach, fault);
+        break;
+    case 'S':
+        r = wire_read_describe(j, &describe, fault);
+        break;
+    case 'N':
+        r = wire_read_name(j, "name", &name, fault);
+        break;
+    case 'D':
+        r = wire_read_int(j, "attachment", &i, fault);
+        break;
+    case 'L':
+        r = wire_read_define(j, &define, fault);
+        if (r == 0)
+            free(define.layout.views);
+        else
+            ck_assert_ptr_null(define.layout.views);
+        break;
+    }
+    json_decref(j);
+    return r;
+}
+
+static void refuses(char method, const char *text, const char *parameter, const char *reason)
+{
+    struct wire_fault fault;
+    ck_assert_msg(read_as(method, text, &fault) == -1, "accepted: %s", text ? text : "nothing");
+    ck_assert_str_eq(fault.parameter, parameter);
+    unit_assert_holds(fault.reason, reason);
+}
+
+static void accepts(char method, const char *text)
+{
+    struct wire_fault fault;
+    ck_assert_msg(read_as(method, text, &fault) == 0, "%s: %s %s", text ? text : "nothing",
+                  fault.parameter, fault.reason);
+}
+
+START_TEST(parameters_of_ping)
+{
+    accepts('P', NULL);
+    accepts('P', "{}");
+    refuses('P', "{'x':1}", "x", "not a known member");
+}
+END_TEST
+
+START_TEST(parameters_of_create)
+{
+    accepts('C', "{'name':'a','size':1}");
+    accepts('C', "{'name':'a','size':1,'access':null,'lifetime':null,'lock':null}");
+    accepts('C', "{'name':'a','size':72057594037927936,'access':'write','lifetime':'creator',"
+                 "'lock':false}");
+    refuses('C', NULL, "name", "is missing");
+    refuses('C', "{'name':'a'}", "size", "is missing");
+    refuses('C', "{'size':1}", "name", "is missing");
+    refuses('C', "{'name':'a','size':0}", "size", "is 0, must be 1 to 72057594037927936");
+    refuses('C', "{'name':'a','size':-1}", "size", "is -1");
+    refuses('C', "{'name':'a','size':72057594037927937}", "size", "must be 1 to");
+    refuses('C', "{'name':'a','size':1.0}", "size", "must be an integer");
+    refuses('C', "{'name':'a','size':'1'}", "size", "must be an integer");
+    refuses('C', "{'name':'a','size':1,'access':'admin'}", "access",
+            "\"peek\", \"read\" or \"write\"");
+    refuses('C', "{'name':'a','size':1,'access':3}", "access", "must be");
+    refuses('C', "{'name':'a','size':1,'lifetime':'forever'}", "lifetime",
+            "\"attached\", \"manual\" or \"creator\"");
+    refuses('C', "{'name':'a','size':1,'lock':0}", "lock", "must be true or false");
+    refuses('C', "{'name':'a','size':1,'mode':384}", "mode", "not a known member");
+    refuses('C', "{'name':['a'],'size':1}", "name", "must be a string");
+}
+END_TEST
+
+START_TEST(defaults_of_create)
+{
+    struct wire_create create;
+    struct wire_fault fault;
+    json_t *j = json_of("{'name':'a','size':5}");
+    ck_assert_int_eq(wire_read_create(j, &create, &fault), 0);
+    ck_assert(create.lock);
+    ck_assert_int_eq(create.access, 0);
+    ck_assert_int_eq(create.lifetime, 0);
+    ck_assert_int_eq(create.size, 5);
+    json_decref(j);
+}
+END_TEST
+
+START_TEST(length_of_names)
+{
+    char name[400], text[500];
+    for (size_t n = 0; n <= 130; n++) {
+        memset(name, 'n', n);
+        name[n] = '\0';
+        snprintf(text, sizeof text, "{'name':'%s','size':1}", name);
+        if (n <= LIMIT_NAME_BYTES)
+            accepts('C', text);
+        else
+            refuses('C', text, "name", "the limit is 128");
+        snprintf(text, sizeof text, "{'name':'%s'}", name);
+        if (n <= LIMIT_NAME_BYTES)
+            accepts('N', text);
+        else
+            refuses('N', text, "name", "the limit is 128");
+    }
+}
+END_TEST
+
+START_TEST(parameters_of_the_others)
+{
+    accepts('A', "{'name':'a','access':'peek'}");
+    accepts('A', "{'name':'a','access':'read','id':0}");
+    accepts('A', "{'name':'a','access':'write','id':9223372036854775807}");
+    accepts('A', "{'name':'a','access':'write','id':null}");
+    refuses('A', "{'name':'a'}", "access", "is missing");
+    refuses('A', "{'name':'a','access':null}", "access", "must be");
+    refuses('A', "{'name':'a','access':'write','id':-1}", "id", "is -1");
+    refuses('A', "{'name':'a','access':'write','id':'1'}", "id", "must be an integer");
+    refuses('A', "{'access':'write'}", "name", "is missing");
+    accepts('S', "{'name':'a'}");
+    accepts('S', "{'name':'a','id':null}");
+    accepts('S', "{'name':'a','id':7}");
+    refuses('S', "{'id':7}", "name", "is missing");
+    refuses('S', "{'name':'a','id':-1}", "id", "is -1");
+    refuses('S', "{'name':'a','access':'read'}", "access", "not a known member");
+    accepts('D', "{'attachment':0}");
+    accepts('D', "{'attachment':9223372036854775807}");
+    refuses('D', "{'attachment':-1}", "attachment", "is -1");
+    refuses('D', "{'attachment':null}", "attachment", "must be an integer");
+    refuses('D', "{}", "attachment", "is missing");
+    refuses('D', "{'attachment':1,'id':1}", "id", "not a known member");
+    accepts('N', "{'name':''}"); /* what a name may be is not said here */
+    refuses('N', "{'name':null}", "name", "must be a string");
+    refuses('N', "{'name':'a','x':1}", "x", "not a known member");
+    refuses('N', NULL, "name", "is missing");
+}
+END_TEST
+
+#define LAYOUT(views) "{'name':'s','layout':{'name':'l','views':[" views "]}}"
+
+START_TEST(parameters_of_define_layout)
+{
+    accepts('L', LAYOUT(""));
+    accepts('L', LAYOUT("{'name':'v','format':'i','shape':[]}"));
+    accepts('L', LAYOUT("{'name':'v','format':'i','shape':[2],'strides':[-4],'offset':4,"
+                        "'readonly':true}"));
+    accepts('L', LAYOUT("{'name':'v','format':'i','shape':[2],'strides':null,'offset':null,"
+                        "'readonly':null}"));
+    accepts('L', "{'name':'s','id':9,'layout':{'name':'l','views':[]}}");
+    refuses('L', "{'name':'s','id':-9,'layout':{'name':'l','views':[]}}", "id", "is -9");
+    refuses('L', "{'name':'s'}", "layout", "is missing");
+    refuses('L', "{'name':'s','layout':null}", "layout", "must be an object");
+    refuses('L', "{'name':'s','layout':{}}", "layout.name", "is missing");
+    refuses('L', "{'name':'s','layout':{'name':'l'}}", "layout.views", "is missing");
+    refuses('L', "{'name':'s','layout':{'name':'l','views':{}}}", "layout.views", "array");
+    refuses('L', LAYOUT("1"), "layout.views[0]", "must be an object");
+    refuses('L', LAYOUT("{}"), "layout.views[0].name", "is missing");
+    refuses('L', LAYOUT("{'name':'v','format':'i'}"), "layout.views[0].shape", "is missing");
+    refuses('L', LAYOUT("{'name':'v','shape':[]}"), "layout.views[0].format", "is missing");
+    refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1,2,3,4,5,6,7,8,9]}"),
+            "layout.views[0].shape", "has 9 dimensions, the limit is 8");
+    refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1],'strides':[1,2,3,4,5,6,7,8,9]}"),
+            "layout.views[0].strides", "has 9 dimensions");
+    refuses('L',
+            LAYOUT("{'name':'v','format':'i','shape':[1]},{'name':'w','format':'i',"
+                   "'shape':[true]}"),
+            "layout.views[1].shape", "element 0 must be an integer");
+    refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1],'offset':-1}"),
+            "layout.views[0].offset", "is -1");
+    refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1],'suboffsets':[]}"),
+            "layout.views[0].suboffsets", "not a known member");
+    refuses('L', "{'name':'s','layout':{'name':'l','views':[],'x':1}}", "layout.x",
+            "not a known member");
+    refuses('L',
+            "{'name':'s','layout':{'name':'l','views':[{'name':'v','format':'i','shape':[]}],"
+            "'x':1}}",
+            "layout.x", "not a known member"); /* with views that were read before */
+}
+END_TEST
+
+START_TEST(length_of_view_names_and_formats)
+{
+    char name[200], text[400];
+    for (size_t n = 60; n <= 70; n++) {
+        memset(name, 'n', n);
+        name[n] = '\0';
+        snprintf(text, sizeof text, LAYOUT("{'name':'%s','format':'i','shape':[]}"), name);
+        if (n <= LIMIT_VIEW_NAME_BYTES)
+            accepts('L', text);
+        else
+            refuses('L', text, "layout.views[0].name", "the limit is 64");
+        snprintf(text, sizeof text, LAYOUT("{'name':'v','format':'%s','shape':[]}"), name);
+        if (n <= LIMIT_FORMAT_BYTES)
+            accepts('L', text);
+        else
+            refuses('L', text, "layout.views[0].format", "the limit is 64");
+        snprintf(text, sizeof text, "{'name':'s','layout':{'name':'%s','views':[]}}", name);
+        if (n <= LIMIT_VIEW_NAME_BYTES)
+            accepts('L', text);
+        else
+            refuses('L', text, "layout.name", "the limit is 64");
+    }
+}
+END_TEST
+
+START_TEST(number_of_views)
+{
+    for (size_t n = LIMIT_VIEWS - 1; n <= LIMIT_VIEWS + 1; n++) {
+        struct wire_define define;
+        struct wire_fault fault;
+        json_t *views = json_array();
+        for (size_t i = 0; i < n; i++)
+            json_array_append_new(
+                views, json_pack("{s:s, s:s, s:[]}", "name", "v", "format", "i", "shape"));
+        json_t *j =
+            json_pack("{s:s, s:{s:s, s:o}}", "name", "s", "layout", "name", "l", "views", views);
+        int r = wire_read_define(j, &define, &fault);
+        ck_assert_int_eq(r, n > LIMIT_VIEWS ? -1 : 0);
+        if (r)
+            unit_assert_holds(fault.reason, "has 257 elements, the limit is 256");
+        else
+            ck_assert_uint_eq(define.layout.n_views, n);
+        free(define.layout.views);
+        json_decref(j);
+    }
+}
+END_TEST
+
+UNIT_MAIN("wire", UNIT_TEST(call_with_everything), UNIT_TEST(what_is_no_call),
+          UNIT_TEST(duplicate_members), UNIT_TEST(invalid_utf8_and_nul), UNIT_TEST(huge_numbers),
+          UNIT_TEST(deep_nesting), UNIT_TEST(method_names), UNIT_TEST(damaged_calls),
+          UNIT_TEST(parameters_of_ping), UNIT_TEST(parameters_of_create),
+          UNIT_TEST(defaults_of_create), UNIT_TEST(length_of_names),
+          UNIT_TEST(parameters_of_the_others), UNIT_TEST(parameters_of_define_layout),
+          UNIT_TEST(length_of_view_names_and_formats), UNIT_TEST(number_of_views))

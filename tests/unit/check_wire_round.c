@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.c: what one end writes the other reads; replies; names; and what happens
+ * when memory runs out on the way. */
+#include "unit.h"
+
+#include <shmview/layout.h>
+
+#include "common/limits.h"
+#include "common/util.h"
+#include "common/wire.h"
+#include "faults.h"
+
+static char name_128[LIMIT_NAME_BYTES + 1], name_64[LIMIT_VIEW_NAME_BYTES + 1];
+
+static void fill_names(void)
+{
+    memset(name_128, 'N', LIMIT_NAME_BYTES);
+    memset(name_64, 'V', LIMIT_VIEW_NAME_BYTES);
+}
+
+/* Parameters through the text of a call, as they travel. Returns the call. */
+static struct wire_call travel(const char *method, json_t *parameters)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    size_t n;
+    ck_assert_ptr_nonnull(parameters);
+    char *text = wire_call_text(method, parameters, &n);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(n, strlen(text) + 1);
+    ck_assert_uint_le(n, LIMIT_REQUEST_BYTES);
+    ck_assert_int_eq(wire_call_parse(&call, text, n - 1, &fault), 0);
+    ck_assert_str_eq(call.method, method);
+    free(text);
+    return call;
+}
+
+static struct wire_reply travel_back(const char *error, json_t *parameters)
+{
+    struct wire_reply reply;
+    struct wire_fault fault;
+    size_t n;
+    char *text = wire_reply_text(error, parameters, &n);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(n, strlen(text) + 1);
+    ck_assert_int_eq(wire_reply_parse(&reply, text, n - 1, &fault), 0);
+    free(text);
+    return reply;
+}
+
+/* --- Requests ------------------------------------------------------------ */
+
+START_TEST(create)
+{
+    fill_names();
+    const char *names[] = {"a", name_128};
+    const int64_t sizes[] = {1, 4096, (int64_t)LIMIT_SEGMENT_BYTES};
+    for (int i = 0; i < 2 * 3 * 4 * 4 * 2; i++) {
+        struct wire_create from = {names[i % 2], sizes[i / 2 % 3], i / 6 % 4, i / 24 % 4, i / 96},
+                           to;
+        struct wire_fault fault;
+        struct wire_call call = travel("io.shmview.Create", wire_write_create(&from));
+        ck_assert_int_eq(wire_read_create(call.parameters, &to, &fault), 0);
+        ck_assert_str_eq(to.name, from.name);
+        ck_assert_int_eq(to.size, from.size);
+        ck_assert_int_eq(to.access, from.access);
+        ck_assert_int_eq(to.lifetime, from.lifetime);
+        ck_assert_int_eq(to.lock, from.lock);
+        wire_call_deinit(&call);
+    }
+}
+END_TEST
+
+START_TEST(attach)
+{
+    const int64_t ids[] = {WIRE_ABSENT, 0, 1, INT64_MAX};
+    for (int64_t access = 1; access <= 3; access++)
+        for (size_t i = 0; i < 4; i++) {
+            struct wire_attach from = {"seg", access, ids[i]}, to;
+            struct wire_fault fault;
+            struct wire_call call = travel("io.shmview.Attach", wire_write_attach(&from));
+            ck_assert_int_eq(wire_read_attach(call.parameters, &to, &fault), 0);
+            ck_assert_str_eq(to.name, "seg");
+            ck_assert_int_eq(to.access, access);
+            ck_assert_int_eq(to.id, ids[i]);
+            wire_call_deinit(&call);
+        }
+}
+END_TEST
+
+static void assert_same_view(const struct wire_view *a, const struct wire_view *b)
+{
+    ck_assert_str_eq(a->name, b->name);
+    ck_assert_str_eq(a->format, b->format);
+    ck_assert_uint_eq(a->shape.n, b->shape.n);
+    ck_assert_mem_eq(a->shape.values, b->shape.values, a->shape.n * sizeof(int64_t));
+    ck_assert_int_eq(a->has_strides, b->has_strides);
+    if (a->has_strides)
+        ck_assert_uint_eq(a->strides.n, b->strides.n);
+    if (a->has_strides)
+        ck_assert_mem_eq(a->strides.values, b->strides.values, a->strides.n * sizeof(int64_t));
+    ck_assert_int_eq(a->read_only, b->read_only);
+    ck_assert_int_eq(a->offset, b->offset);
+}
+
+/* The longest layout that a request may hold. */
+static struct wire_layout longest_layout(void)
+{
+    struct wire_layout l = {name_64, calloc(LIMIT_VIEWS, sizeof *l.views), LIMIT_VIEWS};
+    fill_names();
+    for (size_t i = 0; i < LIMIT_VIEWS; i++) {
+        l.views[i] = (struct wire_view){.name = name_64,
+                                        .format = "float64",
+                                        .shape.n = i % 9,
+                                        .strides.n = i % 9,
+                                        .has_strides = i % 3 != 0,
+                                        .read_only = i % 2,
+                                        .offset = INT64_MAX - (int64_t)i};
+        for (size_t k = 0; k < 8; k++) {
+            l.views[i].shape.values[k] = INT64_MAX - (int64_t)k;
+            l.views[i].strides.values[k] = INT64_MIN + (int64_t)k;
+        }
+    }
+    return l;
+}
+
+START_TEST(define_layout)
+{
+    struct wire_define from = {name_128, longest_layout(), INT64_MAX}, to;
+    struct wire_fault fault;
+    struct wire_call call = travel("io.shmview.DefineLayout", wire_write_define(&from));
+    ck_assert_int_eq(wire_read_define(call.parameters, &to, &fault), 0);
+    ck_assert_str_eq(to.name, name_128);
+    ck_assert_int_eq(to.id, INT64_MAX);
+    ck_assert_str_eq(to.layout.name, name_64);
+    ck_assert_uint_eq(to.layout.n_views, LIMIT_VIEWS);
+    for (size_t i = 0; i < LIMIT_VIEWS; i++)
+        assert_same_view(&to.layout.views[i], &from.layout.views[i]);
+    free(to.layout.views);
+    free(from.layout.views);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(describe)
+{
+    const int64_t ids[] = {WIRE_ABSENT, 0, INT64_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        struct wire_describe from = {"seg", ids[i]}, to;
+        struct wire_fault fault;
+        struct wire_call call = travel("io.shmview.Describe", wire_write_describe(&from));
+        ck_assert_int_eq(wire_read_describe(call.parameters, &to, &fault), 0);
+        ck_assert_str_eq(to.name, "seg");
+        ck_assert_int_eq(to.id, ids[i]);
+        wire_call_deinit(&call);
+    }
+}
+END_TEST
+
+START_TEST(name_and_integer)
+{
+    struct wire_fault fault;
+    const char *name;
+    int64_t i;
+    struct wire_call call = travel("io.shmview.Remove", json_pack("{s:s}", "name", "x"));
+    ck_assert_int_eq(wire_read_name(call.parameters, "name", &name, &fault), 0);
+    ck_assert_str_eq(name, "x");
+    ck_assert_int_eq(wire_read_name(call.parameters, "interface", &name, &fault), -1);
+    wire_call_deinit(&call);
+    call = travel("io.shmview.Detach", json_pack("{s:I}", "attachment", (json_int_t)INT64_MAX));
+    ck_assert_int_eq(wire_read_int(call.parameters, "attachment", &i, &fault), 0);
+    ck_assert_int_eq(i, INT64_MAX);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(call_without_parameters)
+{
+    size_t n;
+    char *text = wire_call_text("io.shmview.Ping", NULL, &n);
+    ck_assert_str_eq(text, "{\"method\":\"io.shmview.Ping\"}");
+    ck_assert_uint_eq(n, strlen(text) + 1);
+    free(text);
+    ck_assert_ptr_null(wire_call_text("\xff", NULL, &n)); /* no UTF-8 */
+}
+END_TEST
+
+/* --- Replies ------------------------------------------------------------- */
+
+START_TEST(segment)
+{
+    struct wire_segment from = {"seg",      INT64_MAX, (int64_t)LIMIT_SEGMENT_BYTES,
+                                UINT32_MAX, 1000,      SHMVIEW_CREATOR,
+                                true},
+                        to;
+    struct wire_fault fault;
+    for (int lock = 0; lock < 2; lock++) {
+        from.lock = lock;
+        from.lifetime = 1 + lock;
+        struct wire_reply reply =
+            travel_back(NULL, json_pack("{s:o}", "segment", wire_write_segment(&from)));
+        ck_assert_int_eq(wire_read_segment(reply.parameters, "segment", &to, &fault), 0);
+        ck_assert_str_eq(to.name, "seg");
+        ck_assert_int_eq(to.id, from.id);
+        ck_assert_int_eq(to.size, from.size);
+        ck_assert_int_eq(to.owner, from.owner);
+        ck_assert_int_eq(to.attachments, 1000);
+        ck_assert_int_eq(to.lifetime, from.lifetime);
+        ck_assert_int_eq(to.lock, lock);
+        wire_reply_deinit(&reply);
+    }
+}
+END_TEST
+
+START_TEST(attachment)
+{
+    struct wire_layout layouts[2] = {{"empty", NULL, 0}, longest_layout()};
+    struct wire_attachment with_lock = {.id = 5,
+                                        .descriptors = 3,
+                                        .data = 0,
+                                        .control = 1,
+                                        .liveness = 2,
+                                        .slot = SHMVIEW_SLOTS_MAX - 1,
+                                        .generation = SHMVIEW_GENERATION_MASK,
+                                        .layouts = layouts,
+                                        .n_layouts = 2,
+                                        .access = 3},
+                           bare = {.id = 6,
+                                   .descriptors = 1,
+                                   .control = WIRE_ABSENT,
+                                   .liveness = WIRE_ABSENT,
+                                   .slot = WIRE_ABSENT,
+                                   .generation = WIRE_ABSENT,
+                                   .access = 1};
+    const struct wire_attachment *both[] = {&with_lock, &bare};
+    for (size_t i = 0; i < 2; i++) {
+        struct wire_attachment to;
+        struct wire_fault fault;
+        struct wire_reply reply =
+            travel_back(NULL, json_pack("{s:o}", "attachment", wire_write_attachment(both[i])));
+        ck_assert_int_eq(wire_read_attachment(reply.parameters, "attachment", &to, &fault), 0);
+        ck_assert_int_eq(to.id, both[i]->id);
+        ck_assert_int_eq(to.descriptors, both[i]->descriptors);
+        ck_assert_int_eq(to.data, 0);
+        ck_assert_int_eq(to.control, both[i]->control);
+        ck_assert_int_eq(to.liveness, both[i]->liveness);
+        ck_assert_int_eq(to.slot, both[i]->slot);
+        ck_assert_int_eq(to.generation, both[i]->generation);
+        ck_assert_int_eq(to.access, both[i]->access);
+        ck_assert_uint_eq(to.n_layouts, both[i]->n_layouts);
+        if (to.n_layouts)
+            assert_same_view(&to.layouts[1].views[7], &layouts[1].views[7]);
+        wire_layouts_free(to.layouts, to.n_layouts);
+        wire_reply_deinit(&reply);
+    }
+    free(layouts[1].views);
+}
+END_TEST
+
+START_TEST(layouts)
+{
+    struct wire_layout from[LIMIT_LAYOUTS + 1], *to = NULL;
+    struct wire_view view = {"v", "i", {1, {2}}, {0, {0}}, false, true, 8};
+    struct wire_fault fault;
+    size_t n = 99;
+    for (size_t i = 0; i <= LIMIT_LAYOUTS; i++)
+        from[i] = (struct wire_layout){"l", &view, i % 2};
+    for (size_t k = 0; k <= LIMIT_LAYOUTS; k += LIMIT_LAYOUTS) {
+        struct wire_reply reply =
+            travel_back(NULL, json_pack("{s:o}", "layouts", wire_write_layouts(from, k)));
+        ck_assert_int_eq(wire_read_layouts(reply.parameters, "layouts", &to, &n, &fault), 0);
+        ck_assert_uint_eq(n, k);
+        if (k)
+            assert_same_view(to[1].views, &view);
+        wire_layouts_free(to, n);
+        wire_reply_deinit(&reply);
+    }
+    struct wire_reply reply = travel_back(
+        NULL, json_pack("{s:o}", "layouts", wire_write_layouts(from, LIMIT_LAYOUTS + 1)));
+    to = NULL;
+    n = 99;
+    ck_assert_int_eq(wire_read_layouts(reply.parameters, "layouts", &to, &n, &fault), -1);
+    unit_assert_holds(fault.reason, "has 65 elements, the limit is 64");
+    ck_assert_ptr_null(to);
+    ck_assert_uint_eq(n, 99);
+    wire_reply_deinit(&reply);
+    wire_layouts_free(NULL, 3);
+}
+END_TEST
+
+/* A newer daemon may say more; it may not say less, nor nonsense. */
+START_TEST(replies_of_other_daemons)
+{
+    static const struct {
+        const char *text;
+        int result;
+    } cases[] = {
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0,'layouts':[],'new':1},'b':2}", 0},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0,'layouts':[{'name':'l',"
+         "'views':[{'name':'v','format':'i','shape':[],'new':[1]}],'new':{}}]}}",
+         0},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0}}", -1},
+        {"{'a':{'id':1,'access':'own','descriptors':1,'data':0,'layouts':[]}}", -1},
+        {"{'a':{'id':1,'access':'read','descriptors':5,'data':0,'layouts':[]}}", -1},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':4,'layouts':[]}}", -1},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':-1,'layouts':[]}}", -1},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0,'slot':1000,'layouts':[]}}", -1},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0,'generation':0,'layouts':[]}}", -1},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0,'generation':1048576,"
+         "'layouts':[]}}",
+         -1},
+        {"{'a':{'id':1,'access':'read','descriptors':1,'data':0,'layouts':[{'name':'l',"
+         "'views':[{'name':'v','format':'i','shape':[]}]},{'name':'k'}]}}",
+         -1},
+        {"{'a':null}", -1},
+        {"{}", -1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct wire_attachment a;
+        struct wire_fault fault;
+        json_t *j = json_loads(unit_json(cases[i].text), 0, NULL);
+        ck_assert_msg(wire_read_attachment(j, "a", &a, &fault) == cases[i].result, "%s",
+                      cases[i].text);
+        if (cases[i].result)
+            ck_assert_ptr_null(a.layouts);
+        wire_layouts_free(a.layouts, a.n_layouts);
+        json_decref(j);
+    }
+}
+END_TEST
+
+START_TEST(reply_envelopes)
+{
+    static const struct {
+        const char *text;
+        int result;
+    } cases[] = {
+        {"{}", 0},
+        {"{'parameters':{}}", 0},
+        {"{'error':'a.b','parameters':{'r':1}}", 0},
+        {"{'error':'a'}", 0},
+        {"{'continues':true}", 0},
+        {"{'error':1}", -1},
+        {"{'error':null}", -1},
+        {"{'parameters':[]}", -1},
+        {"{'parameters':null}", -1},
+        {"[]", -1},
+        {"1", -1},
+        {"", -1},
+        {"{", -1},
+        {"{'error':'a','error':'b'}", -1},
+        {"{'parameters':{}} x", -1},
+        {"{'error':'a\\u0000'}", -1},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct wire_reply reply;
+        struct wire_fault fault;
+        const char *text = unit_json(cases[i].text);
+        int r = wire_reply_parse(&reply, text, strlen(text), &fault);
+        ck_assert_msg(r == cases[i].result, "%s", cases[i].text);
+        ck_assert_msg(r || (reply.error != NULL) == (strstr(text, "error") != NULL), "%s", text);
+        wire_reply_deinit(&reply);
+    }
+}
+END_TEST
+
+/* Varlink clients want "parameters" even where there are none. */
+START_TEST(empty_replies)
+{
+    size_t n;
+    char *text = wire_reply_text(NULL, NULL, &n);
+    ck_assert_str_eq(text, "{\"parameters\":{}}");
+    ck_assert_uint_eq(n, 18);
+    free(text);
+    text = wire_reply_text("a.b", NULL, &n);
+    ck_assert_str_eq(text, "{\"error\":\"a.b\",\"parameters\":{}}");
+    free(text);
+}
+END_TEST
+
+/* --- Names --------------------------------------------------------------- */
+
+/* *ret_reason lives until the next call. */
+static int code_of(const char *error, json_t *parameters, const char **ret_reason)
+{
+    static struct wire_reply reply;
+    wire_reply_deinit(&reply);
+    reply = travel_back(error, parameters);
+    return wire_error_code(&reply, ret_reason);
+}
+
+START_TEST(errors)
+{
+    static const struct {
+        int code;
+        const char *wire, *text;
+    } list[] = {
+#define X(name, value, wire, text) {SHMVIEW_ERR_##name, wire, text},
+        SHMVIEW_ERROR_LIST(X)
+#undef X
+    };
+    const char *reason;
+    for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+        if (!list[i].wire[0]) {
+            ck_assert_str_eq(wire_error_name(list[i].code), "io.shmview.Failed");
+            continue;
+        }
+        ck_assert_str_eq(wire_error_name(list[i].code), list[i].wire);
+        ck_assert_int_eq(code_of(list[i].wire, NULL, &reason), list[i].code);
+        ck_assert_str_eq(reason, list[i].text);
+        json_t *why = json_pack("{s:s}", "reason", "because");
+        ck_assert_int_eq(code_of(list[i].wire, why, &reason), list[i].code);
+        ck_assert_str_eq(reason, "because");
+    }
+    ck_assert_str_eq(wire_error_name(0), "io.shmview.Failed");
+    ck_assert_str_eq(wire_error_name(-1), "io.shmview.Failed");
+    ck_assert_int_eq(code_of("com.example.Strange", NULL, &reason), SHMVIEW_ERR_PROTOCOL);
+    ck_assert_str_eq(reason, "com.example.Strange");
+    ck_assert_int_eq(code_of("io.shmview.NoSpace", json_pack("{s:i}", "reason", 1), &reason),
+                     SHMVIEW_ERR_NO_SPACE);
+    ck_assert_str_eq(reason, "not enough shared memory");
+}
+END_TEST
+
+/* Errors that never cross the socket have no name there, and none may name them. */
+START_TEST(error_without_a_name)
+{
+    const char *reason;
+    ck_assert_int_eq(code_of("", NULL, &reason), SHMVIEW_ERR_PROTOCOL);
+}
+END_TEST
+
+START_TEST(failure_of_the_daemon_has_a_reason)
+{
+    const char *reason;
+    json_t *why = json_pack("{s:s}", "reason", "a segment cannot be allocated: I/O error");
+    int code = code_of("io.shmview.Failed", why, &reason);
+    unit_assert_holds(reason, "a segment cannot be allocated");
+    ck_assert_int_eq(code, SHMVIEW_ERR_SYSTEM);
+}
+END_TEST
+
+START_TEST(names_of_values)
+{
+    ck_assert_str_eq(wire_access_name(SHMVIEW_PEEK), "peek");
+    ck_assert_str_eq(wire_access_name(SHMVIEW_READ), "read");
+    ck_assert_str_eq(wire_access_name(SHMVIEW_WRITE), "write");
+    ck_assert_str_eq(wire_lifetime_name(SHMVIEW_ATTACHED), "attached");
+    ck_assert_str_eq(wire_lifetime_name(SHMVIEW_MANUAL), "manual");
+    ck_assert_str_eq(wire_lifetime_name(SHMVIEW_CREATOR), "creator");
+    const int64_t none[] = {0, 4, -1, 5, INT64_MAX, INT64_MIN, (int64_t)1 << 32 | 1};
+    for (size_t i = 0; i < ARRAY_LEN(none); i++) {
+        ck_assert_ptr_null(wire_access_name(none[i]));
+        ck_assert_ptr_null(wire_lifetime_name(none[i]));
+    }
+}
+END_TEST
+
+/* --- Memory -------------------------------------------------------------- */
+
+START_TEST(every_allocation_of_a_call_fails)
+{
+    struct wire_view views[2] = {{"v", "i", {1, {2}}, {1, {4}}, true, true, 8},
+                                 {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0}};
+    struct wire_define define = {"seg", {"l", views, 2}, 3};
+    size_t bytes;
+    char *text = NULL;
+    unsigned n;
+    /* the text may be wrong then: jansson loses a piece where a buffer cannot grow */
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        text = wire_call_text("a.b", wire_write_define(&define), &bytes), faults_end();
+         n++)
+        free(text);
+    ck_assert_uint_gt(n, 30);
+    struct wire_call call;
+    struct wire_define got;
+    struct wire_fault fault;
+    int r = 0;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        (r = wire_call_parse(&call, text, bytes - 1, &fault)) ||
+                    (r = wire_read_define(call.parameters, &got, &fault)),
+        faults_end();
+         n++) {
+        /* r may be 0: jansson goes on where the buffer for one word cannot grow */
+        if (r == 0)
+            free(got.layout.views);
+        wire_call_deinit(&call);
+    }
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_gt(n, 30);
+    ck_assert_uint_eq(got.layout.n_views, 2);
+    free(got.layout.views);
+    wire_call_deinit(&call);
+    free(text);
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_reply_fails)
+{
+    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8};
+    struct wire_layout list[2] = {{"l", &view, 1}, {"m", &view, 1}};
+    struct wire_attachment from = {.id = 5,
+                                   .descriptors = 3,
+                                   .control = 1,
+                                   .liveness = 2,
+                                   .slot = 1,
+                                   .generation = 1,
+                                   .layouts = list,
+                                   .n_layouts = 2,
+                                   .access = 3},
+                           a;
+    size_t bytes;
+    char *text = NULL;
+    unsigned n;
+    int r = 0;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        text = wire_reply_text(NULL, json_pack("{s:o}", "attachment", wire_write_attachment(&from)),
+                               &bytes),
+        faults_end();
+         n++)
+        free(text);
+    struct wire_reply reply;
+    struct wire_fault fault;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        (r = wire_reply_parse(&reply, text, bytes - 1, &fault)) ||
+                    (r = wire_read_attachment(reply.parameters, "attachment", &a, &fault)),
+        faults_end();
+         n++) {
+        if (r == 0)
+            wire_layouts_free(a.layouts, a.n_layouts);
+        wire_reply_deinit(&reply);
+    }
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_gt(n, 30);
+    wire_layouts_free(a.layouts, a.n_layouts);
+    wire_reply_deinit(&reply);
+    free(text);
+}
+END_TEST
+
+UNIT_MAIN("wire_round", UNIT_TEST(create), UNIT_TEST(attach), UNIT_TEST(define_layout),
+          UNIT_TEST(describe), UNIT_TEST(name_and_integer), UNIT_TEST(call_without_parameters),
+          UNIT_TEST(segment), UNIT_TEST(attachment), UNIT_TEST(layouts),
+          UNIT_TEST(replies_of_other_daemons), UNIT_TEST(reply_envelopes), UNIT_TEST(empty_replies),
+          UNIT_TEST(errors), UNIT_TEST(error_without_a_name),
+          UNIT_TEST(failure_of_the_daemon_has_a_reason), UNIT_TEST(names_of_values),
+          UNIT_TEST(every_allocation_of_a_call_fails), UNIT_TEST(every_allocation_of_a_reply_fails))

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The main program of a unit test: one TCase for each test, so that
+ * CK_RUN_CASE=name runs exactly one. Each test must leave as many descriptors as
+ * it found, and no object in /dev/shm under unit_prefix().
+ *
+ *     START_TEST(name) { ... } END_TEST
+ *     UNIT_MAIN("view", UNIT_TEST(name), ...)
+ */
+#ifndef UNIT_UNIT_H
+#define UNIT_UNIT_H
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <check.h>
+
+struct unit_test {
+    const char *name;
+    const TTest *test;
+};
+
+static unsigned unit_fds_before;
+static pid_t unit_pid; /* of the process that runs the tests; each is a child of it */
+
+/* Open descriptors of this process. */
+static inline unsigned unit_fds(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    closedir(d);
+    return n - 1; /* the directory's own */
+}
+
+/* What the names of a test's objects begin with, without a slash. */
+static inline const char *unit_prefix(void)
+{
+    static char prefix[32];
+    snprintf(prefix, sizeof prefix, "shmview.unit%d", (int)unit_pid);
+    return prefix;
+}
+
+/* Removes what is in the directory and begins with prefix. Returns how many. */
+static inline unsigned unit_sweep(const char *directory, const char *prefix)
+{
+    unsigned n = 0;
+    DIR *d = opendir(directory);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        char path[512];
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || strcmp(e->d_name, ".") == 0 ||
+            strcmp(e->d_name, "..") == 0)
+            continue;
+        n++;
+        if (snprintf(path, sizeof path, "%s/%s", directory, e->d_name) < (int)sizeof path &&
+            unlink(path) && errno == EISDIR) {
+            unit_sweep(path, "");
+            rmdir(path);
+        }
+    }
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* How many objects of this test are in /dev/shm. */
+static inline unsigned unit_objects(void)
+{
+    unsigned n = 0;
+    DIR *d = opendir("/dev/shm");
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *e; (e = readdir(d));)
+        n += strncmp(e->d_name, unit_prefix(), strlen(unit_prefix())) == 0;
+    closedir(d);
+    return n;
+}
+
+static inline void unit_enter(void)
+{
+    unit_fds_before = unit_fds();
+}
+
+static inline void unit_leave(void)
+{
+    ck_assert_uint_eq(unit_fds(), unit_fds_before);
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+
+/* In the process that runs the tests: a test that failed may have left something. */
+static inline void unit_clean(void)
+{
+    unit_sweep("/dev/shm", unit_prefix());
+    unit_sweep("/tmp", unit_prefix());
+}
+
+/* A private directory for files and sockets, short enough for the latter. It is
+ * removed after the test. */
+static inline const char *unit_directory(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/tmp/%s", unit_prefix());
+    ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+    return path;
+}
+
+/* A fixed sequence of numbers: xorshift64, Marsaglia 2003. */
+static inline uint64_t unit_random(uint64_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 7;
+    *seed ^= *seed << 17;
+    return *seed;
+}
+
+/* The text with ' turned into ", so that JSON in a test can be read. The result
+ * lives until the next call but one. */
+static inline const char *unit_json(const char *text)
+{
+    static char buffers[2][8192];
+    static unsigned turn;
+    char *to = buffers[turn++ % 2];
+    ck_assert_uint_lt(strlen(text), sizeof buffers[0]);
+    strcpy(to, text);
+    for (char *p = to; *p; p++)
+        if (*p == '\'')
+            *p = '"';
+    return to;
+}
+
+static inline void unit_assert_holds(const char *text, const char *part)
+{
+    if (!strstr(text, part))
+        ck_abort_msg("\"%s\" does not hold \"%s\"", text, part);
+}
+
+static inline int unit_main(const char *name, const struct unit_test *tests, size_t n)
+{
+    unit_pid = getpid();
+    Suite *suite = suite_create(name);
+    for (size_t i = 0; i < n; i++) {
+        TCase *tcase = tcase_create(tests[i].name);
+        tcase_add_checked_fixture(tcase, unit_enter, unit_leave);
+        tcase_add_unchecked_fixture(tcase, NULL, unit_clean);
+        tcase_add_test(tcase, tests[i].test);
+        suite_add_tcase(suite, tcase);
+    }
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+#define UNIT_TEST(function)                                                                        \
+    {                                                                                              \
+#function, function                                                                        \
+    }
+#define UNIT_MAIN(name, ...)                                                                       \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const struct unit_test tests[] = {__VA_ARGS__};                                            \
+        return unit_main(name, tests, sizeof tests / sizeof tests[0]);                             \
+    }
+
+#endif
