@@ -235,10 +235,10 @@ static int read_flag(const json_t *root, const char *name, bool *ret, struct wir
     return 0;
 }
 
-static json_t *load(const char *text, size_t n, struct wire_fault *fault)
+static json_t *load(const char *text, size_t n, size_t flags, struct wire_fault *fault)
 {
     json_error_t e;
-    json_t *root = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
+    json_t *root = json_loadb(text, n, flags, &e);
     if (!root)
         wire_fault_set(fault, "", "byte %d: %s", e.position, e.text);
     return root;
@@ -262,7 +262,7 @@ static int read_call(struct wire_call *call, struct wire_fault *fault)
 
 int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault)
 {
-    *call = (struct wire_call){.root = load(text, n, fault)};
+    *call = (struct wire_call){.root = load(text, n, JSON_REJECT_DUPLICATES, fault)};
     if (!call->root)
         return -1;
     if (read_call(call, fault) == 0)
@@ -279,7 +279,7 @@ void wire_call_deinit(struct wire_call *call)
 
 int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n, struct wire_fault *fault)
 {
-    *reply = (struct wire_reply){.root = load(text, n, fault)};
+    *reply = (struct wire_reply){.root = load(text, n, 0, fault)};
     if (!reply->root)
         return -1;
     const json_t *error = json_object_get(reply->root, "error");

@@ -105,6 +105,13 @@ void segment_cache_limit(unsigned n_segments)
     max_cached = n_segments ? n_segments : 1;
 }
 
+static void unmap_liveness(struct segment *segment)
+{
+    if (segment->live)
+        munmap(segment->live, sizeof *segment->live);
+    segment->live = NULL;
+}
+
 static void uncache(struct segment *segment)
 {
     if (!segment->cached)
@@ -114,6 +121,8 @@ static void uncache(struct segment *segment)
     n_cached--;
     for (int i = 0; i < N_SEGMENT_OBJECTS; i++)
         close_fdp(&segment->fds[i]);
+    if (segment->n_attachments == 0)
+        unmap_liveness(segment);
 }
 
 /* Makes it the one attached last; who was attached longest ago must go. */
@@ -153,8 +162,7 @@ struct segment *segment_free(struct segment *segment)
     if (!segment)
         return NULL;
     uncache(segment);
-    if (segment->live)
-        munmap(segment->live, sizeof *segment->live);
+    unmap_liveness(segment);
     remove_objects(segment);
     for (size_t i = 0; i < segment->n_layouts; i++)
         layout_deinit(&segment->layouts[i]);
@@ -297,10 +305,8 @@ void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
         publish_death(segment->live, (uint32_t)slot, pid);
         slots_give(&segment->slots, (uint32_t)slot);
     }
-    if (segment->n_attachments == 0 && segment->live) {
-        munmap(segment->live, sizeof *segment->live);
-        segment->live = NULL;
-    }
+    if (segment->n_attachments == 0 && !segment->cached)
+        unmap_liveness(segment);
 }
 
 /* --- Layouts ------------------------------------------------------------- */

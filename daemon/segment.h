@@ -50,7 +50,7 @@ struct segment {
     int fds[N_SEGMENT_OBJECTS]; /* all -1 unless cached */
     bool cached;                /* among the few whose descriptors are kept open */
     TAILQ_ENTRY(segment) recent;
-    struct shmview_liveness *live; /* mapped while n_attachments > 0 */
+    struct shmview_liveness *live; /* mapped while anybody is attached, and if cached */
     uint64_t control_bytes;        /* committed */
     struct slots slots;
     struct wire_layout *layouts; /* strings and views owned */
