@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Create with detach, which destroys: beside the same system calls in one
+ * process, and beside a loop that makes the same objects and knows no JSON. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <shmview/layout.h>
+
+#include "bench.h"
+#include "echo.h"
+
+#define SEGMENT   "made"
+#define MAP_BYTES (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
+
+enum {
+    EXCHANGE_CREATE,
+    EXCHANGE_DETACH,
+    EXCHANGES
+};
+
+static const struct size {
+    const char *name;
+    const char *bytes;
+    uint64_t n;
+    int calls; /* of one measurement */
+} sizes[] = {
+    {"4 KiB", "4096", 4096, 100},
+    {"1 MiB", "1048576", 1 << 20, 20},
+    {"64 MiB", "67108864", 64 << 20, 2},
+};
+
+struct creation {
+    struct bench *bench;
+    const struct size *size;
+    struct exchange exchanges[EXCHANGES];
+    struct echo echo;
+    char raw[ECHO_NAME_BYTES];
+};
+
+static int finish(const struct creation *c, int64_t start, double *ret)
+{
+    *ret = (double)(now_ns() - start) / c->size->calls;
+    return 0;
+}
+
+static int run_shmview(void *arg, double *ret)
+{
+    struct creation *c = arg;
+    int64_t start = now_ns();
+    for (int i = 0; i < c->size->calls; i++) {
+        struct shmview_segment *s;
+        if (shmview_create(c->bench->connection, SEGMENT, c->size->n, NULL, &s) ||
+            shmview_detach(s))
+            return failed("create: %s", shmview_error_text());
+    }
+    return finish(c, start, ret);
+}
+
+static int run_raw(void *arg, double *ret)
+{
+    struct creation *c = arg;
+    int64_t start = now_ns();
+    for (int i = 0; i < c->size->calls; i++) {
+        int fd = shm_open(c->raw, O_CREAT | O_EXCL | O_RDWR, 0600);
+        if (fd < 0 || posix_fallocate(fd, 0, (off_t)c->size->n))
+            return failed("%s: %s", c->raw, strerror(errno));
+        void *p = mmap(NULL, c->size->n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (p == MAP_FAILED)
+            return failed("%s: %s", c->raw, strerror(errno));
+        close(fd);
+        shm_unlink(c->raw);
+        munmap(p, c->size->n);
+    }
+    return finish(c, start, ret);
+}
+
+/* What the library does with the descriptors of a reply. */
+static int map_objects(const int *fds, const size_t *bytes, void **maps)
+{
+    for (int i = 0; i < ECHO_OBJECTS; i++) {
+        struct stat st;
+        maps[i] = MAP_FAILED;
+        if (fstat(fds[i], &st) == 0)
+            maps[i] = mmap(NULL, bytes[i], i < 2 ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED,
+                           fds[i], 0);
+        close(fds[i]);
+        if (maps[i] == MAP_FAILED)
+            return failed("mmap: %s", strerror(errno));
+    }
+    return 0;
+}
+
+static int run_echo(void *arg, double *ret)
+{
+    struct creation *c = arg;
+    const size_t bytes[ECHO_OBJECTS] = {c->size->n, MAP_BYTES, ECHO_LOCK_BYTES};
+    int64_t start = now_ns();
+    for (int i = 0; i < c->size->calls; i++) {
+        int fds[ECHO_DESCRIPTORS];
+        void *maps[ECHO_OBJECTS];
+        if (echo_call(&c->echo, EXCHANGE_CREATE, fds) != ECHO_OBJECTS ||
+            map_objects(fds, bytes, maps) || echo_call(&c->echo, EXCHANGE_DETACH, NULL) < 0)
+            return failed("the echo server makes no objects");
+        for (int k = 0; k < ECHO_OBJECTS; k++)
+            munmap(maps[k], bytes[k]);
+    }
+    return finish(c, start, ret);
+}
+
+/* --- The rows ------------------------------------------------------------ */
+
+static int creation_init(struct creation *c, struct bench *bench, const struct size *size)
+{
+    char create[256];
+    const char *const requests[EXCHANGES] = {
+        create,
+        "{\"method\":\"io.shmview.Detach\",\"parameters\":{\"attachment\":%}}",
+    };
+    *c = (struct creation){.bench = bench, .size = size, .echo = {.pid = -1, .fd = -1}};
+    instance_object_name(c->raw, sizeof c->raw, "raw");
+    snprintf(create, sizeof create,
+             "{\"method\":\"io.shmview.Create\",\"parameters\":{\"name\":\"" SEGMENT
+             "\",\"size\":%s,\"access\":\"write\",\"lock\":true}}",
+             size->bytes);
+    if (exchange_record(c->exchanges, EXCHANGES, requests, bench->instance->socket))
+        return -1;
+    c->exchanges[EXCHANGE_CREATE].action = ECHO_MAKE;
+    c->exchanges[EXCHANGE_DETACH].action = ECHO_UNMAKE;
+    return echo_start(&c->echo, false, c->exchanges, EXCHANGES, size->n);
+}
+
+static void run_place(struct creation *c, enum place place)
+{
+    struct contest contest = {
+        .unit = "us",
+        .scale = 1e-3,
+        .rounds = 21,
+        .rounds_quick = 3,
+        .n = 3,
+        .list = {{"shmview", run_shmview, c, {0}},
+                 {"the calls in process", run_raw, c, {0}},
+                 {"libuv loop without JSON", run_echo, c, {0}}},
+    };
+    snprintf(contest.what, sizeof contest.what, "create+destroy %s, %s", c->size->name,
+             place_name(place));
+    place_process(&c->bench->cpus, place, 0, 0);
+    place_process(&c->bench->cpus, place, 1, c->bench->instance->daemon);
+    place_process(&c->bench->cpus, place, 1, c->echo.pid);
+    contest_run(c->bench, &contest);
+}
+
+void bench_create(struct bench *bench)
+{
+    static struct creation c;
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++) {
+        char what[64];
+        snprintf(what, sizeof what, "create+destroy %s", sizes[i].name);
+        if (!bench_wants_placed(bench, what))
+            continue;
+        if (creation_init(&c, bench, &sizes[i]) == 0) {
+            if (place_exists(&bench->cpus, PLACE_TWO))
+                run_place(&c, PLACE_TWO);
+            run_place(&c, PLACE_SAME);
+        } else {
+            bench->n_failed++;
+        }
+        echo_stop(&c.echo);
+        exchange_free(c.exchanges, EXCHANGES);
+    }
+    place_process(&bench->cpus, PLACE_FREE, 0, 0);
+    place_process(&bench->cpus, PLACE_FREE, 1, bench->instance->daemon);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon under test, in a directory that nobody else knows. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define WAIT_NS 10000000000
+
+static pid_t named_after; /* the process that started the instance */
+
+void instance_object_name(char *ret, size_t bytes, const char *what)
+{
+    snprintf(ret, bytes, "/shmview-bench.%d.%s", named_after, what);
+}
+
+/* $SHMVIEWD, $SHMVIEW_DAEMON, or the one built beside this program. */
+static int find_daemon(char *ret, size_t bytes)
+{
+    char self[PATH_MAX - 64];
+    const char *set = getenv("SHMVIEWD");
+    if (!set || !set[0])
+        set = getenv("SHMVIEW_DAEMON");
+    if (set && set[0]) {
+        snprintf(ret, bytes, "%s", set);
+    } else {
+        ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+        self[n > 0 ? n : 0] = '\0';
+        for (int i = 0; i < 2; i++) {
+            char *slash = strrchr(self, '/');
+            if (slash)
+                *slash = '\0';
+        }
+        snprintf(ret, bytes, "%s/daemon/shmviewd", self);
+    }
+    return access(ret, X_OK) ? failed("%s: %s; set SHMVIEWD", ret, strerror(errno)) : 0;
+}
+
+static void log_path(const struct instance *instance, char *ret, size_t bytes)
+{
+    snprintf(ret, bytes, "%s/log", instance->directory);
+}
+
+static void show_log(const struct instance *instance)
+{
+    char path[PATH_MAX], line[256];
+    log_path(instance, path, sizeof path);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        fputs(line, stderr);
+    if (f)
+        fclose(f);
+}
+
+static void run_daemon(const struct instance *instance)
+{
+    char path[PATH_MAX];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    log_path(instance, path, sizeof path);
+    int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (log >= 0) {
+        dup2(log, 1);
+        dup2(log, 2);
+    }
+    execl(instance->program, instance->program, "--socket", instance->socket, (char *)NULL);
+    perror(instance->program);
+    _exit(127);
+}
+
+/* Starts the daemon and waits until it answers. Returns 0 or -1. */
+static int launch(struct instance *instance)
+{
+    instance->daemon = fork();
+    if (instance->daemon == 0)
+        run_daemon(instance);
+    int64_t deadline = now_ns() + WAIT_NS;
+    while (instance->daemon > 0 && now_ns() < deadline) {
+        struct shmview_connection *c;
+        if (shmview_connect(instance->socket, SHMVIEW_CONNECT_NO_START, &c) == 0) {
+            shmview_disconnect(c);
+            return 0;
+        }
+        if (waitpid(instance->daemon, NULL, WNOHANG) == instance->daemon)
+            instance->daemon = -1;
+        usleep(2000);
+    }
+    return -1;
+}
+
+int instance_start(struct instance *instance)
+{
+    const char *tmp = getenv("TMPDIR");
+    *instance = (struct instance){.daemon = -1};
+    named_after = getpid();
+    if (find_daemon(instance->program, sizeof instance->program))
+        return -1;
+    snprintf(instance->directory, sizeof instance->directory, "%s/shmview-bench.XXXXXX",
+             tmp && tmp[0] ? tmp : "/tmp");
+    if (!mkdtemp(instance->directory)) {
+        failed("%s: %s", instance->directory, strerror(errno));
+        instance->directory[0] = '\0';
+        return -1;
+    }
+    snprintf(instance->socket, sizeof instance->socket, "%s/socket", instance->directory);
+    if (launch(instance) == 0)
+        return 0;
+    show_log(instance);
+    return failed("%s does not come up", instance->program);
+}
+
+/* Objects of rows that did not get to remove them. */
+static void sweep_objects(void)
+{
+    char name[64];
+    instance_object_name(name, sizeof name, "");
+    DIR *dir = opendir("/dev/shm");
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));)
+        if (strncmp(e->d_name, name + 1, strlen(name + 1)) == 0)
+            unlinkat(dirfd(dir), e->d_name, 0);
+    closedir(dir);
+}
+
+/* Ends the daemon. Returns whether it left as it should. */
+static bool end_daemon(struct instance *instance)
+{
+    int status = -1;
+    int64_t deadline = now_ns() + WAIT_NS;
+    if (instance->daemon <= 0)
+        return true;
+    kill(instance->daemon, SIGTERM);
+    while (waitpid(instance->daemon, &status, WNOHANG) == 0) {
+        if (now_ns() > deadline)
+            kill(instance->daemon, SIGKILL);
+        usleep(1000);
+    }
+    instance->daemon = -1;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+void instance_stop(struct instance *instance)
+{
+    char path[PATH_MAX];
+    if (!end_daemon(instance)) {
+        /* it could not clean up; the next one of this instance does */
+        failed("the daemon died");
+        launch(instance);
+        end_daemon(instance);
+    }
+    sweep_objects();
+    if (!instance->directory[0])
+        return;
+    log_path(instance, path, sizeof path);
+    unlink(path);
+    unlink(instance->socket);
+    rmdir(instance->directory);
+}

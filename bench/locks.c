@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "locks.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+const char *mutex_name(enum mutex_kind kind)
+{
+    static const char *const names[] = {"mutex", "recursive mutex", "robust mutex",
+                                        "robust recursive mutex"};
+    return names[kind];
+}
+
+static int mutex_init(pthread_mutex_t *mutex, enum mutex_kind kind)
+{
+    pthread_mutexattr_t a;
+    bool recursive = kind == MUTEX_RECURSIVE || kind == MUTEX_ROBUST_RECURSIVE;
+    bool robust = kind == MUTEX_ROBUST || kind == MUTEX_ROBUST_RECURSIVE;
+    pthread_mutexattr_init(&a);
+    pthread_mutexattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+    pthread_mutexattr_settype(&a, recursive ? PTHREAD_MUTEX_RECURSIVE : PTHREAD_MUTEX_NORMAL);
+    pthread_mutexattr_setrobust(&a, robust ? PTHREAD_MUTEX_ROBUST : PTHREAD_MUTEX_STALLED);
+    int r = pthread_mutex_init(mutex, &a);
+    pthread_mutexattr_destroy(&a);
+    return r;
+}
+
+struct locks *locks_new(void)
+{
+    struct locks *locks = mmap(NULL, sizeof *locks, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (locks == MAP_FAILED) {
+        failed("mmap: %s", strerror(errno));
+        return NULL;
+    }
+    int r = sem_init(&locks->semaphore, 1, 1);
+    for (enum mutex_kind k = 0; k < MUTEX_KINDS && r == 0; k++)
+        r = mutex_init(&locks->mutex[k].mutex, k);
+    if (r == 0)
+        return locks;
+    failed("a process-shared lock cannot be made");
+    locks_free(locks);
+    return NULL;
+}
+
+void locks_free(struct locks *locks)
+{
+    if (locks)
+        munmap(locks, sizeof *locks);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The locks that ours is compared with, side by side in shared memory. */
+#ifndef BENCH_LOCKS_H
+#define BENCH_LOCKS_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "bench.h"
+
+enum mutex_kind {
+    MUTEX_PLAIN,
+    MUTEX_RECURSIVE,
+    MUTEX_ROBUST,
+    MUTEX_ROBUST_RECURSIVE,
+    MUTEX_KINDS,
+};
+
+/* Each on lines of its own: 128 bytes, for prefetchers fetch lines in pairs. */
+struct locks {
+    struct {
+        _Alignas(128) pthread_mutex_t mutex;
+    } mutex[MUTEX_KINDS];
+    _Alignas(128) sem_t semaphore;
+};
+
+/* Maps and initialises them, process-shared. Returns NULL after failed(). */
+struct locks *locks_new(void);
+void locks_free(struct locks *locks);
+
+const char *mutex_name(enum mutex_kind kind);
+
+#endif
