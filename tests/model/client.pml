@@ -138,7 +138,7 @@ left:
             check(shared, next);
             check(OWNER(v), take); /* else it was free, and dirty */
             choose_patience();
-            check(ALIVE(v) && n_failed < FAILURES - 1, take);
+            check(ALIVE(v) && n_failed < 2, take);
             check(patience != ONCE, next);
             n_failed++;
             v = 0

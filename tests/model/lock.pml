@@ -11,9 +11,6 @@
 #ifndef DEATHS
 #define DEATHS 0
 #endif
-#ifndef FAILURES
-#define FAILURES 2
-#endif
 
 /* Who sits where. A crew is the threads of one process, as a set. */
 #if defined TWIN

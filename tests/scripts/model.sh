@@ -57,7 +57,14 @@ rows=(
 )
 if [ $long = yes ]; then
     rows+=(
-        "holds|two clients, twice, every form|DEATHS=2 ROUNDS=2 REUSE SHARED TIMED TRY SPOIL"
+        "holds|two clients, twice, two deaths|DEATHS=2 ROUNDS=2 REUSE SHARED TIMED TRY SPOIL"
+        "holds|three clients, every form|THREADS=3 DEATHS=1 SHARED TIMED TRY SPOIL"
+        "holds|three clients, twice|THREADS=3 ROUNDS=2 SHARED"
+        "holds|three exclusive, two deaths, reuse|THREADS=3 DEATHS=2 REUSE TRY SPOIL"
+        "holds|four exclusive|THREADS=4 DEATHS=1"
+        "holds|two threads and a client, reuse|TWIN THREADS=3 DEATHS=1 REUSE SHARED"
+        "holds|two threads and two clients|TWIN THREADS=4 DEATHS=1"
+        "holds|declared dead too early, every form|EARLY THREADS=3 REUSE SHARED TIMED TRY"
     )
 fi
 

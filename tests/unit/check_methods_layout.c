@@ -69,6 +69,30 @@ START_TEST(needs_a_writer_on_this_connection)
 }
 END_TEST
 
+/* A forked child, or whoever attached before, means the segment, not its name. */
+START_TEST(by_id_when_the_name_is_gone)
+{
+    struct guest *g = begin();
+    json_int_t id = house_int(house_call(g, "Describe", "{'name':'s'}"), "segment", "id");
+    char text[200];
+    house_call(g, "Remove", "{'name':'s'}");
+    house_refused(g, "DefineLayout", LAYOUT("l", ""), "SegmentNotFound", "");
+    house_call(g, "Create", "{'name':'s','size':10}");
+    house_refused(g, "DefineLayout", LAYOUT("l", ""), SERVICE "PermissionDenied", "");
+    snprintf(text, sizeof text, "{'name':'s','id':%lld,'layout':{'name':'old','views':[]}}", id);
+    ck_assert_int_eq(define(g, text), 0);
+    snprintf(text, sizeof text, "{'name':'s','id':%lld}", id);
+    json_t *p = house_call(g, "Describe", text);
+    ck_assert_int_eq(house_int(p, "segment", "size"), 4000);
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 1);
+    p = house_call(g, "Describe", "{'name':'s'}");
+    ck_assert_int_eq(house_int(p, "segment", "size"), 10);
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0);
+    house_refused(g, "Describe", "{'name':'s','id':12345}", "SegmentNotFound", "");
+    house_close(&house);
+}
+END_TEST
+
 START_TEST(names)
 {
     struct guest *g = begin();
@@ -230,7 +254,7 @@ START_TEST(names_that_are_said_again)
 END_TEST
 
 UNIT_MAIN("methods_layout", UNIT_TEST(define_and_describe),
-          UNIT_TEST(needs_a_writer_on_this_connection), UNIT_TEST(names),
-          UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
+          UNIT_TEST(needs_a_writer_on_this_connection), UNIT_TEST(by_id_when_the_name_is_gone),
+          UNIT_TEST(names), UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
           UNIT_TEST(format_that_is_cut), UNIT_TEST(member_that_is_cut),
           UNIT_TEST(inner_member_that_is_cut), UNIT_TEST(names_that_are_said_again))

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include <check.h>
+#undef fail /* an old macro of check; the library has a function of that name */
 
 struct unit_test {
     const char *name;
