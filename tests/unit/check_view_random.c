@@ -201,7 +201,7 @@ static int64_t extreme(uint64_t *seed)
 /* Whether every byte lies in the segment and every number in 63 bits. */
 static bool holds(const struct view_desc *d, uint64_t size)
 {
-    const wide item = d->dtype->itemsize, max = INT64_MAX;
+    const wide item = d->dtype->itemsize, max = INT64_MAX, far = (wide)1 << 100;
     wide n = item, lo = (wide)d->offset, hi = (wide)d->offset + item;
     bool empty = false, fits = size <= INT64_MAX && d->offset % d->dtype->itemsize == 0;
     for (uint32_t i = 0; i < d->ndim; i++) {
@@ -212,8 +212,8 @@ static bool holds(const struct view_desc *d, uint64_t size)
         if (d->shape[i] > 1) {
             wide reach = (wide)(d->shape[i] - 1) * d->strides[i];
             fits = fits && d->strides[i] % (int64_t)item == 0;
-            lo += reach < 0 ? reach : 0;
-            hi += reach > 0 ? reach : 0;
+            lo += reach < -far ? -far : reach < 0 ? reach : 0;
+            hi += reach > far ? far : reach > 0 ? reach : 0;
         }
     }
     if (!fits || n > max || (wide)d->offset > (wide)size)
