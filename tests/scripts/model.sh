@@ -46,7 +46,7 @@ rows=(
     "breaks|readers_used set late|FAULT_USED_LATE SHARED"
     "breaks|dirty is an id|FAULT_DIRTY_IS_ID DEATHS=2 REUSE"
     "breaks|word freed by plain store|FAULT_PLAIN_STORE EARLY THREADS=3 REUSE"
-    "breaks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
+    "sticks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
     "sticks|readers park on the word|FAULT_READERS_ON_WORD THREADS=3 SHARED"
     "sticks|silent timeout|FAULT_SILENT_TIMEOUT THREADS=3 ROUNDS=2 TIMED"
     "sticks|word claimed without W|FAULT_CLAIM_WITHOUT_W THREADS=3"
@@ -58,7 +58,7 @@ rows=(
 if [ $long = yes ]; then
     rows+=(
         "holds|two clients, twice, two deaths|DEATHS=2 ROUNDS=2 REUSE SHARED TIMED TRY SPOIL"
-        "holds|three clients, every form|THREADS=3 DEATHS=1 SHARED TIMED TRY SPOIL"
+        "holds|three clients, tries|THREADS=3 DEATHS=1 SHARED TRY SPOIL"
         "holds|three clients, twice|THREADS=3 ROUNDS=2 SHARED"
         "holds|three exclusive, two deaths, reuse|THREADS=3 DEATHS=2 REUSE TRY SPOIL"
         "holds|four exclusive|THREADS=4 DEATHS=1"

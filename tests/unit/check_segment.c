@@ -11,65 +11,7 @@
 
 #include "daemon/segment.h"
 #include "faults.h"
-
-#define ID 0x1234567890
-
-static const char *instance(void)
-{
-    return unit_prefix() + strlen("shmview.");
-}
-
-/* As registry_reserve() makes it. */
-static struct segment *fresh(uint64_t size, bool lock)
-{
-    struct segment *s = calloc(1, sizeof *s);
-    s->id = ID;
-    s->size = size;
-    s->lock = lock;
-    s->named = true;
-    snprintf(s->name, sizeof s->name, "seg");
-    snprintf(s->data.name, sizeof s->data.name, "/%s.seg", unit_prefix());
-    segment_object_name(s, instance(), "control", s->control.name);
-    segment_object_name(s, instance(), "liveness", s->liveness.name);
-    return s;
-}
-
-static struct segment *make(uint64_t size, bool lock)
-{
-    struct segment *s = fresh(size, lock);
-    struct object_space space;
-    ck_assert_int_eq(segment_allocate(s, NULL, &space), 0);
-    return s;
-}
-
-/* The bytes of an object, mapped to look at. */
-static void *look(const struct object *o, size_t bytes)
-{
-    int fd = object_open(o, O_RDWR);
-    ck_assert_int_ge(fd, 0);
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    ck_assert_ptr_ne(p, MAP_FAILED);
-    close(fd);
-    return p;
-}
-
-static uint64_t size_of(const struct object *o)
-{
-    struct stat st;
-    int fd = object_open(o, O_RDONLY);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(fstat(fd, &st), 0);
-    close(fd);
-    return (uint64_t)st.st_size;
-}
-
-static struct wire_attachment attach(struct segment *s, int64_t access)
-{
-    struct wire_attachment a;
-    struct frame_descriptors fds;
-    ck_assert_int_eq(segment_attach(s, access, &a, &fds), 0);
-    return a;
-}
+#include "segments.h"
 
 /* --- Allocating ---------------------------------------------------------- */
 
@@ -244,7 +186,7 @@ START_TEST(slots_and_generations)
     segment_detach(s, a.slot, 77);
     ck_assert_ptr_nonnull(s->live);
     segment_detach(s, b.slot, 77);
-    ck_assert_ptr_null(s->live);
+    ck_assert_int_eq(s->live != NULL, s->cached);
     ck_assert_uint_eq(l->deaths, 3);
     munmap(l, sizeof *l);
     segment_free(s);
@@ -336,7 +278,7 @@ START_TEST(every_slot)
     ck_assert_int_eq(a.generation, 2);
     for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++)
         segment_detach(s, i, 1);
-    ck_assert_ptr_null(s->live);
+    ck_assert_int_eq(s->live != NULL, s->cached);
     segment_free(s);
 }
 END_TEST
@@ -457,97 +399,12 @@ START_TEST(descriptors_are_bounded)
             segment_detach(s, a.slot, 1);
             ck_assert_uint_le(unit_fds(), before + limit * N_SEGMENT_OBJECTS);
         }
+        for (int i = 0; i < N_MANY; i++) /* nobody is attached */
+            ck_assert(many[i]->cached || !many[i]->live);
     }
     for (int i = 0; i < N_MANY; i++)
         segment_free(many[i]);
     ck_assert_uint_eq(unit_fds(), before);
-}
-END_TEST
-
-/* --- Unnaming ------------------------------------------------------------ */
-
-START_TEST(unname)
-{
-    struct segment *s = make(100, true);
-    object_name old;
-    memcpy(old, s->data.name, sizeof old);
-    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
-    segment_unname(s, instance());
-    ck_assert(!s->named);
-    ck_assert_str_ne(s->data.name, old);
-    unit_assert_holds(s->data.name, "+78187493520.data");
-    ck_assert_uint_eq(unit_objects(), 3);
-    struct wire_attachment b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
-    segment_detach(s, a.slot, 1);
-    segment_detach(s, b.slot, 1);
-    segment_free(s);
-    ck_assert_uint_eq(unit_objects(), 0);
-}
-END_TEST
-
-START_TEST(unname_that_cannot_rename)
-{
-    struct segment *s = make(100, false);
-    struct wire_attachment a;
-    struct frame_descriptors fds;
-    faults_begin_call("renameat2", 1, EIO, false);
-    segment_unname(s, instance());
-    ck_assert(faults_end());
-    ck_assert(!s->named);
-    ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
-    ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a, &fds), 0);
-    segment_free(s);
-}
-END_TEST
-
-/* --- Layouts ------------------------------------------------------------- */
-
-static struct wire_view views[2] = {{"v", "i", {1, {2}}, {1, {4}}, true, true, 8},
-                                    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0}};
-
-START_TEST(layouts_are_copies)
-{
-    struct segment *s = make(100, false);
-    char name[] = "float", view[] = "A", format[] = "f";
-    struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4};
-    ck_assert_ptr_null(segment_find_layout(s, "float"));
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){name, &v, 1}), 0);
-    memset(name, 'x', 5);
-    memset(&v, 0xff, sizeof v);
-    view[0] = format[0] = 'x';
-    const struct wire_layout *l = segment_find_layout(s, "float");
-    ck_assert_ptr_nonnull(l);
-    ck_assert_str_eq(l->views[0].name, "A");
-    ck_assert_str_eq(l->views[0].format, "f");
-    ck_assert_int_eq(l->views[0].offset, 4);
-    ck_assert_int_eq(l->views[0].shape.values[0], 10);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"none", NULL, 0}), 1);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"two", views, 2}), 2);
-    ck_assert_uint_eq(segment_find_layout(s, "two")->n_views, 2);
-    ck_assert_uint_eq(segment_find_layout(s, "none")->n_views, 0);
-    ck_assert_ptr_null(segment_find_layout(s, "tw"));
-    struct wire_attachment a = attach(s, SHMVIEW_READ);
-    ck_assert_uint_eq(a.n_layouts, 3);
-    ck_assert_str_eq(a.layouts[2].name, "two");
-    segment_detach(s, a.slot, 1);
-    segment_free(s);
-}
-END_TEST
-
-START_TEST(every_allocation_of_a_layout_fails)
-{
-    struct segment *s = make(100, false);
-    struct wire_layout layout = {"l", views, 2};
-    int r = 0;
-    unsigned n;
-    for (n = 1; faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, &layout), faults_end();
-         n++) {
-        ck_assert_int_eq(r, -ENOMEM);
-        ck_assert_uint_eq(s->n_layouts, 0);
-    }
-    ck_assert_uint_eq(n, 8);
-    ck_assert_int_eq(r, 0);
-    segment_free(s);
 }
 END_TEST
 
@@ -558,6 +415,4 @@ UNIT_MAIN("segment", UNIT_TEST(headers_of_the_objects), UNIT_TEST(without_a_lock
           UNIT_TEST(slots_and_generations), UNIT_TEST(deaths_are_told),
           UNIT_TEST(a_death_wakes_all), UNIT_TEST(every_slot),
           UNIT_TEST(every_call_of_an_attach_fails), UNIT_TEST(objects_that_were_replaced),
-          UNIT_TEST(objects_that_were_replaced_while_open), UNIT_TEST(descriptors_are_bounded),
-          UNIT_TEST(unname), UNIT_TEST(unname_that_cannot_rename), UNIT_TEST(layouts_are_copies),
-          UNIT_TEST(every_allocation_of_a_layout_fails))
+          UNIT_TEST(objects_that_were_replaced_while_open), UNIT_TEST(descriptors_are_bounded))

@@ -28,6 +28,7 @@ static atomic_bool failed;
 static const char *failed_name = "";
 static const char *hook_name;
 static void (*hook_run)(void);
+static _Thread_local bool spared;
 
 void faults_begin(unsigned classes, unsigned n)
 {
@@ -57,6 +58,11 @@ void faults_hook(const char *name, void (*hook)(void))
     hook_run = hook;
 }
 
+void faults_spare_thread(void)
+{
+    spared = true;
+}
+
 bool faults_end(void)
 {
     armed_classes = 0;
@@ -70,6 +76,8 @@ const char *faults_name(void)
 
 static bool fails(unsigned class, const char *name)
 {
+    if (spared)
+        return false;
     if (hook_name && strcmp(hook_name, name) == 0) {
         hook_name = NULL;
         hook_run();

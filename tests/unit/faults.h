@@ -29,6 +29,9 @@ void faults_errno(int error_number);
  * another process does at that moment. */
 void faults_hook(const char *name, void (*hook)(void));
 
+/* The calling thread is no code under test: none of its calls fails. */
+void faults_spare_thread(void);
+
 /* No call fails any more. Returns whether one did. */
 bool faults_end(void);
 

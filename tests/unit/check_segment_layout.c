@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* segment.c: names that go, and layouts. */
+#include "unit.h"
+
+#include "daemon/segment.h"
+#include "faults.h"
+#include "segments.h"
+
+/* --- Unnaming ------------------------------------------------------------ */
+
+START_TEST(unname)
+{
+    struct segment *s = make(100, true);
+    object_name old;
+    memcpy(old, s->data.name, sizeof old);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    segment_unname(s, instance());
+    ck_assert(!s->named);
+    ck_assert_str_ne(s->data.name, old);
+    unit_assert_holds(s->data.name, "+78187493520.data");
+    ck_assert_uint_eq(unit_objects(), 3);
+    struct wire_attachment b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
+    segment_detach(s, a.slot, 1);
+    segment_detach(s, b.slot, 1);
+    segment_free(s);
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+START_TEST(unname_that_cannot_rename)
+{
+    struct segment *s = make(100, false);
+    struct wire_attachment a;
+    struct frame_descriptors fds;
+    faults_begin_call("renameat2", 1, EIO, false);
+    segment_unname(s, instance());
+    ck_assert(faults_end());
+    ck_assert(!s->named);
+    ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
+    ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a, &fds), 0);
+    segment_free(s);
+}
+END_TEST
+
+/* --- Layouts ------------------------------------------------------------- */
+
+static struct wire_view views[2] = {{"v", "i", {1, {2}}, {1, {4}}, true, true, 8},
+                                    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0}};
+
+START_TEST(layouts_are_copies)
+{
+    struct segment *s = make(100, false);
+    char name[] = "float", view[] = "A", format[] = "f";
+    struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4};
+    ck_assert_ptr_null(segment_find_layout(s, "float"));
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){name, &v, 1}), 0);
+    memset(name, 'x', 5);
+    memset(&v, 0xff, sizeof v);
+    view[0] = format[0] = 'x';
+    const struct wire_layout *l = segment_find_layout(s, "float");
+    ck_assert_ptr_nonnull(l);
+    ck_assert_str_eq(l->views[0].name, "A");
+    ck_assert_str_eq(l->views[0].format, "f");
+    ck_assert_int_eq(l->views[0].offset, 4);
+    ck_assert_int_eq(l->views[0].shape.values[0], 10);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"none", NULL, 0}), 1);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"two", views, 2}), 2);
+    ck_assert_uint_eq(segment_find_layout(s, "two")->n_views, 2);
+    ck_assert_uint_eq(segment_find_layout(s, "none")->n_views, 0);
+    ck_assert_ptr_null(segment_find_layout(s, "tw"));
+    struct wire_attachment a = attach(s, SHMVIEW_READ);
+    ck_assert_uint_eq(a.n_layouts, 3);
+    ck_assert_str_eq(a.layouts[2].name, "two");
+    segment_detach(s, a.slot, 1);
+    segment_free(s);
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_layout_fails)
+{
+    struct segment *s = make(100, false);
+    struct wire_layout layout = {"l", views, 2};
+    int r = 0;
+    unsigned n;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, &layout), faults_end();
+         n++) {
+        ck_assert_int_eq(r, -ENOMEM);
+        ck_assert_uint_eq(s->n_layouts, 0);
+    }
+    ck_assert_uint_eq(n, 8);
+    ck_assert_int_eq(r, 0);
+    segment_free(s);
+}
+END_TEST
+
+UNIT_MAIN("segment_layout", UNIT_TEST(unname), UNIT_TEST(unname_that_cannot_rename),
+          UNIT_TEST(layouts_are_copies), UNIT_TEST(every_allocation_of_a_layout_fails))
