@@ -199,7 +199,7 @@ look:
             may_expire(next)
 #endif
         }
-#ifdef FAULT_DEATHS_LATE /* who dies between the look and this is never missed */
+#ifdef FAULT_DEATHS_LATE /* who dies between the look and this is not noticed */
         join(deaths);
 #endif
         atomic {
