@@ -5,6 +5,8 @@
 #include "faults.h"
 #include "house.h"
 
+#include <stdatomic.h>
+
 static struct house house;
 static struct guest *guest;
 
@@ -165,5 +167,35 @@ START_TEST(creation_fails)
 }
 END_TEST
 
+static atomic_bool allocating, left;
+
+static void wait_in_worker(void)
+{
+    allocating = true;
+    while (!left)
+        usleep(100);
+}
+
+/* A creation whose client is gone commits no further step. */
+START_TEST(creation_stops_when_its_client_leaves)
+{
+    house_open(&house);
+    guest = house_admit(&house);
+    faults_hook("posix_fallocate", wait_in_worker);
+    faults_begin_call("posix_fallocate", 2, EIO, true);
+    house_send(guest, "{'method':'io.shmview.Create','parameters':{'name':'a','size':300000000}}");
+    while (!allocating)
+        house_run(&house);
+    house_leave(guest);
+    while (guest->connection)
+        house_run(&house);
+    left = true;
+    house_close(&house);
+    ck_assert_msg(!faults_end(), "a second step was committed");
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
 UNIT_MAIN("methods_faults", UNIT_TEST(memory_runs_out), UNIT_TEST(system_fails),
-          UNIT_TEST(memory_runs_out_and_no_half_answer_is_given), UNIT_TEST(creation_fails))
+          UNIT_TEST(memory_runs_out_and_no_half_answer_is_given), UNIT_TEST(creation_fails),
+          UNIT_TEST(creation_stops_when_its_client_leaves))

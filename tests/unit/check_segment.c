@@ -283,33 +283,46 @@ START_TEST(every_slot)
 }
 END_TEST
 
+/* How many slots the first page of the control object has room for: the next one
+ * needs another page. */
+#define SLOTS_OF_A_PAGE ((4096 - sizeof(struct shmview_control)) / sizeof(struct shmview_slot))
+
+static void attach_failing(unsigned classes, unsigned crowd)
+{
+    struct segment *s = make(100, true);
+    struct wire_attachment a;
+    struct frame_descriptors fds;
+    int r = 0;
+    for (unsigned i = 0; i < crowd; i++)
+        attach(s, SHMVIEW_READ);
+    unsigned before = unit_fds();
+    for (unsigned n = 1;
+         faults_begin(classes, n), r = segment_attach(s, SHMVIEW_WRITE, &a, &fds), faults_end();
+         n++) {
+        ck_assert_int_lt(r, 0);
+        /* -ENOSPC would say that the slots are used up */
+        ck_assert_msg(r != -ENOSPC || strcmp(faults_name(), "posix_fallocate") != 0,
+                      "no space for a slot reads as no slot left");
+        ck_assert_uint_eq(s->n_attachments, crowd);
+        ck_assert_uint_eq(s->slots.n_used, crowd);
+        ck_assert_uint_le(unit_fds(), before);
+    }
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_eq(s->live->generation[a.slot], (unsigned)a.generation);
+    ck_assert_uint_ge(size_of(&s->control), 1024 + 128 * (uint64_t)(a.slot + 1));
+    for (unsigned i = 0; i <= crowd; i++)
+        segment_detach(s, i, 1);
+    segment_free(s);
+}
+
 START_TEST(every_call_of_an_attach_fails)
 {
-    const unsigned classes[] = {FAULTS_SYSTEM, FAULTS_MEMORY};
     const int errors[] = {EIO, ENOSPC, EMFILE};
+    const unsigned crowds[] = {0, SLOTS_OF_A_PAGE};
     for (int i = 0; i < 6; i++) {
-        struct segment *s = make(100, true);
-        struct wire_attachment a;
-        struct frame_descriptors fds;
-        unsigned before = unit_fds();
-        int r = 0;
         faults_errno(errors[i / 2]);
-        for (unsigned n = 1; faults_begin(classes[i % 2], n),
-                      r = segment_attach(s, SHMVIEW_WRITE, &a, &fds), faults_end();
-             n++) {
-            ck_assert_int_lt(r, 0);
-            /* -ENOSPC would say that the slots are used up */
-            ck_assert_msg(r != -ENOSPC || strcmp(faults_name(), "posix_fallocate") != 0,
-                          "no space for a slot reads as no slot left");
-            ck_assert_uint_eq(s->n_attachments, 0);
-            ck_assert_uint_eq(s->slots.n_used, 0);
-            ck_assert_uint_eq(unit_fds(), before);
-        }
-        ck_assert_int_eq(r, 0);
-        if (s->live)
-            ck_assert_uint_eq(s->live->generation[a.slot], (unsigned)a.generation);
-        segment_detach(s, a.slot, 1);
-        segment_free(s);
+        attach_failing(FAULTS_SYSTEM, crowds[i % 2]);
+        attach_failing(FAULTS_MEMORY, crowds[i % 2]);
     }
 }
 END_TEST
