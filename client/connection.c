@@ -132,18 +132,15 @@ int connection_call(struct shmview_connection *connection, const char *method, j
                     struct reply *reply)
 {
     size_t n;
-    int cancel;
     const char *reason;
     *reply = (struct reply){0};
     CLEANUP_FREE char *text = parameters ? wire_call_text(method, parameters, &n) : NULL;
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    /* a thread cancelled in the middle would leave half a message and the mutex */
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    NOT_CANCELLED;
     connection_lock(connection);
     int r = exchange(connection, text, n, reply);
     connection_unlock(connection);
-    pthread_setcancelstate(cancel, &cancel);
     if (r == 0 && reply->wire.error) {
         int error = wire_error_code(&reply->wire, &reason);
         r = fail(error, "%s", reason);
@@ -266,6 +263,7 @@ int shmview_connect(const char *socket_path, unsigned flags,
                     struct shmview_connection **ret_connection)
 {
     struct search search = {0};
+    NOT_CANCELLED;
     int r = process_init();
     if (r)
         return r;
@@ -293,6 +291,7 @@ int shmview_disconnect(struct shmview_connection *connection)
 {
     if (!connection)
         return 0;
+    NOT_CANCELLED;
     connection_lock(connection);
     unsigned n = connection->n_segments;
     connection_unlock(connection);

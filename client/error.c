@@ -2,17 +2,45 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/private.h"
 
-static __thread char error_text[512];
+#define TEXT_BYTES 512
+
+/* Not thread-local storage: a library that is loaded late gets little of that. */
+static pthread_key_t text_key;
+static bool text_key_made;
+
+static void make_text_key(void)
+{
+    text_key_made = pthread_key_create(&text_key, free) == 0;
+}
+
+/* This thread's text, or NULL. */
+static char *find_text(bool make)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_text_key);
+    char *text = text_key_made ? pthread_getspecific(text_key) : NULL;
+    if (text || !make || !text_key_made)
+        return text;
+    text = malloc(TEXT_BYTES);
+    if (text && pthread_setspecific(text_key, text)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
 
 int fail(int error, const char *format, ...)
 {
+    char *text = find_text(true);
     va_list ap;
     va_start(ap, format);
-    vsnprintf(error_text, sizeof error_text, format, ap);
+    if (text)
+        vsnprintf(text, TEXT_BYTES, format, ap);
     va_end(ap);
     return -error;
 }
@@ -26,12 +54,13 @@ int fail_errno(const char *what, int error_number)
 
 const char *shmview_error_text(void)
 {
-    return error_text;
+    const char *text = find_text(false);
+    return text ? text : "";
 }
 
 const char *shmview_strerror(int error)
 {
-    switch (error < 0 ? -error : error) {
+    switch (error < 0 ? -(unsigned)error : (unsigned)error) {
 #define X(name, value, wire, text)                                                                 \
     case SHMVIEW_ERR_##name:                                                                       \
         return text;

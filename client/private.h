@@ -32,8 +32,9 @@ int fail_errno(const char *what, int error_number);
  * mutexes are unlocked in a child, whoever held them when it was forked. */
 struct process_page {
     _Atomic uint32_t epoch;
-    pthread_mutex_t mutex;    /* epoch, and the connection's step into it */
-    pthread_mutex_t segments; /* the list of segments, and a segment's step */
+    _Atomic uint32_t n_threads; /* that use locks */
+    pthread_mutex_t mutex;      /* epoch, and the connection's step into it */
+    pthread_mutex_t segments;   /* the list of segments, and a segment's step */
 };
 extern struct process_page *process;
 
@@ -41,6 +42,20 @@ extern struct process_page *process;
 int process_init(void);
 /* The epoch of this process; never 0. */
 uint32_t process_epoch(void);
+
+/* No call of the library is a cancellation point: one in the middle would leave half
+ * a message, or a mutex. Holds until the end of the block. */
+static inline int cancel_off(void)
+{
+    int was;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &was);
+    return was;
+}
+static inline void cancel_back(int *was)
+{
+    pthread_setcancelstate(*was, was);
+}
+#define NOT_CANCELLED __attribute__((cleanup(cancel_back), unused)) int cancel_was = cancel_off()
 
 /* --- connection.c -------------------------------------------------------- */
 
@@ -86,27 +101,34 @@ struct layouts {
     size_t n;
 };
 
-/* The epoch of a lock that is not there: no process has it. */
-#define NO_LOCK_EPOCH UINT32_MAX
+/* Epochs that no process has: of a lock that is not there, and of one whose slot is
+ * not signed yet. */
+#define NO_LOCK_EPOCH  UINT32_MAX
+#define UNSIGNED_EPOCH (UINT32_MAX - 1)
+
+#define UNTIDY_OWNER_DIED   1u
+#define UNTIDY_NOT_REPAIRED 2u
 
 /* The lock, as this process sees it. owner is written by the thread that holds
  * the word for this process; the rest only by that thread. */
 struct lock_state {
-    _Atomic uint32_t epoch; /* NO_LOCK_EPOCH, this process's, or an ancestor's */
-    uint32_t depth;
+    _Atomic uint32_t epoch;      /* this process's, an ancestor's, or one of the above */
+    uint32_t nested;             /* times that it was taken again */
     _Atomic(const void *) owner; /* the thread's own address, NULL: none */
-    bool not_repaired;
+    uint32_t untidy;             /* UNTIDY_*: the way out is not the usual one */
     uint32_t dead; /* id of who died inside, if that was reported and is not yet over */
 };
 
 struct shmview_segment {
     /* what every lock call reads comes first */
-    _Atomic uint32_t epoch;
-    uint32_t me;                     /* my id in the lock word */
+    struct lock_state lock;
     struct shmview_control *control; /* NULL: no lock */
     const struct shmview_liveness *live;
-    struct lock_state lock;
+    uint32_t *my_readers;    /* the count in my slot */
+    const uint32_t *my_life; /* the generation of my slot, as the daemon has it */
+    uint32_t me;             /* my id in the lock word */
 
+    _Atomic uint32_t epoch; /* of the process whose attachment this is */
     struct shmview_connection *connection;
     void *data;
     uint64_t size;
@@ -114,6 +136,9 @@ struct shmview_segment {
     int access;
     int64_t attachment;
     struct layouts layouts;
+    int change_fd;                   /* -1: nobody asked for it */
+    uint32_t watches;                /* of the liveness object, when others were asked for */
+    struct frame_descriptors others; /* sockets of those who want to hear of changes */
     char name[LIMIT_NAME_BYTES + 1];
     LIST_ENTRY(shmview_segment) link;
 };
@@ -127,10 +152,29 @@ int segment_step_in(struct shmview_segment *segment);
 /* Calls visit for each segment of this process. */
 void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg);
 
-/* --- lock.c -------------------------------------------------------------- */
+/* --- view.c -------------------------------------------------------------- */
 
-/* Forgets what an ancestor or a stale word says, and signs the slot. */
-void lock_adopt_slot(struct shmview_segment *segment, uint32_t slot, uint32_t generation);
+/* Finds the layout of that name. Asks the daemon if it is not known here. Returns
+ * its index or an error. */
+int layout_find(struct shmview_segment *segment, const char *layout);
+/* Copies the name of that layout to ret_name. Returns 0 or an error. */
+int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes);
+
+/* --- phase.c ------------------------------------------------------------- */
+
+/* The generation of the phase now; 0 without a lock. */
+uint32_t phase_generation(const struct shmview_segment *segment);
+
+/* --- change.c ------------------------------------------------------------ */
+
+/* Closes what a segment holds for changes. */
+void change_close(struct shmview_segment *segment);
+
+/* --- thread.c ------------------------------------------------------------ */
+
+/* The segment has this slot from now on. lock is what the lock word was lately. */
+void lock_take_slot(struct shmview_segment *segment, uint32_t slot, uint32_t generation,
+                    uint32_t lock);
 
 #pragma GCC visibility pop
 

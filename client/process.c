@@ -2,12 +2,19 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "client/private.h"
+#include "client/lock.h"
 
 struct process_page *process;
 
 static uint32_t last_epoch; /* of this process and its ancestors */
 static int init_error;
+
+/* The thread that forked is the child's only one: it holds nothing there. */
+static void after_fork(void)
+{
+    self.epoch = 0;
+    self.held = &thread_special;
+}
 
 static void make_page(void)
 {
@@ -16,6 +23,8 @@ static void make_page(void)
         mmap(NULL, sizeof *process, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED || madvise(p, sizeof *process, MADV_WIPEONFORK))
         init_error = errno;
+    else if (pthread_atfork(NULL, NULL, after_fork))
+        init_error = ENOMEM;
     else
         process = p;
 }

@@ -53,11 +53,19 @@ static int map_object(int fd, const char *what, uint64_t least, size_t bytes, in
     return 0;
 }
 
-static int check_header(const void *map, const char *what, uint32_t magic, size_t header_bytes,
-                        uint64_t id)
+/* Reads the n bytes that an object begins with and judges the copy. They are read,
+ * not looked at in the mapping: a page fault costs as much as the rest of an attach. */
+static int read_header(int fd, const char *what, uint32_t magic, size_t header_bytes, uint64_t id,
+                       void *ret, size_t n)
 {
     struct shmview_object_header h;
-    memcpy(&h, map, sizeof h); /* one read; the copy is judged */
+    ssize_t got = pread(fd, ret, n, 0);
+    if (got < 0)
+        return fail_errno(what, errno);
+    if ((size_t)got < n)
+        return fail(SHMVIEW_ERR_LAYOUT_VERSION, "the %s object has %zd bytes: it was truncated",
+                    what, got);
+    memcpy(&h, ret, sizeof h);
     if (h.magic == magic && h.version == SHMVIEW_LAYOUT_VERSION && h.features == 0 &&
         h.header_bytes == header_bytes && h.segment_id == id)
         return 0;
@@ -70,29 +78,35 @@ static int check_header(const void *map, const char *what, uint32_t magic, size_
 static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
                     const struct frame_descriptors *fds)
 {
+    struct shmview_control c;
+    struct shmview_object_header l;
+    int control = fds->fd[a->control], liveness = fds->fd[a->liveness];
     uint64_t least =
         sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
-    void *control, *live;
-    int r = map_object(fds->fd[a->control], "control", least, CONTROL_MAP_BYTES,
-                       PROT_READ | PROT_WRITE, 0, &control);
+    void *map;
+    int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, s->id, &c, sizeof c);
+    if (r == 0)
+        r = read_header(liveness, "liveness", SHMVIEW_LIVENESS_MAGIC,
+                        offsetof(struct shmview_liveness, generation), s->id, &l, sizeof l);
+    if (r == 0)
+        r = map_object(control, "control", least, CONTROL_MAP_BYTES, PROT_READ | PROT_WRITE, 0,
+                       &map);
     if (r)
         return r;
-    s->control = control;
-    r = map_object(fds->fd[a->liveness], "liveness", sizeof *s->live, sizeof *s->live, PROT_READ, 0,
-                   &live);
+    s->control = map;
+    r = map_object(liveness, "liveness", sizeof *s->live, sizeof *s->live, PROT_READ, 0, &map);
     if (r)
         return r;
-    s->live = live;
-    r = check_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof *s->control, s->id);
-    if (r)
-        return r;
-    return check_header(live, "liveness", SHMVIEW_LIVENESS_MAGIC,
-                        offsetof(struct shmview_liveness, generation), s->id);
+    s->live = map;
+    lock_take_slot(s, (uint32_t)a->slot, (uint32_t)a->generation, c.lock);
+    return 0;
 }
 
 static int check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds)
 {
     int64_t n = (int64_t)fds->n;
+    if (fds->lost)
+        return fail_errno("the descriptors of the segment", EMFILE);
     bool lock = a->slot != WIRE_ABSENT;
     if (a->descriptors == n && a->data < n && lock == (a->generation != WIRE_ABSENT) &&
         lock == (a->control != WIRE_ABSENT) && lock == (a->liveness != WIRE_ABSENT) &&
@@ -113,11 +127,7 @@ static int map_all(struct shmview_segment *s, const struct wire_attachment *a,
     int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
     r = map_object(fds->fd[a->data], "data", s->size, (size_t)s->size, protection,
                    flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data);
-    if (r == 0 && a->slot != WIRE_ABSENT)
-        r = map_lock(s, a, fds);
-    if (r == 0 && a->slot != WIRE_ABSENT)
-        lock_adopt_slot(s, (uint32_t)a->slot, (uint32_t)a->generation);
-    return r;
+    return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
 }
 
 static void unmap_all(struct shmview_segment *s)
@@ -133,6 +143,7 @@ static void unmap_all(struct shmview_segment *s)
 static void segment_free(struct shmview_segment *s)
 {
     unmap_all(s);
+    change_close(s);
     wire_layouts_free(s->layouts.list, s->layouts.n);
     json_decref(s->layouts.root);
     free(s);
@@ -185,12 +196,15 @@ static int attach_with(struct shmview_connection *connection, const char *method
 {
     struct reply reply;
     struct wire_attachment a;
-    struct shmview_segment *s = calloc(1, sizeof *s);
+    NOT_CANCELLED;
+    struct shmview_segment *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
     if (!s) {
         json_decref(parameters);
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
+    memset(s, 0, sizeof *s);
     s->connection = connection;
+    s->change_fd = -1;
     atomic_store(&s->epoch, process_epoch());
     atomic_store(&s->lock.epoch, NO_LOCK_EPOCH);
     int r = connection_call(connection, method, parameters, &reply);
@@ -270,8 +284,11 @@ int shmview_detach(struct shmview_segment *segment)
 {
     if (!segment)
         return 0;
+    NOT_CANCELLED;
     bool mine = atomic_load(&segment->epoch) == process_epoch();
-    if (mine && atomic_load(&segment->lock.owner))
+    if (mine && segment->control && atomic_load(&segment->lock.epoch) != UNSIGNED_EPOCH &&
+        (atomic_load(&segment->lock.owner) ||
+         atomic_load((_Atomic uint32_t *)segment->my_readers) & SHMVIEW_READER_COUNT_MASK))
         return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
                     segment->name);
     pthread_mutex_lock(&process->segments);
@@ -300,6 +317,11 @@ int shmview_remove(struct shmview_connection *connection, const char *name)
 
 /* --- Fork ---------------------------------------------------------------- */
 
+static uint32_t lock_word_now(const struct shmview_segment *s)
+{
+    return atomic_load((_Atomic uint32_t *)&s->control->lock);
+}
+
 /* The maps are inherited and stay; only the slot must be the child's own. */
 static int attach_again(struct shmview_segment *s, uint32_t epoch)
 {
@@ -315,10 +337,13 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     } else {
         wire_layouts_free(a.layouts, a.n_layouts);
         r = check_attachment(&a, &reply.fds);
+        if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
+            r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
         if (r == 0 && (a.slot != WIRE_ABSENT) == (s->control != NULL)) {
             s->attachment = a.id;
+            change_close(s); /* the ancestor's */
             if (s->control)
-                lock_adopt_slot(s, (uint32_t)a.slot, (uint32_t)a.generation);
+                lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
             atomic_store_explicit(&s->epoch, epoch, memory_order_release);
         }
     }
@@ -330,6 +355,7 @@ int segment_step_in(struct shmview_segment *segment)
 {
     uint32_t epoch = process_epoch();
     int r = 0;
+    NOT_CANCELLED;
     if (atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
         return 0;
     pthread_mutex_lock(&process->segments);

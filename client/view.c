@@ -151,7 +151,7 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
     return r;
 }
 
-/* The view as it is known here, copied while the lock is held. 1: no such view. */
+/* The view as it is known here. 0, 1: no such view, 2: *fault. */
 static int find_view(struct shmview_segment *segment, const char *layout, const char *view,
                      struct view_desc *ret, uint32_t *ret_layout, struct view_fault *fault)
 {
@@ -171,7 +171,7 @@ static int find_view(struct shmview_segment *segment, const char *layout, const 
                 .shape = v->shape.values,
                 .strides = v->has_strides ? v->strides.values : NULL,
             };
-            return describe(&spec, ret, fault);
+            return describe(&spec, ret, fault) ? 2 : 0;
         }
     return 1;
 }
@@ -194,8 +194,7 @@ static int refresh_layouts(struct shmview_segment *segment)
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
     } else if ((uint64_t)told.id != segment->id) {
         wire_layouts_free(now.list, now.n);
-        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon described another segment '%s'",
-                 segment->name);
+        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon described another segment '%s'", segment->name);
     } else {
         now.root = json_incref(reply.wire.root);
         connection_lock(segment->connection);
@@ -209,28 +208,91 @@ static int refresh_layouts(struct shmview_segment *segment)
     return r;
 }
 
-int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
-                      struct shmview_view *ret_view)
+/* Runs look until it finds something, asking the daemon once in between. Returns
+ * what look returned, 1 for nothing, or an error. */
+static int look_twice(struct shmview_segment *segment,
+                      int (*look)(struct shmview_segment *, void *), void *arg)
 {
-    struct view_desc desc;
-    struct view_fault fault;
-    uint64_t nbytes;
-    uint32_t index;
     int found = 1;
     for (int attempt = 0; attempt < 2 && found == 1; attempt++) {
         int r = attempt ? refresh_layouts(segment) : 0;
         if (r)
             return r;
         connection_lock(segment->connection);
-        found = find_view(segment, layout, view, &desc, &index, &fault);
+        found = look(segment, arg);
         connection_unlock(segment->connection);
     }
-    if (found == 1)
-        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no view '%s' in a layout '%s'",
+    return found;
+}
+
+struct name_query {
+    const char *wanted; /* NULL: by index */
+    uint32_t index;
+    char *name;
+    size_t bytes;
+};
+
+static int look_for_layout(struct shmview_segment *segment, void *arg)
+{
+    struct name_query *q = arg;
+    for (uint32_t i = 0; i < segment->layouts.n; i++)
+        if (q->wanted ? strcmp(segment->layouts.list[i].name, q->wanted) == 0 : i == q->index) {
+            q->index = i;
+            if (q->name)
+                snprintf(q->name, q->bytes, "%s", segment->layouts.list[i].name);
+            return 0;
+        }
+    return 1;
+}
+
+int layout_find(struct shmview_segment *segment, const char *layout)
+{
+    struct name_query q = {.wanted = layout};
+    int r = look_twice(segment, look_for_layout, &q);
+    if (r == 1)
+        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout '%.70s'", segment->name,
+                    layout);
+    return r ? r : (int)q.index;
+}
+
+int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes)
+{
+    struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
+    int r = look_twice(segment, look_for_layout, &q);
+    if (r == 1)
+        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout %u: its phase is rubbish",
+                    segment->name, index);
+    return r;
+}
+
+struct view_query {
+    const char *layout, *view;
+    struct view_desc desc;
+    uint32_t index;
+    struct view_fault fault;
+};
+
+static int look_for_view(struct shmview_segment *segment, void *arg)
+{
+    struct view_query *q = arg;
+    return find_view(segment, q->layout, q->view, &q->desc, &q->index, &q->fault);
+}
+
+int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
+                      struct shmview_view *ret_view)
+{
+    struct view_query q = {.layout = layout, .view = view};
+    uint64_t nbytes;
+    int r = look_twice(segment, look_for_view, &q);
+    if (r == 1)
+        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no view '%.70s' in a layout '%.70s'",
                     segment->name, view, layout);
-    if (found < 0 || view_check(&desc, segment->size, &nbytes, &fault))
-        return fail_view(view, &fault);
-    fill_view(segment, &desc, nbytes, ret_view);
-    ret_view->layout = index;
+    if (r < 0)
+        return r;
+    if (r == 2 || view_check(&q.desc, segment->size, &nbytes, &q.fault))
+        return fail_view(view, &q.fault);
+    fill_view(segment, &q.desc, nbytes, ret_view);
+    ret_view->layout = q.index;
+    ret_view->generation = phase_generation(segment);
     return 0;
 }

@@ -56,7 +56,7 @@ static int frame_make_room(struct frame *frame, size_t limit)
 
 static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descriptors)
 {
-    bool fits = !(msg->msg_flags & MSG_CTRUNC);
+    bool fits = true;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
@@ -71,6 +71,10 @@ static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descri
                 close(fd);
             }
         }
+    }
+    if (fits && msg->msg_flags & MSG_CTRUNC) {
+        frame_descriptors_close(descriptors);
+        descriptors->lost = true;
     }
     return fits ? 0 : -EPROTO;
 }

@@ -21,6 +21,7 @@ struct frame {
 
 /* Descriptors that came along, in order. The holder owns them. */
 struct frame_descriptors {
+    bool lost; /* some did not fit into this process: its table is full */
     size_t n;
     int fd[LIMIT_DESCRIPTORS];
 };
@@ -33,7 +34,8 @@ void frame_deinit(struct frame *frame);
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes);
 
 /* Receives once. Descriptors are appended to *descriptors; where that is NULL,
- * or more come than fit, none is taken and the peer is at fault.
+ * or more come than fit, none is taken and the peer is at fault. Where this process
+ * has no room for them those that came are closed and "lost" is set.
  * Returns bytes received (> 0), 0 at the end of the stream, -EAGAIN, -EPROTO
  * (descriptors), -EMSGSIZE (a message longer than limit), or another -errno. */
 ssize_t frame_receive(struct frame *frame, int fd, size_t limit,

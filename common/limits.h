@@ -16,8 +16,10 @@
 #define LIMIT_VIEWS           256 /* views of one layout */
 #define LIMIT_LAYOUTS         64  /* layouts of one segment; the phase word has room for 254 */
 #define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far beyond memory, far from overflow */
-#define LIMIT_DESCRIPTORS     4                   /* that ride on one message */
-#define LIMIT_FORMAT_BYTES    64                  /* of text a peer may send as a format */
+#define LIMIT_WATCHES         64            /* of one segment: their sockets ride on one message */
+#define LIMIT_ATTACHMENTS     4096          /* of one connection */
+#define LIMIT_DESCRIPTORS     LIMIT_WATCHES /* far below the kernel's 253 */
+#define LIMIT_FORMAT_BYTES    64            /* of text a peer may send as a format */
 
 _Static_assert(LIMIT_FORMAT_BYTES >= SHMVIEW_FORMAT_BYTES, "a canonical format can be sent");
 

@@ -88,7 +88,8 @@ static int check_alignment(const struct view_desc *desc, struct view_fault *faul
             return fault_set(fault, SHMVIEW_ERR_MISALIGNED,
                              "dimension %u: stride %" PRId64 " puts element 1 at byte %" PRId64
                              ", no multiple of %u, the alignment of %s",
-                             d, desc->strides[d], (int64_t)desc->offset + desc->strides[d], align,
+                             d, desc->strides[d],
+                             (int64_t)(desc->offset + (uint64_t)desc->strides[d]), align,
                              desc->dtype->name);
     return 0;
 }

@@ -2,7 +2,12 @@
 #include "daemon/attachment.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/util.h"
 
 int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
                      struct wire_attachment *ret, struct frame_descriptors *ret_fds)
@@ -21,17 +26,118 @@ int attachment_begin(struct attachments *list, struct segment *segment, int64_t 
     a->access = access;
     a->slot = ret->slot;
     a->pid = pid;
+    a->watch[0] = a->watch[1] = -1;
     LIST_INSERT_HEAD(list, a, link);
     ret->id = (int64_t)a->id;
     return 0;
 }
 
-void attachment_end(struct registry *registry, struct attachment *attachment)
+/* --- Watching ------------------------------------------------------------ */
+
+static unsigned n_watches;
+static unsigned max_watches = LIMIT_WATCHES;
+
+void attachment_watch_limit(unsigned n)
+{
+    max_watches = n;
+}
+
+static void unwatch(struct attachment *attachment)
+{
+    if (attachment->watch[0] < 0)
+        return;
+    LIST_REMOVE(attachment, watcher);
+    close_fdp(&attachment->watch[0]);
+    close_fdp(&attachment->watch[1]);
+    attachment->segment->n_watches--;
+    n_watches--;
+}
+
+static void tell_watches(const struct segment *segment)
+{
+    static const uint64_t one = 1;
+    struct attachment *a;
+    LIST_FOREACH(a, &segment->watchers, watcher)
+    send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL); /* full: readable already */
+}
+
+int attachment_watch(struct attachment *attachment, int *ret_fd)
+{
+    struct segment *s = attachment->segment;
+    if (attachment->slot == WIRE_ABSENT)
+        return -ENOLCK;
+    if (attachment->watch[0] < 0) {
+        if (s->n_watches == LIMIT_WATCHES || n_watches >= max_watches)
+            return -EDQUOT;
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, attachment->watch)) {
+            attachment->watch[0] = attachment->watch[1] = -1;
+            return -errno;
+        }
+        LIST_INSERT_HEAD(&s->watchers, attachment, watcher);
+        s->n_watches++;
+        n_watches++;
+        segment_watches_changed(s);
+    }
+    *ret_fd = attachment->watch[0];
+    return 0;
+}
+
+int attachment_watches(const struct segment *segment, struct frame_descriptors *ret_fds)
+{
+    struct attachment *a;
+    LIST_FOREACH(a, &segment->watchers, watcher)
+    {
+        int fd = fcntl(a->watch[1], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0) {
+            int r = -errno;
+            frame_descriptors_close(ret_fds);
+            return r;
+        }
+        ret_fds->fd[ret_fds->n++] = fd;
+    }
+    return 0;
+}
+
+/* --- The end ------------------------------------------------------------- */
+
+void attachment_forget(struct attachment *attachment)
 {
     LIST_REMOVE(attachment, link);
-    segment_detach(attachment->segment, attachment->slot, attachment->pid);
-    registry_release(registry, attachment->segment);
+    unwatch(attachment);
+    segment_forget(attachment->segment);
     free(attachment);
+}
+
+void attachment_cancel(struct attachment *attachment)
+{
+    struct segment *s = attachment->segment;
+    LIST_REMOVE(attachment, link);
+    if (attachment->watch[0] >= 0) {
+        unwatch(attachment);
+        segment_watches_changed(s);
+    }
+    /* it may have died between a change and telling of it */
+    tell_watches(s);
+    segment_detach(s, attachment->slot, attachment->pid);
+    free(attachment);
+}
+
+void attachment_end(struct registry *registry, struct attachment *attachment)
+{
+    struct segment *s = attachment->segment;
+    attachment_cancel(attachment);
+    registry_release(registry, s);
+}
+
+/* --- Finding ------------------------------------------------------------- */
+
+bool attachments_full(const struct attachments *list)
+{
+    unsigned n = 0;
+    struct attachment *a;
+    LIST_FOREACH(a, list, link)
+    n++;
+    return n >= LIMIT_ATTACHMENTS;
 }
 
 struct attachment *attachment_find(const struct attachments *list, uint64_t id)

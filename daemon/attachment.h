@@ -13,9 +13,14 @@ struct attachment {
     int64_t access; /* enum shmview_access */
     int64_t slot;   /* or WIRE_ABSENT */
     pid_t pid;
+    int watch[2]; /* socket pair for changes, or -1: to read from, to write to */
     LIST_ENTRY(attachment) link;
+    LIST_ENTRY(attachment) watcher; /* of the segment, if it watches */
 };
 LIST_HEAD(attachments, attachment);
+
+/* Whether one more is too many. */
+bool attachments_full(const struct attachments *list);
 
 /* Attaches segment for pid and adds the attachment to list. *ret and
  * *ret_fds borrow from the segment. Returns 0 or what segment_attach()
@@ -23,8 +28,28 @@ LIST_HEAD(attachments, attachment);
 int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
                      struct wire_attachment *ret, struct frame_descriptors *ret_fds);
 
+/* Undoes attachment_begin(); the segment lives on whatever its lifetime. */
+void attachment_cancel(struct attachment *attachment);
+
+/* Frees it without a word to anybody: the daemon leaves, the client lives on. */
+void attachment_forget(struct attachment *attachment);
+
+/* Attachments that may watch, of all segments: each takes two descriptors. */
+void attachment_watch_limit(unsigned n);
+
 /* Ends it, and its segment's life where nothing else keeps it. */
 void attachment_end(struct registry *registry, struct attachment *attachment);
+
+/* Lets it hear of changes, by a socket pair: unlike with an eventfd each write says for
+ * itself that it must not wait, so that nobody can make it. *ret_fd is the end to read
+ * from, borrowed. Returns 0; -ENOLCK for an attachment without a lock
+ * slot, -EDQUOT if LIMIT_WATCHES of the segment watch or the daemon has no more to
+ * give, -errno. */
+int attachment_watch(struct attachment *attachment, int *ret_fd);
+
+/* Duplicates of the ends to write to of all who watch the segment, the caller's.
+ * Returns 0 or -errno. */
+int attachment_watches(const struct segment *segment, struct frame_descriptors *ret_fds);
 
 /* Returns the attachment of that id, or NULL. */
 struct attachment *attachment_find(const struct attachments *list, uint64_t id);

@@ -2,6 +2,7 @@
 #include "daemon/connection.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,10 @@
 #include "common/util.h"
 #include "daemon/log.h"
 
-/* Requests of one client that are answered before others get their turn. */
+/* Requests of one client that are answered, and the time they may take, before others
+ * get their turn. */
 #define TURN_REQUESTS 16
+#define TURN_NS       1000000
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_process(uv_poll_t *poll, int status, int events);
@@ -33,6 +36,7 @@ static void on_handle_closed(uv_handle_t *handle)
     close(c->peer.pidfd);
     frame_deinit(&c->in);
     free(c->out);
+    frame_descriptors_close(&c->out_fds);
     free(c);
 }
 
@@ -91,15 +95,29 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     LIST_INIT(&c->attachments);
     LIST_INIT(&c->created);
     c->socket_poll.data = c->process_poll.data = c;
-    /* these fail only for descriptors that cannot be polled */
-    if (uv_poll_init(loop, &c->socket_poll, fd) ||
-        uv_poll_init(loop, &c->process_poll, c->peer.pidfd) ||
-        uv_poll_start(&c->process_poll, UV_READABLE, on_process)) {
-        log_error("a socket or pidfd cannot be watched");
-        abort();
+    if (uv_poll_init(loop, &c->socket_poll, fd)) {
+        log_error("a socket cannot be watched: a client was turned away");
+        close(c->peer.pidfd);
+        close(fd);
+        free(c);
+        return NULL;
     }
-    c->n_handles = 2;
-    watch(c);
+    c->n_handles = 1;
+    int failed = uv_poll_init(loop, &c->process_poll, c->peer.pidfd);
+    if (failed == 0) {
+        c->n_handles = 2;
+        failed = uv_poll_start(&c->process_poll, UV_READABLE, on_process) ||
+                 uv_poll_start(&c->socket_poll, UV_READABLE | UV_DISCONNECT, on_socket);
+    }
+    if (failed) {
+        log_error("a client cannot be watched: it was turned away");
+        c->closing = true;
+        if (c->n_handles == 2)
+            uv_close((uv_handle_t *)&c->process_poll, on_handle_closed);
+        uv_close((uv_handle_t *)&c->socket_poll, on_handle_closed);
+        return NULL;
+    }
+    c->watched = UV_READABLE | UV_DISCONNECT;
     return c;
 }
 
@@ -108,19 +126,53 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
 static void flush(struct connection *c)
 {
     while (c->out) {
-        ssize_t n = frame_send(c->fd, c->out + c->out_sent, c->out_bytes - c->out_sent, NULL, 0);
+        ssize_t n = frame_send(c->fd, c->out + c->out_sent, c->out_bytes - c->out_sent,
+                               c->out_fds.fd, c->out_fds.n);
         if (n == -EAGAIN)
             return;
         if (n < 0) {
             connection_close(c);
             return;
         }
+        frame_descriptors_close(&c->out_fds);
         c->out_sent += (size_t)n;
         if (c->out_sent == c->out_bytes) {
             free(c->out);
             c->out = NULL;
         }
     }
+}
+
+/* Keeps the descriptors of an answer of which the socket took nothing. */
+static int keep_descriptors(struct connection *c, struct answer *answer)
+{
+    if (!answer->fds_borrowed) {
+        c->out_fds = answer->fds;
+        answer->fds.n = 0;
+        return 0;
+    }
+    for (size_t i = 0; i < answer->fds.n; i++) {
+        int fd = fcntl(answer->fds.fd[i], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return -errno;
+        c->out_fds.fd[c->out_fds.n++] = fd;
+    }
+    return 0;
+}
+
+static void send_answer(struct connection *c, struct answer *answer);
+
+/* The kernel lets one user have only so many descriptors in flight, and others have
+ * used them up: this client is told, and keeps what it has. */
+static void refuse_descriptors(struct connection *c, struct answer *answer)
+{
+    struct attachment *a = attachment_find(&c->attachments, answer->attachment);
+    if (answer->attachment && a)
+        attachment_cancel(a);
+    answer_deinit(answer);
+    answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
+    answer->parameters = json_pack("{s:s}", "reason", "too many descriptors are on their way");
+    send_answer(c, answer);
 }
 
 /* Sends what the socket takes, the descriptors with its first byte; keeps the
@@ -136,9 +188,13 @@ static void send_answer(struct connection *c, struct answer *answer)
         return;
     }
     ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
-    if (sent == -EAGAIN && answer->fds.n == 0)
-        sent = 0;
-    /* one reply at a time goes into an empty socket, so descriptors always fit */
+    if (sent == -EAGAIN)
+        sent = keep_descriptors(c, answer);
+    if (sent == -ETOOMANYREFS) {
+        free(text);
+        refuse_descriptors(c, answer);
+        return;
+    }
     answer_deinit(answer);
     if (sent >= 0 && (size_t)sent < n) {
         c->out = STEAL(text);
@@ -191,8 +247,9 @@ void connection_take_turn(struct connection *connection)
     char *text;
     size_t n;
     unsigned turn = 0;
+    int64_t began = now_ns();
     while (!connection->closing && !connection->answering && !connection->out) {
-        if (turn == TURN_REQUESTS) {
+        if (turn == TURN_REQUESTS || (turn && now_ns() - began > TURN_NS)) {
             connection->events->again(connection);
             return;
         }

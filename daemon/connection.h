@@ -27,7 +27,8 @@ struct answer {
     json_t *parameters;           /* owned; NULL: none */
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
     bool fds_borrowed;
-    bool pending; /* comes later, by connection_answer() */
+    uint64_t attachment; /* that it tells of; 0: none */
+    bool pending;        /* comes later, by connection_answer() */
 };
 
 /* What a connection needs of the house above it. */
@@ -58,6 +59,7 @@ struct connection {
     struct frame in;
     char *out; /* what did not fit into the socket */
     size_t out_bytes, out_sent;
+    struct frame_descriptors out_fds; /* owned; they go with the first byte */
     struct attachments attachments;
     LIST_HEAD(, segment) created; /* with lifetime "creator" */
     void *job;                    /* what it waits for, if answering */

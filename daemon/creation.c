@@ -41,6 +41,11 @@ void creation_attach(struct connection *connection, struct segment *segment, int
                      struct answer *answer)
 {
     struct wire_attachment got;
+    if (attachments_full(&connection->attachments)) {
+        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
+               "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
+        return;
+    }
     answer->fds_borrowed = true;
     int r = attachment_begin(&connection->attachments, segment, access, connection->peer.pid, &got,
                              &answer->fds);
@@ -54,8 +59,13 @@ void creation_attach(struct connection *connection, struct segment *segment, int
         refuse_system(answer, "a segment cannot be attached", -r);
         return;
     }
-    answer->parameters = json_pack("{s:o, s:o}", "segment", creation_describe(segment),
-                                   "attachment", wire_write_attachment(&got));
+    answer->attachment = (uint64_t)got.id;
+    answer_with(answer, json_pack("{s:o, s:o}", "segment", creation_describe(segment), "attachment",
+                                  wire_write_attachment(&got)));
+    if (answer->error) { /* nobody would know of it */
+        answer->fds.n = 0;
+        attachment_cancel(attachment_find(&connection->attachments, (uint64_t)got.id));
+    }
 }
 
 /* --- Creating ------------------------------------------------------------ */
@@ -95,11 +105,11 @@ static bool finish(struct job *job, struct answer *answer)
     s->allocated = true;
     if (job->access) {
         creation_attach(job->connection, s, job->access, answer);
-        if (answer->error)
-            return false;
     } else {
-        answer->parameters = json_pack("{s:o}", "segment", creation_describe(s));
+        answer_with(answer, json_pack("{s:o}", "segment", creation_describe(s)));
     }
+    if (answer->error)
+        return false;
     if (s->lifetime == SHMVIEW_CREATOR) {
         s->creator = job->connection;
         LIST_INSERT_HEAD(&job->connection->created, s, created);

@@ -24,17 +24,19 @@ static bool is_system(const char *path)
 static int make_directories(const char *path)
 {
     address_path dir;
+    int r = 0;
+    mode_t mask = umask(is_system(path) ? 022 : 077);
     snprintf(dir, sizeof dir, "%s", path);
-    for (char *slash = dir; (slash = strchr(slash + 1, '/'));) {
+    for (char *slash = dir; r == 0 && (slash = strchr(slash + 1, '/'));) {
         *slash = '\0';
-        if (mkdir(dir, is_system(path) ? 0755 : 0700) && errno != EEXIST) {
-            int r = -errno;
+        if (mkdir(dir, 0777) && errno != EEXIST) {
+            r = -errno;
             log_error("cannot make the directory %s: %s", dir, strerror(-r));
-            return r;
         }
         *slash = '/';
     }
-    return 0;
+    umask(mask);
+    return r;
 }
 
 /* Whether somebody accepts connections there. */

@@ -101,6 +101,7 @@ int main(int argc, char **argv)
         return status;
     log_init();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of one creation */
     umask(077);
     if (options.session) {
         int r = background(&ready);

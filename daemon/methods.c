@@ -2,6 +2,7 @@
 #include "daemon/methods.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -25,9 +26,9 @@ static void get_info(struct state *state, struct connection *c, const json_t *pa
         refuse_parameter(answer, &fault);
         return;
     }
-    answer->parameters = json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "shmview", "product",
-                                   "shmviewd", "version", SHMVIEW_VERSION, "url", "man:shmviewd(8)",
-                                   "interfaces", "org.varlink.service", "io.shmview");
+    answer_with(answer, json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "shmview", "product",
+                                  "shmviewd", "version", SHMVIEW_VERSION, "url", "man:shmviewd(8)",
+                                  "interfaces", "org.varlink.service", "io.shmview"));
 }
 
 static void get_interface_description(struct state *state, struct connection *c,
@@ -49,7 +50,7 @@ static void get_interface_description(struct state *state, struct connection *c,
         refuse_varlink(answer, "org.varlink.service.InterfaceNotFound", "interface", interface);
         return;
     }
-    answer->parameters = json_pack("{s:s}", "description", text);
+    answer_with(answer, json_pack("{s:s}", "description", text));
 }
 
 /* --- io.shmview ---------------------------------------------------------- */
@@ -115,21 +116,66 @@ static void attach(struct state *state, struct connection *c, const json_t *para
         creation_attach(c, s, want.access, answer);
 }
 
-static void detach(struct state *state, struct connection *c, const json_t *parameters,
-                   struct answer *answer)
+/* Reads the one parameter "attachment" and finds it, or refuses. */
+static struct attachment *find_attachment(struct connection *c, const json_t *parameters,
+                                          struct answer *answer)
 {
     struct wire_fault fault;
     int64_t id;
     if (wire_read_int(parameters, "attachment", &id, &fault)) {
         refuse_parameter(answer, &fault);
-        return;
+        return NULL;
     }
     struct attachment *a = attachment_find(&c->attachments, (uint64_t)id);
-    if (a)
-        attachment_end(&state->registry, a);
-    else
+    if (!a)
         refuse(answer, SHMVIEW_ERR_NOT_ATTACHED, json_pack("{s:I}", "attachment", id),
                "this connection has no attachment %" PRId64, id);
+    return a;
+}
+
+static void detach(struct state *state, struct connection *c, const json_t *parameters,
+                   struct answer *answer)
+{
+    struct attachment *a = find_attachment(c, parameters, answer);
+    if (a)
+        attachment_end(&state->registry, a);
+}
+
+static void watch(struct state *state, struct connection *c, const json_t *parameters,
+                  struct answer *answer)
+{
+    int fd;
+    struct attachment *a = find_attachment(c, parameters, answer);
+    (void)state;
+    if (!a)
+        return;
+    int r = attachment_watch(a, &fd);
+    if (r == 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        r = -errno;
+    if (r == -ENOLCK) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "attachment %" PRIu64 " has no lock slot", a->id);
+    } else if (r == -EDQUOT) {
+        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_WATCHES),
+               "segment '%s' has %u watches; the limit is %d, and less where many watch",
+               a->segment->name, a->segment->n_watches, LIMIT_WATCHES);
+    } else if (r) {
+        refuse_system(answer, "a segment cannot be watched", -r);
+    } else {
+        answer->fds.fd[answer->fds.n++] = fd;
+        answer_with(answer, json_pack("{s:i, s:i}", "descriptors", 1, "event", 0));
+    }
+}
+
+static void watches(struct state *state, struct connection *c, const json_t *parameters,
+                    struct answer *answer)
+{
+    struct attachment *a = find_attachment(c, parameters, answer);
+    (void)state;
+    int r = a ? attachment_watches(a->segment, &answer->fds) : 0;
+    if (r)
+        refuse_system(answer, "the watches of a segment cannot be told", -r);
+    else if (a)
+        answer_with(answer, json_pack("{s:i}", "descriptors", (int)answer->fds.n));
 }
 
 static void remove_segment(struct state *state, struct connection *c, const json_t *parameters,
@@ -153,7 +199,7 @@ static void list(struct state *state, struct connection *c, const json_t *parame
     HASH_ITER (by_name, state->registry.by_name, s, next)
         if (may_see(c, s))
             json_array_append_new(segments, creation_describe(s));
-    answer->parameters = json_pack("{s:o}", "segments", segments);
+    answer_with(answer, json_pack("{s:o}", "segments", segments));
 }
 
 static void describe(struct state *state, struct connection *c, const json_t *parameters,
@@ -167,8 +213,8 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
     }
     struct segment *s = find(state, c, want.name, want.id, answer);
     if (s)
-        answer->parameters = json_pack("{s:o, s:o}", "segment", creation_describe(s), "layouts",
-                                       wire_write_layouts(s->layouts, s->n_layouts));
+        answer_with(answer, json_pack("{s:o, s:o}", "segment", creation_describe(s), "layouts",
+                                      wire_write_layouts(s->layouts, s->n_layouts)));
 }
 
 /* Resolves one view of a layout against the segment; its format is kept in the
@@ -268,7 +314,7 @@ static void define_layout(struct state *state, struct connection *c, const json_
         if (index < 0)
             refuse_system(answer, "a layout cannot be kept", -index);
         else
-            answer->parameters = json_pack("{s:i}", "index", index);
+            answer_with(answer, json_pack("{s:i}", "index", index));
     }
     free(define.layout.views);
 }
@@ -283,6 +329,8 @@ static const struct method {
     {"io.shmview.Create", creation_start},
     {"io.shmview.Attach", attach},
     {"io.shmview.Detach", detach},
+    {"io.shmview.Watch", watch},
+    {"io.shmview.Watches", watches},
     {"io.shmview.Remove", remove_segment},
     {"io.shmview.List", list},
     {"io.shmview.Describe", describe},
@@ -315,6 +363,19 @@ void methods_call(struct state *state, struct connection *connection, const stru
             return;
         }
     refuse_method(call->method, answer);
+}
+
+void methods_forget(struct connection *connection)
+{
+    struct attachment *a;
+    struct segment *s;
+    creation_cancel(connection);
+    while ((a = LIST_FIRST(&connection->attachments)))
+        attachment_forget(a);
+    while ((s = LIST_FIRST(&connection->created))) {
+        LIST_REMOVE(s, created);
+        s->creator = NULL;
+    }
 }
 
 void methods_release(struct state *state, struct connection *connection)

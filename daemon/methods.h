@@ -18,7 +18,12 @@ struct state {
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
                   struct answer *answer);
 
-/* Gives back everything the connection holds, and cancels what it waits for. */
+/* Gives back everything the connection holds, and cancels what it waits for: its
+ * client is dead, or has gone. */
 void methods_release(struct state *state, struct connection *connection);
+
+/* The same for a client that lives on without this daemon: nothing of what it does in
+ * memory is disturbed. */
+void methods_forget(struct connection *connection);
 
 #endif

@@ -107,11 +107,16 @@ static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
     return r;
 }
 
+static bool is_same(const struct object *object, const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_dev == object->device &&
+           st->st_ino == object->inode;
+}
+
 static bool same_object(const struct object *object, int fd)
 {
     struct stat st;
-    return fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-           st.st_dev == object->device && st.st_ino == object->inode;
+    return fstat(fd, &st) == 0 && is_same(object, &st);
 }
 
 static int create_committed(struct object *object, uint64_t bytes, const atomic_bool *cancel)
@@ -160,13 +165,27 @@ int object_grow(int fd, uint64_t bytes)
     return have >= bytes ? 0 : commit(fd, have, bytes - have);
 }
 
+/* Names come and go by path, not by descriptor: there may be none left. */
+typedef char object_path[sizeof SHM_DIRECTORY + sizeof(object_name)];
+
+/* Returns 0 with the path of the object if its name still leads to it, or -errno. */
+static int find_path(const struct object *object, object_path ret_path)
+{
+    struct stat st;
+    snprintf(ret_path, sizeof(object_path), SHM_DIRECTORY "%s", object->name);
+    if (lstat(ret_path, &st))
+        return -errno;
+    return is_same(object, &st) ? 0 : -ESTALE;
+}
+
 int object_rename(struct object *object, const object_name name)
 {
-    CLEANUP_FD int dir = open(SHM_DIRECTORY, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    CLEANUP_FD int fd = object_open(object, O_RDONLY);
-    if (dir < 0 || fd < 0)
-        return dir < 0 ? -errno : fd;
-    if (renameat2(dir, object->name + 1, dir, name + 1, RENAME_NOREPLACE))
+    object_path from, to;
+    int r = find_path(object, from);
+    if (r)
+        return r;
+    snprintf(to, sizeof to, SHM_DIRECTORY "%s", name);
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
         return -errno;
     memcpy(object->name, name, sizeof(object_name));
     return 0;
@@ -174,11 +193,9 @@ int object_rename(struct object *object, const object_name name)
 
 void object_remove(struct object *object)
 {
-    if (!object->name[0])
-        return;
-    CLEANUP_FD int fd = object_open(object, O_RDONLY);
-    if (fd >= 0)
-        shm_unlink(object->name);
+    object_path path;
+    if (object->name[0] && find_path(object, path) == 0)
+        unlink(path);
     object->name[0] = '\0';
 }
 

@@ -49,6 +49,13 @@ void refuse_system(struct answer *answer, const char *what, int error_number)
     refuse(answer, SHMVIEW_ERR_SYSTEM, NULL, "%s: %s", what, strerror(error_number));
 }
 
+void answer_with(struct answer *answer, json_t *parameters)
+{
+    answer->parameters = parameters;
+    if (!parameters)
+        refuse_system(answer, "an answer cannot be made", ENOMEM);
+}
+
 void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value)
 {
     answer->error = error;

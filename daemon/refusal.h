@@ -16,6 +16,9 @@ void refuse_parameter(struct answer *answer, const struct wire_fault *fault);
 /* Refuses because a call of the system failed with error_number. */
 void refuse_system(struct answer *answer, const char *what, int error_number);
 
+/* Answers with parameters (new; stolen); refuses where they are NULL: memory is short. */
+void answer_with(struct answer *answer, json_t *parameters);
+
 /* Refuses with an error of org.varlink.service. fact names its one member. */
 void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value);
 

@@ -309,6 +309,16 @@ void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
         unmap_liveness(segment);
 }
 
+void segment_forget(struct segment *segment)
+{
+    segment->n_attachments--;
+}
+
+void segment_watches_changed(struct segment *segment)
+{
+    atomic_fetch_add(word(&segment->live->watches), 1);
+}
+
 /* --- Layouts ------------------------------------------------------------- */
 
 static int copy_view(struct wire_view *to, const struct wire_view *from)

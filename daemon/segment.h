@@ -53,8 +53,10 @@ struct segment {
     struct shmview_liveness *live; /* mapped while anybody is attached, and if cached */
     uint64_t control_bytes;        /* committed */
     struct slots slots;
+    unsigned n_watches;          /* attachments that watch */
     struct wire_layout *layouts; /* strings and views owned */
     size_t n_layouts;
+    LIST_HEAD(, attachment) watchers;
     struct connection *creator; /* lifetime "creator" only */
     LIST_ENTRY(segment) created;
     UT_hash_handle by_name, by_id;
@@ -90,6 +92,12 @@ int segment_attach(struct segment *segment, int64_t access, struct wire_attachme
 /* Gives a slot back (WIRE_ABSENT: none): publishes the death of its user, whose
  * pid is named to the next owner of the lock, and wakes all who wait. */
 void segment_detach(struct segment *segment, int64_t slot, pid_t pid);
+
+/* The set of those who watch has changed: those who notify are to ask again. */
+void segment_watches_changed(struct segment *segment);
+
+/* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */
+void segment_forget(struct segment *segment);
 
 /* Adds a copy of layout. Returns its index or -ENOMEM. Checked by the caller. */
 int segment_add_layout(struct segment *segment, const struct wire_layout *layout);

@@ -37,7 +37,10 @@ static void start_idle_clock(struct server *s)
 static void on_closed(struct connection *connection)
 {
     struct server *s = connection->owner;
-    methods_release(&s->state, connection);
+    if (s->stopping)
+        methods_forget(connection);
+    else
+        methods_release(&s->state, connection);
     LIST_REMOVE(connection, link);
     if (connection->waits_turn)
         TAILQ_REMOVE(&s->waiting, connection, turn);
@@ -190,12 +193,14 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_cur < 1000000 ? (unsigned)limit.rlim_cur : 1000000;
 }
 
-/* A sixteenth of the descriptors for segments attached lately, the rest for clients. */
+/* A sixteenth of the descriptors for segments attached lately, another for those who
+ * watch, the rest for clients. */
 static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
-    unsigned ours = n / 16 + DESCRIPTORS_OF_OURS;
+    unsigned ours = n / 8 + DESCRIPTORS_OF_OURS;
     segment_cache_limit(n / 16 / N_SEGMENT_OBJECTS);
+    attachment_watch_limit(n / 16 / 2);
     s->max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
 }
 

@@ -7,6 +7,7 @@ set -euo pipefail
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev uthash-dev libsndfile1-dev)
 check=("${build[@]}" binutils check libsubunit-dev g++ python3 spin util-linux)
 ci=("${check[@]}" clang clang-format shellcheck git)
+[ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;

@@ -97,13 +97,28 @@ static void print_memory(const struct plan *plan, const struct shmview_segment *
         shared / 1024, shmview_name(segment), apart / 1024, 100 * (apart - shared) / shared);
 }
 
-/* All steps, one after the other, in arrays of the shared segment. */
-static void compute(const struct options *options, const struct arrays *arrays, const char *segment)
+/* Makes a layout current. From here on views of another one are stale. */
+static void enter_phase(struct shmview_segment *segment, const char *layout)
 {
+    struct shmview_phase phase;
+    must(shmview_lock(segment), "lock");
+    must(shmview_switch(segment, layout), "switch");
+    must(shmview_phase_get(segment, &phase), "phase");
+    must(shmview_unlock(segment), "unlock");
+    printf("phase     %u: layout %s\n", phase.generation, phase.name);
+}
+
+/* All steps, one after the other, in arrays of the shared segment. */
+static void compute(const struct options *options, const struct arrays *arrays,
+                    struct shmview_segment *segment)
+{
+    const char *layout = "";
     for (enum step step = 0; step < N_STEPS; step++) {
+        if (strcmp(layout, step_layout(step)) != 0)
+            enter_phase(segment, layout = step_layout(step));
         printf("%-9s %-8s  %s\n", step_layout(step), step_name(step), step_text(step));
         step_prepare(step, arrays);
-        if (crew_run(segment, step, options->n_workers, step == options->kill) > 0)
+        if (crew_run(shmview_name(segment), step, options->n_workers, step == options->kill) > 0)
             errx(1, "step %s failed: no result, nothing is written", step_name(step));
     }
 }
@@ -123,7 +138,7 @@ static void work(const struct options *options, struct sound *sound,
     print_memory(&plan, segment);
 
     sound_load(sound, arrays.a);
-    compute(options, &arrays, name);
+    compute(options, &arrays, segment);
     const char *differs = check_against(sound, &arrays);
     if (differs)
         errx(1, "%s differs from that of a single process, nothing is written", differs);

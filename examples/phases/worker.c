@@ -12,6 +12,8 @@
 
 #include "plan.h"
 
+#define PATIENCE_NS 10000000000
+
 extern char **environ;
 
 int worker_start(const struct worker *worker)
@@ -77,9 +79,12 @@ int worker_main(char **arguments)
     const struct worker worker = parse(arguments);
     struct shmview_connection *connection;
     struct shmview_segment *segment;
+    struct shmview_phase phase;
     struct arrays arrays = {0};
     if (shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &connection) < 0 ||
         shmview_attach(connection, worker.segment, SHMVIEW_WRITE, 0, &segment) < 0 ||
+        shmview_wait_phase(segment, step_layout(worker.step), 0, shmview_deadline(PATIENCE_NS),
+                           &phase) < 0 ||
         plan_open(segment, step_layout(worker.step), &arrays) < 0)
         errx(1, "worker %d: %s", worker.index, shmview_error_text());
 

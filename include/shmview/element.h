@@ -45,7 +45,8 @@ enum shmview_dtype {
     SHMVIEW_FLOAT64 = 10, /* d */
 };
 
-#define SHMVIEW_VIEW_READ_ONLY 1u /* the memory must not be written: it is mapped read-only */
+#define SHMVIEW_VIEW_READ_ONLY                                                                     \
+    1u /* must not be written; where the attachment is read-only, cannot */
 
 struct shmview_segment;
 

@@ -44,7 +44,8 @@ extern "C" {
     X(BUSY, 41, "", "still in use")                                                                \
     X(NO_MEMORY, 42, "", "out of memory")                                                          \
     X(SYSTEM, 43, "io.shmview.Failed", "a system call failed")                                     \
-    X(TOO_DEEP, 44, "", "the lock is held too many times by this thread")
+    X(TOO_DEEP, 44, "", "the lock is held too many times by this thread")                          \
+    X(STALE, 45, "", "the view is of a past phase")
 
 enum shmview_error {
 #define X(name, value, wire, text) SHMVIEW_ERR_##name = value,

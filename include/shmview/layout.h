@@ -31,9 +31,11 @@
 #define SHMVIEW_LOCK_WRITERS      0x80000000u
 #define SHMVIEW_LOCK_READERS      0x40000000u
 #define SHMVIEW_LOCK_OWNER        0x3fffffffu
+#define SHMVIEW_INSIDE_VERSION    0x40000000u /* one, in the version part of inside */
 #define SHMVIEW_SLOT_BITS         10u
 #define SHMVIEW_SLOT_MASK         0x3ffu
 #define SHMVIEW_GENERATION_MASK   0xfffffu
+#define SHMVIEW_READER_COUNT_BITS 12u
 #define SHMVIEW_READER_COUNT_MASK 0xfffu
 
 /* What both objects begin with. Written by the daemon before anybody else can
@@ -50,44 +52,67 @@ struct shmview_object_header {
 /* A client's place in the lock of one segment.
  *
  * readers is written by the slot's user (count and its own generation), and set
- * to 0 by a writer that finds its user dead. The rest is written by the user
- * when it attaches and read by whoever wants to name it. */
+ * to 0 by an owner that finds its user dead. The rest is written by the user and
+ * read by whoever wants to name it: id, pid and command when it attaches, waits
+ * and since when it begins and ends to wait. */
 struct shmview_slot {
-    uint32_t readers; /* generation:20 count:12 */
-    uint32_t id;      /* generation:20 slot:10 of the user that wrote pid and command */
-    uint32_t pid;     /* as its own pid namespace has it */
-    uint32_t reserved0;
-    char command[16]; /* its program, NUL-terminated */
-    uint8_t reserved1[96];
+    uint32_t readers;  /* generation:20 count:12 */
+    uint32_t id;       /* generation:20 slot:10 of the user that wrote the rest */
+    uint32_t pid;      /* as its own pid namespace has it */
+    uint32_t waits;    /* what one of its threads waits for: SHMVIEW_WAITS_* */
+    char command[16];  /* its program, NUL-terminated */
+    uint64_t since_ns; /* CLOCK_MONOTONIC; since when it waits */
+    uint8_t reserved[88];
 };
+
+#define SHMVIEW_WAITS_NOT       0u
+#define SHMVIEW_WAITS_EXCLUSIVE 1u
+#define SHMVIEW_WAITS_SHARED    2u
 
 /* The control object: this header, then the slots.
  *
- * lock, dirty and inside share a line because the owner touches all three.
- *   lock    CAS by whoever takes or gives back the lock
- *   dirty   1 while an owner is inside; found 1 by the next owner when the last
- *           one died inside, or said "not repaired"
- *   inside  id of the owner that went inside last; names the dead
- * The words that others park on have lines of their own. The file is as long as
- * the slots in use need; the daemon lets it grow before it gives out a slot. */
+ * What the owner touches shares a line with the word:
+ *   lock          CAS by whoever takes or gives back the lock
+ *   inside        low 30 bits, not 0 while an owner is inside; found not 0 by the
+ *                 next owner when the last one died inside, or said "not repaired".
+ *                 The value is the id of that owner, for people: only "not 0" is
+ *                 ever decided on. The high 34 bits are the version, advanced by
+ *                 the owner on the way out
+ *   readers_used  set to 1, for good, before anybody takes the lock shared for the
+ *                 first time: until then an owner need not look at the slots
+ *   held_...      the first who had to wait for the owner notes the version and
+ *                 the time; for people
+ * The words that others park on have lines of their own:
+ *   reader_gate   event counter: bumped and woken when the word is given back
+ *                 while readers wait
+ *   drain         event counter: bumped and woken when a slot's last reader leaves
+ *                 while the word is owned
+ *   phase         written by the owner, in one store; woken after
+ *   change        counts the notifications
+ *   change_waits  bit 0: somebody may be parked here; the rest counts the times that
+ *                 they were woken
+ * The file is as long as the slots in use need; the daemon lets it grow before it
+ * gives out a slot. */
 struct shmview_control {
     struct shmview_object_header header;
     uint32_t slots_offset; /* of slot 0, in bytes */
     uint32_t slot_bytes;
     uint8_t pad0[88];
     uint32_t lock;
-    uint32_t dirty;
-    uint32_t inside;
-    uint32_t readers_used; /* 1 once anybody took the lock shared */
-    uint8_t pad1[112];
-    uint32_t reader_gate; /* event counter: readers park here */
+    uint32_t readers_used;
+    uint64_t inside;
+    uint64_t held_version;
+    uint64_t held_since_ns; /* CLOCK_MONOTONIC */
+    uint8_t pad1[96];
+    uint32_t reader_gate;
     uint8_t pad2[124];
-    uint32_t drain; /* event counter: an owner that waits for readers parks here */
+    uint32_t drain;
     uint8_t pad3[124];
-    uint32_t phase; /* generation:24 layout index + 1:8, 0 = no phase yet */
-    uint8_t pad4[124];
-    uint32_t change; /* event counter */
-    uint8_t pad5[380];
+    uint64_t phase; /* low half: generation, 0 = none yet; high half: layout index + 1 */
+    uint8_t pad4[120];
+    uint32_t change;
+    uint32_t change_waits;
+    uint8_t pad5[376];
 };
 
 /* One of the last deaths, for the story told to the next owner. */
@@ -101,13 +126,15 @@ struct shmview_liveness_death {
  *
  *   generation[s]   0 = slot s is dead or free, else the generation of its user
  *   deaths          event counter, bumped and woken after a generation went to 0
- *   high            slots [0, high) have ever been used */
+ *   high            slots [0, high) have ever been used
+ *   watches         event counter, bumped when somebody began or ceased to watch */
 struct shmview_liveness {
     struct shmview_object_header header;
     uint32_t deaths;
     uint32_t high;
     struct shmview_liveness_death last[3];
-    uint8_t pad[8];
+    uint32_t watches;
+    uint32_t reserved;
     uint32_t generation[SHMVIEW_SLOTS_MAX];
 };
 
@@ -127,23 +154,28 @@ SHMVIEW_AT_OFFSET(shmview_object_header, segment_id, 16);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_slot) == 128, "two cache lines: prefetch pairs them");
 SHMVIEW_AT_OFFSET(shmview_slot, id, 4);
 SHMVIEW_AT_OFFSET(shmview_slot, pid, 8);
+SHMVIEW_AT_OFFSET(shmview_slot, waits, 12);
 SHMVIEW_AT_OFFSET(shmview_slot, command, 16);
+SHMVIEW_AT_OFFSET(shmview_slot, since_ns, 32);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1024, "control header");
 SHMVIEW_AT_OFFSET(shmview_control, slots_offset, 32);
 SHMVIEW_AT_OFFSET(shmview_control, slot_bytes, 36);
 SHMVIEW_AT_OFFSET(shmview_control, lock, 128);
-SHMVIEW_AT_OFFSET(shmview_control, dirty, 132);
+SHMVIEW_AT_OFFSET(shmview_control, readers_used, 132);
 SHMVIEW_AT_OFFSET(shmview_control, inside, 136);
-SHMVIEW_AT_OFFSET(shmview_control, readers_used, 140);
+SHMVIEW_AT_OFFSET(shmview_control, held_version, 144);
+SHMVIEW_AT_OFFSET(shmview_control, held_since_ns, 152);
 SHMVIEW_AT_OFFSET(shmview_control, reader_gate, 256);
 SHMVIEW_AT_OFFSET(shmview_control, drain, 384);
 SHMVIEW_AT_OFFSET(shmview_control, phase, 512);
 SHMVIEW_AT_OFFSET(shmview_control, change, 640);
+SHMVIEW_AT_OFFSET(shmview_control, change_waits, 644);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness_death) == 16, "death");
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness) == 4096, "one page");
 SHMVIEW_AT_OFFSET(shmview_liveness, deaths, 32);
 SHMVIEW_AT_OFFSET(shmview_liveness, high, 36);
 SHMVIEW_AT_OFFSET(shmview_liveness, last, 40);
+SHMVIEW_AT_OFFSET(shmview_liveness, watches, 88);
 SHMVIEW_AT_OFFSET(shmview_liveness, generation, 96);
 
 #endif

@@ -9,7 +9,7 @@
  *     struct shmview_connection *conn;
  *     struct shmview_segment *seg;
  *     struct shmview_view a;
- *     shmview_connect(NULL, &conn);
+ *     shmview_connect(NULL, 0, &conn);
  *     shmview_create(conn, "demo", 4000, NULL, &seg);
  *     shmview_view_cast(seg, "float32", 0, SHMVIEW_REST, &a);
  *     shmview_lock(seg);
@@ -28,8 +28,9 @@
  * first use it gets a connection and a lock slot of its own. It never holds or
  * releases its parent's lock. After vfork or in a signal handler nothing here
  * may be called.
- * The library starts no thread, installs no signal handler, prints nothing, and
- * leaves no descriptor open but one socket for each connection. */
+ * The library starts no thread, installs no signal handler and prints nothing. It keeps
+ * one descriptor open for each connection, and those of shmview_change_fd(): one for
+ * who asks, one for each of them with who notifies. */
 #ifndef SHMVIEW_SHMVIEW_H
 #define SHMVIEW_SHMVIEW_H
 
@@ -212,7 +213,8 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n);
 
 /* Opens the view called view of the layout called layout. *ret_view is as in
- * shmview_view_cast(). Blocks for one round trip if the layout was declared
+ * shmview_view_cast(), and belongs to the phase that is current now: see
+ * shmview_view_is_stale(). Blocks for one round trip if the layout was declared
  * after this attachment was made, else not at all. Any thread.
  * Returns 0, -SHMVIEW_ERR_NO_LAYOUT, _NOT_FOUND, _DISCONNECTED or _PROTOCOL. */
 int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
@@ -220,52 +222,200 @@ int shmview_view_open(struct shmview_segment *segment, const char *layout, const
 
 /* --- Lock ---------------------------------------------------------------- */
 
-/* The exclusive lock of a segment: recursive for each thread, as
- * multiprocessing.RLock is. It survives the death of its holder at any instant.
- * No call here talks to the daemon; an uncontended pair makes no system call.
+/* The lock of a segment: exclusive, recursive for each thread as
+ * multiprocessing.RLock is, or shared by any number of readers. It survives the
+ * death of any holder at any instant. No call here talks to the daemon; an
+ * uncontended pair makes no system call.
  *
- * All return 0 when the lock is taken, or SHMVIEW_OWNER_DIED (1) when it is
- * taken and the last holder died inside: the bytes may be half written.
- * shmview_owner_died() tells who it was. Repair and unlock, or unlock with
- * shmview_unlock_not_repaired() so that the next holder is told too.
+ * Taking it returns 0; or SHMVIEW_OWNER_DIED (1): the lock is held exclusively,
+ * whichever way it was asked for, and the last exclusive holder died inside: the
+ * bytes may be half written. shmview_owner_died() tells who it was. Repair and
+ * unlock, or unlock with shmview_unlock_not_repaired() so that the next one is
+ * told too. A thread that exits while it holds has died inside.
+ *
+ * Rules. A thread that holds exclusively may take it again in either way. One that
+ * holds shared may take it shared again, and never waits behind a writer for that;
+ * taking it exclusively is -SHMVIEW_ERR_DEADLOCK. Readers that could starve take
+ * their turn among the writers. No call is a cancellation point while it waits.
  *
  * On failure: -SHMVIEW_ERR_NO_LOCK (created without a lock, or attached with
- * SHMVIEW_PEEK), _TOO_DEEP (2^31 nested), or for a process that was forked
- * _NOT_FOUND or _NO_DAEMON if it cannot get a slot of its own. */
+ * SHMVIEW_PEEK), _DEADLOCK, _TOO_DEEP (2^31 nested), _LIMIT (a thread that holds 64
+ * segments shared, or the 4096th thread of a process that uses locks); for a process that
+ * was forked, what shmview_attach() returns if it cannot get a slot of its own. */
+
+#define SHMVIEW_EXCLUSIVE 1
+#define SHMVIEW_SHARED    2
 
 /* Waits as long as it takes. */
 int shmview_lock(struct shmview_segment *segment);
+int shmview_lock_shared(struct shmview_segment *segment);
 
-/* Never waits: -SHMVIEW_ERR_TIMED_OUT if another thread or process holds it. */
+/* Never waits: -SHMVIEW_ERR_TIMED_OUT if another thread or process is in the way. */
 int shmview_trylock(struct shmview_segment *segment);
+int shmview_trylock_shared(struct shmview_segment *segment);
+
+/* A deadline that never comes. */
+#define SHMVIEW_FOREVER INT64_MAX
 
 /* Waits until deadline_ns, absolute nanoseconds of CLOCK_MONOTONIC; then
- * -SHMVIEW_ERR_TIMED_OUT. See shmview_deadline(). */
+ * -SHMVIEW_ERR_TIMED_OUT. A deadline that has passed tries once. */
 int shmview_lock_until(struct shmview_segment *segment, int64_t deadline_ns);
+int shmview_lock_shared_until(struct shmview_segment *segment, int64_t deadline_ns);
 
 /* The CLOCK_MONOTONIC time that lies timeout_ns nanoseconds from now. */
 int64_t shmview_deadline(int64_t timeout_ns);
 
-/* Gives the lock back, once for each time it was taken. Does not block.
+/* Gives back what this thread took last, exclusive or shared. Does not block.
  * Returns 0, -SHMVIEW_ERR_NOT_OWNER (nothing is changed) or _NO_LOCK. */
 int shmview_unlock(struct shmview_segment *segment);
 
-/* The same, and the next holder gets SHMVIEW_OWNER_DIED: the bytes are not in
- * order. Counts once, at the outermost unlock, also if a nested one says it. */
+/* The same for an exclusive holder, and the next one gets SHMVIEW_OWNER_DIED: the
+ * bytes are not in order. Counts at the outermost unlock, also if a nested one
+ * says it. */
 int shmview_unlock_not_repaired(struct shmview_segment *segment);
 
-/* Who died inside. Members are 0 or "" where they cannot be known any more.
- * pid and command are what that client wrote into shared memory. */
+/* Who died inside. Members are 0 or "" where they cannot be known any more. The
+ * daemon's word for pid and time is remembered for the last three deaths of a
+ * segment; command, and pid after that, are what the client wrote itself. */
 struct shmview_death {
     uint32_t pid;
     uint32_t slot;
+    uint32_t phase; /* generation of the phase it died in */
+    uint32_t reserved;
+    int64_t when_ns; /* CLOCK_MONOTONIC */
     char command[16];
 };
 
-/* Tells about the death that the last SHMVIEW_OWNER_DIED of this handle
- * reported. The caller holds the lock. Does not block.
+/* Tells about the death that SHMVIEW_OWNER_DIED reported, until the lock is given
+ * back. The caller holds it. Does not block.
  * Returns 0, -SHMVIEW_ERR_NOT_OWNER, or _NO_LOCK. */
 int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *ret_death);
+
+#define SHMVIEW_HOLDS          1u
+#define SHMVIEW_HOLDS_SHARED   2u
+#define SHMVIEW_WAITS          3u
+#define SHMVIEW_WAITS_TO_SHARE 4u
+
+/* One process in the lock's status, by what it wrote about itself. */
+struct shmview_lock_party {
+    uint32_t role; /* SHMVIEW_HOLDS ... */
+    uint32_t slot;
+    uint32_t pid;
+    uint32_t reserved;
+    int64_t since_ns; /* CLOCK_MONOTONIC, 0 unknown. A holder: since before this */
+    char command[16];
+};
+
+struct shmview_lock_status {
+    int is_held; /* exclusively */
+    int owner_is_dead;
+    int is_dirty; /* the next owner will be told that one died; or one is inside */
+    int reserved;
+    size_t n_parties; /* that there are, whether or not they fit */
+};
+
+/* Tells who holds the lock and who waits, at about the same time, without taking
+ * it. ret_parties has room for n. Does not block.
+ * Returns 0, -SHMVIEW_ERR_NO_LOCK or what a forked process may get. */
+int shmview_lock_query(struct shmview_segment *segment, struct shmview_lock_status *ret_status,
+                       struct shmview_lock_party *ret_parties, size_t n);
+
+/* Reading without a lock. What is read between begin and validate may change
+ * meanwhile: copy, do not follow; believe it only if validate says 1. Needs no
+ * write to shared memory at all.
+ *
+ * begin returns 0; -SHMVIEW_ERR_BUSY if an owner is inside, or died there: then
+ * take the lock; or _NO_LOCK. validate returns 1 if nobody was inside since. */
+int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version);
+int shmview_read_validate(const struct shmview_segment *segment, uint64_t version);
+
+/* --- Changes ------------------------------------------------------------- */
+
+/* Each segment with a lock has a counter of changes. It means what its users say;
+ * notify adds one, and a switch of phase does. */
+
+/* The counter. It wraps. Never fails; 0 for a segment without a lock. */
+uint32_t shmview_change(const struct shmview_segment *segment);
+
+/* Adds one and wakes all, or one, of those who wait in shmview_wait_change(); event
+ * loops hear of both. Blocks for one round trip to the daemon where the set of event
+ * loops has changed, else not. Any thread, with or without the lock.
+ * Returns 0 or -SHMVIEW_ERR_NO_LOCK. */
+int shmview_notify(struct shmview_segment *segment);
+int shmview_notify_one(struct shmview_segment *segment);
+
+/* Waits until the counter is not seen, or until deadline_ns. Looks for some 20 us
+ * before it sleeps, where there is more than one processor.
+ * Returns 0 with *ret_change, -SHMVIEW_ERR_TIMED_OUT or _NO_LOCK. */
+int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,
+                        uint32_t *ret_change);
+
+/* A descriptor that becomes readable when the counter changes, for poll and event
+ * loops. Read from it until it would block, then look at the counter; it may also wake
+ * for no change. Non-blocking and close-on-exec; borrowed: it lives as long as the
+ * handle. Blocks for one round trip the first time. At most 64 handles of a segment
+ * may have one, fewer where the daemon has many to serve. A forked child asks for its
+ * own.
+ * Returns 0, -SHMVIEW_ERR_LIMIT, _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
+int shmview_change_fd(struct shmview_segment *segment, int *ret_fd);
+
+/* --- Phases -------------------------------------------------------------- */
+
+/* Which layout is current, and how often that was switched. */
+struct shmview_phase {
+    uint32_t generation; /* 0: never switched; then there is no layout. It wraps to 1 */
+    uint32_t layout;     /* index, in the order of definition */
+    char name[65];       /* of the layout */
+};
+
+/* The phase now. Blocks for one round trip where the layout is new to this handle.
+ * Returns 0, -SHMVIEW_ERR_NO_LOCK, or what shmview_view_open() returns. */
+int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret_phase);
+
+/* Makes the layout called layout current. The caller holds the lock exclusively,
+ * with SHMVIEW_WRITE. Who dies in the middle leaves the old phase or the new one.
+ * Views of other phases are stale from here on. Wakes all who wait.
+ * Returns 0, -SHMVIEW_ERR_NOT_OWNER, _READ_ONLY, _NO_LAYOUT, _NO_LOCK,
+ * _DISCONNECTED or _PROTOCOL. */
+int shmview_switch(struct shmview_segment *segment, const char *layout);
+
+/* Waits until the generation is past after and, if layout is not NULL, that layout
+ * is current; or until deadline_ns. Phases that come and go unseen are missed.
+ * Returns 0 with *ret_phase, -SHMVIEW_ERR_TIMED_OUT, _NO_LAYOUT (it is not declared
+ * yet), _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
+int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint32_t after,
+                       int64_t deadline_ns, struct shmview_phase *ret_phase);
+
+/* Whether the view was opened from a layout in a phase that is over, or that has
+ * not come. Views that were cast are never stale. Returns 1 or 0; never fails. */
+int shmview_view_is_stale(const struct shmview_view *view);
+
+/* Takes the lock of the view's segment, mode SHMVIEW_EXCLUSIVE or SHMVIEW_SHARED,
+ * if the view is not stale. Under the lock it cannot become so.
+ * Returns what shmview_lock_until() returns; -SHMVIEW_ERR_STALE, and the lock is
+ * not held; or _INVALID. */
+int shmview_view_lock(const struct shmview_view *view, int mode, int64_t deadline_ns);
+
+/* --- Scopes -------------------------------------------------------------- */
+
+/* Gives *segment's lock back unless it is NULL: what the scopes end with. */
+void shmview_unlock_scope(struct shmview_segment **segment);
+
+#if defined(__GNUC__) && !defined(__cplusplus)
+/* A lock that is given back at the end of the block, also by return and goto:
+ *     SHMVIEW_LOCKED(seg, result);            or SHMVIEW_LOCKED_SHARED
+ *     if (result < 0) return result;
+ * result is what taking it returned. */
+#define SHMVIEW_LOCKED_WITH(take, segment, result, line)                                           \
+    int result = take(segment);                                                                    \
+    struct shmview_segment *shmview_scope_##line                                                   \
+        __attribute__((cleanup(shmview_unlock_scope), unused)) = result < 0 ? NULL : (segment)
+#define SHMVIEW_LOCKED_AT(take, segment, result, line)                                             \
+    SHMVIEW_LOCKED_WITH(take, segment, result, line)
+#define SHMVIEW_LOCKED(segment, result) SHMVIEW_LOCKED_AT(shmview_lock, segment, result, __LINE__)
+#define SHMVIEW_LOCKED_SHARED(segment, result)                                                     \
+    SHMVIEW_LOCKED_AT(shmview_lock_shared, segment, result, __LINE__)
+#endif
 
 #ifdef __cplusplus
 }

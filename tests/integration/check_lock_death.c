@@ -310,6 +310,31 @@ START_TEST(lock_goes_on_without_the_daemon)
 }
 END_TEST
 
+static void hold_until_cued(struct child *me, void *arg)
+{
+    OK(shmview_lock(arg));
+    child_tell(me, 1);
+    child_pause(me);
+    OK(shmview_unlock(arg)); /* nobody has taken it away */
+}
+
+START_TEST(daemon_that_leaves_disturbs_no_lock)
+{
+    struct child child;
+    open_segment();
+    child_start(&child, hold_until_cued, seg);
+    child_hear(&child, 1);
+    daemon_stop(&d);
+    REFUSED(shmview_trylock(seg), TIMED_OUT, "");
+    child_cue(&child);
+    OK(shmview_lock(seg));
+    OK(shmview_unlock(seg));
+    child_wait(&child);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -321,6 +346,7 @@ int main(void)
         SUITE_TEST(exec_inside_is_death),
         SUITE_TEST(killed_at_any_moment),
         SUITE_TEST(lock_goes_on_without_the_daemon),
+        SUITE_TEST(daemon_that_leaves_disturbs_no_lock),
         SUITE_END,
     };
     return suite_main("lock_death", tests);

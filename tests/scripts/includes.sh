@@ -15,6 +15,7 @@ rules() {
     client/*) echo "client common" ;;
     tests/unit/*) echo "tests/unit tests/support daemon client common generated" ;;
     tests/fuzz/*) echo "tests/fuzz tests/support daemon client common generated" ;;
+    tests/stress/*) echo "tests/stress client common" ;;
     tests/integration/*) echo "tests/integration tests/support" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;

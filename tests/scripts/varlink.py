@@ -306,6 +306,23 @@ def declare_layouts(client):
     assert facts["limit"] == 64
 
 
+def watch(client):
+    """The eventfd of an attachment is told to it and to whoever notifies."""
+    reply = client.call(SHMVIEW + "Create", name="watched", size=10, access="write")
+    attachment = reply["attachment"]["id"]
+    fds = reply["fds"]
+    for method in ("Watch", "Watch", "Watches"):
+        reply = client.call(SHMVIEW + method, attachment=attachment)
+        assert reply["descriptors"] == len(reply["fds"]) == 1
+        fds += reply["fds"]
+    os.write(fds[-1], (1).to_bytes(8, sys.byteorder))
+    assert os.read(fds[-2], 8) == (1).to_bytes(8, sys.byteorder)
+    client.call(SHMVIEW + "Detach", attachment=attachment)
+    client.refused(SHMVIEW + "NotAttached", SHMVIEW + "Watch", attachment=attachment)
+    for fd in fds:
+        os.close(fd)
+
+
 def be_refused(client, path):
     facts = client.refused(SHMVIEW + "SegmentExists", SHMVIEW + "Create", name="foreign", size=1)
     assert facts["name"] == "foreign"
@@ -342,6 +359,7 @@ def use_daemon(path):
     assert client.call(SHMVIEW + "List") == {"segments": []}
     client.call(SHMVIEW + "Detach", attachment=writer)
 
+    watch(client)
     declared = {f"{i}.{m}" for i, members in client.interfaces.items() for m in members["method"]}
     assert client.called >= declared, f"not called: {declared - client.called}"
     client.socket.close()

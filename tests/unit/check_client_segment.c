@@ -143,7 +143,9 @@ START_TEST(attach_and_detach)
     ck_assert_mem_eq(bytes, "HELLO", 5);
     unit_assert_holds(stub.requests[1], "\"name\":\"seg\",\"access\":\"write\"");
     ck_assert_int_eq(-shmview_disconnect(conn), SHMVIEW_ERR_BUSY);
-    /* the slot is signed: who we are, for those who survive us */
+    /* the first lock signs the slot: who we are, for those who survive us */
+    ck_assert_int_eq(shmview_trylock(seg), 0);
+    ck_assert_int_eq(shmview_unlock(seg), 0);
     struct shmview_slot slot;
     ck_assert_int_eq(pread(objects.control, &slot, sizeof slot, 1024), (ssize_t)sizeof slot);
     ck_assert_uint_eq(slot.id, 5u << SHMVIEW_SLOT_BITS);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for a change: a counter that notify bumps, and a descriptor for event loops.
+ *
+ * Who waits in a call parks on change_waits. Who waits in an event loop asks the
+ * daemon for one end of a socket pair; the daemon bumps "watches" in the liveness
+ * object, and a notifier that sees a value it has not seen asks for the other ends of
+ * all. (An eventfd would do but for one thing: its O_NONBLOCK belongs to all who have
+ * it, so that one of them could make the others wait for ever.) So the
+ * daemon is asked when somebody comes or goes, not when something changes. */
+#include <errno.h>
+#include <limits.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/lock.h"
+#include "common/util.h"
+
+/* The low bit of change_waits; the rest counts, so that each notification changes it. */
+#define CHANGE_WAITED 1u
+
+/* How long a waiter looks before it parks: a notifier that answers at once is
+ * seen without a system call. */
+#define SPIN_NS 20000
+
+uint32_t shmview_change(const struct shmview_segment *segment)
+{
+    struct shmview_control *c = segment->control;
+    return c ? atomic_load_explicit(word(&c->change), memory_order_acquire) : 0;
+}
+
+/* --- Waiting ------------------------------------------------------------- */
+
+static void spin_until_changed(struct shmview_control *c, uint32_t seen, int64_t deadline)
+{
+    int64_t until = spins_allowed() ? now_ns() + SPIN_NS : 0;
+    if (deadline < until)
+        until = deadline;
+    do {
+        for (int i = 0; i < 64 && until; i++) {
+            if (atomic_load_explicit(word(&c->change), memory_order_acquire) != seen)
+                return;
+            relax();
+        }
+    } while (until && now_ns() < until);
+}
+
+int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,
+                        uint32_t *ret_change)
+{
+    int r = enter(segment);
+    if (r)
+        return r;
+    struct shmview_control *c = segment->control;
+    int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
+    if (deadline)
+        spin_until_changed(c, seen, deadline);
+    for (;;) {
+        uint32_t waits = atomic_load(word(&c->change_waits));
+        uint32_t now = atomic_load(word(&c->change));
+        if (now != seen) {
+            *ret_change = now;
+            return 0;
+        }
+        if (has_passed(deadline, now_ns()))
+            return fail(SHMVIEW_ERR_TIMED_OUT, "no change of '%s' before the deadline",
+                        segment->name);
+        /* say so, look again, park: who notifies meanwhile changes change_waits */
+        if (!(waits & CHANGE_WAITED)) {
+            swap(&c->change_waits, &waits, waits | CHANGE_WAITED);
+            STEP(AT_CHANGE_WAITS);
+            continue;
+        }
+        park(segment, &c->change_waits, waits, NULL, deadline);
+    }
+}
+
+/* --- Event loops --------------------------------------------------------- */
+
+static int ask_for_descriptors(struct shmview_segment *s, const char *method,
+                               struct frame_descriptors *ret)
+{
+    struct reply reply;
+    int r = connection_call(s->connection, method,
+                            json_pack("{s:I}", "attachment", (json_int_t)s->attachment), &reply);
+    if (r)
+        return r;
+    if (reply.fds.lost) {
+        reply_deinit(&reply);
+        return fail_errno("the descriptors for changes", EMFILE);
+    }
+    *ret = reply.fds;
+    reply.fds.n = 0;
+    reply_deinit(&reply);
+    return 0;
+}
+
+int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
+{
+    struct frame_descriptors got;
+    NOT_CANCELLED;
+    int r = enter(segment);
+    if (r)
+        return r;
+    connection_lock(segment->connection);
+    int fd = segment->change_fd;
+    connection_unlock(segment->connection);
+    if (fd < 0) {
+        r = ask_for_descriptors(segment, "io.shmview.Watch", &got);
+        if (r)
+            return r;
+        if (got.n != 1) {
+            r = fail(SHMVIEW_ERR_PROTOCOL, "%zu descriptors came with a watch", got.n);
+            frame_descriptors_close(&got);
+            return r;
+        }
+        connection_lock(segment->connection);
+        if (segment->change_fd < 0)
+            segment->change_fd = got.fd[0];
+        else
+            close(got.fd[0]); /* another thread was first: the daemon gave both the same */
+        fd = segment->change_fd;
+        connection_unlock(segment->connection);
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+/* The set of watchers has changed: learns it. If the daemon is gone, those who
+ * were known are still told. */
+static void refresh_others(struct shmview_segment *s, uint32_t watches)
+{
+    struct frame_descriptors got;
+    if (ask_for_descriptors(s, "io.shmview.Watches", &got))
+        return;
+    connection_lock(s->connection);
+    struct frame_descriptors old = s->others;
+    s->others = got;
+    s->watches = watches;
+    connection_unlock(s->connection);
+    frame_descriptors_close(&old);
+}
+
+static void tell_event_loops(struct shmview_segment *s)
+{
+    static const uint64_t one = 1;
+    /* after the counter was bumped: whoever came before that is told, who comes
+     * after it sees the counter */
+    uint32_t watches = atomic_load(const_word(&s->live->watches));
+    if (__builtin_expect(watches == 0, 1))
+        return;
+    NOT_CANCELLED;
+    connection_lock(s->connection);
+    bool known = watches == s->watches;
+    connection_unlock(s->connection);
+    if (!known)
+        refresh_others(s, watches);
+    connection_lock(s->connection);
+    for (size_t i = 0; i < s->others.n; i++) {
+        int fd = s->others.fd[i], unread = 0;
+        /* who has not read the last one yet will look at the counter anyway; and
+         * whatever others do to the socket, this neither waits nor raises a signal */
+        if (ioctl(fd, SIOCOUTQ, &unread) || unread == 0)
+            send(fd, &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    connection_unlock(s->connection);
+}
+
+void change_close(struct shmview_segment *segment)
+{
+    close_fdp(&segment->change_fd);
+    frame_descriptors_close(&segment->others);
+    segment->watches = 0; /* not asked yet */
+}
+
+/* --- Telling ------------------------------------------------------------- */
+
+static int notify(struct shmview_segment *s, int n)
+{
+    int r = enter(s);
+    if (r)
+        return r;
+    struct shmview_control *c = s->control;
+    atomic_fetch_add(word(&c->change), 1);
+    STEP(AT_CHANGED);
+    uint32_t waits = atomic_load(word(&c->change_waits));
+    while (waits & CHANGE_WAITED)
+        if (swap(&c->change_waits, &waits, waits + (n == INT_MAX ? 1 : 2))) {
+            STEP(AT_CHANGE_CLEARED);
+            wake(&c->change_waits, n);
+            break;
+        }
+    tell_event_loops(s);
+    return 0;
+}
+
+int shmview_notify(struct shmview_segment *segment)
+{
+    return notify(segment, INT_MAX);
+}
+
+int shmview_notify_one(struct shmview_segment *segment)
+{
+    return notify(segment, 1);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Places between two effects that others can see. Only the stress test is compiled
+ * with them: there a process may die, dawdle or be stopped at each. */
+#ifndef CLIENT_STEPS_H
+#define CLIENT_STEPS_H
+
+/* X(NAME, where), in the order in which a caller comes by. */
+#define STEP_LIST(X)                                                                               \
+    X(TAKES, "take: before the first attempt at the word")                                         \
+    X(TAKEN, "take: the word is mine at the first attempt")                                        \
+    X(TAKEN_SPINNING, "take: the word is mine after spinning")                                     \
+    X(WORD_SEEN, "take: deaths and word are read")                                                 \
+    X(TAKES_FREE, "take: the word is free, which it was not before")                               \
+    X(TAKES_DEAD, "take: the word names a dead owner")                                             \
+    X(TAKEN_LATE, "take: the word is mine after looking again")                                    \
+    X(W_SET, "take: W is set, the deadline not yet looked at")                                     \
+    X(PARKS, "take: told that I wait, not yet parked")                                             \
+    X(UNPARKED, "take: parked, and back")                                                          \
+    X(READERS_SEEN, "drain: deaths and event are read, the slots are not")                         \
+    X(READER_CLEARED, "drain: the count of a dead reader is cleared")                              \
+    X(DRAIN_PARKS, "drain: told that I wait, not yet parked")                                      \
+    X(DRAIN_UNPARKED, "drain: parked, and back")                                                   \
+    X(DRAIN_GIVES_UP, "drain: the deadline passed, the word is still mine")                        \
+    X(GOES_INSIDE, "enter: no reader is left, inside is not yet mine")                             \
+    X(INSIDE, "enter: inside is mine")                                                             \
+    X(GOES_OUTSIDE, "leave: inside is still mine")                                                 \
+    X(OUTSIDE, "leave: inside is given up, the word is not")                                       \
+    X(OUTSIDE_UNTIDY, "leave: after a death or not repaired, the word is still mine")              \
+    X(RELEASES, "release: others may wait, the word is still mine")                                \
+    X(RELEASED, "release: the word is free, whoever waits is not woken")                           \
+    X(RELEASED_ALONE, "release: the word is free, nobody waits")                                   \
+    X(GATE_OPENED, "wake: the gate has its event, readers are not woken")                          \
+    X(GATE_WOKEN, "wake: readers are woken, no writer is")                                         \
+    X(WOKEN, "wake: all who were owed it are woken")                                               \
+    X(READERS_USED, "reader: the flag is set, the count is not")                                   \
+    X(COUNTS, "reader: not yet counted")                                                           \
+    X(COUNTED, "reader: counted, the word not yet read")                                           \
+    X(SHARES, "reader: counted, and the word was free")                                            \
+    X(UNCOUNTS, "reader: still counted, on the way out")                                           \
+    X(UNCOUNTED, "reader: not counted any more, the word not yet read")                            \
+    X(DRAIN_OWED, "reader: the last one out, an owner waits, no event yet")                        \
+    X(DRAIN_TOLD, "reader: the drain has its event, its owner is not woken")                       \
+    X(FAIR_TAKEN, "fair gate: the word is mine, not yet counted")                                  \
+    X(FAIR_REPAIRS, "fair gate: the word is mine, somebody died inside")                           \
+    X(FAIR_COUNTED, "fair gate: counted, the word is still mine")                                  \
+    X(GATE_SEEN, "gate: deaths, gate and word are read")                                           \
+    X(R_SET, "gate: R is set")                                                                     \
+    X(GATE_PARKS, "gate: told that I wait, not yet parked")                                        \
+    X(GATE_UNPARKED, "gate: parked, and back")                                                     \
+    X(THREAD_SHARES, "thread exit: still counted as a reader")                                     \
+    X(THREAD_EXITS, "thread exit: holding, inside not yet marked")                                 \
+    X(THREAD_MARKED, "thread exit: marked as dead inside, the word still mine")                    \
+    X(SWITCHES, "phase: the old one still")                                                        \
+    X(SWITCHED, "phase: the new one, nobody is woken")                                             \
+    X(SWITCH_WOKEN, "phase: those who wait for it are woken, no change is told")                   \
+    X(CHANGED, "change: counted, nobody is woken")                                                 \
+    X(CHANGE_CLEARED, "change: nobody is said to wait, nobody is woken")                           \
+    X(CHANGE_WAITS, "change: said that I wait, not yet parked")                                    \
+    X(ADOPTS, "slot: nothing is written yet")                                                      \
+    X(ADOPT_UNSIGNED, "slot: my predecessor's name is off it")                                     \
+    X(ADOPT_UNCOUNTED, "slot: pid and command are mine, the count is not")                         \
+    X(ADOPT_COUNTS, "slot: the count is mine, not yet signed")                                     \
+    X(ADOPTED, "slot: mine and signed")
+
+enum step {
+#define X(name, where) AT_##name,
+    STEP_LIST(X)
+#undef X
+    N_STEPS
+};
+
+/* Called at each place; by the stress test's definition. */
+void shmview_step(int step);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "client/lock.h"
+
+const char thread_special = 0;
+
+__thread struct thread_state self __attribute__((tls_model("initial-exec"))) = {
+    .held = &thread_special,
+};
+
+/* --- The end of a thread ------------------------------------------------- */
+
+/* A thread that exits while it is inside stays there for the next owner, as
+ * if it had died. */
+static void release_at_exit(struct shmview_segment *s, void *owner)
+{
+    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) != owner || !is_ready(s))
+        return; /* another thread's, or an ancestor's */
+    STEP(AT_THREAD_EXITS);
+    store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, s->me);
+    s->lock.nested = 0;
+    s->lock.dead = 0;
+    s->lock.untidy = 0;
+    atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
+    STEP(AT_THREAD_MARKED);
+    release_word(s, lock_word(s));
+}
+
+static void on_thread_exit(void *state)
+{
+    if (thread_open() == 0)
+        while (self.n_shared) {
+            STEP(AT_THREAD_SHARES);
+            leave_slot(self.shared[--self.n_shared].segment);
+        }
+    free(self.shared);
+    self.shared = NULL;
+    self.epoch = 0; /* a destructor that runs later may lock again: register again */
+    self.held = &thread_special;
+    atomic_fetch_sub(&process->n_threads, 1);
+    segment_each(release_at_exit, state);
+}
+
+static pthread_key_t exit_key;
+static int exit_key_error;
+
+static void make_exit_key(void)
+{
+    exit_key_error = pthread_key_create(&exit_key, on_thread_exit);
+}
+
+static int thread_register(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    /* a slot counts the threads that hold shared in 12 bits */
+    if (atomic_fetch_add(&process->n_threads, 1) >= SHMVIEW_READER_COUNT_MASK) {
+        atomic_fetch_sub(&process->n_threads, 1);
+        return fail(SHMVIEW_ERR_LIMIT, "%u threads of this process use locks, which is the limit",
+                    SHMVIEW_READER_COUNT_MASK);
+    }
+    pthread_once(&once, make_exit_key);
+    int r = exit_key_error ? exit_key_error : pthread_setspecific(exit_key, &self);
+    if (r) {
+        atomic_fetch_sub(&process->n_threads, 1);
+        return fail_errno("a destructor for this thread", r);
+    }
+    return 0;
+}
+
+/* --- The table ----------------------------------------------------------- */
+
+int thread_open(void)
+{
+    uint32_t epoch = process_epoch();
+    if (!self.shared && !(self.shared = calloc(SHARED_MAX, sizeof *self.shared)))
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    if (self.epoch != epoch) {
+        self.held = &thread_special; /* what an ancestor held is not ours */
+        self.n_shared = 0;
+        int r = thread_register();
+        if (r)
+            return r;
+        self.epoch = epoch;
+    } else if (self.held && self.held != &thread_special) {
+        self.shared[0].segment = (struct shmview_segment *)(uintptr_t)self.held;
+        self.shared[0].depth = 1;
+        self.n_shared = 1;
+    }
+    return 0;
+}
+
+int thread_close(int result)
+{
+    self.held = &thread_special;
+    if (self.n_shared == 0) {
+        self.held = NULL;
+    } else if (self.n_shared == 1 && self.shared[0].depth == 1) {
+        self.held = self.shared[0].segment;
+        self.n_shared = 0;
+    }
+    return result;
+}
+
+int thread_find(const struct shmview_segment *s)
+{
+    for (uint32_t i = self.n_shared; i-- > 0;)
+        if (self.shared[i].segment == s)
+            return (int)i;
+    return -1;
+}
+
+/* --- Slots --------------------------------------------------------------- */
+
+void lock_take_slot(struct shmview_segment *segment, uint32_t slot, uint32_t generation,
+                    uint32_t lock)
+{
+    segment->me = generation << SHMVIEW_SLOT_BITS | slot;
+    segment->my_readers = &segment_slot(segment, slot)->readers;
+    segment->my_life = &segment->live->generation[slot];
+    segment->lock = (struct lock_state){.epoch = UNSIGNED_EPOCH};
+    /* nobody else may have this id: a word that names it is as old as the last wrap,
+     * and others must not wait for it until I come */
+    if (owner_of(lock) == segment->me && owner_of(lock_word(segment)) == segment->me) {
+        store_inside(segment, load_inside(segment), segment->me);
+        release_word(segment, lock_word(segment));
+    }
+}
+
+/* The first call that needs the slot says whose it is: who attaches and never locks
+ * never touches the control object. */
+static void sign_slot(struct shmview_segment *segment)
+{
+    struct shmview_slot *mine = segment_slot(segment, segment->me & SHMVIEW_SLOT_MASK);
+    uint32_t generation = segment->me >> SHMVIEW_SLOT_BITS;
+    STEP(AT_ADOPTS);
+    atomic_store_explicit(word(&mine->id), 0, memory_order_release);
+    STEP(AT_ADOPT_UNSIGNED);
+    mine->pid = (uint32_t)getpid();
+    snprintf(mine->command, sizeof mine->command, "%s", program_invocation_short_name);
+    atomic_store_explicit(word(&mine->waits), SHMVIEW_WAITS_NOT, memory_order_relaxed);
+    STEP(AT_ADOPT_UNCOUNTED);
+    atomic_store_explicit(word(&mine->readers), generation << SHMVIEW_READER_COUNT_BITS,
+                          memory_order_relaxed);
+    STEP(AT_ADOPT_COUNTS);
+    atomic_store_explicit(word(&mine->id), segment->me, memory_order_release);
+    STEP(AT_ADOPTED);
+    atomic_store_explicit(&segment->lock.epoch, process_epoch(), memory_order_release);
+}
+
+int enter_slowly(struct shmview_segment *s)
+{
+    int r = segment_step_in(s);
+    if (r)
+        return r;
+    if (!s->control)
+        return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
+                    s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
+                                              : "was created without a lock");
+    pthread_mutex_lock(&process->segments);
+    if (!is_ready(s))
+        sign_slot(s);
+    pthread_mutex_unlock(&process->segments);
+    return 0;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processes of the stress test share about the test itself: who takes
+ * part, what is going on, what went wrong. It outlives every one of them.
+ *
+ * A party is a process. Workers are spawned by the supervisor; guests are forked by
+ * workers and by other guests.
+ *
+ *   free -> reserved (guests: the forker does it) -> living -> doomed -> free
+ *
+ * Only the supervisor reaps, so no pid of a party is ever used again while the party
+ * is in the table: killing by it is safe. */
+#ifndef STRESS_ARENA_H
+#define STRESS_ARENA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "stress/place.h"
+
+#define PARTIES_MAX      64
+#define WORKERS_MAX      32 /* the first of the parties; the others are guests */
+#define THREADS_MAX      4
+#define INCARNATIONS_MAX 65536 /* whose deaths are remembered */
+#define LATENCIES_MAX    500000
+
+/* X(NAME, what is said of it) */
+#define VIOLATION_LIST(X)                                                                          \
+    X(TWO_INSIDE, "another one is inside")                                                         \
+    X(TORN, "torn data, and nobody was said to have died")                                         \
+    X(READER_TORN, "a reader sees torn data")                                                      \
+    X(READER_MOVED, "the data changes under a reader")                                             \
+    X(OPTIMISTIC, "an optimistic read is valid and torn")                                          \
+    X(PHASE, "phase and data do not match")                                                        \
+    X(CHILD_RELEASED, "a forked child gives back what its parent holds")                           \
+    X(UNLOCK, "unlock fails")                                                                      \
+    X(CALL, "an unexpected result")                                                                \
+    X(CRASH, "a process ended by itself")                                                          \
+    X(LEFT, "something is left behind")
+
+enum violation {
+#define X(name, text) VIOLATION_##name,
+    VIOLATION_LIST(X)
+#undef X
+    N_VIOLATIONS
+};
+
+/* X(NAME, what is counted) */
+#define COUNT_LIST(X)                                                                              \
+    X(EXCLUSIVE, "exclusive")                                                                      \
+    X(SHARED, "shared")                                                                            \
+    X(TIMED_OUT, "timed out")                                                                      \
+    X(OPTIMISTIC, "optimistic")                                                                    \
+    X(SWITCHES, "switches")                                                                        \
+    X(STALE, "stale views")                                                                        \
+    X(CHANGES, "changes heard")                                                                    \
+    X(NOT_REPAIRED, "not repaired")                                                                \
+    X(ATTACHES, "attachments")                                                                     \
+    X(FORKS, "forks")                                                                              \
+    X(THREAD_EXITS, "thread exits inside")                                                         \
+    X(OWNER_DIED, "owner died")                                                                    \
+    X(TORN, "of them torn")
+
+enum count {
+#define X(name, text) COUNT_##name,
+    COUNT_LIST(X)
+#undef X
+    N_COUNTS
+};
+
+/* A thread. Written by that thread, and by its successor. */
+struct actor {
+    _Alignas(128) _Atomic int64_t waits_since; /* without a deadline; 0: it does not */
+    _Atomic bool acting;                       /* not between two actions */
+    _Atomic bool holds;                        /* in a siege: keeps the lock */
+    _Atomic int at;                            /* where it came by last */
+    _Atomic uint64_t count[N_COUNTS];
+    _Atomic uint64_t reached[N_PLACES];
+};
+
+enum party_state {
+    PARTY_FREE,
+    PARTY_RESERVED,
+    PARTY_LIVING,
+    PARTY_DOOMED
+};
+
+struct party {
+    /* pid:24 incarnation:32 enum party_state:8; while it is reserved, the pid is that
+     * of who did it */
+    _Atomic uint64_t state;
+    _Atomic int64_t awake_since; /* when it was last continued after a SIGSTOP */
+    bool stopped;                /* for the supervisor */
+    struct actor actors[THREADS_MAX];
+};
+
+struct arena {
+    _Atomic bool over;
+    _Atomic bool quiet;    /* nobody dies, and parks have no net */
+    _Atomic bool lull;     /* nobody begins anything */
+    _Atomic uint32_t turn; /* of those between lulls; who is idle parks on it */
+    _Atomic bool one_each; /* each thread does one thing in a turn */
+    _Atomic bool siege;
+    _Atomic bool duel;               /* only the first thread of each takes part in the siege */
+    _Atomic int64_t siege_killed_ns; /* when the holder was killed; 0: he lives */
+    pid_t supervisor;
+    int threads;
+    uint64_t seed;
+    _Atomic uint32_t incarnations;
+    _Atomic uint32_t period[N_PLACES]; /* a party dies there once in so many times */
+    _Atomic uint64_t deaths[N_PLACES];
+    _Atomic uint64_t violations[N_VIOLATIONS];
+    _Atomic uint32_t stalls;
+    _Atomic int64_t killed_ns[INCARNATIONS_MAX];
+    _Atomic uint32_t n_latencies;
+    uint32_t latency_ns[LATENCIES_MAX];
+    struct party parties[PARTIES_MAX];
+};
+extern struct arena *arena;
+
+/* The thread that runs. */
+struct me {
+    struct party *party; /* NULL: the supervisor */
+    struct actor *actor;
+    uint32_t incarnation;
+    uint64_t random;
+    int index;
+    int patience;       /* a guest: actions until it leaves; a worker: -1 */
+    bool blind;         /* futex_waitv is not there */
+    bool borrowed;      /* the handle is not the process's main one */
+    bool forever;       /* waits without a deadline */
+    bool leaving;       /* this thread ends, holding what it holds */
+    uint32_t turn;      /* in which it did something last */
+    int slow;           /* a place where it dawdles more often; -1: nowhere */
+    int64_t waits_from; /* of the last call that took the lock */
+};
+extern __thread struct me me;
+
+/* Maps the arena. Returns 0 or -errno. */
+int arena_open(uint64_t seed, int threads);
+
+/* Takes a free party among [from, to) for a process to be forked by this one.
+ * Returns NULL if there is none. */
+struct party *party_reserve(unsigned from, unsigned to, uint64_t *ret_reservation);
+/* No process was forked for it after all. */
+void party_unreserve(struct party *party, uint64_t reservation);
+/* In that process: lives from here on. False if the one who reserved it has died
+ * since: then the party may be another's. */
+bool party_begin(struct party *party, uint64_t reservation);
+/* Marks it as about to die now. False if it is not living. */
+bool party_doom(struct party *party);
+/* The process with that pid was reaped: frees what was its own or reserved by it.
+ * Returns false if it had no party. */
+bool party_end(pid_t pid);
+
+static inline enum party_state party_state(const struct party *party)
+{
+    return (enum party_state)(atomic_load(&party->state) & 0xff);
+}
+
+static inline pid_t party_pid(const struct party *party)
+{
+    return (pid_t)(atomic_load(&party->state) >> 40);
+}
+
+/* Makes me the thread of that index of a party. */
+void me_become(struct party *party, int index);
+uint32_t me_random(void);
+/* Whether something happens that does so once in n times. */
+bool me_chance(uint32_t n);
+void me_count(enum count what);
+/* What marks the data while I am inside, and who had that mark. */
+uint64_t me_token(void);
+uint32_t token_incarnation(uint64_t token);
+
+/* Counts a violation and says so, the first times. */
+__attribute__((format(printf, 2, 3))) void report(enum violation what, const char *format, ...);
+
+uint64_t arena_count(enum count what);
+uint64_t arena_reached(int place);
+uint64_t arena_violations(void);
+
+#endif
