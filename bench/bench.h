@@ -74,8 +74,9 @@ struct target {
         TARGET_NONE,
         TARGET_RATIO, /* ours is at most so many times the reference */
         TARGET_VALUE, /* ours is at most so much, in the row's unit */
+        TARGET_LEAST, /* ours is at least so much, in the row's unit */
     } kind;
-    double most;
+    double bound;
 };
 
 struct row {
@@ -132,6 +133,9 @@ struct contest {
     struct contestant list[CONTESTANTS_MAX];
 };
 
+/* Sorts the n values of v. */
+double median(double *v, size_t n);
+
 /* Whether the user asked for rows of this name. */
 bool bench_wants(const struct bench *bench, const char *what);
 /* The same for "what, place" with any place. */
@@ -149,8 +153,16 @@ void bench_create(struct bench *bench);
 void bench_lock(struct bench *bench);
 /* hammer.c */
 void bench_hammer(struct bench *bench);
+/* handoff.c */
+void bench_handoff(struct bench *bench);
+/* change.c */
+void bench_change(struct bench *bench);
 /* death.c */
 void bench_death(struct bench *bench);
+/* slots.c */
+void bench_slots(struct bench *bench);
+/* readers.c */
+void bench_readers(struct bench *bench);
 /* elements.c */
 void bench_elements(struct bench *bench);
 

@@ -31,8 +31,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the n values of v. */
-static double median(double *v, size_t n)
+double median(double *v, size_t n)
 {
     qsort(v, n, sizeof *v, compare);
     return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;

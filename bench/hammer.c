@@ -1,167 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two processes that want one lock all the time. */
-#include <stdatomic.h>
+/* Two processes that want one lock all the time, and eight: how fast, how fair. */
 #include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include "bench.h"
-#include "locks.h"
+#include "crowd.h"
 
-#define SECONDS 0.04
-
-struct side {
-    _Alignas(128) uint64_t pairs;
-    int64_t ns;
-};
-
-struct shared {
-    struct side side[2];
-    _Alignas(128) volatile uint32_t data[4]; /* what the lock protects */
-    _Alignas(128) atomic_uint ready;
-    volatile uint32_t done;
-    atomic_bool go, stop, broken;
-};
+#define SECONDS_TWO         0.04
+#define SECONDS_EIGHT       10.0
+#define SECONDS_EIGHT_QUICK 2.0
 
 struct hammer {
-    struct bench *bench;
-    enum place place;
-    struct shmview_segment *segment;
-    struct locks *locks;
-    struct shared *shared;
-    double (*figure)(const struct side *);
+    struct crowd crowd;
+    struct crowd_lock ours, mutex;
+    double (*figure)(const struct crowd *);
 };
 
-struct hammer_child {
-    const struct hammer *hammer;
-    int (*lock)(const struct hammer *);
-    int (*unlock)(const struct hammer *);
-    int side;
-};
-
-/* The same work for every lock: four words inside, a short while outside. */
-static void pound(const struct hammer_child *child)
-{
-    const struct hammer *h = child->hammer;
-    struct shared *s = h->shared;
-    uint64_t pairs = 0;
-    int64_t start = now_ns();
-    while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
-        if (child->lock(h)) {
-            atomic_store(&s->broken, true);
-            break;
-        }
-        for (size_t i = 0; i < ARRAY_LEN(s->data); i++)
-            s->data[i] = s->data[i] + 1;
-        child->unlock(h);
-        pairs++;
-        for (volatile int i = 0; i < 50; i++)
-            continue;
-    }
-    s->side[child->side] = (struct side){pairs, now_ns() - start};
-}
-
-static void run_child(void *arg)
-{
-    const struct hammer_child *child = arg;
-    const struct hammer *h = child->hammer;
-    struct shared *s = h->shared;
-    place_process(&h->bench->cpus, h->place, child->side, 0);
-    if (child->lock(h) || child->unlock(h)) /* a forked process attaches at its first lock */
-        atomic_store(&s->broken, true);
-    atomic_fetch_add(&s->ready, 1);
-    while (!atomic_load(&s->go))
-        usleep(50);
-    pound(child);
-    __sync_fetch_and_add(&s->done, 1);
-}
-
-/* Lets two processes hammer for a while; what they did is in h->shared->side. */
-static int hammer(const struct hammer *h, int (*lock)(const struct hammer *),
-                  int (*unlock)(const struct hammer *))
-{
-    struct shared *s = h->shared;
-    pid_t pids[2];
-    memset(s, 0, sizeof *s);
-    for (int i = 0; i < 2; i++) {
-        struct hammer_child child = {h, lock, unlock, i};
-        pids[i] = child_start(run_child, &child);
-    }
-    for (int64_t limit = now_ns() + 10000000000; atomic_load(&s->ready) < 2 && now_ns() < limit;)
-        usleep(100);
-    atomic_store(&s->go, true);
-    usleep((useconds_t)(SECONDS * 1e6));
-    atomic_store(&s->stop, true);
-    int r = wait_for(&s->done, 2);
-    for (int i = 0; i < 2; i++)
-        child_end(pids[i]);
-    if (r || atomic_load(&s->broken) || s->side[0].pairs + s->side[1].pairs == 0)
-        return failed("two processes cannot share the lock");
-    return 0;
-}
+/* --- Two ----------------------------------------------------------------- */
 
 /* The nanoseconds that a pair takes the two of them together. */
-static double pair_ns(const struct side *side)
+static double pair_ns(const struct crowd *crowd)
 {
-    double rate = 0;
-    for (int i = 0; i < 2; i++)
-        rate += (double)side[i].pairs / (double)side[i].ns;
-    return 1 / rate;
+    return 1 / crowd_rate(crowd);
 }
 
 /* How often the other got the lock for each time that the luckier one got it. */
-static double fairness(const struct side *side)
+static double fairness(const struct crowd *crowd)
 {
-    uint64_t a = side[0].pairs, b = side[1].pairs;
+    uint64_t a = crowd->member[0].pairs, b = crowd->member[1].pairs;
     return (double)(a < b ? a : b) / (double)(a < b ? b : a);
 }
 
-/* --- The locks ----------------------------------------------------------- */
-
-static int lock_shmview(const struct hammer *h)
+static int run_lock(struct hammer *h, const struct crowd_lock *lock, double *ret)
 {
-    return shmview_lock(h->segment);
-}
-
-static int unlock_shmview(const struct hammer *h)
-{
-    return shmview_unlock(h->segment);
-}
-
-static int lock_mutex(const struct hammer *h)
-{
-    return pthread_mutex_lock(&h->locks->mutex[MUTEX_ROBUST_RECURSIVE].mutex);
-}
-
-static int unlock_mutex(const struct hammer *h)
-{
-    return pthread_mutex_unlock(&h->locks->mutex[MUTEX_ROBUST_RECURSIVE].mutex);
+    int r = crowd_run(&h->crowd, lock);
+    if (r == 0)
+        *ret = h->figure(&h->crowd);
+    return r;
 }
 
 static int run_shmview(void *arg, double *ret)
 {
     struct hammer *h = arg;
-    int r = hammer(h, lock_shmview, unlock_shmview);
-    *ret = h->figure(h->shared->side);
-    return r;
+    return run_lock(h, &h->ours, ret);
 }
 
 static int run_mutex(void *arg, double *ret)
 {
     struct hammer *h = arg;
-    int r = hammer(h, lock_mutex, unlock_mutex);
-    *ret = h->figure(h->shared->side);
-    return r;
+    return run_lock(h, &h->mutex, ret);
 }
 
-/* --- The rows ------------------------------------------------------------ */
-
-static void run_place(struct hammer *h)
+static void run_place(struct bench *bench, struct hammer *h)
 {
     static const struct {
         const char *what, *unit;
-        double (*figure)(const struct side *);
+        double (*figure)(const struct crowd *);
         unsigned rounds;
     } kinds[] = {
         {"2 hammer", "ns/pair", pair_ns, 31},
@@ -174,38 +66,91 @@ static void run_place(struct hammer *h)
             .rounds = kinds[i].rounds,
             .rounds_quick = 5,
             .n = 2,
-            .list = {{"shmview", run_shmview, h, {0}},
-                     {mutex_name(MUTEX_ROBUST_RECURSIVE), run_mutex, h, {0}}},
+            .list = {{"shmview", run_shmview, h, {0}}, {h->mutex.name, run_mutex, h, {0}}},
         };
-        snprintf(contest.what, sizeof contest.what, "%s, %s", kinds[i].what, place_name(h->place));
+        snprintf(contest.what, sizeof contest.what, "%s, %s", kinds[i].what,
+                 place_name(h->crowd.place));
         h->figure = kinds[i].figure;
-        contest_run(h->bench, &contest);
+        if (h->figure == pair_ns && h->crowd.place == PLACE_TWO)
+            contest.list[1].target = (struct target){TARGET_RATIO, 1.11};
+        contest_run(bench, &contest);
     }
+}
+
+static void run_two(struct bench *bench, struct hammer *h)
+{
+    h->crowd.n = 2;
+    h->crowd.seconds = SECONDS_TWO;
+    h->crowd.timed = false;
+    /* not PLACE_FREE: the scheduler puts them on one CPU or two as it likes */
+    for (h->crowd.place = PLACE_TWO; h->crowd.place <= PLACE_SAME; h->crowd.place++)
+        if (place_exists(&bench->cpus, h->crowd.place))
+            run_place(bench, h);
+}
+
+/* --- Eight --------------------------------------------------------------- */
+
+/* From one run of each: who is starved is so in the long run. */
+static int run_eight(struct bench *bench, struct hammer *h)
+{
+    struct row share = {.what = "8 hammer, least share, not pinned",
+                        .unit = "of mean",
+                        .target = {TARGET_LEAST, 0.5}};
+    struct row longest = {
+        .what = "8 hammer, longest wait, not pinned", .unit = "ms", .target = {TARGET_VALUE, 100}};
+    double figures[2][2] = {{0}};
+    const struct crowd_lock *locks[] = {&h->ours, &h->mutex};
+    if (!bench_wants(bench, share.what) && !bench_wants(bench, longest.what))
+        return 0;
+    h->crowd.place = PLACE_FREE;
+    h->crowd.n = 8;
+    h->crowd.seconds = bench->quick ? SECONDS_EIGHT_QUICK : SECONDS_EIGHT;
+    h->crowd.timed = true;
+    for (int i = 0; i < 2; i++) {
+        if (crowd_run(&h->crowd, locks[i]))
+            return failed("not measured: 8 hammer");
+        figures[0][i] = crowd_least_share(&h->crowd);
+        for (int m = 0; m < h->crowd.n; m++)
+            if ((double)h->crowd.member[m].longest_ns / 1e6 > figures[1][i])
+                figures[1][i] = (double)h->crowd.member[m].longest_ns / 1e6;
+    }
+    struct row *rows[] = {&share, &longest};
+    for (int i = 0; i < 2; i++) {
+        struct row *row = rows[i];
+        snprintf(row->reference_name, sizeof row->reference_name, "%s", h->mutex.name);
+        row->ours = figures[i][0];
+        row->reference = figures[i][1];
+        row->ratio = row->ratio_min = row->ratio_max = row->ours / row->reference;
+        if (bench_wants(bench, row->what) && table_add(&bench->table, row))
+            return -1;
+    }
+    return 0;
 }
 
 void bench_hammer(struct bench *bench)
 {
-    struct hammer h = {.bench = bench, .locks = locks_new()};
+    struct hammer h = {0};
+    struct shmview_segment *segment = NULL;
     if (!bench_wants_placed(bench, "2 hammer") &&
-        !bench_wants_placed(bench, "2 hammer, fairness")) {
-        locks_free(h.locks);
+        !bench_wants_placed(bench, "2 hammer, fairness") &&
+        !bench_wants_placed(bench, "8 hammer, least share") &&
+        !bench_wants_placed(bench, "8 hammer, longest wait"))
         return;
-    }
-    void *p =
-        mmap(NULL, sizeof *h.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    h.shared = p == MAP_FAILED ? NULL : p;
-    if (!h.locks || !h.shared ||
-        shmview_create(bench->connection, "hammer", 4096, NULL, &h.segment)) {
+    struct locks *locks = locks_new();
+    if (!locks || crowd_init(&h.crowd, bench) ||
+        shmview_create(bench->connection, "hammer", 4096, NULL, &segment)) {
         failed("no locks to measure: %s", shmview_error_text());
         bench->n_failed++;
     } else {
-        /* not PLACE_FREE: the scheduler puts them on one CPU or two as it likes */
-        for (h.place = PLACE_TWO; h.place <= PLACE_SAME; h.place++)
-            if (place_exists(&bench->cpus, h.place))
-                run_place(&h);
+        h.ours = crowd_shmview;
+        h.ours.of = segment;
+        h.mutex = crowd_robust;
+        h.mutex.of = &locks->mutex[MUTEX_ROBUST_RECURSIVE].mutex;
+        run_two(bench, &h);
+        if (run_eight(bench, &h))
+            bench->n_failed++;
     }
-    shmview_detach(h.segment);
-    if (h.shared)
-        munmap(h.shared, sizeof *h.shared);
-    locks_free(h.locks);
+    shmview_detach(segment);
+    crowd_deinit(&h.crowd);
+    locks_free(locks);
 }

@@ -12,6 +12,12 @@ const char *mutex_name(enum mutex_kind kind)
     return names[kind];
 }
 
+const char *rwlock_name(enum rwlock_kind kind)
+{
+    static const char *const names[] = {"rwlock, writers first", "rwlock"};
+    return names[kind];
+}
+
 static int mutex_init(pthread_mutex_t *mutex, enum mutex_kind kind)
 {
     pthread_mutexattr_t a;
@@ -26,6 +32,18 @@ static int mutex_init(pthread_mutex_t *mutex, enum mutex_kind kind)
     return r;
 }
 
+static int rwlock_init(pthread_rwlock_t *rwlock, enum rwlock_kind kind)
+{
+    pthread_rwlockattr_t a;
+    pthread_rwlockattr_init(&a);
+    pthread_rwlockattr_setpshared(&a, PTHREAD_PROCESS_SHARED);
+    if (kind == RWLOCK_WRITERS)
+        pthread_rwlockattr_setkind_np(&a, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    int r = pthread_rwlock_init(rwlock, &a);
+    pthread_rwlockattr_destroy(&a);
+    return r;
+}
+
 struct locks *locks_new(void)
 {
     struct locks *locks = mmap(NULL, sizeof *locks, PROT_READ | PROT_WRITE,
@@ -37,6 +55,8 @@ struct locks *locks_new(void)
     int r = sem_init(&locks->semaphore, 1, 1);
     for (enum mutex_kind k = 0; k < MUTEX_KINDS && r == 0; k++)
         r = mutex_init(&locks->mutex[k].mutex, k);
+    for (enum rwlock_kind k = 0; k < RWLOCK_KINDS && r == 0; k++)
+        r = rwlock_init(&locks->rwlock[k].rwlock, k);
     if (r == 0)
         return locks;
     failed("a process-shared lock cannot be made");

@@ -16,11 +16,21 @@ enum mutex_kind {
     MUTEX_KINDS,
 };
 
+/* WRITERS: readers come behind a writer who waits, and do not starve him. */
+enum rwlock_kind {
+    RWLOCK_WRITERS,
+    RWLOCK_DEFAULT,
+    RWLOCK_KINDS,
+};
+
 /* Each on lines of its own: 128 bytes, for prefetchers fetch lines in pairs. */
 struct locks {
     struct {
         _Alignas(128) pthread_mutex_t mutex;
     } mutex[MUTEX_KINDS];
+    struct {
+        _Alignas(128) pthread_rwlock_t rwlock;
+    } rwlock[RWLOCK_KINDS];
     _Alignas(128) sem_t semaphore;
 };
 
@@ -29,5 +39,6 @@ struct locks *locks_new(void);
 void locks_free(struct locks *locks);
 
 const char *mutex_name(enum mutex_kind kind);
+const char *rwlock_name(enum rwlock_kind kind);
 
 #endif

@@ -97,7 +97,13 @@ static int run_rows(struct bench *bench, bool check)
     bench_calls(bench);
     bench_lock(bench);
     bench_hammer(bench);
+    bench_handoff(bench);
+    bench_change(bench);
     bench_death(bench);
+    /* last of the locks: these are pinned and may wait, and the library asks only
+     * once in a process, and for its children, whether to spin */
+    bench_slots(bench);
+    bench_readers(bench);
     bench_elements(bench);
     unsigned missed = bench->table.n_missed;
     bool empty = bench->table.n == 0 && bench->n_failed == 0;

@@ -9,9 +9,11 @@ static const char *verdict(const struct row *row)
 {
     switch (row->target.kind) {
     case TARGET_RATIO:
-        return row->ratio <= row->target.most ? "ok" : "MISSED";
+        return row->ratio <= row->target.bound ? "ok" : "MISSED";
     case TARGET_VALUE:
-        return row->ours <= row->target.most ? "ok" : "MISSED";
+        return row->ours <= row->target.bound ? "ok" : "MISSED";
+    case TARGET_LEAST:
+        return row->ours >= row->target.bound ? "ok" : "MISSED";
     default:
         return "";
     }
@@ -44,9 +46,11 @@ static void print_row(const struct row *row)
         snprintf(range, sizeof range, "%.2f..%.2f", row->ratio_min, row->ratio_max);
     }
     if (row->target.kind == TARGET_RATIO)
-        snprintf(target, sizeof target, "<= %.2fx", row->target.most);
+        snprintf(target, sizeof target, "<= %.2fx", row->target.bound);
     else if (row->target.kind == TARGET_VALUE)
-        snprintf(target, sizeof target, "<= %g", row->target.most);
+        snprintf(target, sizeof target, "<= %g", row->target.bound);
+    else if (row->target.kind == TARGET_LEAST)
+        snprintf(target, sizeof target, ">= %g", row->target.bound);
     printf("%-34s %8s  %-26s %8s  %-9s %6s  %-12s %-8s %s\n", row->what, ours, row->reference_name,
            reference, row->unit, ratio, range, target, verdict(row));
     fflush(stdout);
@@ -75,10 +79,11 @@ static json_t *write_row(const struct row *row)
                                             "ratio", row->ratio, "ratio_min", row->ratio_min,
                                             "ratio_max", row->ratio_max));
     if (row->target.kind != TARGET_NONE)
-        json_object_update_new(o,
-                               json_pack("{s:s, s:f, s:b}", "target_of",
-                                         row->target.kind == TARGET_RATIO ? "ratio" : "ours",
-                                         "target", row->target.most, "ok", verdict(row)[0] == 'o'));
+        json_object_update_new(
+            o, json_pack("{s:s, s:s, s:f, s:b}", "target_of",
+                         row->target.kind == TARGET_RATIO ? "ratio" : "ours", "bound",
+                         row->target.kind == TARGET_LEAST ? "least" : "most", "target",
+                         row->target.bound, "ok", verdict(row)[0] == 'o'));
     return o;
 }
 
