@@ -44,7 +44,7 @@ static bool is_readable(int fd)
     return poll(&p, 1, 0) == 1;
 }
 
-/* Takes what there is to read. */
+/* Takes what there is to read; others may be telling of more meanwhile. */
 static void drain(int fd)
 {
     char bytes[64];
@@ -53,7 +53,6 @@ static void drain(int fd)
         r = read(fd, bytes, sizeof bytes);
     while (r > 0);
     ck_assert(r < 0 && errno == EAGAIN);
-    ck_assert(!is_readable(fd));
 }
 
 static void notify(struct child *me, void *arg)
