@@ -76,8 +76,6 @@ static int thread_register(void)
 int thread_open(void)
 {
     uint32_t epoch = process_epoch();
-    if (!self.shared && !(self.shared = calloc(SHARED_MAX, sizeof *self.shared)))
-        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (self.epoch != epoch) {
         self.held = &thread_special; /* what an ancestor held is not ours */
         self.n_shared = 0;
@@ -85,7 +83,11 @@ int thread_open(void)
         if (r)
             return r;
         self.epoch = epoch;
-    } else if (self.held && self.held != &thread_special) {
+    }
+    /* after registering: it is the thread's exit that frees it */
+    if (!self.shared && !(self.shared = calloc(SHARED_MAX, sizeof *self.shared)))
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    if (self.held && self.held != &thread_special) {
         self.shared[0].segment = (struct shmview_segment *)(uintptr_t)self.held;
         self.shared[0].depth = 1;
         self.n_shared = 1;
