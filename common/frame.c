@@ -13,8 +13,9 @@
 
 void frame_deinit(struct frame *frame)
 {
-    free(frame->bytes);
-    *frame = (struct frame){0};
+    char *bytes = frame->bytes;
+    *frame = (struct frame){0}; /* first: a thread that forks now must not free it again */
+    free(bytes);
 }
 
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
