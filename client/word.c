@@ -3,8 +3,9 @@
  *
  *   word    free -> my id -> free. An id that the liveness object does not know
  *           is dead, and so is rubbish: anybody may replace it by his own.
- *   dirty   set once inside, cleared on the way out: found set = the last owner
- *           died inside. A flag, not an id: whoever repairs may die as well.
+ *   inside  names who went in, until he has gone out in order: found set = the last
+ *           owner died inside. Only "set" is decided on, never whom it names: whoever
+ *           repairs may die as well.
  *   W, R    writers, readers may be parked. W is set before every park and before
  *           a timeout, since who times out may have taken a wake-up with him.
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests and replies: struct <-> JSON, for both ends. With fields.h the only
  * place that knows JSON. Decoding is strict: unknown members, wrong types, numbers out of range,
- * duplicate keys and missing members are refused by name.
+ * missing members, and in requests duplicate keys, are refused by name.
  *
  * Strings in a decoded struct are borrowed from the message it came from. */
 #ifndef COMMON_WIRE_H
