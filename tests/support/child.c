@@ -2,11 +2,15 @@
 #include "support/child.h"
 
 #include <dirent.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +108,40 @@ void child_pause(struct child *me)
     if (recv(me->fd, &byte, 1, 0) != 1)
         _exit(1); /* the test is gone */
 }
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+void child_forbid_system_calls(void)
+{
+}
+#else
+static void tell_forbidden_call(int signal, siginfo_t *info, void *context)
+{
+    char text[64];
+    (void)signal;
+    (void)context;
+    int n = snprintf(text, sizeof text, "system call %d\n", info->si_syscall);
+    (void)!write(STDERR_FILENO, text, (size_t)n);
+    _exit(2);
+}
+
+#define ALLOW(call)                                                                                \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (call), 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+void child_forbid_system_calls(void)
+{
+    struct sock_filter steps[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        ALLOW(SYS_write),
+        ALLOW(SYS_exit_group),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+    };
+    struct sock_fprog filter = {sizeof steps / sizeof *steps, steps};
+    struct sigaction tell = {.sa_sigaction = tell_forbidden_call, .sa_flags = SA_SIGINFO};
+    ck_assert_int_eq(sigaction(SIGSYS, &tell, NULL), 0);
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
+}
+#endif
 
 /* --- Any process --------------------------------------------------------- */
 

@@ -52,6 +52,9 @@ void child_continue(struct child *child);
 void child_tell(struct child *me, int what);
 /* Waits for child_cue(). */
 void child_pause(struct child *me);
+/* From now on any system call but write and exit ends the child, with the call's number on
+ * stderr. Sanitizers make calls of their own whenever they like: with them it does nothing. */
+void child_forbid_system_calls(void);
 
 /* --- Any process --------------------------------------------------------- */
 
