@@ -6,7 +6,7 @@ PREFIX ?= /usr/local
 # The presets that have tests, and those of them that `make check` runs.
 TESTED = dev clang asan tsan
 CHECKS = dev asan tsan
-SOURCES = git ls-files -co --exclude-standard '*.c' '*.h'
+SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 
 # Thread sanitizers of before 2024 die where the kernel randomises addresses by
 # more than 28 bits. Where setarch may not switch it off, try without.

@@ -165,5 +165,7 @@ void bench_slots(struct bench *bench);
 void bench_readers(struct bench *bench);
 /* elements.c */
 void bench_elements(struct bench *bench);
+/* bulk.c */
+void bench_bulk(struct bench *bench);
 
 #endif

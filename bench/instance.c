@@ -66,7 +66,7 @@ static void run_daemon(const struct instance *instance)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGINT);
     log_path(instance, path, sizeof path);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log >= 0) {
@@ -140,7 +140,7 @@ static bool end_daemon(struct instance *instance)
     int64_t deadline = now_ns() + WAIT_NS;
     if (instance->daemon <= 0)
         return true;
-    kill(instance->daemon, SIGTERM);
+    kill(instance->daemon, SIGINT);
     while (waitpid(instance->daemon, &status, WNOHANG) == 0) {
         if (now_ns() > deadline)
             kill(instance->daemon, SIGKILL);

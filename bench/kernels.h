@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops that are compared: sum, and y += a * x. Raw pointers in one file,
- * element.h in the other, compiled with the same flags, none of them inlined. */
+/* The loops that are compared: sum, and y += a * x. Raw pointers in one file, element.h in
+ * another, what Cython makes of the same loops in a third; compiled with the same flags, once
+ * with -O2 and once with -O3, and none of them inlined. */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 
 #include <stddef.h>
 
 #include <shmview/element.h>
-
-#define KERNEL __attribute__((noinline))
 
 /* A matrix as plain numbers: byte strides that are known only at run time. */
 struct raw_matrix {
@@ -17,23 +16,65 @@ struct raw_matrix {
     ptrdiff_t row_stride, column_stride;
 };
 
-KERNEL float raw_sum_contiguous(const float *x, ptrdiff_t n);
-KERNEL void raw_axpy_contiguous(float a, const float *x, float *y, ptrdiff_t n);
-KERNEL float raw_sum_rows(struct raw_matrix x);
-KERNEL void raw_axpy_rows(float a, struct raw_matrix x, struct raw_matrix y);
-KERNEL float raw_sum_strided(struct raw_matrix x);
-KERNEL void raw_axpy_strided(float a, struct raw_matrix x, struct raw_matrix y);
+/* The members of Cython's slice, in their order. */
+struct cython_slice {
+    void *memview;
+    char *data;
+    ptrdiff_t shape[8];
+    ptrdiff_t strides[8];
+    ptrdiff_t suboffsets[8];
+};
 
-KERNEL float view_sum_contiguous(const struct shmview_view *x);
-KERNEL void view_axpy_contiguous(float a, const struct shmview_view *x,
-                                 const struct shmview_view *y);
-KERNEL float view_sum_rows(const struct shmview_view *x);
-KERNEL void view_axpy_rows(float a, const struct shmview_view *x, const struct shmview_view *y);
-/* struct shmview_strided_row and SHMVIEW_ELEM */
-KERNEL float view_sum_strided(const struct shmview_view *x);
-KERNEL void view_axpy_strided(float a, const struct shmview_view *x, const struct shmview_view *y);
-/* SHMVIEW_AT2 */
-KERNEL float view_sum_at(const struct shmview_view *x);
-KERNEL void view_axpy_at(float a, const struct shmview_view *x, const struct shmview_view *y);
+/* Elements of a matrix in an order that no compiler can know. */
+struct places {
+    const uint32_t *rows, *columns;
+    ptrdiff_t n;
+};
+
+typedef const struct shmview_view *view_p;
+
+/* X(type, name, parameters) */
+#define KERNEL_LIST(X)                                                                             \
+    X(float, raw_sum_contiguous, (const float *x, ptrdiff_t n))                                    \
+    X(void, raw_axpy_contiguous, (float a, const float *x, float *y, ptrdiff_t n))                 \
+    X(float, raw_sum_rows, (struct raw_matrix x))                                                  \
+    X(void, raw_axpy_rows, (float a, struct raw_matrix x, struct raw_matrix y))                    \
+    X(float, raw_sum_strided, (struct raw_matrix x))                                               \
+    X(void, raw_axpy_strided, (float a, struct raw_matrix x, struct raw_matrix y))                 \
+    X(float, cython_sum, (struct cython_slice x))                                                  \
+    X(void, cython_axpy, (float a, struct cython_slice x, struct cython_slice y))                  \
+    X(float, view_sum_contiguous, (view_p x))                                                      \
+    X(void, view_axpy_contiguous, (float a, view_p x, view_p y))                                   \
+    X(float, view_sum_rows, (view_p x))                                                            \
+    X(void, view_axpy_rows, (float a, view_p x, view_p y))                                         \
+    X(float, view_sum_strided, (view_p x))                                                         \
+    X(void, view_axpy_strided, (float a, view_p x, view_p y))                                      \
+    X(float, view_sum_at, (view_p x))                                                              \
+    X(void, view_axpy_at, (float a, view_p x, view_p y))                                           \
+    X(float, view_sum_places, (view_p x, struct places p))                                         \
+    X(float, checked_sum_rows, (view_p x))                                                         \
+    X(float, checked_sum_at, (view_p x))                                                           \
+    X(void, checked_axpy_strided, (float a, view_p x, view_p y))                                   \
+    X(void, checked_axpy_at, (float a, view_p x, view_p y))                                        \
+    X(float, checked_sum_places, (view_p x, struct places p))
+
+struct kernels {
+    const char *level;
+#define X(type, name, parameters) type(*name) parameters;
+    KERNEL_LIST(X)
+#undef X
+};
+
+extern const struct kernels kernels_O2, kernels_O3;
+
+/* In the files of kernels, which are compiled with LEVEL: the name of this one's. */
+#ifdef LEVEL
+#define KERNEL_JOIN(name, level)  name##_##level
+#define KERNEL_AT(name, level)    KERNEL_JOIN(name, level)
+#define KERNEL(name)              KERNEL_AT(name, LEVEL)
+#define X(type, name, parameters) __attribute__((noinline)) type KERNEL(name) parameters;
+KERNEL_LIST(X)
+#undef X
+#endif
 
 #endif

@@ -6,7 +6,7 @@ static void *at(const unsigned char *data, ptrdiff_t offset)
     return (void *)(uintptr_t)(data + offset);
 }
 
-float raw_sum_contiguous(const float *x, ptrdiff_t n)
+float KERNEL(raw_sum_contiguous)(const float *x, ptrdiff_t n)
 {
     float sum = 0;
     for (ptrdiff_t i = 0; i < n; i++)
@@ -14,13 +14,13 @@ float raw_sum_contiguous(const float *x, ptrdiff_t n)
     return sum;
 }
 
-void raw_axpy_contiguous(float a, const float *x, float *y, ptrdiff_t n)
+void KERNEL(raw_axpy_contiguous)(float a, const float *x, float *y, ptrdiff_t n)
 {
     for (ptrdiff_t i = 0; i < n; i++)
         y[i] += a * x[i];
 }
 
-float raw_sum_rows(struct raw_matrix x)
+float KERNEL(raw_sum_rows)(struct raw_matrix x)
 {
     float sum = 0;
     for (ptrdiff_t i = 0; i < x.rows; i++) {
@@ -31,7 +31,7 @@ float raw_sum_rows(struct raw_matrix x)
     return sum;
 }
 
-void raw_axpy_rows(float a, struct raw_matrix x, struct raw_matrix y)
+void KERNEL(raw_axpy_rows)(float a, struct raw_matrix x, struct raw_matrix y)
 {
     for (ptrdiff_t i = 0; i < x.rows; i++) {
         const float *p = at(x.data, i * x.row_stride);
@@ -41,7 +41,7 @@ void raw_axpy_rows(float a, struct raw_matrix x, struct raw_matrix y)
     }
 }
 
-float raw_sum_strided(struct raw_matrix x)
+float KERNEL(raw_sum_strided)(struct raw_matrix x)
 {
     float sum = 0;
     for (ptrdiff_t i = 0; i < x.rows; i++) {
@@ -52,7 +52,7 @@ float raw_sum_strided(struct raw_matrix x)
     return sum;
 }
 
-void raw_axpy_strided(float a, struct raw_matrix x, struct raw_matrix y)
+void KERNEL(raw_axpy_strided)(float a, struct raw_matrix x, struct raw_matrix y)
 {
     for (ptrdiff_t i = 0; i < x.rows; i++) {
         const unsigned char *p = x.data + i * x.row_stride;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels.h"
 
-float view_sum_contiguous(const struct shmview_view *x)
+float KERNEL(view_sum_contiguous)(view_p x)
 {
     const float *p = SHMVIEW_DATA(float, x);
     ptrdiff_t n = x->shape[0];
@@ -11,7 +11,7 @@ float view_sum_contiguous(const struct shmview_view *x)
     return sum;
 }
 
-void view_axpy_contiguous(float a, const struct shmview_view *x, const struct shmview_view *y)
+void KERNEL(view_axpy_contiguous)(float a, view_p x, view_p y)
 {
     const float *p = SHMVIEW_DATA(float, x);
     float *q = SHMVIEW_DATA(float, y);
@@ -19,7 +19,7 @@ void view_axpy_contiguous(float a, const struct shmview_view *x, const struct sh
         q[i] += a * p[i];
 }
 
-float view_sum_rows(const struct shmview_view *x)
+float KERNEL(view_sum_rows)(view_p x)
 {
     float sum = 0;
     for (ptrdiff_t i = 0; i < x->shape[0]; i++) {
@@ -30,7 +30,7 @@ float view_sum_rows(const struct shmview_view *x)
     return sum;
 }
 
-void view_axpy_rows(float a, const struct shmview_view *x, const struct shmview_view *y)
+void KERNEL(view_axpy_rows)(float a, view_p x, view_p y)
 {
     for (ptrdiff_t i = 0; i < x->shape[0]; i++) {
         const float *p = SHMVIEW_ROW(float, x, i);
@@ -40,7 +40,7 @@ void view_axpy_rows(float a, const struct shmview_view *x, const struct shmview_
     }
 }
 
-float view_sum_strided(const struct shmview_view *x)
+float KERNEL(view_sum_strided)(view_p x)
 {
     float sum = 0;
     for (ptrdiff_t i = 0; i < x->shape[0]; i++) {
@@ -51,7 +51,7 @@ float view_sum_strided(const struct shmview_view *x)
     return sum;
 }
 
-void view_axpy_strided(float a, const struct shmview_view *x, const struct shmview_view *y)
+void KERNEL(view_axpy_strided)(float a, view_p x, view_p y)
 {
     for (ptrdiff_t i = 0; i < x->shape[0]; i++) {
         struct shmview_strided_row p = shmview_strided(x, i), q = shmview_strided(y, i);
@@ -60,7 +60,7 @@ void view_axpy_strided(float a, const struct shmview_view *x, const struct shmvi
     }
 }
 
-float view_sum_at(const struct shmview_view *x)
+float KERNEL(view_sum_at)(view_p x)
 {
     float sum = 0;
     for (ptrdiff_t i = 0; i < x->shape[0]; i++)
@@ -69,9 +69,17 @@ float view_sum_at(const struct shmview_view *x)
     return sum;
 }
 
-void view_axpy_at(float a, const struct shmview_view *x, const struct shmview_view *y)
+void KERNEL(view_axpy_at)(float a, view_p x, view_p y)
 {
     for (ptrdiff_t i = 0; i < x->shape[0]; i++)
         for (ptrdiff_t j = 0; j < x->shape[1]; j++)
             SHMVIEW_AT2(float, y, i, j) += a * SHMVIEW_AT2(float, x, i, j);
+}
+
+float KERNEL(view_sum_places)(view_p x, struct places p)
+{
+    float sum = 0;
+    for (ptrdiff_t n = 0; n < p.n; n++)
+        sum += SHMVIEW_AT2(float, x, p.rows[n], p.columns[n]);
+    return sum;
 }

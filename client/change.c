@@ -8,6 +8,7 @@
  * it, so that one of them could make the others wait for ever.) So the
  * daemon is asked when somebody comes or goes, not when something changes. */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -96,6 +97,13 @@ static int ask_for_descriptors(struct shmview_segment *s, const char *method,
     return 0;
 }
 
+/* Whether nobody writes there any more: the daemon was started anew. */
+static bool has_ended(int fd)
+{
+    char byte;
+    return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
 {
     struct frame_descriptors got;
@@ -106,7 +114,7 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
     connection_lock(segment->connection);
     int fd = segment->change_fd;
     connection_unlock(segment->connection);
-    if (fd < 0) {
+    if (fd < 0 || has_ended(fd)) {
         r = ask_for_descriptors(segment, "io.shmview.Watch", &got);
         if (r)
             return r;
@@ -116,10 +124,14 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
             return r;
         }
         connection_lock(segment->connection);
-        if (segment->change_fd < 0)
+        if (segment->change_fd < 0) {
             segment->change_fd = got.fd[0];
-        else
-            close(got.fd[0]); /* another thread was first: the daemon gave both the same */
+        } else {
+            /* under the number that event loops know; or another thread was first, and the
+             * daemon gave both the same */
+            dup3(got.fd[0], segment->change_fd, O_CLOEXEC);
+            close(got.fd[0]);
+        }
         fd = segment->change_fd;
         connection_unlock(segment->connection);
     }
@@ -136,8 +148,11 @@ static void refresh_others(struct shmview_segment *s, uint32_t watches)
         return;
     connection_lock(s->connection);
     struct frame_descriptors old = s->others;
-    s->others = got;
-    s->watches = watches;
+    {
+        NOT_FORKED;
+        s->others = got;
+        s->watches = watches;
+    }
     connection_unlock(s->connection);
     frame_descriptors_close(&old);
 }
@@ -169,6 +184,7 @@ static void tell_event_loops(struct shmview_segment *s)
 
 void change_close(struct shmview_segment *segment)
 {
+    NOT_FORKED;
     close_fdp(&segment->change_fd);
     frame_descriptors_close(&segment->others);
     segment->watches = 0; /* not asked yet */

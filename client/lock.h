@@ -158,6 +158,10 @@ int thread_close(int result);
 /* The entry of a segment in the table, or -1. */
 int thread_find(const struct shmview_segment *s);
 
+/* The handle will not be used any more: this thread gives back what it holds; where another
+ * is inside, it has died there. What others share is theirs until they end. */
+void lock_give_up(struct shmview_segment *segment);
+
 static inline bool held_by_me(const struct shmview_segment *s)
 {
     return atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == &self;

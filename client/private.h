@@ -14,6 +14,7 @@
 
 #include "common/address.h"
 #include "common/frame.h"
+#include "common/view.h"
 #include "common/wire.h"
 
 #pragma GCC visibility push(hidden)
@@ -35,6 +36,7 @@ struct process_page {
     _Atomic uint32_t n_threads; /* that use locks */
     pthread_mutex_t mutex;      /* epoch, and the connection's step into it */
     pthread_mutex_t segments;   /* the list of segments, and a segment's step */
+    pthread_mutex_t forks;      /* NOT_FORKED; the last to be taken */
 };
 extern struct process_page *process;
 
@@ -55,6 +57,11 @@ static inline void cancel_back(int *was)
 {
     pthread_setcancelstate(*was, was);
 }
+/* A change of private state that a fork in another thread must not cut in two: the
+ * child would inherit half of it. Nothing may block until the end of the block. */
+void fork_off(void);
+void fork_back(const char *unused);
+#define NOT_FORKED    __attribute__((cleanup(fork_back), unused)) const char fork_was = (fork_off(), 0)
 #define NOT_CANCELLED __attribute__((cleanup(cancel_back), unused)) int cancel_was = cancel_off()
 
 /* --- connection.c -------------------------------------------------------- */
@@ -62,10 +69,15 @@ static inline void cancel_back(int *was)
 struct shmview_connection {
     pthread_mutex_t mutex; /* everything below, and the segments' layouts */
     _Atomic uint32_t epoch;
-    int fd; /* -1: connect before the next call */
-    bool gone;
+    int fd;          /* -1: connect before the next call */
+    bool is_checked; /* who serves the socket must be root or this user */
+    bool may_start;  /* a session daemon, if there is none */
     address_path path;
+    int64_t client;  /* the number that the daemon knows it by */
+    uint32_t serial; /* times that it was connected */
     unsigned n_segments;
+    int64_t *held; /* the ids of its attachments */
+    size_t n_held, held_capacity;
     struct frame in;
 };
 
@@ -73,6 +85,7 @@ struct shmview_connection {
 struct reply {
     struct wire_reply wire;
     struct frame_descriptors fds;
+    uint32_t serial; /* of the connection when it came */
 };
 
 /* Calls method with parameters (new; stolen; NULL means memory was short) and
@@ -80,6 +93,19 @@ struct reply {
  * daemon's included. */
 int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
                     struct reply *reply);
+
+/* Notes that the attachment, of which reply told, is there; no more. Returns 0; or
+ * -SHMVIEW_ERR_DISCONNECTED: the connection was lost meanwhile, and the attachment with it;
+ * or -SHMVIEW_ERR_NO_MEMORY. */
+int connection_hold(struct shmview_connection *connection, int64_t attachment,
+                    const struct reply *reply);
+void connection_let_go(struct shmview_connection *connection, int64_t attachment);
+
+/* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
+ * error. */
+int connection_open(struct shmview_connection *connection);
+/* Forgets the socket and what was read from it. */
+void connection_hang_up(struct shmview_connection *connection);
 void reply_deinit(struct reply *reply);
 
 /* Locks and unlocks connection->mutex, in a forked child as well. */
@@ -139,6 +165,10 @@ struct shmview_segment {
     int change_fd;                   /* -1: nobody asked for it */
     uint32_t watches;                /* of the liveness object, when others were asked for */
     struct frame_descriptors others; /* sockets of those who want to hear of changes */
+    struct formats formats;          /* of its views; under NOT_FORKED */
+    _Atomic uint32_t n_buffers;      /* that are out; the high bit: detach with the last one */
+    void (*release)(void *arg);      /* of foreign memory: then connection is NULL */
+    void *release_arg;
     char name[LIMIT_NAME_BYTES + 1];
     LIST_ENTRY(shmview_segment) link;
 };
@@ -153,6 +183,23 @@ int segment_step_in(struct shmview_segment *segment);
 void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg);
 
 /* --- view.c -------------------------------------------------------------- */
+
+/* Keeps the fault of a view, called name if that is not NULL, as the error. Returns it. */
+int fail_view(const char *name, const struct view_fault *fault);
+
+/* Finds or makes a format that lives as long as the segment. NULL with *fault. */
+const struct format *segment_format(struct shmview_segment *segment, const char *text,
+                                    struct view_fault *fault);
+
+/* A public view and its description, one from the other. desc holds in the segment. layout and
+ * generation are those of no phase. */
+void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
+               struct shmview_view *ret);
+void view_describe(const struct shmview_view *view, struct view_desc *ret);
+/* Checks a description against the segment and fills *ret. Returns 0 or the error, which
+ * names the view if name is not NULL. */
+int view_finish(struct shmview_segment *segment, const struct view_desc *desc, const char *name,
+                struct shmview_view *ret);
 
 /* Finds the layout of that name. Asks the daemon if it is not known here. Returns
  * its index or an error. */

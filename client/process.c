@@ -9,8 +9,29 @@ struct process_page *process;
 static uint32_t last_epoch; /* of this process and its ancestors */
 static int init_error;
 
+void fork_off(void)
+{
+    pthread_mutex_lock(&process->forks);
+}
+
+void fork_back(const char *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&process->forks);
+}
+
+static void before_fork(void)
+{
+    fork_off();
+}
+
+static void after_fork_in_parent(void)
+{
+    fork_back(NULL);
+}
+
 /* The thread that forked is the child's only one: it holds nothing there. */
-static void after_fork(void)
+static void after_fork_in_child(void)
 {
     self.epoch = 0;
     self.held = &thread_special;
@@ -21,12 +42,14 @@ static void make_page(void)
     /* zeroed mutexes are initialised ones on Linux, which is what a child finds */
     void *p =
         mmap(NULL, sizeof *process, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED || madvise(p, sizeof *process, MADV_WIPEONFORK))
+    if (p == MAP_FAILED || madvise(p, sizeof *process, MADV_WIPEONFORK)) {
         init_error = errno;
-    else if (pthread_atfork(NULL, NULL, after_fork))
+        return;
+    }
+    process = p; /* another thread may fork as soon as that is registered */
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
         init_error = ENOMEM;
-    else
-        process = p;
+    spins_allowed(); /* asks the kernel now, not in the first lock that is contended */
 }
 
 int process_init(void)

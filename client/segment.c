@@ -8,7 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client/export.h"
+#include "client/lock.h"
 #include "common/name.h"
 #include "common/util.h"
 
@@ -130,22 +131,46 @@ static int map_all(struct shmview_segment *s, const struct wire_attachment *a,
     return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
 }
 
-static void unmap_all(struct shmview_segment *s)
+static void unmap_lock(struct shmview_segment *s)
 {
-    if (s->data)
-        munmap(s->data, (size_t)s->size);
     if (s->control)
         munmap(s->control, CONTROL_MAP_BYTES);
     if (s->live)
         munmap((void *)(uintptr_t)s->live, sizeof *s->live);
 }
 
-static void segment_free(struct shmview_segment *s)
+/* --- The handle ---------------------------------------------------------- */
+
+struct shmview_segment *segment_new(struct shmview_connection *connection)
 {
-    unmap_all(s);
+    struct shmview_segment *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
+    if (!s) {
+        fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    memset(s, 0, sizeof *s);
+    s->connection = connection;
+    s->change_fd = -1;
+    atomic_store(&s->epoch, process_epoch());
+    atomic_store(&s->lock.epoch, NO_LOCK_EPOCH);
+    return s;
+}
+
+/* Leaves the lock's maps and the handle. */
+static void segment_deinit(struct shmview_segment *s)
+{
+    if (s->data && s->connection)
+        munmap(s->data, (size_t)s->size);
     change_close(s);
     wire_layouts_free(s->layouts.list, s->layouts.n);
     json_decref(s->layouts.root);
+    formats_deinit(&s->formats);
+}
+
+static void segment_free(struct shmview_segment *s)
+{
+    segment_deinit(s);
+    unmap_lock(s);
     free(s);
 }
 
@@ -155,6 +180,7 @@ static void segment_free(struct shmview_segment *s)
 static void give_back(struct shmview_connection *connection, int64_t attachment)
 {
     struct reply reply;
+    connection_let_go(connection, attachment);
     if (connection_call(connection, "io.shmview.Detach",
                         json_pack("{s:I}", "attachment", (json_int_t)attachment), &reply) == 0)
         reply_deinit(&reply);
@@ -187,7 +213,10 @@ static void enlist(struct shmview_segment *s)
     s->connection->n_segments++;
     connection_unlock(s->connection);
     pthread_mutex_lock(&process->segments);
-    LIST_INSERT_HEAD(&segments, s, link);
+    {
+        NOT_FORKED;
+        LIST_INSERT_HEAD(&segments, s, link);
+    }
     pthread_mutex_unlock(&process->segments);
 }
 
@@ -197,16 +226,11 @@ static int attach_with(struct shmview_connection *connection, const char *method
     struct reply reply;
     struct wire_attachment a;
     NOT_CANCELLED;
-    struct shmview_segment *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
+    struct shmview_segment *s = segment_new(connection);
     if (!s) {
         json_decref(parameters);
-        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+        return -SHMVIEW_ERR_NO_MEMORY;
     }
-    memset(s, 0, sizeof *s);
-    s->connection = connection;
-    s->change_fd = -1;
-    atomic_store(&s->epoch, process_epoch());
-    atomic_store(&s->lock.epoch, NO_LOCK_EPOCH);
     int r = connection_call(connection, method, parameters, &reply);
     if (r) {
         free(s);
@@ -215,6 +239,8 @@ static int attach_with(struct shmview_connection *connection, const char *method
     r = take_attachment(s, &reply, &a);
     if (r == 0)
         r = map_all(s, &a, &reply.fds, flags);
+    if (r == 0)
+        r = connection_hold(connection, s->attachment, &reply);
     reply_deinit(&reply);
     if (r) {
         if (s->attachment)
@@ -280,29 +306,6 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
                        ret_segment);
 }
 
-int shmview_detach(struct shmview_segment *segment)
-{
-    if (!segment)
-        return 0;
-    NOT_CANCELLED;
-    bool mine = atomic_load(&segment->epoch) == process_epoch();
-    if (mine && segment->control && atomic_load(&segment->lock.epoch) != UNSIGNED_EPOCH &&
-        (atomic_load(&segment->lock.owner) ||
-         atomic_load((_Atomic uint32_t *)segment->my_readers) & SHMVIEW_READER_COUNT_MASK))
-        return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
-                    segment->name);
-    pthread_mutex_lock(&process->segments);
-    LIST_REMOVE(segment, link);
-    pthread_mutex_unlock(&process->segments);
-    if (mine) /* an ancestor's attachment is not the child's to give back */
-        give_back(segment->connection, segment->attachment);
-    connection_lock(segment->connection);
-    segment->connection->n_segments--;
-    connection_unlock(segment->connection);
-    segment_free(segment);
-    return 0;
-}
-
 int shmview_remove(struct shmview_connection *connection, const char *name)
 {
     struct reply reply;
@@ -313,6 +316,97 @@ int shmview_remove(struct shmview_connection *connection, const char *name)
     if (r == 0)
         reply_deinit(&reply);
     return r;
+}
+
+/* --- Detaching ----------------------------------------------------------- */
+
+static bool is_mine(const struct shmview_segment *s)
+{
+    return atomic_load(&s->epoch) == process_epoch();
+}
+
+static bool is_shared(const struct shmview_segment *s)
+{
+    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH &&
+           atomic_load(word(s->my_readers)) & SHMVIEW_READER_COUNT_MASK;
+}
+
+void segment_close(struct shmview_segment *segment)
+{
+    NOT_CANCELLED;
+    void (*release)(void *) = segment->release;
+    void *arg = segment->release_arg;
+    bool mine = is_mine(segment);
+    /* a thread that shares the lock still looks at the handle when it ends: what it looks
+     * at stays, and says that the slot is not ours any more */
+    bool stays = mine && is_shared(segment);
+    if (segment->connection && !stays) {
+        pthread_mutex_lock(&process->segments);
+        {
+            NOT_FORKED;
+            LIST_REMOVE(segment, link);
+        }
+        pthread_mutex_unlock(&process->segments);
+    }
+    if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
+        give_back(segment->connection, segment->attachment);
+    if (segment->connection) {
+        connection_lock(segment->connection);
+        segment->connection->n_segments--;
+        connection_unlock(segment->connection);
+    }
+    if (stays)
+        segment_deinit(segment);
+    else
+        segment_free(segment);
+    if (release)
+        release(arg);
+}
+
+int shmview_detach(struct shmview_segment *segment)
+{
+    if (!segment)
+        return 0;
+    uint32_t n = atomic_load(&segment->n_buffers) & ~DETACH_LATER;
+    if (n)
+        return fail(SHMVIEW_ERR_BUSY, "%u buffers of '%s' are still out", n,
+                    segment->connection ? segment->name : "foreign memory");
+    if (is_mine(segment) && (atomic_load(&segment->lock.owner) || is_shared(segment)))
+        return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
+                    segment->name);
+    segment_close(segment);
+    return 0;
+}
+
+int shmview_detach_later(struct shmview_segment *segment)
+{
+    if (!segment)
+        return 0;
+    NOT_CANCELLED;
+    if (is_mine(segment))
+        lock_give_up(segment);
+    if (atomic_fetch_or(&segment->n_buffers, DETACH_LATER) == 0)
+        segment_close(segment);
+    return 0;
+}
+
+/* --- Buffers ------------------------------------------------------------- */
+
+int segment_hold(struct shmview_segment *segment)
+{
+    uint32_t n = atomic_load(&segment->n_buffers);
+    do {
+        if (n & DETACH_LATER)
+            return fail(SHMVIEW_ERR_INVALID, "the segment was detached");
+        if (n == DETACH_LATER - 1)
+            return fail(SHMVIEW_ERR_NO_MEMORY, "%u buffers are out already", n);
+    } while (!atomic_compare_exchange_weak(&segment->n_buffers, &n, n + 1));
+    return 0;
+}
+
+bool segment_drop(struct shmview_segment *segment)
+{
+    return atomic_fetch_sub(&segment->n_buffers, 1) == (DETACH_LATER | 1);
 }
 
 /* --- Fork ---------------------------------------------------------------- */
@@ -339,7 +433,9 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
         r = check_attachment(&a, &reply.fds);
         if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
             r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
-        if (r == 0 && (a.slot != WIRE_ABSENT) == (s->control != NULL)) {
+        if (r == 0)
+            r = connection_hold(s->connection, a.id, &reply);
+        if (r == 0) {
             s->attachment = a.id;
             change_close(s); /* the ancestor's */
             if (s->control)
@@ -356,7 +452,8 @@ int segment_step_in(struct shmview_segment *segment)
     uint32_t epoch = process_epoch();
     int r = 0;
     NOT_CANCELLED;
-    if (atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
+    if (!segment->connection ||
+        atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
         return 0;
     pthread_mutex_lock(&process->segments);
     if (atomic_load_explicit(&segment->epoch, memory_order_relaxed) != epoch)

@@ -75,7 +75,8 @@ static void look_at_slot(const struct shmview_segment *s, uint32_t number, uint3
         atomic_load_explicit(const_word(&s->live->generation[number]), memory_order_acquire);
     uint32_t id = generation << SHMVIEW_SLOT_BITS | number;
     struct shmview_lock_party party = {.slot = number};
-    if (!generation || !read_slot(s, number, id, &party.pid, party.command))
+    if (!generation || generation & SHMVIEW_GENERATION_DEAD ||
+        !read_slot(s, number, id, &party.pid, party.command))
         return;
     if (id == owner) {
         party.role = SHMVIEW_HOLDS;

@@ -14,12 +14,9 @@ __thread struct thread_state self __attribute__((tls_model("initial-exec"))) = {
 
 /* --- The end of a thread ------------------------------------------------- */
 
-/* A thread that exits while it is inside stays there for the next owner, as
- * if it had died. */
-static void release_at_exit(struct shmview_segment *s, void *owner)
+/* The owner stays inside for the next one, as if it had died. */
+static void abandon(struct shmview_segment *s)
 {
-    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) != owner || !is_ready(s))
-        return; /* another thread's, or an ancestor's */
     STEP(AT_THREAD_EXITS);
     store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, s->me);
     s->lock.nested = 0;
@@ -28,6 +25,13 @@ static void release_at_exit(struct shmview_segment *s, void *owner)
     atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
     STEP(AT_THREAD_MARKED);
     release_word(s, lock_word(s));
+}
+
+/* A thread that exits while it is inside has died there. */
+static void release_at_exit(struct shmview_segment *s, void *owner)
+{
+    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == owner && is_ready(s))
+        abandon(s); /* neither another thread's, nor an ancestor's */
 }
 
 static void on_thread_exit(void *state)
@@ -115,6 +119,34 @@ int thread_find(const struct shmview_segment *s)
     return -1;
 }
 
+/* --- The end of a handle ------------------------------------------------- */
+
+/* What is shared goes; the table has it, or self.held. */
+static void share_give_up(struct shmview_segment *s)
+{
+    if (self.epoch != process_epoch() || !self.held || thread_open())
+        return;
+    int entry = thread_find(s);
+    if (entry >= 0) {
+        self.shared[entry] = self.shared[--self.n_shared];
+        leave_slot(s);
+    }
+    thread_close(0);
+}
+
+void lock_give_up(struct shmview_segment *segment)
+{
+    if (!is_ready(segment))
+        return; /* never taken, or by an ancestor */
+    if (held_by_me(segment)) {
+        segment->lock.nested = 0;
+        shmview_unlock(segment);
+    } else if (atomic_load(&segment->lock.owner)) {
+        abandon(segment);
+    }
+    share_give_up(segment);
+}
+
 /* --- Slots --------------------------------------------------------------- */
 
 void lock_take_slot(struct shmview_segment *segment, uint32_t slot, uint32_t generation,
@@ -158,6 +190,8 @@ int enter_slowly(struct shmview_segment *s)
     int r = segment_step_in(s);
     if (r)
         return r;
+    if (!s->connection)
+        return fail(SHMVIEW_ERR_NO_LOCK, "foreign memory has no lock");
     if (!s->control)
         return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
                     s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"

@@ -7,49 +7,101 @@
 #include "common/name.h"
 #include "common/view.h"
 
-static int fail_view(const char *name, const struct view_fault *fault)
+int fail_view(const char *name, const struct view_fault *fault)
 {
     if (name)
         return fail((int)fault->error, "view '%s': %s", name, fault->text);
     return fail((int)fault->error, "%s", fault->text);
 }
 
-static void fill_view(struct shmview_segment *segment, const struct view_desc *desc,
-                      uint64_t nbytes, struct shmview_view *ret)
+const struct format *segment_format(struct shmview_segment *segment, const char *text,
+                                    struct view_fault *fault)
+{
+    struct view_desc desc = {.item = NULL};
+    NOT_FORKED;
+    return view_parse_format(&desc, &segment->formats, text ? text : "", fault) ? NULL : desc.item;
+}
+
+void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
+               struct shmview_view *ret)
 {
     struct shmview_view v = {
         .data = (unsigned char *)segment->data + desc->offset,
         .segment = segment,
-        .nbytes = nbytes,
-        .itemsize = desc->dtype->itemsize,
-        .dtype = desc->dtype->code,
+        .format = desc->item->text,
+        .item = desc->item,
+        .nbytes = desc->item->itemsize,
+        .itemsize = desc->item->itemsize,
+        .dtype = desc->item->dtype,
         .ndim = desc->ndim,
-        .flags = desc->read_only || segment->access != SHMVIEW_WRITE ? SHMVIEW_VIEW_READ_ONLY : 0,
+        .flags = (desc->indirect ? SHMVIEW_VIEW_INDIRECT : 0) |
+                 (desc->read_only || segment->access != SHMVIEW_WRITE ? SHMVIEW_VIEW_READ_ONLY : 0),
         .layout = UINT32_MAX,
     };
-    snprintf(v.format, sizeof v.format, "%s", desc->dtype->format);
     for (uint32_t d = 0; d < desc->ndim; d++) {
+        v.nbytes *= (uint64_t)desc->shape[d]; /* was checked; or is 0 in the end */
         v.shape[d] = (ptrdiff_t)desc->shape[d];
         v.strides[d] = (ptrdiff_t)desc->strides[d];
     }
+    for (uint32_t d = 0; d < SHMVIEW_MAX_NDIM; d++)
+        v.suboffsets[d] = desc->indirect && d < desc->ndim ? (ptrdiff_t)desc->suboffsets[d] : -1;
     *ret = v;
+}
+
+void view_describe(const struct shmview_view *view, struct view_desc *ret)
+{
+    *ret = (struct view_desc){
+        .item = view->item,
+        .offset = (uint64_t)(view->data - (unsigned char *)view->segment->data),
+        .ndim = view->ndim,
+        .read_only = view->flags & SHMVIEW_VIEW_READ_ONLY,
+        .indirect = view->flags & SHMVIEW_VIEW_INDIRECT,
+    };
+    for (uint32_t d = 0; d < view->ndim; d++) {
+        ret->shape[d] = view->shape[d];
+        ret->strides[d] = view->strides[d];
+        ret->suboffsets[d] = view->suboffsets[d];
+    }
+}
+
+/* Foreign memory may begin anywhere; a segment begins with a page. */
+static int check_base(const struct shmview_segment *segment, const struct view_desc *desc,
+                      struct view_fault *fault)
+{
+    uint32_t align = desc->item->align;
+    if (desc->indirect && align < VIEW_STORED_BYTES)
+        align = VIEW_STORED_BYTES;
+    if ((uintptr_t)segment->data % align == 0)
+        return 0;
+    return view_fault_set(fault, SHMVIEW_ERR_MISALIGNED,
+                          "the memory begins at address %p, no multiple of %u, the alignment of %s",
+                          segment->data, align, format_name(desc->item));
+}
+
+int view_finish(struct shmview_segment *segment, const struct view_desc *desc, const char *name,
+                struct shmview_view *ret)
+{
+    struct view_fault fault;
+    if (view_check(desc, segment->size, NULL, &fault) || check_base(segment, desc, &fault))
+        return fail_view(name, &fault);
+    view_fill(segment, desc, ret);
+    return 0;
 }
 
 int shmview_view_cast(struct shmview_segment *segment, const char *format, uint64_t offset,
                       uint64_t nbytes, struct shmview_view *ret_view)
 {
-    struct view_desc desc = {0};
+    struct view_desc desc = {.item = NULL};
     struct view_fault fault;
-    if (view_parse_format(&desc, format, &fault) ||
-        view_cast(&desc, offset, nbytes, segment->size, &fault))
+    desc.item = segment_format(segment, format, &fault);
+    if (!desc.item || view_cast(&desc, offset, nbytes, segment->size, &fault))
         return fail_view(NULL, &fault);
-    fill_view(segment, &desc, (uint64_t)desc.shape[0] * desc.dtype->itemsize, ret_view);
-    return 0;
+    return view_finish(segment, &desc, NULL, ret_view);
 }
 
 /* Reads shape and strides of spec, as far as ndim is sane. */
-static int describe(const struct shmview_view_spec *spec, struct view_desc *ret,
-                    struct view_fault *fault)
+static int describe(struct shmview_segment *segment, const struct shmview_view_spec *spec,
+                    struct view_desc *ret, struct view_fault *fault)
 {
     *ret = (struct view_desc){
         .offset = spec->offset,
@@ -57,20 +109,22 @@ static int describe(const struct shmview_view_spec *spec, struct view_desc *ret,
         .read_only = spec->flags & SHMVIEW_VIEW_READ_ONLY,
     };
     if (spec->ndim > SHMVIEW_MAX_NDIM || spec->flags & ~SHMVIEW_VIEW_READ_ONLY ||
-        (spec->ndim && !spec->shape)) {
-        fault->error = SHMVIEW_ERR_INVALID;
-        snprintf(fault->text, sizeof fault->text,
-                 "%u dimensions (at most %d), flags 0x%x, %s shape", spec->ndim, SHMVIEW_MAX_NDIM,
-                 spec->flags, spec->shape ? "a" : "no");
-        return -1;
-    }
-    if (view_parse_format(ret, spec->format, fault))
+        (spec->ndim && !spec->shape))
+        return view_fault_set(fault, SHMVIEW_ERR_INVALID,
+                              "%u dimensions (at most %d), flags 0x%x, %s shape", spec->ndim,
+                              SHMVIEW_MAX_NDIM, spec->flags, spec->shape ? "a" : "no");
+    if (spec->suboffsets && !spec->strides)
+        return view_fault_set(fault, SHMVIEW_ERR_INVALID, "suboffsets without strides");
+    ret->item = segment_format(segment, spec->format, fault);
+    if (!ret->item)
         return -1;
     if (spec->ndim)
         memcpy(ret->shape, spec->shape, spec->ndim * sizeof *spec->shape);
     if (!spec->strides)
         return view_fill_strides(ret, fault);
     memcpy(ret->strides, spec->strides, spec->ndim * sizeof *spec->strides);
+    if (spec->suboffsets)
+        view_set_suboffsets(ret, spec->suboffsets);
     return 0;
 }
 
@@ -79,11 +133,9 @@ int shmview_view_make(struct shmview_segment *segment, const struct shmview_view
 {
     struct view_desc desc;
     struct view_fault fault;
-    uint64_t nbytes;
-    if (describe(spec, &desc, &fault) || view_check(&desc, segment->size, &nbytes, &fault))
+    if (describe(segment, spec, &desc, &fault))
         return fail_view(spec->name, &fault);
-    fill_view(segment, &desc, nbytes, ret_view);
-    return 0;
+    return view_finish(segment, &desc, spec->name, ret_view);
 }
 
 /* --- Layouts ------------------------------------------------------------- */
@@ -101,31 +153,37 @@ static int fail_name(const char *what, const char *name)
 }
 
 /* Checks here what the daemon would refuse, so that no malformed request is sent. */
-static int write_view(const struct shmview_view_spec *spec, uint64_t size, struct wire_view *ret)
+static int write_view(struct shmview_segment *segment, const struct shmview_view_spec *spec,
+                      struct wire_view *ret)
 {
     struct view_desc desc;
     struct view_fault fault;
     if (!valid_name(spec->name))
         return fail_name("view", spec->name);
-    if (describe(spec, &desc, &fault) || view_check(&desc, size, NULL, &fault))
+    if (describe(segment, spec, &desc, &fault) || view_check(&desc, segment->size, NULL, &fault))
         return fail_view(spec->name, &fault);
     *ret = (struct wire_view){
         .name = spec->name,
-        .format = desc.dtype->format,
+        .format = desc.item->text,
         .shape.n = spec->ndim,
         .strides.n = spec->ndim,
+        .suboffsets.n = spec->ndim,
         .has_strides = spec->strides != NULL,
+        .has_suboffsets = desc.indirect,
         .read_only = desc.read_only,
         .offset = (int64_t)spec->offset,
     };
     memcpy(ret->shape.values, desc.shape, sizeof desc.shape);
     memcpy(ret->strides.values, desc.strides, sizeof desc.strides);
+    memcpy(ret->suboffsets.values, desc.suboffsets, sizeof desc.suboffsets);
     return 0;
 }
 
 int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n)
 {
+    if (!segment->connection)
+        return fail(SHMVIEW_ERR_INVALID, "foreign memory has no layouts");
     if (segment->access != SHMVIEW_WRITE)
         return fail(SHMVIEW_ERR_READ_ONLY, "segment '%s' is attached with access %s", segment->name,
                     wire_access_name(segment->access));
@@ -138,7 +196,7 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
     if (!list)
         r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     for (size_t i = 0; r == 0 && i < n; i++)
-        r = write_view(&views[i], segment->size, &list[i]);
+        r = write_view(segment, &views[i], &list[i]);
     if (r == 0) {
         struct reply reply;
         struct wire_define define = {segment->name, {layout, list, n}, (int64_t)segment->id};
@@ -170,8 +228,9 @@ static int find_view(struct shmview_segment *segment, const char *layout, const 
                 .flags = v->read_only ? SHMVIEW_VIEW_READ_ONLY : 0,
                 .shape = v->shape.values,
                 .strides = v->has_strides ? v->strides.values : NULL,
+                .suboffsets = v->has_suboffsets ? v->suboffsets.values : NULL,
             };
-            return describe(&spec, ret, fault) ? 2 : 0;
+            return describe(segment, &spec, ret, fault) ? 2 : 0;
         }
     return 1;
 }
@@ -199,7 +258,10 @@ static int refresh_layouts(struct shmview_segment *segment)
         now.root = json_incref(reply.wire.root);
         connection_lock(segment->connection);
         struct layouts old = segment->layouts;
-        segment->layouts = now;
+        {
+            NOT_FORKED;
+            segment->layouts = now;
+        }
         connection_unlock(segment->connection);
         wire_layouts_free(old.list, old.n);
         json_decref(old.root);
@@ -282,16 +344,17 @@ int shmview_view_open(struct shmview_segment *segment, const char *layout, const
                       struct shmview_view *ret_view)
 {
     struct view_query q = {.layout = layout, .view = view};
-    uint64_t nbytes;
     int r = look_twice(segment, look_for_view, &q);
     if (r == 1)
         return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no view '%.70s' in a layout '%.70s'",
                     segment->name, view, layout);
     if (r < 0)
         return r;
-    if (r == 2 || view_check(&q.desc, segment->size, &nbytes, &q.fault))
+    if (r == 2)
         return fail_view(view, &q.fault);
-    fill_view(segment, &q.desc, nbytes, ret_view);
+    r = view_finish(segment, &q.desc, view, ret_view);
+    if (r)
+        return r;
     ret_view->layout = q.index;
     ret_view->generation = phase_generation(segment);
     return 0;

@@ -10,8 +10,8 @@ check_pie_supported(LANGUAGES C)
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 
 add_compile_definitions(_GNU_SOURCE)
-add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes
-                    -Wvla -Wformat=2 -Wundef)
+add_compile_options(-Wall -Wextra -Wconversion -Wshadow -Wvla -Wformat=2 -Wundef
+                    "$<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes;-Wmissing-prototypes>")
 if(SHMVIEW_WERROR)
   add_compile_options(-Werror)
 endif()

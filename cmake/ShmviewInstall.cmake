@@ -9,7 +9,7 @@ include(CMakePackageConfigHelpers)
 install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS shmview EXPORT shmview-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(FILES common/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview)
 
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.[1-8]")

@@ -13,9 +13,8 @@
 
 void frame_deinit(struct frame *frame)
 {
-    char *bytes = frame->bytes;
-    *frame = (struct frame){0}; /* first: a thread that forks now must not free it again */
-    free(bytes);
+    free(frame->bytes);
+    *frame = (struct frame){0};
 }
 
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
@@ -33,8 +32,8 @@ bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
     return true;
 }
 
-/* Makes room for at least one byte more. An idle peer costs no buffer. */
-static int frame_make_room(struct frame *frame, size_t limit)
+/* An idle peer costs no buffer. */
+int frame_reserve(struct frame *frame, size_t limit)
 {
     if (frame->used) {
         frame->n -= frame->used;
@@ -83,7 +82,7 @@ static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descri
 ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
                       struct frame_descriptors *descriptors)
 {
-    int r = frame_make_room(frame, limit);
+    int r = frame_reserve(frame, limit);
     if (r)
         return r;
     union {

@@ -33,6 +33,10 @@ void frame_deinit(struct frame *frame);
  * needed. The message is consumed. */
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes);
 
+/* Makes room for at least one byte more, and for no message longer than limit.
+ * Returns 0, -EMSGSIZE or -ENOMEM. */
+int frame_reserve(struct frame *frame, size_t limit);
+
 /* Receives once. Descriptors are appended to *descriptors; where that is NULL,
  * or more come than fit, none is taken and the peer is at fault. Where this process
  * has no room for them those that came are closed and "lost" is set.

@@ -3,8 +3,8 @@
 #ifndef COMMON_LIMITS_H
 #define COMMON_LIMITS_H
 
-#include <shmview/element.h>
 #include <shmview/layout.h>
+#include <shmview/view.h>
 
 /* A request: a layout of LIMIT_VIEWS views of 8 dimensions fits with room to spare. */
 #define LIMIT_REQUEST_BYTES (1024 * 1024)
@@ -19,8 +19,8 @@
 #define LIMIT_WATCHES         64            /* of one segment: their sockets ride on one message */
 #define LIMIT_ATTACHMENTS     4096          /* of one connection */
 #define LIMIT_DESCRIPTORS     LIMIT_WATCHES /* far below the kernel's 253 */
-#define LIMIT_FORMAT_BYTES    64            /* of text a peer may send as a format */
-
-_Static_assert(LIMIT_FORMAT_BYTES >= SHMVIEW_FORMAT_BYTES, "a canonical format can be sent");
+#define LIMIT_FORMAT_BYTES    (SHMVIEW_FORMAT_BYTES - 1) /* of text a peer may send as a format */
+#define LIMIT_FORMAT_NODES    64 /* components of a format, structs among them */
+#define LIMIT_FORMAT_DEPTH    8  /* of structs in structs */
 
 #endif

@@ -21,6 +21,8 @@ static const struct field view_fields[] = {
     {"shape", FIELD_INTS, false, .offset = AT(wire_view, shape)},
     {"strides", FIELD_INTS, true, .offset = AT(wire_view, strides),
      .extra = AT(wire_view, has_strides)},
+    {"suboffsets", FIELD_INTS, true, .offset = AT(wire_view, suboffsets),
+     .extra = AT(wire_view, has_suboffsets)},
     {"offset", FIELD_INT, true, .offset = AT(wire_view, offset), .max = INT64_MAX},
     {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, read_only)},
     END,
@@ -80,6 +82,16 @@ static const struct field describe_fields[] = {
     {"id", FIELD_INT, true, .offset = AT(wire_describe, id), .max = INT64_MAX},
     END,
 };
+static const struct field held_fields[] = {
+    {"attachment", FIELD_INT, false, .offset = AT(wire_held, attachment), .max = INT64_MAX},
+    END,
+};
+static const struct field claim_fields[] = {
+    {"client", FIELD_INT, false, .offset = AT(wire_claim, client), .min = 1, .max = INT64_MAX},
+    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .extra = AT(wire_claim, n_held),
+     .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
+    END,
+};
 static const struct field define_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_define, name), .max = LIMIT_NAME_BYTES},
     {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = layout_fields},
@@ -121,6 +133,16 @@ int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
     return fields_read(parameters, describe_fields, true, ret, fault);
 }
 
+int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_claim){0};
+    if (fields_read(parameters, claim_fields, true, ret, fault) == 0)
+        return 0;
+    free(ret->held);
+    ret->held = NULL;
+    return -1;
+}
+
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault)
 {
     *ret = (struct wire_define){.id = WIRE_ABSENT};
@@ -153,6 +175,11 @@ json_t *wire_write_create(const struct wire_create *create)
 json_t *wire_write_attach(const struct wire_attach *attach)
 {
     return fields_write(attach_fields, attach);
+}
+
+json_t *wire_write_claim(const struct wire_claim *claim)
+{
+    return fields_write(claim_fields, claim);
 }
 
 json_t *wire_write_describe(const struct wire_describe *describe)

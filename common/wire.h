@@ -30,6 +30,8 @@ struct wire_view {
     bool has_strides;
     bool read_only;
     int64_t offset;
+    bool has_suboffsets;
+    struct field_ints suboffsets;
 };
 
 struct wire_layout {
@@ -78,6 +80,16 @@ struct wire_describe {
     int64_t id; /* as in wire_attach */
 };
 
+struct wire_held {
+    int64_t attachment;
+};
+
+struct wire_claim {
+    int64_t client;
+    struct wire_held *held; /* new when decoded: free() */
+    size_t n_held;
+};
+
 struct wire_define {
     const char *name;
     struct wire_layout layout;
@@ -109,6 +121,7 @@ int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct w
 int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
                        struct wire_fault *fault);
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault);
+int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault);
 int wire_read_name(const json_t *parameters, const char *member, const char **ret,
                    struct wire_fault *fault);
 int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
@@ -117,6 +130,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 /* Encoders return a new value, or NULL when memory is short. */
 json_t *wire_write_create(const struct wire_create *create);
 json_t *wire_write_attach(const struct wire_attach *attach);
+json_t *wire_write_claim(const struct wire_claim *claim);
 json_t *wire_write_describe(const struct wire_describe *describe);
 json_t *wire_write_define(const struct wire_define *define);
 

@@ -4,15 +4,24 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/log.h"
+
+static uint64_t last_id;
+
+void attachment_ids_above(uint64_t id)
+{
+    if (last_id < id)
+        last_id = id;
+}
 
 int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
                      struct wire_attachment *ret, struct frame_descriptors *ret_fds)
 {
-    static uint64_t last_id;
     struct attachment *a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
@@ -25,11 +34,48 @@ int attachment_begin(struct attachments *list, struct segment *segment, int64_t 
     a->segment = segment;
     a->access = access;
     a->slot = ret->slot;
+    a->generation = ret->slot == WIRE_ABSENT ? 0 : (uint32_t)ret->generation;
     a->pid = pid;
     a->watch[0] = a->watch[1] = -1;
     LIST_INSERT_HEAD(list, a, link);
     ret->id = (int64_t)a->id;
     return 0;
+}
+
+int attachment_keep(struct attachment *attachment, const struct store_holder *holder)
+{
+    const struct attachment *a = attachment;
+    struct store_attachment record = {
+        .id = a->id,
+        .segment = a->segment->id,
+        .holder = *holder,
+        .access = (uint32_t)a->access,
+        .slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot,
+        .generation = a->generation,
+    };
+    attachment->holder = *holder;
+    return store_put_attachment(a->segment->store, &record);
+}
+
+struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
+                                      const struct store_attachment *record)
+{
+    struct attachment *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    *a = (struct attachment){
+        .id = record->id,
+        .segment = segment,
+        .access = record->access,
+        .slot = record->slot == UINT32_MAX ? WIRE_ABSENT : (int64_t)record->slot,
+        .generation = record->generation,
+        .pid = (pid_t)record->holder.pid,
+        .holder = record->holder,
+        .watch = {-1, -1},
+    };
+    segment->n_attachments++;
+    LIST_INSERT_HEAD(list, a, link);
+    return a;
 }
 
 /* --- Watching ------------------------------------------------------------ */
@@ -119,6 +165,10 @@ void attachment_cancel(struct attachment *attachment)
     /* it may have died between a change and telling of it */
     tell_watches(s);
     segment_detach(s, attachment->slot, attachment->pid);
+    /* after the death: a daemon that finds the record announces it again */
+    int r = store_delete_attachment(s->store, attachment->id);
+    if (r)
+        log_error("an attachment to '%s' cannot be forgotten: %s", s->name, strerror(-r));
     free(attachment);
 }
 

@@ -13,7 +13,9 @@ struct attachment {
     int64_t access; /* enum shmview_access */
     int64_t slot;   /* or WIRE_ABSENT */
     pid_t pid;
-    int watch[2]; /* socket pair for changes, or -1: to read from, to write to */
+    uint32_t generation;        /* of the slot */
+    struct store_holder holder; /* as it is kept */
+    int watch[2];               /* socket pair for changes, or -1: to read from, to write to */
     LIST_ENTRY(attachment) link;
     LIST_ENTRY(attachment) watcher; /* of the segment, if it watches */
 };
@@ -27,6 +29,17 @@ bool attachments_full(const struct attachments *list);
  * returns, -ENOMEM. */
 int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
                      struct wire_attachment *ret, struct frame_descriptors *ret_fds);
+
+/* Keeps it for holder, who may claim it from another daemon. Returns 0 or -errno. */
+int attachment_keep(struct attachment *attachment, const struct store_holder *holder);
+
+/* Takes over what a record tells of. The segment was restored. Returns it, on list, or NULL:
+ * memory is short. */
+struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
+                                      const struct store_attachment *record);
+
+/* Ids of new attachments are above that. */
+void attachment_ids_above(uint64_t id);
 
 /* Undoes attachment_begin(); the segment lives on whatever its lifetime. */
 void attachment_cancel(struct attachment *attachment);

@@ -89,6 +89,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         close(fd);
         return NULL;
     }
+    c->holder = (struct store_holder){.birth = c->peer.birth, .pid = (uint32_t)c->peer.pid};
     c->events = events;
     c->owner = owner;
     c->fd = fd;

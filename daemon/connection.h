@@ -46,6 +46,7 @@ struct connection {
     const struct connection_events *events;
     void *owner; /* of the events */
     struct peer peer;
+    struct store_holder holder; /* as what it has is kept */
     int fd;
     uv_poll_t socket_poll, process_poll;
     int watched;        /* events that socket_poll is armed for */

@@ -59,6 +59,14 @@ void creation_attach(struct connection *connection, struct segment *segment, int
         refuse_system(answer, "a segment cannot be attached", -r);
         return;
     }
+    struct attachment *a = attachment_find(&connection->attachments, (uint64_t)got.id);
+    r = attachment_keep(a, &connection->holder);
+    if (r) {
+        answer->fds.n = 0;
+        attachment_cancel(a);
+        refuse_system(answer, "an attachment cannot be kept", -r);
+        return;
+    }
     answer->attachment = (uint64_t)got.id;
     answer_with(answer, json_pack("{s:o, s:o}", "segment", creation_describe(segment), "attachment",
                                   wire_write_attachment(&got)));
@@ -103,18 +111,22 @@ static bool finish(struct job *job, struct answer *answer)
         return false;
     }
     s->allocated = true;
+    s->has_creator = s->lifetime == SHMVIEW_CREATOR;
+    if (s->has_creator) {
+        s->holder = job->connection->holder;
+        LIST_INSERT_HEAD(&job->connection->created, s, created);
+    }
+    int r = segment_keep(s);
+    if (r) {
+        refuse_system(answer, "a segment cannot be kept", -r);
+        return false;
+    }
     if (job->access) {
         creation_attach(job->connection, s, job->access, answer);
     } else {
         answer_with(answer, json_pack("{s:o}", "segment", creation_describe(s)));
     }
-    if (answer->error)
-        return false;
-    if (s->lifetime == SHMVIEW_CREATOR) {
-        s->creator = job->connection;
-        LIST_INSERT_HEAD(&job->connection->created, s, created);
-    }
-    return true;
+    return !answer->error;
 }
 
 static void allocated(uv_work_t *work, int status)

@@ -54,7 +54,19 @@ static int serve(const struct options *options, const struct listener *listener,
                  const char *instance, int ready)
 {
     struct server server;
-    int r = server_init(&server, listener, instance, options->idle_exit);
+    struct store *store;
+    bool was_bad;
+    char path[sizeof listener->path + sizeof ".registry"];
+    snprintf(path, sizeof path, "%s.registry", listener->path);
+    int r = store_open(path, &store, &was_bad);
+    if (r) {
+        log_error("cannot keep a registry in %s: %s", path, strerror(-r));
+        return 1;
+    }
+    if (was_bad)
+        log_warning("%s is no registry of this version: it is %s.bad now, and all is lost", path,
+                    path);
+    r = server_init(&server, listener, instance, options->idle_exit, store);
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;
@@ -69,7 +81,7 @@ static int serve(const struct options *options, const struct listener *listener,
 static int serve_instance(const struct options *options, int ready)
 {
     listener_instance instance;
-    object_name lock, prefix;
+    object_name lock;
     struct listener listener;
     listener_instance_of(options->socket, instance);
     snprintf(lock, sizeof lock, "/shmview.%s+daemon", instance);
@@ -79,12 +91,6 @@ static int serve_instance(const struct options *options, int ready)
                   lock_fd == -EBUSY ? "another shmviewd serves it" : strerror(-lock_fd));
         return 1;
     }
-    snprintf(prefix, sizeof prefix, "shmview.%s.", instance);
-    unsigned n = object_sweep(prefix, NULL);
-    snprintf(prefix, sizeof prefix, "shmview.%s+", instance);
-    n += object_sweep(prefix, lock + 1);
-    if (n)
-        log_warning("removed %u objects that a daemon left behind when it died", n);
     int status = 1;
     if (listener_open(&listener, options->socket) == 0)
         status = serve(options, &listener, instance, ready);

@@ -65,6 +65,30 @@ static void ping(struct state *state, struct connection *c, const json_t *parame
         refuse_parameter(answer, &fault);
 }
 
+static json_t *held_by(const struct connection *c)
+{
+    json_t *held = json_array();
+    struct attachment *a;
+    LIST_FOREACH(a, &c->attachments, link)
+    json_array_append_new(held, json_pack("{s:I}", "attachment", (json_int_t)a->id));
+    return held;
+}
+
+static void claim(struct state *state, struct connection *c, const json_t *parameters,
+                  struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_claim want;
+    if (wire_read_claim(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    c->holder.client = (uint64_t)want.client;
+    survivor_claim(state, c, want.held, want.n_held);
+    free(want.held);
+    answer_with(answer, json_pack("{s:o}", "held", held_by(c)));
+}
+
 static void refuse_not_found(struct answer *answer, const char *name)
 {
     refuse(answer, SHMVIEW_ERR_NOT_FOUND, json_pack("{s:s}", "name", name), "no segment '%s'",
@@ -219,7 +243,8 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
 
 /* Resolves one view of a layout against the segment; its format is kept in the
  * canonical form. Returns whether it holds. */
-static bool check_view(const struct segment *s, struct wire_view *view, struct answer *answer)
+static bool check_view(const struct segment *s, struct wire_view *view, struct formats *formats,
+                       struct answer *answer)
 {
     struct view_desc desc = {
         .offset = (uint64_t)view->offset,
@@ -227,15 +252,17 @@ static bool check_view(const struct segment *s, struct wire_view *view, struct a
     };
     struct view_fault fault;
     memcpy(desc.shape, view->shape.values, sizeof desc.shape);
-    int r = view_parse_format(&desc, view->format, &fault);
+    int r = view_parse_format(&desc, formats, view->format, &fault);
     if (r == 0 && view->has_strides)
         memcpy(desc.strides, view->strides.values, sizeof desc.strides);
     else if (r == 0)
         r = view_fill_strides(&desc, &fault);
+    if (r == 0 && view->has_suboffsets)
+        view_set_suboffsets(&desc, view->suboffsets.values);
     if (r == 0)
         r = view_check(&desc, s->size, NULL, &fault);
     if (r == 0) {
-        view->format = desc.dtype->format;
+        view->format = desc.item->text;
         return true;
     }
     /* an invalid parameter is named as such, the rest are errors of the view */
@@ -265,6 +292,13 @@ static bool check_names(const struct wire_layout *layout, struct answer *answer)
             refuse_parameter(answer, &fault);
             return false;
         }
+        if (v->has_suboffsets && (!v->has_strides || v->suboffsets.n != v->shape.n)) {
+            snprintf(fault.reason, sizeof fault.reason,
+                     "'%s' has %zu suboffsets and %zu strides for %zu dimensions", v->name,
+                     v->suboffsets.n, v->has_strides ? v->strides.n : 0, v->shape.n);
+            refuse_parameter(answer, &fault);
+            return false;
+        }
     }
     if (bad)
         refuse(answer, SHMVIEW_ERR_INVALID, json_pack("{s:s}", "parameter", "layout"),
@@ -274,7 +308,8 @@ static bool check_names(const struct wire_layout *layout, struct answer *answer)
 }
 
 static bool check_layout(struct connection *c, const struct segment *s,
-                         const struct wire_layout *layout, struct answer *answer)
+                         const struct wire_layout *layout, struct formats *formats,
+                         struct answer *answer)
 {
     if (!attachment_find_writer(&c->attachments, s)) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
@@ -294,7 +329,7 @@ static bool check_layout(struct connection *c, const struct segment *s,
         return false;
     }
     for (size_t i = 0; i < layout->n_views; i++)
-        if (!check_view(s, &layout->views[i], answer))
+        if (!check_view(s, &layout->views[i], formats, answer))
             return false;
     return true;
 }
@@ -304,18 +339,20 @@ static void define_layout(struct state *state, struct connection *c, const json_
 {
     struct wire_fault fault;
     struct wire_define define;
+    struct formats formats = {0};
     if (wire_read_define(parameters, &define, &fault)) {
         refuse_parameter(answer, &fault);
         return;
     }
     struct segment *s = find(state, c, define.name, define.id, answer);
-    if (s && check_layout(c, s, &define.layout, answer)) {
+    if (s && check_layout(c, s, &define.layout, &formats, answer)) {
         int index = segment_add_layout(s, &define.layout);
         if (index < 0)
             refuse_system(answer, "a layout cannot be kept", -index);
         else
             answer_with(answer, json_pack("{s:i}", "index", index));
     }
+    formats_deinit(&formats);
     free(define.layout.views);
 }
 
@@ -326,6 +363,7 @@ static const struct method {
     void (*run)(struct state *, struct connection *, const json_t *parameters, struct answer *);
 } methods[] = {
     {"io.shmview.Ping", ping},
+    {"io.shmview.Claim", claim},
     {"io.shmview.Create", creation_start},
     {"io.shmview.Attach", attach},
     {"io.shmview.Detach", detach},
@@ -374,7 +412,7 @@ void methods_forget(struct connection *connection)
         attachment_forget(a);
     while ((s = LIST_FIRST(&connection->created))) {
         LIST_REMOVE(s, created);
-        s->creator = NULL;
+        s->has_creator = false;
     }
 }
 
@@ -387,7 +425,7 @@ void methods_release(struct state *state, struct connection *connection)
         attachment_end(&state->registry, a);
     while ((s = LIST_FIRST(&connection->created))) {
         LIST_REMOVE(s, created);
-        s->creator = NULL;
+        s->has_creator = false;
         registry_remove(&state->registry, s);
     }
 }

@@ -5,10 +5,12 @@
 
 #include "daemon/connection.h"
 #include "daemon/registry.h"
+#include "daemon/survivor.h"
 
 /* What methods work on; no sockets. */
 struct state {
     struct registry registry;
+    struct survivors survivors;
     uv_loop_t *loop;
     unsigned n_jobs;                  /* allocations under way */
     void (*job_done)(struct state *); /* called after each */

@@ -199,7 +199,8 @@ void object_remove(struct object *object)
     object->name[0] = '\0';
 }
 
-unsigned object_sweep(const char *prefix, const char *keep)
+unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *name, ino_t inode),
+                      void *arg)
 {
     unsigned n = 0;
     DIR *dir = opendir(SHM_DIRECTORY);
@@ -208,9 +209,9 @@ unsigned object_sweep(const char *prefix, const char *keep)
     for (struct dirent *e; (e = readdir(dir));) {
         struct stat st;
         if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
-            (!keep || strcmp(e->d_name, keep) != 0) &&
             fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-            st.st_uid == geteuid() && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            st.st_uid == geteuid() && (!keep || !keep(arg, e->d_name, st.st_ino)) &&
+            unlinkat(dirfd(dir), e->d_name, 0) == 0)
             n++;
     }
     closedir(dir);

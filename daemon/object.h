@@ -52,10 +52,10 @@ int object_rename(struct object *object, const object_name name);
 /* Removes the name if it is still this object, and forgets it. */
 void object_remove(struct object *object);
 
-/* Removes every object whose name begins with prefix and that belongs to this
- * user, but for the one called keep (may be NULL). Names are without the slash.
- * Returns how many. */
-unsigned object_sweep(const char *prefix, const char *keep);
+/* Removes every object whose name begins with prefix and that belongs to this user, unless
+ * keep (may be NULL) says otherwise. Names are without the slash. Returns how many. */
+unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *name, ino_t inode),
+                      void *arg);
 
 /* Takes the one lock of an instance, for the life of the process: object called
  * name. Returns a descriptor to keep open, -EBUSY if another process has it, or

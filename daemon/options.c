@@ -25,8 +25,8 @@ static const char help[] =
     "  --help               show this and exit\n"
     "  --version            show the version and exit\n"
     "\n"
-    "SIGTERM or SIGINT ends it and removes its segments' names; clients that have\n"
-    "them mapped keep the memory. See shmviewd(8).\n";
+    "SIGTERM ends it and keeps its segments for the next daemon on that socket; SIGINT\n"
+    "removes them. Clients that have them mapped go on. See shmviewd(8).\n";
 
 static int usage(const char *what, const char *value)
 {

@@ -4,13 +4,20 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5; not in older headers */
 #endif
+
+#define PIDFS_MAGIC    0x50494446u         /* not in older headers either */
+#define BIRTH_IS_INODE ((uint64_t)1 << 63) /* else clock ticks since the machine booted */
 
 static bool hung_up(int fd)
 {
@@ -32,6 +39,39 @@ static int pidfd_by_pid(int socket_fd, pid_t pid)
     return fd;
 }
 
+/* Field 22 of /proc/PID/stat: the command before it may hold anything. */
+static uint64_t start_time(pid_t pid)
+{
+    char path[32], text[1024];
+    unsigned long long ticks;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    const char *p = strrchr(text, ')');
+    for (int field = 2; p && field < 22; field++)
+        p = strchr(p + 1, ' ');
+    if (!p || sscanf(p, "%llu", &ticks) != 1)
+        return 0;
+    return ticks;
+}
+
+uint64_t peer_birth(int pidfd, pid_t pid)
+{
+    struct statfs fs;
+    struct stat st;
+    /* from Linux 6.9 on each process has an inode of its own */
+    if (fstatfs(pidfd, &fs) == 0 && (uint64_t)fs.f_type == PIDFS_MAGIC && fstat(pidfd, &st) == 0)
+        return st.st_ino | BIRTH_IS_INODE;
+    uint64_t birth = start_time(pid);
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    /* the pid is still its own if it was alive after that was read */
+    return poll(&p, 1, 0) == 0 ? birth : 0;
+}
+
 int peer_of(int socket_fd, struct peer *ret)
 {
     struct ucred cred;
@@ -47,6 +87,12 @@ int peer_of(int socket_fd, struct peer *ret)
         if (fd < 0)
             return fd;
     }
-    *ret = (struct peer){.pid = cred.pid, .uid = cred.uid, .gid = cred.gid, .pidfd = fd};
+    *ret = (struct peer){
+        .pid = cred.pid,
+        .uid = cred.uid,
+        .gid = cred.gid,
+        .pidfd = fd,
+        .birth = peer_birth(fd, cred.pid),
+    };
     return 0;
 }

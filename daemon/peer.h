@@ -3,14 +3,20 @@
 #ifndef DAEMON_PEER_H
 #define DAEMON_PEER_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct peer {
     pid_t pid;
     uid_t uid;
     gid_t gid;
-    int pidfd; /* owned; readable once the process is dead */
+    int pidfd;      /* owned; readable once the process is dead */
+    uint64_t birth; /* tells it from other processes that have or had its pid */
 };
+
+/* A number for the process behind a pidfd that no other process of that pid has, as long
+ * as the machine runs; 0 if it cannot be told. */
+uint64_t peer_birth(int pidfd, pid_t pid);
 
 /* Asks the kernel. Returns 0 and owes close(pidfd), or -errno; -ESRCH if the
  * peer is dead already. */

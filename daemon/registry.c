@@ -9,20 +9,40 @@ static _Thread_local int hash_failed;
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/log.h"
+
 void registry_init(struct registry *registry, const char *instance)
 {
     *registry = (struct registry){0};
     snprintf(registry->instance, sizeof registry->instance, "%s", instance);
 }
 
-static void registry_free(struct registry *registry, struct segment *segment)
+static void forget(struct registry *registry, struct segment *segment)
 {
-    if (segment->creator)
+    if (segment->has_creator)
         LIST_REMOVE(segment, created);
     if (segment->named)
         HASH_DELETE(by_name, registry->by_name, segment);
     HASH_DELETE(by_id, registry->by_id, segment);
+}
+
+static void registry_free(struct registry *registry, struct segment *segment)
+{
+    /* first the record: objects without one are swept by the next daemon */
+    int r = segment->allocated ? store_delete_segment(segment->store, segment->id) : 0;
+    if (r)
+        log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
+    forget(registry, segment);
     segment_free(segment);
+}
+
+void registry_leave(struct registry *registry)
+{
+    struct segment *s, *next;
+    HASH_ITER (by_id, registry->by_id, s, next) {
+        forget(registry, s);
+        segment_leave(s);
+    }
 }
 
 void registry_deinit(struct registry *registry)
@@ -30,6 +50,70 @@ void registry_deinit(struct registry *registry)
     struct segment *s, *next;
     HASH_ITER (by_id, registry->by_id, s, next)
         registry_free(registry, s);
+}
+
+/* Puts s, whose name and id are set, into the tables. Returns 0; or -1 with errno. */
+static int enter(struct registry *registry, struct segment *s)
+{
+    errno = ENOMEM;
+    hash_failed = 0;
+    if (s->named)
+        HASH_ADD_KEYPTR(by_name, registry->by_name, s->name, strlen(s->name), s);
+    if (hash_failed)
+        return -1;
+    HASH_ADD(by_id, registry->by_id, id, sizeof s->id, s);
+    if (!hash_failed)
+        return 0;
+    if (s->named)
+        HASH_DELETE(by_name, registry->by_name, s);
+    return -1;
+}
+
+/* The names of its objects follow from its own. */
+static void name_objects(const struct registry *registry, struct segment *s)
+{
+    const char *i = registry->instance;
+    if (s->named)
+        snprintf(s->data.name, sizeof s->data.name, "/shmview.%s.%s", i, s->name);
+    else
+        segment_object_name(s, i, "data", s->data.name);
+    if (!s->lock)
+        return;
+    segment_object_name(s, i, "control", s->control.name);
+    segment_object_name(s, i, "liveness", s->liveness.name);
+}
+
+struct segment *registry_restore(struct registry *registry, const struct store_segment *record)
+{
+    bool named = record->flags & STORE_NAMED;
+    if ((named && registry_find(registry, record->name)) ||
+        registry_find_id(registry, record->id)) {
+        errno = EEXIST;
+        return NULL;
+    }
+    struct segment *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->id = record->id;
+    s->size = record->size;
+    s->owner = record->owner;
+    s->lifetime = record->lifetime;
+    s->lock = record->flags & STORE_LOCK;
+    s->allocated = true;
+    s->named = named;
+    s->holder = record->creator;
+    s->store = registry->store;
+    memcpy(s->name, record->name, sizeof s->name);
+    name_objects(registry, s);
+    s->data.device = s->control.device = s->liveness.device = record->device;
+    s->data.inode = record->inode[0];
+    s->control.inode = record->inode[1];
+    s->liveness.inode = record->inode[2];
+    if (enter(registry, s)) {
+        free(s);
+        return NULL;
+    }
+    return s;
 }
 
 struct segment *registry_reserve(struct registry *registry, const char *name)
@@ -45,23 +129,12 @@ struct segment *registry_reserve(struct registry *registry, const char *name)
     }
     s->id = ++registry->last_id;
     s->named = true;
+    s->store = registry->store;
     snprintf(s->name, sizeof s->name, "%s", name);
-    const char *i = registry->instance;
-    snprintf(s->data.name, sizeof s->data.name, "/shmview.%s.%s", i, name);
-    segment_object_name(s, i, "control", s->control.name);
-    segment_object_name(s, i, "liveness", s->liveness.name);
-    hash_failed = 0;
-    HASH_ADD_KEYPTR(by_name, registry->by_name, s->name, strlen(s->name), s);
-    if (hash_failed) {
+    s->lock = true; /* for the names; its creator says */
+    name_objects(registry, s);
+    if (enter(registry, s)) {
         free(s);
-        errno = ENOMEM;
-        return NULL;
-    }
-    HASH_ADD(by_id, registry->by_id, id, sizeof s->id, s);
-    if (hash_failed) {
-        HASH_DELETE(by_name, registry->by_name, s);
-        free(s);
-        errno = ENOMEM;
         return NULL;
     }
     return s;
@@ -89,6 +162,11 @@ void registry_remove(struct registry *registry, struct segment *segment)
     }
     if (segment->named) {
         HASH_DELETE(by_name, registry->by_name, segment);
+        segment->named = false;
+        /* first the record: the next daemon finds the object under either name */
+        int r = segment_keep(segment);
+        if (r)
+            log_error("the removal of '%s' cannot be kept: %s", segment->name, strerror(-r));
         segment_unname(segment, registry->instance);
     }
 }

@@ -12,12 +12,20 @@ struct registry {
     struct segment *by_name;
     struct segment *by_id;
     uint64_t last_id;
+    struct store *store; /* NULL: nothing is kept */
 };
 
 void registry_init(struct registry *registry, const char *instance);
 
 /* Frees all segments; nobody may be attached any more. */
 void registry_deinit(struct registry *registry);
+
+/* Frees all segments; their objects and records stay for the next daemon. */
+void registry_leave(struct registry *registry);
+
+/* Takes over what a record tells of. Returns the segment, whose objects are yet to be
+ * looked at; or NULL with errno EEXIST or ENOMEM. */
+struct segment *registry_restore(struct registry *registry, const struct store_segment *record);
 
 /* Makes a segment that holds the name and has no objects yet. name is valid.
  * Returns it, or NULL with errno EEXIST or ENOMEM. */

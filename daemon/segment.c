@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -157,18 +158,23 @@ static int open_cached(struct segment *segment, enum segment_object which)
     return segment->fds[which];
 }
 
-struct segment *segment_free(struct segment *segment)
+void segment_leave(struct segment *segment)
 {
-    if (!segment)
-        return NULL;
     uncache(segment);
     unmap_liveness(segment);
-    remove_objects(segment);
     for (size_t i = 0; i < segment->n_layouts; i++)
         layout_deinit(&segment->layouts[i]);
     free(segment->layouts);
     slots_deinit(&segment->slots);
     free(segment);
+}
+
+struct segment *segment_free(struct segment *segment)
+{
+    if (!segment)
+        return NULL;
+    remove_objects(segment);
+    segment_leave(segment);
     return NULL;
 }
 
@@ -186,6 +192,24 @@ void segment_unname(struct segment *segment, const char *instance)
     if (object_rename(&segment->data, name))
         object_remove(&segment->data); /* nobody new, then, not even by id */
     segment->named = false;
+}
+
+int segment_keep(const struct segment *segment)
+{
+    struct store_segment record = {
+        .id = segment->id,
+        .size = segment->size,
+        .device = segment->data.device,
+        .inode = {segment->data.inode, segment->lock ? segment->control.inode : 0,
+                  segment->lock ? segment->liveness.inode : 0},
+        .owner = segment->owner,
+        .lifetime = (uint32_t)segment->lifetime,
+        .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0),
+    };
+    if (segment->has_creator)
+        record.creator = segment->holder;
+    memcpy(record.name, segment->name, sizeof record.name);
+    return store_put_segment(segment->store, &record);
 }
 
 /* --- Attaching ----------------------------------------------------------- */
@@ -293,9 +317,91 @@ static void publish_death(struct shmview_liveness *live, uint32_t slot, pid_t pi
                           memory_order_relaxed);
     atomic_store_explicit(word(&d->id), id, memory_order_release);
 
-    atomic_store(word(&live->generation[slot]), 0);
+    atomic_store(word(&live->generation[slot]), generation | SHMVIEW_GENERATION_DEAD);
     atomic_fetch_add(word(&live->deaths), 1);
     syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation)
+{
+    if (!segment->live || slot >= segment->slots.high ||
+        atomic_load(word(&segment->live->generation[slot])) != generation ||
+        segment->slots.entries[slot].next != SLOT_UNCLAIMED)
+        return false;
+    segment->slots.entries[slot].next = 0;
+    return true;
+}
+
+void segment_restored(struct segment *segment)
+{
+    if (!segment->live)
+        return;
+    for (uint32_t slot = 0; slot < segment->slots.high; slot++) {
+        uint32_t g = atomic_load(word(&segment->live->generation[slot]));
+        if (g && !(g & SHMVIEW_GENERATION_DEAD) &&
+            segment->slots.entries[slot].next == SLOT_UNCLAIMED) {
+            publish_death(segment->live, slot, 0);
+            slots_give(&segment->slots, slot);
+        }
+    }
+    atomic_fetch_add(word(&segment->live->deaths), 1);
+    syscall(SYS_futex, &segment->live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (segment->n_attachments == 0 && !segment->cached)
+        unmap_liveness(segment);
+}
+
+static int check_object(const struct object *object, uint64_t least, const struct segment *segment,
+                        uint32_t magic, size_t header_bytes, uint64_t *ret_bytes)
+{
+    struct shmview_object_header h;
+    struct stat st;
+    CLEANUP_FD int fd = object_open(object, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st))
+        return -errno;
+    if ((uint64_t)st.st_size < least)
+        return -ESTALE;
+    *ret_bytes = (uint64_t)st.st_size;
+    if (!magic)
+        return 0;
+    ssize_t n = pread(fd, &h, sizeof h, 0);
+    return n == sizeof h && h.magic == magic && h.version == SHMVIEW_LAYOUT_VERSION &&
+                   h.header_bytes == header_bytes && h.segment_id == segment->id
+               ? 0
+               : -ESTALE;
+}
+
+/* The daemon's own object: what it says of slots is believed, within its limits. */
+static int restore_slots(struct segment *segment)
+{
+    int r = map_liveness(segment);
+    if (r)
+        return r;
+    uint32_t high = atomic_load_explicit(word(&segment->live->high), memory_order_relaxed);
+    if (high > SHMVIEW_SLOTS_MAX)
+        return -ESTALE;
+    return slots_restore(&segment->slots, segment->live->generation, high);
+}
+
+int segment_restore(struct segment *segment, const char **ret_why)
+{
+    uint64_t bytes;
+    *ret_why = "its data";
+    int r = check_object(&segment->data, 0, segment, 0, 0, &bytes);
+    if (r == 0 && segment->lock) {
+        /* what clients did to the control object is theirs; only its slots must be backed */
+        *ret_why = "its control object";
+        r = check_object(&segment->control, 0, segment, 0, 0, &segment->control_bytes);
+    }
+    if (r == 0 && segment->lock) {
+        *ret_why = "its liveness object";
+        r = check_object(&segment->liveness, sizeof *segment->live, segment, SHMVIEW_LIVENESS_MAGIC,
+                         offsetof(struct shmview_liveness, generation), &bytes);
+        if (r == 0)
+            r = restore_slots(segment);
+    }
+    return r;
 }
 
 void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
@@ -329,7 +435,7 @@ static int copy_view(struct wire_view *to, const struct wire_view *from)
     return to->name && to->format ? 0 : -ENOMEM;
 }
 
-int segment_add_layout(struct segment *segment, const struct wire_layout *layout)
+int segment_restore_layout(struct segment *segment, const struct wire_layout *layout)
 {
     struct wire_layout *layouts =
         realloc(segment->layouts, (segment->n_layouts + 1) * sizeof *layouts);
@@ -352,6 +458,22 @@ int segment_add_layout(struct segment *segment, const struct wire_layout *layout
     }
     layouts[segment->n_layouts] = copy;
     return (int)segment->n_layouts++;
+}
+
+int segment_add_layout(struct segment *segment, const struct wire_layout *layout)
+{
+    int index = segment_restore_layout(segment, layout);
+    if (index < 0 || !segment->store)
+        return index;
+    json_t *json = json_pack("{s:o}", "layouts", wire_write_layouts(&segment->layouts[index], 1));
+    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    json_decref(json);
+    int r = text ? store_put_layout(segment->store, segment->id, (uint32_t)index, text) : -ENOMEM;
+    free(text);
+    if (r == 0)
+        return index;
+    layout_deinit(&segment->layouts[--segment->n_layouts]);
+    return r;
 }
 
 const struct wire_layout *segment_find_layout(const struct segment *segment, const char *name)

@@ -24,6 +24,7 @@
 #include "common/wire.h"
 #include "daemon/object.h"
 #include "daemon/slots.h"
+#include "daemon/store.h"
 
 struct connection;
 
@@ -57,8 +58,10 @@ struct segment {
     struct wire_layout *layouts; /* strings and views owned */
     size_t n_layouts;
     LIST_HEAD(, attachment) watchers;
-    struct connection *creator; /* lifetime "creator" only */
+    bool has_creator;           /* lifetime "creator": is on somebody's list */
+    struct store_holder holder; /* who that is */
     LIST_ENTRY(segment) created;
+    struct store *store; /* where it is kept; NULL: nowhere */
     UT_hash_handle by_name, by_id;
 };
 
@@ -70,6 +73,26 @@ int segment_allocate(struct segment *segment, const atomic_bool *cancel,
 
 /* Removes the objects and frees the segment. Takes NULL. Returns NULL. */
 struct segment *segment_free(struct segment *segment);
+/* Frees it; the objects stay for the next daemon. */
+void segment_leave(struct segment *segment);
+
+/* After segment_restore(): whether slot is that of a user of this generation who is not known
+ * to be dead. He keeps it. */
+bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation);
+
+/* After that: slots that nobody claimed are those of users nobody knows: they are given
+ * back, as by a death. Then ends an announcement of deaths that was cut short, wakes all who
+ * wait, and lets go of the liveness object where nobody is attached. */
+void segment_restored(struct segment *segment);
+
+/* Takes over what a daemon left: the objects are there by their names, and are those that
+ * device and inodes tell. Every slot is as the liveness object shows it; those of users
+ * that died unnoticed are to be given back by the caller.
+ * Returns 0; -ESTALE with *ret_why where something does not fit; or -errno. */
+int segment_restore(struct segment *segment, const char **ret_why);
+
+/* Writes its record. Returns 0 or -errno. */
+int segment_keep(const struct segment *segment);
 
 /* Takes the name away and gives the data object that of the id. */
 void segment_unname(struct segment *segment, const char *instance);
@@ -99,8 +122,10 @@ void segment_watches_changed(struct segment *segment);
 /* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */
 void segment_forget(struct segment *segment);
 
-/* Adds a copy of layout. Returns its index or -ENOMEM. Checked by the caller. */
+/* Adds a copy of layout, and keeps it. Returns its index or -errno. Checked by the caller. */
 int segment_add_layout(struct segment *segment, const struct wire_layout *layout);
+/* The same for one that is kept already. */
+int segment_restore_layout(struct segment *segment, const struct wire_layout *layout);
 
 const struct wire_layout *segment_find_layout(const struct segment *segment, const char *name);
 

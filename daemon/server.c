@@ -11,6 +11,7 @@
 
 #include "common/util.h"
 #include "daemon/log.h"
+#include "daemon/recovery.h"
 
 /* A client holds a socket and a pidfd. */
 #define DESCRIPTORS_PER_CONNECTION 2
@@ -156,13 +157,16 @@ static void server_stop(struct server *s)
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
+    survivors_leave(&s->state);
     finish_stop(&s->state);
 }
 
 static void on_signal(uv_signal_t *signal, int number)
 {
-    log_info("%s: leaving", number == SIGINT ? "SIGINT" : "SIGTERM");
-    server_stop(signal->data);
+    struct server *s = signal->data;
+    s->keeps = number == SIGTERM;
+    log_info(s->keeps ? "SIGTERM: leaving, segments stay" : "SIGINT: leaving, with all segments");
+    server_stop(s);
 }
 
 static bool has_segments(const struct server *s)
@@ -212,12 +216,13 @@ static int start_signal(struct server *s, uv_signal_t *handle, int number)
 }
 
 int server_init(struct server *server, const struct listener *listener, const char *instance,
-                unsigned idle_exit)
+                unsigned idle_exit, struct store *store)
 {
     *server = (struct server){.listener = *listener, .idle_exit = idle_exit};
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->waiting);
     registry_init(&server->state.registry, instance);
+    server->state.registry.store = store;
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
     share_descriptors(server);
@@ -235,6 +240,8 @@ int server_init(struct server *server, const struct listener *listener, const ch
         r = start_signal(server, &server->sigterm, SIGTERM);
     if (r == 0)
         r = start_signal(server, &server->sigint, SIGINT);
+    if (r == 0)
+        r = recovery_run(&server->state);
     start_idle_clock(server);
     return r;
 }
@@ -242,7 +249,11 @@ int server_init(struct server *server, const struct listener *listener, const ch
 void server_run(struct server *server)
 {
     uv_run(&server->loop, UV_RUN_DEFAULT);
-    registry_deinit(&server->state.registry);
+    if (server->keeps)
+        registry_leave(&server->state.registry);
+    else
+        registry_deinit(&server->state.registry);
+    store_close(server->state.registry.store, !server->keeps);
     close_fdp(&server->reserve_fd);
     uv_loop_close(&server->loop);
 }

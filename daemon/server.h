@@ -18,15 +18,17 @@ struct server {
     unsigned idle_exit;
     unsigned n_connections, max_connections;
     bool stopping;
+    bool keeps; /* what there is stays for the next daemon */
     LIST_HEAD(, connection) connections;
     TAILQ_HEAD(connections_waiting, connection) waiting;
 };
 
-/* Takes over the listener. Returns 0 or -errno. */
+/* Takes over the listener and the store, and what the last daemon left. Returns 0 or -errno. */
 int server_init(struct server *server, const struct listener *listener, const char *instance,
-                unsigned idle_exit);
+                unsigned idle_exit, struct store *store);
 
-/* Serves until SIGTERM, SIGINT or idleness; then everything is given back. */
+/* Serves until SIGTERM: then everything stays for the next daemon; or until SIGINT or
+ * idleness: then everything is given back. */
 void server_run(struct server *server);
 
 #endif

@@ -47,6 +47,20 @@ int slots_take(struct slots *slots, uint32_t *ret_slot, uint32_t *ret_generation
     return 0;
 }
 
+int slots_restore(struct slots *slots, const uint32_t *generations, uint32_t high)
+{
+    struct slot_entry *entries = high ? malloc(high * sizeof *entries) : NULL;
+    if (high && !entries)
+        return -ENOMEM;
+    *slots = (struct slots){.entries = entries, .capacity = high, .high = high, .n_used = high};
+    for (uint32_t i = 0; i < high; i++)
+        entries[i] = (struct slot_entry){generations[i] & SHMVIEW_GENERATION_MASK, SLOT_UNCLAIMED};
+    for (uint32_t i = 0; i < high; i++)
+        if (generations[i] == 0 || generations[i] & SHMVIEW_GENERATION_DEAD)
+            slots_give(slots, i);
+    return 0;
+}
+
 void slots_give(struct slots *slots, uint32_t slot)
 {
     if (slots->n_used == slots->high)

@@ -45,7 +45,9 @@ extern "C" {
     X(NO_MEMORY, 42, "", "out of memory")                                                          \
     X(SYSTEM, 43, "io.shmview.Failed", "a system call failed")                                     \
     X(TOO_DEEP, 44, "", "the lock is held too many times by this thread")                          \
-    X(STALE, 45, "", "the view is of a past phase")
+    X(STALE, 45, "", "the view is of a past phase")                                                \
+    X(CONVERSION, 46, "", "a value cannot be converted without loss")                              \
+    X(CONTIGUOUS, 47, "", "the view's strides are more than the consumer can bear")
 
 enum shmview_error {
 #define X(name, value, wire, text) SHMVIEW_ERR_##name = value,

@@ -115,6 +115,9 @@ struct shmview_control {
     uint8_t pad5[376];
 };
 
+/* No id has it: whoever compares a generation with that of an id need not know. */
+#define SHMVIEW_GENERATION_DEAD 0x80000000u
+
 /* One of the last deaths, for the story told to the next owner. */
 struct shmview_liveness_death {
     uint32_t id;
@@ -124,8 +127,9 @@ struct shmview_liveness_death {
 
 /* The liveness object: one page, read-only for clients.
  *
- *   generation[s]   0 = slot s is dead or free, else the generation of its user
- *   deaths          event counter, bumped and woken after a generation went to 0
+ *   generation[s]   that of slot s's user; with SHMVIEW_GENERATION_DEAD, dead or free: the
+ *                   rest is that of its last user; 0 = never used
+ *   deaths          event counter, bumped and woken after a user was marked as dead
  *   high            slots [0, high) have ever been used
  *   watches         event counter, bumped when somebody began or ceased to watch */
 struct shmview_liveness {

@@ -39,6 +39,7 @@
 
 #include <shmview/element.h>
 #include <shmview/error.h>
+#include <shmview/view.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -78,7 +79,8 @@ int shmview_connect(const char *socket_path, unsigned flags,
 
 /* Closes a connection. Takes NULL. All segments attached through it must be
  * detached first. Does not block. Returns 0, or -SHMVIEW_ERR_BUSY with the
- * number of segments still attached in the text; the connection then lives. */
+ * number of segments still attached in the text, those of shmview_detach_later() among
+ * them; the connection then lives. */
 int shmview_disconnect(struct shmview_connection *connection);
 
 /* Asks the daemon to answer. Blocks for one round trip. Any thread.
@@ -146,7 +148,8 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
  * gone is not an error.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY, and does nothing, if a thread
- * of this process holds the lock through this handle. */
+ * of this process holds the lock through this handle, or a buffer or tensor of it is still
+ * out (shmview_buffer_get(), shmview_dlpack_export()); see shmview_detach_later(). */
 int shmview_detach(struct shmview_segment *segment);
 
 /* Removes the name at once; the memory goes with the last attachment. Blocks for
@@ -159,66 +162,6 @@ const char *shmview_name(const struct shmview_segment *segment);
 uint64_t shmview_size(const struct shmview_segment *segment); /* bytes */
 int shmview_access(const struct shmview_segment *segment);    /* enum shmview_access */
 void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-aligned */
-
-/* --- Views --------------------------------------------------------------- */
-
-/* Every byte from the offset to the end of the segment. */
-#define SHMVIEW_REST UINT64_MAX
-
-/* Sees nbytes bytes from offset on as a one-dimensional array of format, without
- * a copy: what memoryview.cast() does.
- *
- * format is a PEP 3118 / struct format of one element ("h", "<i", "d") or an
- * alias ("int16", "<i4", "float64"): int8 to int64, uint8 to uint64, float32
- * and float64 in native byte order. nbytes must divide into whole elements;
- * SHMVIEW_REST means to the end. format is borrowed for the call. *ret_view is
- * filled; it needs no release and is valid until the segment is detached. It is
- * read-only if the attachment is, and not bound to a phase. Does not block. Any
- * thread.
- *
- * Returns 0 on success. On failure the text names the byte: -SHMVIEW_ERR_FORMAT,
- * _MISALIGNED, _ILL_SIZED or _BOUNDS. */
-int shmview_view_cast(struct shmview_segment *segment, const char *format, uint64_t offset,
-                      uint64_t nbytes, struct shmview_view *ret_view);
-
-/* Describes a view. Zero is the default of every member but format. */
-struct shmview_view_spec {
-    const char *name;       /* only in a layout: 1 to 64 letters, digits, '.', '_', '-' */
-    const char *format;     /* as in shmview_view_cast() */
-    uint64_t offset;        /* byte of element [0, ..., 0] */
-    uint32_t ndim;          /* 0 (one element) to SHMVIEW_MAX_NDIM */
-    uint32_t flags;         /* SHMVIEW_VIEW_READ_ONLY: must not be written through this view */
-    const int64_t *shape;   /* ndim lengths in elements, 0 or more */
-    const int64_t *strides; /* ndim steps in bytes, negative and zero allowed; NULL: C order */
-};
-
-/* Sees a part of a segment as spec says, without a copy. spec and all it points
- * to are borrowed for the call. *ret_view is as in shmview_view_cast(). Does not
- * block. Any thread.
- *
- * Returns 0 on success. On failure the text names the dimension and the byte:
- * -SHMVIEW_ERR_FORMAT, _MISALIGNED (offset or a stride is no multiple of the
- * element's alignment), _BOUNDS, _OVERFLOW or _INVALID. */
-int shmview_view_make(struct shmview_segment *segment, const struct shmview_view_spec *spec,
-                      struct shmview_view *ret_view);
-
-/* Declares a layout: a named set of n views that hold at the same time. Layouts
- * of one segment may overlap each other, and so may views of one layout. Needs
- * SHMVIEW_WRITE. Everything is borrowed for the call. Blocks for one round trip.
- *
- * Returns 0 on success. Returns -SHMVIEW_ERR_LAYOUT_EXISTS, _READ_ONLY, _LIMIT,
- * what shmview_view_make() returns (the text names the view), or
- * _DISCONNECTED, _PROTOCOL, _NO_MEMORY on failure; then nothing is declared. */
-int shmview_define(struct shmview_segment *segment, const char *layout,
-                   const struct shmview_view_spec *views, size_t n);
-
-/* Opens the view called view of the layout called layout. *ret_view is as in
- * shmview_view_cast(), and belongs to the phase that is current now: see
- * shmview_view_is_stale(). Blocks for one round trip if the layout was declared
- * after this attachment was made, else not at all. Any thread.
- * Returns 0, -SHMVIEW_ERR_NO_LAYOUT, _NOT_FOUND, _DISCONNECTED or _PROTOCOL. */
-int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
-                      struct shmview_view *ret_view);
 
 /* --- Lock ---------------------------------------------------------------- */
 
@@ -353,7 +296,8 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
 /* A descriptor that becomes readable when the counter changes, for poll and event
  * loops. Read from it until it would block, then look at the counter; it may also wake
  * for no change. Non-blocking and close-on-exec; borrowed: it lives as long as the
- * handle. Blocks for one round trip the first time. At most 64 handles of a segment
+ * handle. End of file means that the daemon was started anew: ask again, and it goes on under
+ * the same number. Blocks for one round trip the first time. At most 64 handles of a segment
  * may have one, fewer where the daemon has many to serve. A forked child asks for its
  * own.
  * Returns 0, -SHMVIEW_ERR_LIMIT, _NO_LOCK, _DISCONNECTED or _PROTOCOL. */

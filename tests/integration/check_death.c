@@ -294,38 +294,6 @@ START_TEST(a_call_under_way_does_not_hang)
 }
 END_TEST
 
-START_TEST(the_next_daemon_sweeps_and_serves)
-{
-    begin();
-    struct shmview_segment *old = client_create(conn, "seg", 100);
-    struct shmview_segment *unnamed = client_create(conn, "unnamed", 100);
-    OK(shmview_detach(client_create_with(conn, "manual", 100, SHMVIEW_MANUAL, 0)));
-    OK(shmview_remove(conn, "unnamed"));
-    strcpy(shmview_data(old), "old bytes");
-    daemon_kill(&d);
-    ck_assert(daemon_has_data(&d, "seg"));
-    ck_assert_uint_eq(daemon_objects(&d), 9);
-
-    daemon_restart(&d);
-    ck_assert(daemon_said(&d, "removed 9 objects"));
-    ck_assert_uint_eq(daemon_objects(&d), 0);
-    struct shmview_connection *again = client_connect(&d);
-    struct shmview_segment *new = client_create(again, "seg", 200);
-    ck_assert_str_eq(shmview_data(old), "old bytes");
-    ck_assert_int_eq(*(char *)shmview_data(new), 0);
-    OK(shmview_lock(old));
-    OK(shmview_lock(new));
-    OK(shmview_unlock(old));
-    OK(shmview_unlock(new));
-    REFUSED(shmview_ping(conn), DISCONNECTED, d.socket);
-    OK(shmview_detach(unnamed));
-    OK(shmview_detach(old));
-    OK(shmview_detach(new));
-    OK(shmview_disconnect(again));
-    end();
-}
-END_TEST
-
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -337,7 +305,6 @@ int main(void)
         SUITE_TEST(clients_go_on_without_the_daemon),
         SUITE_TEST(calls_say_that_the_daemon_is_gone),
         SUITE_TEST(a_call_under_way_does_not_hang),
-        SUITE_TEST(the_next_daemon_sweeps_and_serves),
         SUITE_END,
     };
     return suite_main("death", tests);

@@ -2,6 +2,7 @@
 /* Fork, exec, the end of threads and their cancellation, in every state of a lock. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -212,6 +213,65 @@ START_TEST(fork_while_another_thread_holds)
 }
 END_TEST
 
+/* Changes everything that a process keeps of its connection, its segments and their
+ * layouts: longer replies than the last one, more segments, other watchers. */
+static void *change_what_is_private(void *arg)
+{
+    _Atomic int *stop = arg;
+    const ptrdiff_t ten = 10;
+    struct shmview_view_spec many[40];
+    struct shmview_view v;
+    char names[40][16];
+    for (int i = 0; i < 40; i++) {
+        snprintf(names[i], sizeof names[i], "v%d", i);
+        many[i] =
+            (struct shmview_view_spec){.name = names[i], .format = "i", .ndim = 1, .shape = &ten};
+    }
+    while (!atomic_load(stop)) {
+        struct shmview_connection *c = client_connect(&d);
+        struct shmview_segment *s = client_create(c, "brief", 4096);
+        int fd;
+        OK(shmview_define(s, "many", many, 40));
+        OK(shmview_view_open(s, "many", "v39", &v));
+        OK(shmview_change_fd(s, &fd));
+        OK(shmview_notify(s));
+        OK(shmview_detach(s));
+        OK(shmview_disconnect(c));
+        REFUSED(shmview_view_open(seg, "a", "b", &v), NO_LAYOUT, "");
+    }
+    return NULL;
+}
+
+static void use_what_is_inherited(struct child *me, void *arg)
+{
+    (void)me;
+    struct shmview_view v;
+    OK(shmview_ping(conn));
+    REFUSED(shmview_view_open(arg, "a", "b", &v), NO_LAYOUT, "");
+    OK(shmview_lock(arg));
+    OK(shmview_unlock(arg));
+}
+
+/* ASan's allocator is not to be used in the child of a process with threads. */
+#ifdef __SANITIZE_ADDRESS__
+#define FORKS 0
+#else
+#define FORKS 100
+#endif
+
+START_TEST(fork_in_the_middle_of_others_calls)
+{
+    _Atomic int stop = 0;
+    open_segment();
+    pthread_t thread = start_thread(change_what_is_private, &stop);
+    for (int i = 0; i < FORKS; i++)
+        run_child(use_what_is_inherited, seg);
+    atomic_store(&stop, 1);
+    expect_done(thread);
+    close_segment();
+}
+END_TEST
+
 /* What the early thread of a child looks at, and the lock that it knows already. */
 struct early {
     struct shmview_slot *slot;
@@ -268,7 +328,7 @@ START_TEST(first_use_in_a_child_by_two_threads)
     };
     for (int i = 0; i < 300; i++) {
         run_child(first_use_by_two_threads, &early);
-        AWAIT(atomic_load(in_use) == 0); /* the daemon has heard of its end */
+        AWAIT(atomic_load(in_use) & SHMVIEW_GENERATION_DEAD); /* the daemon has heard of its end */
     }
     munmap(p, 4096);
     munmap((void *)(uintptr_t)live, 4096);
@@ -357,6 +417,7 @@ int main(void)
         SUITE_TEST(end_of_an_idle_child_is_nobodys_business),
         SUITE_TEST(fork_while_other_threads_wait),
         SUITE_TEST(fork_while_another_thread_holds),
+        SUITE_TEST(fork_in_the_middle_of_others_calls),
         SUITE_TEST(first_use_in_a_child_by_two_threads),
         SUITE_TEST(exec_gives_shares_back),
         SUITE_TEST(threads_that_use_locks),

@@ -144,11 +144,11 @@ START_TEST(it_inherits_nothing)
     int high = fcntl(ends[1], F_DUPFD, 500);
     sigfillset(&mask);
     sigprocmask(SIG_SETMASK, &mask, &old);
-    signal(SIGTERM, SIG_IGN);
+    signal(SIGINT, SIG_IGN);
     signal(SIGCHLD, SIG_IGN); /* nor may it matter that nobody waits */
     struct shmview_connection *conn = connect_default();
     signal(SIGCHLD, SIG_DFL);
-    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
     sigprocmask(SIG_SETMASK, &old, NULL);
     daemon_adopt(&d, session);
     close(ends[1]);
@@ -158,7 +158,7 @@ START_TEST(it_inherits_nothing)
     ck_assert_int_eq(p.revents & (POLLIN | POLLHUP), POLLHUP);
     close(ends[0]);
     OK(shmview_disconnect(conn));
-    daemon_stop(&d); /* hears SIGTERM */
+    daemon_stop(&d); /* hears SIGINT */
     end();
 }
 END_TEST

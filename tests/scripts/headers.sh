@@ -1,7 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Each public header, and all of them together, compiles alone as C11 and as
-# C++17 without a warning and without our compile definitions.
+# C++17 without a warning and without our compile definitions; those for C++ only
+# as C++17 and C++20, without exceptions and run-time types. What must not compile
+# does not.
 set -euo pipefail
 cd "${SHMVIEW_SOURCE_DIR:?}/include"
 
@@ -12,14 +14,45 @@ clang*) cxx=${CXX:-clang++} ;;
 esac
 flags=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror -fsyntax-only -I.)
 
-headers=(shmview/*.h)
-compile() {
-    printf '#include <%s>\n' "$@" | "$cc" -x c -std=c11 "${flags[@]}" -
-    printf '#include <%s>\n' "$@" | "$cxx" -x c++ -std=c++17 "${flags[@]}" -
+as_c() {
+    "$cc" -x c -std=c11 "${flags[@]}" -
 }
-for header in "${headers[@]}"; do
+as_cxx() { # STANDARD
+    "$cxx" -x c++ -std="$1" -fno-exceptions -fno-rtti "${flags[@]}" -
+}
+compile() {
+    local includes
+    includes=$(printf '#include <%s>\n' "$@")
+    [[ $* == *.hpp* ]] || as_c <<< "$includes"
+    as_cxx c++17 <<< "$includes"
+    [[ $* != *.hpp* ]] || as_cxx c++20 <<< "$includes"
+}
+
+headers=(shmview/*.h)
+all=("${headers[@]}" shmview/*.hpp)
+for header in "${all[@]}"; do
     echo "$header"
     compile "$header"
 done
 compile "${headers[@]}" "${headers[@]}"
-echo "${#headers[@]} headers compile alone as C11 and C++17"
+compile "${all[@]}" "${all[@]}"
+
+# The same line, with a type that an element can have and one that it cannot have.
+refuses() { # COMPILE... LINE, with TYPE in it
+    local line=${*: -1}
+    set -- "${@:1:$#-1}"
+    "$@" <<< "${line//TYPE/float}"
+    if "$@" <<< "${line//TYPE/void *}" 2> /dev/null; then
+        echo "compiles: ${line//TYPE/void *}" >&2
+        return 1
+    fi
+}
+refuses as_c '#include <shmview/element.h>
+int is(const struct shmview_view *v); int is(const struct shmview_view *v) { return SHMVIEW_IS(TYPE, v); }'
+refuses as_cxx c++17 '#include <shmview/element.hpp>
+static_assert(shmview::dtype_of<TYPE> > 0);'
+refuses as_cxx c++17 '#include <shmview/element.hpp>
+shmview::strided<TYPE, 2> array;'
+refuses as_cxx c++17 '#include <shmview/element.hpp>
+auto take(const shmview_view &v) { return shmview::contiguous<TYPE>(v); }'
+echo "${#all[@]} headers compile alone"

@@ -14,9 +14,11 @@ rules() {
     daemon/*) echo "daemon common generated" ;;
     client/*) echo "client common" ;;
     tests/unit/*) echo "tests/unit tests/support daemon client common generated" ;;
-    tests/fuzz/*) echo "tests/fuzz tests/support daemon client common generated" ;;
+    tests/fuzz/*) echo "tests/fuzz tests/property tests/support daemon client common generated" ;;
+    tests/property/*) echo "tests/property common" ;;
     tests/stress/*) echo "tests/stress client common" ;;
     tests/integration/*) echo "tests/integration tests/support" ;;
+    tests/cpp/*) echo "tests/cpp tests/support" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;
     examples/* | bench/* | cli/* | bindings/*) dirname "$1" ;;
@@ -82,7 +84,7 @@ while IFS= read -r -d '' file; do
         esac
     done <<< "$includes"
 done < <(find . \( -name .git -o -path ./build \) -prune -o \
-    \( -name '*.[ch]' -o -name '*.cc' -o -name '*.cpp' \) -type f -print0)
+    \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -type f -print0)
 
 echo "$n_files files, $wrong wrong arrows"
 [ "$n_files" -gt 0 ] && [ "$wrong" -eq 0 ]

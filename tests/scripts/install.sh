@@ -17,9 +17,10 @@ cd "$scratch"
 
 # Any prefix: the files must find each other from where they lie.
 "$cmake" --install "$build" --prefix "$scratch/usr" > log
-for file in bin/shmviewd include/shmview/shmview.h share/shmview/io.shmview.varlink; do
+for file in bin/shmviewd share/shmview/io.shmview.varlink; do
     [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
 done
+diff -r "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
 pc=$(find usr -name shmview.pc)
 libdir=$scratch/$(dirname "$(dirname "$pc")")
 export LD_LIBRARY_PATH=$libdir

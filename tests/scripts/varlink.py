@@ -351,6 +351,8 @@ def use_daemon(path):
     client.learn()
     assert {"org.varlink.service", "io.shmview"} <= set(client.interfaces)
     client.call(SHMVIEW + "Ping")
+    held = client.call(SHMVIEW + "Claim", client=7, held=[{"attachment": 1}])
+    assert held == {"held": []}
     assert client.call(SHMVIEW + "List") == {"segments": []}
     writer = share_bytes(client)
     declare_layouts(client)
@@ -393,7 +395,7 @@ def run_daemon(program, directory):
     try:
         wait_until(lambda: instance() or daemon.poll() is not None, "the daemon listens")
         use_daemon(path)
-        daemon.send_signal(signal.SIGTERM)
+        daemon.send_signal(signal.SIGINT)
         status = daemon.wait(PATIENCE_S)
         assert status == 0, f"the daemon ended with {status}"
         assert not os.path.exists(path), "the daemon left its socket"

@@ -23,7 +23,7 @@ static void become_daemon(const struct instance *instance, const char *program)
 {
     sigset_t none;
     /* it leaves in order even if this program does not */
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, SIGINT);
     int log = open(instance->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
@@ -123,7 +123,7 @@ static void remove_objects(const struct instance *instance)
 void instance_stop(struct instance *instance)
 {
     if (instance->pid > 0) {
-        kill(instance->pid, SIGTERM);
+        kill(instance->pid, SIGINT);
         int status = wait_for_end(instance);
         if (status) {
             report(VIOLATION_CRASH, "shmviewd ended with status 0x%x", (unsigned)status);

@@ -109,8 +109,16 @@ void daemon_await_end(struct daemon *daemon)
 
 void daemon_stop(struct daemon *daemon)
 {
-    ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
+    ck_assert_int_eq(kill(daemon->pid, SIGINT), 0);
     daemon_await_end(daemon);
+}
+
+void daemon_leave(struct daemon *daemon)
+{
+    ck_assert_int_eq(kill(daemon->pid, SIGTERM), 0);
+    int status = process_wait(daemon->pid);
+    daemon->pid = 0;
+    ck_assert_msg(status == 0, "the daemon ended with status 0x%x", status);
 }
 
 void daemon_kill(struct daemon *daemon)

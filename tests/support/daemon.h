@@ -30,9 +30,11 @@ void daemon_start_named(struct daemon *daemon, const char *name);
 /* The same with that many file descriptors (RLIMIT_NOFILE) for the daemon. */
 void daemon_start_limited(struct daemon *daemon, unsigned max_descriptors);
 
-/* SIGTERM; asserts that it leaves with status 0, without its socket, and without
+/* SIGINT; asserts that it leaves with status 0, without its socket, and without
  * an object. */
 void daemon_stop(struct daemon *daemon);
+/* SIGTERM; asserts that it leaves with status 0. Its objects and its registry stay. */
+void daemon_leave(struct daemon *daemon);
 /* kill -9, and waits until it is gone. Its socket and its objects stay. */
 void daemon_kill(struct daemon *daemon);
 /* Starts it again on the same socket. */

@@ -33,7 +33,7 @@ static void assert_fails(int r, int error, const char *part)
 
 START_TEST(ping)
 {
-    const struct stub_step steps[] = {STUB_PONG, STUB_PONG, STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING, STUB_PONG, STUB_PONG};
     begin(steps, 3);
     ck_assert_int_eq(shmview_ping(conn), 0);
     ck_assert_int_eq(shmview_ping(conn), 0);
@@ -45,7 +45,7 @@ END_TEST
 
 START_TEST(reply_byte_by_byte)
 {
-    struct stub_step steps[] = {STUB_PONG, STUB_PONG};
+    struct stub_step steps[] = {STUB_GREETING, STUB_PONG};
     steps[1].one_by_one = true;
     begin(steps, 2);
     ck_assert_int_eq(shmview_ping(conn), 0);
@@ -70,7 +70,7 @@ START_TEST(errors_of_the_daemon)
         {"{'error':'com.example.New','parameters':{}}", SHMVIEW_ERR_PROTOCOL, "com.example.New"},
         {"{'error':'io.shmview.NoSpace','parameters':{'reason':7}}", SHMVIEW_ERR_NO_SPACE, "not"},
     };
-    struct stub_step steps[7] = {STUB_PONG};
+    struct stub_step steps[7] = {STUB_GREETING};
     for (int i = 0; i < 6; i++)
         steps[i + 1] = (struct stub_step){.method = "Ping", .reply = cases[i].reply};
     begin(steps, 7);
@@ -80,7 +80,7 @@ START_TEST(errors_of_the_daemon)
 }
 END_TEST
 
-/* Whatever it says that is no answer, the connection is over, and says so. */
+/* Whatever it says that is no answer, the connection is over. */
 START_TEST(what_is_no_answer)
 {
     static const struct {
@@ -89,7 +89,6 @@ START_TEST(what_is_no_answer)
         size_t bytes;
         size_t n_fds;
     } cases[] = {
-        {NULL, SHMVIEW_ERR_DISCONNECTED, 0, 0},
         {"{'parameters':", SHMVIEW_ERR_PROTOCOL, 0, 0},
         {"[]", SHMVIEW_ERR_PROTOCOL, 0, 0},
         {"", SHMVIEW_ERR_PROTOCOL, 0, 0},
@@ -101,7 +100,7 @@ START_TEST(what_is_no_answer)
     };
     unsigned before = unit_fds();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct stub_step steps[2] = {STUB_PONG};
+        struct stub_step steps[2] = {STUB_GREETING};
         steps[1] = (struct stub_step){.method = "Ping",
                                       .reply = cases[i].reply,
                                       .bytes = cases[i].bytes,
@@ -109,9 +108,48 @@ START_TEST(what_is_no_answer)
         begin(steps, 2);
         assert_fails(shmview_ping(conn), cases[i].error, stub.path);
         ck_assert_int_eq(conn->fd, -1);
-        assert_fails(shmview_ping(conn), SHMVIEW_ERR_DISCONNECTED, "hung up earlier");
         end();
         ck_assert_uint_eq(unit_fds(), before);
+    }
+}
+END_TEST
+
+/* What was asked of a daemon that leaves is asked again of the next. */
+START_TEST(a_daemon_that_comes_back)
+{
+    const struct stub_step hang_up = {.method = "Ping", .reply = NULL};
+    const struct stub_step steps[] = {STUB_GREETING, hang_up,       STUB_GREETING,
+                                      hang_up,       STUB_GREETING, STUB_PONG};
+    begin(steps, 6);
+    ck_assert_int_eq(shmview_ping(conn), 0);
+    end();
+}
+END_TEST
+
+START_TEST(a_daemon_that_always_hangs_up)
+{
+    const struct stub_step hang_up = {.method = "Ping", .reply = NULL};
+    const struct stub_step steps[] = {STUB_GREETING, hang_up,       STUB_GREETING,
+                                      hang_up,       STUB_GREETING, hang_up};
+    begin(steps, 6);
+    assert_fails(shmview_ping(conn), SHMVIEW_ERR_DISCONNECTED, stub.path);
+    end();
+}
+END_TEST
+
+/* Nobody can know whether that was done. */
+START_TEST(what_may_be_done_once)
+{
+    static const char *const methods[] = {"Create", "Remove", "DefineLayout"};
+    for (size_t i = 0; i < 3; i++) {
+        struct stub_step steps[] = {STUB_GREETING, {.method = methods[i], .reply = NULL}};
+        struct reply reply;
+        char method[64];
+        begin(steps, 2);
+        snprintf(method, sizeof method, "io.shmview.%s", methods[i]);
+        assert_fails(connection_call(conn, method, json_object(), &reply), SHMVIEW_ERR_DISCONNECTED,
+                     stub.path);
+        end();
     }
 }
 END_TEST
@@ -119,7 +157,7 @@ END_TEST
 /* Descriptors with an answer that has none to give are closed. */
 START_TEST(descriptors_nobody_asked_for)
 {
-    struct stub_step steps[] = {STUB_PONG, STUB_PONG, STUB_PONG};
+    struct stub_step steps[] = {STUB_GREETING, STUB_PONG, STUB_PONG};
     steps[1].n_fds = 3; /* three times standard input */
     begin(steps, 3);
     unsigned before = unit_fds();
@@ -132,7 +170,7 @@ END_TEST
 
 START_TEST(no_parameters_for_want_of_memory)
 {
-    const struct stub_step steps[] = {STUB_PONG, STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING, STUB_PONG};
     struct reply reply;
     begin(steps, 2);
     assert_fails(connection_call(conn, "io.shmview.Ping", NULL, &reply), SHMVIEW_ERR_NO_MEMORY,
@@ -158,7 +196,7 @@ START_TEST(threads_take_turns)
 {
     static struct stub_step steps[401];
     for (int i = 0; i < 401; i++)
-        steps[i] = (struct stub_step)STUB_PONG;
+        steps[i] = i ? (struct stub_step)STUB_PONG : (struct stub_step)STUB_GREETING;
     begin(steps, 401);
     struct pinger p[4] = {{100, 0}, {100, 0}, {100, 0}, {100, 0}};
     pthread_t threads[4];
@@ -175,9 +213,10 @@ END_TEST
 /* A child has a socket of its own, and its parent's stays as it was. */
 START_TEST(a_forked_child_connects_itself)
 {
-    const struct stub_step steps[] = {STUB_PONG, STUB_PONG, STUB_PONG, STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING, STUB_PONG, STUB_GREETING, STUB_PONG,
+                                      STUB_PONG};
     int go[2];
-    begin(steps, 4);
+    begin(steps, 5);
     ck_assert_int_eq(pipe2(go, O_CLOEXEC), 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -244,7 +283,7 @@ START_TEST(something_else_answers)
     };
     unsigned before = unit_fds();
     for (size_t i = 0; i < 4; i++) {
-        const struct stub_step step = {.method = "Ping", .reply = cases[i].reply};
+        const struct stub_step step = {.method = "Claim", .reply = cases[i].reply};
         stub_start(&stub, &step, 1);
         assert_fails(shmview_connect(stub.path, 0, &conn), cases[i].error, "");
         stub_end(&stub);
@@ -255,7 +294,7 @@ END_TEST
 
 START_TEST(by_the_environment)
 {
-    const struct stub_step steps[] = {STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING};
     char socket[128];
     stub_start(&stub, steps, 1);
     snprintf(socket, sizeof socket, "%s", stub.path);
@@ -273,7 +312,7 @@ END_TEST
 
 START_TEST(the_users_daemon)
 {
-    const struct stub_step steps[] = {STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING};
     char path[108], dir[80];
     unsetenv("SHMVIEW_SOCKET");
     setenv("XDG_RUNTIME_DIR", unit_directory(), 1);
@@ -353,7 +392,7 @@ END_TEST
 
 START_TEST(disconnect_while_attached)
 {
-    const struct stub_step steps[] = {STUB_PONG, STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING, STUB_PONG};
     begin(steps, 2);
     conn->n_segments = 2;
     assert_fails(shmview_disconnect(conn), SHMVIEW_ERR_BUSY, "2 segments are still attached");
@@ -396,7 +435,7 @@ END_TEST
 
 START_TEST(interrupted_connect)
 {
-    const struct stub_step steps[] = {STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING};
     stub_start(&stub, steps, 1);
     faults_begin_call("connect", 1, EINTR, false);
     ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
@@ -407,9 +446,11 @@ END_TEST
 
 UNIT_MAIN("client_connection", UNIT_TEST(ping), UNIT_TEST(reply_byte_by_byte),
           UNIT_TEST(errors_of_the_daemon), UNIT_TEST(what_is_no_answer),
-          UNIT_TEST(descriptors_nobody_asked_for), UNIT_TEST(no_parameters_for_want_of_memory),
-          UNIT_TEST(threads_take_turns), UNIT_TEST(a_forked_child_connects_itself),
-          UNIT_TEST(bad_arguments), UNIT_TEST(nobody_there), UNIT_TEST(something_else_answers),
-          UNIT_TEST(by_the_environment), UNIT_TEST(the_users_daemon), UNIT_TEST(no_daemon_at_all),
+          UNIT_TEST(a_daemon_that_comes_back), UNIT_TEST(a_daemon_that_always_hangs_up),
+          UNIT_TEST(what_may_be_done_once), UNIT_TEST(descriptors_nobody_asked_for),
+          UNIT_TEST(no_parameters_for_want_of_memory), UNIT_TEST(threads_take_turns),
+          UNIT_TEST(a_forked_child_connects_itself), UNIT_TEST(bad_arguments),
+          UNIT_TEST(nobody_there), UNIT_TEST(something_else_answers), UNIT_TEST(by_the_environment),
+          UNIT_TEST(the_users_daemon), UNIT_TEST(no_daemon_at_all),
           UNIT_TEST(served_by_another_user), UNIT_TEST(disconnect_while_attached),
           UNIT_TEST(every_failure_of_a_connect), UNIT_TEST(interrupted_connect))

@@ -107,7 +107,7 @@ static void end(void)
  * daemon that it does not keep it. */
 static void refuses(const char *reply, size_t n_fds, bool given_back, int error, const char *part)
 {
-    struct stub_step steps[] = {STUB_PONG, attach_step(reply), detach_step};
+    struct stub_step steps[] = {STUB_GREETING, attach_step(reply), detach_step};
     struct shmview_segment *untouched = seg = (void *)&objects;
     steps[1].n_fds = n_fds;
     begin(steps, given_back ? 3 : 2);
@@ -125,7 +125,7 @@ static void refuses(const char *reply, size_t n_fds, bool given_back, int error,
 START_TEST(attach_and_detach)
 {
     objects_make();
-    const struct stub_step steps[] = {STUB_PONG, attach_step(REPLY(SEGMENT, ATTACHMENT)),
+    const struct stub_step steps[] = {STUB_GREETING, attach_step(REPLY(SEGMENT, ATTACHMENT)),
                                       detach_step};
     begin(steps, 3);
     unsigned before = unit_fds();
@@ -161,7 +161,7 @@ START_TEST(attach_to_peek)
 {
     objects_make();
     struct stub_step steps[] = {
-        STUB_PONG,
+        STUB_GREETING,
         attach_step(REPLY(SEGMENT, "'attachment':{'id':9,'access':'peek','descriptors':1,"
                                    "'data':0,'layouts':[]}")),
         detach_step};
@@ -182,7 +182,7 @@ END_TEST
 START_TEST(detach_while_locked)
 {
     objects_make();
-    const struct stub_step steps[] = {STUB_PONG, attach_step(REPLY(SEGMENT, ATTACHMENT)),
+    const struct stub_step steps[] = {STUB_GREETING, attach_step(REPLY(SEGMENT, ATTACHMENT)),
                                       detach_step};
     begin(steps, 3);
     ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
@@ -200,8 +200,14 @@ START_TEST(detach_from_a_daemon_that_is_gone)
 {
     objects_make();
     const struct stub_step steps[] = {
-        STUB_PONG, attach_step(REPLY(SEGMENT, ATTACHMENT)), {.method = "Detach", .reply = NULL}};
-    begin(steps, 3);
+        STUB_GREETING,
+        attach_step(REPLY(SEGMENT, ATTACHMENT)),
+        {.method = "Detach", .reply = NULL},
+        STUB_GREETING,
+        {.method = "Detach",
+         .reply =
+             "{'error':'io.shmview.NotAttached','parameters':{'attachment':7,'reason':'no'}}"}};
+    begin(steps, 5);
     ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
     ck_assert_int_eq(shmview_detach(seg), 0);
     end();
@@ -310,7 +316,7 @@ END_TEST
 
 START_TEST(bad_arguments)
 {
-    const struct stub_step steps[] = {STUB_PONG};
+    const struct stub_step steps[] = {STUB_GREETING};
     const char *names[] = {"", ".a", "a/b", "a b", "\xff", NULL};
     char longest[140];
     struct shmview_create_options o = {.struct_bytes = sizeof o};
@@ -351,7 +357,7 @@ END_TEST
 START_TEST(wishes_are_passed_on)
 {
     const char *error = "{'error':'io.shmview.NoSpace','parameters':{'reason':'full'}}";
-    const struct stub_step steps[] = {STUB_PONG,
+    const struct stub_step steps[] = {STUB_GREETING,
                                       {.method = "io.shmview.Create", .reply = error},
                                       {.method = "io.shmview.Create", .reply = error}};
     struct shmview_create_options o = {

@@ -257,18 +257,20 @@ START_TEST(layout_of_the_view)
     ck_assert_uint_eq(offsetof(struct shmview_view, segment), sizeof(void *));
     if (sizeof(void *) != 8)
         return;
-    ck_assert_uint_eq(offsetof(struct shmview_view, nbytes), 16);
-    ck_assert_uint_eq(offsetof(struct shmview_view, itemsize), 24);
-    ck_assert_uint_eq(offsetof(struct shmview_view, dtype), 28);
-    ck_assert_uint_eq(offsetof(struct shmview_view, ndim), 32);
-    ck_assert_uint_eq(offsetof(struct shmview_view, flags), 36);
-    ck_assert_uint_eq(offsetof(struct shmview_view, layout), 40);
-    ck_assert_uint_eq(offsetof(struct shmview_view, generation), 44);
-    ck_assert_uint_eq(offsetof(struct shmview_view, format), 48);
+    ck_assert_uint_eq(offsetof(struct shmview_view, format), 16);
+    ck_assert_uint_eq(offsetof(struct shmview_view, item), 24);
+    ck_assert_uint_eq(offsetof(struct shmview_view, nbytes), 32);
+    ck_assert_uint_eq(offsetof(struct shmview_view, itemsize), 40);
+    ck_assert_uint_eq(offsetof(struct shmview_view, dtype), 44);
+    ck_assert_uint_eq(offsetof(struct shmview_view, ndim), 48);
+    ck_assert_uint_eq(offsetof(struct shmview_view, flags), 52);
+    ck_assert_uint_eq(offsetof(struct shmview_view, layout), 56);
+    ck_assert_uint_eq(offsetof(struct shmview_view, generation), 60);
     ck_assert_uint_eq(offsetof(struct shmview_view, shape), 64);
     ck_assert_uint_eq(offsetof(struct shmview_view, strides), 128);
-    ck_assert_uint_eq(offsetof(struct shmview_view, reserved), 192);
-    ck_assert_uint_eq(sizeof(struct shmview_view), 224);
+    ck_assert_uint_eq(offsetof(struct shmview_view, suboffsets), 192);
+    ck_assert_uint_eq(offsetof(struct shmview_view, reserved), 256);
+    ck_assert_uint_eq(sizeof(struct shmview_view), 288);
     ck_assert_uint_eq(sizeof(struct shmview_strided_row), 24);
 }
 END_TEST

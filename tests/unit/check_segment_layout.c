@@ -44,14 +44,16 @@ END_TEST
 
 /* --- Layouts ------------------------------------------------------------- */
 
-static struct wire_view views[2] = {{"v", "i", {1, {2}}, {1, {4}}, true, true, 8},
-                                    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0}};
+static struct wire_view views[2] = {
+    {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, false, {0, {0}}},
+    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}},
+};
 
 START_TEST(layouts_are_copies)
 {
     struct segment *s = make(100, false);
     char name[] = "float", view[] = "A", format[] = "f";
-    struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4};
+    struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4, false, {0, {0}}};
     ck_assert_ptr_null(segment_find_layout(s, "float"));
     ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){name, &v, 1}), 0);
     memset(name, 'x', 5);

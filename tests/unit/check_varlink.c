@@ -48,7 +48,7 @@ static void assert_service_row(const char *name, size_t n)
 
 START_TEST(every_method_of_the_text_is_implemented)
 {
-    ck_assert_uint_eq(each(TEXT, "method", assert_row), 10);
+    ck_assert_uint_eq(each(TEXT, "method", assert_row), 11);
     ck_assert_uint_eq(each(SERVICE, "method", assert_service_row), 2);
 }
 END_TEST
@@ -162,7 +162,7 @@ END_TEST
 /* What clients write is what the text asks for. */
 START_TEST(requests)
 {
-    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8};
+    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
     struct wire_define define = {"s", {"l", &view, 1}, 5};
     struct wire_describe describe_it = {"s", 5};
     struct wire_create create = {"s", 1, SHMVIEW_WRITE, SHMVIEW_MANUAL, false};

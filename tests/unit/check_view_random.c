@@ -7,6 +7,8 @@
 
 #include "common/view.h"
 
+static struct formats pool; /* of plain types only: holds nothing */
+
 typedef __int128 wide;
 
 static const char *const formats[] = {"b", "h", "i", "d"};
@@ -15,7 +17,7 @@ static struct view_desc desc_of(const char *format)
 {
     struct view_desc d = {0};
     struct view_fault fault;
-    ck_assert_int_eq(view_parse_format(&d, format, &fault), 0);
+    ck_assert_int_eq(view_parse_format(&d, &pool, format, &fault), 0);
     return d;
 }
 
@@ -26,7 +28,7 @@ static int64_t between(uint64_t *seed, int64_t from, int64_t to)
 
 static void describe(const struct view_desc *d, uint64_t size, char *text, size_t bytes)
 {
-    int n = snprintf(text, bytes, "%s offset %" PRIu64 " size %" PRIu64 ":", d->dtype->name,
+    int n = snprintf(text, bytes, "%s offset %" PRIu64 " size %" PRIu64 ":", format_name(d->item),
                      d->offset, size);
     for (uint32_t i = 0; i < d->ndim; i++)
         n += snprintf(text + n, bytes - (size_t)n, " %" PRId64 "*(%" PRId64 ")", d->shape[i],
@@ -54,8 +56,8 @@ static struct extent enumerate(const struct view_desc *d, uint32_t ndim)
         for (uint32_t i = 0; i < ndim; i++)
             at += index[i] * d->strides[i];
         e.lo = at < e.lo ? at : e.lo;
-        e.hi = at + d->dtype->itemsize > e.hi ? at + d->dtype->itemsize : e.hi;
-        e.aligned = e.aligned && at % (int64_t)d->dtype->itemsize == 0;
+        e.hi = at + d->item->itemsize > e.hi ? at + d->item->itemsize : e.hi;
+        e.aligned = e.aligned && at % (int64_t)d->item->itemsize == 0;
         e.n++;
         uint32_t k = ndim;
         while (k > 0 && ++index[k - 1] == d->shape[k - 1])
@@ -77,7 +79,7 @@ static void expected_bounds(const struct view_desc *d, int64_t size, char *text,
             snprintf(text, bytes,
                      "the first element, %u bytes at byte %" PRIu64
                      ", lies outside the segment's %" PRId64 " bytes",
-                     d->dtype->itemsize, d->offset, size);
+                     d->item->itemsize, d->offset, size);
         else if (e.lo < 0)
             snprintf(text, bytes, "dimension %u starts at byte %" PRId64 ", before byte 0", n - 1,
                      e.lo);
@@ -92,7 +94,7 @@ static void expected_bounds(const struct view_desc *d, int64_t size, char *text,
 static void random_small(uint64_t *seed, struct view_desc *d, int64_t *ret_size)
 {
     *d = desc_of(formats[unit_random(seed) % 4]);
-    int64_t item = d->dtype->itemsize;
+    int64_t item = d->item->itemsize;
     bool tidy = unit_random(seed) % 4 != 0; /* mostly aligned, or nothing would be accepted */
     *ret_size = between(seed, 0, 120);
     d->ndim = (uint32_t)between(seed, 0, 4);
@@ -130,7 +132,7 @@ START_TEST(small_views_byte_by_byte)
         } else {
             accepted++;
             ck_assert_msg(r == 0, "%s refused: %s", text, fault.text);
-            ck_assert_uint_eq(nbytes, e.n * d.dtype->itemsize);
+            ck_assert_uint_eq(nbytes, e.n * d.item->itemsize);
         }
     }
     /* a generator that tries only one of them would prove nothing */
@@ -153,9 +155,9 @@ START_TEST(small_empty_views)
         if (d.ndim == 0)
             continue;
         d.shape[unit_random(&seed) % d.ndim] = 0;
-        bool aligned = d.offset % d.dtype->itemsize == 0;
+        bool aligned = d.offset % d.item->itemsize == 0;
         for (uint32_t k = 0; k < d.ndim; k++)
-            aligned = aligned && (d.shape[k] <= 1 || d.strides[k] % (int)d.dtype->itemsize == 0);
+            aligned = aligned && (d.shape[k] <= 1 || d.strides[k] % (int)d.item->itemsize == 0);
         int r = view_check(&d, (uint64_t)size, &nbytes, &fault);
         ck_assert_int_eq(r == 0, aligned && d.offset <= (uint64_t)size);
         if (r == 0)
@@ -201,9 +203,9 @@ static int64_t extreme(uint64_t *seed)
 /* Whether every byte lies in the segment and every number in 63 bits. */
 static bool holds(const struct view_desc *d, uint64_t size)
 {
-    const wide item = d->dtype->itemsize, max = INT64_MAX, far = (wide)1 << 100;
+    const wide item = d->item->itemsize, max = INT64_MAX, far = (wide)1 << 100;
     wide n = item, lo = (wide)d->offset, hi = (wide)d->offset + item;
-    bool empty = false, fits = size <= INT64_MAX && d->offset % d->dtype->itemsize == 0;
+    bool empty = false, fits = size <= INT64_MAX && d->offset % d->item->itemsize == 0;
     for (uint32_t i = 0; i < d->ndim; i++) {
         if (d->shape[i] < 0)
             return false;
@@ -257,7 +259,7 @@ START_TEST(casts)
                 for (uint64_t nbytes = 0; nbytes < 22; nbytes++) {
                     struct view_desc d = desc_of(formats[f]);
                     struct view_fault fault = {0};
-                    uint64_t item = d.dtype->itemsize, n = nbytes == 21 ? UINT64_MAX : nbytes;
+                    uint64_t item = d.item->itemsize, n = nbytes == 21 ? UINT64_MAX : nbytes;
                     uint64_t have = n == UINT64_MAX ? size - offset : n;
                     int r = view_cast(&d, offset, n, size, &fault);
                     if (offset > size || (n != UINT64_MAX && offset + n > size))

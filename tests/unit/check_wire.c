@@ -424,8 +424,8 @@ START_TEST(parameters_of_define_layout)
             "layout.views[1].shape", "element 0 must be an integer");
     refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1],'offset':-1}"),
             "layout.views[0].offset", "is -1");
-    refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1],'suboffsets':[]}"),
-            "layout.views[0].suboffsets", "not a known member");
+    refuses('L', LAYOUT("{'name':'v','format':'i','shape':[1],'subofsets':[]}"),
+            "layout.views[0].subofsets", "not a known member");
     refuses('L', "{'name':'s','layout':{'name':'l','views':[],'x':1}}", "layout.x",
             "not a known member");
     refuses('L',

@@ -7,8 +7,9 @@
 
 START_TEST(every_allocation_of_a_call_fails)
 {
-    struct wire_view views[2] = {{"v", "i", {1, {2}}, {1, {4}}, true, true, 8},
-                                 {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0}};
+    struct wire_view views[2] = {
+        {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}},
+        {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}}};
     struct wire_define define = {"seg", {"l", views, 2}, 3};
     size_t bytes;
     char *text = NULL;
@@ -44,7 +45,7 @@ END_TEST
 
 START_TEST(every_allocation_of_a_reply_fails)
 {
-    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8};
+    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
     struct wire_layout list[2] = {{"l", &view, 1}, {"m", &view, 1}};
     struct wire_attachment from = {.id = 5,
                                    .descriptors = 3,

@@ -97,6 +97,12 @@ static void assert_same_view(const struct wire_view *a, const struct wire_view *
         ck_assert_uint_eq(a->strides.n, b->strides.n);
     if (a->has_strides)
         ck_assert_mem_eq(a->strides.values, b->strides.values, a->strides.n * sizeof(int64_t));
+    ck_assert_int_eq(a->has_suboffsets, b->has_suboffsets);
+    if (a->has_suboffsets)
+        ck_assert_uint_eq(a->suboffsets.n, b->suboffsets.n);
+    if (a->has_suboffsets)
+        ck_assert_mem_eq(a->suboffsets.values, b->suboffsets.values,
+                         a->suboffsets.n * sizeof(int64_t));
     ck_assert_int_eq(a->read_only, b->read_only);
     ck_assert_int_eq(a->offset, b->offset);
 }
@@ -258,7 +264,7 @@ END_TEST
 START_TEST(layouts)
 {
     struct wire_layout from[LIMIT_LAYOUTS + 1], *to = NULL;
-    struct wire_view view = {"v", "i", {1, {2}}, {0, {0}}, false, true, 8};
+    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {16}}};
     struct wire_fault fault;
     size_t n = 99;
     for (size_t i = 0; i <= LIMIT_LAYOUTS; i++)

@@ -109,6 +109,7 @@ static bool fails(unsigned class, const char *name)
 MEMORY(malloc, (size_t n), (n))
 MEMORY(calloc, (size_t n, size_t bytes), (n, bytes))
 MEMORY(realloc, (void *p, size_t n), (p, n))
+MEMORY(aligned_alloc, (size_t align, size_t n), (align, n))
 FAULT(FAULTS_MEMORY, char *, NULL, strdup, (const char *s), (s))
 
 SYSTEM(shm_open, (const char *name, int flags, mode_t mode), (name, flags, mode))

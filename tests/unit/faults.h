@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#define FAULTS_MEMORY 1u /* malloc, calloc, realloc, strdup: NULL */
+#define FAULTS_MEMORY 1u /* malloc, calloc, realloc, aligned_alloc, strdup: NULL */
 #define FAULTS_SYSTEM 2u /* what opens, asks or maps: -1 with errno */
 
 /* The n-th call (from 1) of those classes fails from now on. */

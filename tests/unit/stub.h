@@ -30,6 +30,11 @@ struct stub_step {
     bool one_by_one; /* a byte at a time */
 };
 
+/* What every connection begins with. */
+#define STUB_GREETING                                                                              \
+    {                                                                                              \
+        .method = "io.shmview.Claim", .reply = "{'parameters':{'held':[]}}"                        \
+    }
 #define STUB_PONG                                                                                  \
     {                                                                                              \
         .method = "io.shmview.Ping", .reply = "{'parameters':{}}"                                  \

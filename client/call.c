@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the daemon: one at a time, each over a connection that is made anew where the
+ * daemon has gone away, as it does when it is started again. It then hears which
+ * attachments we still have; what it gave us without our ever hearing of it, it takes back.
+ *
+ * A request that was sent whole and not answered may have been carried out. It is sent again
+ * where twice does no harm; else the caller is told. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/private.h"
+#include "common/util.h"
+
+/* How long a daemon that is gone is waited for, and how often it is looked for. */
+#define RETURN_TIMEOUT_NS 900000000
+#define RETURN_RETRY_NS   5000000
+
+/* --- Sockets ------------------------------------------------------------- */
+
+/* Returns a connected socket or -errno. */
+static int socket_connect(const char *path)
+{
+    struct sockaddr_un address;
+    int r = address_fill(&address, path);
+    if (r)
+        return r;
+    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    do
+        r = connect(fd, (const struct sockaddr *)&address, sizeof address);
+    while (r && errno == EINTR);
+    return r ? -errno : steal_fd(&fd);
+}
+
+/* A socket in a directory that others may write proves nothing: who serves it? */
+static int check_server(int fd, const char *path)
+{
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n))
+        return fail_errno("SO_PEERCRED", errno);
+    if (cred.uid == 0 || cred.uid == geteuid())
+        return 0;
+    return fail(SHMVIEW_ERR_DENIED, "%s is served by uid %u, neither root nor this user", path,
+                cred.uid);
+}
+
+/* --- Calls --------------------------------------------------------------- */
+
+void reply_deinit(struct reply *reply)
+{
+    wire_reply_deinit(&reply->wire);
+    frame_descriptors_close(&reply->fds);
+}
+
+void connection_lock(struct shmview_connection *connection)
+{
+    if (!connection)
+        return; /* foreign memory has no layouts that could change */
+    uint32_t epoch = process_epoch();
+    if (atomic_load_explicit(&connection->epoch, memory_order_acquire) != epoch) {
+        pthread_mutex_lock(&process->mutex);
+        if (atomic_load_explicit(&connection->epoch, memory_order_relaxed) != epoch) {
+            NOT_FORKED;
+            /* an ancestor's: its thread may have held the mutex, its socket is not ours */
+            pthread_mutex_init(&connection->mutex, NULL);
+            close_fdp(&connection->fd);
+            frame_deinit(&connection->in);
+            connection->n_held = 0; /* an ancestor's attachments */
+            atomic_store_explicit(&connection->epoch, epoch, memory_order_release);
+        }
+        pthread_mutex_unlock(&process->mutex);
+    }
+    pthread_mutex_lock(&connection->mutex);
+}
+
+void connection_unlock(struct shmview_connection *connection)
+{
+    if (connection)
+        pthread_mutex_unlock(&connection->mutex);
+}
+
+void connection_hang_up(struct shmview_connection *connection)
+{
+    NOT_FORKED;
+    close_fdp(&connection->fd);
+    frame_deinit(&connection->in);
+}
+
+static int hang_up(struct shmview_connection *c, int error, const char *why)
+{
+    connection_hang_up(c);
+    return fail(error, "%s: %s", c->path, why);
+}
+
+static int send_all(struct shmview_connection *c, const char *text, size_t n)
+{
+    while (n) {
+        ssize_t sent = frame_send(c->fd, text, n, NULL, 0);
+        if (sent < 0)
+            return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-sent));
+        text += sent;
+        n -= (size_t)sent;
+    }
+    return 0;
+}
+
+static int reserve(struct frame *in)
+{
+    NOT_FORKED;
+    return frame_reserve(in, LIMIT_REPLY_BYTES);
+}
+
+static int receive_reply(struct shmview_connection *c, struct reply *reply)
+{
+    char *text;
+    size_t n;
+    struct wire_fault fault;
+    while (!frame_next(&c->in, &text, &n)) {
+        ssize_t r = reserve(&c->in);
+        if (r == 0) {
+            r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
+            if (r == 0)
+                return hang_up(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
+        }
+        if (r == -EPROTO || r == -EMSGSIZE)
+            return hang_up(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
+        if (r < 0)
+            return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
+    }
+    if (c->in.used != c->in.n)
+        return hang_up(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
+    if (wire_reply_parse(&reply->wire, text, n, &fault))
+        return hang_up(c, SHMVIEW_ERR_PROTOCOL, fault.reason);
+    return 0;
+}
+
+/* --- Connecting ---------------------------------------------------------- */
+
+/* What the daemon is to know of us; NULL if memory is short. */
+static char *claim_text(const struct shmview_connection *c, size_t *ret_n)
+{
+    struct wire_claim claim = {.client = c->client, .n_held = c->n_held};
+    CLEANUP_FREE struct wire_held *held = calloc(c->n_held ? c->n_held : 1, sizeof *held);
+    if (!held)
+        return NULL;
+    for (size_t i = 0; i < c->n_held; i++)
+        held[i].attachment = c->held[i];
+    claim.held = held;
+    json_t *parameters = wire_write_claim(&claim);
+    return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
+}
+
+static int greet(struct shmview_connection *c)
+{
+    size_t n;
+    struct reply reply = {0};
+    CLEANUP_FREE char *text = claim_text(c, &n);
+    if (!text) {
+        connection_hang_up(c);
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    }
+    int r = send_all(c, text, n);
+    if (r == 0)
+        r = receive_reply(c, &reply);
+    if (r == 0 && reply.wire.error) {
+        const char *reason;
+        int error = wire_error_code(&reply.wire, &reason);
+        r = hang_up(c, error, reason);
+    }
+    reply_deinit(&reply);
+    if (r == -SHMVIEW_ERR_DISCONNECTED) {
+        errno = ECONNRESET; /* it was about to leave */
+        return 1;
+    }
+    return r;
+}
+
+/* Whether nobody listens there, so that another place, or time, may be tried. */
+static bool nobody_there(int error)
+{
+    return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;
+}
+
+int connection_open(struct shmview_connection *connection)
+{
+    struct shmview_connection *c = connection;
+    int fd = socket_connect(c->path);
+    if (fd < 0 && nobody_there(-fd)) {
+        errno = -fd;
+        return 1;
+    }
+    if (fd == -EINVAL)
+        return fail(SHMVIEW_ERR_INVALID, "the socket path is empty");
+    if (fd < 0)
+        return fail_errno(c->path, -fd);
+    c->fd = fd;
+    c->serial++;
+    int r = c->is_checked ? check_server(fd, c->path) : 0;
+    if (r)
+        connection_hang_up(c);
+    return r ? r : greet(c);
+}
+
+/* Waits for a daemon that is being started again. A session's is started by whoever
+ * misses it. */
+static int open_again(struct shmview_connection *c)
+{
+    int64_t deadline = now_ns() + RETURN_TIMEOUT_NS;
+    struct timespec step = {.tv_nsec = RETURN_RETRY_NS};
+    char text[200];
+    int r;
+    while ((r = connection_open(c)) == 1 && now_ns() < deadline) {
+        if (c->may_start)
+            session_start(c->path, text, sizeof text);
+        else
+            nanosleep(&step, NULL);
+    }
+    return r;
+}
+
+/* --- Calling ------------------------------------------------------------- */
+
+static bool is_one_of(const char *method, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(method, *list) == 0)
+            return true;
+    return false;
+}
+
+/* Twice would not be the same. */
+static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
+                                        "io.shmview.DefineLayout", NULL};
+/* Where the daemon is gone there is nothing to be done. */
+static const char *const not_worth_waiting[] = {"io.shmview.Detach", NULL};
+
+static int exchange(struct shmview_connection *c, const char *method, const char *text, size_t n,
+                    struct reply *reply)
+{
+    for (int attempt = 0;; attempt++) {
+        int r = 0;
+        if (c->fd < 0)
+            r = is_one_of(method, not_worth_waiting) ? connection_open(c) : open_again(c);
+        if (r == 1)
+            r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->path,
+                     strerror(errno));
+        if (r)
+            return r;
+        bool may_repeat = true;
+        r = send_all(c, text, n);
+        if (r == 0) {
+            may_repeat = !is_one_of(method, once_only);
+            r = receive_reply(c, reply);
+        }
+        reply->serial = c->serial;
+        if (r != -SHMVIEW_ERR_DISCONNECTED || !may_repeat || attempt == 2)
+            return r;
+        reply_deinit(reply);
+        *reply = (struct reply){0};
+    }
+}
+
+int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
+                    struct reply *reply)
+{
+    size_t n;
+    const char *reason;
+    *reply = (struct reply){0};
+    if (!connection) {
+        json_decref(parameters);
+        return fail(SHMVIEW_ERR_INVALID, "foreign memory: there is no daemon to ask");
+    }
+    CLEANUP_FREE char *text = parameters ? wire_call_text(method, parameters, &n) : NULL;
+    if (!text)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    NOT_CANCELLED;
+    connection_lock(connection);
+    int r = exchange(connection, method, text, n, reply);
+    connection_unlock(connection);
+    if (r == 0 && reply->wire.error) {
+        int error = wire_error_code(&reply->wire, &reason);
+        r = fail(error, "%s", reason);
+    }
+    if (r)
+        reply_deinit(reply);
+    return r;
+}
+
+/* --- What is held -------------------------------------------------------- */
+
+int connection_hold(struct shmview_connection *connection, int64_t attachment,
+                    const struct reply *reply)
+{
+    struct shmview_connection *c = connection;
+    int r = 0;
+    connection_lock(c);
+    if (c->serial != reply->serial) {
+        r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon went away", c->path);
+    } else if (c->n_held == c->held_capacity) {
+        NOT_FORKED;
+        size_t capacity = c->held_capacity ? c->held_capacity * 2 : 8;
+        int64_t *held = realloc(c->held, capacity * sizeof *held);
+        if (held) {
+            c->held = held;
+            c->held_capacity = capacity;
+        } else {
+            r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+        }
+    }
+    if (r == 0)
+        c->held[c->n_held++] = attachment;
+    connection_unlock(c);
+    return r;
+}
+
+void connection_let_go(struct shmview_connection *connection, int64_t attachment)
+{
+    struct shmview_connection *c = connection;
+    connection_lock(c);
+    for (size_t i = 0; i < c->n_held; i++)
+        if (c->held[i] == attachment) {
+            c->held[i] = c->held[--c->n_held];
+            break;
+        }
+    connection_unlock(c);
+}
+
+int shmview_ping(struct shmview_connection *connection)
+{
+    struct reply reply;
+    int r = connection_call(connection, "io.shmview.Ping", json_object(), &reply);
+    if (r == 0)
+        reply_deinit(&reply);
+    return r;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The canonical text: sizes are standard ones; a struct has no alignment of its own, all
+ * padding in it is written out, so that every reader of PEP 3118 sees the same offsets
+ * whatever it thinks of '@'. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/format_read.h"
+
+struct writer {
+    char *text;
+    size_t n;
+    char mode; /* the mark that holds */
+    bool is_full;
+    const char *from;
+};
+
+__attribute__((format(printf, 2, 3))) static void put(struct writer *w, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(w->text + w->n, SHMVIEW_FORMAT_BYTES - w->n, format, ap);
+    va_end(ap);
+    w->is_full = w->is_full || n < 0 || (size_t)n >= SHMVIEW_FORMAT_BYTES - w->n;
+    if (!w->is_full)
+        w->n += (size_t)n;
+}
+
+static char mark_of(uint32_t dtype)
+{
+    bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    if (dtype == SHMVIEW_POINTER || dtype == SHMVIEW_LONGDOUBLE)
+        return '^'; /* no standard size */
+    return little == !(dtype & SHMVIEW_SWAPPED) ? '<' : '>';
+}
+
+static void put_mark(struct writer *w, char mark)
+{
+    if (w->mode != mark)
+        put(w, "%c", mark);
+    w->mode = mark;
+}
+
+static void put_padding(struct writer *w, uint32_t n)
+{
+    if (n > 1)
+        put(w, "%ux", n);
+    else if (n)
+        put(w, "x");
+}
+
+static void put_shape(struct writer *w, const struct format_node *node)
+{
+    for (uint32_t d = 0; d < node->ndim; d++)
+        put(w, "%s%u%s", d ? "," : "(", node->shape[d], d + 1u == node->ndim ? ")" : "");
+}
+
+static void put_letters(struct writer *w, const struct format_node *node)
+{
+    const char *letters = dtype_of(node->dtype)->letters;
+    bool is_string = node->dtype == SHMVIEW_BYTES || node->dtype == SHMVIEW_PASCAL;
+    if (is_string && node->bytes > 1)
+        put(w, "%u", node->bytes);
+    put(w, "%s", letters);
+}
+
+static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i, uint32_t depth,
+                             uint32_t begin, uint32_t end);
+
+/* Returns the node after it. */
+static uint32_t write_node(struct writer *w, struct format_tree *t, uint32_t i)
+{
+    struct format_node *node = &t->nodes[i];
+    put_shape(w, node);
+    if (node->dtype) {
+        /* from the first one on nothing is aligned by itself; numpy wants the shape before it */
+        put_mark(w, mark_of(node->dtype));
+        put_letters(w, node);
+        i++;
+    } else {
+        i = write_struct(w, t, i + 1, node->depth + 1u, node->offset, node->offset + node->bytes);
+    }
+    if (node->name_bytes) {
+        size_t at = w->n + 1;
+        put(w, ":%.*s:", (int)node->name_bytes, w->from + node->name_at);
+        node->name_at = (uint16_t)at;
+    }
+    return i;
+}
+
+/* Writes the nodes of that depth from i on, which fill begin to end. */
+static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i, uint32_t depth,
+                             uint32_t begin, uint32_t end)
+{
+    uint32_t at = begin;
+    put(w, "T{");
+    while (i < t->n && t->nodes[i].depth == depth) {
+        const struct format_node *node = &t->nodes[i];
+        put_padding(w, node->offset - at);
+        at = node->offset + node->bytes * node->repeat;
+        i = write_node(w, t, i);
+    }
+    put_padding(w, end - at);
+    put(w, "}");
+    return i;
+}
+
+/* One leaf: the mark stands only where it says something. */
+static void write_plain(struct writer *w, const struct format_node *node)
+{
+    put_shape(w, node);
+    if (node->dtype & SHMVIEW_SWAPPED)
+        put_mark(w, mark_of(node->dtype));
+    put_letters(w, node);
+}
+
+int format_write(struct format_tree *tree, const char *from, char text[SHMVIEW_FORMAT_BYTES])
+{
+    struct writer w = {.text = text, .mode = '@', .from = from};
+    if (format_is_plain(tree) && tree->nodes[0].dtype)
+        write_plain(&w, &tree->nodes[0]);
+    else if (format_is_plain(tree))
+        write_node(&w, tree, 0);
+    else
+        write_struct(&w, tree, 0, 0, 0, tree->itemsize);
+    return w.is_full ? -1 : 0;
+}

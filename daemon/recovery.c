@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In an order such that a daemon that dies in the middle can begin again: records go last,
+ * and nothing that is done twice does harm. */
+#include "daemon/recovery.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/log.h"
+
+struct recovery {
+    struct state *state;
+    struct store_segment *segments;
+    struct store_attachment *attachments;
+    size_t n_segments, n_attachments, capacity;
+    struct attachments dead; /* of processes that are no more */
+    unsigned n_lost, n_dead;
+    int error;
+};
+
+/* --- Reading the store --------------------------------------------------- */
+
+static void *grow(struct recovery *r, void *array, size_t n, size_t bytes)
+{
+    if (n < r->capacity)
+        return array;
+    r->capacity = r->capacity ? r->capacity * 2 : 64;
+    void *p = realloc(array, r->capacity * bytes);
+    if (!p) {
+        r->error = -ENOMEM;
+        r->capacity = n;
+        return array;
+    }
+    return p;
+}
+
+static void take_segment(void *arg, uint64_t id, const struct store_segment *record)
+{
+    struct recovery *r = arg;
+    r->segments = grow(r, r->segments, r->n_segments, sizeof *r->segments);
+    if (r->error)
+        return;
+    struct store_segment unfit = {.id = id}; /* no name: it does not fit */
+    r->segments[r->n_segments++] = record ? *record : unfit;
+}
+
+static void take_attachment(void *arg, uint64_t id, const struct store_attachment *record)
+{
+    struct recovery *r = arg;
+    r->attachments = grow(r, r->attachments, r->n_attachments, sizeof *r->attachments);
+    if (r->error)
+        return;
+    struct store_attachment unfit = {.id = id}; /* of no segment */
+    r->attachments[r->n_attachments++] = record ? *record : unfit;
+}
+
+/* --- Segments ------------------------------------------------------------ */
+
+struct layouts_of {
+    struct segment *segment;
+    const char *fault;
+};
+
+static void take_layout(void *arg, uint32_t index, const char *text)
+{
+    struct layouts_of *of = arg;
+    struct wire_fault fault;
+    struct wire_layout *list = NULL;
+    size_t n = 0;
+    if (of->fault)
+        return;
+    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    if (index != of->segment->n_layouts || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
+        n != 1 || segment_restore_layout(of->segment, &list[0]) < 0)
+        of->fault = "a layout";
+    wire_layouts_free(list, n);
+    json_decref(json);
+}
+
+/* Its data object may still have the name that the segment has lost. */
+static void finish_removal(struct registry *registry, struct segment *segment)
+{
+    object_name name;
+    struct object before = segment->data;
+    snprintf(before.name, sizeof before.name, "/shmview.%s.%s", registry->instance, segment->name);
+    segment_object_name(segment, registry->instance, "data", name);
+    object_rename(&before, name); /* fails if that is done, or is another object by now */
+}
+
+static void lose(struct recovery *r, const struct store_segment *record, const char *what,
+                 int error)
+{
+    log_warning("segment '%s' (id %" PRIu64 ", %" PRIu64 " bytes) is lost: %s: %s", record->name,
+                record->id, record->size, what,
+                error == -ESTALE ? "not what was created" : strerror(-error));
+    r->n_lost++;
+}
+
+static void restore_segment(struct recovery *r, const struct store_segment *record)
+{
+    struct registry *registry = &r->state->registry;
+    const char *why = "its record";
+    struct layouts_of layouts = {0};
+    if (!record->name[0]) {
+        lose(r, record, why, -ESTALE);
+        store_delete_segment(registry->store, record->id);
+        return;
+    }
+    struct segment *s = registry_restore(registry, record);
+    if (!s) {
+        lose(r, record, why, -errno);
+        return;
+    }
+    if (!s->named)
+        finish_removal(registry, s);
+    int error = segment_restore(s, &why);
+    if (error) {
+        lose(r, record, why, error);
+        registry_remove(registry, s);
+        return;
+    }
+    layouts.segment = s;
+    store_each_layout(registry->store, s->id, take_layout, &layouts);
+    if (layouts.fault)
+        log_warning("segment '%s': %s does not fit: it and those after it are lost", s->name,
+                    layouts.fault);
+}
+
+/* --- Attachments --------------------------------------------------------- */
+
+static void restore_attachment(struct recovery *r, const struct store_attachment *record)
+{
+    struct registry *registry = &r->state->registry;
+    struct segment *s = registry_find_id(registry, record->segment);
+    if (!s ||
+        (record->slot != UINT32_MAX && !segment_claim_slot(s, record->slot, record->generation))) {
+        store_delete_attachment(registry->store, record->id); /* its end was announced */
+        return;
+    }
+    struct survivor *who = survivor_find(r->state, &record->holder);
+    if (!who && errno != ESRCH)
+        log_error("process %u cannot be watched: %s", record->holder.pid, strerror(errno));
+    if (!attachment_restore(who ? &who->attachments : &r->dead, s, record)) {
+        r->error = -ENOMEM;
+        return;
+    }
+    r->n_dead += !who;
+}
+
+/* Gives a segment of lifetime "creator" to the one it goes with. */
+static bool find_creator(struct recovery *r, struct segment *s)
+{
+    struct survivor *who = survivor_find(r->state, &s->holder);
+    if (!who)
+        return false;
+    s->has_creator = true;
+    LIST_INSERT_HEAD(&who->created, s, created);
+    return true;
+}
+
+static void settle(struct recovery *r)
+{
+    struct registry *registry = &r->state->registry;
+    struct segment *s, *next;
+    struct attachment *a;
+    while ((a = LIST_FIRST(&r->dead)))
+        attachment_end(registry, a);
+    HASH_ITER (by_id, registry->by_id, s, next) {
+        segment_restored(s);
+        if (s->lifetime == SHMVIEW_CREATOR && s->named && !find_creator(r, s))
+            registry_remove(registry, s);
+        else
+            registry_release(registry, s);
+    }
+}
+
+/* --- Orphans ------------------------------------------------------------- */
+
+static bool is_ours(void *arg, const char *name, ino_t inode)
+{
+    const struct registry *registry = arg;
+    const char *rest = name + strlen("shmview.") + strlen(registry->instance);
+    const struct segment *s = NULL;
+    if (strcmp(rest, "+daemon") == 0) /* the instance's lock */
+        return true;
+    if (*rest == '.')
+        s = registry_find(registry, rest + 1);
+    else if (*rest == '+')
+        s = registry_find_id(registry, strtoull(rest + 1, NULL, 10));
+    return s && (inode == s->data.inode || inode == s->control.inode || inode == s->liveness.inode);
+}
+
+static void sweep(struct registry *registry)
+{
+    char prefix[80];
+    unsigned n = 0;
+    for (const char *mark = ".+"; *mark; mark++) {
+        snprintf(prefix, sizeof prefix, "shmview.%s%c", registry->instance, *mark);
+        n += object_sweep(prefix, is_ours, registry);
+    }
+    if (n)
+        log_warning("removed %u objects that belong to no segment", n);
+}
+
+int recovery_run(struct state *state)
+{
+    struct store *store = state->registry.store;
+    struct recovery r = {.state = state};
+    LIST_INIT(&r.dead);
+    state->registry.last_id = store_last_id(store);
+    attachment_ids_above(store_starts(store) << 32);
+    r.error = store_each_segment(store, take_segment, &r);
+    for (size_t i = 0; r.error == 0 && i < r.n_segments; i++)
+        restore_segment(&r, &r.segments[i]);
+    r.capacity = 0;
+    if (r.error == 0)
+        r.error = store_each_attachment(store, take_attachment, &r);
+    for (size_t i = 0; r.error == 0 && i < r.n_attachments; i++)
+        restore_attachment(&r, &r.attachments[i]);
+    if (r.error == 0) {
+        settle(&r);
+        sweep(&state->registry);
+        if (r.n_segments)
+            log_info("took over %u segments; %u were lost, %u of %zu attachments had died",
+                     HASH_CNT(by_id, state->registry.by_id), r.n_lost, r.n_dead, r.n_attachments);
+    }
+    free(r.segments);
+    free(r.attachments);
+    return r.error;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LMDB with its map writable and without syncs: a commit is memory only, half a
+ * microsecond. What a killed process has written to a shared map is there for the next,
+ * in the order of its instructions; power may be lost, for the memory that this describes
+ * is lost with it.
+ *
+ * A writable map may be a hole where the file system is full, and touching that is a
+ * signal. So the file is filled before LMDB may use it, in steps. */
+#include "daemon/store.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <lmdb.h>
+
+#include "common/util.h"
+
+#define STORE_VERSION     1u
+#define STORE_BYTES_FIRST ((size_t)1 << 20)
+#define STORE_BYTES_MOST  ((size_t)1 << 36)
+
+enum table {
+    META,
+    SEGMENTS,
+    LAYOUTS,
+    ATTACHMENTS,
+    N_TABLES
+};
+
+struct store {
+    MDB_env *env;
+    MDB_dbi tables[N_TABLES];
+    size_t bytes;
+    uint64_t last_id, starts;
+    char path[PATH_MAX];
+};
+
+/* The one record of META. */
+struct meta {
+    uint64_t version;
+    uint64_t last_id;
+    uint64_t starts;
+};
+
+struct layout_key {
+    uint64_t segment;
+    uint64_t index;
+};
+
+_Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
+_Static_assert(offsetof(struct store_segment, name) == 96, "records have no gaps");
+_Static_assert(sizeof(struct store_attachment) == 56, "records have no gaps");
+
+/* LMDB's own errors are negative; what becomes of them is an errno. */
+static int result(int r)
+{
+    if (r == MDB_MAP_FULL || r == MDB_TXN_FULL)
+        return -ENOSPC;
+    return r < 0 ? -EUCLEAN : -r;
+}
+
+/* --- Opening ------------------------------------------------------------- */
+
+static int reserve(struct store *s, size_t bytes)
+{
+    int fd;
+    int r = mdb_env_get_fd(s->env, &fd);
+    if (r)
+        return result(r);
+    r = posix_fallocate(fd, 0, (off_t)bytes);
+    if (r)
+        return -r;
+    r = mdb_env_set_mapsize(s->env, bytes);
+    if (r == 0)
+        s->bytes = bytes;
+    return result(r);
+}
+
+static int open_env(struct store *s)
+{
+    struct stat st;
+    int r = mdb_env_create(&s->env);
+    if (r)
+        return result(r);
+    s->bytes = stat(s->path, &st) == 0 && (size_t)st.st_size > STORE_BYTES_FIRST
+                   ? (size_t)st.st_size
+                   : STORE_BYTES_FIRST;
+    if (s->bytes > STORE_BYTES_MOST)
+        return -EUCLEAN;
+    r = mdb_env_set_maxdbs(s->env, N_TABLES);
+    if (r == 0)
+        r = mdb_env_set_mapsize(s->env, s->bytes);
+    /* first without the writable map: what the file lacks is filled before it is touched */
+    if (r == 0)
+        r = mdb_env_open(s->env, s->path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK, 0600);
+    if (r)
+        return result(r);
+    return reserve(s, s->bytes);
+}
+
+static int reopen_writable(struct store *s)
+{
+    mdb_env_close(s->env);
+    int r = mdb_env_create(&s->env);
+    if (r == 0)
+        r = mdb_env_set_maxdbs(s->env, N_TABLES);
+    if (r == 0)
+        r = mdb_env_set_mapsize(s->env, s->bytes);
+    if (r == 0)
+        r = mdb_env_open(s->env, s->path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP,
+                         0600);
+    return result(r);
+}
+
+static int open_tables(struct store *s, MDB_txn *txn)
+{
+    static const char *const names[] = {"meta", "segments", "layouts", "attachments"};
+    int r = 0;
+    for (int i = 0; r == 0 && i < N_TABLES; i++)
+        r = mdb_dbi_open(txn, names[i], MDB_CREATE | (i == LAYOUTS ? 0 : MDB_INTEGERKEY),
+                         &s->tables[i]);
+    return r;
+}
+
+static int put_meta(struct store *s, MDB_txn *txn)
+{
+    uint64_t one = 1;
+    struct meta meta = {STORE_VERSION, s->last_id, s->starts};
+    MDB_val k = {sizeof one, &one}, v = {sizeof meta, &meta};
+    return mdb_put(txn, s->tables[META], &k, &v, 0);
+}
+
+/* Reads META, or makes it. Returns MDB_VERSION_MISMATCH for what does not fit. */
+static int begin_meta(struct store *s, MDB_txn *txn)
+{
+    uint64_t one = 1;
+    struct meta meta = {STORE_VERSION, 0, 0};
+    MDB_val k = {sizeof one, &one}, v;
+    int r = mdb_get(txn, s->tables[META], &k, &v);
+    if (r == 0 && v.mv_size != sizeof meta)
+        return MDB_VERSION_MISMATCH;
+    if (r == 0)
+        memcpy(&meta, v.mv_data, sizeof meta);
+    if (meta.version != STORE_VERSION)
+        return MDB_VERSION_MISMATCH;
+    s->last_id = meta.last_id;
+    s->starts = meta.starts + 1;
+    return r == 0 || r == MDB_NOTFOUND ? put_meta(s, txn) : r;
+}
+
+static int begin(struct store *s)
+{
+    MDB_txn *txn;
+    int r = mdb_txn_begin(s->env, NULL, 0, &txn);
+    if (r)
+        return result(r);
+    r = open_tables(s, txn);
+    if (r == 0)
+        r = begin_meta(s, txn);
+    if (r) {
+        mdb_txn_abort(txn);
+        return result(r);
+    }
+    return result(mdb_txn_commit(txn));
+}
+
+static int open_all(struct store *s)
+{
+    int r = open_env(s);
+    if (r == 0)
+        r = reopen_writable(s);
+    if (r == 0)
+        r = begin(s);
+    if (r && s->env) {
+        mdb_env_close(s->env);
+        s->env = NULL;
+    }
+    return r;
+}
+
+int store_open(const char *path, struct store **ret, bool *ret_was_bad)
+{
+    char bad[PATH_MAX];
+    struct store *s = calloc(1, sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    *ret_was_bad = false;
+    if (snprintf(s->path, sizeof s->path, "%s", path) >= (int)sizeof s->path ||
+        snprintf(bad, sizeof bad, "%s.bad", path) >= (int)sizeof bad) {
+        free(s);
+        return -ENAMETOOLONG;
+    }
+    int r = open_all(s);
+    if (r == -EUCLEAN ||
+        r == -EINVAL) { /* LMDB says MDB_INVALID, or the kernel, of what is no store */
+        *ret_was_bad = true;
+        r = rename(path, bad) ? -errno : open_all(s);
+    }
+    if (r) {
+        free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+struct store *store_close(struct store *store, bool remove)
+{
+    if (!store)
+        return NULL;
+    mdb_env_close(store->env);
+    if (remove)
+        unlink(store->path);
+    free(store);
+    return NULL;
+}
+
+/* --- Changing ------------------------------------------------------------ */
+
+static int change_once(struct store *s, int (*change)(struct store *, MDB_txn *, void *), void *arg)
+{
+    MDB_txn *txn;
+    int r = mdb_txn_begin(s->env, NULL, 0, &txn);
+    if (r)
+        return r;
+    r = change(s, txn, arg);
+    if (r) {
+        mdb_txn_abort(txn);
+        return r;
+    }
+    return mdb_txn_commit(txn);
+}
+
+static int change(struct store *s, int (*what)(struct store *, MDB_txn *, void *), void *arg)
+{
+    for (;;) {
+        int r = change_once(s, what, arg);
+        if (r != MDB_MAP_FULL || s->bytes >= STORE_BYTES_MOST)
+            return result(r);
+        r = reserve(s, s->bytes * 2);
+        if (r)
+            return r;
+    }
+}
+
+static int put(struct store *s, MDB_txn *txn, enum table table, const void *key, size_t key_bytes,
+               const void *value, size_t value_bytes)
+{
+    MDB_val k = {key_bytes, (void *)(uintptr_t)key}, v = {value_bytes, (void *)(uintptr_t)value};
+    return mdb_put(txn, s->tables[table], &k, &v, 0);
+}
+
+static int put_segment(struct store *s, MDB_txn *txn, void *arg)
+{
+    const struct store_segment *segment = arg;
+    size_t n = offsetof(struct store_segment, name) + strlen(segment->name) + 1;
+    int r = put(s, txn, SEGMENTS, &segment->id, sizeof segment->id, segment, n);
+    if (r == 0 && segment->id > s->last_id) {
+        s->last_id = segment->id;
+        r = put_meta(s, txn);
+    }
+    return r;
+}
+
+int store_put_segment(struct store *store, const struct store_segment *segment)
+{
+    return store ? change(store, put_segment, (void *)(uintptr_t)segment) : 0;
+}
+
+static int put_attachment(struct store *s, MDB_txn *txn, void *arg)
+{
+    const struct store_attachment *a = arg;
+    return put(s, txn, ATTACHMENTS, &a->id, sizeof a->id, a, sizeof *a);
+}
+
+int store_put_attachment(struct store *store, const struct store_attachment *attachment)
+{
+    return store ? change(store, put_attachment, (void *)(uintptr_t)attachment) : 0;
+}
+
+struct layout_record {
+    struct layout_key key;
+    const char *text;
+};
+
+/* Big-endian: so that LMDB's order is that of the numbers. */
+static struct layout_key layout_key(uint64_t segment, uint64_t index)
+{
+    return (struct layout_key){htobe64(segment), htobe64(index)};
+}
+
+static int put_layout(struct store *s, MDB_txn *txn, void *arg)
+{
+    const struct layout_record *l = arg;
+    return put(s, txn, LAYOUTS, &l->key, sizeof l->key, l->text, strlen(l->text) + 1);
+}
+
+int store_put_layout(struct store *store, uint64_t segment, uint32_t index, const char *text)
+{
+    struct layout_record record = {layout_key(segment, index), text};
+    return store ? change(store, put_layout, &record) : 0;
+}
+
+static int delete (struct store *s, MDB_txn *txn, enum table table, const void *key, size_t n)
+{
+    MDB_val k = {n, (void *)(uintptr_t)key};
+    int r = mdb_del(txn, s->tables[table], &k, NULL);
+    return r == MDB_NOTFOUND ? 0 : r;
+}
+
+static int delete_segment(struct store *s, MDB_txn *txn, void *arg)
+{
+    const uint64_t *id = arg;
+    MDB_cursor *cursor;
+    struct layout_key from = layout_key(*id, 0);
+    MDB_val k = {sizeof from, &from}, v;
+    int r = mdb_cursor_open(txn, s->tables[LAYOUTS], &cursor);
+    if (r)
+        return r;
+    while ((r = mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE)) == 0 && k.mv_size == sizeof from &&
+           memcmp(k.mv_data, &from.segment, sizeof from.segment) == 0) {
+        r = mdb_cursor_del(cursor, 0);
+        if (r)
+            break;
+        k = (MDB_val){sizeof from, &from};
+    }
+    mdb_cursor_close(cursor);
+    if (r && r != MDB_NOTFOUND)
+        return r;
+    return delete (s, txn, SEGMENTS, id, sizeof *id);
+}
+
+int store_delete_segment(struct store *store, uint64_t id)
+{
+    return store ? change(store, delete_segment, &id) : 0;
+}
+
+static int delete_attachment(struct store *s, MDB_txn *txn, void *arg)
+{
+    return delete (s, txn, ATTACHMENTS, arg, sizeof(uint64_t));
+}
+
+int store_delete_attachment(struct store *store, uint64_t id)
+{
+    return store ? change(store, delete_attachment, &id) : 0;
+}
+
+/* --- Reading ------------------------------------------------------------- */
+
+uint64_t store_last_id(const struct store *store)
+{
+    return store ? store->last_id : 0;
+}
+
+uint64_t store_starts(const struct store *store)
+{
+    return store ? store->starts : 0;
+}
+
+/* Visits the records of a table from the key at *from on, until visit returns false. */
+static int each(struct store *s, enum table table, MDB_val *from,
+                bool (*visit)(void *arg, const MDB_val *key, const MDB_val *value), void *arg)
+{
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+    MDB_val k, v;
+    int r = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn);
+    if (r)
+        return result(r);
+    r = mdb_cursor_open(txn, s->tables[table], &cursor);
+    if (r == 0) {
+        if (from)
+            k = *from;
+        r = mdb_cursor_get(cursor, &k, &v, from ? MDB_SET_RANGE : MDB_FIRST);
+        while (r == 0 && visit(arg, &k, &v))
+            r = mdb_cursor_get(cursor, &k, &v, MDB_NEXT);
+        mdb_cursor_close(cursor);
+    }
+    mdb_txn_abort(txn);
+    return r == MDB_NOTFOUND ? 0 : result(r);
+}
+
+struct visit {
+    void (*segment)(void *, uint64_t, const struct store_segment *);
+    void (*attachment)(void *, uint64_t, const struct store_attachment *);
+    void (*layout)(void *, uint32_t, const char *);
+    void *arg;
+    uint64_t id;
+};
+
+static uint64_t id_of(const MDB_val *key)
+{
+    uint64_t id = 0;
+    if (key->mv_size == sizeof id)
+        memcpy(&id, key->mv_data, sizeof id);
+    return id;
+}
+
+static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
+{
+    const struct visit *v = arg;
+    const size_t least = offsetof(struct store_segment, name) + 2;
+    struct store_segment segment = {0};
+    uint64_t id = id_of(key);
+    bool fits = value->mv_size >= least && value->mv_size <= least + LIMIT_NAME_BYTES - 1;
+    if (fits)
+        memcpy(&segment, value->mv_data, value->mv_size);
+    fits = fits && segment.id == id && strlen(segment.name) == value->mv_size - least + 1;
+    v->segment(v->arg, id, fits ? &segment : NULL);
+    return true;
+}
+
+int store_each_segment(struct store *store,
+                       void (*visit)(void *arg, uint64_t id, const struct store_segment *),
+                       void *arg)
+{
+    struct visit v = {.segment = visit, .arg = arg};
+    return store ? each(store, SEGMENTS, NULL, visit_segment, &v) : 0;
+}
+
+static bool visit_attachment(void *arg, const MDB_val *key, const MDB_val *value)
+{
+    const struct visit *v = arg;
+    struct store_attachment a = {0};
+    uint64_t id = id_of(key);
+    if (value->mv_size == sizeof a)
+        memcpy(&a, value->mv_data, sizeof a);
+    v->attachment(v->arg, id, value->mv_size == sizeof a && a.id == id ? &a : NULL);
+    return true;
+}
+
+int store_each_attachment(struct store *store,
+                          void (*visit)(void *arg, uint64_t id, const struct store_attachment *),
+                          void *arg)
+{
+    struct visit v = {.attachment = visit, .arg = arg};
+    return store ? each(store, ATTACHMENTS, NULL, visit_attachment, &v) : 0;
+}
+
+static bool visit_layout(void *arg, const MDB_val *key, const MDB_val *value)
+{
+    const struct visit *v = arg;
+    struct layout_key k;
+    if (key->mv_size != sizeof k)
+        return false;
+    memcpy(&k, key->mv_data, sizeof k);
+    if (be64toh(k.segment) != v->id || value->mv_size == 0 ||
+        ((const char *)value->mv_data)[value->mv_size - 1])
+        return false;
+    v->layout(v->arg, (uint32_t)be64toh(k.index), value->mv_data);
+    return true;
+}
+
+int store_each_layout(struct store *store, uint64_t segment,
+                      void (*visit)(void *arg, uint32_t index, const char *text), void *arg)
+{
+    struct layout_key from = layout_key(segment, 0);
+    MDB_val key = {sizeof from, &from};
+    struct visit v = {.layout = visit, .arg = arg, .id = segment};
+    return store ? each(store, LAYOUTS, &key, visit_layout, &v) : 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes are a case of tests/property: a segment, a view of it, and what is done to it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fuzz.h"
+#include "property/play.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct play play;
+    struct choices from = {.bytes = data, .n = size};
+    bool ok = play_case(&play, &from);
+    play_deinit(&play);
+    if (!ok) {
+        fprintf(stderr, "%s: %s\n", play.wrong, play.c.story.text);
+        abort();
+    }
+    return 0;
+}
