@@ -22,5 +22,6 @@
 #define LIMIT_FORMAT_BYTES    (SHMVIEW_FORMAT_BYTES - 1) /* of text a peer may send as a format */
 #define LIMIT_FORMAT_NODES    64 /* components of a format, structs among them */
 #define LIMIT_FORMAT_DEPTH    8  /* of structs in structs */
+#define LIMIT_ACL_ENTRIES     32 /* users and groups of one segment: 8 bytes each */
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/config.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/object.h"
@@ -51,7 +52,7 @@ static void foreground_done(int ready)
 }
 
 static int serve(const struct options *options, const struct listener *listener,
-                 const char *instance, int ready)
+                 const char *instance, struct config *config, int ready)
 {
     struct server server;
     struct store *store;
@@ -66,7 +67,7 @@ static int serve(const struct options *options, const struct listener *listener,
     if (was_bad)
         log_warning("%s is no registry of this version: it is %s.bad now, and all is lost", path,
                     path);
-    r = server_init(&server, listener, instance, options->idle_exit, store);
+    r = server_init(&server, listener, instance, options->idle_exit, store, config);
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;
@@ -92,8 +93,13 @@ static int serve_instance(const struct options *options, int ready)
         return 1;
     }
     int status = 1;
-    if (listener_open(&listener, options->socket) == 0)
-        status = serve(options, &listener, instance, ready);
+    struct config *config = config_new();
+    if (!config)
+        log_error("cannot start: %s", strerror(ENOMEM));
+    else if (listener_open(&listener, options->socket) == 0)
+        status = serve(options, &listener, instance, config, ready);
+    else
+        config_free(config);
     object_unlock_instance(lock, lock_fd);
     return status;
 }

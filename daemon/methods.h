@@ -3,6 +3,7 @@
 #ifndef DAEMON_METHODS_H
 #define DAEMON_METHODS_H
 
+#include "daemon/config.h"
 #include "daemon/connection.h"
 #include "daemon/registry.h"
 #include "daemon/survivor.h"
@@ -11,6 +12,7 @@
 struct state {
     struct registry registry;
     struct survivors survivors;
+    struct config *config; /* in force; replaced whole: no pointer into it is kept */
     uv_loop_t *loop;
     unsigned n_jobs;                  /* allocations under way */
     void (*job_done)(struct state *); /* called after each */

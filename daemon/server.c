@@ -216,13 +216,14 @@ static int start_signal(struct server *s, uv_signal_t *handle, int number)
 }
 
 int server_init(struct server *server, const struct listener *listener, const char *instance,
-                unsigned idle_exit, struct store *store)
+                unsigned idle_exit, struct store *store, struct config *config)
 {
     *server = (struct server){.listener = *listener, .idle_exit = idle_exit};
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->waiting);
     registry_init(&server->state.registry, instance);
     server->state.registry.store = store;
+    server->state.config = config;
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
     share_descriptors(server);
@@ -255,5 +256,6 @@ void server_run(struct server *server)
         registry_deinit(&server->state.registry);
     store_close(server->state.registry.store, !server->keeps);
     close_fdp(&server->reserve_fd);
+    config_free(server->state.config);
     uv_loop_close(&server->loop);
 }

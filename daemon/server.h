@@ -23,9 +23,10 @@ struct server {
     TAILQ_HEAD(connections_waiting, connection) waiting;
 };
 
-/* Takes over the listener and the store, and what the last daemon left. Returns 0 or -errno. */
+/* Takes over the listener, the store, the configuration, and what the last daemon left.
+ * Returns 0 or -errno. */
 int server_init(struct server *server, const struct listener *listener, const char *instance,
-                unsigned idle_exit, struct store *store);
+                unsigned idle_exit, struct store *store, struct config *config);
 
 /* Serves until SIGTERM: then everything stays for the next daemon; or until SIGINT or
  * idleness: then everything is given back. */

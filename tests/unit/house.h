@@ -101,6 +101,8 @@ static inline void house_open(struct house *house)
     ck_assert_int_eq(uv_loop_init(&house->loop), 0);
     registry_init(&house->state.registry, unit_prefix() + strlen("shmview."));
     house->state.loop = &house->loop;
+    house->state.config = config_new();
+    ck_assert_ptr_nonnull(house->state.config);
     house->state.job_done = house_on_job_done;
     TAILQ_INIT(&house->waiting);
 }
@@ -158,6 +160,7 @@ static inline void house_close(struct house *house)
     uv_run(&house->loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(house->state.n_jobs, 0);
     registry_deinit(&house->state.registry);
+    house->state.config = config_free(house->state.config);
     ck_assert_int_eq(uv_loop_close(&house->loop), 0);
 }
 

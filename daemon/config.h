@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the administrator says: quotas, who may create, segments that are to exist. Read
+ * whole and replaced whole: what is in force is never changed. shmviewd.json(5). */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/wire.h"
+#include "daemon/access.h"
+
+#define CONFIG_UNLIMITED UINT64_MAX
+
+/* What one user, or all together, may have. CONFIG_UNLIMITED: any number. */
+struct config_quota {
+    uint64_t bytes;
+    uint64_t segments;
+    uint64_t attachments;
+    uint64_t connections;
+    uint64_t requests_per_second;
+    uint64_t burst; /* requests at once after a pause */
+};
+
+/* Users and groups; perms is 0. */
+struct config_people {
+    bool everybody;
+    struct access_entry *entries;
+    size_t n_entries;
+};
+
+/* A segment that is to exist. */
+struct config_segment {
+    const char *name;
+    uint64_t size;
+    struct access access;
+    int64_t lifetime; /* enum shmview_lifetime: manual or attached */
+    bool lock;
+    struct wire_layout *layouts; /* checked: they fit the segment */
+    size_t n_layouts;
+    const char *file; /* where it is declared */
+    unsigned line;
+};
+
+struct config {
+    struct config_quota user;    /* each uid */
+    struct config_quota total;   /* all uids together */
+    uint32_t default_mode;       /* of segments whose creator does not say */
+    struct config_people create; /* who may create segments; administrators may */
+    bool has_admin_group;
+    uint32_t admin_group; /* sees and may use all, as root does */
+    int log_level;        /* of syslog.h: what is less important is not said */
+    struct config_segment *segments;
+    size_t n_segments;
+    struct config_text *texts; /* what the strings above lie in */
+};
+
+/* Returns the built-in configuration, that of no file at all: unlimited, mode 0600,
+ * everybody may create, no administrators but root; or NULL when memory is short. */
+struct config *config_new(void);
+
+/* Takes NULL. Returns NULL. */
+struct config *config_free(struct config *config);
+
+#endif
