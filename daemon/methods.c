@@ -6,10 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/name.h"
 #include "common/util.h"
-#include "common/view.h"
 #include "daemon/creation.h"
+#include "daemon/layout.h"
 #include "daemon/policy.h"
 #include "daemon/refusal.h"
 #include "varlink_text.h"
@@ -241,83 +240,15 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
                                       wire_write_layouts(s->layouts, s->n_layouts)));
 }
 
-/* Resolves one view of a layout against the segment; its format is kept in the
- * canonical form. Returns whether it holds. */
-static bool check_view(const struct segment *s, struct wire_view *view, struct formats *formats,
-                       struct answer *answer)
+static bool check_layout(struct connection *c, const struct segment *s, struct wire_layout *layout,
+                         struct formats *formats, struct answer *answer)
 {
-    struct view_desc desc = {
-        .offset = (uint64_t)view->offset,
-        .ndim = (uint32_t)view->shape.n,
-    };
-    struct view_fault fault;
-    memcpy(desc.shape, view->shape.values, sizeof desc.shape);
-    int r = view_parse_format(&desc, formats, view->format, &fault);
-    if (r == 0 && view->has_strides)
-        memcpy(desc.strides, view->strides.values, sizeof desc.strides);
-    else if (r == 0)
-        r = view_fill_strides(&desc, &fault);
-    if (r == 0 && view->has_suboffsets)
-        view_set_suboffsets(&desc, view->suboffsets.values);
-    if (r == 0)
-        r = view_check(&desc, s->size, NULL, &fault);
-    if (r == 0) {
-        view->format = desc.item->text;
-        return true;
-    }
-    /* an invalid parameter is named as such, the rest are errors of the view */
-    const char *fact = fault.error == SHMVIEW_ERR_INVALID ? "parameter" : "view";
-    refuse(answer, (int)fault.error, json_pack("{s:s}", fact, view->name), "view '%s': %s",
-           view->name, fault.text);
-    return false;
-}
-
-static bool check_names(const struct wire_layout *layout, struct answer *answer)
-{
-    const char *bad = name_is_valid(layout->name, LIMIT_VIEW_NAME_BYTES) ? NULL : layout->name;
-    for (size_t i = 0; !bad && i < layout->n_views; i++) {
-        const struct wire_view *v = &layout->views[i];
-        struct wire_fault fault = {.parameter = "layout.views"};
-        if (!name_is_valid(v->name, LIMIT_VIEW_NAME_BYTES))
-            bad = v->name;
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(layout->views[k].name, v->name) == 0) {
-                snprintf(fault.reason, sizeof fault.reason, "has two views '%s'", v->name);
-                refuse_parameter(answer, &fault);
-                return false;
-            }
-        if (v->has_strides && v->strides.n != v->shape.n) {
-            snprintf(fault.reason, sizeof fault.reason, "'%s' has %zu strides for %zu dimensions",
-                     v->name, v->strides.n, v->shape.n);
-            refuse_parameter(answer, &fault);
-            return false;
-        }
-        if (v->has_suboffsets && (!v->has_strides || v->suboffsets.n != v->shape.n)) {
-            snprintf(fault.reason, sizeof fault.reason,
-                     "'%s' has %zu suboffsets and %zu strides for %zu dimensions", v->name,
-                     v->suboffsets.n, v->has_strides ? v->strides.n : 0, v->shape.n);
-            refuse_parameter(answer, &fault);
-            return false;
-        }
-    }
-    if (bad)
-        refuse(answer, SHMVIEW_ERR_INVALID, json_pack("{s:s}", "parameter", "layout"),
-               "'%.70s' is no name: 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot", bad,
-               LIMIT_VIEW_NAME_BYTES);
-    return !bad;
-}
-
-static bool check_layout(struct connection *c, const struct segment *s,
-                         const struct wire_layout *layout, struct formats *formats,
-                         struct answer *answer)
-{
+    struct layout_fault fault;
     if (!attachment_find_writer(&c->attachments, s)) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
                "a layout needs an attachment with access write on this connection");
         return false;
     }
-    if (!check_names(layout, answer))
-        return false;
     if (segment_find_layout(s, layout->name)) {
         refuse(answer, SHMVIEW_ERR_LAYOUT_EXISTS, json_pack("{s:s}", "layout", layout->name),
                "segment '%s' has a layout '%s' already", s->name, layout->name);
@@ -328,10 +259,10 @@ static bool check_layout(struct connection *c, const struct segment *s,
                "segment '%s' has %d layouts, which is the limit", s->name, LIMIT_LAYOUTS);
         return false;
     }
-    for (size_t i = 0; i < layout->n_views; i++)
-        if (!check_view(s, &layout->views[i], formats, answer))
-            return false;
-    return true;
+    if (layout_check(layout, s->size, formats, &fault) == 0)
+        return true;
+    refuse(answer, fault.error, json_pack("{s:s}", fault.fact, fault.subject), "%s", fault.text);
+    return false;
 }
 
 static void define_layout(struct state *state, struct connection *c, const json_t *parameters,
