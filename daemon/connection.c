@@ -54,7 +54,10 @@ void connection_close(struct connection *connection)
 
 static void violation(struct connection *c, const char *what)
 {
-    log_warning("pid %d, uid %u broke the protocol: %s", c->peer.pid, c->peer.uid, what);
+    struct log_event event = {
+        .kind = LOG_PROTOCOL, .has_uid = true, .uid = c->peer.uid, .pid = c->peer.pid};
+    log_event(LOG_WARNING, &event, "pid %d, uid %u broke the protocol: %s", c->peer.pid,
+              c->peer.uid, what);
     connection_close(c);
 }
 
@@ -84,7 +87,8 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     int r = c ? peer_of(fd, &c->peer) : -ENOMEM;
     if (r) {
         if (r != -ESRCH)
-            log_warning("connection refused: %s", strerror(-r));
+            log_event(LOG_WARNING, &(struct log_event){.kind = LOG_TURNED_AWAY},
+                      "connection refused: %s", strerror(-r));
         free(c);
         close(fd);
         return NULL;
@@ -97,7 +101,8 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     LIST_INIT(&c->created);
     c->socket_poll.data = c->process_poll.data = c;
     if (uv_poll_init(loop, &c->socket_poll, fd)) {
-        log_error("a socket cannot be watched: a client was turned away");
+        log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
+                  "a socket cannot be watched: a client was turned away");
         close(c->peer.pidfd);
         close(fd);
         free(c);
@@ -111,7 +116,8 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
                  uv_poll_start(&c->socket_poll, UV_READABLE | UV_DISCONNECT, on_socket);
     }
     if (failed) {
-        log_error("a client cannot be watched: it was turned away");
+        log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
+                  "a client cannot be watched: it was turned away");
         c->closing = true;
         if (c->n_handles == 2)
             uv_close((uv_handle_t *)&c->process_poll, on_handle_closed);

@@ -46,6 +46,7 @@ static void foreground_done(int ready)
     CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; null >= 0 && fd < 3; fd++)
         dup2(null, fd);
+    log_init();
     if (write(ready, "", 1) != 1)
         log_error("the program that started this daemon is gone");
     close(ready);
@@ -65,14 +66,17 @@ static int serve(const struct options *options, const struct listener *listener,
         return 1;
     }
     if (was_bad)
-        log_warning("%s is no registry of this version: it is %s.bad now, and all is lost", path,
-                    path);
+        log_event(LOG_WARNING, &(struct log_event){.kind = LOG_SET_ASIDE, .reason = "registry"},
+                  "%s is no registry of this version: it is %s.bad now, and all is lost", path,
+                  path);
     r = server_init(&server, listener, instance, options->idle_exit, store, config);
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;
     }
-    log_info("version " SHMVIEW_VERSION ", instance %s, listening on %s", instance, listener->path);
+    log_event(LOG_INFO, &(struct log_event){.kind = LOG_START},
+              "version " SHMVIEW_VERSION ", instance %s, listening on %s", instance,
+              listener->path);
     if (ready >= 0)
         foreground_done(ready);
     server_run(&server);

@@ -94,9 +94,11 @@ static void finish_removal(struct registry *registry, struct segment *segment)
 static void lose(struct recovery *r, const struct store_segment *record, const char *what,
                  int error)
 {
-    log_warning("segment '%s' (id %" PRIu64 ", %" PRIu64 " bytes) is lost: %s: %s", record->name,
-                record->id, record->size, what,
-                error == -ESTALE ? "not what was created" : strerror(-error));
+    const char *why = error == -ESTALE ? "not what was created" : strerror(-error);
+    struct log_event event = {.kind = LOG_SET_ASIDE, .segment = record->name, .reason = why};
+    log_event(LOG_WARNING, &event,
+              "segment '%s' (id %" PRIu64 ", %" PRIu64 " bytes) is lost: %s: %s", record->name,
+              record->id, record->size, what, why);
     r->n_lost++;
 }
 
@@ -126,8 +128,11 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
     layouts.segment = s;
     store_each_layout(registry->store, s->id, take_layout, &layouts);
     if (layouts.fault)
-        log_warning("segment '%s': %s does not fit: it and those after it are lost", s->name,
-                    layouts.fault);
+        log_event(
+            LOG_WARNING,
+            &(struct log_event){.kind = LOG_SET_ASIDE, .segment = s->name, .reason = "layout"},
+            "segment '%s': %s does not fit: it and those after it are lost", s->name,
+            layouts.fault);
 }
 
 /* --- Attachments --------------------------------------------------------- */
@@ -225,8 +230,9 @@ int recovery_run(struct state *state)
         settle(&r);
         sweep(&state->registry);
         if (r.n_segments)
-            log_info("took over %u segments; %u were lost, %u of %zu attachments had died",
-                     HASH_CNT(by_id, state->registry.by_id), r.n_lost, r.n_dead, r.n_attachments);
+            log_event(LOG_INFO, &(struct log_event){.kind = LOG_TAKE_OVER},
+                      "took over %u segments; %u were lost, %u of %zu attachments had died",
+                      HASH_CNT(by_id, state->registry.by_id), r.n_lost, r.n_dead, r.n_attachments);
     }
     free(r.segments);
     free(r.attachments);

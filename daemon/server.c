@@ -92,15 +92,17 @@ static void turn_away(struct server *s)
     int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     close_fdp(&fd);
     s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    log_warning("out of descriptors: a client was turned away");
+    log_event(LOG_WARNING, &(struct log_event){.kind = LOG_TURNED_AWAY, .reason = "descriptors"},
+              "out of descriptors: a client was turned away");
 }
 
 static void admit(struct server *s, int fd)
 {
     if (s->n_connections >= s->max_connections) {
         close(fd);
-        log_warning("%u connections, which is the limit: a client was turned away",
-                    s->n_connections);
+        log_event(LOG_WARNING,
+                  &(struct log_event){.kind = LOG_TURNED_AWAY, .reason = "connections"},
+                  "%u connections, which is the limit: a client was turned away", s->n_connections);
         return;
     }
     struct connection *c = connection_new(&s->loop, fd, &events, s);
@@ -165,7 +167,9 @@ static void on_signal(uv_signal_t *signal, int number)
 {
     struct server *s = signal->data;
     s->keeps = number == SIGTERM;
-    log_info(s->keeps ? "SIGTERM: leaving, segments stay" : "SIGINT: leaving, with all segments");
+    log_event(
+        LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = s->keeps ? "SIGTERM" : "SIGINT"},
+        "%s", s->keeps ? "SIGTERM: leaving, segments stay" : "SIGINT: leaving, with all segments");
     server_stop(s);
 }
 
@@ -179,7 +183,8 @@ static void on_idle(uv_timer_t *timer)
     struct server *s = timer->data;
     /* without a client only manual segments are left */
     if (s->n_connections == 0 && !has_segments(s)) {
-        log_info("idle for %u s: leaving", s->idle_exit);
+        log_event(LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = "idle"},
+                  "idle for %u s: leaving", s->idle_exit);
         server_stop(s);
     } else {
         start_idle_clock(s);

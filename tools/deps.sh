@@ -4,7 +4,8 @@
 # Where nothing is missing, nothing is asked of the network or of root.
 set -euo pipefail
 
-build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsndfile1-dev)
+build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
+    libsndfile1-dev)
 check=("${build[@]}" binutils check libsubunit-dev g++ python3 python3-numpy spin util-linux)
 ci=("${check[@]}" clang clang-format shellcheck git)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)

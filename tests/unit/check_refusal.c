@@ -100,50 +100,6 @@ static const char *captured(void)
     return logged;
 }
 
-START_TEST(lines_for_people)
-{
-    unsetenv("JOURNAL_STREAM");
-    log_init();
-    capture();
-    log_info("one %d", 1);
-    log_warning("two");
-    log_error("%s", "100 %s");
-    ck_assert_str_eq(captured(), "shmviewd: one 1\nshmviewd: two\nshmviewd: 100 %s\n");
-}
-END_TEST
-
-START_TEST(lines_for_the_journal)
-{
-    setenv("JOURNAL_STREAM", "8:1", 1);
-    log_init();
-    capture();
-    log_info("one");
-    log_warning("two");
-    log_error("three");
-    ck_assert_str_eq(captured(), "<6>one\n<4>two\n<3>three\n");
-}
-END_TEST
-
-START_TEST(long_lines_are_cut)
-{
-    char text[3000];
-    memset(text, 'x', sizeof text - 1);
-    unsetenv("JOURNAL_STREAM");
-    log_init();
-    for (size_t n = 1005; n < sizeof text; n += n < 1030 ? 1 : 500) {
-        text[n] = '\0';
-        capture();
-        log_info("%s", text);
-        captured();
-        size_t got = strlen(logged);
-        ck_assert_int_eq(logged[got - 1], '\n');
-        ck_assert_ptr_eq(strchr(logged, '\n'), logged + got - 1); /* one line */
-        ck_assert_uint_eq(got, n + 11 < 1023 ? n + 11 : 1023);
-        text[n] = 'x';
-    }
-}
-END_TEST
-
 START_TEST(failures_of_the_system)
 {
     struct answer a = {0};
@@ -160,5 +116,4 @@ END_TEST
 
 UNIT_MAIN("refusal", UNIT_TEST(refuse_with_facts), UNIT_TEST(refuse_a_parameter),
           UNIT_TEST(refuse_with_a_long_text), UNIT_TEST(every_allocation_fails),
-          UNIT_TEST(lines_for_people), UNIT_TEST(lines_for_the_journal),
-          UNIT_TEST(long_lines_are_cut), UNIT_TEST(failures_of_the_system))
+          UNIT_TEST(failures_of_the_system))
