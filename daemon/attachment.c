@@ -10,6 +10,7 @@
 
 #include "common/util.h"
 #include "daemon/log.h"
+#include "daemon/use.h"
 
 static uint64_t last_id;
 
@@ -54,15 +55,17 @@ int attachment_keep(struct attachment *attachment, const struct store_holder *ho
         .generation = a->generation,
     };
     attachment->holder = *holder;
-    return store_put_attachment(a->segment->store, &record);
+    return store_put_attachment(a->segment->home->store, &record);
 }
 
 struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
                                       const struct store_attachment *record)
 {
     struct attachment *a = calloc(1, sizeof *a);
-    if (!a)
+    if (!a || segment_restore_attachment(segment)) {
+        free(a);
         return NULL;
+    }
     *a = (struct attachment){
         .id = record->id,
         .segment = segment,
@@ -73,7 +76,6 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
         .holder = record->holder,
         .watch = {-1, -1},
     };
-    segment->n_attachments++;
     LIST_INSERT_HEAD(list, a, link);
     return a;
 }
@@ -95,7 +97,7 @@ static void unwatch(struct attachment *attachment)
     LIST_REMOVE(attachment, watcher);
     close_fdp(&attachment->watch[0]);
     close_fdp(&attachment->watch[1]);
-    attachment->segment->n_watches--;
+    attachment->segment->use->n_watches--;
     n_watches--;
 }
 
@@ -103,7 +105,7 @@ static void tell_watches(const struct segment *segment)
 {
     static const uint64_t one = 1;
     struct attachment *a;
-    LIST_FOREACH(a, &segment->watchers, watcher)
+    LIST_FOREACH(a, &segment->use->watchers, watcher)
     send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL); /* full: readable already */
 }
 
@@ -113,14 +115,14 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
     if (attachment->slot == WIRE_ABSENT)
         return -ENOLCK;
     if (attachment->watch[0] < 0) {
-        if (s->n_watches == LIMIT_WATCHES || n_watches >= max_watches)
+        if (s->use->n_watches == LIMIT_WATCHES || n_watches >= max_watches)
             return -EDQUOT;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, attachment->watch)) {
             attachment->watch[0] = attachment->watch[1] = -1;
             return -errno;
         }
-        LIST_INSERT_HEAD(&s->watchers, attachment, watcher);
-        s->n_watches++;
+        LIST_INSERT_HEAD(&s->use->watchers, attachment, watcher);
+        s->use->n_watches++;
         n_watches++;
         segment_watches_changed(s);
     }
@@ -131,7 +133,7 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
 int attachment_watches(const struct segment *segment, struct frame_descriptors *ret_fds)
 {
     struct attachment *a;
-    LIST_FOREACH(a, &segment->watchers, watcher)
+    LIST_FOREACH(a, &segment->use->watchers, watcher)
     {
         int fd = fcntl(a->watch[1], F_DUPFD_CLOEXEC, 0);
         if (fd < 0) {
@@ -166,7 +168,7 @@ void attachment_cancel(struct attachment *attachment)
     tell_watches(s);
     segment_detach(s, attachment->slot, attachment->pid);
     /* after the death: a daemon that finds the record announces it again */
-    int r = store_delete_attachment(s->store, attachment->id);
+    int r = store_delete_attachment(s->home->store, attachment->id);
     if (r)
         log_error("an attachment to '%s' cannot be forgotten: %s", s->name, strerror(-r));
     free(attachment);

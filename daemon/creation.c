@@ -195,7 +195,7 @@ static struct job *job_new(struct state *state, struct connection *connection,
     }
     s->size = (uint64_t)create->size;
     s->owner = connection->peer.uid;
-    s->lifetime = create->lifetime;
+    s->lifetime = (uint8_t)create->lifetime;
     s->lock = create->lock;
     job->work.data = job;
     job->state = state;

@@ -11,6 +11,7 @@
 #include "daemon/layout.h"
 #include "daemon/policy.h"
 #include "daemon/refusal.h"
+#include "daemon/use.h"
 #include "varlink_text.h"
 
 /* --- org.varlink.service ------------------------------------------------- */
@@ -180,7 +181,7 @@ static void watch(struct state *state, struct connection *c, const json_t *param
     } else if (r == -EDQUOT) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_WATCHES),
                "segment '%s' has %u watches; the limit is %d, and less where many watch",
-               a->segment->name, a->segment->n_watches, LIMIT_WATCHES);
+               a->segment->name, a->segment->use->n_watches, LIMIT_WATCHES);
     } else if (r) {
         refuse_system(answer, "a segment cannot be watched", -r);
     } else {
@@ -237,7 +238,7 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
     struct segment *s = find(state, c, want.name, want.id, answer);
     if (s)
         answer_with(answer, json_pack("{s:o, s:o}", "segment", creation_describe(s), "layouts",
-                                      wire_write_layouts(s->layouts, s->n_layouts)));
+                                      wire_write_layouts(s->layouts.list, s->layouts.n)));
 }
 
 static bool check_layout(struct connection *c, const struct segment *s, struct wire_layout *layout,
@@ -249,12 +250,12 @@ static bool check_layout(struct connection *c, const struct segment *s, struct w
                "a layout needs an attachment with access write on this connection");
         return false;
     }
-    if (segment_find_layout(s, layout->name)) {
+    if (layouts_find(&s->layouts, layout->name)) {
         refuse(answer, SHMVIEW_ERR_LAYOUT_EXISTS, json_pack("{s:s}", "layout", layout->name),
                "segment '%s' has a layout '%s' already", s->name, layout->name);
         return false;
     }
-    if (s->n_layouts == LIMIT_LAYOUTS) {
+    if (s->layouts.n == LIMIT_LAYOUTS) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_LAYOUTS),
                "segment '%s' has %d layouts, which is the limit", s->name, LIMIT_LAYOUTS);
         return false;

@@ -169,19 +169,27 @@ int object_grow(int fd, uint64_t bytes)
 typedef char object_path[sizeof SHM_DIRECTORY + sizeof(object_name)];
 
 /* Returns 0 with the path of the object if its name still leads to it, or -errno. */
-static int find_path(const struct object *object, object_path ret_path)
+static int find_path(const struct object *object, object_path ret_path, struct stat *ret_st)
 {
-    struct stat st;
     snprintf(ret_path, sizeof(object_path), SHM_DIRECTORY "%s", object->name);
-    if (lstat(ret_path, &st))
+    if (lstat(ret_path, ret_st))
         return -errno;
-    return is_same(object, &st) ? 0 : -ESTALE;
+    return is_same(object, ret_st) ? 0 : -ESTALE;
+}
+
+int64_t object_size(const struct object *object)
+{
+    object_path path;
+    struct stat st;
+    int r = find_path(object, path, &st);
+    return r ? r : st.st_size;
 }
 
 int object_rename(struct object *object, const object_name name)
 {
     object_path from, to;
-    int r = find_path(object, from);
+    struct stat st;
+    int r = find_path(object, from, &st);
     if (r)
         return r;
     snprintf(to, sizeof to, SHM_DIRECTORY "%s", name);
@@ -194,7 +202,8 @@ int object_rename(struct object *object, const object_name name)
 void object_remove(struct object *object)
 {
     object_path path;
-    if (object->name[0] && find_path(object, path) == 0)
+    struct stat st;
+    if (object->name[0] && find_path(object, path, &st) == 0)
         unlink(path);
     object->name[0] = '\0';
 }
@@ -209,9 +218,9 @@ unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *na
     for (struct dirent *e; (e = readdir(dir));) {
         struct stat st;
         if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
+            (!keep || !keep(arg, e->d_name, e->d_ino)) &&
             fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-            st.st_uid == geteuid() && (!keep || !keep(arg, e->d_name, st.st_ino)) &&
-            unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            st.st_uid == geteuid() && unlinkat(dirfd(dir), e->d_name, 0) == 0)
             n++;
     }
     closedir(dir);

@@ -43,6 +43,9 @@ int object_create(struct object *object, uint64_t bytes, const atomic_bool *canc
  * -ESTALE if the name leads to something else by now. */
 int object_open(const struct object *object, int flags);
 
+/* Returns its bytes, or -errno; -ESTALE if the name leads to something else by now. */
+int64_t object_size(const struct object *object);
+
 /* Lets the object have at least bytes, committed. Returns 0 or -errno. */
 int object_grow(int fd, uint64_t bytes);
 

@@ -74,21 +74,11 @@ static void take_layout(void *arg, uint32_t index, const char *text)
     if (of->fault)
         return;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    if (index != of->segment->n_layouts || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
-        n != 1 || segment_restore_layout(of->segment, &list[0]) < 0)
+    if (index != of->segment->layouts.n || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
+        n != 1 || layouts_add(&of->segment->layouts, &list[0]) < 0)
         of->fault = "a layout";
     wire_layouts_free(list, n);
     json_decref(json);
-}
-
-/* Its data object may still have the name that the segment has lost. */
-static void finish_removal(struct registry *registry, struct segment *segment)
-{
-    object_name name;
-    struct object before = segment->data;
-    snprintf(before.name, sizeof before.name, "/shmview.%s.%s", registry->instance, segment->name);
-    segment_object_name(segment, registry->instance, "data", name);
-    object_rename(&before, name); /* fails if that is done, or is another object by now */
 }
 
 static void lose(struct recovery *r, const struct store_segment *record, const char *what,
@@ -109,7 +99,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
     struct layouts_of layouts = {0};
     if (!record->name[0]) {
         lose(r, record, why, -ESTALE);
-        store_delete_segment(registry->store, record->id);
+        store_delete_segment(registry->home.store, record->id);
         return;
     }
     struct segment *s = registry_restore(registry, record);
@@ -118,7 +108,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         return;
     }
     if (!s->named)
-        finish_removal(registry, s);
+        segment_rename_data(s); /* it may still have the name that the segment has lost */
     int error = segment_restore(s, &why);
     if (error) {
         lose(r, record, why, error);
@@ -126,7 +116,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         return;
     }
     layouts.segment = s;
-    store_each_layout(registry->store, s->id, take_layout, &layouts);
+    store_each_layout(registry->home.store, s->id, take_layout, &layouts);
     if (layouts.fault)
         log_event(
             LOG_WARNING,
@@ -143,7 +133,7 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
     struct segment *s = registry_find_id(registry, record->segment);
     if (!s ||
         (record->slot != UINT32_MAX && !segment_claim_slot(s, record->slot, record->generation))) {
-        store_delete_attachment(registry->store, record->id); /* its end was announced */
+        store_delete_attachment(registry->home.store, record->id); /* its end was announced */
         return;
     }
     struct survivor *who = survivor_find(r->state, &record->holder);
@@ -188,7 +178,7 @@ static void settle(struct recovery *r)
 static bool is_ours(void *arg, const char *name, ino_t inode)
 {
     const struct registry *registry = arg;
-    const char *rest = name + strlen("shmview.") + strlen(registry->instance);
+    const char *rest = name + strlen("shmview.") + strlen(registry->home.instance);
     const struct segment *s = NULL;
     if (strcmp(rest, "+daemon") == 0) /* the instance's lock */
         return true;
@@ -196,7 +186,10 @@ static bool is_ours(void *arg, const char *name, ino_t inode)
         s = registry_find(registry, rest + 1);
     else if (*rest == '+')
         s = registry_find_id(registry, strtoull(rest + 1, NULL, 10));
-    return s && (inode == s->data.inode || inode == s->control.inode || inode == s->liveness.inode);
+    for (int part = 0; s && part < N_SEGMENT_PARTS; part++)
+        if (s->inodes[part] == inode)
+            return true;
+    return false;
 }
 
 static void sweep(struct registry *registry)
@@ -204,7 +197,7 @@ static void sweep(struct registry *registry)
     char prefix[80];
     unsigned n = 0;
     for (const char *mark = ".+"; *mark; mark++) {
-        snprintf(prefix, sizeof prefix, "shmview.%s%c", registry->instance, *mark);
+        snprintf(prefix, sizeof prefix, "shmview.%s%c", registry->home.instance, *mark);
         n += object_sweep(prefix, is_ours, registry);
     }
     if (n)
@@ -213,7 +206,7 @@ static void sweep(struct registry *registry)
 
 int recovery_run(struct state *state)
 {
-    struct store *store = state->registry.store;
+    struct store *store = state->registry.home.store;
     struct recovery r = {.state = state};
     LIST_INIT(&r.dead);
     state->registry.last_id = store_last_id(store);

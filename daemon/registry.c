@@ -14,7 +14,7 @@ static _Thread_local int hash_failed;
 void registry_init(struct registry *registry, const char *instance)
 {
     *registry = (struct registry){0};
-    snprintf(registry->instance, sizeof registry->instance, "%s", instance);
+    snprintf(registry->home.instance, sizeof registry->home.instance, "%s", instance);
 }
 
 static void forget(struct registry *registry, struct segment *segment)
@@ -29,7 +29,7 @@ static void forget(struct registry *registry, struct segment *segment)
 static void registry_free(struct registry *registry, struct segment *segment)
 {
     /* first the record: objects without one are swept by the next daemon */
-    int r = segment->allocated ? store_delete_segment(segment->store, segment->id) : 0;
+    int r = segment->allocated ? store_delete_segment(registry->home.store, segment->id) : 0;
     if (r)
         log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
     forget(registry, segment);
@@ -69,20 +69,6 @@ static int enter(struct registry *registry, struct segment *s)
     return -1;
 }
 
-/* The names of its objects follow from its own. */
-static void name_objects(const struct registry *registry, struct segment *s)
-{
-    const char *i = registry->instance;
-    if (s->named)
-        snprintf(s->data.name, sizeof s->data.name, "/shmview.%s.%s", i, s->name);
-    else
-        segment_object_name(s, i, "data", s->data.name);
-    if (!s->lock)
-        return;
-    segment_object_name(s, i, "control", s->control.name);
-    segment_object_name(s, i, "liveness", s->liveness.name);
-}
-
 struct segment *registry_restore(struct registry *registry, const struct store_segment *record)
 {
     bool named = record->flags & STORE_NAMED;
@@ -91,24 +77,18 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
         errno = EEXIST;
         return NULL;
     }
-    struct segment *s = calloc(1, sizeof *s);
+    struct segment *s = segment_new(&registry->home, record->id, record->name);
     if (!s)
         return NULL;
-    s->id = record->id;
     s->size = record->size;
     s->owner = record->owner;
-    s->lifetime = record->lifetime;
+    s->lifetime = (uint8_t)record->lifetime;
     s->lock = record->flags & STORE_LOCK;
     s->allocated = true;
     s->named = named;
     s->holder = record->creator;
-    s->store = registry->store;
-    memcpy(s->name, record->name, sizeof s->name);
-    name_objects(registry, s);
-    s->data.device = s->control.device = s->liveness.device = record->device;
-    s->data.inode = record->inode[0];
-    s->control.inode = record->inode[1];
-    s->liveness.inode = record->inode[2];
+    s->device = record->device;
+    memcpy(s->inodes, record->inode, sizeof s->inodes);
     if (enter(registry, s)) {
         free(s);
         return NULL;
@@ -122,17 +102,12 @@ struct segment *registry_reserve(struct registry *registry, const char *name)
         errno = EEXIST;
         return NULL;
     }
-    struct segment *s = calloc(1, sizeof *s);
+    struct segment *s = segment_new(&registry->home, ++registry->last_id, name);
     if (!s) {
         errno = ENOMEM;
         return NULL;
     }
-    s->id = ++registry->last_id;
     s->named = true;
-    s->store = registry->store;
-    snprintf(s->name, sizeof s->name, "%s", name);
-    s->lock = true; /* for the names; its creator says */
-    name_objects(registry, s);
     if (enter(registry, s)) {
         free(s);
         return NULL;
@@ -167,7 +142,7 @@ void registry_remove(struct registry *registry, struct segment *segment)
         int r = segment_keep(segment);
         if (r)
             log_error("the removal of '%s' cannot be kept: %s", segment->name, strerror(-r));
-        segment_unname(segment, registry->instance);
+        segment_unname(segment);
     }
 }
 

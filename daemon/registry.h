@@ -8,11 +8,10 @@
 #include "daemon/segment.h"
 
 struct registry {
-    char instance[64];
+    struct segment_home home;
     struct segment *by_name;
     struct segment *by_id;
     uint64_t last_id;
-    struct store *store; /* NULL: nothing is kept */
 };
 
 void registry_init(struct registry *registry, const char *instance);

@@ -22,48 +22,53 @@
 
 #include "common/frame.h"
 #include "common/wire.h"
+#include "daemon/layouts.h"
 #include "daemon/object.h"
 #include "daemon/slots.h"
 #include "daemon/store.h"
 
 struct connection;
+struct segment_use;
 
-/* Descriptors of a segment's objects, opened when first wanted. -1: not open. */
-enum segment_object {
-    DATA_WRITE,
-    DATA_READ,
+/* What all segments of an instance have in common. */
+struct segment_home {
+    char instance[64];
+    struct store *store; /* where they are kept; NULL: nowhere */
+};
+
+enum segment_part {
+    DATA,
     CONTROL,
     LIVENESS,
-    N_SEGMENT_OBJECTS
+    N_SEGMENT_PARTS
 };
 
 struct segment {
-    char name[LIMIT_NAME_BYTES + 1];
     uint64_t id;
     uint64_t size;
+    const struct segment_home *home;
+    struct segment_use *use; /* NULL: nobody is attached, or was lately */
+    uint64_t device;
+    uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0: there is none */
     uid_t owner;
-    int64_t lifetime; /* enum shmview_lifetime */
-    bool lock;
-    bool allocated; /* until then nobody but its creator knows it */
-    bool named;     /* found by name; false once removed */
+    uint32_t control_bytes; /* committed */
     uint32_t n_attachments;
-    struct object data, control, liveness;
-    int fds[N_SEGMENT_OBJECTS]; /* all -1 unless cached */
-    bool cached;                /* among the few whose descriptors are kept open */
-    TAILQ_ENTRY(segment) recent;
-    struct shmview_liveness *live; /* mapped while anybody is attached, and if cached */
-    uint64_t control_bytes;        /* committed */
+    uint8_t lifetime; /* enum shmview_lifetime */
+    bool lock;
+    bool allocated;   /* until then nobody but its creator knows it */
+    bool named;       /* found by name; false once removed */
+    bool has_creator; /* lifetime "creator": is on somebody's list */
+    bool unread;      /* its slots are yet to be read from the liveness object */
     struct slots slots;
-    unsigned n_watches;          /* attachments that watch */
-    struct wire_layout *layouts; /* strings and views owned */
-    size_t n_layouts;
-    LIST_HEAD(, attachment) watchers;
-    bool has_creator;           /* lifetime "creator": is on somebody's list */
-    struct store_holder holder; /* who that is */
+    struct layouts layouts;
+    struct store_holder holder; /* the creator, if it has one */
     LIST_ENTRY(segment) created;
-    struct store *store; /* where it is kept; NULL: nowhere */
     UT_hash_handle by_name, by_id;
+    char name[];
 };
+
+/* Returns a segment without objects, or NULL: memory is short. home must outlive it. */
+struct segment *segment_new(const struct segment_home *home, uint64_t id, const char *name);
 
 /* Allocates the objects and writes their headers. Blocks; made to run off the
  * loop, where nothing else touches the segment. Returns 0, -ENOSPC with
@@ -81,8 +86,8 @@ void segment_leave(struct segment *segment);
 bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation);
 
 /* After that: slots that nobody claimed are those of users nobody knows: they are given
- * back, as by a death. Then ends an announcement of deaths that was cut short, wakes all who
- * wait, and lets go of the liveness object where nobody is attached. */
+ * back, as by a death. Then ends an announcement of deaths that was cut short, and wakes all
+ * who wait. Where nobody is attached this is done when somebody attaches. */
 void segment_restored(struct segment *segment);
 
 /* Takes over what a daemon left: the objects are there by their names, and are those that
@@ -91,18 +96,20 @@ void segment_restored(struct segment *segment);
  * Returns 0; -ESTALE with *ret_why where something does not fit; or -errno. */
 int segment_restore(struct segment *segment, const char **ret_why);
 
+/* Takes over an attachment. Returns 0 and owes segment_detach(), or -ENOMEM. */
+int segment_restore_attachment(struct segment *segment);
+
 /* Writes its record. Returns 0 or -errno. */
 int segment_keep(const struct segment *segment);
 
 /* Takes the name away and gives the data object that of the id. */
-void segment_unname(struct segment *segment, const char *instance);
+void segment_unname(struct segment *segment);
 
-/* The name of an object that goes by the segment's id. */
-void segment_object_name(const struct segment *segment, const char *instance, const char *part,
-                         object_name ret_name);
+/* Gives the data object the name of the id, if it still has that of the segment. */
+int segment_rename_data(const struct segment *segment);
 
-/* Descriptors are kept open for so many segments, those attached last; 0: 1. */
-void segment_cache_limit(unsigned n_segments);
+/* One of its objects, under the name that it has now. */
+void segment_object(const struct segment *segment, enum segment_part part, struct object *ret);
 
 /* Opens the descriptors that access (enum shmview_access) is due, in the order
  * data, control, liveness, and takes a slot. *ret says which is which; *ret_fds is
@@ -124,9 +131,5 @@ void segment_forget(struct segment *segment);
 
 /* Adds a copy of layout, and keeps it. Returns its index or -errno. Checked by the caller. */
 int segment_add_layout(struct segment *segment, const struct wire_layout *layout);
-/* The same for one that is kept already. */
-int segment_restore_layout(struct segment *segment, const struct wire_layout *layout);
-
-const struct wire_layout *segment_find_layout(const struct segment *segment, const char *name);
 
 #endif

@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
+#include "daemon/use.h"
 
 /* A client holds a socket and a pidfd. */
 #define DESCRIPTORS_PER_CONNECTION 2
@@ -208,7 +209,7 @@ static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
     unsigned ours = n / 8 + DESCRIPTORS_OF_OURS;
-    segment_cache_limit(n / 16 / N_SEGMENT_OBJECTS);
+    use_cache_limit(n / 16 / N_USE_DESCRIPTORS);
     attachment_watch_limit(n / 16 / 2);
     s->max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
 }
@@ -227,7 +228,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->waiting);
     registry_init(&server->state.registry, instance);
-    server->state.registry.store = store;
+    server->state.registry.home.store = store;
     server->state.config = config;
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
@@ -259,7 +260,7 @@ void server_run(struct server *server)
         registry_leave(&server->state.registry);
     else
         registry_deinit(&server->state.registry);
-    store_close(server->state.registry.store, !server->keeps);
+    store_close(server->state.registry.home.store, !server->keeps);
     close_fdp(&server->reserve_fd);
     config_free(server->state.config);
     uv_loop_close(&server->loop);

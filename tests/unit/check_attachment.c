@@ -2,6 +2,7 @@
 #include "unit.h"
 
 #include "daemon/attachment.h"
+#include "daemon/use.h"
 #include "faults.h"
 
 static struct registry registry;
@@ -15,7 +16,7 @@ static struct segment *begin(int64_t lifetime)
     struct segment *s = registry_reserve(&registry, "seg");
     s->size = 100;
     s->lock = true;
-    s->lifetime = lifetime;
+    s->lifetime = (uint8_t)lifetime;
     ck_assert_int_eq(segment_allocate(s, NULL, &space), 0);
     s->allocated = true;
     return s;
@@ -49,8 +50,8 @@ START_TEST(begin_find_end)
     ck_assert_ptr_null(attachment_find(&list, one));
     ck_assert_ptr_nonnull(attachment_find(&list, two));
     ck_assert_uint_eq(s->n_attachments, 1);
-    ck_assert_uint_eq(s->live->deaths, 1);
-    ck_assert_uint_eq(s->live->last[0].pid, 4711);
+    ck_assert_uint_eq(s->use->live->deaths, 1);
+    ck_assert_uint_eq(s->use->live->last[0].pid, 4711);
     attachment_end(&registry, attachment_find(&list, two));
     ck_assert(LIST_EMPTY(&list));
     ck_assert_ptr_eq(registry_find(&registry, "seg"), s);

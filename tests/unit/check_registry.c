@@ -104,22 +104,20 @@ START_TEST(names_of_objects)
     registry_init(&registry, instance);
     const char *names[] = {"1.control", "1.data", "1", "daemon", "-", longest};
     struct segment *s[6];
+    struct object o[6][N_SEGMENT_PARTS];
     for (int i = 0; i < 6; i++) {
         s[i] = reserve(names[i]);
-        ck_assert_uint_lt(strlen(s[i]->data.name), NAME_MAX + 1);
-        ck_assert_uint_eq(strlen(s[i]->data.name), strlen("/shmview..") + 63 + strlen(names[i]));
-        ck_assert_ptr_null(strchr(s[i]->data.name + 1, '/'));
-        for (int k = 0; k < i; k++) {
-            ck_assert_str_ne(s[i]->data.name, s[k]->data.name);
-            ck_assert_str_ne(s[i]->data.name, s[k]->control.name);
-            ck_assert_str_ne(s[i]->data.name, s[k]->liveness.name);
-            ck_assert_str_ne(s[i]->control.name, s[k]->data.name);
-            ck_assert_str_ne(s[i]->liveness.name, s[k]->data.name);
-            ck_assert_str_ne(s[i]->control.name, s[k]->control.name);
+        for (int part = 0; part < N_SEGMENT_PARTS; part++) {
+            segment_object(s[i], part, &o[i][part]);
+            ck_assert_uint_lt(strlen(o[i][part].name), NAME_MAX + 1);
+            ck_assert_ptr_null(strchr(o[i][part].name + 1, '/'));
         }
-        ck_assert_str_ne(s[i]->control.name, s[i]->liveness.name);
-        ck_assert_uint_le(strlen(s[i]->liveness.name), NAME_MAX);
+        ck_assert_uint_eq(strlen(o[i][DATA].name), strlen("/shmview..") + 63 + strlen(names[i]));
     }
+    for (int i = 0; i < 6 * N_SEGMENT_PARTS; i++)
+        for (int k = 0; k < i; k++)
+            ck_assert_str_ne(o[i / N_SEGMENT_PARTS][i % N_SEGMENT_PARTS].name,
+                             o[k / N_SEGMENT_PARTS][k % N_SEGMENT_PARTS].name);
     ck_assert_ptr_eq(registry_find(&registry, longest), s[5]);
     registry_deinit(&registry);
 }
@@ -186,7 +184,7 @@ START_TEST(release_by_lifetime)
     begin();
     for (int i = 0; i < 3; i++) {
         struct segment *s = make("a", true);
-        s->lifetime = lifetimes[i];
+        s->lifetime = (uint8_t)lifetimes[i];
         attach(s);
         attach(s);
         segment_detach(s, WIRE_ABSENT, 0);

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/segment.h"
+#include "daemon/use.h"
 #include "faults.h"
 #include "segments.h"
 
@@ -19,11 +20,11 @@ START_TEST(headers_of_the_objects)
 {
     struct segment *s = make(5000, true);
     ck_assert_uint_eq(unit_objects(), 3);
-    ck_assert_uint_eq(size_of(&s->data), 5000);
-    ck_assert_uint_ge(size_of(&s->control), sizeof(struct shmview_control));
-    ck_assert_uint_eq(size_of(&s->liveness), sizeof(struct shmview_liveness));
-    struct shmview_control *c = look(&s->control, sizeof *c), zero_c = c[0];
-    struct shmview_liveness *l = look(&s->liveness, sizeof *l), zero_l = l[0];
+    ck_assert_uint_eq(size_of(s, DATA), 5000);
+    ck_assert_uint_ge(size_of(s, CONTROL), sizeof(struct shmview_control));
+    ck_assert_uint_eq(size_of(s, LIVENESS), sizeof(struct shmview_liveness));
+    struct shmview_control *c = look(s, CONTROL, sizeof *c), zero_c = c[0];
+    struct shmview_liveness *l = look(s, LIVENESS, sizeof *l), zero_l = l[0];
     ck_assert_uint_eq(c->header.magic, SHMVIEW_CONTROL_MAGIC);
     ck_assert_uint_eq(c->header.version, SHMVIEW_LAYOUT_VERSION);
     ck_assert_uint_eq(c->header.header_bytes, 1024);
@@ -61,7 +62,7 @@ START_TEST(without_a_lock)
         ck_assert_int_eq(a.liveness, WIRE_ABSENT);
         ck_assert_int_eq(a.slot, WIRE_ABSENT);
         ck_assert_int_eq(a.generation, WIRE_ABSENT);
-        ck_assert_ptr_null(s->live);
+        ck_assert(!s->use || !s->use->live);
         segment_detach(s, a.slot, 1);
     }
     ck_assert_uint_eq(s->n_attachments, 0);
@@ -76,9 +77,9 @@ START_TEST(object_that_is_in_the_way)
     for (int which = 0; which < 3; which++) {
         struct segment *s = fresh(100, true);
         struct object_space space;
-        const struct object *objects[] = {&s->data, &s->control, &s->liveness};
+        struct object object = object_of(s, which);
         char path[300];
-        snprintf(path, sizeof path, "/dev/shm%s", objects[which]->name);
+        snprintf(path, sizeof path, "/dev/shm%s", object.name);
         close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
         ck_assert_int_eq(segment_allocate(s, NULL, &space), -EEXIST);
         ck_assert_uint_eq(unit_objects(), 1);
@@ -161,7 +162,7 @@ START_TEST(slots_and_generations)
 {
     struct segment *s = make(100, true);
     struct wire_attachment peek = attach(s, SHMVIEW_PEEK), a = attach(s, SHMVIEW_WRITE);
-    struct shmview_liveness *l = look(&s->liveness, sizeof *l);
+    struct shmview_liveness *l = look(s, LIVENESS, sizeof *l);
     ck_assert_int_eq(peek.slot, WIRE_ABSENT);
     ck_assert_int_eq(a.slot, 0);
     ck_assert_int_eq(a.generation, 1);
@@ -184,9 +185,9 @@ START_TEST(slots_and_generations)
     segment_detach(s, peek.slot, 77);
     ck_assert_uint_eq(l->deaths, 1); /* a peeker's end concerns nobody */
     segment_detach(s, a.slot, 77);
-    ck_assert_ptr_nonnull(s->live);
+    ck_assert_ptr_nonnull(s->use->live);
     segment_detach(s, b.slot, 77);
-    ck_assert_int_eq(s->live != NULL, s->cached);
+    ck_assert(!s->use || (s->use->cached && s->use->live));
     ck_assert_uint_eq(l->deaths, 3);
     munmap(l, sizeof *l);
     segment_free(s);
@@ -197,7 +198,7 @@ END_TEST
 START_TEST(deaths_are_told)
 {
     struct segment *s = make(100, true);
-    struct shmview_liveness *l = look(&s->liveness, sizeof *l);
+    struct shmview_liveness *l = look(s, LIVENESS, sizeof *l);
     struct wire_attachment a[8];
     uint64_t last = 0;
     for (int i = 0; i < 8; i++)
@@ -237,7 +238,7 @@ START_TEST(a_death_wakes_all)
 {
     struct segment *s = make(100, true);
     struct wire_attachment a = attach(s, SHMVIEW_WRITE);
-    struct sleeper sleeper = {look(&s->liveness, sizeof(struct shmview_liveness)), false};
+    struct sleeper sleeper = {look(s, LIVENESS, sizeof(struct shmview_liveness)), false};
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, sleep_on_deaths, &sleeper), 0);
@@ -263,7 +264,7 @@ START_TEST(every_slot)
     struct frame_descriptors fds = {.n = 99};
     for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++) {
         ck_assert_int_eq(attach(s, SHMVIEW_READ).slot, i);
-        ck_assert_uint_ge(size_of(&s->control), 1024 + (uint64_t)(i + 1) * 128);
+        ck_assert_uint_ge(size_of(s, CONTROL), 1024 + (uint64_t)(i + 1) * 128);
     }
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &a, &fds), -ENOSPC);
@@ -278,7 +279,7 @@ START_TEST(every_slot)
     ck_assert_int_eq(a.generation, 2);
     for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++)
         segment_detach(s, i, 1);
-    ck_assert_int_eq(s->live != NULL, s->cached);
+    ck_assert(!s->use || (s->use->cached && s->use->live));
     segment_free(s);
 }
 END_TEST
@@ -308,8 +309,8 @@ static void attach_failing(unsigned classes, unsigned crowd)
         ck_assert_uint_le(unit_fds(), before);
     }
     ck_assert_int_eq(r, 0);
-    ck_assert_uint_eq(s->live->generation[a.slot], (unsigned)a.generation);
-    ck_assert_uint_ge(size_of(&s->control), 1024 + 128 * (uint64_t)(a.slot + 1));
+    ck_assert_uint_eq(s->use->live->generation[a.slot], (unsigned)a.generation);
+    ck_assert_uint_ge(size_of(s, CONTROL), 1024 + 128 * (uint64_t)(a.slot + 1));
     for (unsigned i = 0; i <= crowd; i++)
         segment_detach(s, i, 1);
     segment_free(s);
@@ -331,12 +332,12 @@ START_TEST(objects_that_were_replaced)
 {
     for (int which = 0; which < 3; which++) {
         struct segment *s = make(100, true);
-        const struct object *objects[] = {&s->data, &s->control, &s->liveness};
+        struct object object = object_of(s, which);
         struct wire_attachment a;
         struct frame_descriptors fds;
         char path[300];
-        int keep = object_open(objects[which], O_RDONLY); /* keeps the inode in use */
-        snprintf(path, sizeof path, "/dev/shm%s", objects[which]->name);
+        int keep = object_open(&object, O_RDONLY); /* keeps the inode in use */
+        snprintf(path, sizeof path, "/dev/shm%s", object.name);
         unlink(path);
         ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &a, &fds), -ENOENT);
         close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
@@ -358,12 +359,13 @@ START_TEST(objects_that_were_replaced_while_open)
     struct frame_descriptors fds;
     struct stat st;
     char path[300];
-    snprintf(path, sizeof path, "/dev/shm%s", s->data.name);
+    struct object object = object_of(s, DATA);
+    snprintf(path, sizeof path, "/dev/shm%s", object.name);
     unlink(path);
     close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &b, &fds), 0);
     ck_assert_int_eq(fstat(fds.fd[0], &st), 0);
-    ck_assert_uint_eq(st.st_ino, s->data.inode);
+    ck_assert_uint_eq(st.st_ino, s->inodes[DATA]);
     /* for reading it is opened for the first time */
     ck_assert_int_eq(segment_attach(s, SHMVIEW_READ, &b, &fds), -ESTALE);
     ck_assert_uint_eq(s->n_attachments, 2);
@@ -389,15 +391,13 @@ START_TEST(descriptors_are_bounded)
     for (uint64_t i = 0; i < N_MANY; i++) {
         many[i] = fresh(100 + i, i % 3 != 0);
         many[i]->id = i;
-        snprintf(many[i]->data.name, sizeof many[i]->data.name, "/%s.%" PRIu64, unit_prefix(), i);
-        segment_object_name(many[i], instance(), "control", many[i]->control.name);
-        segment_object_name(many[i], instance(), "liveness", many[i]->liveness.name);
+        many[i]->named = false; /* its objects go by its id */
         struct object_space space;
         ck_assert_int_eq(segment_allocate(many[i], NULL, &space), 0);
     }
     for (int l = 0; l < 4; l++) {
         unsigned limit = limits[l] ? limits[l] : 1;
-        segment_cache_limit(limits[l]);
+        use_cache_limit(limits[l]);
         for (int i = 0; i < 2000; i++) {
             struct wire_attachment a;
             struct frame_descriptors fds;
@@ -406,14 +406,14 @@ START_TEST(descriptors_are_bounded)
             int64_t access = 1 + (int64_t)(unit_random(&seed) % 3);
             ck_assert_int_eq(segment_attach(s, access, &a, &fds), 0);
             ck_assert_int_eq(fstat(fds.fd[0], &st), 0);
-            ck_assert_uint_eq(st.st_ino, s->data.inode);
+            ck_assert_uint_eq(st.st_ino, s->inodes[DATA]);
             ck_assert_int_eq(fcntl(fds.fd[0], F_GETFL) & O_ACCMODE,
                              access == SHMVIEW_WRITE ? O_RDWR : O_RDONLY);
             segment_detach(s, a.slot, 1);
-            ck_assert_uint_le(unit_fds(), before + limit * N_SEGMENT_OBJECTS);
+            ck_assert_uint_le(unit_fds(), before + limit * N_USE_DESCRIPTORS);
         }
         for (int i = 0; i < N_MANY; i++) /* nobody is attached */
-            ck_assert(many[i]->cached || !many[i]->live);
+            ck_assert(!many[i]->use || many[i]->use->cached);
     }
     for (int i = 0; i < N_MANY; i++)
         segment_free(many[i]);

@@ -11,13 +11,13 @@
 START_TEST(unname)
 {
     struct segment *s = make(100, true);
-    object_name old;
-    memcpy(old, s->data.name, sizeof old);
+    struct object before = object_of(s, DATA);
     struct wire_attachment a = attach(s, SHMVIEW_WRITE);
-    segment_unname(s, instance());
+    segment_unname(s);
+    struct object after = object_of(s, DATA);
     ck_assert(!s->named);
-    ck_assert_str_ne(s->data.name, old);
-    unit_assert_holds(s->data.name, "+78187493520.data");
+    ck_assert_str_ne(after.name, before.name);
+    unit_assert_holds(after.name, "+78187493520.data");
     ck_assert_uint_eq(unit_objects(), 3);
     struct wire_attachment b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
     segment_detach(s, a.slot, 1);
@@ -33,7 +33,7 @@ START_TEST(unname_that_cannot_rename)
     struct wire_attachment a;
     struct frame_descriptors fds;
     faults_begin_call("renameat2", 1, EIO, false);
-    segment_unname(s, instance());
+    segment_unname(s);
     ck_assert(faults_end());
     ck_assert(!s->named);
     ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
@@ -54,12 +54,12 @@ START_TEST(layouts_are_copies)
     struct segment *s = make(100, false);
     char name[] = "float", view[] = "A", format[] = "f";
     struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4, false, {0, {0}}};
-    ck_assert_ptr_null(segment_find_layout(s, "float"));
+    ck_assert_ptr_null(layouts_find(&s->layouts, "float"));
     ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){name, &v, 1}), 0);
     memset(name, 'x', 5);
     memset(&v, 0xff, sizeof v);
     view[0] = format[0] = 'x';
-    const struct wire_layout *l = segment_find_layout(s, "float");
+    const struct wire_layout *l = layouts_find(&s->layouts, "float");
     ck_assert_ptr_nonnull(l);
     ck_assert_str_eq(l->views[0].name, "A");
     ck_assert_str_eq(l->views[0].format, "f");
@@ -67,9 +67,9 @@ START_TEST(layouts_are_copies)
     ck_assert_int_eq(l->views[0].shape.values[0], 10);
     ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"none", NULL, 0}), 1);
     ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"two", views, 2}), 2);
-    ck_assert_uint_eq(segment_find_layout(s, "two")->n_views, 2);
-    ck_assert_uint_eq(segment_find_layout(s, "none")->n_views, 0);
-    ck_assert_ptr_null(segment_find_layout(s, "tw"));
+    ck_assert_uint_eq(layouts_find(&s->layouts, "two")->n_views, 2);
+    ck_assert_uint_eq(layouts_find(&s->layouts, "none")->n_views, 0);
+    ck_assert_ptr_null(layouts_find(&s->layouts, "tw"));
     struct wire_attachment a = attach(s, SHMVIEW_READ);
     ck_assert_uint_eq(a.n_layouts, 3);
     ck_assert_str_eq(a.layouts[2].name, "two");
@@ -87,7 +87,7 @@ START_TEST(every_allocation_of_a_layout_fails)
     for (n = 1; faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, &layout), faults_end();
          n++) {
         ck_assert_int_eq(r, -ENOMEM);
-        ck_assert_uint_eq(s->n_layouts, 0);
+        ck_assert_uint_eq(s->layouts.n, 0);
     }
     ck_assert_uint_eq(n, 8);
     ck_assert_int_eq(r, 0);

@@ -9,26 +9,19 @@
 #include <sys/stat.h>
 
 #include "daemon/segment.h"
+#include "daemon/use.h"
 
 #define ID 0x1234567890
-
-static const char *instance(void)
-{
-    return unit_prefix() + strlen("shmview.");
-}
 
 /* As registry_reserve() makes it. */
 static inline struct segment *fresh(uint64_t size, bool lock)
 {
-    struct segment *s = calloc(1, sizeof *s);
-    s->id = ID;
+    static struct segment_home home;
+    snprintf(home.instance, sizeof home.instance, "%s", unit_prefix() + strlen("shmview."));
+    struct segment *s = segment_new(&home, ID, "seg");
     s->size = size;
     s->lock = lock;
     s->named = true;
-    snprintf(s->name, sizeof s->name, "seg");
-    snprintf(s->data.name, sizeof s->data.name, "/%s.seg", unit_prefix());
-    segment_object_name(s, instance(), "control", s->control.name);
-    segment_object_name(s, instance(), "liveness", s->liveness.name);
     return s;
 }
 
@@ -40,10 +33,18 @@ static inline struct segment *make(uint64_t size, bool lock)
     return s;
 }
 
-/* The bytes of an object, mapped to look at. */
-static inline void *look(const struct object *o, size_t bytes)
+static inline struct object object_of(const struct segment *s, enum segment_part part)
 {
-    int fd = object_open(o, O_RDWR);
+    struct object o;
+    segment_object(s, part, &o);
+    return o;
+}
+
+/* The bytes of an object, mapped to look at. */
+static inline void *look(const struct segment *s, enum segment_part part, size_t bytes)
+{
+    struct object o = object_of(s, part);
+    int fd = object_open(&o, O_RDWR);
     ck_assert_int_ge(fd, 0);
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ck_assert_ptr_ne(p, MAP_FAILED);
@@ -51,10 +52,11 @@ static inline void *look(const struct object *o, size_t bytes)
     return p;
 }
 
-static inline uint64_t size_of(const struct object *o)
+static inline uint64_t size_of(const struct segment *s, enum segment_part part)
 {
     struct stat st;
-    int fd = object_open(o, O_RDONLY);
+    struct object o = object_of(s, part);
+    int fd = object_open(&o, O_RDONLY);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fstat(fd, &st), 0);
     close(fd);
