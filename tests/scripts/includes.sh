@@ -18,6 +18,8 @@ rules() {
     tests/property/*) echo "tests/property common" ;;
     tests/stress/*) echo "tests/stress client common" ;;
     tests/integration/*) echo "tests/integration tests/support" ;;
+    tests/crash/*) echo "tests/crash tests/support" ;;
+    tests/rounds/*) echo "tests/rounds tests/support" ;;
     tests/cpp/*) echo "tests/cpp tests/support" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "crash/world.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <shmview/layout.h>
+
+#include "support/await.h"
+#include "support/client.h"
+#include "support/place.h"
+#include "support/raw.h"
+
+/* --- Doing --------------------------------------------------------------- */
+
+static char byte_of(const struct thing *thing, uint64_t at)
+{
+    return (char)((uint64_t)thing->name[0] + thing->size + at);
+}
+
+static void fill(struct thing *thing)
+{
+    char *bytes = shmview_data(thing->handle);
+    for (uint64_t i = 0; i < thing->size; i += i < 4096 ? 1 : 4096)
+        bytes[i] = byte_of(thing, i);
+}
+
+static void check_bytes(const struct thing *thing, struct shmview_segment *segment)
+{
+    const char *bytes = shmview_data(segment);
+    for (uint64_t i = 0; i < thing->size; i += i < 4096 ? 1 : 4096)
+        if (bytes[i] != byte_of(thing, i))
+            ck_abort_msg("byte %ju of '%s' is lost", (uintmax_t)i, thing->name);
+}
+
+struct thing *world_create(struct world *world, const char *name, uint64_t size, uint32_t lifetime)
+{
+    struct shmview_create_options o = {.struct_bytes = sizeof o, .lifetime = lifetime};
+    struct thing *t = &world->things[world->n_things++];
+    ck_assert_uint_le(world->n_things, WORLD_SEGMENTS);
+    *t = (struct thing){.name = name, .size = size, .lifetime = lifetime, .named = true};
+    int r = shmview_create(world->conn, name, size, &o, &t->handle);
+    if (r == -SHMVIEW_ERR_DISCONNECTED) {
+        DONE(shmview_ping(world->conn));
+        r = shmview_create(world->conn, name, size, &o, &t->handle);
+    }
+    /* it had been made, and it needs nobody who is attached */
+    if (r == -SHMVIEW_ERR_EXISTS && lifetime == SHMVIEW_MANUAL)
+        r = AGAIN(shmview_attach(world->conn, name, SHMVIEW_WRITE, 0, &t->handle));
+    OK(r);
+    t->exists = true;
+    t->slots = 1;
+    fill(t);
+    world_check(world, false);
+    return t;
+}
+
+void world_define(struct world *world, struct thing *thing, const char *layout)
+{
+    const int64_t ten = 10;
+    struct shmview_view_spec spec = {.name = "A", .format = "f", .ndim = 1, .shape = &ten};
+    int r = shmview_define(thing->handle, layout, &spec, 1);
+    if (r == -SHMVIEW_ERR_DISCONNECTED)
+        r = AGAIN(shmview_define(thing->handle, layout, &spec, 1));
+    if (r != -SHMVIEW_ERR_LAYOUT_EXISTS)
+        OK(r);
+    thing->layouts[thing->n_layouts++] = layout;
+    world_check(world, false);
+}
+
+void world_remove(struct world *world, struct thing *thing)
+{
+    int r = shmview_remove(world->conn, thing->name);
+    if (r == -SHMVIEW_ERR_DISCONNECTED) {
+        r = AGAIN(shmview_remove(world->conn, thing->name));
+        if (r == -SHMVIEW_ERR_NOT_FOUND)
+            r = 0;
+    }
+    OK(r);
+    thing->named = false;
+    thing->exists = thing->slots || thing->peeks;
+    world_check(world, false);
+}
+
+void world_detach(struct world *world, struct thing *thing)
+{
+    if (shmview_access(thing->handle) == SHMVIEW_PEEK)
+        thing->peeks--;
+    else
+        thing->slots--;
+    OK(shmview_detach(thing->handle));
+    thing->handle = NULL;
+    if (thing->slots + thing->peeks == 0 && (!thing->named || thing->lifetime == SHMVIEW_ATTACHED))
+        thing->exists = false;
+    DONE(shmview_ping(world->conn)); /* a daemon that had gone hears of it now */
+    world_check(world, false);
+}
+
+/* --- Comparing ----------------------------------------------------------- */
+
+static const json_t *find_listed(const json_t *list, const char *name)
+{
+    size_t i;
+    const json_t *segment;
+    json_array_foreach (json_object_get(list, "segments"), i, segment) {
+        if (strcmp(json_string_value(json_object_get(segment, "name")), name) == 0)
+            return segment;
+    }
+    return NULL;
+}
+
+/* The slots of living users that the liveness object tells of. */
+static unsigned living(int fd, uint64_t *ret_id)
+{
+    struct shmview_liveness live;
+    unsigned n = 0;
+    ck_assert_int_eq(pread(fd, &live, sizeof live, 0), sizeof live);
+    *ret_id = live.header.segment_id;
+    for (uint32_t i = 0; i < live.high; i++)
+        n += live.generation[i] && !(live.generation[i] & SHMVIEW_GENERATION_DEAD);
+    return n;
+}
+
+/* Slots are neither lost nor given twice, and no object is left that nothing needs. */
+static void check_objects(const struct world *world, const json_t *list)
+{
+    char prefix[80], path[400];
+    unsigned n_objects = 0, n_things = 0, unnamed = 0, unnamed_found = 0;
+    for (unsigned i = 0; i < world->n_things; i++) {
+        n_things += world->things[i].exists;
+        if (world->things[i].exists && !world->things[i].named)
+            unnamed += world->things[i].slots;
+    }
+    snprintf(prefix, sizeof prefix, "shmview.%s", world->keeper.daemon.instance);
+    DIR *dir = opendir("/dev/shm");
+    for (struct dirent *e; (e = readdir(dir));) {
+        uint64_t id;
+        size_t k, n = strlen(e->d_name);
+        const json_t *segment;
+        bool named = false;
+        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || strstr(e->d_name, "+daemon"))
+            continue;
+        n_objects++;
+        if (strcmp(e->d_name + n - 4, "ness") != 0)
+            continue;
+        snprintf(path, sizeof path, "/dev/shm/%s", e->d_name);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        unsigned slots = living(fd, &id);
+        close(fd);
+        json_array_foreach (json_object_get(list, "segments"), k, segment) {
+            if ((uint64_t)raw_int(segment, "id") != id)
+                continue;
+            named = true;
+            for (unsigned i = 0; i < world->n_things; i++) {
+                const struct thing *t = &world->things[i];
+                if (t->exists && t->named &&
+                    strcmp(t->name, json_string_value(json_object_get(segment, "name"))) == 0)
+                    ck_assert_msg(slots == t->slots, "'%s' has %u slots in use, not %u", t->name,
+                                  slots, t->slots);
+            }
+        }
+        unnamed_found += named ? 0 : slots;
+    }
+    closedir(dir);
+    ck_assert_uint_eq(n_objects, 3 * n_things);
+    ck_assert_uint_eq(unnamed_found, unnamed);
+}
+
+static void check_thing(const struct world *world, const struct thing *t, const json_t *list)
+{
+    const json_t *listed = find_listed(list, t->name);
+    if (t->handle)
+        check_bytes(t, t->handle);
+    if (!t->exists || !t->named)
+        return;
+    ck_assert_msg(listed, "'%s' is lost", t->name);
+    ck_assert_uint_eq((uint64_t)raw_int(listed, "size"), t->size);
+    ck_assert_msg(raw_int(listed, "attachments") == t->slots + t->peeks,
+                  "'%s' has %d attachments, not %u", t->name, (int)raw_int(listed, "attachments"),
+                  t->slots + t->peeks);
+    struct shmview_segment *s = client_attach(world->conn, t->name, SHMVIEW_WRITE);
+    struct shmview_view v;
+    check_bytes(t, s);
+    for (unsigned i = 0; i < t->n_layouts; i++)
+        OK(shmview_view_open(s, t->layouts[i], "A", &v));
+    if (t->is_locked) {
+        REFUSED(shmview_trylock(s), TIMED_OUT, "");
+    } else {
+        OK(shmview_trylock(s));
+        OK(shmview_unlock(s));
+    }
+    OK(shmview_detach(s));
+}
+
+void world_check(struct world *world, bool always)
+{
+    struct raw raw;
+    unsigned deaths = keeper_deaths(&world->keeper), n = 0;
+    if (world->keeper.is_armed && !keeper_at_point(&world->keeper))
+        return;
+    if (!always && deaths == world->deaths_seen)
+        return;
+    DONE(shmview_ping(world->conn)); /* claims what is ours */
+    world->deaths_seen = deaths;
+    if (!world->keeper.daemon.instance[0])
+        keeper_find_instance(&world->keeper);
+    raw_connect(&raw, world->keeper.daemon.socket);
+    json_t *list = raw_call(&raw, "List", "{}");
+    raw_close(&raw);
+    check_objects(world, list);
+    for (unsigned i = 0; i < world->n_things; i++) {
+        check_thing(world, &world->things[i], list);
+        n += world->things[i].exists && world->things[i].named;
+    }
+    ck_assert_uint_eq(json_array_size(json_object_get(list, "segments")), n);
+    json_decref(list);
+}
