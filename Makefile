@@ -17,9 +17,11 @@ NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
+	@ln -sfn release/python build/python
 
 help:
-	@echo 'make          build the library, the daemon and the examples into build/release'
+	@echo 'make          build the library, the daemon and the examples into build/release,'
+	@echo '              and the Python package: PYTHONPATH=build/python /usr/bin/python3'
 	@echo 'make demo     the same, and run every example'
 	@echo 'make check    build and test: plain, address and undefined sanitizers, thread sanitizer'
 	@echo 'make check-X  one of these: $(TESTED)'

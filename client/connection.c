@@ -123,6 +123,11 @@ int shmview_connect(const char *socket_path, unsigned flags,
     return r == 1 ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
 }
 
+const char *shmview_socket_path(const struct shmview_connection *connection)
+{
+    return connection->path;
+}
+
 int shmview_disconnect(struct shmview_connection *connection)
 {
     if (!connection)

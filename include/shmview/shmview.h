@@ -87,6 +87,10 @@ int shmview_disconnect(struct shmview_connection *connection);
  * Returns 0, or -SHMVIEW_ERR_DISCONNECTED or _PROTOCOL. */
 int shmview_ping(struct shmview_connection *connection);
 
+/* The path of the socket that the connection was made to, for others to find the same daemon.
+ * Borrowed: it lives as long as the connection. Never fails. */
+const char *shmview_socket_path(const struct shmview_connection *connection);
+
 /* --- Segments ------------------------------------------------------------ */
 
 /* What an attachment may do. Each includes the one before. */

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core.h - what the files of the extension module shmview._core share.
+ *
+ * Only <shmview/...> of libshmview is used. Every object keeps the module's state; a view
+ * keeps its segment, a segment its connection. Written for CPython 3.9 to 3.14, with the GIL
+ * or without: what several threads may touch is guarded by the GIL, else by the critical
+ * section of the object that has it. */
+#ifndef CORE_H
+#define CORE_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <shmview/shmview.h>
+#include <shmview/view.h>
+
+#include <structmember.h>
+
+#if PY_VERSION_HEX < 0x030a0000
+static inline PyObject *Py_NewRef(PyObject *o)
+{
+    Py_INCREF(o);
+    return o;
+}
+#endif
+#if PY_VERSION_HEX < 0x030d0000 && !defined(Py_BEGIN_CRITICAL_SECTION)
+#define Py_BEGIN_CRITICAL_SECTION(op) {
+#define Py_END_CRITICAL_SECTION()     }
+#endif
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* How long a wait goes on before Python's signal handlers get a turn. */
+#define SLICE_NS 40000000
+
+/* Of one module object. The references are owned. */
+struct state {
+    PyTypeObject *connection_type;
+    PyTypeObject *segment_type;
+    PyTypeObject *guard_type;
+    PyObject *make_error;         /* shmview._errors.make */
+    PyObject *make_death;         /* shmview._errors.make_death */
+    PyObject *types;              /* the module shmview._types */
+    PyObject *default_connection; /* or NULL: not needed yet */
+};
+struct state *state_of_type(PyTypeObject *type);
+/* tp_new of types whose objects only functions of the module make. */
+PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
+
+/* --- error.c ------------------------------------------------------------- */
+
+/* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call
+ * of this thread, and facts as attributes: those of Py_BuildValue(format), a dict, or
+ * NULL. Returns NULL. */
+PyObject *raise_error(struct state *state, int r, const char *format, ...);
+/* The same with a text of our own, which is borrowed. */
+PyObject *raise_text(struct state *state, int error, const char *text);
+
+/* --- connection.c -------------------------------------------------------- */
+
+struct connection {
+    PyObject_HEAD struct state *state;
+    struct shmview_connection *handle; /* NULL: closed */
+    Py_ssize_t n_calls;                /* that run without the GIL now, and segments */
+};
+extern PyType_Spec connection_spec;
+
+/* The argument given as connection=, or the process's own where that is None or NULL. A new
+ * reference, or NULL with an exception. */
+struct connection *connection_take(struct state *state, PyObject *argument);
+/* Its handle, or NULL with an exception where it is closed. */
+struct shmview_connection *connection_use(struct connection *connection);
+PyObject *module_default_connection(PyObject *module, PyObject *start);
+PyObject *module_forget_connections(PyObject *module, PyObject *unused);
+
+/* --- segment.c ----------------------------------------------------------- */
+
+struct segment {
+    PyObject_HEAD struct state *state;
+    struct connection *connection;  /* NULL: foreign memory */
+    struct shmview_segment *handle; /* NULL: closed */
+    Py_ssize_t n_out;               /* views and buffers that need the mapping */
+    Py_ssize_t n_calls;             /* that use the handle without the GIL now */
+    PyObject *watch;                /* what shmview._aio keeps of this segment, or NULL */
+    PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
+    PyObject *weakrefs;
+};
+extern PyType_Spec segment_spec;
+
+/* The handle, or NULL with ValueError where the segment is closed. */
+static inline struct shmview_segment *segment_use(struct segment *segment)
+{
+    if (UNLIKELY(!segment->handle))
+        PyErr_SetString(PyExc_ValueError, "the segment is closed");
+    return segment->handle;
+}
+
+PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* --- wait.c -------------------------------------------------------------- */
+
+/* A call that may wait, until deadline at the latest. */
+typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
+
+/* Makes the call without the GIL, again and again until it is no more -SHMVIEW_ERR_TIMED_OUT
+ * or deadline has passed; signal handlers run in between. *ret is what it returned. Returns
+ * 0, or -1 if a signal handler raised. The segment cannot be closed meanwhile. */
+int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
+
+/* timeout in seconds, or None, as a deadline. Returns 0 or -1 with an exception. */
+int parse_timeout(PyObject *timeout, int64_t *ret_deadline);
+
+/* --- lock.c -------------------------------------------------------------- */
+
+/* Takes the lock, mode SHMVIEW_EXCLUSIVE or SHMVIEW_SHARED. Returns 0; SHMVIEW_OWNER_DIED:
+ * it is held exclusively and *ret_died is a new OwnerDied, not raised; 1 + SHMVIEW_OWNER_DIED:
+ * the deadline passed, nothing is raised; or -1 with an exception. */
+#define LOCK_TIMED_OUT (1 + SHMVIEW_OWNER_DIED)
+int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **ret_died);
+/* Gives it back. Returns 0 or -1 with an exception. */
+int lock_give(struct segment *segment, bool repaired);
+
+extern PyType_Spec guard_spec;
+#endif

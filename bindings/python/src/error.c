@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors of libshmview as exceptions; shmview/_errors.py has the classes. */
+#include "core.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* Takes over facts, which may be NULL. */
+static PyObject *raise_made(struct state *state, int error, const char *text, PyObject *facts)
+{
+    PyObject *said = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+    PyObject *made = NULL;
+    if (said)
+        made =
+            PyObject_CallFunction(state->make_error, "iOO", error, said, facts ? facts : Py_None);
+    Py_XDECREF(said);
+    Py_XDECREF(facts);
+    if (made) {
+        PyErr_SetObject((PyObject *)Py_TYPE(made), made);
+        Py_DECREF(made);
+    }
+    return NULL;
+}
+
+PyObject *raise_error(struct state *state, int r, const char *format, ...)
+{
+    PyObject *facts = NULL;
+    if (format) {
+        va_list ap;
+        va_start(ap, format);
+        facts = Py_VaBuildValue(format, ap);
+        va_end(ap);
+        if (!facts)
+            return NULL;
+    }
+    const char *text = shmview_error_text();
+    return raise_made(state, -r, text[0] ? text : shmview_strerror(r), facts);
+}
+
+PyObject *raise_text(struct state *state, int error, const char *text)
+{
+    return raise_made(state, error, text, NULL);
+}

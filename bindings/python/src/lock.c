@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock of a segment. What does not wait is done with the GIL held; a call that raises
+ * holds nothing. */
+#include "segment.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* --- Taking and giving --------------------------------------------------- */
+
+static int try_lock(struct shmview_segment *handle, int mode)
+{
+    return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
+}
+
+static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
+{
+    const int *mode = arg;
+    return *mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
+                                   : shmview_lock_until(handle, deadline);
+}
+
+/* Who died, of a lock that is held now: an OwnerDied, not raised. */
+static PyObject *describe_death(struct segment *segment)
+{
+    struct shmview_death death = {0};
+    struct shmview_phase phase = {0};
+    shmview_owner_died(segment->handle, &death);
+    if (shmview_phase_get(segment->handle, &phase) || phase.generation != death.phase)
+        phase.name[0] = '\0'; /* since then another phase has begun */
+    PyObject *command = PyUnicode_DecodeFSDefault(death.command);
+    if (!command)
+        return NULL;
+    return PyObject_CallFunction(
+        segment->state->make_death, "sIIzNd", shmview_name(segment->handle), death.pid, death.phase,
+        phase.name[0] ? phase.name : NULL, command, (double)death.when_ns / 1e9);
+}
+
+int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **ret_died)
+{
+    struct shmview_segment *handle = segment_use(segment);
+    if (UNLIKELY(!handle))
+        return -1;
+    int r = try_lock(handle, mode);
+    if (r == -SHMVIEW_ERR_TIMED_OUT && deadline != 0 &&
+        wait_sliced(segment, lock_slice, &mode, deadline, &r))
+        return -1;
+    if (LIKELY(r == 0))
+        return 0;
+    if (r == -SHMVIEW_ERR_TIMED_OUT)
+        return LOCK_TIMED_OUT;
+    if (r < 0) {
+        raise_error(segment->state, r, NULL);
+        return -1;
+    }
+    *ret_died = describe_death(segment);
+    if (*ret_died)
+        return SHMVIEW_OWNER_DIED;
+    shmview_unlock_not_repaired(segment->handle);
+    return -1;
+}
+
+int lock_give(struct segment *segment, bool repaired)
+{
+    struct shmview_segment *handle = segment_use(segment);
+    if (UNLIKELY(!handle))
+        return -1;
+    int r = repaired ? shmview_unlock(handle) : shmview_unlock_not_repaired(handle);
+    if (LIKELY(r == 0))
+        return 0;
+    raise_error(segment->state, r, NULL);
+    return -1;
+}
+
+/* Gives the lock back as it was and raises what lock_take() has made. */
+static void raise_death(struct segment *segment, PyObject *died)
+{
+    shmview_unlock_not_repaired(segment->handle);
+    PyErr_SetObject((PyObject *)Py_TYPE(died), died);
+    Py_DECREF(died);
+}
+
+/* Takes it and holds it, or raises. */
+static int take_or_raise(struct segment *segment, int mode, int64_t deadline)
+{
+    PyObject *died;
+    int r = lock_take(segment, mode, deadline, &died);
+    if (r == SHMVIEW_OWNER_DIED) {
+        raise_death(segment, died);
+        return -1;
+    }
+    if (r == LOCK_TIMED_OUT) {
+        raise_error(segment->state, -SHMVIEW_ERR_TIMED_OUT, NULL);
+        return -1;
+    }
+    return r;
+}
+
+/* --- with segment: ------------------------------------------------------- */
+
+PyObject *segment_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return take_or_raise((struct segment *)op, SHMVIEW_EXCLUSIVE, SHMVIEW_FOREVER) ? NULL
+                                                                                   : Py_NewRef(op);
+}
+
+PyObject *segment_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
+{
+    if (lock_give((struct segment *)op, true))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- with segment.shared():, with segment.recover(): ---------------------- */
+
+struct guard {
+    PyObject_HEAD struct segment *segment;
+    int mode;      /* of lock_take() */
+    bool recovers; /* takes the lock from one who died */
+    bool died;     /* somebody has, and it is held now */
+};
+
+static PyObject *guard_make(struct segment *segment, int mode, bool recovers)
+{
+    PyTypeObject *type = segment->state->guard_type;
+    struct guard *self = (struct guard *)type->tp_alloc(type, 0);
+    if (self) {
+        self->segment = (struct segment *)Py_NewRef((PyObject *)segment);
+        self->mode = mode;
+        self->recovers = recovers;
+    }
+    return (PyObject *)self;
+}
+
+static PyObject *guard_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct guard *self = (struct guard *)op;
+    PyObject *died = NULL;
+    if (!self->recovers) {
+        if (take_or_raise(self->segment, self->mode, SHMVIEW_FOREVER))
+            return NULL;
+        return Py_NewRef((PyObject *)self->segment);
+    }
+    int r = lock_take(self->segment, self->mode, SHMVIEW_FOREVER, &died);
+    if (r < 0)
+        return NULL;
+    self->died = r == SHMVIEW_OWNER_DIED;
+    return self->died ? died : Py_NewRef(Py_None);
+}
+
+static PyObject *guard_exit(PyObject *op, PyObject *const *args, Py_ssize_t n)
+{
+    struct guard *self = (struct guard *)op;
+    bool failed = n > 0 && args[0] != Py_None;
+    bool repaired = !(self->died && failed);
+    self->died = false;
+    if (lock_give(self->segment, repaired))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static int guard_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT((PyObject *)((struct guard *)op)->segment);
+    return 0;
+}
+
+static void guard_dealloc(PyObject *op)
+{
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    Py_XDECREF((PyObject *)((struct guard *)op)->segment);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+static PyMethodDef guard_methods[] = {
+    {"__enter__", guard_enter, METH_NOARGS, NULL},
+    {"__exit__", (PyCFunction)(void (*)(void))guard_exit, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static PyType_Slot guard_slots[] = {
+    {Py_tp_doc, "What Segment.shared() and Segment.recover() return, for a with statement."},
+    {Py_tp_new, refuse_new},
+    {Py_tp_dealloc, guard_dealloc},
+    {Py_tp_traverse, guard_traverse},
+    {Py_tp_methods, guard_methods},
+    {0, NULL},
+};
+PyType_Spec guard_spec = {
+    .name = "shmview.Guard",
+    .basicsize = sizeof(struct guard),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .slots = guard_slots,
+};
+
+PyObject *segment_shared(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return guard_make((struct segment *)op, SHMVIEW_SHARED, false);
+}
+
+PyObject *segment_recover(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return guard_make((struct segment *)op, SHMVIEW_EXCLUSIVE, true);
+}
+
+/* --- Without a with statement -------------------------------------------- */
+
+PyObject *segment_lock(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"timeout", "shared", NULL};
+    PyObject *timeout = Py_None;
+    int shared = 0;
+    int64_t deadline;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$p:lock", keywords, &timeout, &shared) ||
+        parse_timeout(timeout, &deadline) ||
+        take_or_raise((struct segment *)op, shared ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE, deadline))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+PyObject *segment_trylock(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"shared", NULL};
+    struct segment *self = (struct segment *)op;
+    PyObject *died;
+    int shared = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:trylock", keywords, &shared))
+        return NULL;
+    int r = lock_take(self, shared ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE, 0, &died);
+    if (r == SHMVIEW_OWNER_DIED) {
+        raise_death(self, died);
+        return NULL;
+    }
+    return r < 0 ? NULL : PyBool_FromLong(r == 0);
+}
+
+PyObject *segment_unlock(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"repaired", NULL};
+    int repaired = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:unlock", keywords, &repaired) ||
+        lock_give((struct segment *)op, repaired))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* --- Status -------------------------------------------------------------- */
+
+static const char *role_name(uint32_t role)
+{
+    switch (role) {
+    case SHMVIEW_HOLDS:
+        return "holds";
+    case SHMVIEW_HOLDS_SHARED:
+        return "holds shared";
+    case SHMVIEW_WAITS:
+        return "waits";
+    case SHMVIEW_WAITS_TO_SHARE:
+        return "waits to share";
+    default:
+        return "unknown";
+    }
+}
+
+static PyObject *build_parties(const struct shmview_lock_party *parties, size_t n)
+{
+    PyObject *list = PyTuple_New((Py_ssize_t)n);
+    for (size_t i = 0; list && i < n; i++) {
+        const struct shmview_lock_party *p = &parties[i];
+        PyObject *item =
+            Py_BuildValue("sINId", role_name(p->role), p->pid,
+                          PyUnicode_DecodeFSDefaultAndSize(
+                              p->command, (Py_ssize_t)strnlen(p->command, sizeof p->command)),
+                          p->slot, (double)p->since_ns / 1e9);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyTuple_SET_ITEM(list, (Py_ssize_t)i, item);
+    }
+    return list;
+}
+
+#define PARTIES_MAX 256
+
+PyObject *segment_lock_status(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    struct shmview_lock_status status;
+    if (!handle)
+        return NULL;
+    struct shmview_lock_party *parties = PyMem_Calloc(PARTIES_MAX, sizeof *parties);
+    if (!parties)
+        return PyErr_NoMemory();
+    int r = shmview_lock_query(handle, &status, parties, PARTIES_MAX);
+    PyObject *told = NULL;
+    if (r) {
+        raise_error(self->state, r, NULL);
+    } else {
+        size_t n = status.n_parties < PARTIES_MAX ? status.n_parties : PARTIES_MAX;
+        PyObject *list = build_parties(parties, n);
+        if (list)
+            told = PyObject_CallMethod(self->state->types, "make_lock_status", "iiiNn",
+                                       status.is_held, status.owner_is_dead, status.is_dirty, list,
+                                       (Py_ssize_t)status.n_parties);
+    }
+    PyMem_Free(parties);
+    return told;
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module shmview._core: its state, its types, its functions. */
+#include "core.h"
+
+static struct PyModuleDef definition;
+
+struct state *state_of_type(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModule(type);
+    return module ? PyModule_GetState(module) : NULL;
+}
+
+PyObject *refuse_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py_UNUSED(kwargs))
+{
+    PyErr_Format(PyExc_TypeError, "a %.100s is made by the functions and methods of shmview",
+                 type->tp_name);
+    return NULL;
+}
+
+/* --- Filling it ---------------------------------------------------------- */
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *name)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    if (type && PyModule_AddObject(module, name, Py_NewRef(type))) {
+        Py_DECREF(type);
+        Py_CLEAR(type);
+    }
+    return (PyTypeObject *)type;
+}
+
+static PyObject *take_attribute(const char *module, const char *name)
+{
+    PyObject *from = PyImport_ImportModule(module);
+    PyObject *found = from ? PyObject_GetAttrString(from, name) : NULL;
+    Py_XDECREF(from);
+    return found;
+}
+
+static int module_exec(PyObject *module)
+{
+    struct state *s = PyModule_GetState(module);
+    s->make_error = take_attribute("shmview._errors", "make");
+    s->make_death = take_attribute("shmview._errors", "make_death");
+    s->types = PyImport_ImportModule("shmview._types");
+    if (!s->make_error || !s->make_death || !s->types)
+        return -1;
+    s->connection_type = add_type(module, &connection_spec, "Connection");
+    s->segment_type = add_type(module, &segment_spec, "Segment");
+    s->guard_type = add_type(module, &guard_spec, "Guard");
+    if (!s->connection_type || !s->segment_type || !s->guard_type)
+        return -1;
+    return PyModule_AddStringConstant(module, "version", shmview_version());
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct state *s = PyModule_GetState(module);
+    Py_VISIT((PyObject *)s->connection_type);
+    Py_VISIT((PyObject *)s->segment_type);
+    Py_VISIT((PyObject *)s->guard_type);
+    Py_VISIT(s->make_error);
+    Py_VISIT(s->make_death);
+    Py_VISIT(s->types);
+    Py_VISIT(s->default_connection);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    struct state *s = PyModule_GetState(module);
+    Py_CLEAR(s->default_connection);
+    Py_CLEAR(s->connection_type);
+    Py_CLEAR(s->segment_type);
+    Py_CLEAR(s->guard_type);
+    Py_CLEAR(s->make_error);
+    Py_CLEAR(s->make_death);
+    Py_CLEAR(s->types);
+    return 0;
+}
+
+static void module_free(void *module)
+{
+    module_clear(module);
+}
+
+/* --- Its table ----------------------------------------------------------- */
+
+#define WITH_KEYWORDS(f) (PyCFunction)(void (*)(void))(f)
+
+static PyMethodDef functions[] = {
+    {"create", WITH_KEYWORDS(module_create), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"attach", WITH_KEYWORDS(module_attach), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"remove", WITH_KEYWORDS(module_remove), METH_VARARGS | METH_KEYWORDS,
+     "remove(name, *, connection=None)\n--\n\n"
+     "Removes the name of a segment at once; the memory goes with the last attachment.\n\n"
+     "Raises NotFound, Denied, Invalid, Disconnected."},
+    {"_default_connection", module_default_connection, METH_O, NULL},
+    {"_forget_connections", module_forget_connections, METH_NOARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "shmview._core",
+    .m_doc = "The extension module behind shmview.",
+    .m_size = sizeof(struct state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void);
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&definition);
+}

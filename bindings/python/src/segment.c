@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment: opening, closing, and what it says of itself. */
+#include "segment.h"
+
+#include <string.h>
+
+/* --- Opening ------------------------------------------------------------- */
+
+static PyObject *segment_wrap(struct state *state, struct connection *connection,
+                              struct shmview_segment *handle)
+{
+    struct segment *self = (struct segment *)state->segment_type->tp_alloc(state->segment_type, 0);
+    if (!self)
+        return NULL;
+    self->state = state;
+    self->handle = handle;
+    self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
+    connection->n_calls++;
+    return (PyObject *)self;
+}
+
+/* One of the names, numbered from 1 on; or 0 with ValueError. */
+static int choose(const char *what, const char *name, const char *const *names)
+{
+    for (int i = 0; names[i]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return i + 1;
+    PyErr_Format(PyExc_ValueError, "%s: '%s', '%s' or '%s', not '%s'", what, names[0], names[1],
+                 names[2], name);
+    return 0;
+}
+
+PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"name", "size", "lifetime", "lock", "populate", "connection", NULL};
+    static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
+    struct state *state = PyModule_GetState(module);
+    const char *name, *lifetime = "attached";
+    unsigned long long size;
+    PyObject *number, *connection_arg = NULL;
+    int lock = 1, populate = 0, r;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppO:create", keywords, &name, &number,
+                                     &lifetime, &lock, &populate, &connection_arg))
+        return NULL;
+    int chosen = choose("lifetime", lifetime, lifetimes);
+    PyObject *index = chosen ? PyNumber_Index(number) : NULL;
+    if (!index)
+        return NULL;
+    size = PyLong_AsUnsignedLongLong(index);
+    Py_DECREF(index);
+    if (size == (unsigned long long)-1 && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_Format(PyExc_ValueError, "size is a number of bytes, 1 or more: %R", number);
+        return NULL;
+    }
+    struct shmview_create_options options = {
+        .struct_bytes = sizeof options,
+        .lifetime = (uint32_t)chosen,
+        .flags = (lock ? 0 : SHMVIEW_NO_LOCK) | (populate ? SHMVIEW_POPULATE : 0),
+    };
+    struct connection *connection = connection_take(state, connection_arg);
+    struct shmview_connection *handle = connection ? connection_use(connection) : NULL;
+    struct shmview_segment *segment = NULL;
+    PyObject *made = NULL;
+    if (handle) {
+        connection->n_calls++;
+        Py_BEGIN_ALLOW_THREADS r = shmview_create(handle, name, size, &options, &segment);
+        Py_END_ALLOW_THREADS connection->n_calls--;
+        if (r)
+            raise_error(state, r, "{s:s,s:K}", "name", name, "size", size);
+        else if (!(made = segment_wrap(state, connection, segment)))
+            shmview_detach(segment);
+    }
+    Py_XDECREF((PyObject *)connection);
+    return made;
+}
+
+PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"name", "access", "populate", "connection", NULL};
+    static const char *const accesses[] = {"peek", "read", "write", NULL};
+    struct state *state = PyModule_GetState(module);
+    const char *name, *access = "write";
+    PyObject *connection_arg = NULL;
+    int populate = 0, r;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$spO:attach", keywords, &name, &access,
+                                     &populate, &connection_arg))
+        return NULL;
+    int chosen = choose("access", access, accesses);
+    struct connection *connection = chosen ? connection_take(state, connection_arg) : NULL;
+    struct shmview_connection *handle = connection ? connection_use(connection) : NULL;
+    struct shmview_segment *segment = NULL;
+    PyObject *made = NULL;
+    if (handle) {
+        connection->n_calls++;
+        Py_BEGIN_ALLOW_THREADS r =
+            shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment);
+        Py_END_ALLOW_THREADS connection->n_calls--;
+        if (r)
+            raise_error(state, r, "{s:s,s:s}", "name", name, "access", access);
+        else if (!(made = segment_wrap(state, connection, segment)))
+            shmview_detach(segment);
+    }
+    Py_XDECREF((PyObject *)connection);
+    return made;
+}
+
+static PyObject *remove_name(struct state *state, struct connection *connection, const char *name)
+{
+    struct shmview_connection *handle = connection_use(connection);
+    int r;
+    if (!handle)
+        return NULL;
+    connection->n_calls++;
+    Py_BEGIN_ALLOW_THREADS r = shmview_remove(handle, name);
+    Py_END_ALLOW_THREADS connection->n_calls--;
+    if (r)
+        return raise_error(state, r, "{s:s}", "name", name);
+    Py_RETURN_NONE;
+}
+
+PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"name", "connection", NULL};
+    struct state *state = PyModule_GetState(module);
+    const char *name;
+    PyObject *connection_arg = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$O:remove", keywords, &name, &connection_arg))
+        return NULL;
+    struct connection *connection = connection_take(state, connection_arg);
+    PyObject *done = connection ? remove_name(state, connection, name) : NULL;
+    Py_XDECREF((PyObject *)connection);
+    return done;
+}
+
+PyObject *segment_remove(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    char name[256];
+    if (!handle)
+        return NULL;
+    PyOS_snprintf(name, sizeof name, "%s", shmview_name(handle));
+    return remove_name(self->state, self->connection, name);
+}
+
+/* --- Closing ------------------------------------------------------------- */
+
+/* shmview._aio must let go of the descriptor before it is closed. */
+static int stop_watch(struct segment *self)
+{
+    PyObject *watch = self->watch;
+    if (!watch)
+        return 0;
+    self->watch = NULL;
+    PyObject *done = PyObject_CallMethod(watch, "close", NULL);
+    Py_DECREF(watch);
+    Py_XDECREF(done);
+    return done ? 0 : -1;
+}
+
+PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct segment *self = (struct segment *)op;
+    char text[160];
+    int r;
+    if (!self->handle)
+        Py_RETURN_NONE;
+    if (stop_watch(self))
+        return NULL;
+    if (self->n_out) {
+        PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
+                      self->n_out, shmview_name(self->handle));
+        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    }
+    if (self->n_calls) {
+        PyOS_snprintf(text, sizeof text, "%zd threads are in calls of '%.80s'", self->n_calls,
+                      shmview_name(self->handle));
+        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    }
+    struct shmview_segment *handle = self->handle;
+    self->handle = NULL; /* other threads shall not use it meanwhile */
+    Py_BEGIN_ALLOW_THREADS r = shmview_detach(handle);
+    Py_END_ALLOW_THREADS if (r)
+    {
+        self->handle = handle;
+        return raise_error(self->state, r, NULL);
+    }
+    self->connection->n_calls--;
+    Py_RETURN_NONE;
+}
+
+int segment_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    struct segment *self = (struct segment *)op;
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT((PyObject *)self->connection);
+    Py_VISIT(self->watch);
+    Py_VISIT(self->layouts);
+    return 0;
+}
+
+int segment_clear(PyObject *op)
+{
+    struct segment *self = (struct segment *)op;
+    Py_CLEAR(self->watch);
+    Py_CLEAR(self->layouts);
+    return 0;
+}
+
+/* The last view is gone; tensors may still be out, and keep the mapping by themselves. */
+void segment_dealloc(PyObject *op)
+{
+    struct segment *self = (struct segment *)op;
+    PyTypeObject *type = Py_TYPE(op);
+    PyObject_GC_UnTrack(op);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(op);
+    segment_clear(op);
+    if (self->handle) {
+        shmview_detach_later(self->handle);
+        self->connection->n_calls--;
+    }
+    Py_XDECREF((PyObject *)self->connection);
+    type->tp_free(op);
+    Py_DECREF(type);
+}
+
+/* --- What it says of itself ---------------------------------------------- */
+
+static const char *access_name(const struct shmview_segment *handle)
+{
+    int access = shmview_access(handle);
+    return access == SHMVIEW_WRITE ? "write" : access == SHMVIEW_READ ? "read" : "peek";
+}
+
+PyObject *segment_get_name(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct shmview_segment *handle = segment_use((struct segment *)op);
+    return handle ? PyUnicode_FromString(shmview_name(handle)) : NULL;
+}
+
+PyObject *segment_get_size(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct shmview_segment *handle = segment_use((struct segment *)op);
+    return handle ? PyLong_FromUnsignedLongLong(shmview_size(handle)) : NULL;
+}
+
+PyObject *segment_get_access(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct shmview_segment *handle = segment_use((struct segment *)op);
+    return handle ? PyUnicode_FromString(access_name(handle)) : NULL;
+}
+
+PyObject *segment_get_closed(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(!((struct segment *)op)->handle);
+}
+
+PyObject *segment_get_connection(PyObject *op, void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)((struct segment *)op)->connection);
+}
+
+PyObject *segment_repr(PyObject *op)
+{
+    struct shmview_segment *handle = ((struct segment *)op)->handle;
+    if (!handle)
+        return PyUnicode_FromString("<shmview.Segment, closed>");
+    return PyUnicode_FromFormat("<shmview.Segment '%s', %llu bytes, %s>", shmview_name(handle),
+                                (unsigned long long)shmview_size(handle), access_name(handle));
+}
+
+PyObject *segment_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    struct shmview_connection *connection = handle ? connection_use(self->connection) : NULL;
+    if (!connection)
+        return NULL;
+    PyObject *load = PyObject_GetAttrString(self->state->types, "load_segment");
+    if (!load)
+        return NULL;
+    PyObject *path = PyUnicode_DecodeFSDefault(shmview_socket_path(connection));
+    return path ? Py_BuildValue("N(Nss)", load, path, shmview_name(handle), access_name(handle))
+                : (Py_DECREF(load), NULL);
+}
+
+/* --- Its bytes as a buffer ----------------------------------------------- */
+
+int segment_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    if (!handle) {
+        buffer->obj = NULL;
+        return -1;
+    }
+    int readonly = shmview_access(handle) != SHMVIEW_WRITE;
+    if (PyBuffer_FillInfo(buffer, op, shmview_data(handle), (Py_ssize_t)shmview_size(handle),
+                          readonly, flags))
+        return -1;
+    self->n_out++;
+    return 0;
+}
+
+void segment_releasebuffer(PyObject *op, Py_buffer *Py_UNUSED(buffer))
+{
+    ((struct segment *)op)->n_out--;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* segment.h - the methods of a segment, each in the file of its noun; segment_type.c has
+ * the table. */
+#ifndef SEGMENT_H
+#define SEGMENT_H
+
+#include "core.h"
+
+/* segment.c */
+PyObject *segment_close(PyObject *self, PyObject *unused);
+PyObject *segment_remove(PyObject *self, PyObject *unused);
+PyObject *segment_reduce(PyObject *self, PyObject *unused);
+PyObject *segment_get_name(PyObject *self, void *closure);
+PyObject *segment_get_size(PyObject *self, void *closure);
+PyObject *segment_get_access(PyObject *self, void *closure);
+PyObject *segment_get_closed(PyObject *self, void *closure);
+PyObject *segment_get_connection(PyObject *self, void *closure);
+PyObject *segment_repr(PyObject *self);
+int segment_traverse(PyObject *self, visitproc visit, void *arg);
+int segment_clear(PyObject *self);
+void segment_dealloc(PyObject *self);
+int segment_getbuffer(PyObject *self, Py_buffer *buffer, int flags);
+void segment_releasebuffer(PyObject *self, Py_buffer *buffer);
+
+/* lock.c */
+PyObject *segment_enter(PyObject *self, PyObject *unused);
+PyObject *segment_exit(PyObject *self, PyObject *const *args, Py_ssize_t n);
+PyObject *segment_shared(PyObject *self, PyObject *unused);
+PyObject *segment_recover(PyObject *self, PyObject *unused);
+PyObject *segment_lock(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_trylock(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_unlock(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_lock_status(PyObject *self, PyObject *unused);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting without the GIL. libshmview goes on waiting when a signal comes, so a wait is cut
+ * into slices, and Python's handlers have their turn between two of them. */
+#include "core.h"
+
+#include <math.h>
+
+int parse_timeout(PyObject *timeout, int64_t *ret_deadline)
+{
+    if (!timeout || timeout == Py_None) {
+        *ret_deadline = SHMVIEW_FOREVER;
+        return 0;
+    }
+    double seconds = PyFloat_AsDouble(timeout);
+    if (seconds == -1 && PyErr_Occurred())
+        return -1;
+    if (isnan(seconds) || seconds < 0) {
+        PyErr_Format(PyExc_ValueError, "a timeout is a number of seconds, 0 or more, or None: %R",
+                     timeout);
+        return -1;
+    }
+    /* 0 tries once; what is longer than a hundred years is for ever */
+    *ret_deadline = seconds == 0    ? 0
+                    : seconds > 3e9 ? SHMVIEW_FOREVER
+                                    : shmview_deadline((int64_t)(seconds * 1e9));
+    return 0;
+}
+
+int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
+{
+    struct shmview_segment *handle = segment_use(segment);
+    if (!handle)
+        return -1;
+    int raised = 0;
+    segment->n_calls++;
+    for (;;) {
+        int64_t slice = deadline;
+        int r;
+        Py_BEGIN_ALLOW_THREADS if (deadline)
+        {
+            int64_t end = shmview_deadline(SLICE_NS);
+            slice = end < deadline ? end : deadline;
+        }
+        r = call(handle, slice, arg);
+        Py_END_ALLOW_THREADS *ret = r;
+        if (r != -SHMVIEW_ERR_TIMED_OUT || slice == deadline)
+            break;
+        if (PyErr_CheckSignals()) {
+            raised = -1;
+            break;
+        }
+    }
+    segment->n_calls--;
+    return raised;
+}

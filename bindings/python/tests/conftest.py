@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon of its own for each test module, and a count of what each test leaves behind."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+import shmview
+
+
+def await_(condition, seconds=60, what="it"):
+    """Waits until condition() is true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} has not come in {seconds} s"
+        time.sleep(0.005)
+
+
+class Daemon:
+    """A shmviewd in a directory of its own."""
+
+    def __init__(self, directory):
+        self.socket = os.path.join(directory, "io.shmview")
+        self.log = os.path.join(directory, "log")
+        self.process = None
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            begin = log.tell()
+            self.process = subprocess.Popen([os.environ["SHMVIEWD"], "--socket", self.socket],
+                                            stdout=log, stderr=log)
+
+        def listens():
+            assert self.process.poll() is None, self.said()
+            return ", listening on " in self.said()[begin:]
+        await_(listens, what="the daemon")
+        self.instance = self.said()[begin:].split(", instance ")[1].split(",")[0]
+
+    def said(self):
+        with open(self.log) as log:
+            return log.read()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(60) == 0
+        assert not self.objects(), "the daemon left objects"
+
+    def objects(self):
+        """What /dev/shm has of its segments."""
+        return sorted(name for name in os.listdir("/dev/shm")
+                      if name.startswith((f"shmview.{self.instance}.",
+                                          f"shmview.{self.instance}+"))
+                      and not name.endswith("+daemon"))
+
+
+@pytest.fixture(scope="module")
+def daemon():
+    """The daemon of this module's tests; $SHMVIEW_SOCKET names it."""
+    with tempfile.TemporaryDirectory(prefix="shmview-py-") as directory:
+        daemon = Daemon(directory)
+        daemon.start()
+        os.environ["SHMVIEW_SOCKET"] = daemon.socket
+        try:
+            yield daemon
+        finally:
+            forget_connections()
+            daemon.stop()
+            del os.environ["SHMVIEW_SOCKET"]
+
+
+def forget_connections():
+    """The next module's tests have another daemon."""
+    gc.collect()
+    shmview._core._forget_connections()
+    shmview._types._connections.clear()
+    gc.collect()
+
+
+def descriptors():
+    """What is open, without what listing it opens."""
+    return sorted((int(fd), os.readlink(f"/proc/self/fd/{fd}"))
+                  for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}"))
+
+
+def mappings():
+    with open("/proc/self/maps") as maps:
+        return sorted(line.split(None, 5)[5].strip() for line in maps if "/shmview." in line)
+
+
+@pytest.fixture(autouse=True)
+def leaks(request):
+    """After each test there are as many descriptors, mappings and objects as before."""
+    if "daemon" not in request.fixturenames:
+        yield
+        return
+    daemon = request.getfixturevalue("daemon")
+    shmview.connect()  # the process's own, which stays
+    gc.collect()
+    before = descriptors(), mappings()
+    yield
+    gc.collect()
+    after = descriptors(), mappings()
+    assert after == before
+    # the daemon hears of a child's end by itself, and frees what it had
+    await_(lambda: not daemon.objects(), what="the end of every segment")
+
+
+def count(make, n):
+    """How many blocks n calls of make() leave."""
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(n):
+        make()
+    gc.collect()
+    return sys.getallocatedblocks() - before
+
+
+@pytest.fixture
+def no_leak():
+    """Asserts that a call leaves no Python object behind. Caches of the interpreter grow now
+    and then, a leak grows each time."""
+    def check(make, n=100):
+        if os.environ.get("PYTHONMALLOC") == "malloc":
+            return make()  # nothing counts its blocks
+        grown = [count(make, n) for _ in range(4)]
+        assert min(grown) < n // 4, grown
+    return check
+
+
+@pytest.fixture
+def run():
+    """Runs Python source in an unrelated process; returns what it prints."""
+    def run(source, *arguments, status=0):
+        done = subprocess.run([sys.executable, "-c", source, *map(str, arguments)],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=100)
+        assert done.returncode == status, (done.returncode, done.stderr.decode())
+        if status == 0:
+            assert done.stderr == b"", done.stderr.decode()
+        return done.stdout.decode()
+    return run

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Segments: created, attached, closed, removed, sent to others."""
+
+import pickle
+
+import pytest
+
+import shmview
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+def test_create_attach():
+    seg = shmview.create("one", 4000)
+    assert (seg.name, seg.size, seg.access, seg.closed) == ("one", 4000, "write", False)
+    assert repr(seg) == "<shmview.Segment 'one', 4000 bytes, write>"
+    other = shmview.attach("one", readonly=True)
+    assert (other.size, other.access) == (4000, "read")
+    memoryview(seg)[:3] = b"abc"
+    assert bytes(memoryview(other)[:4]) == b"abc\0"
+    assert memoryview(other).readonly and not memoryview(seg).readonly
+    with pytest.raises(BufferError):
+        seg_view = memoryview(seg)
+        seg.close()
+    seg_view.release()
+    seg.close()
+    seg.close()
+    assert seg.closed and repr(seg) == "<shmview.Segment, closed>"
+    for use in (lambda: seg.name, lambda: seg.lock(), lambda: memoryview(seg), seg.remove):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    assert bytes(memoryview(other)[:3]) == b"abc"
+
+
+def test_errors():
+    seg = shmview.create("one", 10)
+    with pytest.raises(shmview.Exists) as e:
+        shmview.create("one", 10)
+    assert isinstance(e.value, FileExistsError) and isinstance(e.value, shmview.Error)
+    assert (e.value.name, e.value.size, e.value.code) == ("one", 10, 4)
+    with pytest.raises(FileNotFoundError) as e:
+        shmview.attach("nobody")
+    assert (e.value.name, e.value.access) == ("nobody", "write")
+    for size in (0, -1, 1 << 64, 1 << 63):
+        with pytest.raises(ValueError):
+            shmview.create("two", size)
+    with pytest.raises(shmview.Invalid):
+        shmview.create("a b", 1)
+    with pytest.raises(ValueError, match="lifetime"):
+        shmview.create("two", 1, lifetime="long")
+    with pytest.raises(TypeError):
+        shmview.Segment()
+    again = pickle.loads(pickle.dumps(e.value))
+    assert (type(again), str(again), again.name) == (type(e.value), str(e.value), "nobody")
+    assert seg.lock_status().held is False
+
+
+def test_lock():
+    seg = shmview.create("one", 10)
+    with seg as same:
+        assert same is seg
+        with seg:
+            assert seg.lock_status().held
+        assert seg.trylock()
+        seg.unlock()
+        with pytest.raises(shmview.Busy):
+            seg.close()
+    with pytest.raises(shmview.NotOwner):
+        seg.unlock()
+    with seg.shared() as same:
+        assert same is seg
+        with pytest.raises(shmview.Deadlock):
+            seg.lock()
+    other = shmview.attach("one")
+    with seg:
+        assert not other.trylock()
+        with pytest.raises(TimeoutError):
+            other.lock(timeout=0.01)
+        status = seg.lock_status()
+        assert [party.role for party in status.parties] == ["holds"]
+
+
+def test_pickle(run):
+    seg = shmview.create("one", 10)
+    memoryview(seg)[:2] = b"hi"
+    copy = pickle.loads(pickle.dumps(seg))
+    assert copy is not seg and copy.name == "one" and bytes(copy)[:2] == b"hi"
+    text = run("import pickle, sys; s = pickle.loads(bytes.fromhex(sys.argv[1]));"
+               "memoryview(s)[2:4] = b'ho'; print(s)", pickle.dumps(seg).hex())
+    assert text == "<shmview.Segment 'one', 10 bytes, write>\n"
+    assert bytes(seg)[:4] == b"hiho"
+    shmview._types._connections.clear()
+
+
+def test_remove():
+    seg = shmview.create("one", 10, lifetime="manual")
+    seg.close()
+    seg = shmview.attach("one")
+    seg.remove()
+    with pytest.raises(FileNotFoundError):
+        shmview.remove("one")
+
+
+def test_no_leak(no_leak):
+    seg = shmview.create("one", 10)
+
+    def errors():
+        try:
+            shmview.create("one", 10)
+        except shmview.Exists:
+            pass
+    no_leak(errors)
+
+    def locks():
+        with seg, seg.shared():
+            seg.lock_status()
+    no_leak(locks)
+    no_leak(lambda: memoryview(seg).release())
+    no_leak(lambda: shmview.create("two", 10).close(), 50)
+    no_leak(lambda: shmview.create("two", 10), 50)
