@@ -9,6 +9,8 @@
 
 #include "client/bulk.h"
 
+#undef shmview_get_double /* the symbol itself */
+
 /* --- Every view and type ------------------------------------------------- */
 
 #define SLOW __attribute__((cold, noinline))
@@ -135,8 +137,7 @@ int shmview_get_int64(const struct shmview_view *view, const ptrdiff_t *index, i
     return get_int64(view, index, ret);
 }
 
-__attribute__((noinline)) static int get_any_double(const struct shmview_view *view,
-                                                    const ptrdiff_t *index, double *ret)
+int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret)
 {
     unsigned char *p;
     if (locate(view, index, TO_READ, &p))
@@ -151,21 +152,6 @@ __attribute__((noinline)) static int get_any_double(const struct shmview_view *v
             GET(SHMVIEW_FLOAT64, double)
         }
     return get_double(view, index, ret);
-}
-
-/* Matrices of float32 are many; without a jump they take two thirds of the time. */
-int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret)
-{
-    if (LIKELY(view->ndim == 2 && view->dtype == SHMVIEW_FLOAT32 && !(view->flags & TO_READ))) {
-        ptrdiff_t i = index[0], j = index[1];
-        if (LIKELY((size_t)i < (size_t)view->shape[0] && (size_t)j < (size_t)view->shape[1])) {
-            float x;
-            memcpy(&x, view->data + i * view->strides[0] + j * view->strides[1], sizeof x);
-            *ret = (double)x;
-            return 0;
-        }
-    }
-    return get_any_double(view, index, ret);
 }
 
 #define SET(code, type, fits)                                                                      \

@@ -18,6 +18,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -376,6 +377,33 @@ SHMVIEW_INLINE void *shmview_try_elem(struct shmview_strided_row row, ptrdiff_t 
 #define SHMVIEW_TRY_ELEM(type, s, j)           ((type *)shmview_try_elem((s), (j)))
 /* clang-format on */
 #endif
+
+/* shmview_get_double() of view.h, where it is described; an element of a matrix of floats is
+ * found without a call. */
+int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Warray-bounds" /* of one index, where ndim is not 2 */
+SHMVIEW_INLINE int shmview_get_double_inline(const struct shmview_view *view,
+                                             const ptrdiff_t *index, double *ret)
+{
+    if (view->ndim == 2 && !(view->flags & SHMVIEW_VIEW_INDIRECT) &&
+        (size_t)index[0] < (size_t)view->shape[0] && (size_t)index[1] < (size_t)view->shape[1]) {
+        const unsigned char *p =
+            view->data + index[0] * view->strides[0] + index[1] * view->strides[1];
+        if (view->dtype == SHMVIEW_FLOAT32) {
+            float x;
+            memcpy(&x, p, sizeof x);
+            *ret = (double)x;
+            return 0;
+        }
+        if (view->dtype == SHMVIEW_FLOAT64) {
+            memcpy(ret, p, sizeof *ret);
+            return 0;
+        }
+    }
+    return shmview_get_double(view, index, ret);
+}
+#pragma GCC diagnostic pop
 
 #ifdef __cplusplus
 }

@@ -212,6 +212,7 @@ int shmview_view_field(const struct shmview_view *view, const char *name,
 int shmview_get_int64(const struct shmview_view *view, const ptrdiff_t *index, int64_t *ret);
 int shmview_set_int64(const struct shmview_view *view, const ptrdiff_t *index, int64_t value);
 int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret);
+#define shmview_get_double shmview_get_double_inline /* element.h; #undef it for the symbol */
 int shmview_set_double(const struct shmview_view *view, const ptrdiff_t *index, double value);
 /* Real part, imaginary part. */
 int shmview_get_complex(const struct shmview_view *view, const ptrdiff_t *index, double ret[2]);

@@ -7,6 +7,15 @@
 #include "foreign.h"
 #include "values.h"
 
+#pragma push_macro("shmview_get_double")
+#undef shmview_get_double
+static int get_double_by_symbol(const struct shmview_view *view, const ptrdiff_t *index,
+                                double *ret)
+{
+    return shmview_get_double(view, index, ret);
+}
+#pragma pop_macro("shmview_get_double")
+
 /* Element 1 of three, so that its neighbours can be looked at. */
 static struct shmview_view three(const struct value_type *t, bool swapped)
 {
@@ -51,7 +60,7 @@ static void assert_get(const struct value_type *t, bool swapped, const struct sh
     struct value v = value_read(t, swapped, foreign_memory + 64 + t->bytes);
     huge whole = 0;
     int64_t i = 77;
-    double x = 77, z[2] = {77, 78};
+    double x = 77, y = 77, z[2] = {77, 78};
     bool is_int = value_is_whole(v, &whole) && whole >= INT64_MIN && whole <= INT64_MAX;
     long double re = v.is_integer ? (long double)v.i : v.re, im = v.is_integer ? 0 : v.im;
     bool has_double = isinf(re) || !isinf((double)re), is_double = has_double && im == 0;
@@ -65,6 +74,8 @@ static void assert_get(const struct value_type *t, bool swapped, const struct sh
     VALUE_ASSERT(r == (is_double ? 0 : refused) &&
                      value_same_real((long double)x, is_double ? (long double)(double)re : 77),
                  "%s: %d, %g", t->format, r, x);
+    ck_assert_int_eq(get_double_by_symbol(view, AT(1), &y), r);
+    VALUE_ASSERT(value_same_real((long double)y, (long double)x), "%s: %g, %g", t->format, y, x);
     r = shmview_get_complex(view, AT(1), z);
     VALUE_ASSERT(
         r == (has_double ? 0 : refused) &&
