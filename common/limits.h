@@ -24,4 +24,12 @@
 #define LIMIT_FORMAT_DEPTH    8  /* of structs in structs */
 #define LIMIT_ACL_ENTRIES     32 /* users and groups of one segment: 8 bytes each */
 
+/* Of the configuration: far more than people write, little enough to read while serving. */
+#define LIMIT_CONFIG_BYTES    (4 * 1024 * 1024) /* of one file */
+#define LIMIT_CONFIG_FILES    256               /* in the directory */
+#define LIMIT_CONFIG_SEGMENTS 4096              /* declared */
+#define LIMIT_CONFIG_PEOPLE   1024              /* users and groups that may create */
+#define LIMIT_CONFIG_ERRORS   100               /* told; the rest are counted */
+#define LIMIT_CONFIG_COUNT    1000000000        /* any quota that is no number of bytes */
+
 #endif

@@ -108,6 +108,11 @@ void wire_layouts_free(struct wire_layout *layouts, size_t n)
     free(layouts);
 }
 
+int wire_read_layout(const json_t *json, struct wire_layout *ret, struct wire_fault *fault)
+{
+    return fields_read(json, layout_fields, true, ret, fault);
+}
+
 int wire_read_none(const json_t *parameters, struct wire_fault *fault)
 {
     static const struct field none[] = {END};

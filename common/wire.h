@@ -96,6 +96,8 @@ struct wire_define {
     int64_t id; /* as in wire_attach */
 };
 
+/* Of a configuration, strict as a request is. What a fault leaves is in *ret. */
+int wire_read_layout(const json_t *json, struct wire_layout *ret, struct wire_fault *fault);
 void wire_layouts_free(struct wire_layout *layouts, size_t n);
 
 /* --- Requests ------------------------------------------------------------ */

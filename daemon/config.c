@@ -2,6 +2,7 @@
 #include "daemon/config.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <syslog.h>
 
 struct config *config_new(void)
@@ -17,10 +18,21 @@ struct config *config_new(void)
         .requests_per_second = CONFIG_UNLIMITED,
         .burst = CONFIG_UNLIMITED,
     };
+    c->kept = json_array();
+    if (!c->kept)
+        return config_free(c);
     c->default_mode = ACCESS_MODE_DEFAULT;
     c->create.everybody = true;
     c->log_level = LOG_INFO;
     return c;
+}
+
+const struct config_segment *config_find_segment(const struct config *config, const char *name)
+{
+    for (size_t i = 0; i < config->n_segments; i++)
+        if (strcmp(config->segments[i].name, name) == 0)
+            return &config->segments[i];
+    return NULL;
 }
 
 struct config *config_free(struct config *config)
@@ -31,6 +43,8 @@ struct config *config_free(struct config *config)
         wire_layouts_free(config->segments[i].layouts, config->segments[i].n_layouts);
     free(config->segments);
     free(config->create.entries);
+    json_decref(config->kept);
+    formats_deinit(&config->formats);
     free(config);
     return NULL;
 }

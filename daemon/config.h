@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/format.h"
 #include "common/wire.h"
 #include "daemon/access.h"
 
@@ -53,12 +54,16 @@ struct config {
     int log_level;        /* of syslog.h: what is less important is not said */
     struct config_segment *segments;
     size_t n_segments;
-    struct config_text *texts; /* what the strings above lie in */
+    json_t *kept; /* what strings above lie in: texts of files, their names */
+    struct formats formats;
 };
 
 /* Returns the built-in configuration, that of no file at all: unlimited, mode 0600,
  * everybody may create, no administrators but root; or NULL when memory is short. */
 struct config *config_new(void);
+
+/* The segment declared under that name, or NULL. */
+const struct config_segment *config_find_segment(const struct config *config, const char *name);
 
 /* Takes NULL. Returns NULL. */
 struct config *config_free(struct config *config);
