@@ -73,7 +73,8 @@ static void run_daemon(const struct instance *instance)
         dup2(log, 1);
         dup2(log, 2);
     }
-    execl(instance->program, instance->program, "--socket", instance->socket, (char *)NULL);
+    execl(instance->program, instance->program, "--socket", instance->socket, "--config",
+          "/dev/null", (char *)NULL);
     perror(instance->program);
     _exit(127);
 }

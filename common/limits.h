@@ -29,7 +29,7 @@
 #define LIMIT_CONFIG_FILES    256               /* in the directory */
 #define LIMIT_CONFIG_SEGMENTS 4096              /* declared */
 #define LIMIT_CONFIG_PEOPLE   1024              /* users and groups that may create */
-#define LIMIT_CONFIG_ERRORS   100               /* told; the rest are counted */
+#define LIMIT_CONFIG_ERRORS   40                /* told; the rest are counted */
 #define LIMIT_CONFIG_COUNT    1000000000        /* any quota that is no number of bytes */
 
 #endif

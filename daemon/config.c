@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <syslog.h>
 
 struct config *config_new(void)
 {

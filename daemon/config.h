@@ -11,6 +11,7 @@
 #include "common/format.h"
 #include "common/wire.h"
 #include "daemon/access.h"
+#include "daemon/log.h"
 
 #define CONFIG_UNLIMITED UINT64_MAX
 
@@ -50,8 +51,8 @@ struct config {
     uint32_t default_mode;       /* of segments whose creator does not say */
     struct config_people create; /* who may create segments; administrators may */
     bool has_admin_group;
-    uint32_t admin_group; /* sees and may use all, as root does */
-    int log_level;        /* of syslog.h: what is less important is not said */
+    uint32_t admin_group;        /* sees and may use all, as root does */
+    enum log_priority log_level; /* what is less important is not said */
     struct config_segment *segments;
     size_t n_segments;
     json_t *kept; /* what strings above lie in: texts of files, their names */

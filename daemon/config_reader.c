@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "common/util.h"
 #include "daemon/config_line.h"
@@ -48,7 +47,7 @@ static void fault_syntax(struct config_reader *reader, const json_error_t *error
 {
     char text[PATH_MAX + 800];
     snprintf(text, sizeof text, "%.*s:%d: %s", PATH_MAX, reader->file,
-             error->line > 0 ? error->line : 1, error->text);
+             error->line > 0 ? error->line : 1, error->text[0] ? error->text : "out of memory");
     say(reader, text);
 }
 
@@ -225,12 +224,12 @@ static void read_log_level(struct config_reader *reader, const json_t *value, vo
 {
     static const struct {
         const char *name;
-        int level;
-    } levels[] = {{"error", LOG_ERR}, {"warning", LOG_WARNING}, {"info", LOG_INFO}};
+        enum log_priority level;
+    } levels[] = {{"error", LOG_ERROR}, {"warning", LOG_WARNING}, {"info", LOG_INFO}};
     const char *name = json_string_value(value);
     for (size_t i = 0; name && i < ARRAY_LEN(levels); i++)
         if (strcmp(name, levels[i].name) == 0) {
-            *(int *)at = levels[i].level;
+            *(enum log_priority *)at = levels[i].level;
             return;
         }
     config_fault(reader, "must be \"error\", \"warning\" or \"info\"");

@@ -8,13 +8,15 @@
 
 #include "common/name.h"
 #include "common/util.h"
+#include "daemon/declared.h"
 #include "daemon/log.h"
 #include "daemon/refusal.h"
 
 struct job {
     uv_work_t work;
     struct state *state;
-    struct connection *connection; /* NULL: gone */
+    struct connection *connection;         /* NULL: gone, or nobody */
+    const struct config_segment *declared; /* NULL: a client's */
     struct segment *segment;
     int64_t access;
     atomic_bool cancel;
@@ -81,7 +83,8 @@ void creation_attach(struct connection *connection, struct segment *segment, int
 static void allocate(uv_work_t *work)
 {
     struct job *job = work->data;
-    job->result = segment_allocate(job->segment, &job->cancel, &job->space);
+    const atomic_bool *cancel = job->declared ? &job->state->declared.cancel : &job->cancel;
+    job->result = segment_allocate(job->segment, cancel, &job->space);
 }
 
 static void refuse_allocation(const struct job *job, struct answer *answer)
@@ -129,6 +132,18 @@ static bool finish(struct job *job, struct answer *answer)
     return !answer->error;
 }
 
+static void finish_declared(struct job *job, bool stays, struct answer *answer)
+{
+    const struct config_segment *want = job->declared;
+    const char *reason = json_string_value(json_object_get(answer->parameters, "reason"));
+    if (stays)
+        declared_add_layouts(job->segment, want);
+    else if (answer->error)
+        log_error("segment '%s', declared at %s:%u, cannot be created: %s", want->name, want->file,
+                  want->line, reason ? reason : answer->error);
+    json_decref(answer->parameters);
+}
+
 static void allocated(uv_work_t *work, int status)
 {
     CLEANUP_FREE struct job *job = work->data;
@@ -137,13 +152,17 @@ static void allocated(uv_work_t *work, int status)
     struct answer answer = {0};
     (void)status;
     state->n_jobs--;
-    bool stays = c && finish(job, &answer);
+    bool stays = (c || job->declared) && job->result != -ECANCELED && finish(job, &answer);
+    if (job->declared)
+        finish_declared(job, stays, &answer);
     if (!stays)
         registry_remove(&state->registry, job->segment);
     if (c) {
         c->job = NULL;
         connection_answer(c, &answer);
     }
+    if (job->declared)
+        declared_done(state);
     state->job_done(state);
 }
 
@@ -177,8 +196,8 @@ static bool check_create(struct wire_create *create, struct answer *answer)
     return true;
 }
 
-static struct job *job_new(struct state *state, struct connection *connection,
-                           const struct wire_create *create, struct answer *answer)
+static struct job *job_new(struct state *state, const struct wire_create *create, uid_t owner,
+                           struct answer *answer)
 {
     struct segment *s = registry_reserve(&state->registry, create->name);
     if (!s && errno == EEXIST) {
@@ -194,15 +213,21 @@ static struct job *job_new(struct state *state, struct connection *connection,
         return NULL;
     }
     s->size = (uint64_t)create->size;
-    s->owner = connection->peer.uid;
+    s->owner = owner;
     s->lifetime = (uint8_t)create->lifetime;
     s->lock = create->lock;
     job->work.data = job;
     job->state = state;
-    job->connection = connection;
     job->segment = s;
     job->access = create->access;
     return job;
+}
+
+static void job_start(struct job *job)
+{
+    job->state->n_jobs++;
+    /* fails only without a callback */
+    uv_queue_work(job->state->loop, &job->work, allocate, allocated);
 }
 
 void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
@@ -216,11 +241,30 @@ void creation_start(struct state *state, struct connection *connection, const js
     }
     if (!check_create(&create, answer))
         return;
-    struct job *job = job_new(state, connection, &create, answer);
+    struct job *job = job_new(state, &create, connection->peer.uid, answer);
     if (!job)
         return;
+    job->connection = connection;
     connection->job = job;
     answer->pending = true;
-    state->n_jobs++;
-    uv_queue_work(state->loop, &job->work, allocate, allocated); /* fails only without a callback */
+    job_start(job);
+}
+
+void creation_declare(struct state *state, const struct config_segment *want)
+{
+    struct answer answer = {0};
+    struct wire_create create = {
+        .name = want->name,
+        .size = (int64_t)want->size,
+        .lifetime = want->lifetime,
+        .lock = want->lock,
+    };
+    struct job *job = job_new(state, &create, want->access.uid, &answer);
+    if (!job) {
+        json_decref(answer.parameters); /* short of memory, and said */
+        return;
+    }
+    job->declared = want;
+    state->declared.n_pending++;
+    job_start(job);
 }

@@ -13,6 +13,11 @@
 void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
                     struct answer *answer);
 
+/* Creates a segment that the configuration declares, as Create would, with its layouts.
+ * What goes wrong is said; calls declared_done(), never at once. want is borrowed until
+ * then. */
+void creation_declare(struct state *state, const struct config_segment *want);
+
 /* The connection is gone: what it was creating is rolled back. */
 void creation_cancel(struct connection *connection);
 

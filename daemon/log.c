@@ -27,6 +27,8 @@ static enum {
     TO_JOURNAL,
 } target;
 
+static enum log_priority level = LOG_INFO;
+
 static const char *const message_ids[LOG_N_KINDS] = {
     [LOG_START] = "6b473c8ebe974ed68aa3bdcadd2849ef",
     [LOG_TAKE_OVER] = "38b090b2f40d45f5b6abbfb3103038e8",
@@ -38,6 +40,11 @@ static const char *const message_ids[LOG_N_KINDS] = {
     [LOG_RELOAD] = "ff2c7e5feeb44e59a3288fd220c02ff1",
     [LOG_LEAVE] = "286cc9ad6d164be0adad9472a418b6e1",
 };
+
+void log_set_level(enum log_priority least)
+{
+    level = least;
+}
 
 /* systemd names the stream that it has given us by device and inode. */
 static bool is_stream(const char *text, const struct stat *st)
@@ -174,7 +181,7 @@ __attribute__((format(printf, 3, 0))) static void
 log_line(enum log_priority priority, const struct log_event *event, const char *format, va_list ap)
 {
     char raw[TEXT_BYTES], text[TEXT_BYTES];
-    if (!may_log(event->kind) || vsnprintf(raw, sizeof raw, format, ap) < 0)
+    if (priority > level || !may_log(event->kind) || vsnprintf(raw, sizeof raw, format, ap) < 0)
         return;
     escape(text, sizeof text, raw);
     send_line((int)priority, event, text);

@@ -46,6 +46,9 @@ struct log_event {
 /* Looks once whether the journal reads standard error. */
 void log_init(void);
 
+/* Lines that are less important are not logged from now on. */
+void log_set_level(enum log_priority least);
+
 /* Logs one line of at most 1000 bytes; those of a kind that come too often are counted. */
 __attribute__((format(printf, 3, 4))) void
 log_event(enum log_priority priority, const struct log_event *event, const char *format, ...);

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/config.h"
+#include "daemon/config_read.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/object.h"
@@ -69,7 +69,7 @@ static int serve(const struct options *options, const struct listener *listener,
         log_event(LOG_WARNING, &(struct log_event){.kind = LOG_SET_ASIDE, .reason = "registry"},
                   "%s is no registry of this version: it is %s.bad now, and all is lost", path,
                   path);
-    r = server_init(&server, listener, instance, options->idle_exit, store, config);
+    r = server_init(&server, listener, instance, options, store, config);
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;
@@ -83,7 +83,8 @@ static int serve(const struct options *options, const struct listener *listener,
     return 0;
 }
 
-static int serve_instance(const struct options *options, int ready)
+/* Takes the configuration over. */
+static int serve_instance(const struct options *options, struct config *config, int ready)
 {
     listener_instance instance;
     object_name lock;
@@ -94,18 +95,24 @@ static int serve_instance(const struct options *options, int ready)
     if (lock_fd < 0) {
         log_error("instance %s: %s", instance,
                   lock_fd == -EBUSY ? "another shmviewd serves it" : strerror(-lock_fd));
+        config_free(config);
         return 1;
     }
     int status = 1;
-    struct config *config = config_new();
-    if (!config)
-        log_error("cannot start: %s", strerror(ENOMEM));
-    else if (listener_open(&listener, options->socket) == 0)
+    if (listener_open(&listener, options->socket) == 0)
         status = serve(options, &listener, instance, config, ready);
     else
         config_free(config);
     object_unlock_instance(lock, lock_fd);
     return status;
+}
+
+static void say(void *arg, const char *line)
+{
+    if (arg)
+        log_error("%s", line);
+    else
+        fprintf(stderr, "%s\n", line);
 }
 
 int main(int argc, char **argv)
@@ -116,6 +123,16 @@ int main(int argc, char **argv)
     if (status != -1)
         return status;
     log_init();
+    struct config *config = config_read(options.config, options.config_given, say,
+                                        options.check_config ? NULL : &options);
+    if (!config)
+        return 1;
+    if (options.check_config) {
+        config_free(config);
+        return 0;
+    }
+    log_set_level(config->log_level);
+    signal(SIGHUP, SIG_IGN); /* until the server reads the configuration anew for it */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of one creation */
     umask(077);
@@ -126,5 +143,5 @@ int main(int argc, char **argv)
             return 1;
         }
     }
-    return serve_instance(&options, ready);
+    return serve_instance(&options, config, ready);
 }

@@ -8,11 +8,21 @@
 #include "daemon/registry.h"
 #include "daemon/survivor.h"
 
+/* Declared segments that are being made: daemon/declared.h. */
+struct state;
+struct declaring {
+    unsigned n_pending;
+    atomic_bool cancel;
+    void (*done)(struct state *); /* called when none is left */
+    void *arg;                    /* for it */
+};
+
 /* What methods work on; no sockets. */
 struct state {
     struct registry registry;
     struct survivors survivors;
     struct config *config; /* in force; replaced whole: no pointer into it is kept */
+    struct declaring declared;
     uv_loop_t *loop;
     unsigned n_jobs;                  /* allocations under way */
     void (*job_done)(struct state *); /* called after each */

@@ -22,10 +22,16 @@ static const char help[] =
     "  --idle-exit SECONDS  leave after so long without a client and without a\n"
     "                       manual segment; 0 means never (default: 0; for a session\n"
     "                       $SHMVIEW_IDLE_EXIT or " SESSION_IDLE_EXIT ")\n"
+    "  --config FILE        read FILE and, in FILE's place with .d for .json, a directory\n"
+    "                       (default: $SHMVIEW_CONFIG; for root and system users\n"
+    "                       " CONFIG_SYSTEM ", else\n"
+    "                       $XDG_CONFIG_HOME/shmviewd.json; for a session none)\n"
+    "  --check-config       say what is wrong with the configuration, and exit\n"
     "  --help               show this and exit\n"
     "  --version            show the version and exit\n"
     "\n"
-    "SIGTERM ends it and keeps its segments for the next daemon on that socket; SIGINT\n"
+    "SIGHUP reads the configuration anew. SIGTERM ends it and keeps its segments for the next "
+    "daemon on that socket; SIGINT\n"
     "removes them. Clients that have them mapped go on. See shmviewd(8).\n";
 
 static int usage(const char *what, const char *value)
@@ -63,6 +69,23 @@ static int default_socket(struct options *options)
 }
 
 /* Returns -1 to go on, else the exit status. */
+static int find_config(struct options *options)
+{
+    const char *set = getenv("SHMVIEW_CONFIG");
+    if (!options->config[0] && set && set[0] && strlen(set) < sizeof options->config)
+        strcpy(options->config, set);
+    options->config_given = options->config[0] != '\0';
+    if (options->config_given && options->session && options->config[0] != '/')
+        return usage("a session, which leaves this directory, takes an absolute --config, not",
+                     options->config);
+    if (!options->config_given && options->session)
+        strcpy(options->config, CONFIG_NONE);
+    else if (!options->config_given)
+        config_default_path(options->config);
+    return -1;
+}
+
+/* Returns -1 to go on, else the exit status. */
 static int read_option(struct options *options, int option, const char **ret_idle)
 {
     switch (option) {
@@ -76,6 +99,14 @@ static int read_option(struct options *options, int option, const char **ret_idl
         return -1;
     case 'i':
         *ret_idle = optarg;
+        return -1;
+    case 'c':
+        if (optarg[0] == '\0' || strlen(optarg) >= sizeof options->config)
+            return usage("--config takes a path, not", optarg);
+        strcpy(options->config, optarg);
+        return -1;
+    case 'C':
+        options->check_config = true;
         return -1;
     case 'h':
         fputs(help, stdout);
@@ -93,7 +124,8 @@ int options_read(struct options *options, int argc, char **argv)
 {
     static const struct option table[] = {
         {"socket", required_argument, NULL, 's'},    {"session", no_argument, NULL, 'S'},
-        {"idle-exit", required_argument, NULL, 'i'}, {"help", no_argument, NULL, 'h'},
+        {"idle-exit", required_argument, NULL, 'i'}, {"config", required_argument, NULL, 'c'},
+        {"check-config", no_argument, NULL, 'C'},    {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
     };
     const char *idle = NULL;
@@ -112,6 +144,8 @@ int options_read(struct options *options, int argc, char **argv)
     if (!idle)
         idle = "0";
     if ((status = read_seconds(idle, &options->idle_exit)) != -1)
+        return status;
+    if ((status = find_config(options)) != -1)
         return status;
     if (!options->socket[0] && default_socket(options))
         return usage("a socket path has at most 107 bytes; too long:",

@@ -6,10 +6,14 @@
 #include <stdbool.h>
 
 #include "common/address.h"
+#include "daemon/config_read.h"
 
 struct options {
     address_path socket;
     bool session;       /* started by a library: goes to the background, leaves when idle */
+    config_path config; /* the file; CONFIG_NONE: none */
+    bool config_given;  /* then it must be there */
+    bool check_config;  /* nothing but that */
     unsigned idle_exit; /* seconds without a client and a manual segment; 0 = never */
 };
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/declared.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
 #include "daemon/use.h"
@@ -156,6 +157,7 @@ static void server_stop(struct server *s)
     if (s->stopping)
         return;
     s->stopping = true;
+    atomic_store(&s->state.declared.cancel, true);
     uv_close((uv_handle_t *)&s->listener_poll, NULL);
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
@@ -167,6 +169,10 @@ static void server_stop(struct server *s)
 static void on_signal(uv_signal_t *signal, int number)
 {
     struct server *s = signal->data;
+    if (number == SIGHUP) {
+        reload_start(&s->reload);
+        return;
+    }
     s->keeps = number == SIGTERM;
     log_event(
         LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = s->keeps ? "SIGTERM" : "SIGINT"},
@@ -221,10 +227,18 @@ static int start_signal(struct server *s, uv_signal_t *handle, int number)
     return r ? r : uv_signal_start(handle, on_signal, number);
 }
 
-int server_init(struct server *server, const struct listener *listener, const char *instance,
-                unsigned idle_exit, struct store *store, struct config *config)
+/* Before anybody is served. */
+static void make_declared(struct server *s)
 {
-    *server = (struct server){.listener = *listener, .idle_exit = idle_exit};
+    declared_start(&s->state);
+    while (s->state.declared.n_pending)
+        uv_run(&s->loop, UV_RUN_ONCE);
+}
+
+int server_init(struct server *server, const struct listener *listener, const char *instance,
+                const struct options *options, struct store *store, struct config *config)
+{
+    *server = (struct server){.listener = *listener, .idle_exit = options->idle_exit};
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->waiting);
     registry_init(&server->state.registry, instance);
@@ -240,15 +254,20 @@ int server_init(struct server *server, const struct listener *listener, const ch
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_idle_init(&server->loop, &server->turns);
     server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
+    reload_init(&server->reload, &server->state, options->config, options->config_given);
     r = uv_poll_init(&server->loop, &server->listener_poll, listener->fd);
-    if (r == 0)
-        r = uv_poll_start(&server->listener_poll, UV_READABLE, on_listener);
     if (r == 0)
         r = start_signal(server, &server->sigterm, SIGTERM);
     if (r == 0)
         r = start_signal(server, &server->sigint, SIGINT);
     if (r == 0)
+        r = start_signal(server, &server->sighup, SIGHUP);
+    if (r == 0)
         r = recovery_run(&server->state);
+    if (r == 0)
+        make_declared(server);
+    if (r == 0 && !server->stopping)
+        r = uv_poll_start(&server->listener_poll, UV_READABLE, on_listener);
     start_idle_clock(server);
     return r;
 }

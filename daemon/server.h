@@ -5,15 +5,18 @@
 
 #include "daemon/listener.h"
 #include "daemon/methods.h"
+#include "daemon/options.h"
+#include "daemon/reload.h"
 
 struct server {
     uv_loop_t loop;
     uv_poll_t listener_poll;
-    uv_signal_t sigterm, sigint;
+    uv_signal_t sigterm, sigint, sighup;
     uv_timer_t idle_timer;
     uv_idle_t turns; /* active while connections wait for another turn */
     struct listener listener;
     struct state state;
+    struct reload reload;
     int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
     unsigned idle_exit;
     unsigned n_connections, max_connections;
@@ -24,9 +27,10 @@ struct server {
 };
 
 /* Takes over the listener, the store, the configuration, and what the last daemon left.
- * Returns 0 or -errno. */
+ * Segments that are declared exist when this returns, or it is said why not. options lives
+ * as long as the server. Returns 0 or -errno. */
 int server_init(struct server *server, const struct listener *listener, const char *instance,
-                unsigned idle_exit, struct store *store, struct config *config);
+                const struct options *options, struct store *store, struct config *config);
 
 /* Serves until SIGTERM: then everything stays for the next daemon; or until SIGINT or
  * idleness: then everything is given back. */

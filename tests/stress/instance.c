@@ -30,7 +30,7 @@ static void become_daemon(const struct instance *instance, const char *program)
     setpgid(0, 0); /* an interrupt from the terminal is not for it */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execl(program, program, "--socket", instance->socket, (char *)NULL);
+    execl(program, program, "--socket", instance->socket, "--config", "/dev/null", (char *)NULL);
     _exit(127);
 }
 

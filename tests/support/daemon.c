@@ -35,7 +35,8 @@ static void become_daemon(const struct daemon *daemon, const char *program, int 
     dup2(log, STDERR_FILENO);
     if (daemon->max_descriptors && setrlimit(RLIMIT_NOFILE, &limit))
         _exit(126);
-    execl(program, program, "--socket", daemon->socket, (char *)NULL);
+    execl(program, program, "--socket", daemon->socket, "--config",
+          daemon->config[0] ? daemon->config : "/dev/null", (char *)NULL);
     _exit(127);
 }
 
@@ -79,6 +80,15 @@ void daemon_start_named(struct daemon *daemon, const char *name)
     *daemon = (struct daemon){0};
     snprintf(daemon->socket, sizeof daemon->socket, "%s/%s", place_directory(), name);
     snprintf(daemon->log, sizeof daemon->log, "%s.log", daemon->socket);
+    launch(daemon);
+}
+
+void daemon_start_configured(struct daemon *daemon, const char *path)
+{
+    *daemon = (struct daemon){0};
+    snprintf(daemon->socket, sizeof daemon->socket, "%s/configured", place_directory());
+    snprintf(daemon->log, sizeof daemon->log, "%s.log", daemon->socket);
+    snprintf(daemon->config, sizeof daemon->config, "%s", path);
     launch(daemon);
 }
 
@@ -176,6 +186,27 @@ int daemon_run(const char *arguments, char *text, size_t bytes)
     text[n] = '\0';
     int status = pclose(f);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* How often its log holds either line. */
+static unsigned count_lines(const struct daemon *daemon, const char *text, const char *other)
+{
+    char line[1100];
+    unsigned n = 0;
+    FILE *f = fopen(daemon->log, "re");
+    ck_assert_ptr_nonnull(f);
+    while (fgets(line, sizeof line, f))
+        n += strstr(line, text) || strstr(line, other);
+    fclose(f);
+    return n;
+}
+
+void daemon_reload(struct daemon *daemon)
+{
+    static const char done[] = "configuration was read anew", not [] = "was not read anew";
+    unsigned before = count_lines(daemon, done, not );
+    ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
+    AWAIT(count_lines(daemon, done, not ) > before);
 }
 
 bool daemon_said(const struct daemon *daemon, const char *text)

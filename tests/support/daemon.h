@@ -19,6 +19,7 @@ struct daemon {
     char log[128];            /* file of what it says */
     char instance[64];        /* in the names of its objects */
     unsigned max_descriptors; /* 0: as many as the test has */
+    char config[128];         /* "": none, whatever the machine has */
 };
 
 /* The program under test: $SHMVIEWD, which must be set. */
@@ -27,6 +28,8 @@ const char *daemon_program(void);
 /* Starts a daemon and returns when it listens. Each of a test has its own name. */
 void daemon_start(struct daemon *daemon);
 void daemon_start_named(struct daemon *daemon, const char *name);
+/* The same with the configuration in the file at path, whatever it may say. */
+void daemon_start_configured(struct daemon *daemon, const char *path);
 /* The same with that many file descriptors (RLIMIT_NOFILE) for the daemon. */
 void daemon_start_limited(struct daemon *daemon, unsigned max_descriptors);
 
@@ -50,6 +53,9 @@ int daemon_run(const char *arguments, char *text, size_t bytes);
 
 /* Whether its log holds text. */
 bool daemon_said(const struct daemon *daemon, const char *text);
+/* SIGHUP, and waits until it says that it has read the configuration, or has not. */
+void daemon_reload(struct daemon *daemon);
+
 /* Objects in /dev/shm of its segments, its instance's lock not counted. */
 unsigned daemon_objects(const struct daemon *daemon);
 /* Whether /dev/shm has the data object of the segment called name. */

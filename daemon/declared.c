@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/declared.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/creation.h"
+#include "daemon/log.h"
+
+__attribute__((format(printf, 2, 3))) static void differs(const struct config_segment *want,
+                                                          const char *format, ...)
+{
+    char text[300];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    log_warning("segment '%s' is left as it is: %s:%u declares it otherwise: %s", want->name,
+                want->file, want->line, text);
+}
+
+/* Both are in the canonical form. */
+static bool same_layout(const struct wire_layout *a, const struct wire_layout *b)
+{
+    json_t *x = wire_write_layouts(a, 1), *y = wire_write_layouts(b, 1);
+    bool same = x && y && json_equal(x, y);
+    json_decref(x);
+    json_decref(y);
+    return same;
+}
+
+void declared_add_layouts(struct segment *segment, const struct config_segment *want)
+{
+    for (size_t i = 0; i < want->n_layouts; i++) {
+        const struct wire_layout *layout = &want->layouts[i];
+        const struct wire_layout *has = layouts_find(&segment->layouts, layout->name);
+        if (has && !same_layout(has, layout))
+            differs(want, "layout '%s'", layout->name);
+        if (has)
+            continue;
+        if (segment->layouts.n == LIMIT_LAYOUTS) {
+            differs(want, "layout '%s' is missing, and %d are the limit", layout->name,
+                    LIMIT_LAYOUTS);
+            continue;
+        }
+        int r = segment_add_layout(segment, layout);
+        if (r < 0)
+            log_error("layout '%s' of segment '%s' cannot be kept: %s", layout->name, segment->name,
+                      strerror(-r));
+    }
+}
+
+static void compare(struct segment *s, const struct config_segment *want)
+{
+    if (s->size != want->size) {
+        /* its layouts were judged by another size */
+        differs(want, "%" PRIu64 " bytes, not %" PRIu64, want->size, s->size);
+        return;
+    }
+    if (s->lock != want->lock)
+        differs(want, want->lock ? "with a lock" : "without a lock");
+    if (s->lifetime != want->lifetime)
+        differs(want, "lifetime %s, not %s", wire_lifetime_name(want->lifetime),
+                wire_lifetime_name(s->lifetime));
+    if (s->owner != want->access.uid)
+        differs(want, "owner %u, not %u", want->access.uid, s->owner);
+    declared_add_layouts(s, want);
+}
+
+void declared_done(struct state *state)
+{
+    if (--state->declared.n_pending == 0)
+        state->declared.done(state);
+}
+
+void declared_start(struct state *state)
+{
+    const struct config *config = state->config;
+    state->declared.n_pending = 1; /* until all are begun */
+    for (size_t i = 0; i < config->n_segments; i++) {
+        const struct config_segment *want = &config->segments[i];
+        struct segment *s = registry_find(&state->registry, want->name);
+        if (!s)
+            creation_declare(state, want);
+        else if (!s->allocated)
+            log_warning("segment '%s', declared at %s:%u, is being created by a client", want->name,
+                        want->file, want->line);
+        else
+            compare(s, want);
+    }
+    declared_done(state);
+}

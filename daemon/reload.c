@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/reload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/declared.h"
+#include "daemon/log.h"
+
+/* On a worker: the log is the loop's. */
+static void keep_line(void *arg, const char *line)
+{
+    struct reload *reload = arg;
+    char *copy = reload->n_said < ARRAY_LEN(reload->said) ? strdup(line) : NULL;
+    if (copy)
+        reload->said[reload->n_said++] = copy;
+}
+
+static void read_files(uv_work_t *work)
+{
+    struct reload *reload = work->data;
+    reload->config = config_read(reload->file, reload->required, keep_line, reload);
+}
+
+static void finish(struct reload *reload)
+{
+    reload->active = false;
+    if (reload->again) {
+        reload->again = false;
+        reload_start(reload);
+    }
+}
+
+static void on_declared(struct state *state)
+{
+    struct reload *reload = state->declared.arg;
+    if (!reload || atomic_load(&state->declared.cancel)) /* of the start; of the end */
+        return;
+    log_event(LOG_INFO, &(struct log_event){.kind = LOG_RELOAD},
+              "the configuration was read anew, and is in force");
+    finish(reload);
+}
+
+static void was_read(uv_work_t *work, int status)
+{
+    struct reload *reload = work->data;
+    struct state *state = reload->state;
+    (void)status;
+    state->n_jobs--;
+    for (size_t i = 0; i < reload->n_said; i++) {
+        log_error("%s", reload->said[i]);
+        free(reload->said[i]);
+    }
+    reload->n_said = 0;
+    if (atomic_load(&state->declared.cancel)) {
+        reload->config = config_free(reload->config);
+    } else if (reload->config) {
+        config_free(state->config);
+        state->config = STEAL(reload->config);
+        log_set_level(state->config->log_level);
+        state->declared.arg = reload;
+        declared_start(state);
+    } else {
+        log_event(LOG_ERROR, &(struct log_event){.kind = LOG_RELOAD, .reason = "errors"},
+                  "the configuration was not read anew: the one in force stays");
+        finish(reload);
+    }
+    state->job_done(state);
+}
+
+void reload_init(struct reload *reload, struct state *state, const char *file, bool required)
+{
+    *reload = (struct reload){.state = state, .file = file, .required = required};
+    reload->work.data = reload;
+    state->declared.done = on_declared;
+}
+
+void reload_start(struct reload *reload)
+{
+    if (reload->active) {
+        reload->again = true;
+        return;
+    }
+    reload->active = true;
+    reload->state->n_jobs++;
+    /* fails only without a callback */
+    uv_queue_work(reload->state->loop, &reload->work, read_files, was_read);
+}
