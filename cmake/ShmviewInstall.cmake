@@ -12,6 +12,8 @@ install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(FILES common/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview)
 
+install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.[1-8]")
 foreach(page IN LISTS pages)
   string(REGEX MATCH "[1-8]$" section "${page}")

@@ -17,7 +17,8 @@ cd "$scratch"
 
 # Any prefix: the files must find each other from where they lie.
 "$cmake" --install "$build" --prefix "$scratch/usr" > log
-for file in bin/shmviewd share/shmview/io.shmview.varlink; do
+for file in bin/shmviewd share/shmview/io.shmview.varlink share/doc/shmview/shmviewd.json \
+    share/man/man5/shmviewd.json.5; do
     [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
 done
 diff -r "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
