@@ -14,10 +14,13 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/discard.h"
 
 #define SHM_DIRECTORY "/dev/shm"
 /* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
 #define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
+/* Memory from here on is given back off the loop: it would take as long as an attach. */
+#define DISCARD_BYTES (1 << 20)
 
 static int commit(int fd, uint64_t from, uint64_t bytes)
 {
@@ -75,7 +78,7 @@ static void promise_settle(uint64_t bytes)
     pthread_mutex_unlock(&promise_lock);
 }
 
-static int promise_make(uint64_t bytes, struct object_space *ret_space)
+static bool try_promise(uint64_t bytes, struct object_space *ret_space)
 {
     pthread_mutex_lock(&promise_lock);
     *ret_space = space_now();
@@ -84,6 +87,16 @@ static int promise_make(uint64_t bytes, struct object_space *ret_space)
     if (fits)
         promised += bytes;
     pthread_mutex_unlock(&promise_lock);
+    return fits;
+}
+
+static int promise_make(uint64_t bytes, struct object_space *ret_space)
+{
+    bool fits = try_promise(bytes, ret_space);
+    if (!fits) {
+        discard_settle(); /* what was removed just now may be on its way */
+        fits = try_promise(bytes, ret_space);
+    }
     return fits ? 0 : -ENOSPC;
 }
 
@@ -203,8 +216,12 @@ void object_remove(struct object *object)
 {
     object_path path;
     struct stat st;
-    if (object->name[0] && find_path(object, path, &st) == 0)
+    if (object->name[0] && find_path(object, path, &st) == 0) {
+        int fd = st.st_size >= DISCARD_BYTES ? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
         unlink(path);
+        if (fd >= 0)
+            discard(fd);
+    }
     object->name[0] = '\0';
 }
 

@@ -52,7 +52,8 @@ int object_grow(int fd, uint64_t bytes);
 /* Gives it another name, which is not taken. Returns 0 or -errno. */
 int object_rename(struct object *object, const object_name name);
 
-/* Removes the name if it is still this object, and forgets it. */
+/* Removes the name if it is still this object, and forgets it. Much memory is given back
+ * later (discard.h), and at the latest when somebody asks for more than there is. */
 void object_remove(struct object *object);
 
 /* Removes every object whose name begins with prefix and that belongs to this user, unless

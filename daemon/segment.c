@@ -148,6 +148,9 @@ struct segment *segment_free(struct segment *segment)
 {
     if (!segment)
         return NULL;
+    /* descriptors first: the last one gives the memory back, which is not for the loop */
+    segment->n_attachments = 0;
+    use_leave(segment->use);
     remove_objects(segment);
     segment_leave(segment);
     return NULL;

@@ -11,6 +11,7 @@
 
 #include "common/util.h"
 #include "daemon/declared.h"
+#include "daemon/discard.h"
 #include "daemon/log.h"
 #include "daemon/recovery.h"
 #include "daemon/use.h"
@@ -251,6 +252,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     int r = uv_loop_init(&server->loop);
     if (r)
         return r;
+    discard_init(&server->loop);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_idle_init(&server->loop, &server->turns);
     server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
@@ -275,6 +277,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
 void server_run(struct server *server)
 {
     uv_run(&server->loop, UV_RUN_DEFAULT);
+    discard_init(NULL);
     if (server->keeps)
         registry_leave(&server->state.registry);
     else

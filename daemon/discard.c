@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/discard.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+struct job {
+    uv_work_t work;
+    int fd; /* -1: taken */
+    LIST_ENTRY(job) link;
+};
+
+static uv_loop_t *by_loop;
+static pthread_t loop_thread;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
+static LIST_HEAD(, job) jobs = LIST_HEAD_INITIALIZER(jobs);
+static unsigned n_busy; /* descriptors being closed */
+
+void discard_init(uv_loop_t *loop)
+{
+    by_loop = loop;
+    loop_thread = pthread_self();
+}
+
+/* Called with the lock held, which it lets go of meanwhile. */
+static void do_job(struct job *job)
+{
+    int fd = job->fd;
+    if (fd < 0)
+        return;
+    job->fd = -1;
+    n_busy++;
+    pthread_mutex_unlock(&lock);
+    close(fd);
+    pthread_mutex_lock(&lock);
+    if (--n_busy == 0)
+        pthread_cond_broadcast(&idle);
+}
+
+static void work(uv_work_t *work)
+{
+    pthread_mutex_lock(&lock);
+    do_job(work->data);
+    pthread_mutex_unlock(&lock);
+}
+
+static void done(uv_work_t *work, int status)
+{
+    struct job *job = work->data;
+    (void)status;
+    pthread_mutex_lock(&lock);
+    LIST_REMOVE(job, link);
+    pthread_mutex_unlock(&lock);
+    free(job);
+}
+
+void discard(int fd)
+{
+    struct job *job =
+        by_loop && pthread_equal(pthread_self(), loop_thread) ? calloc(1, sizeof *job) : NULL;
+    if (!job) {
+        close(fd);
+        return;
+    }
+    job->fd = fd;
+    job->work.data = job;
+    pthread_mutex_lock(&lock);
+    LIST_INSERT_HEAD(&jobs, job, link);
+    pthread_mutex_unlock(&lock);
+    uv_queue_work(by_loop, &job->work, work, done); /* fails only without a callback */
+}
+
+void discard_settle(void)
+{
+    struct job *job;
+    pthread_mutex_lock(&lock);
+    do {
+        LIST_FOREACH(job, &jobs, link)
+        if (job->fd >= 0)
+            break;
+        if (job)
+            do_job(job);
+    } while (job);
+    while (n_busy)
+        pthread_cond_wait(&idle, &lock);
+    pthread_mutex_unlock(&lock);
+}
