@@ -54,14 +54,20 @@ __attribute__((format(printf, 1, 2))) int failed(const char *format, ...);
 /* --- instance.c: a daemon of our own ------------------------------------- */
 
 struct instance {
-    char directory[PATH_MAX - 32];
+    char directory[PATH_MAX - 64];
     char socket[PATH_MAX];
     char program[PATH_MAX];
     pid_t daemon;
+    unsigned descriptors; /* that the daemon may have; 0: as many as this process */
 };
 
 /* Starts shmviewd in a new temporary directory. Returns 0 or -1. */
 int instance_start(struct instance *instance);
+/* Starts another one in the directory of the first. Returns 0 or -1. */
+int instance_start_beside(struct instance *instance, const struct instance *first,
+                          const char *name, unsigned descriptors);
+/* Ends the daemon in such a way that all is kept, and starts it again. Returns 0 or -1. */
+int instance_restart(struct instance *instance);
 /* Ends it and removes what it and the rows left behind. Takes a half-started one. */
 void instance_stop(struct instance *instance);
 /* The name for shm_open() of an object of the rows' own. */
@@ -149,6 +155,10 @@ void contest_run(struct bench *bench, const struct contest *contest);
 void bench_calls(struct bench *bench);
 /* create.c */
 void bench_create(struct bench *bench);
+/* scale.c */
+void bench_scale(struct bench *bench);
+/* large.c */
+void bench_large(struct bench *bench);
 /* lock.c */
 void bench_lock(struct bench *bench);
 /* hammer.c */

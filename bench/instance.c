@@ -3,11 +3,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,7 +71,10 @@ static void run_daemon(const struct instance *instance)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0); /* whoever ends the rows leaves it the time to clean up */
     prctl(PR_SET_PDEATHSIG, SIGINT);
+    if (instance->descriptors)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){instance->descriptors, instance->descriptors});
     log_path(instance, path, sizeof path);
     int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (log >= 0) {
@@ -99,6 +107,15 @@ static int launch(struct instance *instance)
     return -1;
 }
 
+static int launch_or_tell(struct instance *instance)
+{
+    snprintf(instance->socket, sizeof instance->socket, "%s/socket", instance->directory);
+    if (launch(instance) == 0)
+        return 0;
+    show_log(instance);
+    return failed("%s does not come up", instance->program);
+}
+
 int instance_start(struct instance *instance)
 {
     const char *tmp = getenv("TMPDIR");
@@ -113,11 +130,21 @@ int instance_start(struct instance *instance)
         instance->directory[0] = '\0';
         return -1;
     }
-    snprintf(instance->socket, sizeof instance->socket, "%s/socket", instance->directory);
-    if (launch(instance) == 0)
-        return 0;
-    show_log(instance);
-    return failed("%s does not come up", instance->program);
+    return launch_or_tell(instance);
+}
+
+int instance_start_beside(struct instance *instance, const struct instance *first, const char *name,
+                          unsigned descriptors)
+{
+    *instance = (struct instance){.daemon = -1, .descriptors = descriptors};
+    snprintf(instance->program, sizeof instance->program, "%s", first->program);
+    if (snprintf(instance->directory, sizeof instance->directory, "%s/%s", first->directory,
+                 name) >= (int)sizeof instance->directory ||
+        mkdir(instance->directory, 0700)) {
+        instance->directory[0] = '\0';
+        return failed("%s/%s: %s", first->directory, name, strerror(errno));
+    }
+    return launch_or_tell(instance);
 }
 
 /* Objects of rows that did not get to remove them. */
@@ -135,13 +162,13 @@ static void sweep_objects(void)
 }
 
 /* Ends the daemon. Returns whether it left as it should. */
-static bool end_daemon(struct instance *instance)
+static bool end_daemon(struct instance *instance, int with)
 {
     int status = -1;
     int64_t deadline = now_ns() + WAIT_NS;
     if (instance->daemon <= 0)
         return true;
-    kill(instance->daemon, SIGINT);
+    kill(instance->daemon, with);
     while (waitpid(instance->daemon, &status, WNOHANG) == 0) {
         if (now_ns() > deadline)
             kill(instance->daemon, SIGKILL);
@@ -151,20 +178,46 @@ static bool end_daemon(struct instance *instance)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+int instance_restart(struct instance *instance)
+{
+    return end_daemon(instance, SIGTERM) ? launch_or_tell(instance) : failed("the daemon died");
+}
+
+/* Instances in this one's directory whose rows came to an end are on their way out: each
+ * removes its registry last. */
+static void await_others(const struct instance *instance)
+{
+    char pattern[PATH_MAX];
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/*/socket.registry", instance->directory);
+    for (int64_t deadline = now_ns() + WAIT_NS; now_ns() < deadline; usleep(10000)) {
+        bool none = glob(pattern, GLOB_NOSORT, NULL, &found) == GLOB_NOMATCH;
+        globfree(&found);
+        if (none)
+            return;
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    (void)st;
+    (void)type;
+    (void)where;
+    remove(path);
+    return 0;
+}
+
 void instance_stop(struct instance *instance)
 {
-    char path[PATH_MAX];
-    if (!end_daemon(instance)) {
+    if (!end_daemon(instance, SIGINT)) {
         /* it could not clean up; the next one of this instance does */
         failed("the daemon died");
         launch(instance);
-        end_daemon(instance);
+        end_daemon(instance, SIGINT);
     }
     sweep_objects();
     if (!instance->directory[0])
         return;
-    log_path(instance, path, sizeof path);
-    unlink(path);
-    unlink(instance->socket);
-    rmdir(instance->directory);
+    await_others(instance);
+    nftw(instance->directory, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
 }

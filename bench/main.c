@@ -95,6 +95,8 @@ static int run_rows(struct bench *bench, bool check)
     table_begin(&bench->table);
     bench_create(bench);
     bench_calls(bench);
+    bench_scale(bench);
+    bench_large(bench);
     bench_lock(bench);
     bench_hammer(bench);
     bench_handoff(bench);
