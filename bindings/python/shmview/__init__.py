@@ -1,8 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named shared-memory segments with a lock and typed views."""
+"""Named shared-memory segments with a lock that survives its holder, and typed views.
 
-from ._core import Connection, Guard, Segment, remove
+    import shmview
+
+    seg = shmview.create("demo", float={"A": ("f4", 1000)}, int={"D": ("i2", 2000)})
+    with seg:                               # holds the lock
+        seg.switch("float")                 # says which layout holds from now on
+        seg.view("A")[:3] = [1, 2, 3]
+
+    # in another process
+    seg = shmview.attach("demo")
+    seg.wait(phase="float")
+    with seg.shared():
+        print(numpy.asarray(seg.view("A")).sum())
+
+No daemon needs to run: where there is none, one is started for this user.
+
+create(), attach(), make(), remove() and connect() open segments and daemons; Segment, View and
+Connection are what they return. Everything can be pickled, by name. All errors are subclasses
+of Error and of Python's own for that kind: FileNotFoundError, TimeoutError, BufferError,
+ValueError and so on. pin() is for CUDA.
+
+Threads: every object may be used by any thread; the GIL is free in every call that waits or asks
+the daemon. Signals: handlers run while a call waits, and may end it by raising. Fork: a child
+goes on with what it finds, and never holds its parent's lock.
+"""
+
+from . import _errors
+from ._core import Connection, Guard, Segment, View, remove
 from ._core import version as __version__
+from ._cuda import CudaError, NoCuda, Pinned, pin
 from ._errors import *  # noqa: F401,F403
-from ._open import attach, connect, create
-from ._types import LockParty, LockStatus
+from ._open import attach, connect, create, make
+from ._types import LockParty, LockStatus, Summary
+
+__all__ = [
+    "Connection", "CudaError", "Guard", "LockParty", "LockStatus", "NoCuda", "Pinned", "Segment",
+    "Summary", "View", "attach", "connect", "create", "make", "pin", "remove",
+] + _errors.__all__
+
+for _name in __all__:  # where they are found, not where they are made
+    _object = globals()[_name]
+    if getattr(_object, "__module__", "").startswith("shmview._"):
+        try:
+            _object.__module__ = "shmview"
+        except (AttributeError, TypeError):
+            pass
+del _name, _object
+
+import collections.abc as _abc  # noqa: E402
+
+_abc.Sequence.register(View)

@@ -184,8 +184,9 @@ class OwnerDied(Error):
     name, pid, command, generation, phase, when = "", 0, "", 0, None, 0.0
 
 
-_by_code = {c.code: c for c in list(globals().values())
-            if isinstance(c, type) and issubclass(c, Error) and c.code}
+__all__ = [name for name, c in list(globals().items()) if isinstance(c, type) and
+           issubclass(c, Error)]
+_by_code = {globals()[name].code: globals()[name] for name in __all__}
 
 
 def make(code, text, facts):

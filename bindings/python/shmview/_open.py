@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """create(), attach(), connect(): what opens a segment."""
 
+import os
+import secrets
 import time
 
 from . import _core
 from ._errors import NotFound
+from ._layouts import collect, names
 
 
 def connect(path=None, *, start=True):
@@ -19,10 +22,63 @@ def connect(path=None, *, start=True):
     return load_connection(path)
 
 
-def create(name, size, *, lifetime="attached", lock=True, populate=False, connection=None):
-    """Creates the segment called name, zeroed, and attaches it for writing."""
-    return _core.create(name, size, lifetime=lifetime, lock=lock, populate=populate,
-                        connection=connection)
+def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached", lock=True,
+           populate=False, connection=None, **more):
+    """Creates the segment called name, zeroed, and attaches it for writing.
+
+    name: 1 to 128 letters, digits, '.', '_', '-', no dot in front; None: one that nobody has.
+    size: bytes, 1 or more; None: what the layouts need. All of it is committed at once, so that
+    no later access can run out of memory.
+    lifetime: 'attached' (it goes with its last attachment), 'manual' (when it is removed) or
+    'creator' (with the connection that created it).
+    lock: False: it has only its bytes: no lock, no phases, no changes.
+    populate: every page is mapped now instead of at first touch.
+    connection: a Connection; None: the process's own.
+
+    Further keywords, and those in the dict layouts, are layouts that are declared at once: dicts
+    of views, for example
+
+        create("demo", float={"A": ("f4", 1000), "B": ("f4", (10, 10))},
+                       int={"D": ("i2", 2000), "E": "i8"})
+
+    or a structured dtype of numpy's each; see Segment.define(). phase: the one that is current
+    from the beginning; None: none.
+
+    Raises Exists (a FileExistsError), NoSpace (size, free and limit), Limit, Invalid, Denied,
+    Disconnected; and for layouts what Segment.cast() raises."""
+    resolved, end = collect(layouts, more)
+    if size is None:
+        if not end:
+            raise TypeError("create() needs a size, or layouts that have one")
+        size = end
+    if name is None:
+        name = f"py-{os.getpid()}-{secrets.token_hex(8)}"
+    segment = _core.create(name, size, lifetime=lifetime, lock=lock, populate=populate,
+                           connection=connection)
+    try:
+        for layout, views in resolved.items():
+            segment._define(layout, views)
+        segment._layouts = names(resolved)
+        if phase is not None:
+            with segment:
+                segment.switch(phase)
+    except BaseException:
+        if lifetime != "attached":
+            segment.remove()
+        segment.close()
+        raise
+    return segment
+
+
+def make(nbytes, format, shape=None, strides=None, offset=0, readonly=False, *, connection=None):
+    """A View of a fresh segment of nbytes bytes, zeroed, whose name nobody has: shared memory for
+    children and for whoever gets the pickled view. view.segment is the segment, with its lock.
+
+    format, shape, strides, offset: as of Segment.cast(); without a shape, one dimension to the
+    end. readonly: of this view; others of the segment may be written.
+    Raises what create() and Segment.cast() raise."""
+    segment = create(None, nbytes, connection=connection)
+    return segment.cast(format, shape, strides=strides, offset=offset, readonly=readonly)
 
 
 def attach(name, readonly=False, *, access=None, timeout=0, populate=False, connection=None):

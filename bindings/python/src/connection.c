@@ -74,6 +74,12 @@ PyObject *module_default_connection(PyObject *module, PyObject *start)
     return (PyObject *)own_connection(state, start);
 }
 
+PyObject *module_own_connection(PyObject *module, PyObject *Py_UNUSED(unused))
+{
+    struct state *state = PyModule_GetState(module);
+    return Py_NewRef(state->default_connection ? state->default_connection : Py_None);
+}
+
 PyObject *module_forget_connections(PyObject *module, PyObject *Py_UNUSED(unused))
 {
     struct state *state = PyModule_GetState(module);
@@ -127,9 +133,9 @@ static PyObject *connection_ping(PyObject *op, PyObject *Py_UNUSED(unused))
     int r;
     if (!handle)
         return NULL;
-    self->n_calls++;
+    COUNT_ADD(self->n_calls, 1);
     Py_BEGIN_ALLOW_THREADS r = shmview_ping(handle);
-    Py_END_ALLOW_THREADS self->n_calls--;
+    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
     if (r)
         return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;

@@ -34,6 +34,15 @@ static inline PyObject *Py_NewRef(PyObject *o)
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* Counts that another thread may change. */
+#ifdef Py_GIL_DISABLED
+#define COUNT_ADD(count, n) ((void)__atomic_fetch_add(&(count), (n), __ATOMIC_SEQ_CST))
+#define COUNT(count)        __atomic_load_n(&(count), __ATOMIC_SEQ_CST)
+#else
+#define COUNT_ADD(count, n) ((void)((count) += (n)))
+#define COUNT(count)        (count)
+#endif
+
 /* How long a wait goes on before Python's signal handlers get a turn. */
 #define SLICE_NS 40000000
 
@@ -42,8 +51,11 @@ struct state {
     PyTypeObject *connection_type;
     PyTypeObject *segment_type;
     PyTypeObject *guard_type;
+    PyTypeObject *view_type;
     PyObject *make_error;         /* shmview._errors.make */
     PyObject *make_death;         /* shmview._errors.make_death */
+    PyObject *format_text;        /* shmview._formats.format_text */
+    PyObject *misaligned;         /* shmview._errors.Misaligned */
     PyObject *types;              /* the module shmview._types */
     PyObject *default_connection; /* or NULL: not needed yet */
 };
@@ -75,6 +87,7 @@ struct connection *connection_take(struct state *state, PyObject *argument);
 /* Its handle, or NULL with an exception where it is closed. */
 struct shmview_connection *connection_use(struct connection *connection);
 PyObject *module_default_connection(PyObject *module, PyObject *start);
+PyObject *module_own_connection(PyObject *module, PyObject *unused);
 PyObject *module_forget_connections(PyObject *module, PyObject *unused);
 
 /* --- segment.c ----------------------------------------------------------- */
@@ -102,6 +115,12 @@ static inline struct shmview_segment *segment_use(struct segment *segment)
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
+
+/* --- segment_view.c ------------------------------------------------------ */
+
+/* What a user gives as format, in a text that libshmview knows: a new str, or NULL. */
+PyObject *format_text(struct state *state, PyObject *format);
+PyObject *module_format_size(PyObject *module, PyObject *format);
 
 /* --- wait.c -------------------------------------------------------------- */
 

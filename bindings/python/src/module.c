@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module shmview._core: its state, its types, its functions. */
-#include "core.h"
+#include "view.h"
 
 static struct PyModuleDef definition;
 
@@ -43,12 +43,15 @@ static int module_exec(PyObject *module)
     s->make_error = take_attribute("shmview._errors", "make");
     s->make_death = take_attribute("shmview._errors", "make_death");
     s->types = PyImport_ImportModule("shmview._types");
-    if (!s->make_error || !s->make_death || !s->types)
+    s->misaligned = take_attribute("shmview._errors", "Misaligned");
+    s->format_text = take_attribute("shmview._formats", "format_text");
+    if (!s->format_text || !s->misaligned || !s->make_error || !s->make_death || !s->types)
         return -1;
     s->connection_type = add_type(module, &connection_spec, "Connection");
     s->segment_type = add_type(module, &segment_spec, "Segment");
     s->guard_type = add_type(module, &guard_spec, "Guard");
-    if (!s->connection_type || !s->segment_type || !s->guard_type)
+    s->view_type = add_type(module, &view_spec, "View");
+    if (!s->view_type || !s->connection_type || !s->segment_type || !s->guard_type)
         return -1;
     return PyModule_AddStringConstant(module, "version", shmview_version());
 }
@@ -59,6 +62,9 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->connection_type);
     Py_VISIT((PyObject *)s->segment_type);
     Py_VISIT((PyObject *)s->guard_type);
+    Py_VISIT((PyObject *)s->view_type);
+    Py_VISIT(s->misaligned);
+    Py_VISIT(s->format_text);
     Py_VISIT(s->make_error);
     Py_VISIT(s->make_death);
     Py_VISIT(s->types);
@@ -73,6 +79,9 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->connection_type);
     Py_CLEAR(s->segment_type);
     Py_CLEAR(s->guard_type);
+    Py_CLEAR(s->view_type);
+    Py_CLEAR(s->misaligned);
+    Py_CLEAR(s->format_text);
     Py_CLEAR(s->make_error);
     Py_CLEAR(s->make_death);
     Py_CLEAR(s->types);
@@ -95,7 +104,9 @@ static PyMethodDef functions[] = {
      "remove(name, *, connection=None)\n--\n\n"
      "Removes the name of a segment at once; the memory goes with the last attachment.\n\n"
      "Raises NotFound, Denied, Invalid, Disconnected."},
+    {"format_size", module_format_size, METH_O, NULL},
     {"_default_connection", module_default_connection, METH_O, NULL},
+    {"_own_connection", module_own_connection, METH_NOARGS, NULL},
     {"_forget_connections", module_forget_connections, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };

@@ -15,7 +15,7 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
     self->state = state;
     self->handle = handle;
     self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
-    connection->n_calls++;
+    COUNT_ADD(connection->n_calls, 1);
     return (PyObject *)self;
 }
 
@@ -63,9 +63,9 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
     struct shmview_segment *segment = NULL;
     PyObject *made = NULL;
     if (handle) {
-        connection->n_calls++;
+        COUNT_ADD(connection->n_calls, 1);
         Py_BEGIN_ALLOW_THREADS r = shmview_create(handle, name, size, &options, &segment);
-        Py_END_ALLOW_THREADS connection->n_calls--;
+        Py_END_ALLOW_THREADS COUNT_ADD(connection->n_calls, -1);
         if (r)
             raise_error(state, r, "{s:s,s:K}", "name", name, "size", size);
         else if (!(made = segment_wrap(state, connection, segment)))
@@ -92,10 +92,10 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     struct shmview_segment *segment = NULL;
     PyObject *made = NULL;
     if (handle) {
-        connection->n_calls++;
+        COUNT_ADD(connection->n_calls, 1);
         Py_BEGIN_ALLOW_THREADS r =
             shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment);
-        Py_END_ALLOW_THREADS connection->n_calls--;
+        Py_END_ALLOW_THREADS COUNT_ADD(connection->n_calls, -1);
         if (r)
             raise_error(state, r, "{s:s,s:s}", "name", name, "access", access);
         else if (!(made = segment_wrap(state, connection, segment)))
@@ -111,9 +111,9 @@ static PyObject *remove_name(struct state *state, struct connection *connection,
     int r;
     if (!handle)
         return NULL;
-    connection->n_calls++;
+    COUNT_ADD(connection->n_calls, 1);
     Py_BEGIN_ALLOW_THREADS r = shmview_remove(handle, name);
-    Py_END_ALLOW_THREADS connection->n_calls--;
+    Py_END_ALLOW_THREADS COUNT_ADD(connection->n_calls, -1);
     if (r)
         return raise_error(state, r, "{s:s}", "name", name);
     Py_RETURN_NONE;
@@ -186,7 +186,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
         self->handle = handle;
         return raise_error(self->state, r, NULL);
     }
-    self->connection->n_calls--;
+    COUNT_ADD(self->connection->n_calls, -1);
     Py_RETURN_NONE;
 }
 
@@ -219,7 +219,7 @@ void segment_dealloc(PyObject *op)
     segment_clear(op);
     if (self->handle) {
         shmview_detach_later(self->handle);
-        self->connection->n_calls--;
+        COUNT_ADD(self->connection->n_calls, -1);
     }
     Py_XDECREF((PyObject *)self->connection);
     type->tp_free(op);
@@ -300,11 +300,11 @@ int segment_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
     if (PyBuffer_FillInfo(buffer, op, shmview_data(handle), (Py_ssize_t)shmview_size(handle),
                           readonly, flags))
         return -1;
-    self->n_out++;
+    COUNT_ADD(self->n_out, 1);
     return 0;
 }
 
 void segment_releasebuffer(PyObject *op, Py_buffer *Py_UNUSED(buffer))
 {
-    ((struct segment *)op)->n_out--;
+    COUNT_ADD(((struct segment *)op)->n_out, -1);
 }

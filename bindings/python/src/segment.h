@@ -32,4 +32,22 @@ PyObject *segment_trylock(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_unlock(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_lock_status(PyObject *self, PyObject *unused);
 
+/* segment_view.c */
+PyObject *segment_cast(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_get_buf(PyObject *self, void *closure);
+PyObject *segment_view(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_define_views(PyObject *self, PyObject *args);
+PyObject *segment_define(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_bind(PyObject *self, PyObject *args);
+
+/* phase.c */
+PyObject *segment_get_change(PyObject *self, void *closure);
+PyObject *segment_get_phase(PyObject *self, void *closure);
+PyObject *segment_get_generation(PyObject *self, void *closure);
+PyObject *segment_switch(PyObject *self, PyObject *layout);
+PyObject *segment_notify(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_change_fd(PyObject *self, PyObject *unused);
+PyObject *segment_wait(PyObject *self, PyObject *args, PyObject *kwargs);
+
 #endif

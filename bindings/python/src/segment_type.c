@@ -54,6 +54,59 @@ static PyMethodDef methods[] = {
     {"lock_status", segment_lock_status, METH_NOARGS,
      "lock_status()\n--\n\n"
      "Who holds the lock and who waits, as a LockStatus; takes nothing.\n\nRaises NoLock."},
+    {"cast", WITH_KEYWORDS(segment_cast),
+     "cast(format, shape=None, *, offset=0, strides=None, suboffsets=None, readonly=False)\n--\n\n"
+     "The segment's bytes from offset on as a View, without a copy.\n\n"
+     "format: of one element, as PEP 3118 and struct write it ('d', '<i', 'T{i:a:d:b:}'), numpy's\n"
+     "names and typestrs ('float32', 'f4'), DLPack's ('bfloat16'); also a dtype of numpy's or a\n"
+     "type of ctypes. shape: lengths in elements; without it, one dimension to the end.\n"
+     "strides: steps in bytes, negative and zero allowed; without them, C order.\n"
+     "suboffsets: as PEP 3118 has them, except that the segment holds offsets, not addresses.\n\n"
+     "Raises FormatError, Misaligned, IllSized, Bounds, Overflow, Invalid; all of them are\n"
+     "ValueErrors and name the dimension and the byte."},
+    {"view", WITH_KEYWORDS(segment_view),
+     "view(name, layout=None)\n--\n\n"
+     "Opens the view called name of a layout: of the current phase's, or of that which is named.\n"
+     "It belongs to the phase that is current now, and is stale afterwards.\n\nRaises NoLayout."},
+    {"define", WITH_KEYWORDS(segment_define),
+     "define(layouts=None, **more)\n\n"
+     "Declares layouts: named sets of views that hold at the same time, by keyword or in a dict.\n"
+     "A layout is a dict of views, a list of (name, format, shape, offset), or a structured dtype\n"
+     "of numpy's, whose fields are the views. A view is\n\n"
+     "    'f4'                            one element\n"
+     "    ('f4', 1000)  ('f4', (10, 10))  an array\n"
+     "    ('f4', 1000, 64)                that begins at byte 64\n"
+     "    {'format': 'f4', 'shape': (10, 10), 'strides': (4, 40), 'offset': 0, 'readonly': "
+     "True}\n\n"
+     "What has no offset follows the view before it, aligned to its element; the first one\n"
+     "begins at byte 0. So layouts overlap, like the arms of a union.\n\n"
+     "Raises LayoutExists, ReadOnly, Limit, and what cast() raises; the text names the view."},
+    {"changed", WITH_KEYWORDS(segment_changed),
+     "changed(seen=None)\n\n"
+     "To be awaited in asyncio: until the counter of changes is not seen, or not what it is now.\n"
+     "Returns it. Any number of tasks, in event loops of any thread, may wait.\n\n"
+     "    seen = seg.change\n"
+     "    while seg.phase != 'int':\n"
+     "        seen = await seg.changed(seen)\n\n"
+     "Raises NoLock, Limit, Disconnected; ValueError if the segment is closed meanwhile."},
+    {"switch", segment_switch, METH_O,
+     "switch(layout, /)\n--\n\n"
+     "Makes a layout the current phase, tells all who wait, and makes views of other phases\n"
+     "stale. The caller holds the lock exclusively.\n\n"
+     "Raises NotOwner, ReadOnly, NoLayout, NoLock."},
+    {"wait", WITH_KEYWORDS(segment_wait),
+     "wait(phase=None, *, generation=None, change=None, timeout=None)\n--\n\n"
+     "Waits for a phase, for any phase after a generation (or both), and returns its generation;\n"
+     "else until the counter of changes is not change, or not what it is now, and returns it.\n"
+     "At most timeout seconds. The GIL is free meanwhile, and signal handlers run.\n\n"
+     "Raises TimedOut, NoLayout (it is not declared), NoLock."},
+    {"notify", WITH_KEYWORDS(segment_notify),
+     "notify(*, one=False)\n--\n\n"
+     "Adds one to the counter of changes and wakes all who wait for one, or only one of them.\n\n"
+     "Raises NoLock."},
+    {"_change_fd", segment_change_fd, METH_NOARGS, NULL},
+    {"_define", segment_define_views, METH_VARARGS, NULL},
+    {"_bind", segment_bind, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef getset[] = {
@@ -62,6 +115,12 @@ static PyGetSetDef getset[] = {
     {"access", segment_get_access, NULL,
      "What this attachment may do: 'peek' (see the bytes), 'read' (and lock), 'write'.", NULL},
     {"closed", segment_get_closed, NULL, "Whether close() was called.", NULL},
+    {"buf", segment_get_buf, NULL, "A View of all bytes, format 'B'.", NULL},
+    {"phase", segment_get_phase, NULL, "The name of the layout that is current, or None.", NULL},
+    {"generation", segment_get_generation, NULL, "How often the phase was switched; it wraps to 1.",
+     NULL},
+    {"change", segment_get_change, NULL,
+     "The counter of changes, which notify() and switch() add to; it wraps.", NULL},
     {"connection", segment_get_connection, NULL, "The Connection it was attached through.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

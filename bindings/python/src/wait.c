@@ -32,7 +32,7 @@ int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t dea
     if (!handle)
         return -1;
     int raised = 0;
-    segment->n_calls++;
+    COUNT_ADD(segment->n_calls, 1);
     for (;;) {
         int64_t slice = deadline;
         int r;
@@ -50,6 +50,6 @@ int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t dea
             break;
         }
     }
-    segment->n_calls--;
+    COUNT_ADD(segment->n_calls, -1);
     return raised;
 }

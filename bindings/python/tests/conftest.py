@@ -104,6 +104,7 @@ def leaks(request):
     gc.collect()
     before = descriptors(), mappings()
     yield
+    request.node.funcargs.clear()  # pytest keeps what the fixtures gave
     gc.collect()
     after = descriptors(), mappings()
     assert after == before

@@ -89,7 +89,6 @@ def test_pickle(run):
                "memoryview(s)[2:4] = b'ho'; print(s)", pickle.dumps(seg).hex())
     assert text == "<shmview.Segment 'one', 10 bytes, write>\n"
     assert bytes(seg)[:4] == b"hiho"
-    shmview._types._connections.clear()
 
 
 def test_remove():

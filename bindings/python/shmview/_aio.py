@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of a segment in asyncio.
+
+libshmview has one descriptor for each handle, and several event loops, of several threads, may
+wait on it. Whoever finds it readable empties it and tells all of them."""
+
+import asyncio
+import os
+import threading
+
+RETRY_SECONDS = 0.1
+
+
+class Watch:
+    """The waiters of one segment. It is the segment's _watch."""
+
+    def __init__(self, segment):
+        # the segment has this object, not the other way round: a waiter keeps the segment
+        self._lock = threading.Lock()
+        self._waiters = {}  # future: (loop, seen)
+        self._loops = {}    # loop: descriptor that it polls
+        self._pid = os.getpid()
+
+    def add(self, segment, loop, future, seen):
+        fd = segment._change_fd()
+        with self._lock:
+            self._waiters[future] = loop, seen
+            if self._loops.get(loop) == fd:
+                return
+            if loop in self._loops:
+                loop.remove_reader(self._loops[loop])
+            self._loops[loop] = fd
+        loop.add_reader(fd, self._on_readable, segment, loop, fd)
+
+    def remove(self, loop, future):
+        with self._lock:
+            self._waiters.pop(future, None)
+            if any(other is loop for other, _ in self._waiters.values()):
+                return
+            fd = self._loops.pop(loop, None)
+        if fd is not None:
+            loop.remove_reader(fd)
+
+    def _on_readable(self, segment, loop, fd):
+        try:
+            while True:
+                if not os.read(fd, 4096):
+                    self._reopen(segment, loop, fd)
+                    break
+        except BlockingIOError:
+            pass
+        except OSError:
+            self._reopen(segment, loop, fd)
+        self._tell(segment)
+
+    def _reopen(self, segment, loop, fd):
+        """The daemon was started anew, or is gone: asks until there is one."""
+        loop.remove_reader(fd)
+        with self._lock:
+            if self._loops.pop(loop, None) is None:
+                return
+        loop.call_later(0, self._again, segment, loop)
+
+    def _again(self, segment, loop):
+        with self._lock:
+            mine = [future for future, (other, _) in self._waiters.items() if other is loop]
+        if not mine or segment.closed:
+            return
+        try:
+            fd = segment._change_fd()
+        except OSError:
+            loop.call_later(RETRY_SECONDS, self._again, segment, loop)
+        else:
+            with self._lock:
+                self._loops[loop] = fd
+            loop.add_reader(fd, self._on_readable, segment, loop, fd)
+        self._tell(segment)
+
+    def _tell(self, segment):
+        change = segment.change
+        with self._lock:
+            ready = [(future, loop) for future, (loop, seen) in self._waiters.items()
+                     if seen != change]
+        for future, loop in ready:
+            _call(loop, _finish, future, None)
+
+    def close(self):
+        """The segment is being closed: whoever waits hears of it."""
+        if self._pid != os.getpid():
+            return  # of the process that this one was forked from
+        with self._lock:
+            waiters, self._waiters = self._waiters, {}
+            loops, self._loops = self._loops, {}
+        for future, (loop, _) in waiters.items():
+            _call(loop, _finish, future, ValueError("the segment is closed"))
+        for loop, fd in loops.items():
+            if not loop.is_closed():
+                loop.remove_reader(fd)
+
+
+def _call(loop, function, *arguments):
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        pass  # the loop is closed, and nobody waits in it
+
+
+def _finish(future, error):
+    if future.done():
+        return
+    if error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
+
+
+async def _changed(segment, seen):
+    loop = asyncio.get_running_loop()
+    while segment.change == seen:
+        watch = segment._watch
+        if watch is None or watch._pid != os.getpid():
+            watch = segment._watch = Watch(segment)
+        future = loop.create_future()
+        watch.add(segment, loop, future, seen)
+        try:
+            if segment.change == seen:
+                await future
+        finally:
+            watch.remove(loop, future)
+    return segment.change
+
+
+def changed(segment, seen=None):
+    """What Segment.changed() does: the counter is looked at when it is called, not when it is
+    awaited."""
+    return _changed(segment, segment.change if seen is None else seen)

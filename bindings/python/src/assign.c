@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Setting elements: one, from a buffer, from a sequence, all to the same. */
+#include <string.h>
+
+#include "view.h"
+
+/* Copies larger than this are worth letting others run. */
+#define LARGE_BYTES 65536
+
+static int copy_view(struct view *view, const struct shmview_view *to,
+                     const struct shmview_view *from)
+{
+    struct shmview_view wide;
+    int r;
+    if (from->ndim != to->ndim ||
+        memcmp(from->shape, to->shape, to->ndim * sizeof to->shape[0]) != 0) {
+        int64_t shape[SHMVIEW_MAX_NDIM];
+        for (uint32_t d = 0; d < to->ndim; d++)
+            shape[d] = to->shape[d];
+        r = shmview_view_broadcast(from, to->ndim, shape, &wide);
+        if (r) {
+            view_raise(view, r);
+            return -1;
+        }
+        from = &wide;
+    }
+    if (to->nbytes < LARGE_BYTES) {
+        r = shmview_copy(to, from);
+    } else {
+        Py_BEGIN_ALLOW_THREADS r = shmview_copy(to, from);
+        Py_END_ALLOW_THREADS
+    }
+    if (r)
+        view_raise(view, r);
+    return r ? -1 : 0;
+}
+
+/* Bytes are text for elements of text: what is 'B' there is taken for 'c'. */
+static int adapt_text(struct view *view, const struct shmview_view *to, struct shmview_view *from)
+{
+    if (to->dtype != SHMVIEW_CHAR || from->dtype != SHMVIEW_UINT8 ||
+        !shmview_view_is_contiguous(from, 'C'))
+        return 0;
+    int r = shmview_view_recast(from, "c", from);
+    if (r)
+        view_raise(view, r);
+    return r ? -1 : 0;
+}
+
+static int assign_buffer(struct view *view, const struct shmview_view *to, PyObject *value)
+{
+    struct foreign foreign;
+    if (foreign_open(view->segment->state, value, &foreign))
+        return -1;
+    int r = adapt_text(view, to, &foreign.v);
+    if (r == 0)
+        r = copy_view(view, to, &foreign.v);
+    foreign_close(&foreign);
+    return r;
+}
+
+/* Every element of a part to the same. */
+static int assign_scalar(struct view *view, const struct shmview_view *to, PyObject *value)
+{
+    char small[64], *item = small;
+    if (to->itemsize > sizeof small && !(item = PyMem_Malloc(to->itemsize)))
+        return PyErr_NoMemory() ? 0 : -1;
+    memset(item, 0, to->itemsize);
+    int r = view->set(view, item, value);
+    if (r == 0) {
+        int failed = shmview_fill(to, item);
+        if (failed) {
+            view_raise(view, failed);
+            r = -1;
+        }
+    }
+    if (item != small)
+        PyMem_Free(item);
+    return r;
+}
+
+static int assign_single(struct view *view, const struct shmview_view *to, PyObject *value)
+{
+    void *p;
+    int r = shmview_view_pointer(to, NULL, &p);
+    if (r) {
+        view_raise(view, r);
+        return -1;
+    }
+    return view->set(view, p, value);
+}
+
+static int assign_sequence(struct view *view, const struct shmview_view *to, PyObject *value)
+{
+    struct shmview_view row;
+    PyObject *tuple = PySequence_Tuple(value);
+    if (!tuple)
+        return -1;
+    int r = 0;
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    if (n != to->shape[0]) {
+        PyErr_Format(PyExc_ValueError, "%zd values for %zd elements", n, to->shape[0]);
+        r = -1;
+    }
+    bool direct = to->ndim == 1 && !(to->flags & SHMVIEW_VIEW_INDIRECT);
+    for (Py_ssize_t i = 0; r == 0 && i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(tuple, i);
+        if (direct) {
+            r = view->set(view, (char *)to->data + i * to->strides[0], item);
+            continue;
+        }
+        int failed = shmview_view_index(to, 0, i, &row);
+        if (failed) {
+            view_raise(view, failed);
+            r = -1;
+        } else if (row.ndim == 0) {
+            r = assign_single(view, &row, item);
+        } else if (PyObject_CheckBuffer(item)) {
+            r = assign_buffer(view, &row, item);
+        } else {
+            r = assign_sequence(view, &row, item);
+        }
+    }
+    Py_DECREF(tuple);
+    return r;
+}
+
+static bool is_text(uint32_t dtype)
+{
+    return dtype == SHMVIEW_CHAR || dtype == SHMVIEW_BYTES || dtype == SHMVIEW_PASCAL;
+}
+
+/* A part of any shape. */
+static int assign(struct view *view, const struct shmview_view *to, PyObject *value)
+{
+    bool text = is_text(to->dtype) && (PyBytes_Check(value) || PyByteArray_Check(value));
+    if (text && !(to->dtype == SHMVIEW_CHAR && PyObject_Length(value) != 1))
+        return assign_scalar(view, to, value);
+    if (PyObject_CheckBuffer(value))
+        return assign_buffer(view, to, value);
+    bool tuple = to->dtype == SHMVIEW_STRUCT && PyTuple_Check(value); /* one struct */
+    if (!tuple && (PySequence_Check(value) || PyIter_Check(value)) && !PyUnicode_Check(value))
+        return assign_sequence(view, to, value);
+    return assign_scalar(view, to, value);
+}
+
+static int assign_slowly(struct view *view, PyObject *key, PyObject *value)
+{
+    struct shmview_view v;
+    view->n_exports++; /* whatever the value's methods do, the view stays */
+    int r = view_locate(view, key, &v);
+    if (r == 1)
+        r = assign_single(view, &v, value);
+    else if (r == 0 && v.dtype == view->v.dtype && v.item == view->v.item)
+        r = assign(view, &v, value);
+    else if (r == 0) { /* a field: elements of another type */
+        struct view *field = (struct view *)view_new(view->segment, &v);
+        r = field ? assign(field, &field->v, value) : -1;
+        Py_XDECREF((PyObject *)field);
+    }
+    view->n_exports--;
+    return r;
+}
+
+int view_ass_subscript(PyObject *op, PyObject *key, PyObject *value)
+{
+    struct view *self = (struct view *)op;
+    if (UNLIKELY(!value)) {
+        PyErr_SetString(PyExc_TypeError, "elements of a view cannot be deleted");
+        return -1;
+    }
+    if (UNLIKELY(view_check_writable(self)))
+        return -1;
+    if (LIKELY(PyLong_CheckExact(key) && self->v.ndim == 1 && view_is_direct(self))) {
+        Py_ssize_t i = PyLong_AsSsize_t(key), at = i < 0 ? i + self->v.shape[0] : i;
+        if (LIKELY(at >= 0 && at < self->v.shape[0])) {
+            self->n_exports++;
+            int r = self->set(self, (char *)self->v.data + at * self->v.strides[0], value);
+            self->n_exports--;
+            return r;
+        }
+        PyErr_Clear();
+    }
+    return assign_slowly(self, key, value);
+}
+
+PyObject *view_fill(PyObject *op, PyObject *value)
+{
+    struct view *self = (struct view *)op;
+    if (view_check_writable(self))
+        return NULL;
+    self->n_exports++;
+    int r = assign_scalar(self, &self->v, value);
+    self->n_exports--;
+    if (r)
+        return NULL;
+    Py_RETURN_NONE;
+}

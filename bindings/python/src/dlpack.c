@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views as tensors of DLPack. A tensor keeps the segment's memory by itself, whatever becomes
+ * of Python's objects: its deleter needs neither the GIL nor an interpreter. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "view.h"
+
+/* The ABI of github.com/dmlc/dlpack, as far as it is needed here. */
+struct tensor {
+    void *data;
+    int32_t device_type, device_id;
+    int32_t ndim;
+    uint8_t code, bits;
+    uint16_t lanes;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+};
+struct DLManagedTensor {
+    struct tensor tensor;
+    void *context;
+    void (*deleter)(struct DLManagedTensor *);
+};
+struct DLManagedTensorVersioned {
+    uint32_t major, minor;
+    void *context;
+    void (*deleter)(struct DLManagedTensorVersioned *);
+    uint64_t flags;
+    struct tensor tensor;
+};
+#define FLAG_IS_COPIED 2u
+#define DEVICE_CPU     1
+
+static const char plain[] = "dltensor", versioned[] = "dltensor_versioned";
+
+/* Nobody has taken it: who does gives the capsule another name. */
+static void plain_end(PyObject *capsule)
+{
+    if (!PyCapsule_IsValid(capsule, plain))
+        return;
+    struct DLManagedTensor *t = PyCapsule_GetPointer(capsule, plain);
+    t->deleter(t);
+}
+static void versioned_end(PyObject *capsule)
+{
+    if (!PyCapsule_IsValid(capsule, versioned))
+        return;
+    struct DLManagedTensorVersioned *t = PyCapsule_GetPointer(capsule, versioned);
+    t->deleter(t);
+}
+
+static PyObject *export_plain(struct view *view, const struct shmview_view *v)
+{
+    struct DLManagedTensor *t;
+    int r = shmview_dlpack_export(v, &t);
+    if (r)
+        return view_raise_as_buffer_error(view, r);
+    PyObject *capsule = PyCapsule_New(t, plain, plain_end);
+    if (!capsule)
+        t->deleter(t);
+    return capsule;
+}
+
+static PyObject *export_versioned(struct view *view, const struct shmview_view *v, bool copied)
+{
+    struct DLManagedTensorVersioned *t;
+    int r = shmview_dlpack_export_versioned(v, &t);
+    if (r)
+        return view_raise_as_buffer_error(view, r);
+    if (copied)
+        t->flags |= FLAG_IS_COPIED;
+    PyObject *capsule = PyCapsule_New(t, versioned, versioned_end);
+    if (!capsule)
+        t->deleter(t);
+    return capsule;
+}
+
+/* The elements in private memory that goes with the tensor. */
+static PyObject *export_copy(struct view *view, bool is_versioned)
+{
+    const struct shmview_view *v = &view->v;
+    struct shmview_segment *segment;
+    struct shmview_view copy;
+    int64_t shape[SHMVIEW_MAX_NDIM];
+    /* the alignment that DLPack asks for */
+    size_t bytes = ((size_t)v->nbytes + 255) / 256 * 256;
+    void *memory = aligned_alloc(256, bytes ? bytes : 256);
+    if (!memory)
+        return PyErr_NoMemory();
+    int r = shmview_wrap(memory, v->nbytes, 0, free, memory, &segment);
+    if (r) {
+        free(memory);
+        return view_raise(view, r);
+    }
+    for (uint32_t d = 0; d < v->ndim; d++)
+        shape[d] = v->shape[d];
+    struct shmview_view_spec spec = {.format = v->format, .ndim = v->ndim, .shape = shape};
+    r = shmview_view_make(segment, &spec, &copy);
+    if (r == 0) {
+        Py_BEGIN_ALLOW_THREADS r = shmview_copy(&copy, v);
+        Py_END_ALLOW_THREADS
+    }
+    PyObject *capsule = r              ? view_raise(view, r)
+                        : is_versioned ? export_versioned(view, &copy, true)
+                                       : export_plain(view, &copy);
+    shmview_detach_later(segment); /* the tensor has it */
+    return capsule;
+}
+
+/* None, or (device type, device id): the CPU has only one. Returns 0 or -1. */
+static int check_device(PyObject *device)
+{
+    int type, id;
+    if (device == Py_None)
+        return 0;
+    if (!PyTuple_Check(device) || !PyArg_ParseTuple(device, "ii", &type, &id)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "dl_device: a tuple of two integers, or None");
+        return -1;
+    }
+    if (type == DEVICE_CPU && id == 0)
+        return 0;
+    PyErr_Format(PyExc_BufferError, "the memory is the CPU's (1, 0), not that of device (%d, %d)",
+                 type, id);
+    return -1;
+}
+
+/* Whether the consumer knows the versioned form: 1, 0 or -1. */
+static int knows_versioned(PyObject *max_version)
+{
+    unsigned major, minor;
+    if (max_version == Py_None)
+        return 0;
+    if (!PyTuple_Check(max_version) || !PyArg_ParseTuple(max_version, "II", &major, &minor)) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "max_version: a tuple of two integers, or None");
+        return -1;
+    }
+    return major >= 1;
+}
+
+PyObject *view_dlpack(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"stream", "max_version", "dl_device", "copy", NULL};
+    struct view *self = (struct view *)op;
+    PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO:__dlpack__", keywords, &stream,
+                                     &max_version, &device, &copy) ||
+        view_check(self))
+        return NULL;
+    if (stream != Py_None) {
+        PyErr_SetString(PyExc_BufferError, "stream: the memory is the CPU's, which has none");
+        return NULL;
+    }
+    int is_versioned = knows_versioned(max_version);
+    if (is_versioned < 0 || check_device(device))
+        return NULL;
+    int copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+    if (copied < 0)
+        return NULL;
+    self->n_exports++;
+    PyObject *capsule = copied         ? export_copy(self, is_versioned)
+                        : is_versioned ? export_versioned(self, &self->v, false)
+                                       : export_plain(self, &self->v);
+    self->n_exports--;
+    return capsule;
+}
+
+PyObject *view_dlpack_device(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(unused))
+{
+    return Py_BuildValue("(ii)", DEVICE_CPU, 0);
+}

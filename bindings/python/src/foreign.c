@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other objects export, in the terms of libshmview: to copy from, to compare with. */
+#include <string.h>
+
+#include "view.h"
+
+void foreign_close(struct foreign *foreign)
+{
+    if (foreign->segment)
+        shmview_detach(foreign->segment);
+    if (foreign->buffer.obj)
+        PyBuffer_Release(&foreign->buffer);
+    PyMem_Free(foreign->copy);
+}
+
+/* The first byte and the number of bytes that the elements of a strided buffer reach. */
+static void reach(const Py_buffer *b, char **ret_first, size_t *ret_bytes)
+{
+    ptrdiff_t before = 0, behind = b->itemsize;
+    for (int d = 0; b->strides && d < b->ndim; d++) {
+        ptrdiff_t steps = b->shape[d] ? (b->shape[d] - 1) * b->strides[d] : 0;
+        if (steps < 0)
+            before -= steps;
+        else
+            behind += steps;
+    }
+    *ret_first = (char *)b->buf - before;
+    *ret_bytes = b->strides ? (size_t)(before + behind) : (size_t)b->len;
+    if (b->len == 0)
+        *ret_bytes = 0;
+}
+
+static int wrap(struct state *state, struct foreign *f)
+{
+    const Py_buffer *b = &f->buffer;
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
+    size_t bytes;
+    char *first;
+    if (b->ndim > SHMVIEW_MAX_NDIM) {
+        PyErr_Format(PyExc_ValueError, "a buffer of %d dimensions, the limit is %d", b->ndim,
+                     SHMVIEW_MAX_NDIM);
+        return -1;
+    }
+    for (int d = 0; d < b->ndim; d++) {
+        shape[d] = b->shape ? b->shape[d] : b->len / (b->itemsize ? b->itemsize : 1);
+        strides[d] = b->strides ? b->strides[d] : 0;
+    }
+    struct shmview_view_spec spec = {
+        .format = b->format ? b->format : "B",
+        .ndim = (uint32_t)b->ndim,
+        .shape = shape,
+        .strides = b->strides && !f->copy ? strides : NULL,
+    };
+    reach(b, &first, &bytes);
+    if (f->copy) {
+        first = f->copy;
+        bytes = (size_t)b->len;
+    } else if (bytes) {
+        spec.offset = (uint64_t)((char *)b->buf - first);
+    }
+    int r =
+        shmview_wrap(bytes ? first : NULL, bytes, SHMVIEW_WRAP_READ_ONLY, NULL, NULL, &f->segment);
+    if (r == 0)
+        r = shmview_view_make(f->segment, &spec, &f->v);
+    if (r) {
+        raise_error(state, r, "{s:s}", "format", spec.format);
+        return -1;
+    }
+    if (f->v.itemsize == (uint64_t)b->itemsize)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "a buffer of format '%s' has elements of %zd bytes, not %u",
+                 spec.format, b->itemsize, f->v.itemsize);
+    return -1;
+}
+
+/* Rows behind addresses, and elements that are not aligned: a copy in C order. */
+static int take_copy(struct foreign *f)
+{
+    f->copy = PyMem_Malloc(f->buffer.len ? (size_t)f->buffer.len : 1);
+    if (!f->copy) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    return PyBuffer_ToContiguous(f->copy, &f->buffer, f->buffer.len, 'C');
+}
+
+int foreign_open(struct state *state, PyObject *object, struct foreign *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    if (Py_IS_TYPE(object, state->view_type)) {
+        struct view *view = (struct view *)object;
+        if (view_check(view))
+            return -1;
+        if (PyObject_GetBuffer(object, &ret->buffer, PyBUF_FULL_RO))
+            return -1; /* it is here only to keep the view */
+        ret->v = view->v;
+        return 0;
+    }
+    if (PyObject_GetBuffer(object, &ret->buffer, PyBUF_FULL_RO))
+        return -1;
+    int r = ret->buffer.suboffsets ? take_copy(ret) : 0;
+    if (r == 0)
+        r = wrap(state, ret);
+    if (r && !ret->copy && PyErr_ExceptionMatches(state->misaligned)) {
+        PyErr_Clear();
+        if (ret->segment)
+            shmview_detach(ret->segment);
+        ret->segment = NULL;
+        r = take_copy(ret);
+        if (r == 0)
+            r = wrap(state, ret);
+    }
+    if (r == 0)
+        return 0;
+    foreign_close(ret);
+    return -1;
+}
+
+/* --- Comparing ----------------------------------------------------------- */
+
+PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
+{
+    struct view *self = (struct view *)op;
+    struct foreign foreign;
+    if ((how != Py_EQ && how != Py_NE) || !PyObject_CheckBuffer(other))
+        Py_RETURN_NOTIMPLEMENTED;
+    if (op == other && !self->segment)
+        return PyBool_FromLong(how == Py_EQ);
+    if (view_check(self))
+        return NULL;
+    if (foreign_open(self->segment->state, other, &foreign)) {
+        if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError))
+            return NULL;
+        PyErr_Clear(); /* a format that nobody here knows is no number of ours */
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    int equal;
+    self->n_exports++;
+    Py_BEGIN_ALLOW_THREADS equal = shmview_equal(&self->v, &foreign.v, NULL);
+    Py_END_ALLOW_THREADS self->n_exports--;
+    PyObject *said = NULL;
+    if (equal == -SHMVIEW_ERR_CONVERSION)
+        equal = 0; /* a struct and a number */
+    if (equal < 0)
+        view_raise(self, equal);
+    else
+        said = PyBool_FromLong((how == Py_EQ) == (equal == 1));
+    foreign_close(&foreign);
+    return said;
+}
+
+/* --- As bytes ------------------------------------------------------------ */
+
+PyObject *view_tobytes(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"order", NULL};
+    struct view *self = (struct view *)op;
+    const char *order = "C";
+    Py_buffer buffer;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:tobytes", keywords, &order))
+        return NULL;
+    if (!order)
+        order = "C";
+    if (order[0] == '\0' || order[1] != '\0' || !strchr("CFA", order[0])) {
+        PyErr_Format(PyExc_ValueError, "order is 'C', 'F' or 'A', not '%s'", order);
+        return NULL;
+    }
+    if (view_check(self) || PyObject_GetBuffer(op, &buffer, PyBUF_FULL_RO))
+        return NULL;
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, buffer.len);
+    if (bytes && PyBuffer_ToContiguous(PyBytes_AS_STRING(bytes), &buffer, buffer.len, order[0]))
+        Py_CLEAR(bytes);
+    PyBuffer_Release(&buffer);
+    return bytes;
+}
+
+PyObject *view_hex(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    PyObject *none = PyTuple_New(0);
+    PyObject *bytes = none ? view_tobytes(op, none, NULL) : NULL;
+    PyObject *hex = bytes ? PyObject_GetAttrString(bytes, "hex") : NULL;
+    PyObject *text = hex ? PyObject_Call(hex, args, kwargs) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(bytes);
+    Py_XDECREF(hex);
+    return text;
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Phases and changes: what a segment's users tell each other. */
+#include "segment.h"
+
+PyObject *segment_get_change(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct shmview_segment *handle = segment_use((struct segment *)op);
+    return handle ? PyLong_FromUnsignedLong(shmview_change(handle)) : NULL;
+}
+
+/* Returns 0 or -1 with an exception. */
+static int get_phase(struct segment *self, struct shmview_phase *phase)
+{
+    struct shmview_segment *handle = segment_use(self);
+    int r;
+    if (!handle)
+        return -1;
+    COUNT_ADD(self->n_calls, 1);
+    Py_BEGIN_ALLOW_THREADS r = shmview_phase_get(handle, phase);
+    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    if (r)
+        raise_error(self->state, r, NULL);
+    return r ? -1 : 0;
+}
+
+PyObject *segment_get_phase(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct shmview_phase phase;
+    if (get_phase((struct segment *)op, &phase))
+        return NULL;
+    if (phase.generation == 0)
+        Py_RETURN_NONE;
+    return PyUnicode_FromString(phase.name);
+}
+
+PyObject *segment_get_generation(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct shmview_phase phase;
+    return get_phase((struct segment *)op, &phase) ? NULL
+                                                   : PyLong_FromUnsignedLong(phase.generation);
+}
+
+PyObject *segment_switch(PyObject *op, PyObject *layout)
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    const char *name = handle ? PyUnicode_AsUTF8(layout) : NULL;
+    int r;
+    if (!name)
+        return NULL;
+    COUNT_ADD(self->n_calls, 1);
+    Py_BEGIN_ALLOW_THREADS r = shmview_switch(handle, name);
+    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    if (r)
+        return raise_error(self->state, r, "{s:s}", "layout", name);
+    Py_RETURN_NONE;
+}
+
+static PyObject *notify(struct segment *self, int (*call)(struct shmview_segment *))
+{
+    struct shmview_segment *handle = segment_use(self);
+    int r;
+    if (!handle)
+        return NULL;
+    COUNT_ADD(self->n_calls, 1);
+    Py_BEGIN_ALLOW_THREADS r = call(handle);
+    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    if (r)
+        return raise_error(self->state, r, NULL);
+    Py_RETURN_NONE;
+}
+
+PyObject *segment_notify(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"one", NULL};
+    int one = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$p:notify", keywords, &one))
+        return NULL;
+    return notify((struct segment *)op, one ? shmview_notify_one : shmview_notify);
+}
+
+PyObject *segment_change_fd(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    int r, fd;
+    if (!handle)
+        return NULL;
+    COUNT_ADD(self->n_calls, 1);
+    Py_BEGIN_ALLOW_THREADS r = shmview_change_fd(handle, &fd);
+    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    return r ? raise_error(self->state, r, NULL) : PyLong_FromLong(fd);
+}
+
+/* --- Waiting ------------------------------------------------------------- */
+
+struct change_wait {
+    uint32_t seen, change;
+};
+
+static int wait_change(struct shmview_segment *handle, int64_t deadline, void *arg)
+{
+    struct change_wait *wait = arg;
+    return shmview_wait_change(handle, wait->seen, deadline, &wait->change);
+}
+
+struct phase_wait {
+    const char *layout;
+    uint32_t after;
+    struct shmview_phase phase;
+};
+
+static int wait_phase(struct shmview_segment *handle, int64_t deadline, void *arg)
+{
+    struct phase_wait *wait = arg;
+    return shmview_wait_phase(handle, wait->layout, wait->after, deadline, &wait->phase);
+}
+
+/* A number of 32 bits. Returns 0 or -1. */
+static int parse_count(PyObject *object, const char *what, uint32_t *ret)
+{
+    unsigned long long n = PyLong_AsUnsignedLongLong(object);
+    if (n == (unsigned long long)-1 && PyErr_Occurred())
+        return -1;
+    if (n > UINT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%s: 0 to 4294967295", what);
+        return -1;
+    }
+    *ret = (uint32_t)n;
+    return 0;
+}
+
+PyObject *segment_wait(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"phase", "generation", "change", "timeout", NULL};
+    struct segment *self = (struct segment *)op;
+    PyObject *phase = Py_None, *generation = Py_None, *change = Py_None, *timeout = Py_None;
+    struct phase_wait for_phase = {0};
+    struct change_wait for_change = {0};
+    int64_t deadline;
+    int r;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOO:wait", keywords, &phase, &generation,
+                                     &change, &timeout) ||
+        !segment_use(self) || parse_timeout(timeout, &deadline))
+        return NULL;
+    bool for_a_phase = phase != Py_None || generation != Py_None;
+    if (for_a_phase && change != Py_None) {
+        PyErr_SetString(PyExc_TypeError, "wait for a phase or for a change, not for both");
+        return NULL;
+    }
+    if (phase != Py_None && !(for_phase.layout = PyUnicode_AsUTF8(phase)))
+        return NULL;
+    if (generation != Py_None && parse_count(generation, "generation", &for_phase.after))
+        return NULL;
+    for_change.seen = shmview_change(self->handle);
+    if (change != Py_None && parse_count(change, "change", &for_change.seen))
+        return NULL;
+    if (for_a_phase ? wait_sliced(self, wait_phase, &for_phase, deadline, &r)
+                    : wait_sliced(self, wait_change, &for_change, deadline, &r))
+        return NULL;
+    if (r)
+        return raise_error(self->state, r, "{s:O}", "phase", phase);
+    return PyLong_FromUnsignedLong(for_a_phase ? for_phase.phase.generation : for_change.change);
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views of a segment: cast from its bytes, or opened from its layouts. */
+#include <string.h>
+
+#include "segment.h"
+#include "view.h"
+
+PyObject *format_text(struct state *state, PyObject *format)
+{
+    if (PyUnicode_CheckExact(format)) {
+        /* numpy's short names begin with a letter and go on with digits, which no format of
+         * struct does; the rest is libshmview's */
+        const char *text = PyUnicode_AsUTF8(format);
+        if (!text)
+            return NULL;
+        if (text[0] == '\0' || text[1] < '0' || text[1] > '9')
+            return Py_NewRef(format);
+    }
+    return PyObject_CallFunctionObjArgs(state->format_text, format, NULL);
+}
+
+/* A view by a description, or an exception that has the format as a fact. */
+static PyObject *make(struct segment *self, const struct shmview_view_spec *spec)
+{
+    struct shmview_segment *handle = segment_use(self);
+    struct shmview_view v;
+    if (!handle)
+        return NULL;
+    int r = shmview_view_make(handle, spec, &v);
+    return r ? raise_error(self->state, r, "{s:s}", "format", spec->format) : view_new(self, &v);
+}
+
+/* The numbers of an argument that may be None. Returns how many, -1 for none, -2 with an
+ * exception. */
+static int parse_optional(const char *what, PyObject *argument, int64_t *ret)
+{
+    if (argument == Py_None)
+        return -1;
+    int n = parse_numbers(what, argument, ret);
+    return n < 0 ? -2 : n;
+}
+
+/* All that divides into whole elements from offset on. */
+static PyObject *cast_rest(struct segment *self, const char *format, uint64_t offset, bool readonly)
+{
+    struct shmview_segment *handle = segment_use(self);
+    struct shmview_view v;
+    if (!handle)
+        return NULL;
+    int r = shmview_view_cast(handle, format, offset, SHMVIEW_REST, &v);
+    if (r)
+        return raise_error(self->state, r, "{s:s}", "format", format);
+    if (readonly)
+        v.flags |= SHMVIEW_VIEW_READ_ONLY;
+    return view_new(self, &v);
+}
+
+static PyObject *cast(struct segment *self, const char *format, uint64_t offset, bool readonly,
+                      PyObject *shape_arg, PyObject *strides_arg, PyObject *suboffsets_arg)
+{
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
+    int n = parse_optional("shape", shape_arg, shape);
+    int n_strides = parse_optional("strides", strides_arg, strides);
+    int n_suboffsets = parse_optional("suboffsets", suboffsets_arg, suboffsets);
+    if (n == -2 || n_strides == -2 || n_suboffsets == -2)
+        return NULL;
+    if (n == -1 && n_strides == -1 && n_suboffsets == -1)
+        return cast_rest(self, format, offset, readonly);
+    if ((n_strides != -1 && n_strides != n) || (n_suboffsets != -1 && n_suboffsets != n)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "strides and suboffsets need a shape, and are as many as its lengths");
+        return NULL;
+    }
+    struct shmview_view_spec spec = {
+        .format = format,
+        .offset = offset,
+        .ndim = (uint32_t)n,
+        .flags = readonly ? SHMVIEW_VIEW_READ_ONLY : 0,
+        .shape = shape,
+        .strides = n_strides == -1 ? NULL : strides,
+        .suboffsets = n_suboffsets == -1 ? NULL : suboffsets,
+    };
+    return make(self, &spec);
+}
+
+PyObject *segment_cast(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"format",     "shape",    "offset", "strides",
+                               "suboffsets", "readonly", NULL};
+    struct segment *self = (struct segment *)op;
+    PyObject *format = NULL, *shape = Py_None, *strides = Py_None, *suboffsets = Py_None;
+    Py_ssize_t offset = 0;
+    int readonly = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O$nOOp:cast", keywords, &format, &shape,
+                                     &offset, &strides, &suboffsets, &readonly))
+        return NULL;
+    if (offset < 0) {
+        PyErr_Format(PyExc_ValueError, "offset is a byte of the segment, not %zd", offset);
+        return NULL;
+    }
+    PyObject *text = format_text(self->state, format);
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    PyObject *view =
+        utf8 ? cast(self, utf8, (uint64_t)offset, readonly, shape, strides, suboffsets) : NULL;
+    Py_XDECREF(text);
+    return view;
+}
+
+PyObject *segment_get_buf(PyObject *op, void *Py_UNUSED(closure))
+{
+    return cast_rest((struct segment *)op, "B", 0, false);
+}
+
+/* --- Layouts ------------------------------------------------------------- */
+
+/* The layout that has the view, of those that were declared through this handle: a borrowed
+ * str, or NULL, with an exception only if something failed. */
+static PyObject *layout_with(struct segment *self, PyObject *view)
+{
+    PyObject *names = self->layouts ? PyDict_GetItemWithError(self->layouts, view) : NULL;
+    return names && PyList_GET_SIZE(names) == 1 ? PyList_GET_ITEM(names, 0) : NULL;
+}
+
+/* The name of the layout to look in, or NULL with an exception. */
+static const char *choose_layout(struct segment *self, PyObject *view, PyObject *layout,
+                                 struct shmview_phase *phase)
+{
+    if (layout != Py_None)
+        return PyUnicode_AsUTF8(layout);
+    int r = shmview_phase_get(self->handle, phase);
+    if (r && r != -SHMVIEW_ERR_NO_LOCK)
+        return (const char *)raise_error(self->state, r, NULL);
+    if (r == 0 && phase->generation)
+        return phase->name;
+    PyObject *found = layout_with(self, view);
+    if (found)
+        return PyUnicode_AsUTF8(found);
+    if (!PyErr_Occurred())
+        raise_text(self->state, SHMVIEW_ERR_NO_LAYOUT,
+                   "no phase is current, so that the layout must be said: view(name, layout=...)");
+    return NULL;
+}
+
+PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keywords[] = {"name", "layout", NULL};
+    struct segment *self = (struct segment *)op;
+    PyObject *name_arg, *layout_arg = Py_None;
+    struct shmview_phase phase;
+    struct shmview_view v;
+    int r;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|O:view", keywords, &name_arg, &layout_arg))
+        return NULL;
+    if (layout_arg != Py_None && !PyUnicode_Check(layout_arg)) {
+        PyErr_SetString(PyExc_TypeError, "layout: a name, or None for the current phase");
+        return NULL;
+    }
+    struct shmview_segment *handle = segment_use(self);
+    const char *name = handle ? PyUnicode_AsUTF8(name_arg) : NULL;
+    const char *layout = name ? choose_layout(self, name_arg, layout_arg, &phase) : NULL;
+    if (!layout)
+        return NULL;
+    COUNT_ADD(self->n_calls, 1);
+    Py_BEGIN_ALLOW_THREADS r = shmview_view_open(handle, layout, name, &v);
+    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    if (r)
+        return raise_error(self->state, r, "{s:s,s:O}", "layout", layout, "view", name_arg);
+    return view_new(self, &v);
+}
+
+/* One view of a layout, as shmview._layouts has it: (name, format, offset, shape, strides or
+ * None, suboffsets or None, readonly). Strings stay those of the tuple. */
+struct numbers {
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
+};
+
+static int parse_view(PyObject *tuple, struct shmview_view_spec *spec, struct numbers *numbers)
+{
+    PyObject *shape, *strides, *suboffsets;
+    Py_ssize_t offset;
+    int readonly;
+    memset(spec, 0, sizeof *spec);
+    if (!PyArg_ParseTuple(tuple, "ssnOOOp", &spec->name, &spec->format, &offset, &shape, &strides,
+                          &suboffsets, &readonly))
+        return -1;
+    int n = parse_numbers("shape", shape, numbers->shape);
+    int n_strides = parse_optional("strides", strides, numbers->strides);
+    int n_suboffsets = parse_optional("suboffsets", suboffsets, numbers->suboffsets);
+    if (n < 0 || n_strides == -2 || n_suboffsets == -2)
+        return -1;
+    if (offset < 0 || (n_strides != -1 && n_strides != n) ||
+        (n_suboffsets != -1 && n_suboffsets != n)) {
+        PyErr_Format(PyExc_ValueError,
+                     "view '%s': an offset below 0, or not as many strides as lengths", spec->name);
+        return -1;
+    }
+    spec->offset = (uint64_t)offset;
+    spec->ndim = (uint32_t)n;
+    spec->flags = readonly ? SHMVIEW_VIEW_READ_ONLY : 0;
+    spec->shape = numbers->shape;
+    spec->strides = n_strides == -1 ? NULL : numbers->strides;
+    spec->suboffsets = n_suboffsets == -1 ? NULL : numbers->suboffsets;
+    return 0;
+}
+
+PyObject *segment_define_views(PyObject *op, PyObject *args)
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle;
+    const char *layout;
+    PyObject *views;
+    int r = 0;
+    if (!PyArg_ParseTuple(args, "sO!:_define", &layout, &PyTuple_Type, &views) ||
+        !(handle = segment_use(self)))
+        return NULL;
+    size_t n = (size_t)PyTuple_GET_SIZE(views);
+    struct shmview_view_spec *specs = PyMem_Calloc(n + 1, sizeof *specs);
+    struct numbers *numbers = PyMem_Calloc(n + 1, sizeof *numbers);
+    bool parsed = specs && numbers;
+    if (!parsed)
+        PyErr_NoMemory();
+    for (size_t i = 0; parsed && i < n; i++)
+        parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &specs[i], &numbers[i]) == 0;
+    if (parsed) {
+        COUNT_ADD(self->n_calls, 1);
+        Py_BEGIN_ALLOW_THREADS r = shmview_define(handle, layout, specs, n);
+        Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+        if (r)
+            raise_error(self->state, r, "{s:s}", "layout", layout);
+    }
+    PyMem_Free(specs);
+    PyMem_Free(numbers);
+    if (!parsed || r)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* What a pickled view comes back as, if it belongs to a phase: cast, with that. */
+PyObject *segment_bind(PyObject *op, PyObject *args)
+{
+    struct segment *self = (struct segment *)op;
+    PyObject *object;
+    unsigned layout, generation;
+    if (!PyArg_ParseTuple(args, "O!II:_bind", self->state->view_type, &object, &layout,
+                          &generation))
+        return NULL;
+    struct shmview_view v = ((struct view *)object)->v;
+    v.layout = layout;
+    v.generation = generation;
+    return view_new(self, &v);
+}
+
+/* --- What is left to Python ---------------------------------------------- */
+
+/* Calls a function of a module of the package with the segment before the other arguments. */
+static PyObject *forward(PyObject *op, const char *module, const char *name, PyObject *args,
+                         PyObject *kwargs)
+{
+    PyObject *from = PyImport_ImportModule(module);
+    PyObject *function = from ? PyObject_GetAttrString(from, name) : NULL;
+    PyObject *front = function ? PyTuple_Pack(1, op) : NULL;
+    PyObject *all = front ? PySequence_Concat(front, args) : NULL;
+    PyObject *done = all ? PyObject_Call(function, all, kwargs) : NULL;
+    Py_XDECREF(from);
+    Py_XDECREF(function);
+    Py_XDECREF(front);
+    Py_XDECREF(all);
+    return done;
+}
+
+PyObject *segment_define(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return forward(op, "shmview._layouts", "define", args, kwargs);
+}
+
+PyObject *segment_changed(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return forward(op, "shmview._aio", "changed", args, kwargs);
+}
+
+/* --- Formats ------------------------------------------------------------- */
+
+PyObject *module_format_size(PyObject *module, PyObject *format)
+{
+    struct state *state = PyModule_GetState(module);
+    PyObject *text = format_text(state, format);
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    PyObject *told = NULL;
+    struct shmview_format *parsed = utf8 ? PyMem_Malloc(sizeof *parsed) : NULL;
+    if (parsed) {
+        int r = shmview_format_parse(utf8, parsed, NULL, 0);
+        told = r ? raise_error(state, r, "{s:O,s:I}", "format", text, "at", parsed->error_at)
+                 : Py_BuildValue("sII", parsed->text, parsed->itemsize, parsed->align);
+        PyMem_Free(parsed);
+    } else if (utf8) {
+        PyErr_NoMemory();
+    }
+    Py_XDECREF(text);
+    return told;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A view: its life, and what it says of itself. */
+#include "view.h"
+
+/* --- Life ---------------------------------------------------------------- */
+
+PyObject *view_new(struct segment *segment, const struct shmview_view *v)
+{
+    PyTypeObject *type = segment->state->view_type;
+    struct view *self = PyObject_New(struct view, type);
+    if (!self)
+        return NULL;
+    self->segment = (struct segment *)Py_NewRef((PyObject *)segment);
+    self->weakrefs = NULL;
+    self->components = NULL;
+    self->n_exports = 0;
+    self->address_is_known = false;
+    self->v = *v;
+    item_choose(self);
+    COUNT_ADD(segment->n_out, 1);
+    return (PyObject *)self;
+}
+
+static void let_go(struct view *self)
+{
+    struct segment *segment = self->segment;
+    self->segment = NULL;
+    if (segment) {
+        COUNT_ADD(segment->n_out, -1);
+        Py_DECREF((PyObject *)segment);
+    }
+}
+
+void view_dealloc(PyObject *op)
+{
+    struct view *self = (struct view *)op;
+    PyTypeObject *type = Py_TYPE(op);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(op);
+    let_go(self);
+    PyMem_Free(self->components);
+    PyObject_Free(op);
+    Py_DECREF(type);
+}
+
+PyObject *view_release(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct view *self = (struct view *)op;
+    if (self->n_exports) {
+        PyErr_Format(PyExc_BufferError, "%zd buffers of the view are still out", self->n_exports);
+        return NULL;
+    }
+    if (self->address_is_known && self->segment) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the view's address was given out by __array_interface__ or address: "
+                        "drop the view instead");
+        return NULL;
+    }
+    let_go(self);
+    Py_RETURN_NONE;
+}
+
+PyObject *view_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return view_check((struct view *)op) ? NULL : Py_NewRef(op);
+}
+
+PyObject *view_exit(PyObject *op, PyObject *Py_UNUSED(args))
+{
+    return view_release(op, NULL);
+}
+
+/* --- Whether it may be used ---------------------------------------------- */
+
+PyObject *view_raise(struct view *view, int r)
+{
+    return raise_error(view->segment->state, r, NULL);
+}
+
+PyObject *view_raise_as_buffer_error(struct view *view, int r)
+{
+    view_raise(view, r);
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_SetString(PyExc_BufferError, shmview_error_text());
+    return NULL;
+}
+
+int view_complain(struct view *view)
+{
+    char text[240];
+    struct shmview_phase phase = {0};
+    if (!view->segment) {
+        PyErr_SetString(PyExc_ValueError, "the view was released");
+        return -1;
+    }
+    if (!shmview_view_is_stale(&view->v))
+        return 0;
+    struct shmview_segment *handle = view->segment->handle;
+    shmview_phase_get(handle, &phase);
+    PyOS_snprintf(text, sizeof text,
+                  "the view is of phase %u of '%.80s', which is in phase %u ('%.64s') now",
+                  view->v.generation, shmview_name(handle), phase.generation, phase.name);
+    raise_text(view->segment->state, SHMVIEW_ERR_STALE, text);
+    return -1;
+}
+
+int view_check_writable(struct view *view)
+{
+    if (UNLIKELY(view_check(view)))
+        return -1;
+    if (LIKELY(!(view->v.flags & SHMVIEW_VIEW_READ_ONLY)))
+        return 0;
+    raise_text(view->segment->state, SHMVIEW_ERR_READ_ONLY, "the view is read-only");
+    return -1;
+}
+
+/* --- Numbers ------------------------------------------------------------- */
+
+PyObject *view_tuple(const ptrdiff_t *numbers, uint32_t n)
+{
+    PyObject *tuple = PyTuple_New((Py_ssize_t)n);
+    for (uint32_t d = 0; tuple && d < n; d++) {
+        PyObject *number = PyLong_FromSsize_t(numbers[d]);
+        if (!number)
+            Py_CLEAR(tuple);
+        else
+            PyTuple_SET_ITEM(tuple, (Py_ssize_t)d, number);
+    }
+    return tuple;
+}
+
+static int parse_number(PyObject *object, int64_t *ret)
+{
+    *ret = PyLong_AsLongLong(object);
+    return *ret == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+int parse_numbers(const char *what, PyObject *sequence, int64_t *ret)
+{
+    if (PyIndex_Check(sequence)) {
+        PyObject *index = PyNumber_Index(sequence);
+        int r = index ? parse_number(index, &ret[0]) : -1;
+        Py_XDECREF(index);
+        return r ? r : 1;
+    }
+    PyObject *tuple = PySequence_Tuple(sequence);
+    if (!tuple)
+        return -1;
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    if (n > SHMVIEW_MAX_NDIM) {
+        PyErr_Format(PyExc_ValueError, "%s: %zd dimensions, the limit is %d", what, n,
+                     SHMVIEW_MAX_NDIM);
+        n = -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *index = PyNumber_Index(PyTuple_GET_ITEM(tuple, i));
+        int r = index ? parse_number(index, &ret[i]) : -1;
+        Py_XDECREF(index);
+        if (r)
+            n = -1;
+    }
+    Py_DECREF(tuple);
+    return (int)n;
+}
+
+/* --- What it says of itself ---------------------------------------------- */
+
+PyObject *view_repr(PyObject *op)
+{
+    struct view *self = (struct view *)op;
+    if (!self->segment)
+        return PyUnicode_FromString("<shmview.View, released>");
+    PyObject *shape = view_tuple(self->v.shape, self->v.ndim);
+    if (!shape)
+        return NULL;
+    PyObject *said = PyUnicode_FromFormat(
+        "<shmview.View of '%s', format '%s', shape %R%s>", shmview_name(self->segment->handle),
+        self->v.format, shape, self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "");
+    Py_DECREF(shape);
+    return said;
+}
+
+static ptrdiff_t offset_of(const struct view *self)
+{
+    return self->v.data - (unsigned char *)shmview_data(self->segment->handle);
+}
+
+PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct view *self = (struct view *)op;
+    if (view_check(self))
+        return NULL;
+    const struct shmview_view *v = &self->v;
+    PyObject *load = PyObject_GetAttrString(self->segment->state->types, "load_view");
+    if (!load)
+        return NULL;
+    PyObject *suboffsets =
+        view_is_direct(self) ? Py_NewRef(Py_None) : view_tuple(v->suboffsets, v->ndim);
+    PyObject *phase = v->layout == UINT32_MAX ? Py_NewRef(Py_None)
+                                              : Py_BuildValue("II", v->layout, v->generation);
+    return Py_BuildValue("N(OsnNNNNN)", load, self->segment, v->format, (Py_ssize_t)offset_of(self),
+                         view_tuple(v->shape, v->ndim), view_tuple(v->strides, v->ndim), suboffsets,
+                         PyBool_FromLong(v->flags & SHMVIEW_VIEW_READ_ONLY), phase);
+}
+
+/* Each getter asks for the same first: that there is something to tell about. */
+#define GETTER(name, value)                                                                        \
+    static PyObject *get_##name(PyObject *op, void *Py_UNUSED(closure))                            \
+    {                                                                                              \
+        struct view *self = (struct view *)op;                                                     \
+        if (!self->segment) {                                                                      \
+            view_complain(self);                                                                   \
+            return NULL;                                                                           \
+        }                                                                                          \
+        return value;                                                                              \
+    }
+
+static PyObject *address_of(struct view *self)
+{
+    self->address_is_known = true;
+    return PyLong_FromVoidPtr(self->v.data);
+}
+
+static PyObject *suboffsets_of(const struct view *self)
+{
+    return view_is_direct(self) ? PyTuple_New(0) : view_tuple(self->v.suboffsets, self->v.ndim);
+}
+
+static PyObject *generation_of(const struct view *self)
+{
+    if (self->v.layout == UINT32_MAX)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLong(self->v.generation);
+}
+
+static unsigned long long size_of(const struct view *self)
+{
+    unsigned long long n = 1;
+    for (uint32_t d = 0; d < self->v.ndim; d++)
+        n *= (unsigned long long)self->v.shape[d];
+    return n;
+}
+
+GETTER(format, PyUnicode_FromString(self->v.format))
+GETTER(itemsize, PyLong_FromUnsignedLong(self->v.itemsize))
+GETTER(nbytes, PyLong_FromUnsignedLongLong(self->v.nbytes))
+GETTER(ndim, PyLong_FromUnsignedLong(self->v.ndim))
+GETTER(size, PyLong_FromUnsignedLongLong(size_of(self)))
+GETTER(shape, view_tuple(self->v.shape, self->v.ndim))
+GETTER(strides, view_tuple(self->v.strides, self->v.ndim))
+GETTER(suboffsets, suboffsets_of(self))
+GETTER(readonly, PyBool_FromLong(self->v.flags &SHMVIEW_VIEW_READ_ONLY))
+GETTER(c_contiguous, PyBool_FromLong(shmview_view_is_contiguous(&self->v, 'C')))
+GETTER(f_contiguous, PyBool_FromLong(shmview_view_is_contiguous(&self->v, 'F')))
+GETTER(contiguous, PyBool_FromLong(shmview_view_is_contiguous(&self->v, 'A')))
+GETTER(segment, Py_NewRef((PyObject *)self->segment))
+GETTER(offset, PyLong_FromSsize_t(offset_of(self)))
+GETTER(address, address_of(self))
+GETTER(generation, generation_of(self))
+GETTER(stale, PyBool_FromLong(shmview_view_is_stale(&self->v)))
+
+PyGetSetDef view_getset[] = {
+    {"format", get_format, NULL, "One element, as PEP 3118 writes it; canonical.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements: the product of shape times itemsize.",
+     NULL},
+    {"ndim", get_ndim, NULL, "The number of dimensions, 0 to 8.", NULL},
+    {"size", get_size, NULL, "The number of elements.", NULL},
+    {"shape", get_shape, NULL, "The lengths of the dimensions, in elements.", NULL},
+    {"strides", get_strides, NULL, "The steps of the dimensions, in bytes.", NULL},
+    {"suboffsets", get_suboffsets, NULL,
+     "Of a view of rows whose places are stored in the segment, in bytes; else ().", NULL},
+    {"readonly", get_readonly, NULL, "Whether elements cannot be set.", NULL},
+    {"c_contiguous", get_c_contiguous, NULL, "Whether there is no gap, last index fastest.", NULL},
+    {"f_contiguous", get_f_contiguous, NULL, "Whether there is no gap, first index fastest.", NULL},
+    {"contiguous", get_contiguous, NULL, "Whether either of them is.", NULL},
+    {"segment", get_segment, NULL, "The Segment it is a view of.", NULL},
+    {"obj", get_segment, NULL, "The same, by memoryview's name.", NULL},
+    {"offset", get_offset, NULL, "The byte of the segment where element [0, ..., 0] is.", NULL},
+    {"address", get_address, NULL,
+     "The address of element [0, ..., 0] in this process, for a C library. It is good as long as\n"
+     "the view is there.",
+     NULL},
+    {"generation", get_generation, NULL,
+     "Of the phase that the view was opened in; None for a view that belongs to no layout.", NULL},
+    {"stale", get_stale, NULL, "Whether that phase is over.", NULL},
+    {"T", view_get_T, NULL, "The view with its dimensions reversed.", NULL},
+    {"__array_interface__", view_get_array_interface, NULL, "numpy's array protocol, version 3.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};

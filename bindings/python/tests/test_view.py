@@ -1,0 +1,504 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views: elements, parts, assignment, comparison, formats."""
+
+import array
+import collections.abc
+import ctypes
+import itertools
+import math
+import pickle
+import random
+import struct
+import weakref
+
+import pytest
+
+import shmview
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+@pytest.fixture
+def seg():
+    return shmview.create("seg", 4096)
+
+
+LIMITS = {"b": (-128, 127), "B": (0, 255), "h": (-2**15, 2**15 - 1), "H": (0, 2**16 - 1),
+          "i": (-2**31, 2**31 - 1), "I": (0, 2**32 - 1), "q": (-2**63, 2**63 - 1), "Q": (0, 2**64 - 1)}
+
+
+@pytest.mark.parametrize("mark", ["", "<", ">"])
+@pytest.mark.parametrize("letter", LIMITS)
+def test_integers(seg, letter, mark):
+    v = seg.cast(mark + letter, 4)
+    low, high = LIMITS[letter]
+    for x in (low, high, 1, high // 3):
+        v[1] = x
+        assert v[1] == x and type(v[1]) is int
+        assert v.tobytes()[v.itemsize:2 * v.itemsize] == struct.pack((mark or "@") + letter, x)
+    for x in (low - 1, high + 1, 1 << 200, -(1 << 200)):
+        with pytest.raises(shmview.ConversionError) as e:
+            v[1] = x
+        assert isinstance(e.value, ValueError) and isinstance(e.value, OverflowError)
+        assert v[1] == high // 3
+    for x in (1.0, "1", None, b"1", 1j):
+        with pytest.raises(TypeError):
+            v[1] = x
+
+
+@pytest.mark.parametrize("letter", ["e", "f", "d", "<d", ">d", ">f", ">e"])
+def test_floats(seg, letter):
+    v = seg.cast(letter, 4)
+    pack = letter if len(letter) > 1 else "@" + letter
+    for x in (0.0, -0.0, 1.5, -2.25, math.inf, -math.inf, 0.1, 3):
+        v[2] = x
+        assert v.tobytes()[2 * v.itemsize:3 * v.itemsize] == struct.pack(pack, x)
+        assert v[2] == struct.unpack(pack, struct.pack(pack, x))[0]
+    v[2] = math.nan
+    assert math.isnan(v[2])
+    if letter[-1] != "d":
+        v[2] = 1
+        with pytest.raises(OverflowError):
+            v[2] = 1e300
+        assert v[2] == 1
+    with pytest.raises(TypeError):
+        v[2] = "1.5"
+
+
+def test_other_types(seg):
+    v = seg.cast("?", 4)
+    v[0] = True
+    v[1] = "yes"
+    assert v.tolist() == [True, True, False, False]
+    for letter, tolerance in (("Zf", 1e-6), ("Zd", 0), (">Zd", 0)):
+        v = seg.cast(letter, 4)
+        v[1] = 1.25 - 0.1j
+        assert abs(v[1] - (1.25 - 0.1j)) <= tolerance
+        v[1] = 2
+        assert v[1] == 2
+    v = seg.cast("c", 4)
+    v[0] = b"x"
+    assert v[0] == b"x"
+    with pytest.raises(ValueError):
+        v[0] = b"xy"
+    v[:] = b"abcd"
+    assert v.tobytes() == b"abcd"
+    v = seg.cast("5s", 3)
+    v[1] = b"abc"
+    assert v[1] == b"abc\0\0"
+    with pytest.raises(ValueError):
+        v[1] = b"abcdef"
+    v[:] = b"no"
+    assert v.tolist() == [b"no\0\0\0"] * 3
+    v = seg.cast("5p", 3)
+    v[1] = b"abcd"
+    assert v[1] == b"abcd" and v.tobytes()[5] == 4
+    seg.buf[5] = 255  # a peer may write any length there
+    assert v[1] == b"abcd"
+    with pytest.raises(ValueError):
+        v[1] = b"abcde"
+    v = seg.cast("g", 2)
+    v[1] = 2.5
+    assert v[1] == 2.5
+    v = seg.cast("P", 2)
+    v[1] = 2**63
+    assert v[1] == 2**63
+
+
+def test_small_floats(seg):
+    v = seg.cast("bfloat16", 4)
+    for x, expected in ((1.0, 1.0), (3.14159, 3.140625), (1 + 2**-8, 1.0), (1 + 3 * 2**-8, 1 + 2**-6),
+                        (1 + 2**-8 + 2**-40, 1 + 2**-7), (-1 - 2**-8 + 2**-40, -1.0), (math.inf, math.inf)):
+        v[0] = x
+        assert v[0] == expected
+    v[0] = math.nan
+    assert math.isnan(v[0])
+    v[0] = 5
+    with pytest.raises(OverflowError):
+        v[0] = 3.4e38 * 1.01
+    with pytest.raises(OverflowError):
+        v[0] = 1e39
+    assert v[0] == 5
+    v = seg.cast("float8_e4m3fn", 4)
+    v[1] = 448
+    assert v.tolist()[1] == 448.0
+    with pytest.raises(OverflowError):
+        v[1] = 1000
+
+
+def test_indexing(seg):
+    v = seg.cast("i", (4, 5, 6))
+    v[...] = 0
+    for i, j, k in itertools.product(range(4), range(5), range(6)):
+        v[i, j, k] = 100 * i + 10 * j + k
+    assert (v[1, 2, 3], v[-1, -1, -1], v[(0, 0, 5)]) == (123, 345, 5)
+    assert v[1].shape == (5, 6) and v[1][2][3] == 123 and v[1, 2].tolist()[3] == 123
+    assert v[1:3, 2, ::2].tolist() == [[120, 122, 124], [220, 222, 224]]
+    assert v[..., 3].shape == (4, 5) and v[..., 3][1, 2] == 123
+    assert v[1, ..., 3].tolist() == [103, 113, 123, 133, 143]
+    assert v[::-1, 0, 0].tolist() == [300, 200, 100, 0]
+    assert v[()].shape == v.shape and v[...].shape == v.shape
+    for wrong in (4, -5, (0, 5), (0, 0, 6), (0, 0, -7), 1 << 100, -(1 << 100), (0, 0, 1 << 70),
+                  (0, 0, 0, 0), (..., ...)):
+        with pytest.raises(IndexError):
+            v[wrong]
+        with pytest.raises(IndexError):
+            v[wrong] = 1
+    for wrong in ("a", 1.0, None, [1], (0, "x")):
+        with pytest.raises((TypeError, LookupError, shmview.Error)):
+            v[wrong]
+    with pytest.raises(TypeError):
+        del v[0]
+    zero = seg.cast("i", ())
+    zero[()] = 7
+    assert zero[()] == 7 and zero.tolist() == 7 and zero[...].ndim == 0
+    for wrong in (lambda: len(zero), lambda: iter(zero)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+def test_slices_as_lists_have_them(seg):
+    v = seg.cast("B", 10)
+    v[:] = range(10)
+    model = list(range(10))
+    bounds = [None, 0, 1, 5, 9, 10, 11, -1, -9, -10, -11, 2**63, -2**63, -2**63 - 1, 1 << 80]
+    for start, stop in itertools.product(bounds, bounds):
+        for step in (None, 1, 2, 3, 11, -1, -2, -10, 2**63 - 1, -2**63):
+            assert v[start:stop:step].tolist() == model[start:stop:step], (start, stop, step)
+    with pytest.raises(ValueError):
+        v[::0]
+    empty = seg.cast("B", 0)
+    assert empty[::-1].tolist() == [] == empty[:].tolist() and len(empty) == 0
+
+
+def test_assignment(seg):
+    v = seg.cast("h", (3, 4))
+    v[...] = 5
+    assert v.tolist() == [[5] * 4] * 3
+    v[1] = [1, 2, 3, 4]
+    v[:, 0] = (7, 8, 9)
+    v[2, 1:] = array.array("h", [-1, -2, -3])
+    assert v.tolist() == [[7, 5, 5, 5], [8, 2, 3, 4], [9, -1, -2, -3]]
+    v[:] = [[1, 2, 3, 4], array.array("h", [5, 6, 7, 8]), range(4)]
+    assert v.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [0, 1, 2, 3]]
+    v[:] = v[::-1]  # they overlap
+    assert v.tolist() == [[0, 1, 2, 3], [5, 6, 7, 8], [1, 2, 3, 4]]
+    v[:] = array.array("d", [1, 2, 3, 4])  # converted, and repeated as numpy would
+    assert v.tolist() == [[1, 2, 3, 4]] * 3
+    v[0, :] = (x for x in range(4))
+    assert v[0].tolist() == [0, 1, 2, 3]
+    with pytest.raises(shmview.ConversionError):
+        v[0] = array.array("d", [1, 2.5, 3, 4])
+    for wrong in ([1, 2], range(5), [[1] * 4] * 2):
+        with pytest.raises(ValueError):
+            v[0] = wrong
+    with pytest.raises(ValueError):
+        v[0] = array.array("h", [1, 2])
+    with pytest.raises(TypeError):
+        v[0] = "abcd"
+    v.fill(3)
+    assert v.tolist() == [[3] * 4] * 3
+    b = seg.buf
+    b[10:15] = b"hello"
+    b[15:17] = memoryview(b"xyz")[1:]
+    assert bytes(b[10:17]) == b"helloyz" and b[10:15] == b"hello"
+    with pytest.raises(ValueError):
+        b[0:3] = b"toolong"
+
+
+def test_readonly(seg):
+    for v in (seg.cast("i", 4, readonly=True), seg.cast("i", 4).toreadonly(),
+              shmview.attach("seg", readonly=True).cast("i", 4)):
+        assert v.readonly and v[1:].readonly and memoryview(v).readonly
+        for change in (lambda: v.__setitem__(0, 1), lambda: v.fill(1),
+                       lambda: v.__setitem__(slice(None), 1), lambda: v[1:].fill(2)):
+            with pytest.raises(shmview.ReadOnly) as e:
+                change()
+            assert isinstance(e.value, TypeError)
+    assert not seg.cast("i", 4).readonly
+
+
+def test_structs(seg):
+    v = seg.cast("T{i:a:d:b:T{b:x:(2,3)h:y:}:c:5s:d:}", 4)
+    value = (7, 2.5, (-1, [[1, 2, 3], [4, 5, 6]]), b"abcde")
+    v[1] = value
+    assert v[1] == value
+    assert v["a"].tolist() == [0, 7, 0, 0] and v["b"][1] == 2.5
+    assert v["c"]["y"].shape == (4, 2, 3) and v["c"]["y"][1, 1, 2] == 6
+    v["a"] = [1, 2, 3, 4]
+    v["b"][:] = 0.5
+    v["c"]["y"][0, 0] = [9, 9, 9]
+    assert v[0] == (1, 0.5, (0, [[9, 9, 9], [0, 0, 0]]), b"\0" * 5)
+    v[2:] = value
+    assert v[2] == v[3] == value
+    for wrong in ((1, 2), (1, 2.5, (-1, [[1, 2, 3]]), b""), (1, 2.5, 3, b""), "abcd", 5,
+                  (1, "x", (-1, [[1, 2, 3], [4, 5, 6]]), b"")):
+        with pytest.raises((TypeError, ValueError)):
+            v[2] = wrong
+    for name in ("nobody", ""):
+        with pytest.raises(shmview.Error):
+            v[name]
+    packed = seg.cast("<bi", 3)
+    packed[1] = (-5, 1 << 30)
+    assert packed[1] == (-5, 1 << 30) and packed.itemsize == 5
+    triple = seg.cast("3f", 2)
+    triple[1] = ([1, 2, 3],)
+    assert triple[1] == ([1.0, 2.0, 3.0],) and triple.field(None).tolist()[1] == [1, 2, 3]
+    array_of_structs = seg.cast("T{(2)T{b:x:h:y:}:s:}", 2)
+    array_of_structs[1] = ([(1, 2), (3, 4)],)
+    assert array_of_structs[1] == ([(1, 2), (3, 4)],)
+    assert array_of_structs["s"]["y"].tolist() == [[0, 0], [2, 4]]
+
+
+def test_struct_module(seg):
+    rng = random.Random(5)
+    for _ in range(300):
+        text = rng.choice("@=<>") + "".join(rng.choice("bBhHiIqQfd?") for _ in range(rng.randint(2, 6)))
+        v = seg.cast(text, 2)
+        assert v.itemsize >= struct.calcsize(text)
+        values = tuple(rng.choice([True, False]) if c == "?" else rng.randint(0, 100) / (2 if c in "fd" else 1)
+                       if c in "fd" else rng.randint(0, 100) for c in text[1:])
+        v[1] = values
+        assert v[1] == values
+        assert struct.unpack(text, v[1:].tobytes()[:struct.calcsize(text)]) == values, text
+
+
+def test_compare(seg):
+    v = seg.cast("i", 4)
+    v[:] = [1, 2, 3, 4]
+    assert v == array.array("i", [1, 2, 3, 4]) and array.array("d", [1, 2, 3, 4]) == memoryview(v)
+    assert v == array.array("d", [1, 2, 3, 4]) and not v != array.array("h", [1, 2, 3, 4])
+    assert v != array.array("i", [1, 2, 3, 5]) and v != array.array("i", [1, 2, 3])
+    assert v == v and v == seg.cast("i", 4) and v != seg.cast("T{i:a:}", 4) and v != [1, 2, 3, 4]
+    assert v[::-1] == array.array("i", [4, 3, 2, 1])
+    assert (v == 5) is False and v != None  # noqa: E711
+    with pytest.raises(TypeError):
+        v < v
+    with pytest.raises(TypeError):
+        hash(v)
+
+
+def test_sequence(seg):
+    v = seg.cast("i", 5)
+    v[:] = range(5)
+    assert list(v) == [0, 1, 2, 3, 4] == [*reversed(v)][::-1] and 3 in v and 9 not in v
+    assert isinstance(v, collections.abc.Sequence) and len(v) == 5
+    assert [row.tolist() for row in seg.cast("i", (2, 2))] == [[0, 1], [2, 3]]
+    a, b, *rest = v
+    assert (a, b, rest) == (0, 1, [2, 3, 4])
+    assert sum(v) == 10 and max(v) == 4
+    assert v.summary() == (5, 0, 0, 4, 10.0)
+    assert bytes(seg.cast("B", 3)) == b"\0\0\0" and seg.cast("h", 2).hex(":", 2) == "0000:0000"
+
+
+def test_facts(seg):
+    v = seg.cast("f4", (3, 4), offset=16)
+    assert (v.format, v.itemsize, v.nbytes, v.ndim, v.size) == ("f", 4, 48, 2, 12)
+    assert (v.shape, v.strides, v.suboffsets, v.offset) == ((3, 4), (16, 4), (), 16)
+    assert v.c_contiguous and v.contiguous and not v.f_contiguous and v.T.f_contiguous
+    assert v.segment is seg and v.obj is seg and v.generation is None and not v.stale
+    assert v[1, 1:].offset == 16 + 16 + 4 and v[1:].address == v.address + 16
+    assert repr(v) == "<shmview.View of 'seg', format 'f', shape (3, 4)>"
+    assert weakref.ref(v)() is v
+    strided = seg.cast("i", (2, 2), strides=(-16, 8), offset=64)
+    strided[1, 1] = 9
+    assert seg.cast("i", 100)[(64 - 16 + 8) // 4] == 9
+    assert strided.tobytes("F") == strided.T.tobytes("C")
+
+
+def test_shapes(seg):
+    v = seg.cast("h", 24)
+    v[:] = range(24)
+    assert v.reshape(4, 6)[1, 2] == 8 and v.reshape((2, -1)).shape == (2, 12)
+    assert v.reshape(2, 3, 4).transpose(2, 0, 1).shape == (4, 2, 3)
+    assert v.reshape(4, 6).T[2, 1] == 8 and v.reshape(2, 3, 4).transpose(-1, 0, 1)[1, 1, 1] == 17
+    assert v[:3].broadcast(2, 3).tolist() == [[0, 1, 2]] * 2 and v[:3].broadcast(2, 3).readonly
+    assert v.cast("B").nbytes == 48 and v.cast("i").shape == (12,) and v.cast("i", (3, 4)).shape == (3, 4)
+    assert seg.cast("B", 8).cast("d")[0] == seg.cast("d", 1)[0]
+    for wrong, error in ((lambda: v.reshape(5, 5), shmview.IllSized), (lambda: v[:3].cast("i"), shmview.IllSized),
+                         (lambda: v[::2].cast("B"), shmview.Invalid), (lambda: v.transpose(1), ValueError),
+                         (lambda: v.reshape(2, 12).transpose(0, 0), ValueError),
+                         (lambda: v.reshape(2, 12).transpose(0, 5), ValueError),
+                         (lambda: v.broadcast(5), ValueError),
+                         (lambda: v.cast("nonsense"), shmview.FormatError),
+                         (lambda: v.reshape(*range(1, 11)), ValueError)):
+        with pytest.raises(error):
+            wrong()
+
+
+def test_cast_errors(seg):
+    with pytest.raises(shmview.FormatError) as e:
+        seg.cast("i%d")
+    assert e.value.format == "i%d"
+    with pytest.raises(shmview.Misaligned, match="byte"):
+        seg.cast("i", 4, offset=2)
+    with pytest.raises(shmview.Bounds, match="4096"):
+        seg.cast("i", 1025)
+    with pytest.raises(shmview.Bounds):
+        seg.cast("B", offset=5000)
+    with pytest.raises(shmview.IllSized):
+        seg.cast("3f", offset=8)
+    with pytest.raises(shmview.Overflow):
+        seg.cast("i", (1 << 62, 4))
+    for wrong in (lambda: seg.cast("i", -1), lambda: seg.cast("i", offset=-4), lambda: seg.cast("i", 4, strides=(1, 2)),
+                  lambda: seg.cast("i", strides=4), lambda: seg.cast("i", (1,) * 9), lambda: seg.cast("i", (1 << 64,))):
+        with pytest.raises((ValueError, OverflowError)):
+            wrong()
+    with pytest.raises(TypeError):
+        seg.cast(5)
+    with pytest.raises(TypeError):
+        seg.cast("i", "4")
+
+
+class Point(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_short), ("y", ctypes.c_double), ("z", ctypes.c_char * 3)]
+
+
+class Line(Point):
+    _fields_ = [("to", Point * 2)]
+
+
+def test_formats(seg):
+    assert seg.cast(float).format == "d" and seg.cast(int).format == "q" and seg.cast(bool).format == "?"
+    for kind in (ctypes.c_int, ctypes.c_double, ctypes.c_uint8, ctypes.c_short * 4, Point, Line):
+        assert seg.cast(kind, 2).itemsize == ctypes.sizeof(kind)
+    line = Line(1, 2.5, b"ab", ((3, 4.5, b"c"), (5, 6.5, b"d")))
+    seg.buf[:ctypes.sizeof(line)] = bytes(line)
+    assert seg.cast(Line, 1)[0] == (1, 2.5, [b"a", b"b", b"\0"],
+                                    [(3, 4.5, [b"c", b"\0", b"\0"]), (5, 6.5, [b"d", b"\0", b"\0"])])
+
+    class Bits(ctypes.Structure):
+        _fields_ = [("a", ctypes.c_int, 3)]
+
+    class Union(ctypes.Union):
+        _fields_ = [("a", ctypes.c_int)]
+    for kind in (Bits, Union):
+        with pytest.raises(TypeError):
+            seg.cast(kind)
+    for short, letter in (("f4", "f"), ("i2", "h"), ("u1", "B"), ("c16", "Zd"), ("b1", "?"), ("S5", "5s"),
+                          (">i4", ">i"), ("int16", "h"), ("float64", "d")):
+        assert seg.cast(short, 2).format == letter
+
+
+def test_release(seg):
+    v = seg.cast("i", 4)
+    with pytest.raises(shmview.Busy, match="1 "):
+        seg.close()
+    m = memoryview(v)
+    with pytest.raises(BufferError):
+        v.release()
+    m.release()
+    v.release()
+    v.release()
+    for use in (lambda: v[0], lambda: len(v), lambda: v.shape, lambda: v.tolist(), lambda: memoryview(v),
+                lambda: v.__setitem__(0, 1), lambda: v == seg.buf, lambda: v.cast("B"), lambda: v.T):
+        with pytest.raises(ValueError, match="released"):
+            use()
+    assert repr(v) == "<shmview.View, released>" and v == v
+    with seg.buf as w:
+        assert len(w) == 4096
+    known = seg.cast("i", 4)
+    known.address
+    with pytest.raises(BufferError):
+        known.release()
+    del known
+    seg.close()
+
+
+class Evil:
+    """Its value is asked for in the middle of an assignment."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __index__(self):
+        self.act()
+        return 1
+
+    __float__ = __index__
+
+
+def test_releasing_in_the_middle(seg):
+    for format in ("i", "Q", "T{i:a:i:b:}", "Zd"):
+        v = seg.cast(format, 4)
+
+        def act():
+            with pytest.raises(BufferError):
+                v.release()
+            with pytest.raises(BufferError):
+                seg.close()
+        evil = Evil(act)
+        if format[0] == "T":
+            v[0] = (evil, evil)
+        elif format != "Zd":
+            v[0] = evil
+            v[1:3] = [evil, evil]
+            v[evil]
+            v[evil] = 1
+        v.release()
+
+
+def test_pickle(seg, run):
+    v = seg.cast("f4", (3, 4), offset=16)
+    v[...] = 2
+    copy = pickle.loads(pickle.dumps(v))
+    assert copy == v and (copy.shape, copy.offset) == (v.shape, v.offset)
+    other = pickle.loads(pickle.dumps([seg, v[::-1, 1], v.toreadonly()]))
+    assert other[1].segment is other[0] and other[1].strides == (-16,) and other[2].readonly
+    text = run("import pickle, sys; v = pickle.loads(bytes.fromhex(sys.argv[1])); v[1, 1] = 5; print(v)",
+               pickle.dumps(v).hex())
+    assert text == "<shmview.View of 'seg', format 'f', shape (3, 4)>\n" and v[1, 1] == 5
+
+
+def test_make():
+    v = shmview.make(80, "d", (2, 5))
+    assert v.shape == (2, 5) and v.segment.size == 80 and not v.readonly
+    assert shmview.make(80, "i2").shape == (40,)
+    w = shmview.make(80, "d", (2, 5), (8, 16), readonly=True)
+    assert w.f_contiguous and w.readonly
+    with pytest.raises(shmview.Bounds):
+        shmview.make(80, "d", 11)
+
+
+def test_suboffsets(seg):
+    rows = seg.cast("q", 3)
+    rows[:] = [1024, 2048, 512]
+    for i, offset in enumerate(rows.tolist()):
+        seg.cast("i", 4, offset=offset)[:] = range(10 * i, 10 * i + 4)
+    v = seg.cast("i", (3, 4), strides=(8, 4), suboffsets=(0, -1))
+    assert v.suboffsets == (0, -1) and v.tolist() == [[0, 1, 2, 3], [10, 11, 12, 13], [20, 21, 22, 23]]
+    assert v[1, 2] == 12 and v[1].tolist() == [10, 11, 12, 13] and v[:, 1:].tolist()[2] == [21, 22, 23]
+    v[1, 2] = 99
+    v[2, :] = [5, 6, 7, 8]
+    assert v[1, 2] == 99 and v[2].tolist() == [5, 6, 7, 8]
+    m = memoryview(v)
+    assert m.suboffsets and m[1, 2] == 99 and m.tolist() == v.tolist()
+    assert pickle.loads(pickle.dumps(v)).tolist() == v.tolist()
+    rows[1] = 1 << 40  # a peer may write any offset there
+    with pytest.raises(shmview.Bounds):
+        v[1, 2]
+    with pytest.raises(shmview.Bounds):
+        v.tolist()
+    with pytest.raises(BufferError):
+        memoryview(v)
+
+
+def test_no_leak(seg, no_leak):
+    v = seg.cast("d", (10, 10))
+    s = seg.cast("T{i:a:(2)d:b:}", 10)
+
+    def use():
+        v[1, 2] = v[2, 1] + v[-1][3]
+        v[1] = range(10)
+        v[:, 2] = array.array("d", range(10))
+        v.tolist(), v.T.tobytes(), list(v), v == v, v.shape, repr(v)
+        s[1] = (1, [2, 3])
+        s[1], s["b"].tolist(), pickle.dumps(s)
+        for wrong in (lambda: v[10, 10], lambda: v["x"], lambda: v.__setitem__((1, 1), "x"),
+                      lambda: v.__setitem__(1, [1]), lambda: s.__setitem__(0, (1,)), lambda: seg.cast("i", 5000)):
+            try:
+                wrong()
+            except Exception:
+                pass
+    no_leak(use)
+    no_leak(lambda: memoryview(v)[1:].release())
