@@ -188,10 +188,10 @@ static bool nobody_there(int error)
     return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;
 }
 
-int connection_open(struct shmview_connection *connection)
+int connection_dial(const struct shmview_connection *connection, int *ret_fd)
 {
-    struct shmview_connection *c = connection;
-    int fd = socket_connect(c->path);
+    const struct shmview_connection *c = connection;
+    CLEANUP_FD int fd = socket_connect(c->path);
     if (fd < 0 && nobody_there(-fd)) {
         errno = -fd;
         return 1;
@@ -200,12 +200,20 @@ int connection_open(struct shmview_connection *connection)
         return fail(SHMVIEW_ERR_INVALID, "the socket path is empty");
     if (fd < 0)
         return fail_errno(c->path, -fd);
-    c->fd = fd;
-    c->serial++;
     int r = c->is_checked ? check_server(fd, c->path) : 0;
+    if (r == 0)
+        *ret_fd = steal_fd(&fd);
+    return r;
+}
+
+int connection_open(struct shmview_connection *connection)
+{
+    struct shmview_connection *c = connection;
+    int r = connection_dial(c, &c->fd);
     if (r)
-        connection_hang_up(c);
-    return r ? r : greet(c);
+        return r;
+    c->serial++;
+    return greet(c);
 }
 
 /* Waits for a daemon that is being started again. A session's is started by whoever

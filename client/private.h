@@ -104,6 +104,8 @@ void connection_let_go(struct shmview_connection *connection, int64_t attachment
 /* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
  * error. */
 int connection_open(struct shmview_connection *connection);
+/* The same without a word: *ret_fd is a socket, the caller's. */
+int connection_dial(const struct shmview_connection *connection, int *ret_fd);
 /* Forgets the socket and what was read from it. */
 void connection_hang_up(struct shmview_connection *connection);
 void reply_deinit(struct reply *reply);

@@ -106,6 +106,45 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
     return 0;
 }
 
+static int read_strings(const json_t *v, const struct field *f, char *base,
+                        struct wire_fault *fault)
+{
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of strings");
+    size_t n = json_array_size(v);
+    if (n > (size_t)f->max)
+        return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
+    const char **array = calloc(n ? n : 1, sizeof *array);
+    if (!array)
+        return wire_fault_set(fault, f->name, "out of memory");
+    memcpy(base + f->offset, &array, sizeof array);
+    memcpy(base + f->extra, &n, sizeof n);
+    for (size_t i = 0; i < n; i++) {
+        struct field element = {.name = f->name, .max = f->min};
+        if (read_string(json_array_get(v, i), &element, &array[i], fault))
+            return -1;
+    }
+    return 0;
+}
+
+static int read_set(const json_t *v, const struct field *f, int64_t *ret, struct wire_fault *fault)
+{
+    int64_t set = 0;
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of strings");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *s = json_string_value(json_array_get(v, i));
+        int64_t bit = 0;
+        while (s && f->enums[bit] && strcmp(s, f->enums[bit]) != 0)
+            bit++;
+        if (!s || !f->enums[bit])
+            return wire_fault_set(fault, f->name, "element %zu is none of those there are", i);
+        set |= (int64_t)1 << bit;
+    }
+    *ret = set;
+    return 0;
+}
+
 static int read_field(const json_t *v, const struct field *f, bool strict, char *base,
                       struct wire_fault *fault)
 {
@@ -130,6 +169,10 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
         return fields_read(v, f->of, strict, at, fault) ? wire_fault_nest(fault, f->name) : 0;
     case FIELD_OBJECTS:
         return read_objects(v, f, strict, base, fault);
+    case FIELD_STRINGS:
+        return read_strings(v, f, base, fault);
+    case FIELD_SET:
+        return read_set(v, f, at, fault);
     }
     return -1;
 }
@@ -183,6 +226,28 @@ static json_t *write_ints(const struct field_ints *ints)
     return a;
 }
 
+static json_t *write_strings(const char *const *strings, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; a && i < n; i++)
+        if (json_array_append_new(a, json_string(strings[i]))) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+static json_t *write_set(const char *const *names, int64_t set)
+{
+    json_t *a = json_array();
+    for (int64_t bit = 0; a && names[bit]; bit++)
+        if (set >> bit & 1 && json_array_append_new(a, json_string(names[bit]))) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
 json_t *fields_write_array(const struct field *of, size_t of_bytes, const void *array, size_t n)
 {
     json_t *a = json_array();
@@ -204,7 +269,8 @@ static json_t *write_field(const struct field *f, const char *base, bool *ret_sk
     switch (f->kind) {
     case FIELD_STRING:
         memcpy(&s, at, sizeof s);
-        return json_string(s);
+        *ret_skip = f->optional && !s;
+        return *ret_skip ? NULL : json_string(s);
     case FIELD_INT:
         memcpy(&i, at, sizeof i);
         *ret_skip = f->optional && i == FIELDS_ABSENT;
@@ -224,6 +290,15 @@ static json_t *write_field(const struct field *f, const char *base, bool *ret_sk
         memcpy(&s, at, sizeof s);
         memcpy(&n, base + f->extra, sizeof n);
         return fields_write_array(f->of, f->of_bytes, s, n);
+    case FIELD_STRINGS:
+        memcpy(&s, at, sizeof s);
+        memcpy(&n, base + f->extra, sizeof n);
+        *ret_skip = f->optional && n == 0;
+        return *ret_skip ? NULL : write_strings((const char *const *)(const void *)s, n);
+    case FIELD_SET:
+        memcpy(&i, at, sizeof i);
+        *ret_skip = f->optional && i == 0;
+        return *ret_skip ? NULL : write_set(f->enums, i);
     }
     return NULL;
 }

@@ -23,6 +23,8 @@ enum field_kind {
     FIELD_INTS,    /* struct field_ints */
     FIELD_OBJECT,  /* a struct, in place */
     FIELD_OBJECTS, /* pointer to an array that is new when read, and its size_t count */
+    FIELD_STRINGS, /* the same of const char * */
+    FIELD_SET,     /* int64_t: bit 0 for the first name of an enum, bit 1 for the second ... */
 };
 
 struct field {
@@ -30,11 +32,12 @@ struct field {
     enum field_kind kind;
     bool optional;
     size_t offset;            /* of the member in its struct */
-    size_t extra;             /* INTS: of a bool "is there", or 0; OBJECTS: of the count */
-    const char *const *enums; /* ENUM: names of 1, 2, 3, then NULL */
+    size_t extra;             /* INTS: of a bool "is there", or 0; OBJECTS, STRINGS: of the count */
+    const char *const *enums; /* ENUM, SET: names of 1, 2, 3, then NULL */
     const struct field *of;   /* OBJECT, OBJECTS: their table */
     size_t of_bytes;          /* OBJECTS: size of one */
-    int64_t min, max;         /* INT: range; STRING: max bytes; OBJECTS: max count */
+    int64_t min, max;         /* INT: range; STRING: max bytes; OBJECTS, STRINGS: max count;
+                                 min of STRINGS: max bytes of each */
 };
 
 struct field_ints {
@@ -60,7 +63,8 @@ int wire_fault_nest(struct wire_fault *fault, const char *outer);
 int fields_read(const json_t *json, const struct field *fields, bool strict, void *ret,
                 struct wire_fault *fault);
 
-/* Returns a new object, or NULL when memory is short. */
+/* Returns a new object, or NULL when memory is short. Optional strings that are NULL are left
+ * out. */
 json_t *fields_write(const struct field *fields, const void *from);
 
 /* Returns a new array of the n structs at array, or NULL when memory is short. */

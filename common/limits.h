@@ -18,6 +18,8 @@
 #define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far beyond memory, far from overflow */
 #define LIMIT_WATCHES         64            /* of one segment: their sockets ride on one message */
 #define LIMIT_ATTACHMENTS     4096          /* of one connection */
+#define LIMIT_NAMES           64            /* segments that a question names */
+#define LIMIT_MONITORS        64            /* connections that hear of events: bits of a word */
 #define LIMIT_DESCRIPTORS     LIMIT_WATCHES /* far below the kernel's 253 */
 #define LIMIT_FORMAT_BYTES    (SHMVIEW_FORMAT_BYTES - 1) /* of text a peer may send as a format */
 #define LIMIT_FORMAT_NODES    64 /* components of a format, structs among them */

@@ -6,8 +6,8 @@
 #include "common/limits.h"
 #include "common/util.h"
 
-static const char *const access_names[] = {"peek", "read", "write", NULL};
-static const char *const lifetime_names[] = {"attached", "manual", "creator", NULL};
+const char *const wire_access_names[] = {"peek", "read", "write", NULL};
+const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
 #define END                                                                                        \
@@ -39,14 +39,16 @@ static const struct field segment_fields[] = {
     {"id", FIELD_INT, false, .offset = AT(wire_segment, id), .max = INT64_MAX},
     {"size", FIELD_INT, false, .offset = AT(wire_segment, size), .max = INT64_MAX},
     {"lock", FIELD_BOOL, false, .offset = AT(wire_segment, lock)},
-    {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment, lifetime), .enums = lifetime_names},
+    {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment, lifetime),
+     .enums = wire_lifetime_names},
     {"owner", FIELD_INT, false, .offset = AT(wire_segment, owner), .max = UINT32_MAX},
     {"attachments", FIELD_INT, false, .offset = AT(wire_segment, attachments), .max = INT64_MAX},
     END,
 };
 static const struct field attachment_fields[] = {
     {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},
-    {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access), .enums = access_names},
+    {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),
+     .enums = wire_access_names},
     {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),
      .max = LIMIT_DESCRIPTORS},
     {"data", FIELD_INT, false, .offset = AT(wire_attachment, data), .max = LIMIT_DESCRIPTORS - 1},
@@ -66,14 +68,15 @@ static const struct field create_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_create, name), .max = LIMIT_NAME_BYTES},
     {"size", FIELD_INT, false, .offset = AT(wire_create, size), .min = 1,
      .max = (int64_t)LIMIT_SEGMENT_BYTES},
-    {"access", FIELD_ENUM, true, .offset = AT(wire_create, access), .enums = access_names},
-    {"lifetime", FIELD_ENUM, true, .offset = AT(wire_create, lifetime), .enums = lifetime_names},
+    {"access", FIELD_ENUM, true, .offset = AT(wire_create, access), .enums = wire_access_names},
+    {"lifetime", FIELD_ENUM, true, .offset = AT(wire_create, lifetime),
+     .enums = wire_lifetime_names},
     {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
     END,
 };
 static const struct field attach_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_attach, name), .max = LIMIT_NAME_BYTES},
-    {"access", FIELD_ENUM, false, .offset = AT(wire_attach, access), .enums = access_names},
+    {"access", FIELD_ENUM, false, .offset = AT(wire_attach, access), .enums = wire_access_names},
     {"id", FIELD_INT, true, .offset = AT(wire_attach, id), .max = INT64_MAX},
     END,
 };
@@ -356,6 +359,27 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
     return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
 }
 
+char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root =
+        json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "more", 1);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (text)
+        *ret_bytes = strlen(text) + 1;
+    return text;
+}
+
+char *wire_continued_text(json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root = json_pack("{s:o?, s:b}", "parameters", parameters, "continues", 1);
+    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_decref(root);
+    if (text)
+        *ret_bytes = strlen(text) + 1;
+    return text;
+}
+
 /* --- Names --------------------------------------------------------------- */
 
 static const struct {
@@ -399,10 +423,10 @@ static const char *enum_name(const char *const *names, int64_t value)
 
 const char *wire_access_name(int64_t access)
 {
-    return enum_name(access_names, access);
+    return enum_name(wire_access_names, access);
 }
 
 const char *wire_lifetime_name(int64_t lifetime)
 {
-    return enum_name(lifetime_names, lifetime);
+    return enum_name(wire_lifetime_names, lifetime);
 }

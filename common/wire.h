@@ -140,6 +140,9 @@ json_t *wire_write_define(const struct wire_define *define);
  * new string of *ret_bytes with the NUL, or NULL when memory is short. */
 char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
 
+/* The same for one that is answered many times. */
+char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
+
 /* --- Replies ------------------------------------------------------------- */
 
 struct wire_reply {
@@ -154,6 +157,9 @@ void wire_reply_deinit(struct wire_reply *reply);
 
 /* A whole reply as text with its NUL; error NULL for success. Like wire_call_text(). */
 char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
+
+/* The same for one of many: more follow. */
+char *wire_continued_text(json_t *parameters, size_t *ret_bytes);
 
 json_t *wire_write_segment(const struct wire_segment *segment);
 json_t *wire_write_attachment(const struct wire_attachment *attachment);
@@ -178,5 +184,6 @@ const char *wire_error_name(int error);
 /* "write" for SHMVIEW_WRITE and so on; NULL for a value that is none. */
 const char *wire_access_name(int64_t access);
 const char *wire_lifetime_name(int64_t lifetime);
+extern const char *const wire_access_names[], *const wire_lifetime_names[];
 
 #endif

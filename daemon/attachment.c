@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/look.h"
 #include "daemon/use.h"
 
 static uint64_t last_id;
@@ -39,6 +41,7 @@ int attachment_begin(struct attachments *list, struct segment *segment, int64_t 
     a->pid = pid;
     a->watch[0] = a->watch[1] = -1;
     LIST_INSERT_HEAD(list, a, link);
+    LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
     ret->id = (int64_t)a->id;
     return 0;
 }
@@ -53,6 +56,7 @@ int attachment_keep(struct attachment *attachment, const struct store_holder *ho
         .access = (uint32_t)a->access,
         .slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot,
         .generation = a->generation,
+        .uid = a->uid,
     };
     attachment->holder = *holder;
     return store_put_attachment(a->segment->home->store, &record);
@@ -73,10 +77,12 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
         .slot = record->slot == UINT32_MAX ? WIRE_ABSENT : (int64_t)record->slot,
         .generation = record->generation,
         .pid = (pid_t)record->holder.pid,
+        .uid = record->uid,
         .holder = record->holder,
         .watch = {-1, -1},
     };
     LIST_INSERT_HEAD(list, a, link);
+    LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
     return a;
 }
 
@@ -151,6 +157,7 @@ int attachment_watches(const struct segment *segment, struct frame_descriptors *
 void attachment_forget(struct attachment *attachment)
 {
     LIST_REMOVE(attachment, link);
+    LIST_REMOVE(attachment, sibling);
     unwatch(attachment);
     segment_forget(attachment->segment);
     free(attachment);
@@ -160,6 +167,7 @@ void attachment_cancel(struct attachment *attachment)
 {
     struct segment *s = attachment->segment;
     LIST_REMOVE(attachment, link);
+    LIST_REMOVE(attachment, sibling);
     if (attachment->watch[0] >= 0) {
         unwatch(attachment);
         segment_watches_changed(s);
@@ -179,6 +187,55 @@ void attachment_end(struct registry *registry, struct attachment *attachment)
     struct segment *s = attachment->segment;
     attachment_cancel(attachment);
     registry_release(registry, s);
+}
+
+static void tell_end(enum wire_event_kind kind, const struct attachment *a,
+                     const struct look_party *party)
+{
+    struct event *e = events_add(kind, a->segment);
+    e->attachment = a->id;
+    e->access = (uint8_t)a->access;
+    e->slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot;
+    e->pid = (uint32_t)a->pid;
+    e->uid = a->uid;
+    e->held = (uint8_t)party->held;
+    memcpy(e->command, party->command, sizeof e->command);
+}
+
+void attachment_give_up(struct attachment *attachment)
+{
+    tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
+    attachment_cancel(attachment);
+}
+
+void attachment_give_back(struct registry *registry, struct attachment *attachment)
+{
+    tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
+    attachment_end(registry, attachment);
+}
+
+void attachment_died(struct registry *registry, struct attachment *attachment)
+{
+    static struct look seen;
+    struct look_party party = {0};
+    struct segment *s = attachment->segment;
+    /* before the lock is taken from it: a moment later another may have it */
+    if (attachment->slot != WIRE_ABSENT && look_at_attachment(attachment, &seen) == 0)
+        look_party(&seen, attachment, &party);
+    tell_end(EVENT_DIED, attachment, &party);
+    if (party.inside) {
+        segment_owner_died(s);
+        tell_end(EVENT_OWNER_DIED, attachment, &party);
+        log_event(LOG_NOTICE,
+                  &(struct log_event){.kind = LOG_OWNER_DIED,
+                                      .segment = s->name,
+                                      .has_uid = true,
+                                      .uid = attachment->uid,
+                                      .pid = attachment->pid},
+                  "segment '%s': pid %d (%s) died while it held the lock", s->name, attachment->pid,
+                  party.command);
+    }
+    attachment_end(registry, attachment);
 }
 
 /* --- Finding ------------------------------------------------------------- */

@@ -13,11 +13,13 @@ struct attachment {
     int64_t access; /* enum shmview_access */
     int64_t slot;   /* or WIRE_ABSENT */
     pid_t pid;
+    uid_t uid;
     uint32_t generation;        /* of the slot */
     struct store_holder holder; /* as it is kept */
     int watch[2];               /* socket pair for changes, or -1: to read from, to write to */
     LIST_ENTRY(attachment) link;
     LIST_ENTRY(attachment) watcher; /* of the segment, if it watches */
+    LIST_ENTRY(attachment) sibling; /* of the segment */
 };
 LIST_HEAD(attachments, attachment);
 
@@ -41,6 +43,9 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
 /* Ids of new attachments are above that. */
 void attachment_ids_above(uint64_t id);
 
+/* Undoes attachment_begin() after others have heard of it. */
+void attachment_give_up(struct attachment *attachment);
+
 /* Undoes attachment_begin(); the segment lives on whatever its lifetime. */
 void attachment_cancel(struct attachment *attachment);
 
@@ -52,6 +57,13 @@ void attachment_watch_limit(unsigned n);
 
 /* Ends it, and its segment's life where nothing else keeps it. */
 void attachment_end(struct registry *registry, struct attachment *attachment);
+
+/* The same at the client's wish. */
+void attachment_give_back(struct registry *registry, struct attachment *attachment);
+
+/* The same for that of a client which has not detached: it is dead, or has hung up. Tells of
+ * what it held. */
+void attachment_died(struct registry *registry, struct attachment *attachment);
 
 /* Lets it hear of changes, by a socket pair: unlike with an eventfd each write says for
  * itself that it must not wait, so that nobody can make it. *ret_fd is the end to read

@@ -175,7 +175,7 @@ static void refuse_descriptors(struct connection *c, struct answer *answer)
 {
     struct attachment *a = attachment_find(&c->attachments, answer->attachment);
     if (answer->attachment && a)
-        attachment_cancel(a);
+        attachment_give_up(a);
     answer_deinit(answer);
     answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
     answer->parameters = json_pack("{s:s}", "reason", "too many descriptors are on their way");
@@ -187,7 +187,8 @@ static void refuse_descriptors(struct connection *c, struct answer *answer)
 static void send_answer(struct connection *c, struct answer *answer)
 {
     size_t n;
-    char *text = wire_reply_text(answer->error, STEAL(answer->parameters), &n);
+    char *text = answer->continues ? wire_continued_text(STEAL(answer->parameters), &n)
+                                   : wire_reply_text(answer->error, STEAL(answer->parameters), &n);
     if (!text) {
         log_error("out of memory: a reply is lost");
         answer_deinit(answer);
@@ -223,6 +224,14 @@ void connection_answer(struct connection *connection, struct answer *answer)
     connection_take_turn(connection);
 }
 
+void connection_stream(struct connection *connection, json_t *parameters)
+{
+    struct answer answer = {.parameters = parameters, .continues = true};
+    send_answer(connection, &answer);
+    if (!connection->closing)
+        watch(connection);
+}
+
 /* --- In ------------------------------------------------------------------ */
 
 static void take_request(struct connection *c, const char *text, size_t n)
@@ -237,6 +246,7 @@ static void take_request(struct connection *c, const char *text, size_t n)
         return;
     }
     c->oneway = call.oneway;
+    c->more = call.more;
     c->answering = true;
     c->events->call(c, &call, &answer);
     wire_call_deinit(&call);
@@ -318,6 +328,10 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         flush(c);
         if (!c->closing && !c->out)
             connection_take_turn(c);
+        if (!c->closing && !c->out && c->streaming && c->events->drained)
+            c->events->drained(c);
+    } else if (events & UV_DISCONNECT && c->streaming) {
+        connection_close(c); /* nobody listens to the end of what has none */
     } else if (events & UV_DISCONNECT) {
         /* it has shut down its side while an answer is on its way: what it said
          * before is still to be read */

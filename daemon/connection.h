@@ -2,6 +2,7 @@
 /* One client: its socket, its process, its messages, its attachments.
  *
  *   new -> reading -> (answering -> reading)* -> closing -> freed
+ *                          \-> streaming -------/
  *
  * Requests are taken one at a time; while an answer is being made or does not
  * fit into the socket, nothing more is read. So a client that does not read its
@@ -20,6 +21,7 @@
 #include "daemon/peer.h"
 
 struct connection;
+struct monitor;
 
 /* An answer in the making. */
 struct answer {
@@ -29,6 +31,7 @@ struct answer {
     bool fds_borrowed;
     uint64_t attachment; /* that it tells of; 0: none */
     bool pending;        /* comes later, by connection_answer() */
+    bool continues;      /* more follow */
 };
 
 /* What a connection needs of the house above it. */
@@ -40,6 +43,8 @@ struct connection_events {
     void (*closed)(struct connection *connection);
     /* It has more requests buffered than one turn may take. */
     void (*again)(struct connection *connection);
+    /* It streams, and what was sent is on its way: there is room for more. May be NULL. */
+    void (*drained)(struct connection *connection);
 };
 
 struct connection {
@@ -53,6 +58,8 @@ struct connection {
     unsigned n_handles; /* not yet closed by libuv */
     bool answering;     /* an answer is pending */
     bool oneway;        /* ... and nobody wants to hear it */
+    bool more;          /* ... or many */
+    bool streaming;     /* ... without an end: its client says nothing any more */
     bool half_closed;   /* the client has shut down its side; more may be unread */
     bool end_of_stream; /* the client has said all it will say */
     bool closing;
@@ -64,6 +71,7 @@ struct connection {
     struct attachments attachments;
     LIST_HEAD(, segment) created; /* with lifetime "creator" */
     void *job;                    /* what it waits for, if answering */
+    struct monitor *monitor;      /* what it tells, if streaming */
     LIST_ENTRY(connection) link;
     TAILQ_ENTRY(connection) turn;
 };
@@ -75,6 +83,10 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
 
 /* Sends an answer that was pending. Takes what *answer owns. */
 void connection_answer(struct connection *connection, struct answer *answer);
+
+/* Sends one of many answers to a call that is pending, with parameters (new; stolen). The
+ * connection has room for it: out is NULL. It may be closed by that. */
+void connection_stream(struct connection *connection, json_t *parameters);
 
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);

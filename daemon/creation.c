@@ -9,8 +9,11 @@
 #include "common/name.h"
 #include "common/util.h"
 #include "daemon/declared.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/look.h"
 #include "daemon/refusal.h"
+#include "daemon/stats.h"
 
 struct job {
     uv_work_t work;
@@ -39,6 +42,16 @@ json_t *creation_describe(const struct segment *s)
     });
 }
 
+/* Of the client that is at work; NULL: the daemon itself. */
+static struct event *tell(enum wire_event_kind kind, const struct segment *segment,
+                          const struct connection *connection)
+{
+    struct event *e = events_add(kind, segment);
+    if (e->wanted_by && connection)
+        look_command(connection->peer.pid, e->command);
+    return e;
+}
+
 void creation_attach(struct connection *connection, struct segment *segment, int64_t access,
                      struct answer *answer)
 {
@@ -62,6 +75,7 @@ void creation_attach(struct connection *connection, struct segment *segment, int
         return;
     }
     struct attachment *a = attachment_find(&connection->attachments, (uint64_t)got.id);
+    a->uid = connection->peer.uid;
     r = attachment_keep(a, &connection->holder);
     if (r) {
         answer->fds.n = 0;
@@ -75,7 +89,12 @@ void creation_attach(struct connection *connection, struct segment *segment, int
     if (answer->error) { /* nobody would know of it */
         answer->fds.n = 0;
         attachment_cancel(attachment_find(&connection->attachments, (uint64_t)got.id));
+        return;
     }
+    struct event *e = tell(EVENT_ATTACHED, segment, connection);
+    e->attachment = a->id;
+    e->access = (uint8_t)access;
+    e->slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot;
 }
 
 /* --- Creating ------------------------------------------------------------ */
@@ -114,6 +133,7 @@ static bool finish(struct job *job, struct answer *answer)
         return false;
     }
     s->allocated = true;
+    tell(EVENT_CREATED, s, job->connection)->size = s->size;
     s->has_creator = s->lifetime == SHMVIEW_CREATOR;
     if (s->has_creator) {
         s->holder = job->connection->holder;
@@ -152,6 +172,8 @@ static void allocated(uv_work_t *work, int status)
     struct answer answer = {0};
     (void)status;
     state->n_jobs--;
+    if (c)
+        events_by(c->peer.pid, c->peer.uid);
     bool stays = (c || job->declared) && job->result != -ECANCELED && finish(job, &answer);
     if (job->declared)
         finish_declared(job, stays, &answer);
@@ -159,6 +181,8 @@ static void allocated(uv_work_t *work, int status)
         registry_remove(&state->registry, job->segment);
     if (c) {
         c->job = NULL;
+        stats_note(c, &answer);
+        events_by(0, UINT32_MAX);
         connection_answer(c, &answer);
     }
     if (job->declared)

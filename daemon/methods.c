@@ -8,9 +8,12 @@
 
 #include "common/util.h"
 #include "daemon/creation.h"
+#include "daemon/events.h"
 #include "daemon/layout.h"
+#include "daemon/monitor.h"
 #include "daemon/policy.h"
 #include "daemon/refusal.h"
+#include "daemon/stats.h"
 #include "daemon/use.h"
 #include "varlink_text.h"
 
@@ -96,7 +99,7 @@ static void refuse_not_found(struct answer *answer, const char *name)
 }
 
 /* What the caller may not use does not exist for him. */
-static bool may_see(const struct connection *c, const struct segment *segment)
+bool methods_may_see(const struct connection *c, const struct segment *segment)
 {
     return segment && segment->allocated && policy_may_use(c->peer.uid, segment->owner);
 }
@@ -107,7 +110,7 @@ static struct segment *find(struct state *state, struct connection *c, const cha
 {
     struct segment *s = id == WIRE_ABSENT ? registry_find(&state->registry, name)
                                           : registry_find_id(&state->registry, (uint64_t)id);
-    if (may_see(c, s))
+    if (methods_may_see(c, s))
         return s;
     refuse_not_found(answer, name);
     return NULL;
@@ -162,7 +165,7 @@ static void detach(struct state *state, struct connection *c, const json_t *para
 {
     struct attachment *a = find_attachment(c, parameters, answer);
     if (a)
-        attachment_end(&state->registry, a);
+        attachment_give_back(&state->registry, a);
 }
 
 static void watch(struct state *state, struct connection *c, const json_t *parameters,
@@ -221,7 +224,7 @@ static void list(struct state *state, struct connection *c, const json_t *parame
     json_t *segments = json_array();
     struct segment *s, *next;
     HASH_ITER (by_name, state->registry.by_name, s, next)
-        if (may_see(c, s))
+        if (methods_may_see(c, s))
             json_array_append_new(segments, creation_describe(s));
     answer_with(answer, json_pack("{s:o}", "segments", segments));
 }
@@ -305,6 +308,7 @@ static const struct method {
     {"io.shmview.List", list},
     {"io.shmview.Describe", describe},
     {"io.shmview.DefineLayout", define_layout},
+    {"io.shmview.Monitor", monitor_start},
     {"org.varlink.service.GetInfo", get_info},
     {"org.varlink.service.GetInterfaceDescription", get_interface_description},
 };
@@ -327,12 +331,16 @@ void methods_call(struct state *state, struct connection *connection, const stru
         refuse_varlink(answer, "org.varlink.service.MethodNotImplemented", "method", call->method);
         return;
     }
-    for (size_t i = 0; i < ARRAY_LEN(methods); i++)
-        if (strcmp(methods[i].name, call->method) == 0) {
-            methods[i].run(state, connection, call->parameters, answer);
-            return;
-        }
-    refuse_method(call->method, answer);
+    size_t i = 0;
+    while (i < ARRAY_LEN(methods) && strcmp(methods[i].name, call->method) != 0)
+        i++;
+    events_by(connection->peer.pid, connection->peer.uid);
+    if (i < ARRAY_LEN(methods))
+        methods[i].run(state, connection, call->parameters, answer);
+    else
+        refuse_method(call->method, answer);
+    stats_note(connection, answer);
+    events_by(0, UINT32_MAX);
 }
 
 void methods_forget(struct connection *connection)
@@ -340,6 +348,7 @@ void methods_forget(struct connection *connection)
     struct attachment *a;
     struct segment *s;
     creation_cancel(connection);
+    monitor_end(connection);
     while ((a = LIST_FIRST(&connection->attachments)))
         attachment_forget(a);
     while ((s = LIST_FIRST(&connection->created))) {
@@ -353,11 +362,14 @@ void methods_release(struct state *state, struct connection *connection)
     struct attachment *a;
     struct segment *s;
     creation_cancel(connection);
+    monitor_end(connection);
+    events_by(connection->peer.pid, connection->peer.uid);
     while ((a = LIST_FIRST(&connection->attachments)))
-        attachment_end(&state->registry, a);
+        attachment_died(&state->registry, a);
     while ((s = LIST_FIRST(&connection->created))) {
         LIST_REMOVE(s, created);
         s->has_creator = false;
         registry_remove(&state->registry, s);
     }
+    events_by(0, UINT32_MAX);
 }

@@ -18,15 +18,21 @@ struct declaring {
 };
 
 /* What methods work on; no sockets. */
+struct monitors;
+
 struct state {
     struct registry registry;
     struct survivors survivors;
     struct config *config; /* in force; replaced whole: no pointer into it is kept */
     struct declaring declared;
     uv_loop_t *loop;
+    struct monitors *monitors;        /* NULL: nobody hears of events */
     unsigned n_jobs;                  /* allocations under way */
     void (*job_done)(struct state *); /* called after each */
 };
+
+/* What the caller may not use does not exist for him. Takes NULL. */
+bool methods_may_see(const struct connection *connection, const struct segment *segment);
 
 /* Answers call. Creation answers later, by connection_answer(). */
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 
 struct recovery {
@@ -163,7 +164,7 @@ static void settle(struct recovery *r)
     struct segment *s, *next;
     struct attachment *a;
     while ((a = LIST_FIRST(&r->dead)))
-        attachment_end(registry, a);
+        attachment_died(registry, a);
     HASH_ITER (by_id, registry->by_id, s, next) {
         segment_restored(s);
         if (s->lifetime == SHMVIEW_CREATOR && s->named && !find_creator(r, s))
@@ -204,12 +205,22 @@ static void sweep(struct registry *registry)
         log_warning("removed %u objects that belong to no segment", n);
 }
 
+static void tell(const struct recovery *r)
+{
+    struct event *e = events_add(EVENT_RECOVERED, NULL);
+    e->segments = HASH_CNT(by_id, r->state->registry.by_id);
+    e->attachments = (uint32_t)(r->n_attachments - r->n_dead);
+    e->deaths = r->n_dead;
+    e->lost = r->n_lost;
+}
+
 int recovery_run(struct state *state)
 {
     struct store *store = state->registry.home.store;
     struct recovery r = {.state = state};
     LIST_INIT(&r.dead);
     state->registry.last_id = store_last_id(store);
+    events_init(store_starts(store) << 32);
     attachment_ids_above(store_starts(store) << 32);
     r.error = store_each_segment(store, take_segment, &r);
     for (size_t i = 0; r.error == 0 && i < r.n_segments; i++)
@@ -222,6 +233,8 @@ int recovery_run(struct state *state)
     if (r.error == 0) {
         settle(&r);
         sweep(&state->registry);
+        if (store_starts(store) > 1)
+            tell(&r);
         if (r.n_segments)
             log_event(LOG_INFO, &(struct log_event){.kind = LOG_TAKE_OVER},
                       "took over %u segments; %u were lost, %u of %zu attachments had died",

@@ -9,6 +9,7 @@ static _Thread_local int hash_failed;
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/events.h"
 #include "daemon/log.h"
 
 void registry_init(struct registry *registry, const char *instance)
@@ -32,6 +33,8 @@ static void registry_free(struct registry *registry, struct segment *segment)
     int r = segment->allocated ? store_delete_segment(registry->home.store, segment->id) : 0;
     if (r)
         log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
+    if (segment->allocated && segment->named)
+        events_add(EVENT_REMOVED, segment);
     forget(registry, segment);
     segment_free(segment);
 }
@@ -129,6 +132,21 @@ struct segment *registry_find_id(const struct registry *registry, uint64_t id)
     return s;
 }
 
+/* The table keeps segments in the order in which they came: that of their ids. */
+struct segment *registry_next(const struct registry *registry, uint64_t id)
+{
+    struct segment *s = registry_find_id(registry, id);
+    if (s)
+        return s->by_id.next;
+    /* gone meanwhile: its neighbours are most likely near */
+    for (uint64_t near = id; id && near > 0 && id - near < 1000;)
+        if ((s = registry_find_id(registry, --near)))
+            return s->by_id.next;
+    for (s = registry->by_id; s && s->id <= id; s = s->by_id.next)
+        ;
+    return s;
+}
+
 void registry_remove(struct registry *registry, struct segment *segment)
 {
     if (segment->n_attachments == 0) {
@@ -136,6 +154,7 @@ void registry_remove(struct registry *registry, struct segment *segment)
         return;
     }
     if (segment->named) {
+        events_add(EVENT_REMOVED, segment)->attachments = segment->n_attachments;
         HASH_DELETE(by_name, registry->by_name, segment);
         segment->named = false;
         /* first the record: the next daemon finds the object under either name */

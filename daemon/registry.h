@@ -34,6 +34,9 @@ struct segment *registry_reserve(struct registry *registry, const char *name);
 struct segment *registry_find(const struct registry *registry, const char *name);
 struct segment *registry_find_id(const struct registry *registry, uint64_t id);
 
+/* The segment, allocated or not, with the least id above that; NULL: there is none. */
+struct segment *registry_next(const struct registry *registry, uint64_t id);
+
 /* Takes the name away at once; the segment goes too if nobody is attached. */
 void registry_remove(struct registry *registry, struct segment *segment);
 

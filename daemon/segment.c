@@ -364,6 +364,11 @@ void segment_watches_changed(struct segment *segment)
     atomic_fetch_add(word(&segment->use->live->watches), 1);
 }
 
+void segment_owner_died(struct segment *segment)
+{
+    atomic_fetch_add(word(&segment->use->live->owner_deaths), 1);
+}
+
 /* --- Restoring ----------------------------------------------------------- */
 
 bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation)

@@ -53,12 +53,14 @@ struct segment {
     uid_t owner;
     uint32_t control_bytes; /* committed */
     uint32_t n_attachments;
-    uint8_t lifetime; /* enum shmview_lifetime */
+    uint32_t phase_seen; /* generation, when phases.c looked last */
+    uint8_t lifetime;    /* enum shmview_lifetime */
     bool lock;
-    bool allocated;   /* until then nobody but its creator knows it */
-    bool named;       /* found by name; false once removed */
-    bool has_creator; /* lifetime "creator": is on somebody's list */
-    bool unread;      /* its slots are yet to be read from the liveness object */
+    bool allocated;        /* until then nobody but its creator knows it */
+    bool named;            /* found by name; false once removed */
+    bool has_creator;      /* lifetime "creator": is on somebody's list */
+    bool unread;           /* its slots are yet to be read from the liveness object */
+    uint8_t phase_session; /* when that was */
     struct slots slots;
     struct layouts layouts;
     struct store_holder holder; /* the creator, if it has one */
@@ -125,6 +127,9 @@ void segment_detach(struct segment *segment, int64_t slot, pid_t pid);
 
 /* The set of those who watch has changed: those who notify are to ask again. */
 void segment_watches_changed(struct segment *segment);
+
+/* One who held the lock died inside: counts it. */
+void segment_owner_died(struct segment *segment);
 
 /* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */
 void segment_forget(struct segment *segment);

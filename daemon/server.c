@@ -13,6 +13,7 @@
 #include "daemon/declared.h"
 #include "daemon/discard.h"
 #include "daemon/log.h"
+#include "daemon/monitor.h"
 #include "daemon/recovery.h"
 #include "daemon/use.h"
 
@@ -83,6 +84,7 @@ static const struct connection_events events = {
     .call = on_call,
     .closed = on_closed,
     .again = on_again,
+    .drained = monitor_drained,
 };
 
 /* --- Accepting ----------------------------------------------------------- */

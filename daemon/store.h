@@ -48,7 +48,7 @@ struct store_attachment {
     uint32_t access;
     uint32_t slot;       /* UINT32_MAX: none */
     uint32_t generation; /* of the slot */
-    uint32_t reserved;
+    uint32_t uid;        /* of the client */
 };
 
 /* Opens or makes the file; takes part of the memory it may need beforehand, so that a full

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/methods.h"
 
@@ -31,13 +32,15 @@ static void on_death(uv_poll_t *poll, int status, int events)
     struct segment *segment;
     (void)status;
     (void)events;
+    events_by((pid_t)s->pid, UINT32_MAX);
     while ((a = LIST_FIRST(&s->attachments)))
-        attachment_end(registry, a);
+        attachment_died(registry, a);
     while ((segment = LIST_FIRST(&s->created))) {
         LIST_REMOVE(segment, created);
         segment->has_creator = false;
         registry_remove(registry, segment);
     }
+    events_by(0, UINT32_MAX);
     survivor_free(s);
 }
 
@@ -108,7 +111,7 @@ void survivor_claim(struct state *state, struct connection *connection,
             LIST_REMOVE(a, link);
             LIST_INSERT_HEAD(&connection->attachments, a, link);
         } else {
-            attachment_end(&state->registry, a); /* the client has never heard of it */
+            attachment_give_back(&state->registry, a); /* the client has never heard of it */
         }
     }
     for (segment = LIST_FIRST(&s->created); segment; segment = after) {

@@ -28,6 +28,7 @@ int use_begin(struct segment *segment)
     for (int i = 0; i < N_USE_DESCRIPTORS; i++)
         u->fds[i] = -1;
     LIST_INIT(&u->watchers);
+    LIST_INIT(&u->attachments);
     segment->use = u;
     return 0;
 }

@@ -23,6 +23,7 @@ struct segment_use {
     TAILQ_ENTRY(segment_use) recent;
     struct shmview_liveness *live; /* NULL: nobody has asked for a slot yet */
     LIST_HEAD(, attachment) watchers;
+    LIST_HEAD(, attachment) attachments;
 };
 
 /* Gives the segment one if it has none. Returns 0, or -ENOMEM. */

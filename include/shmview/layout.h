@@ -131,14 +131,15 @@ struct shmview_liveness_death {
  *                   rest is that of its last user; 0 = never used
  *   deaths          event counter, bumped and woken after a user was marked as dead
  *   high            slots [0, high) have ever been used
- *   watches         event counter, bumped when somebody began or ceased to watch */
+ *   watches         event counter, bumped when somebody began or ceased to watch
+ *   owner_deaths    how many died while they held the lock exclusively; for people */
 struct shmview_liveness {
     struct shmview_object_header header;
     uint32_t deaths;
     uint32_t high;
     struct shmview_liveness_death last[3];
     uint32_t watches;
-    uint32_t reserved;
+    uint32_t owner_deaths;
     uint32_t generation[SHMVIEW_SLOTS_MAX];
 };
 
@@ -180,6 +181,7 @@ SHMVIEW_AT_OFFSET(shmview_liveness, deaths, 32);
 SHMVIEW_AT_OFFSET(shmview_liveness, high, 36);
 SHMVIEW_AT_OFFSET(shmview_liveness, last, 40);
 SHMVIEW_AT_OFFSET(shmview_liveness, watches, 88);
+SHMVIEW_AT_OFFSET(shmview_liveness, owner_deaths, 92);
 SHMVIEW_AT_OFFSET(shmview_liveness, generation, 96);
 
 #endif

@@ -216,6 +216,28 @@ class Client:
         Client.errors.add(reply["error"])
         return VarlinkError(reply["error"], reply.get("parameters", {}))
 
+    def listen(self, method, **parameters):
+        """Calls a method that answers many times. Yields the parameters of each answer."""
+        interface, name = method.rsplit(".", 1)
+        members = self.interfaces[interface]
+        wanted, returned = members["method"][name]
+        check(parameters, wanted, members["type"], method)
+        Client.called.add(method)
+        call = {"method": method, "parameters": parameters, "more": True}
+        self.socket.sendall(json.dumps(call).encode() + b"\0")
+        while True:
+            while b"\0" not in self.bytes:
+                got = self.socket.recv(65536)
+                assert got, f"{method}: the daemon hung up"
+                self.bytes += got
+            text, self.bytes = self.bytes.split(b"\0", 1)
+            reply = json.loads(text)
+            if "error" in reply:
+                raise self.error(reply, [])
+            assert set(reply) == {"parameters", "continues"} and reply["continues"] is True, reply
+            check(reply["parameters"], returned, members["type"], f"reply of {method}")
+            yield reply["parameters"]
+
     def refused(self, error, method, **parameters):
         """Calls a method that must fail with that error. Returns its parameters."""
         try:
@@ -323,6 +345,24 @@ def watch(client):
         os.close(fd)
 
 
+def monitor(client, path):
+    """What happens is told to who asks, and to nobody else."""
+    client.refused(SERVICE + "ExpectedMore", SHMVIEW + "Monitor")
+    listener = Client(path)
+    events = (reply["event"] for reply in listener.listen(SHMVIEW + "Monitor", names=["told"]))
+    assert next(events)["kind"] == "subscribed"
+    for name in ("untold", "told"):
+        reply = client.call(SHMVIEW + "Create", name=name, size=10, access="write")
+        client.call(SHMVIEW + "Detach", attachment=reply["attachment"]["id"])
+        for fd in reply["fds"]:
+            os.close(fd)
+    for kind in ("created", "attached", "detached", "removed"):
+        event = next(events)
+        assert event["kind"] == kind and event["segment"] == "told", event
+        assert event["uid"] == os.getuid() and event["pid"] == os.getpid(), event
+    listener.socket.close()
+
+
 def be_refused(client, path):
     facts = client.refused(SHMVIEW + "SegmentExists", SHMVIEW + "Create", name="foreign", size=1)
     assert facts["name"] == "foreign"
@@ -362,6 +402,7 @@ def use_daemon(path):
     client.call(SHMVIEW + "Detach", attachment=writer)
 
     watch(client)
+    monitor(client, path)
     declared = {f"{i}.{m}" for i, members in client.interfaces.items() for m in members["method"]}
     assert client.called >= declared, f"not called: {declared - client.called}"
     client.socket.close()

@@ -462,6 +462,59 @@ START_TEST(every_allocation_of_a_read_fails)
 }
 END_TEST
 
+struct bag {
+    const char **words;
+    size_t n_words;
+    int64_t set;
+    const char *maybe;
+};
+static const struct field bag_fields[] = {
+    {"words", FIELD_STRINGS, true, .offset = offsetof(struct bag, words),
+     .extra = offsetof(struct bag, n_words), .min = 3, .max = 2},
+    {"set", FIELD_SET, true, .offset = offsetof(struct bag, set), .enums = colours},
+    {"maybe", FIELD_STRING, true, .offset = offsetof(struct bag, maybe), .max = 3},
+    {.name = NULL},
+};
+
+START_TEST(strings_and_sets)
+{
+    static const struct {
+        const char *text, *parameter, *reason;
+    } bad[] = {
+        {"{'words':'a'}", "words", "must be an array of strings"},
+        {"{'words':['a','b','c']}", "words", "has 3 elements, the limit is 2"},
+        {"{'words':['a',1]}", "words", "must be a string"},
+        {"{'words':['abcd']}", "words", "has 4 bytes, the limit is 3"},
+        {"{'set':'red'}", "set", "must be an array of strings"},
+        {"{'set':['red','grey']}", "set", "element 1 is none of those there are"},
+        {"{'set':[1]}", "set", "element 0 is none of those there are"},
+    };
+    static const char *const good[] = {"{}", "{'words':['a','abc'],'set':['red','blue']}",
+                                       "{'maybe':'x'}"};
+    struct wire_fault fault;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct bag bag = {0};
+        json_t *j = parse(bad[i].text);
+        ck_assert_int_eq(fields_read(j, bag_fields, true, &bag, &fault), -1);
+        ck_assert_str_eq(fault.parameter, bad[i].parameter);
+        ck_assert_str_eq(fault.reason, bad[i].reason);
+        free(bag.words);
+        json_decref(j);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct bag bag = {0};
+        json_t *j = parse(good[i]);
+        ck_assert_int_eq(fields_read(j, bag_fields, true, &bag, &fault), 0);
+        ck_assert_int_eq(bag.set, i == 1 ? 5 : 0);
+        json_t *again = fields_write(bag_fields, &bag);
+        ck_assert(json_equal(j, again));
+        free(bag.words);
+        json_decref(j);
+        json_decref(again);
+    }
+}
+END_TEST
+
 UNIT_MAIN("fields", UNIT_TEST(read_every_kind), UNIT_TEST(missing_members), UNIT_TEST(null_members),
           UNIT_TEST(absent_members_keep_the_default), UNIT_TEST(wrong_types),
           UNIT_TEST(integer_ranges), UNIT_TEST(string_lengths), UNIT_TEST(enum_names),
@@ -469,4 +522,4 @@ UNIT_MAIN("fields", UNIT_TEST(read_every_kind), UNIT_TEST(missing_members), UNIT
           UNIT_TEST(no_object), UNIT_TEST(fault_texts_are_cut_not_overrun), UNIT_TEST(nested_paths),
           UNIT_TEST(written_and_read_back), UNIT_TEST(absent_members_are_not_written),
           UNIT_TEST(what_cannot_be_written), UNIT_TEST(every_allocation_of_a_write_fails),
-          UNIT_TEST(every_allocation_of_a_read_fails))
+          UNIT_TEST(every_allocation_of_a_read_fails), UNIT_TEST(strings_and_sets))

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/monitor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/util.h"
+#include "daemon/events.h"
+#include "daemon/phases.h"
+#include "daemon/policy.h"
+#include "daemon/refusal.h"
+
+#define TURN_NS     1000000
+#define TURN_EVENTS 16 /* of one subscriber, before others get theirs */
+
+struct monitor {
+    struct monitors *of;
+    struct connection *connection;
+    struct subscriber subscriber;
+    TAILQ_ENTRY(monitor) link;
+};
+
+/* There while anybody monitors. */
+struct monitors {
+    struct state *state;
+    uv_idle_t turns;  /* active while there is something to tell */
+    uv_timer_t clock; /* looks at phases */
+    unsigned n_handles;
+    unsigned n_phases; /* who want to hear of phases */
+    struct phases phases;
+    TAILQ_HEAD(, monitor) list;
+};
+
+/* --- Who may know -------------------------------------------------------- */
+
+static bool is_admin(const struct connection *c)
+{
+    return c->peer.uid == 0;
+}
+
+static bool may_know(const struct subscriber *subscriber, const struct event *e,
+                     const struct segment *segment)
+{
+    const struct monitor *m = subscriber->owner;
+    const struct connection *c = m->connection;
+    if (e->kind == EVENT_QUOTA_REFUSED)
+        return e->uid == c->peer.uid || is_admin(c);
+    if (e->id == 0)
+        return true;
+    return segment ? methods_may_see(c, segment) : policy_may_use(c->peer.uid, e->owner);
+}
+
+/* --- Telling ------------------------------------------------------------- */
+
+static int64_t known(uint32_t number)
+{
+    return number == UINT32_MAX ? WIRE_ABSENT : (int64_t)number;
+}
+
+static void fill_facts(const struct event *e, const struct connection *c, struct wire_event *w)
+{
+    switch (e->kind) {
+    case EVENT_CREATED:
+        w->size = (int64_t)e->size;
+        break;
+    case EVENT_REMOVED:
+        w->attachments = e->attachments;
+        break;
+    case EVENT_PHASE:
+        w->generation = e->generation;
+        w->switches = e->switches;
+        w->layout = e->text[0] ? e->text : NULL;
+        break;
+    case EVENT_QUOTA_REFUSED:
+        w->error = wire_error_name(e->error);
+        w->reason = e->text;
+        break;
+    case EVENT_RECOVERED:
+        if (!is_admin(c))
+            break; /* how much others have is their business */
+        w->segments = e->segments;
+        w->attachments = e->attachments;
+        w->deaths = e->deaths;
+        w->lost = e->lost;
+        break;
+    default:
+        break;
+    }
+}
+
+static struct wire_event describe(const struct event *e, const struct connection *c)
+{
+    struct wire_event w = WIRE_EVENT_NONE;
+    w.serial = (int64_t)e->serial;
+    w.time_us = e->time_us;
+    w.kind = e->kind;
+    if (e->id) {
+        w.segment = e->name;
+        w.id = (int64_t)e->id;
+    }
+    w.uid = known(e->uid);
+    if (e->pid)
+        w.pid = e->pid;
+    if (e->command[0])
+        w.command = e->command;
+    if (e->attachment)
+        w.attachment = (int64_t)e->attachment;
+    w.access = e->access;
+    w.slot = known(e->slot);
+    w.held = e->held;
+    fill_facts(e, c, &w);
+    return w;
+}
+
+/* A word of the daemon's own: subscribed, lost. */
+static struct wire_event own_word(enum wire_event_kind kind, uint64_t serial)
+{
+    struct wire_event w = WIRE_EVENT_NONE;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    w.serial = (int64_t)serial;
+    w.time_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    w.kind = kind;
+    return w;
+}
+
+static void tell(struct connection *c, const struct wire_event *w)
+{
+    json_t *event = wire_write_event(w);
+    connection_stream(c, event ? json_pack("{s:o}", "event", event) : NULL);
+}
+
+/* Returns whether there may be more to tell now. The monitor may be gone afterwards. */
+static bool tell_some(struct monitor *m)
+{
+    struct connection *c = m->connection;
+    struct subscriber *s = &m->subscriber;
+    for (int i = 0; i < TURN_EVENTS; i++) {
+        if (c->closing || c->out)
+            return false;
+        const struct event *e = s->n_lost ? NULL : events_next(s);
+        struct wire_event w;
+        if (s->n_lost) {
+            w = own_word(EVENT_LOST, s->next - 1);
+            w.lost = (int64_t)s->n_lost;
+            s->n_lost = 0;
+        } else if (e) {
+            w = describe(e, c);
+        } else {
+            return false;
+        }
+        tell(c, &w);
+    }
+    return !c->closing && !c->out;
+}
+
+/* Each gets his turn, until the time is over; who was served goes to the end. */
+static void take_turns(uv_idle_t *idle)
+{
+    struct monitors *all = idle->data;
+    int64_t end = now_ns() + TURN_NS;
+    unsigned n = 0, n_more = 0;
+    struct monitor *m;
+    TAILQ_FOREACH(m, &all->list, link)
+    n++;
+    for (unsigned i = 0; i < n && (i == 0 || now_ns() < end); i++) {
+        m = TAILQ_FIRST(&all->list);
+        if (!m)
+            return; /* all are gone, and this with them */
+        TAILQ_REMOVE(&all->list, m, link);
+        TAILQ_INSERT_TAIL(&all->list, m, link);
+        n_more += tell_some(m);
+        if (i + 1 < n && now_ns() >= end)
+            n_more++; /* the next one may have something */
+    }
+    if (n_more == 0)
+        uv_idle_stop(idle);
+}
+
+static void wake(void *arg)
+{
+    struct monitors *all = arg;
+    uv_idle_start(&all->turns, take_turns);
+}
+
+void monitor_drained(struct connection *connection)
+{
+    if (connection->monitor)
+        wake(connection->monitor->of);
+}
+
+static void on_clock(uv_timer_t *clock)
+{
+    struct monitors *all = clock->data;
+    const struct registry *registry = &all->state->registry;
+    struct monitor *m;
+    bool wants_all = false;
+    TAILQ_FOREACH(m, &all->list, link)
+    {
+        struct subscriber *s = &m->subscriber;
+        if (s->kinds && !(s->kinds >> (EVENT_PHASE - 1) & 1))
+            continue;
+        if (s->n_names)
+            phases_look(&all->phases, registry, s->names, s->n_names);
+        else
+            wants_all = true;
+    }
+    if (wants_all)
+        phases_look(&all->phases, registry, NULL, 0);
+}
+
+/* --- Beginning and end --------------------------------------------------- */
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct monitors *all = handle->data;
+    if (--all->n_handles == 0)
+        free(all);
+}
+
+static struct monitors *monitors_open(struct state *state)
+{
+    if (state->monitors)
+        return state->monitors;
+    struct monitors *all = calloc(1, sizeof *all);
+    if (!all)
+        return NULL;
+    all->state = state;
+    TAILQ_INIT(&all->list);
+    uv_idle_init(state->loop, &all->turns);
+    uv_timer_init(state->loop, &all->clock);
+    all->turns.data = all->clock.data = all;
+    all->n_handles = 2;
+    events_call(wake, all);
+    state->monitors = all;
+    return all;
+}
+
+static void monitors_close_if_empty(struct monitors *all)
+{
+    if (!TAILQ_EMPTY(&all->list))
+        return;
+    events_call(NULL, NULL);
+    all->state->monitors = NULL;
+    uv_close((uv_handle_t *)&all->turns, on_handle_closed);
+    uv_close((uv_handle_t *)&all->clock, on_handle_closed);
+}
+
+static bool wants_phases(const struct monitor *m)
+{
+    return !m->subscriber.kinds || m->subscriber.kinds >> (EVENT_PHASE - 1) & 1;
+}
+
+static void monitor_free(struct monitor *m)
+{
+    for (size_t i = 0; i < m->subscriber.n_names; i++)
+        free((char *)m->subscriber.names[i]);
+    free(m->subscriber.names);
+    free(m);
+}
+
+static struct monitor *monitor_new(struct connection *c, const struct wire_monitor *want)
+{
+    struct monitor *m = calloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->connection = c;
+    m->subscriber.kinds = want->kinds;
+    m->subscriber.may_know = may_know;
+    m->subscriber.owner = m;
+    m->subscriber.names = calloc(want->n_names ? want->n_names : 1, sizeof *m->subscriber.names);
+    for (size_t i = 0; m->subscriber.names && i < want->n_names; i++)
+        if ((m->subscriber.names[i] = strdup(want->names[i])))
+            m->subscriber.n_names++;
+    if (m->subscriber.names && m->subscriber.n_names == want->n_names)
+        return m;
+    monitor_free(m);
+    return NULL;
+}
+
+static const struct segment *find_segment(void *arg, uint64_t id)
+{
+    return registry_find_id(arg, id);
+}
+
+/* Returns 0, -ENOMEM or -EDQUOT. */
+static int subscribe(struct state *state, struct connection *c, const struct wire_monitor *want)
+{
+    struct monitor *m = monitor_new(c, want);
+    struct monitors *all = m ? monitors_open(state) : NULL;
+    if (!all) {
+        if (m)
+            monitor_free(m);
+        return -ENOMEM;
+    }
+    if (all->n_phases)
+        on_clock(&all->clock); /* what was switched before this is no news to it */
+    uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
+    int r = events_subscribe(&m->subscriber, after, find_segment, &state->registry);
+    if (r) {
+        monitor_free(m);
+        monitors_close_if_empty(all);
+        return r;
+    }
+    m->of = all;
+    TAILQ_INSERT_TAIL(&all->list, m, link);
+    c->monitor = m;
+    c->streaming = true;
+    if (wants_phases(m)) {
+        if (all->n_phases++ == 0) {
+            phases_begin(&all->phases, &state->registry);
+            uv_timer_start(&all->clock, on_clock, PHASES_PERIOD_MS, PHASES_PERIOD_MS);
+        }
+        on_clock(&all->clock);
+    }
+    if (m->subscriber.n_pending)
+        wake(all);
+    return 0;
+}
+
+void monitor_start(struct state *state, struct connection *connection, const json_t *parameters,
+                   struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_monitor want;
+    if (!connection->more || connection->oneway) {
+        answer->error = "org.varlink.service.ExpectedMore";
+        return;
+    }
+    if (wire_read_monitor(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    int r = subscribe(state, connection, &want);
+    free(want.names);
+    if (r == -EDQUOT) {
+        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_MONITORS),
+               "%d connections are told of events, which is the limit", LIMIT_MONITORS);
+    } else if (r) {
+        refuse_system(answer, "a connection cannot be told of events", -r);
+    } else {
+        struct wire_event w = own_word(EVENT_SUBSCRIBED, events_last());
+        answer->pending = true;
+        tell(connection, &w);
+    }
+}
+
+void monitor_end(struct connection *connection)
+{
+    struct monitor *m = connection->monitor;
+    if (!m)
+        return;
+    struct monitors *all = m->of;
+    connection->monitor = NULL;
+    events_unsubscribe(&m->subscriber);
+    TAILQ_REMOVE(&all->list, m, link);
+    if (wants_phases(m) && --all->n_phases == 0)
+        uv_timer_stop(&all->clock);
+    monitor_free(m);
+    monitors_close_if_empty(all);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/phases.h"
+
+#include <stdio.h>
+
+#include "common/util.h"
+#include "daemon/events.h"
+#include "daemon/look.h"
+
+#define TURN_NS 1000000
+
+void phases_begin(struct phases *phases, const struct registry *registry)
+{
+    static uint8_t last_session;
+    if (++last_session == 0)
+        last_session = 1;
+    *phases = (struct phases){
+        .first_unseen = registry->last_id + 1,
+        .session = last_session,
+    };
+}
+
+/* Generations leave 0 out when they wrap. */
+static uint32_t switches_between(uint32_t before, uint32_t now)
+{
+    return now > before ? now - before : now - before - 1;
+}
+
+static void look(const struct phases *phases, struct segment *segment)
+{
+    static struct look seen;
+    if (!segment->allocated || !segment->lock || segment->n_attachments == 0 ||
+        segment->layouts.n == 0 || look_at_control(segment, &seen))
+        return;
+    uint32_t generation = (uint32_t)seen.control.phase;
+    uint32_t layout = (uint32_t)(seen.control.phase >> 32);
+    uint32_t before = segment->phase_seen;
+    if (segment->phase_session != phases->session)
+        before = segment->id < phases->first_unseen ? generation : 0;
+    segment->phase_seen = generation;
+    segment->phase_session = phases->session;
+    if (generation == before)
+        return;
+    struct event *e = events_add(EVENT_PHASE, segment);
+    e->generation = generation;
+    e->switches = switches_between(before, generation);
+    if (layout > 0 && layout <= segment->layouts.n)
+        snprintf(e->text, sizeof e->text, "%s", segment->layouts.list[layout - 1].name);
+}
+
+void phases_look(struct phases *phases, const struct registry *registry, const char *const *names,
+                 size_t n)
+{
+    int64_t end = now_ns() + TURN_NS;
+    struct segment *s;
+    for (size_t i = 0; i < n; i++)
+        if ((s = registry_find(registry, names[i])))
+            look(phases, s);
+    for (unsigned i = 1; n == 0; i++) {
+        s = registry_next(registry, phases->next);
+        phases->next = s ? s->id : 0;
+        if (!s)
+            return;
+        look(phases, s);
+        if (i % 16 == 0 && now_ns() > end)
+            return;
+    }
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Switches of phases, for those who want to hear of them. Clients switch in memory, and tell
+ * the daemon nothing; so it looks, a few times a second, at those segments that can be
+ * switched: those with layouts that are attached. Switches between two looks are told as one
+ * event, with their number. Each turn is short: where there are very many segments each is
+ * looked at less often. */
+#ifndef DAEMON_PHASES_H
+#define DAEMON_PHASES_H
+
+#include "daemon/registry.h"
+
+#define PHASES_PERIOD_MS 100
+
+struct phases {
+    uint64_t next;         /* the segment that was looked at last in this round */
+    uint64_t first_unseen; /* segments from that id on were never switched unseen */
+    uint8_t session;       /* what a segment that was looked at is marked with */
+};
+
+/* Switches from here on will be told. */
+void phases_begin(struct phases *phases, const struct registry *registry);
+
+/* Looks at some, those called names or (n 0) all in turns, for at most a millisecond, and adds
+ * events. */
+void phases_look(struct phases *phases, const struct registry *registry, const char *const *names,
+                 size_t n);
+
+#endif

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures: what there is, and what was done since the daemon was started. */
+#ifndef DAEMON_STATS_H
+#define DAEMON_STATS_H
+
+#include "daemon/methods.h"
+
+/* An answer to that client has been made: counts it and what it refuses; tells of a quota. */
+void stats_note(const struct connection *connection, const struct answer *answer);
+
+#endif

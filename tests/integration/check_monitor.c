@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: what is told, to whom, and what becomes of those who do not listen. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <shmview/monitor.h>
+
+#include "support/await.h"
+#include "support/bystander.h"
+#include "support/child.h"
+#include "support/client.h"
+#include "support/place.h"
+#include "support/raw.h"
+#include "support/suite.h"
+
+static struct daemon d;
+static struct shmview_connection *conn;
+static struct shmview_monitor *monitor;
+
+static struct shmview_monitor *monitor_open(const struct shmview_monitor_options *options)
+{
+    struct shmview_monitor *m;
+    const struct shmview_event *e;
+    OK(shmview_monitor_open(conn, options, &m));
+    OK(shmview_monitor_next(m, 0, &e));
+    ck_assert_uint_eq(e->kind, SHMVIEW_EVENT_SUBSCRIBED);
+    ck_assert_int_gt(e->time_us, 1000000000000000);
+    return m;
+}
+
+static void begin(void)
+{
+    daemon_start(&d);
+    conn = client_connect(&d);
+    monitor = monitor_open(NULL);
+}
+
+static void end(void)
+{
+    OK(shmview_monitor_close(monitor));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+
+/* The next event, which is of that kind and that segment. */
+static const struct shmview_event *expect_of(struct shmview_monitor *m, uint32_t kind,
+                                             const char *segment)
+{
+    const struct shmview_event *e;
+    OK(shmview_monitor_next(m, shmview_deadline(AWAIT_NS), &e));
+    ck_assert_str_eq(shmview_event_kind_name((int)e->kind), shmview_event_kind_name((int)kind));
+    ck_assert_str_eq(e->segment, segment);
+    return e;
+}
+
+static const struct shmview_event *expect(uint32_t kind, const char *segment)
+{
+    return expect_of(monitor, kind, segment);
+}
+
+static void expect_nothing(struct shmview_monitor *m)
+{
+    const struct shmview_event *e;
+    OK(shmview_ping(conn)); /* what happened before this is told before it */
+    REFUSED(shmview_monitor_next(m, shmview_deadline(20000000), &e), TIMED_OUT, "deadline");
+}
+
+static void define(struct shmview_segment *segment, const char *layout)
+{
+    const int64_t shape[] = {1};
+    const struct shmview_view_spec v = {.name = "v", .format = "int32", .ndim = 1, .shape = shape};
+    OK(shmview_define(segment, layout, &v, 1));
+}
+
+/* --- What is told -------------------------------------------------------- */
+
+START_TEST(a_life)
+{
+    begin();
+    struct shmview_segment *a = client_create(conn, "a", 5000);
+    const struct shmview_event *e = expect(SHMVIEW_EVENT_CREATED, "a");
+    uint64_t id = e->id, serial = e->serial;
+    ck_assert_uint_gt(id, 0);
+    ck_assert_uint_eq(e->size, 5000);
+    ck_assert_uint_eq(e->pid, (uint32_t)getpid());
+    ck_assert_int_eq(e->uid, getuid());
+    ck_assert_str_ne(e->command, "");
+    e = expect(SHMVIEW_EVENT_ATTACHED, "a");
+    ck_assert_uint_eq(e->access, SHMVIEW_WRITE);
+    ck_assert_int_eq(e->slot, 0);
+    ck_assert_uint_gt(e->attachment, 0);
+    ck_assert_uint_eq(e->serial, serial + 1);
+    struct shmview_segment *peek = client_attach(conn, "a", SHMVIEW_PEEK);
+    e = expect(SHMVIEW_EVENT_ATTACHED, "a");
+    ck_assert_uint_eq(e->access, SHMVIEW_PEEK);
+    ck_assert_int_eq(e->slot, -1);
+    OK(shmview_remove(conn, "a"));
+    e = expect(SHMVIEW_EVENT_REMOVED, "a");
+    ck_assert_uint_eq(e->attachments, 2);
+    ck_assert_uint_eq(e->pid, (uint32_t)getpid());
+    ck_assert_uint_eq(e->id, id);
+    OK(shmview_detach(peek));
+    e = expect(SHMVIEW_EVENT_DETACHED, "a");
+    ck_assert_uint_eq(e->access, SHMVIEW_PEEK);
+    OK(shmview_detach(a));
+    e = expect(SHMVIEW_EVENT_DETACHED, "a");
+    ck_assert_uint_eq(e->id, id);
+    ck_assert_uint_eq(e->held, 0);
+    a = client_create(conn, "b", 1);
+    OK(shmview_detach(a));
+    expect(SHMVIEW_EVENT_CREATED, "b");
+    expect(SHMVIEW_EVENT_ATTACHED, "b");
+    expect(SHMVIEW_EVENT_DETACHED, "b");
+    e = expect(SHMVIEW_EVENT_REMOVED, "b"); /* with its last attachment */
+    ck_assert_uint_eq(e->attachments, 0);
+    expect_nothing(monitor);
+    end();
+}
+END_TEST
+
+static int how; /* what the child holds when it dies */
+
+static void hold(struct child *me, void *arg)
+{
+    (void)arg;
+    struct shmview_connection *c = client_connect(&d);
+    struct shmview_segment *s = client_attach(c, "a", how == 3 ? SHMVIEW_PEEK : SHMVIEW_READ);
+    if (how == SHMVIEW_EXCLUSIVE)
+        OK(shmview_lock(s));
+    if (how == SHMVIEW_SHARED)
+        OK(shmview_lock_shared(s));
+    if (how == 0)
+        OK(shmview_trylock(s) || shmview_unlock(s));
+    child_tell(me, 1);
+    child_pause(me);
+}
+
+START_TEST(deaths)
+{
+    static const int ways[] = {0, SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED, 3};
+    begin();
+    struct shmview_segment *a = client_create(conn, "a", 1);
+    expect(SHMVIEW_EVENT_CREATED, "a");
+    expect(SHMVIEW_EVENT_ATTACHED, "a");
+    for (int i = 0; i < 4; i++) {
+        struct child child;
+        how = ways[i];
+        child_start(&child, hold, NULL);
+        child_hear(&child, 1);
+        uint32_t pid = (uint32_t)child.pid;
+        expect(SHMVIEW_EVENT_ATTACHED, "a");
+        child_kill(&child);
+        const struct shmview_event *e = expect(SHMVIEW_EVENT_DIED, "a");
+        ck_assert_uint_eq(e->pid, pid);
+        ck_assert_int_eq(e->uid, getuid());
+        ck_assert_uint_eq(e->held, how == 3 ? 0 : (uint32_t)how);
+        if (how != 3)
+            ck_assert_str_ne(e->command, "");
+        if (how == SHMVIEW_EXCLUSIVE) {
+            e = expect(SHMVIEW_EVENT_OWNER_DIED, "a");
+            ck_assert_uint_eq(e->pid, pid);
+            ck_assert_int_eq(shmview_lock(a), SHMVIEW_OWNER_DIED);
+            OK(shmview_unlock(a));
+        }
+    }
+    expect_nothing(monitor);
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
+START_TEST(phases)
+{
+    begin();
+    struct shmview_segment *a = client_create(conn, "a", 64);
+    define(a, "one");
+    define(a, "two");
+    expect(SHMVIEW_EVENT_CREATED, "a");
+    expect(SHMVIEW_EVENT_ATTACHED, "a");
+    OK(shmview_lock(a));
+    OK(shmview_switch(a, "two"));
+    const struct shmview_event *e = expect(SHMVIEW_EVENT_PHASE, "a");
+    ck_assert_uint_eq(e->generation, 1);
+    ck_assert_uint_eq(e->switches, 1);
+    ck_assert_str_eq(e->layout, "two");
+    /* those that come faster than the daemon looks are counted */
+    uint32_t n = 0;
+    for (int i = 0; i < 1000; i++)
+        OK(shmview_switch(a, i % 2 ? "two" : "one"));
+    do {
+        e = expect(SHMVIEW_EVENT_PHASE, "a");
+        n += e->switches;
+        ck_assert_uint_eq(e->generation, n + 1);
+    } while (n < 1000);
+    ck_assert_str_eq(e->layout, "two");
+    OK(shmview_unlock(a));
+    /* what was before somebody listened is no news */
+    struct shmview_monitor *late = monitor_open(NULL);
+    expect_nothing(late);
+    OK(shmview_monitor_close(late));
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    begin();
+    /* a segment has so many layouts and no more */
+    struct shmview_segment *a = client_create(conn, "a", 64);
+    char name[16];
+    for (int i = 0; i < 64; i++) {
+        snprintf(name, sizeof name, "l%d", i);
+        define(a, name);
+    }
+    const int64_t shape[] = {1};
+    const struct shmview_view_spec v = {.name = "v", .format = "int32", .ndim = 1, .shape = shape};
+    REFUSED(shmview_define(a, "more", &v, 1), LIMIT, "64");
+    expect(SHMVIEW_EVENT_CREATED, "a");
+    expect(SHMVIEW_EVENT_ATTACHED, "a");
+    const struct shmview_event *e = expect(SHMVIEW_EVENT_QUOTA, "");
+    ck_assert_int_eq(e->error, SHMVIEW_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(e->reason, "64 layouts"));
+    ck_assert_uint_eq(e->pid, (uint32_t)getpid());
+    ck_assert_int_eq(e->uid, getuid());
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
+/* --- Who asks ------------------------------------------------------------ */
+
+START_TEST(filters)
+{
+    const char *const names[] = {"b", "c"};
+    const struct shmview_monitor_options o = {
+        .struct_bytes = sizeof o,
+        .kinds =
+            SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_CREATED) | SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_REMOVED),
+        .names = names,
+        .n_names = 2,
+    };
+    begin();
+    struct shmview_monitor *some = monitor_open(&o);
+    for (int i = 0; i < 4; i++) {
+        char name[2] = {(char)('a' + i), 0};
+        OK(shmview_detach(client_create(conn, name, 1)));
+    }
+    expect_of(some, SHMVIEW_EVENT_CREATED, "b");
+    expect_of(some, SHMVIEW_EVENT_REMOVED, "b");
+    expect_of(some, SHMVIEW_EVENT_CREATED, "c");
+    expect_of(some, SHMVIEW_EVENT_REMOVED, "c");
+    expect_nothing(some);
+    OK(shmview_monitor_close(some));
+    struct shmview_monitor_options bad = {.struct_bytes = sizeof bad, .kinds = 1};
+    REFUSED(shmview_monitor_open(conn, &bad, &some), INVALID, "kinds");
+    bad = (struct shmview_monitor_options){.struct_bytes = 4};
+    REFUSED(shmview_monitor_open(conn, &bad, &some), INVALID, "struct_bytes");
+    bad = (struct shmview_monitor_options){.struct_bytes = sizeof bad, .n_names = 65};
+    REFUSED(shmview_monitor_open(conn, &bad, &some), INVALID, "limit");
+    end();
+}
+END_TEST
+
+START_TEST(what_is_remembered)
+{
+    begin();
+    OK(shmview_detach(client_create(conn, "a", 1)));
+    uint64_t serial = expect(SHMVIEW_EVENT_CREATED, "a")->serial;
+    struct shmview_monitor_options o = {.struct_bytes = sizeof o, .after = serial};
+    struct shmview_monitor *late = monitor_open(&o);
+    expect_of(late, SHMVIEW_EVENT_ATTACHED, "a");
+    expect_of(late, SHMVIEW_EVENT_DETACHED, "a");
+    expect_of(late, SHMVIEW_EVENT_REMOVED, "a");
+    expect_nothing(late);
+    OK(shmview_monitor_close(late));
+    o.after = SHMVIEW_MONITOR_REMEMBERED;
+    late = monitor_open(&o);
+    expect_of(late, SHMVIEW_EVENT_CREATED, "a");
+    OK(shmview_monitor_close(late));
+    end();
+}
+END_TEST
+
+START_TEST(calls_that_are_none)
+{
+    struct raw raw;
+    begin();
+    raw_connect(&raw, d.socket);
+    raw_refused(&raw, "Monitor", "{}", "org.varlink.service.ExpectedMore", "");
+    ck_assert(raw_send_text(
+        &raw, "{'method':'io.shmview.Monitor','more':true,'parameters':{'kinds':['birth']}}"));
+    json_decref(
+        raw_receive_error(&raw, "org.varlink.service.InvalidParameter", "none of those there are"));
+    ck_assert(raw_send_text(
+        &raw, "{'method':'io.shmview.Monitor','more':true,'parameters':{'names':[1]}}"));
+    json_decref(raw_receive_error(&raw, "org.varlink.service.InvalidParameter", "a string"));
+    raw_do(&raw, "Ping", NULL);
+    /* from now on the connection is good for nothing else */
+    ck_assert(raw_send_text(&raw, "{'method':'io.shmview.Monitor','more':true}"));
+    char *text = raw_receive(&raw);
+    ck_assert_ptr_nonnull(strstr(text, "\"continues\":true"));
+    ck_assert_ptr_nonnull(strstr(text, "\"subscribed\""));
+    free(text);
+    ck_assert(raw_send_call(&raw, "Ping", NULL));
+    OK(shmview_detach(client_create(conn, "a", 1)));
+    text = raw_receive(&raw);
+    ck_assert_ptr_nonnull(strstr(text, "\"created\""));
+    free(text);
+    raw_close(&raw);
+    end();
+}
+END_TEST
+
+START_TEST(too_many)
+{
+    struct shmview_monitor *all[63], *more;
+    begin();
+    for (int i = 0; i < 63; i++)
+        all[i] = monitor_open(NULL);
+    REFUSED(shmview_monitor_open(conn, NULL, &more), LIMIT, "64");
+    OK(shmview_monitor_close(all[7]));
+    AWAIT(shmview_monitor_open(conn, NULL, &all[7]) == 0);
+    OK(shmview_detach(client_create(conn, "a", 1)));
+    const struct shmview_event *e;
+    do
+        OK(shmview_monitor_next(monitor, shmview_deadline(AWAIT_NS), &e));
+    while (e->kind == SHMVIEW_EVENT_QUOTA); /* of those that were one too many */
+    ck_assert_uint_eq(e->kind, SHMVIEW_EVENT_CREATED);
+    for (int i = 0; i < 63; i++)
+        OK(shmview_monitor_close(all[i]));
+    end();
+}
+END_TEST
+
+/* --- Who does not listen ------------------------------------------------- */
+
+START_TEST(slow_readers_lose)
+{
+    struct bystander bystander;
+    begin();
+    struct shmview_monitor *slow = monitor_open(NULL);
+    bystander_start(&bystander, &d);
+    const struct shmview_event *e;
+    uint64_t told = 0, lost = 0, last = 0;
+    struct shmview_segment *a = client_create(conn, "a", 1);
+    for (int i = 0; i < 1500; i++) {
+        OK(shmview_detach(client_attach(conn, "a", SHMVIEW_PEEK)));
+        while (shmview_monitor_next(monitor, 0, &e) == 0)
+            last = e->serial;
+    }
+    ck_assert_uint_gt(last, 3000);
+    bystander_await_rounds(&bystander);
+    bystander_stop(&bystander);
+    uint64_t serial = 0, sum = 0;
+    while (shmview_monitor_next(slow, shmview_deadline(200000000), &e) == 0) {
+        if (e->kind == SHMVIEW_EVENT_LOST) {
+            lost += e->lost;
+            serial += e->lost;
+            continue;
+        }
+        ck_assert_uint_eq(e->serial, serial ? serial + 1 : e->serial);
+        serial = e->serial;
+        told++;
+    }
+    sum = told + lost;
+    ck_assert_uint_gt(lost, 0);
+    ck_assert_uint_ge(told, 2048); /* what the daemon remembers */
+    ck_assert_uint_ge(sum, 3000);
+    OK(shmview_monitor_close(slow));
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
+START_TEST(event_loops)
+{
+    const struct shmview_event *e;
+    begin();
+    struct pollfd p = {.fd = shmview_monitor_fd(monitor), .events = POLLIN};
+    ck_assert_int_ge(p.fd, 0);
+    ck_assert_int_eq(poll(&p, 1, 0), 0);
+    REFUSED(shmview_monitor_next(monitor, 0, &e), TIMED_OUT, "");
+    struct shmview_segment *a = client_create(conn, "a", 1);
+    await_readable(p.fd);
+    expect(SHMVIEW_EVENT_CREATED, "a");
+    expect(SHMVIEW_EVENT_ATTACHED, "a");
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
+/* --- The daemon goes ----------------------------------------------------- */
+
+START_TEST(restarts)
+{
+    const struct shmview_event *e;
+    struct child child;
+    begin();
+    struct shmview_segment *a = client_create(conn, "a", 1);
+    expect(SHMVIEW_EVENT_CREATED, "a");
+    expect(SHMVIEW_EVENT_ATTACHED, "a");
+    how = SHMVIEW_EXCLUSIVE;
+    child_start(&child, hold, NULL);
+    child_hear(&child, 1);
+    uint64_t serial = expect(SHMVIEW_EVENT_ATTACHED, "a")->serial;
+    uint32_t pid = (uint32_t)child.pid;
+    daemon_kill(&d);
+    child_kill(&child);
+    REFUSED(shmview_monitor_next(monitor, 0, &e), DISCONNECTED, "gone");
+    ck_assert_int_eq(shmview_monitor_fd(monitor), -1);
+    daemon_restart(&d);
+    expect(SHMVIEW_EVENT_SUBSCRIBED, "");
+    e = expect(SHMVIEW_EVENT_DIED, "a");
+    ck_assert_uint_eq(e->pid, pid);
+    ck_assert_int_eq(e->uid, getuid());
+    ck_assert_uint_eq(e->held, SHMVIEW_EXCLUSIVE);
+    expect(SHMVIEW_EVENT_OWNER_DIED, "a");
+    e = expect(SHMVIEW_EVENT_RECOVERED, "");
+    ck_assert_uint_gt(e->serial, serial);
+    if (getuid() == 0) {
+        ck_assert_uint_eq(e->segments, 1);
+        ck_assert_uint_eq(e->attachments, 1);
+        ck_assert_uint_eq(e->deaths, 1);
+        ck_assert_uint_eq(e->lost, 0);
+    }
+    OK(shmview_detach(a));
+    expect(SHMVIEW_EVENT_DETACHED, "a");
+    expect(SHMVIEW_EVENT_REMOVED, "a");
+    end();
+}
+END_TEST
+
+/* --- Who may know -------------------------------------------------------- */
+
+static void other_user(struct child *me, void *arg)
+{
+    (void)arg;
+    ck_assert_int_eq(setgid(65534), 0);
+    ck_assert_int_eq(setuid(65534), 0);
+    conn = client_connect(&d);
+    const char *const names[] = {"theirs", "mine"};
+    struct shmview_monitor_options o = {.struct_bytes = sizeof o, .names = names, .n_names = 2};
+    struct shmview_monitor *named = monitor_open(&o), *all = monitor_open(NULL);
+    child_tell(me, 1);
+    child_pause(me);
+    OK(shmview_detach(client_create(conn, "mine", 1)));
+    struct shmview_monitor *both[] = {named, all};
+    for (int i = 0; i < 2; i++) {
+        const struct shmview_event *e = expect_of(both[i], SHMVIEW_EVENT_CREATED, "mine");
+        ck_assert_int_eq(e->uid, 65534);
+        expect_of(both[i], SHMVIEW_EVENT_ATTACHED, "mine");
+        expect_of(both[i], SHMVIEW_EVENT_DETACHED, "mine");
+        expect_of(both[i], SHMVIEW_EVENT_REMOVED, "mine");
+        expect_nothing(both[i]);
+    }
+    /* nor of what is remembered: that segment is no more */
+    o = (struct shmview_monitor_options){.struct_bytes = sizeof o,
+                                         .after = SHMVIEW_MONITOR_REMEMBERED};
+    struct shmview_monitor *late = monitor_open(&o);
+    expect_of(late, SHMVIEW_EVENT_CREATED, "mine");
+    OK(shmview_monitor_close(late));
+    OK(shmview_monitor_close(named));
+    OK(shmview_monitor_close(all));
+    OK(shmview_disconnect(conn));
+}
+
+START_TEST(another_user)
+{
+    struct child child;
+    if (getuid() != 0)
+        return; /* only root can be two users */
+    begin();
+    ck_assert_int_eq(chmod(place_directory(), 0755), 0);
+    ck_assert_int_eq(chmod(d.socket, 0666), 0);
+    child_start(&child, other_user, NULL);
+    child_hear(&child, 1);
+    OK(shmview_detach(client_create(conn, "theirs", 1)));
+    expect(SHMVIEW_EVENT_CREATED, "theirs");
+    child_cue(&child);
+    child_wait(&child);
+    expect(SHMVIEW_EVENT_ATTACHED, "theirs");
+    expect(SHMVIEW_EVENT_DETACHED, "theirs");
+    expect(SHMVIEW_EVENT_REMOVED, "theirs");
+    expect(SHMVIEW_EVENT_CREATED, "mine");
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(a_life),
+        SUITE_TEST(deaths),
+        SUITE_TEST(phases),
+        SUITE_TEST(refusals),
+        SUITE_TEST(filters),
+        SUITE_TEST(what_is_remembered),
+        SUITE_TEST(calls_that_are_none),
+        SUITE_TEST(too_many),
+        SUITE_TEST(slow_readers_lose),
+        SUITE_TEST(event_loops),
+        SUITE_TEST(restarts),
+        SUITE_TEST(another_user),
+        SUITE_END,
+    };
+    return suite_main("monitor", tests);
+}
