@@ -52,12 +52,13 @@ struct state {
     PyTypeObject *segment_type;
     PyTypeObject *guard_type;
     PyTypeObject *view_type;
-    PyObject *make_error;         /* shmview._errors.make */
-    PyObject *make_death;         /* shmview._errors.make_death */
-    PyObject *format_text;        /* shmview._formats.format_text */
-    PyObject *misaligned;         /* shmview._errors.Misaligned */
-    PyObject *types;              /* the module shmview._types */
-    PyObject *default_connection; /* or NULL: not needed yet */
+    PyTypeObject *special_type, *bound_type; /* special.c */
+    PyObject *make_error;                    /* shmview._errors.make */
+    PyObject *make_death;                    /* shmview._errors.make_death */
+    PyObject *format_text;                   /* shmview._formats.format_text */
+    PyObject *misaligned;                    /* shmview._errors.Misaligned */
+    PyObject *types;                         /* the module shmview._types */
+    PyObject *default_connection;            /* or NULL: not needed yet */
 };
 struct state *state_of_type(PyTypeObject *type);
 /* tp_new of types whose objects only functions of the module make. */

@@ -64,11 +64,30 @@ static PyObject *load_single(struct view *view, const struct shmview_view *singl
 
 /* --- Parts --------------------------------------------------------------- */
 
+/* A dimension of a view without suboffsets cut to n elements: what shmview_view_slice() does
+ * there, without its checks of what Python has adjusted already. */
+static void cut(struct shmview_view *v, uint32_t d, Py_ssize_t start, Py_ssize_t n, Py_ssize_t step)
+{
+    ptrdiff_t stride;
+    if (n > 0)
+        v->data += start * v->strides[d];
+    /* of one element or none a stride means nothing, and the product may be any */
+    if (!__builtin_mul_overflow(v->strides[d], step, &stride))
+        v->strides[d] = stride;
+    v->nbytes = v->shape[d] ? v->nbytes / (uint64_t)v->shape[d] * (uint64_t)n : 0;
+    v->shape[d] = n;
+}
+
 static int apply_slice(struct view *view, struct shmview_view *v, uint32_t d, PyObject *slice)
 {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step))
         return -1;
+    if (LIKELY(!(v->flags & SHMVIEW_VIEW_INDIRECT))) {
+        Py_ssize_t n = PySlice_AdjustIndices(v->shape[d], &start, &stop, step);
+        cut(v, d, start, n, step);
+        return 0;
+    }
     /* bounds that are left out have their farthest values; a farthest one that was given must
      * not look like it */
     if (start == PY_SSIZE_T_MIN)
@@ -190,6 +209,12 @@ PyObject *view_subscript(PyObject *op, PyObject *key)
             return LIKELY(p != NULL) ? self->get(self, p) : NULL;
         }
         PyErr_Clear();
+    }
+    if (PySlice_Check(key) && self->v.ndim && view_is_direct(self)) {
+        struct view *part = (struct view *)view_new(self->segment, &self->v);
+        if (part && apply_slice(part, &part->v, 0, key))
+            Py_CLEAR(part);
+        return (PyObject *)part;
     }
     return subscript_slowly(self, key);
 }

@@ -36,12 +36,10 @@ static PyObject *describe_death(struct segment *segment)
         phase.name[0] ? phase.name : NULL, command, (double)death.when_ns / 1e9);
 }
 
-int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **ret_died)
+/* The rest of lock_take(), after an attempt that returned r. */
+static int take_after(struct segment *segment, int mode, int64_t deadline, int r,
+                      PyObject **ret_died)
 {
-    struct shmview_segment *handle = segment_use(segment);
-    if (UNLIKELY(!handle))
-        return -1;
-    int r = try_lock(handle, mode);
     if (r == -SHMVIEW_ERR_TIMED_OUT && deadline != 0 &&
         wait_sliced(segment, lock_slice, &mode, deadline, &r))
         return -1;
@@ -58,6 +56,15 @@ int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **re
         return SHMVIEW_OWNER_DIED;
     shmview_unlock_not_repaired(segment->handle);
     return -1;
+}
+
+int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **ret_died)
+{
+    struct shmview_segment *handle = segment_use(segment);
+    if (UNLIKELY(!handle))
+        return -1;
+    int r = try_lock(handle, mode);
+    return LIKELY(r == 0) ? 0 : take_after(segment, mode, deadline, r, ret_died);
 }
 
 int lock_give(struct segment *segment, bool repaired)
@@ -80,35 +87,51 @@ static void raise_death(struct segment *segment, PyObject *died)
     Py_DECREF(died);
 }
 
+/* What lock_take() returned, as 0 or -1 with an exception. */
+static int raise_unless_held(struct segment *segment, int r, PyObject *died)
+{
+    if (r == SHMVIEW_OWNER_DIED)
+        raise_death(segment, died);
+    else if (r == LOCK_TIMED_OUT)
+        raise_error(segment->state, -SHMVIEW_ERR_TIMED_OUT, NULL);
+    return r ? -1 : 0;
+}
+
 /* Takes it and holds it, or raises. */
 static int take_or_raise(struct segment *segment, int mode, int64_t deadline)
 {
-    PyObject *died;
+    PyObject *died = NULL;
     int r = lock_take(segment, mode, deadline, &died);
-    if (r == SHMVIEW_OWNER_DIED) {
-        raise_death(segment, died);
-        return -1;
-    }
-    if (r == LOCK_TIMED_OUT) {
-        raise_error(segment->state, -SHMVIEW_ERR_TIMED_OUT, NULL);
-        return -1;
-    }
-    return r;
+    return LIKELY(r == 0) ? 0 : raise_unless_held(segment, r, died);
 }
 
 /* --- with segment: ------------------------------------------------------- */
 
-PyObject *segment_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+/* The usual case has nothing but the call in its way. */
+PyObject *segment_enter(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
 {
-    return take_or_raise((struct segment *)op, SHMVIEW_EXCLUSIVE, SHMVIEW_FOREVER) ? NULL
-                                                                                   : Py_NewRef(op);
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = self->handle;
+    PyObject *died = NULL;
+    int r = 0;
+    if (LIKELY(handle && (r = shmview_trylock(handle)) == 0))
+        return Py_NewRef(op);
+    if (!segment_use(self))
+        return NULL;
+    r = take_after(self, SHMVIEW_EXCLUSIVE, SHMVIEW_FOREVER, r, &died);
+    return raise_unless_held(self, r, died) ? NULL : Py_NewRef(op);
 }
 
 PyObject *segment_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
 {
-    if (lock_give((struct segment *)op, true))
-        return NULL;
-    Py_RETURN_NONE;
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = self->handle;
+    int r = 0;
+    if (LIKELY(handle && (r = shmview_unlock(handle)) == 0))
+        Py_RETURN_NONE;
+    if (segment_use(self))
+        raise_error(self->state, r, NULL);
+    return NULL;
 }
 
 /* --- with segment.shared():, with segment.recover(): ---------------------- */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module shmview._core: its state, its types, its functions. */
+#include "segment.h"
+#include "special.h"
 #include "view.h"
 
 static struct PyModuleDef definition;
@@ -47,11 +49,18 @@ static int module_exec(PyObject *module)
     s->format_text = take_attribute("shmview._formats", "format_text");
     if (!s->format_text || !s->misaligned || !s->make_error || !s->make_death || !s->types)
         return -1;
+    s->special_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &special_spec, NULL);
+    s->bound_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &bound_spec, NULL);
+    if (!s->special_type || !s->bound_type)
+        return -1;
     s->connection_type = add_type(module, &connection_spec, "Connection");
     s->segment_type = add_type(module, &segment_spec, "Segment");
     s->guard_type = add_type(module, &guard_spec, "Guard");
     s->view_type = add_type(module, &view_spec, "View");
     if (!s->view_type || !s->connection_type || !s->segment_type || !s->guard_type)
+        return -1;
+    if (special_add(s, s->segment_type, "__enter__", segment_enter) ||
+        special_add(s, s->segment_type, "__exit__", segment_exit))
         return -1;
     return PyModule_AddStringConstant(module, "version", shmview_version());
 }
@@ -62,6 +71,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->connection_type);
     Py_VISIT((PyObject *)s->segment_type);
     Py_VISIT((PyObject *)s->guard_type);
+    Py_VISIT((PyObject *)s->special_type);
+    Py_VISIT((PyObject *)s->bound_type);
     Py_VISIT((PyObject *)s->view_type);
     Py_VISIT(s->misaligned);
     Py_VISIT(s->format_text);
@@ -79,6 +90,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->connection_type);
     Py_CLEAR(s->segment_type);
     Py_CLEAR(s->guard_type);
+    Py_CLEAR(s->special_type);
+    Py_CLEAR(s->bound_type);
     Py_CLEAR(s->view_type);
     Py_CLEAR(s->misaligned);
     Py_CLEAR(s->format_text);

@@ -23,7 +23,7 @@ int segment_getbuffer(PyObject *self, Py_buffer *buffer, int flags);
 void segment_releasebuffer(PyObject *self, Py_buffer *buffer);
 
 /* lock.c */
-PyObject *segment_enter(PyObject *self, PyObject *unused);
+PyObject *segment_enter(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *segment_exit(PyObject *self, PyObject *const *args, Py_ssize_t n);
 PyObject *segment_shared(PyObject *self, PyObject *unused);
 PyObject *segment_recover(PyObject *self, PyObject *unused);

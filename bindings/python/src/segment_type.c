@@ -25,9 +25,6 @@ static PyMethodDef methods[] = {
      "remove()\n--\n\nRemoves the name at once; the memory goes with the last attachment.\n\n"
      "Raises NotFound, Denied, Disconnected."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
-    {"__enter__", segment_enter, METH_NOARGS,
-     "Takes the lock exclusively, as lock() does without a timeout."},
-    {"__exit__", (PyCFunction)(void (*)(void))segment_exit, METH_FASTCALL, NULL},
     {"shared", segment_shared, METH_NOARGS,
      "shared()\n--\n\nFor 'with seg.shared():', which holds the lock among other readers.\n\n"
      "Raises what lock(shared=True) raises."},
