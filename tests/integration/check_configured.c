@@ -240,6 +240,23 @@ START_TEST(many_times_at_once)
 }
 END_TEST
 
+START_TEST(what_is_logged)
+{
+    begin("{'segments':[{'name':'a','size':8}]}");
+    configure("{'segments':[{'name':'a','size':9},{'name':'b','size':1}],'log_level':'error'}");
+    ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
+    AWAIT(daemon_has_data(&d, "b")); /* 'a' was looked at before */
+    ck_assert(!daemon_said(&d, "left as it is"));
+    configure("{'segments':[{'name':'a','size':9}],'log_level':'warning'}");
+    ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
+    AWAIT(daemon_said(&d, "declares it otherwise: 9 bytes, not 8"));
+    configure("{'nothing':0}");
+    daemon_reload(&d); /* an error is said at any level */
+    ck_assert(!daemon_said(&d, "in force\n"));
+    end();
+}
+END_TEST
+
 START_TEST(without_a_file)
 {
     daemon_start(&d);
@@ -285,7 +302,7 @@ START_TEST(a_broken_one_at_the_start)
     configure("{\n'a':1}");
     snprintf(lines, sizeof lines, "shmviewd: %s:2: a is not a known key\n", config_path());
     snprintf(options, sizeof options, "--socket %s/none", place_directory());
-    expect_run(options, 1, lines);
+    expect_run(options, 2, lines);
     ck_assert_int_ne(access(options + strlen("--socket "), F_OK), 0);
     ck_assert_int_eq(unlink(config_path()), 0);
 }
@@ -318,6 +335,7 @@ int main(void)
         SUITE_TEST(one_that_exists_otherwise_is_left_alone),
         SUITE_TEST(a_broken_one_changes_nothing),
         SUITE_TEST(many_times_at_once),
+        SUITE_TEST(what_is_logged),
         SUITE_TEST(without_a_file),
         SUITE_TEST(check_config),
         SUITE_TEST(a_broken_one_at_the_start),
