@@ -20,6 +20,21 @@ foreach(page IN LISTS pages)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
 endforeach()
 
+# systemd looks below /usr and /usr/local. The units name the program where this installation
+# puts it, whatever the prefix was when it was configured.
+foreach(unit IN ITEMS shmviewd.service user/shmviewd.service)
+  install(CODE "
+    set(SHMVIEWD \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/shmviewd\")
+    configure_file(\"${PROJECT_SOURCE_DIR}/systemd/${unit}.in\"
+                   \"${PROJECT_BINARY_DIR}/systemd/${unit}\" @ONLY)")
+endforeach()
+install(FILES "${PROJECT_BINARY_DIR}/systemd/shmviewd.service" systemd/shmviewd.socket
+        DESTINATION lib/systemd/system)
+install(FILES "${PROJECT_BINARY_DIR}/systemd/user/shmviewd.service" systemd/user/shmviewd.socket
+        DESTINATION lib/systemd/user)
+install(FILES systemd/shmviewd.sysusers DESTINATION lib/sysusers.d RENAME shmviewd.conf)
+install(FILES systemd/shmviewd.tmpfiles DESTINATION lib/tmpfiles.d RENAME shmviewd.conf)
+
 # pkg-config and CMake both find the rest from where their own file lies, so
 # that `cmake --install --prefix` is right as well.
 cmake_path(SET pc_dir "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")

@@ -107,12 +107,53 @@ int listener_open(struct listener *listener, const char *path)
     return r;
 }
 
+static bool has_option(int fd, int option, int value)
+{
+    int got;
+    socklen_t n = sizeof got;
+    return getsockopt(fd, SOL_SOCKET, option, &got, &n) == 0 && got == value;
+}
+
+/* NULL if fd is a socket that can be served, else what is wrong. */
+static const char *fault_of(int fd, struct sockaddr_un *ret)
+{
+    socklen_t n = sizeof *ret;
+    *ret = (struct sockaddr_un){0};
+    if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_STREAM))
+        return "it is no Unix stream socket";
+    if (!has_option(fd, SO_ACCEPTCONN, 1))
+        return "it does not listen";
+    if (getsockname(fd, (struct sockaddr *)ret, &n) || ret->sun_path[0] != '/')
+        return "it has no path";
+    if (n > sizeof *ret || !memchr(ret->sun_path, '\0', sizeof ret->sun_path))
+        return "its path has more than 107 bytes";
+    return NULL;
+}
+
+int listener_adopt(struct listener *listener, int fd)
+{
+    struct sockaddr_un address;
+    const char *fault = fault_of(fd, &address);
+    *listener = (struct listener){.fd = -1};
+    if (!fault && (fcntl(fd, F_SETFL, O_NONBLOCK) || fcntl(fd, F_SETFD, FD_CLOEXEC)))
+        fault = strerror(errno);
+    if (fault) {
+        log_error("the socket that was passed cannot be served: %s", fault);
+        close(fd);
+        return -EINVAL;
+    }
+    memcpy(listener->path, address.sun_path, sizeof listener->path);
+    listener->fd = fd;
+    listener->passed = true;
+    return 0;
+}
+
 void listener_close(struct listener *listener)
 {
     struct stat st;
     if (listener->fd < 0)
         return;
-    if (lstat(listener->path, &st) == 0 && st.st_dev == listener->device &&
+    if (!listener->passed && lstat(listener->path, &st) == 0 && st.st_dev == listener->device &&
         st.st_ino == listener->inode)
         unlink(listener->path);
     close_fdp(&listener->fd);

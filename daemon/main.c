@@ -12,6 +12,7 @@
 #include "daemon/config_read.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/object.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
@@ -79,8 +80,26 @@ static int serve(const struct options *options, const struct listener *listener,
               listener->path);
     if (ready >= 0)
         foreground_done(ready);
+    notify_ready();
     server_run(&server);
     return 0;
+}
+
+/* Takes the socket that the service manager has passed, if it has. Returns 0 or -errno. */
+static int take_passed(const struct options *options, struct listener *listener)
+{
+    int fd = notify_take_socket();
+    listener->fd = -1;
+    if (fd == -1)
+        return 0;
+    int r = fd < 0 ? fd : listener_adopt(listener, fd);
+    if (r == 0 && options->socket_given && strcmp(options->socket, listener->path) != 0) {
+        log_error("the socket that was passed is %s, but --socket says %s", listener->path,
+                  options->socket);
+        listener_close(listener);
+        r = -EINVAL;
+    }
+    return r;
 }
 
 /* Takes the configuration over. */
@@ -89,7 +108,11 @@ static int serve_instance(const struct options *options, struct config *config, 
     listener_instance instance;
     object_name lock;
     struct listener listener;
-    listener_instance_of(options->socket, instance);
+    if (take_passed(options, &listener)) {
+        config_free(config);
+        return 1;
+    }
+    listener_instance_of(listener.fd >= 0 ? listener.path : options->socket, instance);
     snprintf(lock, sizeof lock, "/shmview.%s+daemon", instance);
     int lock_fd = object_lock_instance(lock);
     if (lock_fd < 0) {
@@ -99,7 +122,7 @@ static int serve_instance(const struct options *options, struct config *config, 
         return 1;
     }
     int status = 1;
-    if (listener_open(&listener, options->socket) == 0)
+    if (listener.fd >= 0 || listener_open(&listener, options->socket) == 0)
         status = serve(options, &listener, instance, config, ready);
     else
         config_free(config);
@@ -137,6 +160,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of one creation */
     umask(077);
     if (options.session) {
+        notify_ignore();
         int r = background(&ready);
         if (r) {
             log_error("cannot go to the background: %s", strerror(-r));

@@ -93,6 +93,7 @@ static int read_option(struct options *options, int option, const char **ret_idl
         if (optarg[0] == '\0' || strlen(optarg) >= sizeof options->socket)
             return usage("--socket takes a path of 1 to 107 bytes, not", optarg);
         strcpy(options->socket, optarg);
+        options->socket_given = true;
         return -1;
     case 'S':
         options->session = true;

@@ -10,6 +10,7 @@
 
 struct options {
     address_path socket;
+    bool socket_given;  /* by --socket */
     bool session;       /* started by a library: goes to the background, leaves when idle */
     config_path config; /* the file; CONFIG_NONE: none */
     bool config_given;  /* then it must be there */

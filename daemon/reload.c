@@ -7,6 +7,7 @@
 #include "common/util.h"
 #include "daemon/declared.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 
 /* On a worker: the log is the loop's. */
 static void keep_line(void *arg, const char *line)
@@ -29,6 +30,8 @@ static void finish(struct reload *reload)
     if (reload->again) {
         reload->again = false;
         reload_start(reload);
+    } else {
+        notify_ready();
     }
 }
 
@@ -83,6 +86,7 @@ void reload_start(struct reload *reload)
         return;
     }
     reload->active = true;
+    notify_reloading();
     reload->state->n_jobs++;
     /* fails only without a callback */
     uv_queue_work(reload->state->loop, &reload->work, read_files, was_read);

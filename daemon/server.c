@@ -137,6 +137,16 @@ static void on_listener(uv_poll_t *poll, int status, int poll_events)
     }
 }
 
+/* --- What systemd is told ------------------------------------------------ */
+
+static void on_counts(uv_prepare_t *counts)
+{
+    struct server *s = counts->data;
+    const struct segment *segments = s->state.registry.by_id;
+    notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
+                                                     .n_clients = s->n_connections});
+}
+
 /* --- Beginning and end --------------------------------------------------- */
 
 static void close_handle(uv_handle_t *handle, void *arg)
@@ -161,6 +171,7 @@ static void server_stop(struct server *s)
         return;
     s->stopping = true;
     atomic_store(&s->state.declared.cancel, true);
+    notify_stopping();
     uv_close((uv_handle_t *)&s->listener_poll, NULL);
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
@@ -257,8 +268,11 @@ int server_init(struct server *server, const struct listener *listener, const ch
     discard_init(&server->loop);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_idle_init(&server->loop, &server->turns);
+    uv_prepare_init(&server->loop, &server->counts);
+    notify_init(&server->notify, &server->loop);
     server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
+    server->counts.data = server;
     r = uv_poll_init(&server->loop, &server->listener_poll, listener->fd);
     if (r == 0)
         r = start_signal(server, &server->sigterm, SIGTERM);
@@ -272,6 +286,8 @@ int server_init(struct server *server, const struct listener *listener, const ch
         make_declared(server);
     if (r == 0 && !server->stopping)
         r = uv_poll_start(&server->listener_poll, UV_READABLE, on_listener);
+    if (r == 0 && !server->stopping)
+        r = uv_prepare_start(&server->counts, on_counts);
     start_idle_clock(server);
     return r;
 }

@@ -5,6 +5,7 @@
 
 #include "daemon/listener.h"
 #include "daemon/methods.h"
+#include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/reload.h"
 
@@ -13,10 +14,12 @@ struct server {
     uv_poll_t listener_poll;
     uv_signal_t sigterm, sigint, sighup;
     uv_timer_t idle_timer;
-    uv_idle_t turns; /* active while connections wait for another turn */
+    uv_prepare_t counts; /* looks what there is before each wait */
+    uv_idle_t turns;     /* active while connections wait for another turn */
     struct listener listener;
     struct state state;
     struct reload reload;
+    struct notify notify;
     int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
     unsigned idle_exit;
     unsigned n_connections, max_connections;

@@ -18,8 +18,12 @@ cd "$scratch"
 # Any prefix: the files must find each other from where they lie.
 "$cmake" --install "$build" --prefix "$scratch/usr" > log
 for file in bin/shmviewd share/shmview/io.shmview.varlink share/doc/shmview/shmviewd.json \
-    share/man/man5/shmviewd.json.5; do
+    share/man/man5/shmviewd.json.5 lib/systemd/{system,user}/shmviewd.{service,socket} \
+    lib/{sysusers,tmpfiles}.d/shmviewd.conf; do
     [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
+done
+for unit in usr/lib/systemd/*/shmviewd.service; do
+    grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
 done
 diff -r "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
 pc=$(find usr -name shmview.pc)
@@ -68,7 +72,7 @@ check_run out/with_cmake find_package
 
 # DESTDIR goes in front of the prefix and leaves no trace in the files.
 DESTDIR=$scratch/dest "$cmake" --install "$build" --prefix /opt/shmview > log
-if grep -rqF "$scratch" dest/opt/shmview --include='*.pc' --include='*.cmake'; then
+if grep -rqF "$scratch" dest/opt/shmview --include='*.pc' --include='*.cmake' --include='*.service'; then
     echo "DESTDIR found its way into an installed file" >&2
     exit 1
 fi

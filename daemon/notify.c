@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/log.h"
+
+#ifdef SHMVIEW_SYSTEMD
+#include <systemd/sd-daemon.h>
+#else
+/* The same calls, where nobody asks for anything. */
+#define SD_LISTEN_FDS_START          3
+#define sd_listen_fds(unset)         0
+#define sd_watchdog_enabled(u, usec) ((void)(usec), 0)
+#define sd_notify(u, state)          ((void)(state))
+#define sd_notifyf(u, ...)           ((void)0)
+#endif
+
+#define STATUS_MS 1000
+
+int notify_take_socket(void)
+{
+    int n = sd_listen_fds(1);
+    if (n == 0)
+        return -1;
+    if (n == 1)
+        return SD_LISTEN_FDS_START;
+    if (n < 0)
+        log_error("the sockets that were passed: %s", strerror(-n));
+    else
+        log_error("%d sockets were passed; one can be served", n);
+    return -E2BIG;
+}
+
+void notify_ignore(void)
+{
+    static const char *const names[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
+                                        "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        unsetenv(names[i]);
+}
+
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    sd_notify(0, "WATCHDOG=1");
+}
+
+static void start_watchdog(struct notify *notify, uv_loop_t *loop)
+{
+    uint64_t usec = 0;
+    if (sd_watchdog_enabled(0, &usec) <= 0)
+        return;
+    uint64_t ms = usec / 2000 > 0 ? usec / 2000 : 1;
+    uv_timer_init(loop, &notify->watchdog);
+    uv_timer_start(&notify->watchdog, on_watchdog, 0, ms);
+}
+
+void notify_init(struct notify *notify, uv_loop_t *loop)
+{
+    *notify = (struct notify){.wants_status = getenv("NOTIFY_SOCKET") != NULL,
+                              .told = {.n_segments = UINT_MAX}}; /* nothing was told yet */
+    notify->again.data = notify;
+    uv_timer_init(loop, &notify->again);
+    start_watchdog(notify, loop);
+}
+
+static bool is_same(const struct notify_status *a, const struct notify_status *b)
+{
+    return a->n_segments == b->n_segments && a->n_clients == b->n_clients;
+}
+
+static void on_again(uv_timer_t *timer);
+
+static void tell_status(struct notify *notify)
+{
+    const struct notify_status *s = &notify->status;
+    notify->told = *s;
+    sd_notifyf(0, "STATUS=%u segment%s, %u client%s", s->n_segments, s->n_segments == 1 ? "" : "s",
+               s->n_clients, s->n_clients == 1 ? "" : "s");
+    uv_timer_start(&notify->again, on_again, STATUS_MS, 0);
+}
+
+static void on_again(uv_timer_t *timer)
+{
+    struct notify *notify = timer->data;
+    if (!is_same(&notify->status, &notify->told))
+        tell_status(notify);
+}
+
+void notify_status(struct notify *notify, struct notify_status status)
+{
+    notify->status = status;
+    if (notify->wants_status && !is_same(&status, &notify->told) &&
+        !uv_is_active((uv_handle_t *)&notify->again) &&
+        !uv_is_closing((uv_handle_t *)&notify->again))
+        tell_status(notify);
+}
+
+void notify_ready(void)
+{
+    sd_notify(0, "READY=1");
+}
+
+void notify_reloading(void)
+{
+    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_ns() / 1000);
+}
+
+void notify_stopping(void)
+{
+    sd_notify(0, "STOPPING=1");
+}

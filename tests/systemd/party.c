@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client that does what it is told: one command a line from standard input, one line of
+ * result for each. Connects as any program does, so to the user's daemon or the system's.
+ *
+ *     create NAME SIZE | attach NAME r|w | detach | remove NAME | ping
+ *     lock | trylock | unlock
+ *     fill BYTE | all BYTE          writes each byte; says whether each byte is that one
+ *     rubbish                       what is no request, on a connection of its own */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <shmview/shmview.h>
+
+#define SYSTEM_SOCKET "/run/shmviewd/io.shmview"
+#define TOLD          100 /* in words */
+
+static struct shmview_connection *connection;
+static struct shmview_segment *segment;
+
+static int create(const char *name, const char *size)
+{
+    struct shmview_create_options options = {.struct_bytes = sizeof options,
+                                             .lifetime = SHMVIEW_MANUAL};
+    return shmview_create(connection, name, strtoull(size, NULL, 10), &options, &segment);
+}
+
+static int all(int byte)
+{
+    const unsigned char *data = shmview_data(segment);
+    uint64_t size = shmview_size(segment);
+    for (uint64_t i = 0; i < size; i++)
+        if (data[i] != byte) {
+            printf("byte %llu is %d\n", (unsigned long long)i, data[i]);
+            return TOLD;
+        }
+    return 0;
+}
+
+/* Waits until the daemon has hung up. */
+static int rubbish(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SYSTEM_SOCKET};
+    char byte;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) || write(fd, "rubbish", 8) != 8 ||
+        read(fd, &byte, 1) != 0) {
+        puts("not hung up on");
+        close(fd);
+        return TOLD;
+    }
+    close(fd);
+    return 0;
+}
+
+static int detach(void)
+{
+    int r = shmview_detach(segment);
+    if (r == 0)
+        segment = NULL;
+    return r;
+}
+
+/* Returns the result of a call of the library, or TOLD. */
+static int obey(const char *command, const char *a, const char *b)
+{
+    if (strcmp(command, "create") == 0)
+        return create(a, b);
+    if (strcmp(command, "attach") == 0)
+        return shmview_attach(connection, a, *b == 'w' ? SHMVIEW_WRITE : SHMVIEW_READ, 0, &segment);
+    if (strcmp(command, "remove") == 0)
+        return shmview_remove(connection, a);
+    if (strcmp(command, "ping") == 0)
+        return shmview_ping(connection);
+    if (strcmp(command, "rubbish") == 0)
+        return rubbish();
+    if (!segment) {
+        puts("no segment");
+        return TOLD;
+    }
+    if (strcmp(command, "detach") == 0)
+        return detach();
+    if (strcmp(command, "lock") == 0)
+        return shmview_lock(segment);
+    if (strcmp(command, "trylock") == 0)
+        return shmview_trylock(segment);
+    if (strcmp(command, "unlock") == 0)
+        return shmview_unlock(segment);
+    if (strcmp(command, "fill") == 0) {
+        memset(shmview_data(segment), atoi(a), shmview_size(segment));
+        return 0;
+    }
+    if (strcmp(command, "all") == 0)
+        return all(atoi(a));
+    puts("what?");
+    return TOLD;
+}
+
+int main(void)
+{
+    char line[256], command[16], a[160], b[32];
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    int r = shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &connection);
+    if (r) {
+        printf("%s: %s\n", shmview_strerror(r), shmview_error_text());
+        return 1;
+    }
+    puts("connected");
+    while (fgets(line, sizeof line, stdin)) {
+        command[0] = a[0] = b[0] = '\0';
+        sscanf(line, "%15s %159s %31s", command, a, b);
+        r = obey(command, a, b);
+        if (r < 0)
+            printf("%s: %s\n", shmview_strerror(r), shmview_error_text());
+        else if (r != TOLD)
+            puts(r == SHMVIEW_OWNER_DIED ? "owner died" : "ok");
+    }
+    return 0;
+}

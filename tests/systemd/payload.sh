@@ -1,0 +1,240 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Runs in the container of tests/scripts/systemd.sh, as root, under its systemd.
+set -Eeuo pipefail
+
+unit=shmviewd.service
+ids=(START=6b473c8ebe974ed68aa3bdcadd2849ef TAKE_OVER=38b090b2f40d45f5b6abbfb3103038e8
+    OWNER_DIED=1df4aacb1a184402a32d164ad3441707 PROTOCOL=51b2ecf9a2b044ee9709f809f63049e4
+    RELOAD=ff2c7e5feeb44e59a3288fd220c02ff1 LEAVE=286cc9ad6d164be0adad9472a418b6e1)
+declare -A message_id in out pid
+for id in "${ids[@]}"; do
+    message_id[${id%%=*}]=${id#*=}
+done
+
+die() {
+    echo "FAILED: $*"
+    trap - ERR
+    systemctl status --no-pager --full shmviewd.service shmviewd.socket || true
+    journalctl --no-pager -o short-monotonic -n 60 -u shmviewd.service -u shmviewd.socket || true
+    ls -la /dev/shm /run/shmviewd || true
+    exit 1
+}
+trap 'die "line $LINENO"' ERR
+
+step() {
+    echo "$(cut -d ' ' -f 1 /proc/uptime) $*"
+}
+
+# await COMMAND: until it succeeds, at most 20 s.
+await() {
+    local i
+    for ((i = 0; i < 400; i++)); do
+        "$@" && return
+        sleep 0.05
+    done
+    die "still not true: $*"
+}
+
+# party NAME USER: starts one; it is spoken to by expect.
+party() {
+    local fd
+    mkfifo "/test/$1.in" "/test/$1.out"
+    setpriv --reuid "$2" --regid "$2" --init-groups env -i ${3:+"$3"} /test/systemd_party \
+        < "/test/$1.in" > "/test/$1.out" 2>&1 &
+    pid[$1]=$!
+    exec {fd}> "/test/$1.in"
+    in[$1]=$fd
+    exec {fd}< "/test/$1.out"
+    out[$1]=$fd
+    rm "/test/$1.in" "/test/$1.out"
+    hear "$1" connected
+}
+
+# The next line of a party matches the pattern.
+hear() {
+    local line
+    read -r -t 20 line <&"${out[$1]}" || die "$1 says nothing"
+    # shellcheck disable=SC2053
+    [[ $line == $2 ]] || die "$1 says '$line', not '$2'"
+}
+
+# expect NAME COMMAND PATTERN
+expect() {
+    echo "$2" >&"${in[$1]}"
+    hear "$1" "$3"
+}
+
+# leave NAME: its standard input ends, and so does it.
+leave() {
+    local fd=${in[$1]}
+    exec {fd}>&-
+    fd=${out[$1]}
+    exec {fd}<&-
+    kill "${pid[$1]}" || true
+    wait "${pid[$1]}" || true
+}
+
+property() {
+    systemctl show --value -p "$1" "${2:-$unit}"
+}
+
+is() {
+    [ "$(property "$1")" = "$2" ]
+}
+
+is_another() {
+    is ActiveState active && ! is MainPID "$1"
+}
+
+# logged_now N KIND FIELD=VALUE...: the journal has n such lines of the service.
+logged_now() {
+    local n=$1 kind=$2
+    shift 2
+    journalctl --sync
+    found=$(journalctl -q -o json _SYSTEMD_UNIT=$unit "MESSAGE_ID=${message_id[$kind]}" "$@" | wc -l)
+    [ "$found" -eq "$n" ]
+}
+
+logged() {
+    logged_now "$@" || die "$found lines of ${*:2}, not $1"
+}
+
+objects() {
+    find /dev/shm -name 'shmview.*' | wc -l
+}
+
+step "the units are in order"
+man=yes
+command -v man > /dev/null || man=no
+told=$(systemd-analyze verify --man=$man shmviewd.service shmviewd.socket 2>&1)
+[ -z "$told" ] || die "verify: $told"
+mkdir -p /run/u
+told=$(XDG_RUNTIME_DIR=/run/u systemd-analyze verify --user --man=$man \
+    /usr/lib/systemd/user/shmviewd.{service,socket} 2>&1)
+[ -z "$told" ] || die "verify --user: $told"
+systemd-analyze security --no-pager --offline=yes --threshold=15 \
+    /usr/lib/systemd/system/shmviewd.service | tail -n 1
+
+step "users"
+systemd-sysusers /usr/lib/sysusers.d/shmviewd.conf
+systemd-sysusers - << 'USERS'
+g team 1510
+u alice 1501
+u bob 1502
+u carol 1503
+m alice team
+m bob team
+USERS
+systemd-tmpfiles --create /usr/lib/tmpfiles.d/shmviewd.conf
+[ "$(stat -c %U:%a /run/shmviewd)" = shmviewd:755 ]
+
+step "the socket starts the service"
+systemctl start shmviewd.socket
+[ "$(stat -c %a /run/shmviewd/io.shmview)" = 666 ]
+is ActiveState inactive
+party alice alice
+is ActiveState active
+first=$(property MainPID)
+[ "$(stat -c %U "/proc/$first")" = shmviewd ]
+grep -q '^CapBnd:[[:space:]]*0*$' "/proc/$first/status"
+grep -q '^Seccomp:[[:space:]]*2$' "/proc/$first/status"
+await is StatusText '0 segments, 1 client'
+
+step "segments"
+expect alice 'create data 1048576' ok
+expect alice 'fill 7' ok
+expect alice lock ok
+await is StatusText '1 segment, 1 client'
+party carol carol
+party root root
+expect carol 'attach data r' 'no such segment*'
+expect root 'attach data r' ok
+expect root trylock 'the deadline passed*'
+await is StatusText '1 segment, 3 clients'
+
+# check_kept: what alice holds is as it was.
+check_kept() {
+    expect alice 'all 7' ok
+    expect alice ping ok
+    expect root trylock 'the deadline passed*'
+    expect root 'all 7' ok
+    expect root ping ok
+    expect carol 'attach data r' 'no such segment*'
+    await is StatusText '1 segment, 3 clients'
+}
+
+step "restart"
+systemctl restart $unit
+is_another "$first"
+check_kept
+expect alice unlock ok
+expect root lock ok
+expect root unlock ok
+expect alice lock ok
+check_kept
+
+step "stop; the socket starts it again"
+systemctl stop $unit
+[ "$(objects)" -eq 3 ]
+check_kept
+is ActiveState active
+
+step "kill -9"
+before=$(property MainPID)
+kill -9 "$before"
+await is_another "$before"
+check_kept
+
+step "the watchdog"
+mkdir -p /run/systemd/system/$unit.d
+printf '[Service]\nWatchdogSec=3\nLimitCORE=0\n' > /run/systemd/system/$unit.d/test.conf
+systemctl daemon-reload
+systemctl restart $unit
+before=$(property MainPID)
+is WatchdogUSec 3s
+kill -STOP "$before"
+await is_another "$before"
+journalctl -q -u $unit -o cat | grep -q 'Watchdog timeout' || die "no watchdog timeout"
+rm /run/systemd/system/$unit.d/test.conf
+systemctl daemon-reload
+check_kept
+
+step "reload"
+before=$(property MainPID)
+echo '{"no such key": 1}' > /etc/shmviewd.json
+systemctl reload $unit
+await logged_now 1 RELOAD PRIORITY=3
+await is ActiveState active
+echo '{"segments": [{"name": "declared", "size": 4096, "mode": "0666"}]}' > /etc/shmviewd.json
+systemctl reload $unit
+await logged_now 1 RELOAD PRIORITY=6
+await is ActiveState active
+is MainPID "$before"
+party other root
+expect other 'attach declared r' ok
+leave other
+await is StatusText '2 segments, 3 clients'
+expect root 'all 7' ok
+rm /etc/shmviewd.json
+
+step "the journal"
+logged 6 START PRIORITY=6 SYSLOG_IDENTIFIER=shmviewd
+logged 5 TAKE_OVER PRIORITY=6
+logged 3 LEAVE SHMVIEW_REASON=SIGTERM
+expect carol rubbish ok
+logged 1 PROTOCOL PRIORITY=4 SHMVIEW_UID=1503 "SHMVIEW_PID=${pid[carol]}"
+
+step "purge"
+leave alice
+leave root
+leave carol
+systemctl kill -s INT $unit
+await is ActiveState inactive
+is Result success
+systemctl stop shmviewd.socket
+[ "$(objects)" -eq 0 ]
+[ -z "$(ls -A /run/shmviewd)" ]
+
+step "done"
+touch /out/passed
