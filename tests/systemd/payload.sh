@@ -225,6 +225,34 @@ logged 3 LEAVE SHMVIEW_REASON=SIGTERM
 expect carol rubbish ok
 logged 1 PROTOCOL PRIORITY=4 SHMVIEW_UID=1503 "SHMVIEW_PID=${pid[carol]}"
 
+step "a holder dies"
+kill -9 "${pid[alice]}"
+expect root lock 'owner died'
+expect root unlock ok
+await logged_now 1 OWNER_DIED SHMVIEW_SEGMENT=data SHMVIEW_UID=1501 "SHMVIEW_PID=${pid[alice]}"
+
+step "a user's instance"
+runtime=/run/user/1502
+install -d -o bob -g bob -m 700 /run/user $runtime
+chmod 755 /run/user
+systemd-run -q --unit=manager.service --uid=bob -p Type=notify -p Delegate=yes \
+    -p "Environment=XDG_RUNTIME_DIR=$runtime HOME=/tmp" /lib/systemd/systemd --user
+as_bob=(setpriv --reuid bob --regid bob --init-groups env "XDG_RUNTIME_DIR=$runtime")
+"${as_bob[@]}" systemctl --user start shmviewd.socket
+[ "$(stat -c %U:%a $runtime/shmviewd/io.shmview)" = bob:600 ]
+party bob bob XDG_RUNTIME_DIR=$runtime
+expect bob 'create mine 4096' ok
+"${as_bob[@]}" systemctl --user restart $unit
+expect bob ping ok
+[ -n "$(find /dev/shm -name 'shmview.1502-*.mine' -user bob)" ]
+leave bob
+"${as_bob[@]}" systemctl --user kill -s INT $unit
+none_of_bob() {
+    [ -z "$(find /dev/shm -user bob)" ]
+}
+await none_of_bob
+systemctl stop manager.service
+
 step "purge"
 leave alice
 leave root
