@@ -73,18 +73,21 @@ void discard(int fd)
     uv_queue_work(by_loop, &job->work, work, done); /* fails only without a callback */
 }
 
-void discard_settle(void)
+bool discard_settle(void)
 {
     struct job *job;
     pthread_mutex_lock(&lock);
+    bool any = n_busy > 0;
     do {
         LIST_FOREACH(job, &jobs, link)
         if (job->fd >= 0)
             break;
+        any |= job != NULL;
         if (job)
             do_job(job);
     } while (job);
     while (n_busy)
         pthread_cond_wait(&idle, &lock);
     pthread_mutex_unlock(&lock);
+    return any;
 }

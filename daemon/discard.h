@@ -6,6 +6,8 @@
 #ifndef DAEMON_DISCARD_H
 #define DAEMON_DISCARD_H
 
+#include <stdbool.h>
+
 #include <uv.h>
 
 /* From now on, by loop; the caller is its thread. NULL: at once, as before the first call. */
@@ -15,7 +17,7 @@ void discard_init(uv_loop_t *loop);
 void discard(int fd);
 
 /* Returns when all that was handed over before is given back; does what has not begun. Any
- * thread. */
-void discard_settle(void);
+ * thread. Returns whether there was anything. */
+bool discard_settle(void);
 
 #endif

@@ -71,7 +71,7 @@ static struct object_space space_now(void)
 static pthread_mutex_t promise_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t promised;
 
-static void promise_settle(uint64_t bytes)
+void object_unpromise(uint64_t bytes)
 {
     pthread_mutex_lock(&promise_lock);
     promised -= bytes;
@@ -90,13 +90,11 @@ static bool try_promise(uint64_t bytes, struct object_space *ret_space)
     return fits;
 }
 
-static int promise_make(uint64_t bytes, struct object_space *ret_space)
+int object_promise(uint64_t bytes, struct object_space *ret_space)
 {
     bool fits = try_promise(bytes, ret_space);
-    if (!fits) {
-        discard_settle(); /* what was removed just now may be on its way */
+    if (!fits && discard_settle()) /* what was removed just now may have been on its way */
         fits = try_promise(bytes, ret_space);
-    }
     return fits ? 0 : -ENOSPC;
 }
 
@@ -112,11 +110,11 @@ static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
         if (r == 0)
             r = commit(fd, done, step);
         if (r == 0) {
-            promise_settle(step);
+            object_unpromise(step);
             done += step;
         }
     }
-    promise_settle(bytes - done);
+    object_unpromise(bytes - done);
     return r;
 }
 
@@ -132,7 +130,7 @@ static bool same_object(const struct object *object, int fd)
     return fstat(fd, &st) == 0 && is_same(object, &st);
 }
 
-static int create_committed(struct object *object, uint64_t bytes, const atomic_bool *cancel)
+int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel)
 {
     CLEANUP_FD int fd = shm_open(object->name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0600);
     struct stat st;
@@ -140,7 +138,7 @@ static int create_committed(struct object *object, uint64_t bytes, const atomic_
         int r = -errno;
         if (fd >= 0)
             shm_unlink(object->name);
-        promise_settle(bytes);
+        object_unpromise(bytes);
         return r;
     }
     object->device = st.st_dev;
@@ -156,8 +154,8 @@ static int create_committed(struct object *object, uint64_t bytes, const atomic_
 int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
                   struct object_space *ret_space)
 {
-    int r = promise_make(bytes, ret_space);
-    return r ? r : create_committed(object, bytes, cancel);
+    int r = object_promise(bytes, ret_space);
+    return r ? r : object_create_promised(object, bytes, cancel);
 }
 
 int object_open(const struct object *object, int flags)

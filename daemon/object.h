@@ -39,6 +39,13 @@ struct object_space {
 int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
                   struct object_space *ret_space);
 
+/* The same in two steps, for objects that are wanted together or not at all: bytes of them
+ * are promised at once. Returns 0 or -ENOSPC with *ret_space filled; owes each byte to
+ * object_create_promised(), which settles its own in any case, or object_unpromise(). */
+int object_promise(uint64_t bytes, struct object_space *ret_space);
+int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel);
+void object_unpromise(uint64_t bytes);
+
 /* Opens it again, flags O_RDONLY or O_RDWR. Returns a descriptor, or -errno;
  * -ESTALE if the name leads to something else by now. */
 int object_open(const struct object *object, int flags);

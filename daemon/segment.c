@@ -18,6 +18,7 @@
 
 #define CONTROL_BYTES_FIRST 4096
 #define CONTROL_BYTES_STEP  4096
+#define LOCK_BYTES          (CONTROL_BYTES_FIRST + sizeof(struct shmview_liveness))
 
 _Static_assert(CONTROL_BYTES_FIRST > sizeof(struct shmview_control), "room for slots");
 
@@ -78,11 +79,11 @@ void segment_object(const struct segment *segment, enum segment_part part, struc
 
 /* Returns a descriptor, or -errno. */
 static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
-                         const atomic_bool *cancel, struct object_space *space)
+                         const atomic_bool *cancel)
 {
     struct object object;
     segment_object(segment, part, &object);
-    int fd = object_create(&object, bytes, cancel, space);
+    int fd = object_create_promised(&object, bytes, cancel);
     if (fd >= 0) {
         segment->device = object.device;
         segment->inodes[part] = object.inode;
@@ -90,13 +91,16 @@ static int create_object(struct segment *segment, enum segment_part part, uint64
     return fd;
 }
 
-static int allocate_lock(struct segment *segment, struct object_space *space)
+/* LOCK_BYTES are promised. */
+static int allocate_lock(struct segment *segment)
 {
-    CLEANUP_FD int control = create_object(segment, CONTROL, CONTROL_BYTES_FIRST, NULL, space);
-    if (control < 0)
+    CLEANUP_FD int control = create_object(segment, CONTROL, CONTROL_BYTES_FIRST, NULL);
+    if (control < 0) {
+        object_unpromise(sizeof(struct shmview_liveness));
         return control;
+    }
     CLEANUP_FD int liveness =
-        create_object(segment, LIVENESS, sizeof(struct shmview_liveness), NULL, space);
+        create_object(segment, LIVENESS, sizeof(struct shmview_liveness), NULL);
     if (liveness < 0)
         return liveness;
     struct shmview_control c = {
@@ -126,10 +130,16 @@ static void remove_objects(struct segment *segment)
 int segment_allocate(struct segment *segment, const atomic_bool *cancel,
                      struct object_space *ret_space)
 {
-    CLEANUP_FD int data = create_object(segment, DATA, segment->size, cancel, ret_space);
-    if (data < 0)
+    uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0;
+    int r = object_promise(segment->size + lock_bytes, ret_space);
+    if (r)
+        return r;
+    CLEANUP_FD int data = create_object(segment, DATA, segment->size, cancel);
+    if (data < 0) {
+        object_unpromise(lock_bytes);
         return data;
-    int r = segment->lock ? allocate_lock(segment, ret_space) : 0;
+    }
+    r = segment->lock ? allocate_lock(segment) : 0;
     if (r)
         remove_objects(segment);
     return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Five thousand segments: all are there, found, listed, and taken over by the next daemon. */
+/* Two thousand segments: all are there, found, listed, and taken over by the next daemon. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "support/raw.h"
 #include "support/suite.h"
 
-#define SEGMENTS 5000
+#define SEGMENTS 2000
 #define AT_ONCE  100 /* requests on their way */
 #define EVERY    997 /* one of so many is looked at closely */
 
@@ -101,11 +101,11 @@ START_TEST(all_are_there_after_a_restart)
     daemon_kill(&d);
     daemon_restart(&d);
     raw_connect(&raw, d.socket);
-    ck_assert(daemon_said(&d, "took over 5000 segments; 0 were lost"));
+    ck_assert(daemon_said(&d, "took over 2000 segments; 0 were lost"));
     ck_assert_uint_eq(daemon_objects(&d), SEGMENTS);
     assert_listed(SEGMENTS);
     read_some(conn);
-    raw_refused(&raw, "Create", "{'name':'segment4999','size':1}", "SegmentExists", "segment4999");
+    raw_refused(&raw, "Create", "{'name':'segment1999','size':1}", "SegmentExists", "segment1999");
     OK(shmview_disconnect(conn));
     end();
 }
@@ -117,7 +117,7 @@ START_TEST(all_can_go)
     for_all("Remove", "");
     ck_assert_uint_eq(daemon_objects(&d), 0);
     assert_listed(0);
-    raw_refused(&raw, "Attach", "{'name':'segment2500','access':'peek'}", "SegmentNotFound", "");
+    raw_refused(&raw, "Attach", "{'name':'segment1500','access':'peek'}", "SegmentNotFound", "");
     for_all("Create", ",'size':1,'lifetime':'manual','lock':false");
     assert_listed(SEGMENTS);
     end();

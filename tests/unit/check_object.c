@@ -196,7 +196,7 @@ static void ask_beside(void)
 {
     struct object o = named("beside");
     space_beside = space_now();
-    result_beside = object_create(&o, space_beside.free + 1, NULL, &space_beside);
+    result_beside = object_create(&o, space_beside.free + PROMISED / 4, NULL, &space_beside);
 }
 
 /* What one creation was promised and has not committed yet is not free for
