@@ -18,7 +18,8 @@
 
 #include "bench.h"
 
-#define WAIT_NS 10000000000
+#define WAIT_NS  10000000000
+#define LEAVE_NS 60000000000 /* with a hundred thousand segments to remove */
 
 static pid_t named_after; /* the process that started the instance */
 
@@ -165,7 +166,7 @@ static void sweep_objects(void)
 static bool end_daemon(struct instance *instance, int with)
 {
     int status = -1;
-    int64_t deadline = now_ns() + WAIT_NS;
+    int64_t deadline = now_ns() + LEAVE_NS;
     if (instance->daemon <= 0)
         return true;
     kill(instance->daemon, with);
@@ -190,7 +191,7 @@ static void await_others(const struct instance *instance)
     char pattern[PATH_MAX];
     glob_t found;
     snprintf(pattern, sizeof pattern, "%s/*/socket.registry", instance->directory);
-    for (int64_t deadline = now_ns() + WAIT_NS; now_ns() < deadline; usleep(10000)) {
+    for (int64_t deadline = now_ns() + LEAVE_NS; now_ns() < deadline; usleep(10000)) {
         bool none = glob(pattern, GLOB_NOSORT, NULL, &found) == GLOB_NOMATCH;
         globfree(&found);
         if (none)
