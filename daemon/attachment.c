@@ -15,6 +15,12 @@
 #include "daemon/use.h"
 
 static uint64_t last_id;
+static unsigned n_attachments;
+
+unsigned attachments_count(void)
+{
+    return n_attachments;
+}
 
 void attachment_ids_above(uint64_t id)
 {
@@ -42,6 +48,7 @@ int attachment_begin(struct attachments *list, struct segment *segment, int64_t 
     a->watch[0] = a->watch[1] = -1;
     LIST_INSERT_HEAD(list, a, link);
     LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
+    n_attachments++;
     ret->id = (int64_t)a->id;
     return 0;
 }
@@ -83,6 +90,7 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
     };
     LIST_INSERT_HEAD(list, a, link);
     LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
+    n_attachments++;
     return a;
 }
 
@@ -158,6 +166,7 @@ void attachment_forget(struct attachment *attachment)
 {
     LIST_REMOVE(attachment, link);
     LIST_REMOVE(attachment, sibling);
+    n_attachments--;
     unwatch(attachment);
     segment_forget(attachment->segment);
     free(attachment);
@@ -168,6 +177,7 @@ void attachment_cancel(struct attachment *attachment)
     struct segment *s = attachment->segment;
     LIST_REMOVE(attachment, link);
     LIST_REMOVE(attachment, sibling);
+    n_attachments--;
     if (attachment->watch[0] >= 0) {
         unwatch(attachment);
         segment_watches_changed(s);

@@ -23,6 +23,9 @@ struct attachment {
 };
 LIST_HEAD(attachments, attachment);
 
+/* How many there are, of all clients. */
+unsigned attachments_count(void);
+
 /* Whether one more is too many. */
 bool attachments_full(const struct attachments *list);
 

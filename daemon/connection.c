@@ -19,6 +19,13 @@
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_process(uv_poll_t *poll, int status, int events);
 
+static unsigned n_connections;
+
+unsigned connections_count(void)
+{
+    return n_connections;
+}
+
 void answer_deinit(struct answer *answer)
 {
     json_decref(answer->parameters);
@@ -45,6 +52,7 @@ void connection_close(struct connection *connection)
     if (connection->closing)
         return;
     connection->closing = true;
+    n_connections--;
     connection->events->closed(connection);
     /* a forked child may hold the socket too: this ends it for everybody */
     shutdown(connection->fd, SHUT_RDWR);
@@ -125,6 +133,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         return NULL;
     }
     c->watched = UV_READABLE | UV_DISCONNECT;
+    n_connections++;
     return c;
 }
 

@@ -94,6 +94,9 @@ void connection_take_turn(struct connection *connection);
 /* Closes it; at once for the caller, and for libuv when it can. */
 void connection_close(struct connection *connection);
 
+/* How many there are. */
+unsigned connections_count(void);
+
 void answer_deinit(struct answer *answer);
 
 #endif

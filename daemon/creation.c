@@ -133,6 +133,7 @@ static bool finish(struct job *job, struct answer *answer)
         return false;
     }
     s->allocated = true;
+    job->state->registry.allocated_bytes += s->size;
     tell(EVENT_CREATED, s, job->connection)->size = s->size;
     s->has_creator = s->lifetime == SHMVIEW_CREATOR;
     if (s->has_creator) {

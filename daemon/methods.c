@@ -309,6 +309,7 @@ static const struct method {
     {"io.shmview.Describe", describe},
     {"io.shmview.DefineLayout", define_layout},
     {"io.shmview.Monitor", monitor_start},
+    {"io.shmview.Stats", stats_tell},
     {"org.varlink.service.GetInfo", get_info},
     {"org.varlink.service.GetInterfaceDescription", get_interface_description},
 };

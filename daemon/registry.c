@@ -35,6 +35,10 @@ static void registry_free(struct registry *registry, struct segment *segment)
         log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
     if (segment->allocated && segment->named)
         events_add(EVENT_REMOVED, segment);
+    if (segment->allocated)
+        registry->allocated_bytes -= segment->size;
+    if (segment->allocated && !segment->named)
+        registry->removed_bytes -= segment->size;
     forget(registry, segment);
     segment_free(segment);
 }
@@ -96,6 +100,9 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
         free(s);
         return NULL;
     }
+    registry->allocated_bytes += s->size;
+    if (!s->named)
+        registry->removed_bytes += s->size;
     return s;
 }
 
@@ -155,6 +162,7 @@ void registry_remove(struct registry *registry, struct segment *segment)
     }
     if (segment->named) {
         events_add(EVENT_REMOVED, segment)->attachments = segment->n_attachments;
+        registry->removed_bytes += segment->size;
         HASH_DELETE(by_name, registry->by_name, segment);
         segment->named = false;
         /* first the record: the next daemon finds the object under either name */

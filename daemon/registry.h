@@ -12,6 +12,8 @@ struct registry {
     struct segment *by_name;
     struct segment *by_id;
     uint64_t last_id;
+    uint64_t allocated_bytes; /* of all segments */
+    uint64_t removed_bytes;   /* of those among them whose name is gone */
 };
 
 void registry_init(struct registry *registry, const char *instance);

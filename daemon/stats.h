@@ -5,6 +5,10 @@
 
 #include "daemon/methods.h"
 
+/* The method Stats. A reply takes about a millisecond: it holds as many segments as fit. */
+void stats_tell(struct state *state, struct connection *connection, const json_t *parameters,
+                struct answer *answer);
+
 /* An answer to that client has been made: counts it and what it refuses; tells of a quota. */
 void stats_note(const struct connection *connection, const struct answer *answer);
 

@@ -363,6 +363,42 @@ def monitor(client, path):
     listener.socket.close()
 
 
+def figures(client):
+    """Figures of the daemon, of segments by name, and of all in pages."""
+    for name in ("f1", "f2", "f3"):
+        client.call(SHMVIEW + "Create", name=name, size=10000)
+    reply = client.call(SHMVIEW + "Create", name="f4", size=5, access="write")
+    whole = client.call(SHMVIEW + "Stats")
+    assert whole["segments"] == [] and "next" not in whole
+    instance = whole["instance"]
+    assert instance["segments"] == 4 and instance["attachments"] == 1, instance
+    assert instance["allocated_bytes"] == 30005 and instance["removed_bytes"] == 0, instance
+    assert instance["connections"] >= 1 and instance["starts"] == 1, instance
+    named = client.call(SHMVIEW + "Stats", names=["f4", "none", "f2"])["segments"]
+    assert [s["name"] for s in named] == ["f4", "f2"]
+    assert named[1]["resident"] == 12288 and named[1]["attached"] == []
+    assert [a["pid"] for a in named[0]["attached"]] == [os.getpid()]
+    names = []
+    page = client.call(SHMVIEW + "Stats", limit=2)
+    while True:
+        assert len(page["segments"]) <= 2
+        names += [s["name"] for s in page["segments"]]
+        if "next" not in page:
+            break
+        page = client.call(SHMVIEW + "Stats", limit=2, after=page["next"])
+    assert names == ["f1", "f2", "f3", "f4"], names
+    client.call(SHMVIEW + "Remove", name="f4")
+    instance = client.call(SHMVIEW + "Stats")["instance"]
+    assert instance["removed_bytes"] == 5, instance
+    client.call(SHMVIEW + "Detach", attachment=reply["attachment"]["id"])
+    for fd in reply["fds"]:
+        os.close(fd)
+    for name in ("f1", "f2", "f3"):
+        client.call(SHMVIEW + "Remove", name=name)
+    instance = client.call(SHMVIEW + "Stats")["instance"]
+    assert instance["allocated_bytes"] == instance["removed_bytes"] == 0, instance
+
+
 def be_refused(client, path):
     facts = client.refused(SHMVIEW + "SegmentExists", SHMVIEW + "Create", name="foreign", size=1)
     assert facts["name"] == "foreign"
@@ -403,6 +439,7 @@ def use_daemon(path):
 
     watch(client)
     monitor(client, path)
+    figures(client)
     declared = {f"{i}.{m}" for i, members in client.interfaces.items() for m in members["method"]}
     assert client.called >= declared, f"not called: {declared - client.called}"
     client.socket.close()
