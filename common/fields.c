@@ -97,6 +97,8 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
     /* handed over before it is filled: the caller frees what a fault leaves */
     memcpy(base + f->offset, &array, sizeof array);
     memcpy(base + f->extra, &n, sizeof n);
+    for (size_t i = 0; f->blank && i < n; i++)
+        memcpy(array + i * f->of_bytes, f->blank, f->of_bytes);
     for (size_t i = 0; i < n; i++)
         if (fields_read(json_array_get(v, i), f->of, strict, array + i * f->of_bytes, fault)) {
             char outer[64];

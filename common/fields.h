@@ -38,6 +38,7 @@ struct field {
     size_t of_bytes;          /* OBJECTS: size of one */
     int64_t min, max;         /* INT: range; STRING: max bytes; OBJECTS, STRINGS: max count;
                                  min of STRINGS: max bytes of each */
+    const void *blank;        /* OBJECTS: what each is before it is read; NULL: zeroes */
 };
 
 struct field_ints {

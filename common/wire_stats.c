@@ -16,6 +16,33 @@ static const char *const hold_names[] = {"exclusive", "shared", NULL};
         .max = INT64_MAX                                                                           \
     }
 
+static const struct wire_party no_party = {
+    .uid = WIRE_ABSENT,
+    .slot = WIRE_ABSENT,
+    .since_us = WIRE_ABSENT,
+};
+static const struct wire_segment_stats no_segment = {
+    .created_us = WIRE_ABSENT,
+    .resident = WIRE_ABSENT,
+    .generation = WIRE_ABSENT,
+    .changes = WIRE_ABSENT,
+    .owner_deaths = WIRE_ABSENT,
+};
+static const struct wire_instance no_instance = {
+    .starts = WIRE_ABSENT,
+    .connections = WIRE_ABSENT,
+    .segments = WIRE_ABSENT,
+    .attachments = WIRE_ABSENT,
+    .allocated = WIRE_ABSENT,
+    .removed = WIRE_ABSENT,
+    .n_created = WIRE_ABSENT,
+    .n_attached = WIRE_ABSENT,
+    .n_died = WIRE_ABSENT,
+    .n_owner_died = WIRE_ABSENT,
+    .n_requests = WIRE_ABSENT,
+    .n_lost = WIRE_ABSENT,
+};
+
 static const struct field party_fields[] = {
     NUMBER(wire_party, "attachment", attachment, false),
     NUMBER(wire_party, "pid", pid, false),
@@ -49,7 +76,7 @@ static const struct field segment_fields[] = {
     NUMBER(wire_segment_stats, "owner_deaths", owner_deaths, true),
     {"attached", FIELD_OBJECTS, false, .offset = AT(wire_segment_stats, attached),
      .extra = AT(wire_segment_stats, n_attached), .of = party_fields,
-     .of_bytes = sizeof(struct wire_party), .max = LIMIT_STATS_ATTACHED},
+     .of_bytes = sizeof(struct wire_party), .max = LIMIT_STATS_ATTACHED, .blank = &no_party},
     END,
 };
 
@@ -93,7 +120,7 @@ static const struct field stats_fields[] = {
     {"instance", FIELD_OBJECT, false, .offset = AT(wire_stats, instance), .of = instance_fields},
     {"segments", FIELD_OBJECTS, false, .offset = AT(wire_stats, segments),
      .extra = AT(wire_stats, n_segments), .of = segment_fields,
-     .of_bytes = sizeof(struct wire_segment_stats), .max = LIMIT_STATS_PAGE},
+     .of_bytes = sizeof(struct wire_segment_stats), .max = LIMIT_STATS_PAGE, .blank = &no_segment},
     NUMBER(wire_stats, "next", next, true),
     END,
 };
@@ -121,7 +148,7 @@ json_t *wire_write_stats(const struct wire_stats *stats)
 
 int wire_read_stats(const json_t *parameters, struct wire_stats *ret, struct wire_fault *fault)
 {
-    *ret = (struct wire_stats){.next = WIRE_ABSENT};
+    *ret = (struct wire_stats){.instance = no_instance, .next = WIRE_ABSENT};
     return fields_read(parameters, stats_fields, false, ret, fault);
 }
 
