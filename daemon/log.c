@@ -29,18 +29,6 @@ static enum {
 
 static enum log_priority level = LOG_INFO;
 
-static const char *const message_ids[LOG_N_KINDS] = {
-    [LOG_START] = "6b473c8ebe974ed68aa3bdcadd2849ef",
-    [LOG_TAKE_OVER] = "38b090b2f40d45f5b6abbfb3103038e8",
-    [LOG_SET_ASIDE] = "5dcb194ec9894d4d98c34670fbe7fc50",
-    [LOG_OWNER_DIED] = "1df4aacb1a184402a32d164ad3441707",
-    [LOG_QUOTA] = "c7eaea6c0c95468eac923884d97dd488",
-    [LOG_PROTOCOL] = "51b2ecf9a2b044ee9709f809f63049e4",
-    [LOG_TURNED_AWAY] = "6a8007d53a7f4183815e4c08e247c663",
-    [LOG_RELOAD] = "ff2c7e5feeb44e59a3288fd220c02ff1",
-    [LOG_LEAVE] = "286cc9ad6d164be0adad9472a418b6e1",
-};
-
 void log_set_level(enum log_priority least)
 {
     level = least;
@@ -79,6 +67,18 @@ static void write_line(int priority, const char *text)
 }
 
 #ifdef SHMVIEW_SYSTEMD
+static const char *const message_ids[LOG_N_KINDS] = {
+    [LOG_START] = "6b473c8ebe974ed68aa3bdcadd2849ef",
+    [LOG_TAKE_OVER] = "38b090b2f40d45f5b6abbfb3103038e8",
+    [LOG_SET_ASIDE] = "5dcb194ec9894d4d98c34670fbe7fc50",
+    [LOG_OWNER_DIED] = "1df4aacb1a184402a32d164ad3441707",
+    [LOG_QUOTA] = "c7eaea6c0c95468eac923884d97dd488",
+    [LOG_PROTOCOL] = "51b2ecf9a2b044ee9709f809f63049e4",
+    [LOG_TURNED_AWAY] = "6a8007d53a7f4183815e4c08e247c663",
+    [LOG_RELOAD] = "ff2c7e5feeb44e59a3288fd220c02ff1",
+    [LOG_LEAVE] = "286cc9ad6d164be0adad9472a418b6e1",
+};
+
 struct fields {
     struct iovec list[8];
     char text[8][TEXT_BYTES + 32];
