@@ -83,8 +83,8 @@ def forget_connections():
 
 
 def descriptors():
-    """What is open, without what listing it opens."""
-    return sorted((int(fd), os.readlink(f"/proc/self/fd/{fd}"))
+    """What is open, without what listing it opens. A connection that was made anew is as good."""
+    return sorted((int(fd), os.readlink(f"/proc/self/fd/{fd}").split(":[")[0])
                   for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}"))
 
 
@@ -102,14 +102,22 @@ def leaks(request):
     daemon = request.getfixturevalue("daemon")
     shmview.connect()  # the process's own, which stays
     gc.collect()
-    before = descriptors(), mappings()
+    before, objects = (descriptors(), mappings()), daemon.objects()
     yield
+    if getattr(request.node, "has_failed", False):
+        return  # its traceback has everything
     request.node.funcargs.clear()  # pytest keeps what the fixtures gave
     gc.collect()
     after = descriptors(), mappings()
     assert after == before
     # the daemon hears of a child's end by itself, and frees what it had
-    await_(lambda: not daemon.objects(), what="the end of every segment")
+    await_(lambda: daemon.objects() == objects, what="the end of every segment")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    if (yield).get_result().failed:
+        item.has_failed = True
 
 
 def count(make, n):

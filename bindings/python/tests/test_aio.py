@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes in asyncio."""
+
+import asyncio
+import os
+import threading
+
+import pytest
+
+import shmview
+from conftest import await_
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+@pytest.fixture(autouse=True)
+def loops():
+    """A loop keeps descriptors; the one that the policy keeps goes with the test."""
+    yield
+    asyncio.set_event_loop(None)
+
+
+def test_changed(run):
+    seg, other = shmview.create("seg", 100, one={"A": "i"}), shmview.attach("seg")
+
+    async def main():
+        waiting = [asyncio.ensure_future(seg.changed()) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert await seg.changed(seen=5) == 0  # it is not 5 already
+        other.notify()
+        assert await asyncio.gather(*waiting) == [1, 1, 1]
+        seen = seg.change
+        for n in range(2, 20):
+            other.notify()
+            seen = await seg.changed(seen)
+        assert seen == 19
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0.01)
+        with other:
+            other.switch("one")
+        await task
+        assert seg.phase == "one"
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(seg.changed(), 0.01)
+        run("import shmview; shmview.attach('seg').notify()")
+        task = seg.changed(20)
+        assert await task == 21
+    asyncio.run(main())
+    asyncio.run(main_again(seg, other))
+
+
+async def main_again(seg, other):
+    """Another loop on the same segment."""
+    seen = seg.change
+    other.notify()
+    assert await seg.changed(seen) == seen + 1
+
+
+def test_loops_of_threads():
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+    n, rounds = 4, 25
+    seen = [0] * n
+
+    def run(i):
+        async def main():
+            while seen[i] < rounds:
+                seen[i] = await seg.changed(seen[i])
+        asyncio.run(main())
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(n)]
+    for thread in threads:
+        thread.start()
+    for k in range(rounds):
+        other.notify()
+        await_(lambda: min(seen) > k)
+    for thread in threads:
+        thread.join()
+    assert seen == [rounds] * n
+
+
+def test_closed_meanwhile():
+    seg = shmview.create("seg", 100)
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0.01)
+        seg.close()
+        with pytest.raises(ValueError, match="closed"):
+            await task
+    asyncio.run(main())
+
+
+def test_no_lock():
+    seg = shmview.create("seg", 100, lock=False)
+
+    async def main():
+        with pytest.raises(shmview.NoLock):
+            await seg.changed()
+    asyncio.run(main())
+
+
+def test_forked():
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    async def once():
+        seen = seg.change
+        other.notify()
+        assert await asyncio.wait_for(seg.changed(seen), 60) == seen + 1
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0.01)
+        other.notify()
+        await asyncio.wait_for(task, 60)
+    asyncio.run(once())
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            asyncio.run(once())
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_daemon_started_anew(daemon):
+    seg, other = shmview.create("seg", 100), shmview.attach("seg")
+
+    async def main():
+        task = asyncio.ensure_future(seg.changed())
+        await asyncio.sleep(0.01)
+        daemon.process.terminate()
+        assert daemon.process.wait() == 0
+        await asyncio.sleep(0.15)
+        assert not task.done()
+        await asyncio.get_running_loop().run_in_executor(None, daemon.start)
+        await asyncio.sleep(0.2)
+        other.notify()
+        assert await asyncio.wait_for(task, 60) == 1
+    asyncio.run(main())
