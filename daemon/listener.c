@@ -20,8 +20,7 @@ static bool is_system(const char *path)
     return strcmp(path, ADDRESS_SYSTEM) == 0;
 }
 
-/* Makes the directories above path that are missing. */
-static int make_directories(const char *path)
+int listener_make_directories(const char *path)
 {
     address_path dir;
     int r = 0;
@@ -92,7 +91,7 @@ int listener_open(struct listener *listener, const char *path)
     *listener = (struct listener){.fd = -1};
     int r = address_fill(&address, path);
     if (r == 0)
-        r = make_directories(path);
+        r = listener_make_directories(path);
     if (r == 0)
         r = remove_stale(&address);
     if (r)

@@ -10,12 +10,13 @@
 
 #include "common/util.h"
 #include "daemon/config_read.h"
+#include "daemon/instance.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
-#include "daemon/object.h"
 #include "daemon/options.h"
 #include "daemon/server.h"
+#include "daemon/store_check.h"
 
 /* Forks. The parent waits for the word that the socket listens and exits with
  * that; the child gets the descriptor to give it on. */
@@ -53,24 +54,30 @@ static void foreground_done(int ready)
     close(ready);
 }
 
-static int serve(const struct options *options, const struct listener *listener,
-                 const char *instance, struct config *config, int ready)
+/* sound: what store_check() said before there was a lock. Returns NULL if it has said why. */
+static struct store *open_store(const char *path, int sound)
 {
-    struct server server;
     struct store *store;
     bool was_bad;
-    char path[sizeof listener->path + sizeof ".registry"];
-    snprintf(path, sizeof path, "%s.registry", listener->path);
-    int r = store_open(path, &store, &was_bad);
+    if (sound) /* another daemon may have been writing */
+        sound = store_check(path);
+    int r = store_open(path, sound, &store, &was_bad);
     if (r) {
         log_error("cannot keep a registry in %s: %s", path, strerror(-r));
-        return 1;
+        return NULL;
     }
     if (was_bad)
         log_event(LOG_WARNING, &(struct log_event){.kind = LOG_SET_ASIDE, .reason = "registry"},
                   "%s is no registry of this version: it is %s.bad now, and all is lost", path,
                   path);
-    r = server_init(&server, listener, instance, options, store, config);
+    return store;
+}
+
+static int serve(const struct options *options, const struct listener *listener,
+                 const char *instance, struct config *config, struct store *store, int ready)
+{
+    struct server server;
+    int r = server_init(&server, listener, instance, options, store, config);
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;
@@ -106,27 +113,32 @@ static int take_passed(const struct options *options, struct listener *listener)
 static int serve_instance(const struct options *options, struct config *config, int ready)
 {
     listener_instance instance;
-    object_name lock;
+    struct instance_lock lock;
     struct listener listener;
     if (take_passed(options, &listener)) {
         config_free(config);
         return 1;
     }
-    listener_instance_of(listener.fd >= 0 ? listener.path : options->socket, instance);
-    snprintf(lock, sizeof lock, "/shmview.%s+daemon", instance);
-    int lock_fd = object_lock_instance(lock);
-    if (lock_fd < 0) {
-        log_error("instance %s: %s", instance,
-                  lock_fd == -EBUSY ? "another shmviewd serves it" : strerror(-lock_fd));
+    const char *socket = listener.fd >= 0 ? listener.path : options->socket;
+    listener_instance_of(socket, instance);
+    char registry[sizeof(address_path) + sizeof ".registry"];
+    snprintf(registry, sizeof registry, "%s.registry", socket);
+    int sound = store_check(registry);
+    if (instance_lock(&lock, socket, instance)) {
         config_free(config);
         return 1;
     }
     int status = 1;
+    struct store *store = NULL;
     if (listener.fd >= 0 || listener_open(&listener, options->socket) == 0)
-        status = serve(options, &listener, instance, config, ready);
-    else
+        store = open_store(registry, sound);
+    if (store) {
+        status = serve(options, &listener, instance, config, store, ready);
+    } else {
+        listener_close(&listener);
         config_free(config);
-    object_unlock_instance(lock, lock_fd);
+    }
+    instance_unlock(&lock);
     return status;
 }
 

@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -240,29 +239,4 @@ unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *na
     }
     closedir(dir);
     return n;
-}
-
-int object_lock_instance(const char *name)
-{
-    for (;;) {
-        CLEANUP_FD int fd = shm_open(name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK, 0600);
-        if (fd < 0)
-            return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB))
-            return errno == EWOULDBLOCK ? -EBUSY : -errno;
-        /* the one who had it before us may have removed the name meanwhile */
-        CLEANUP_FD int again = shm_open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
-        struct stat mine, named;
-        if (again >= 0 && fstat(fd, &mine) == 0 && fstat(again, &named) == 0 &&
-            mine.st_ino == named.st_ino)
-            return steal_fd(&fd);
-        if (again < 0 && errno != ENOENT)
-            return -errno;
-    }
-}
-
-void object_unlock_instance(const char *name, int fd)
-{
-    shm_unlink(name);
-    close(fd);
 }

@@ -68,10 +68,4 @@ void object_remove(struct object *object);
 unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *name, ino_t inode),
                       void *arg);
 
-/* Takes the one lock of an instance, for the life of the process: object called
- * name. Returns a descriptor to keep open, -EBUSY if another process has it, or
- * -errno. */
-int object_lock_instance(const char *name);
-void object_unlock_instance(const char *name, int fd);
-
 #endif

@@ -105,7 +105,10 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
     }
     struct segment *s = registry_restore(registry, record);
     if (!s) {
-        lose(r, record, why, -errno);
+        int error = -errno;
+        lose(r, record, why, error);
+        if (error == -EEXIST) /* there is another of that name or id */
+            store_delete_segment(registry->home.store, record->id);
         return;
     }
     if (!s->named)
@@ -183,10 +186,16 @@ static bool is_ours(void *arg, const char *name, ino_t inode)
     const struct segment *s = NULL;
     if (strcmp(rest, "+daemon") == 0) /* the instance's lock */
         return true;
-    if (*rest == '.')
-        s = registry_find(registry, rest + 1);
-    else if (*rest == '+')
+    char segment_name[LIMIT_NAME_BYTES + 1];
+    if (*rest == '.') {
+        /* what follows a "~" is a suffix */
+        snprintf(segment_name, sizeof segment_name, "%.*s", (int)strcspn(rest + 1, "~"), rest + 1);
+        s = registry_find(registry, segment_name);
+    } else if (*rest == '+') {
         s = registry_find_id(registry, strtoull(rest + 1, NULL, 10));
+    } else {
+        return true; /* of an instance whose name begins with ours */
+    }
     for (int part = 0; s && part < N_SEGMENT_PARTS; part++)
         if (s->inodes[part] == inode)
             return true;
@@ -196,11 +205,8 @@ static bool is_ours(void *arg, const char *name, ino_t inode)
 static void sweep(struct registry *registry)
 {
     char prefix[80];
-    unsigned n = 0;
-    for (const char *mark = ".+"; *mark; mark++) {
-        snprintf(prefix, sizeof prefix, "shmview.%s%c", registry->home.instance, *mark);
-        n += object_sweep(prefix, is_ours, registry);
-    }
+    snprintf(prefix, sizeof prefix, "shmview.%s", registry->home.instance);
+    unsigned n = object_sweep(prefix, is_ours, registry);
     if (n)
         log_warning("removed %u objects that belong to no segment", n);
 }

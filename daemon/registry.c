@@ -90,6 +90,7 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     s->size = record->size;
     s->owner = record->owner;
     s->lifetime = (uint8_t)record->lifetime;
+    s->suffix = record->suffix;
     s->lock = record->flags & STORE_LOCK;
     s->allocated = true;
     s->named = named;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #define CONTROL_BYTES_FIRST 4096
 #define CONTROL_BYTES_STEP  4096
 #define LOCK_BYTES          (CONTROL_BYTES_FIRST + sizeof(struct shmview_liveness))
+#define NAMES_TRIED         3 /* where others have taken them */
 
 _Static_assert(CONTROL_BYTES_FIRST > sizeof(struct shmview_control), "room for slots");
 
@@ -55,16 +57,29 @@ struct segment *segment_new(const struct segment_home *home, uint64_t id, const 
 
 /* --- Objects ------------------------------------------------------------- */
 
+/* A mark that no name of a segment can have, and the suffix. */
+typedef char suffix_text[16];
+static const char *suffix_of(const struct segment *segment, suffix_text text)
+{
+    text[0] = '\0';
+    if (segment->suffix)
+        snprintf(text, sizeof(suffix_text), "~%08x", segment->suffix);
+    return text;
+}
+
 static void name_by_id(const struct segment *segment, enum segment_part part, object_name ret)
 {
     static const char *const parts[] = {"data", "control", "liveness"};
-    snprintf(ret, sizeof(object_name), "/shmview.%s+%" PRIu64 ".%s", segment->home->instance,
-             segment->id, parts[part]);
+    suffix_text suffix;
+    snprintf(ret, sizeof(object_name), "/shmview.%s+%" PRIu64 "%s.%s", segment->home->instance,
+             segment->id, suffix_of(segment, suffix), parts[part]);
 }
 
 static void name_by_name(const struct segment *segment, object_name ret)
 {
-    snprintf(ret, sizeof(object_name), "/shmview.%s.%s", segment->home->instance, segment->name);
+    suffix_text suffix;
+    snprintf(ret, sizeof(object_name), "/shmview.%s.%s%s", segment->home->instance, segment->name,
+             suffix_of(segment, suffix));
 }
 
 void segment_object(const struct segment *segment, enum segment_part part, struct object *ret)
@@ -127,8 +142,8 @@ static void remove_objects(struct segment *segment)
     }
 }
 
-int segment_allocate(struct segment *segment, const atomic_bool *cancel,
-                     struct object_space *ret_space)
+static int allocate(struct segment *segment, const atomic_bool *cancel,
+                    struct object_space *ret_space)
 {
     uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0;
     int r = object_promise(segment->size + lock_bytes, ret_space);
@@ -142,6 +157,20 @@ int segment_allocate(struct segment *segment, const atomic_bool *cancel,
     r = segment->lock ? allocate_lock(segment) : 0;
     if (r)
         remove_objects(segment);
+    return r;
+}
+
+int segment_allocate(struct segment *segment, const atomic_bool *cancel,
+                     struct object_space *ret_space)
+{
+    int r = allocate(segment, cancel, ret_space);
+    for (int i = 0; r == -EEXIST && i < NAMES_TRIED; i++) {
+        uint32_t suffix;
+        if (getrandom(&suffix, sizeof suffix, GRND_NONBLOCK) != sizeof suffix)
+            break;
+        segment->suffix = suffix | 1;
+        r = allocate(segment, cancel, ret_space);
+    }
     return r;
 }
 
@@ -185,6 +214,7 @@ void segment_unname(struct segment *segment)
         name_by_name(segment, object.name);
         object_remove(&object);
         segment->inodes[DATA] = 0;
+        segment_keep(segment);
     }
     segment->named = false;
 }
@@ -198,6 +228,7 @@ int segment_keep(const struct segment *segment)
         .inode = {segment->inodes[DATA], segment->inodes[CONTROL], segment->inodes[LIVENESS]},
         .owner = segment->owner,
         .lifetime = segment->lifetime,
+        .suffix = segment->suffix,
         .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0),
     };
     if (segment->has_creator)
@@ -410,11 +441,12 @@ void segment_restored(struct segment *segment)
 }
 
 /* Returns its size, or -errno; -ESTALE if it is another one. */
-static int64_t measure(const struct segment *segment, enum segment_part part)
+static int64_t measure(const struct segment *segment, enum segment_part part, uint64_t least)
 {
     struct object object;
     segment_object(segment, part, &object);
-    return object_size(&object);
+    int64_t bytes = object_size(&object);
+    return bytes >= 0 && (uint64_t)bytes < least ? -ESTALE : bytes;
 }
 
 static int check_liveness(struct segment *segment)
@@ -439,13 +471,15 @@ static int check_liveness(struct segment *segment)
 
 int segment_restore(struct segment *segment, const char **ret_why)
 {
+    /* one that has lost its name may have lost its data's as well */
+    bool has_data = segment->named || segment->inodes[DATA];
     *ret_why = "its data";
-    int64_t bytes = measure(segment, DATA);
+    int64_t bytes = has_data ? measure(segment, DATA, segment->size) : 0;
     if (bytes < 0 || !segment->lock)
         return bytes < 0 ? (int)bytes : 0;
     /* what clients did to the control object is theirs; only its slots must be backed */
     *ret_why = "its control object";
-    bytes = measure(segment, CONTROL);
+    bytes = measure(segment, CONTROL, CONTROL_BYTES_FIRST);
     if (bytes < 0)
         return (int)bytes;
     segment->control_bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;

@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include <lmdb.h>
+#include <shmview/shmview.h>
 
+#include "common/name.h"
 #include "common/util.h"
 
 #define STORE_VERSION     1u
@@ -185,7 +187,7 @@ static int open_all(struct store *s)
     return r;
 }
 
-int store_open(const char *path, struct store **ret, bool *ret_was_bad)
+int store_open(const char *path, int sound, struct store **ret, bool *ret_was_bad)
 {
     char bad[PATH_MAX];
     struct store *s = calloc(1, sizeof *s);
@@ -197,7 +199,7 @@ int store_open(const char *path, struct store **ret, bool *ret_was_bad)
         free(s);
         return -ENAMETOOLONG;
     }
-    int r = open_all(s);
+    int r = sound ? sound : open_all(s);
     if (r == -EUCLEAN ||
         r == -EINVAL) { /* LMDB says MDB_INVALID, or the kernel, of what is no store */
         *ret_was_bad = true;
@@ -412,7 +414,9 @@ static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
     bool fits = value->mv_size >= least && value->mv_size <= least + LIMIT_NAME_BYTES - 1;
     if (fits)
         memcpy(&segment, value->mv_data, value->mv_size);
-    fits = fits && segment.id == id && strlen(segment.name) == value->mv_size - least + 1;
+    fits = fits && segment.id == id && name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
+           segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR &&
+           strlen(segment.name) == value->mv_size - least + 1;
     v->segment(v->arg, id, fits ? &segment : NULL);
     return true;
 }
@@ -432,7 +436,9 @@ static bool visit_attachment(void *arg, const MDB_val *key, const MDB_val *value
     uint64_t id = id_of(key);
     if (value->mv_size == sizeof a)
         memcpy(&a, value->mv_data, sizeof a);
-    v->attachment(v->arg, id, value->mv_size == sizeof a && a.id == id ? &a : NULL);
+    bool fits = value->mv_size == sizeof a && a.id == id && a.access >= SHMVIEW_PEEK &&
+                a.access <= SHMVIEW_WRITE;
+    v->attachment(v->arg, id, fits ? &a : NULL);
     return true;
 }
 

@@ -37,7 +37,7 @@ struct store_segment {
     uint32_t owner;
     uint32_t lifetime;
     uint32_t flags;
-    uint32_t reserved;
+    uint32_t suffix;                 /* in the names of its objects */
     char name[LIMIT_NAME_BYTES + 1]; /* kept as long as it is */
 };
 
@@ -52,10 +52,10 @@ struct store_attachment {
 };
 
 /* Opens or makes the file; takes part of the memory it may need beforehand, so that a full
- * file system is an error and no signal. A file of another version, or that is no store,
- * is set aside as PATH.bad and a new one is made; *ret_was_bad tells.
+ * file system is an error and no signal. sound is what store_check() says of it. A file of another
+ * version, or that is no store, is set aside as PATH.bad and a new one is made; *ret_was_bad tells.
  * Returns 0 and owes store_close(), or -errno. */
-int store_open(const char *path, struct store **ret, bool *ret_was_bad);
+int store_open(const char *path, int sound, struct store **ret, bool *ret_was_bad);
 
 /* Takes NULL. remove: the file goes too. Returns NULL. */
 struct store *store_close(struct store *store, bool remove);

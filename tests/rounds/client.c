@@ -55,6 +55,25 @@ static int took(enum kind kind, int r)
 
 #define TIMED(kind, call) (began(), took((kind), (call)))
 
+/* Whether a call that may be made again is to be: no daemon came back in its time. */
+static bool gave_up(int r)
+{
+    if (r != -SHMVIEW_ERR_DISCONNECTED || atomic_load(&arena->n_wrong))
+        return false;
+    atomic_fetch_add(&arena->uncertain, 1);
+    return true;
+}
+
+/* Until it was heard; each time counts. */
+#define HEARD(kind, call)                                                                          \
+    ({                                                                                             \
+        int heard_result;                                                                          \
+        do                                                                                         \
+            heard_result = TIMED((kind), (call));                                                  \
+        while (gave_up(heard_result));                                                             \
+        heard_result;                                                                              \
+    })
+
 /* 0, or one of the outcomes that the caller has named: else it is wrong. */
 static int expect(int r, int other, const char *what, const char *name)
 {
@@ -74,13 +93,13 @@ static int create(const char *name, uint64_t size, uint32_t lifetime,
     for (;;) {
         int r = TIMED(CALL_CREATE, shmview_create(conn, name, size, &o, segment));
         if (r == -SHMVIEW_ERR_EXISTS && uncertain && lifetime == SHMVIEW_MANUAL)
-            return TIMED(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, segment));
+            return HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, segment));
         if (r != -SHMVIEW_ERR_DISCONNECTED)
             return r;
         atomic_fetch_add(&arena->uncertain, 1);
         uncertain = true;
         /* we are told apart from what we had before by what we claim */
-        TIMED(CALL_PING, shmview_ping(conn));
+        HEARD(CALL_PING, shmview_ping(conn));
     }
 }
 
@@ -110,14 +129,14 @@ static void begin(void)
     if (expect(TIMED(CALL_CONNECT, shmview_connect(arena->socket, 0, &conn)),
                -SHMVIEW_ERR_NO_DAEMON, "connecting", ""))
         _exit(0); /* none runs at the moment; the next of us tries again */
-    if (expect(TIMED(CALL_ATTACH, shmview_attach(conn, "shared", SHMVIEW_WRITE, 0, &shared)), 0,
+    if (expect(HEARD(CALL_ATTACH, shmview_attach(conn, "shared", SHMVIEW_WRITE, 0, &shared)), 0,
                "attaching", "shared"))
         _exit(1);
     int r = atomic_load(&arena->own[number].exists)
-                ? TIMED(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, &own))
+                ? HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, &own))
                 : create(name, OWN_BYTES, SHMVIEW_MANUAL, &own);
     if (r == -SHMVIEW_ERR_EXISTS) /* the one before us did not live to hear of it */
-        r = TIMED(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, &own));
+        r = HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, &own));
     if (expect(r, 0, "having", name))
         _exit(1);
     if (!atomic_exchange(&arena->own[number].exists, true))
@@ -143,7 +162,7 @@ static void lock_and_count(void)
     if (draw(400) == 0)
         die();
     if (draw(8) == 0)
-        expect(TIMED(CALL_SWITCH, shmview_switch(shared, draw(2) ? "float" : "int")), 0,
+        expect(HEARD(CALL_SWITCH, shmview_switch(shared, draw(2) ? "float" : "int")), 0,
                "switching", "shared");
     pair->second = pair->first;
     expect(shmview_unlock(shared), 0, "unlocking", "shared");
@@ -162,7 +181,7 @@ static void create_and_leave(void)
     int r = create(name, 1 + draw(draw(8) ? 10000 : 4000000), lifetime, &s);
     if (r == -SHMVIEW_ERR_EXISTS && lifetime == SHMVIEW_CREATOR) {
         /* it was made for us, unheard */
-        r = TIMED(CALL_REMOVE, shmview_remove(conn, name));
+        r = HEARD(CALL_REMOVE, shmview_remove(conn, name));
         expect(r, -SHMVIEW_ERR_NOT_FOUND, "removing", name);
         return;
     }
@@ -170,27 +189,24 @@ static void create_and_leave(void)
         return;
     memset(shmview_data(s), 1, (size_t)shmview_size(s));
     if (draw(2) && shmview_size(s) >= 40) {
-        do
-            r = TIMED(CALL_DEFINE, shmview_define(s, "l", &spec, 1));
-        while (r == -SHMVIEW_ERR_DISCONNECTED);
+        r = HEARD(CALL_DEFINE, shmview_define(s, "l", &spec, 1));
         expect(r, -SHMVIEW_ERR_LAYOUT_EXISTS, "defining", name);
     }
     if (draw(2)) {
-        r = TIMED(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_READ, 0, &again));
+        r = HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_READ, 0, &again));
         if (expect(r, 0, "attaching again", name) == 0)
             TIMED(CALL_DETACH, shmview_detach(again));
     }
     if (draw(40) == 0)
         die();
     if (lifetime == SHMVIEW_CREATOR || draw(3) == 0) {
-        do
-            r = TIMED(CALL_REMOVE, shmview_remove(conn, name));
-        while (r == -SHMVIEW_ERR_DISCONNECTED);
+        r = HEARD(CALL_REMOVE, shmview_remove(conn, name));
         expect(r, -SHMVIEW_ERR_NOT_FOUND, "removing", name);
     }
     TIMED(CALL_DETACH, shmview_detach(s));
-    expect(TIMED(CALL_PING, shmview_ping(conn)), 0, "asking", name);
-    if (shmview_attach(conn, name, SHMVIEW_PEEK, 0, &s) != -SHMVIEW_ERR_NOT_FOUND)
+    expect(HEARD(CALL_PING, shmview_ping(conn)), 0, "asking", name);
+    if (HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_PEEK, 0, &s)) !=
+        -SHMVIEW_ERR_NOT_FOUND)
         wrong("'%s' is still there", name);
 }
 
@@ -200,7 +216,7 @@ static void peek(void)
     struct shmview_segment *s;
     unsigned who = draw(8);
     snprintf(name, sizeof name, "own%u", who);
-    int r = TIMED(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_PEEK, 0, &s));
+    int r = HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_PEEK, 0, &s));
     if (r == -SHMVIEW_ERR_NOT_FOUND && !atomic_load(&arena->own[who].exists))
         return;
     if (expect(r, 0, "peeking at", name) == 0)
@@ -211,7 +227,7 @@ static void end(void)
 {
     TIMED(CALL_DETACH, shmview_detach(own));
     TIMED(CALL_DETACH, shmview_detach(shared));
-    expect(TIMED(CALL_PING, shmview_ping(conn)), 0, "asking", "at the end");
+    expect(HEARD(CALL_PING, shmview_ping(conn)), 0, "asking", "at the end");
     shmview_disconnect(conn);
 }
 

@@ -43,7 +43,7 @@ static struct {
 static char directory[] = "/tmp/shmview-rounds.XXXXXX";
 static char instance[64], log_path[64];
 static pid_t daemon_pid, clients[CLIENTS_MAX];
-static unsigned incarnations[CLIENTS_MAX], deaths;
+static unsigned incarnations[CLIENTS_MAX], deaths, rounds_done;
 
 void wrong(const char *format, ...)
 {
@@ -255,6 +255,7 @@ static void round_once(void)
     waitpid(daemon_pid, NULL, 0);
     start_daemon();
     reap(true);
+    rounds_done++;
 }
 
 static int report(void)
@@ -263,7 +264,7 @@ static int report(void)
                                         "define",  "lock",   "switch", "ping"};
     long worst = 0;
     printf("%u rounds, %u deaths of clients, %lu locks repaired, %lu requests unanswered\n",
-           choice.rounds, deaths, atomic_load(&arena->repairs), atomic_load(&arena->uncertain));
+           rounds_done, deaths, atomic_load(&arena->repairs), atomic_load(&arena->uncertain));
     printf("worst of so many calls:");
     for (int i = 0; i < N_CALLS; i++) {
         long ms = atomic_load(&arena->worst_ns[i]) / 1000000;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "daemon/instance.h"
 #include "daemon/object.h"
 #include "faults.h"
 
@@ -19,6 +20,25 @@ static const char *name_of(const char *part)
     char *name = names[turn++ % 4];
     snprintf(name, sizeof names[0], "/%s%s", unit_prefix(), part);
     return name;
+}
+
+/* The lock as it lies in /dev/shm. */
+static const char *path_of(const char *name)
+{
+    static _Thread_local char path[160];
+    snprintf(path, sizeof path, "/dev/shm%s", name);
+    return path;
+}
+
+static int lock(const char *name)
+{
+    return instance_lock_file(path_of(name));
+}
+
+static void unlock(const char *name, int fd)
+{
+    unlink(path_of(name));
+    close(fd);
 }
 
 static void touch(const char *part)
@@ -112,18 +132,18 @@ END_TEST
 START_TEST(instance_lock_is_exclusive)
 {
     const char *name = name_of("+daemon");
-    int fd = object_lock_instance(name);
+    int fd = lock(name);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
-    ck_assert_int_eq(object_lock_instance(name), -EBUSY);
-    int other = object_lock_instance(name_of("+other"));
+    ck_assert_int_eq(lock(name), -EBUSY);
+    int other = lock(name_of("+other"));
     ck_assert_int_ge(other, 0);
-    object_unlock_instance(name_of("+other"), other);
-    object_unlock_instance(name, fd);
+    unlock(name_of("+other"), other);
+    unlock(name, fd);
     ck_assert(!exists("+daemon"));
-    fd = object_lock_instance(name);
+    fd = lock(name);
     ck_assert_int_ge(fd, 0);
-    object_unlock_instance(name, fd);
+    unlock(name, fd);
 }
 END_TEST
 
@@ -132,14 +152,14 @@ START_TEST(instance_lock_of_a_dead_process)
     const char *name = name_of("+daemon");
     pid_t pid = fork();
     if (pid == 0)
-        _exit(object_lock_instance(name) >= 0 ? 0 : 1);
+        _exit(lock(name) >= 0 ? 0 : 1);
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
     ck_assert(exists("+daemon")); /* the name outlives it; the lock does not */
-    int fd = object_lock_instance(name);
+    int fd = lock(name);
     ck_assert_int_ge(fd, 0);
-    object_unlock_instance(name, fd);
+    unlock(name, fd);
 }
 END_TEST
 
@@ -148,7 +168,7 @@ START_TEST(instance_lock_through_a_symlink)
     char link[160];
     snprintf(link, sizeof link, "/dev/shm%s", name_of("+daemon"));
     ck_assert_int_eq(symlink("/etc/passwd", link), 0);
-    ck_assert_int_eq(object_lock_instance(name_of("+daemon")), -ELOOP);
+    ck_assert_int_eq(lock(name_of("+daemon")), -ELOOP);
     unlink(link);
 }
 END_TEST
@@ -164,14 +184,14 @@ static void *contend(void *arg)
 {
     struct contender *c = arg;
     for (unsigned i = 0; i < c->rounds; i++) {
-        int fd = object_lock_instance(c->name);
+        int fd = lock(c->name);
         if (fd < 0)
             continue;
         if (atomic_fetch_add(c->inside, 1) != 0)
             *c->broken = true;
         c->won++;
         atomic_fetch_sub(c->inside, 1);
-        object_unlock_instance(c->name, fd);
+        unlock(c->name, fd);
     }
     return NULL;
 }
@@ -219,19 +239,19 @@ START_TEST(instance_lock_that_was_removed_meanwhile)
     const char *name = name_of("+daemon");
     for (int i = 0; i < 2; i++) {
         faults_hook("flock", hooks[i]);
-        int fd = object_lock_instance(name);
+        int fd = lock(name);
         ck_assert_int_ge(fd, 0);
-        ck_assert_int_eq(object_lock_instance(name), -EBUSY);
-        object_unlock_instance(name, fd);
+        ck_assert_int_eq(lock(name), -EBUSY);
+        unlock(name, fd);
     }
-    int fd = object_lock_instance(name);
-    ck_assert_int_eq(object_lock_instance(name), -EBUSY);
-    object_unlock_instance(name, fd);
+    int fd = lock(name);
+    ck_assert_int_eq(lock(name), -EBUSY);
+    unlock(name, fd);
 }
 END_TEST
 
-/* One descriptor is left: the name can be opened, but not be looked at again.
- * That is an error, no reason to try for ever. */
+/* One descriptor is left, which is enough; then none is, which is an error, no reason to try
+ * for ever. */
 START_TEST(instance_lock_with_one_descriptor_left)
 {
     const char *name = name_of("+daemon");
@@ -243,12 +263,12 @@ START_TEST(instance_lock_with_one_descriptor_left)
         signal(SIGALRM, SIG_DFL); /* check has it handled */
         alarm(3);
         setrlimit(RLIMIT_NOFILE, &limit);
-        _exit(object_lock_instance(name) == -EMFILE ? 0 : 1);
+        _exit(lock(name) >= 0 && lock(name) == -EMFILE ? 0 : 1);
     }
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     object_sweep(name + 1, NULL, NULL);
-    ck_assert_msg(!WIFSIGNALED(status), "object_lock_instance() does not return");
+    ck_assert_msg(!WIFSIGNALED(status), "instance_lock_file() does not return");
     ck_assert_int_eq(status, 0);
 }
 END_TEST
@@ -343,14 +363,13 @@ START_TEST(every_call_of_the_instance_lock_fails)
     unsigned before = unit_fds();
     int fd = 0;
     faults_errno(EIO);
-    for (unsigned n = 1;
-         faults_begin(FAULTS_SYSTEM, n), fd = object_lock_instance(name), faults_end(); n++) {
+    for (unsigned n = 1; faults_begin(FAULTS_SYSTEM, n), fd = lock(name), faults_end(); n++) {
         if (fd >= 0)
-            object_unlock_instance(name, fd);
+            unlock(name, fd);
         ck_assert_uint_eq(unit_fds(), before);
     }
     ck_assert_int_ge(fd, 0);
-    object_unlock_instance(name, fd);
+    unlock(name, fd);
 }
 END_TEST
 

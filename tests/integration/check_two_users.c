@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What another user of the machine does to a daemon: takes its names in /dev/shm, opens what
+ * he may not, truncates what he may write. Needs root, to become that user. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/await.h"
+#include "support/child.h"
+#include "support/client.h"
+#include "support/daemon.h"
+#include "support/place.h"
+#include "support/raw.h"
+#include "support/suite.h"
+
+#define STRANGER 65533
+
+static struct daemon d;
+static struct shmview_connection *conn;
+
+static void become_stranger(void)
+{
+    if (setresgid(STRANGER, STRANGER, STRANGER) || setresuid(STRANGER, STRANGER, STRANGER))
+        _exit(9);
+}
+
+/* The stranger, as well as we, finds the socket. */
+static void begin(void)
+{
+    daemon_start(&d);
+    ck_assert_int_eq(chmod(place_directory(), 0711), 0);
+    ck_assert_int_eq(chmod(d.socket, 0666), 0);
+    conn = client_connect(&d);
+}
+
+static void end(void)
+{
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+
+static void path_of(char path[300], const char *part)
+{
+    snprintf(path, 300, "/dev/shm/shmview.%s%s", d.instance, part);
+}
+
+/* --- Names --------------------------------------------------------------- */
+
+enum kind {
+    FILE_OF_HIS,
+    LOCKED_FILE,
+    LINK,
+    FIFO,
+    DIRECTORY,
+    N_KINDS
+};
+
+struct place {
+    char path[300];
+    enum kind kind;
+};
+
+/* Takes the name, and stays. */
+static void squat(struct child *me, void *arg)
+{
+    const struct place *place = arg;
+    int fd = -1;
+    become_stranger();
+    if (place->kind == LINK)
+        ck_assert_int_eq(symlink("/etc/passwd", place->path), 0);
+    else if (place->kind == FIFO)
+        ck_assert_int_eq(mkfifo(place->path, 0666), 0);
+    else if (place->kind == DIRECTORY)
+        ck_assert_int_eq(mkdir(place->path, 0777), 0);
+    else
+        ck_assert_int_ge(fd = open(place->path, O_CREAT | O_EXCL | O_RDWR, 0666), 0);
+    if (place->kind == LOCKED_FILE)
+        ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    child_tell(me, 1);
+    child_pause(me);
+}
+
+static void take_name(struct child *child, struct place *place)
+{
+    child_start(child, squat, place);
+    child_hear(child, 1);
+}
+
+/* It is there still, and his; then it goes. */
+static void give_name_back(struct child *child, const struct place *place)
+{
+    struct stat st;
+    ck_assert_int_eq(lstat(place->path, &st), 0);
+    ck_assert_uint_eq(st.st_uid, STRANGER);
+    ck_assert(!S_ISREG(st.st_mode) || st.st_size == 0);
+    ck_assert_int_eq(remove(place->path), 0);
+    child_kill(child);
+}
+
+START_TEST(the_name_of_the_lock_is_taken)
+{
+    struct place place;
+    struct child child;
+    daemon_start(&d);
+    for (int kind = 0; kind < N_KINDS; kind++) {
+        daemon_stop(&d);
+        place.kind = (enum kind)kind;
+        path_of(place.path, "+daemon");
+        take_name(&child, &place);
+        daemon_restart(&d);
+        ck_assert(daemon_said(&d, "+daemon is not ours"));
+        /* one at a time all the same */
+        char arguments[200], text[1000];
+        snprintf(arguments, sizeof arguments, "--socket %s", d.socket);
+        ck_assert_int_eq(daemon_run(arguments, text, sizeof text), 1);
+        ck_assert_msg(strstr(text, "another shmviewd serves it"), "%s", text);
+        conn = client_connect(&d);
+        OK(shmview_detach(client_create(conn, "s", 100)));
+        OK(shmview_disconnect(conn));
+        kill(d.pid, SIGINT);
+        ck_assert_int_eq(process_wait(d.pid), 0);
+        d.pid = 0;
+        give_name_back(&child, &place);
+        daemon_restart(&d);
+    }
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(names_of_objects_are_taken)
+{
+    /* the first segment has id 1 */
+    static const char *const parts[] = {".s", "+1.control", "+1.liveness", "+1.data"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        for (int kind = 0; kind < N_KINDS; kind++) {
+            struct place place = {.kind = (enum kind)kind};
+            struct child child;
+            begin();
+            path_of(place.path, parts[i]);
+            take_name(&child, &place);
+            struct shmview_segment *s = client_create(conn, "s", 100);
+            strcpy(shmview_data(s), "bytes");
+            OK(shmview_lock(s));
+            daemon_kill(&d);
+            daemon_restart(&d);
+            struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
+            ck_assert_str_eq(shmview_data(other), "bytes");
+            REFUSED(shmview_trylock(other), TIMED_OUT, "");
+            OK(shmview_detach(other));
+            OK(shmview_remove(conn, "s"));
+            daemon_kill(&d);
+            daemon_restart(&d);
+            ck_assert_str_eq(shmview_data(s), "bytes");
+            OK(shmview_unlock(s));
+            OK(shmview_detach(s));
+            OK(shmview_ping(conn));
+            ck_assert_uint_eq(daemon_objects(&d), 1); /* his */
+            give_name_back(&child, &place);
+            end();
+        }
+}
+END_TEST
+
+/* --- What he may not use ------------------------------------------------- */
+
+static void look_around(struct child *me, void *arg)
+{
+    struct raw raw;
+    int inherited = *(int *)arg;
+    char path[300];
+    become_stranger();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", inherited);
+    ck_assert_int_eq(open(path, O_RDWR), -1); /* read-only stays read-only */
+    path_of(path, ".s");
+    ck_assert_int_eq(open(path, O_RDONLY), -1);
+    ck_assert_int_eq(truncate(path, 0), -1);
+    ck_assert_int_eq(unlink(path), -1);
+    snprintf(path, sizeof path, "%s.registry", d.socket);
+    ck_assert_int_eq(open(path, O_RDONLY), -1);
+    snprintf(path, sizeof path, "%s.lock", d.socket);
+    ck_assert_int_eq(open(path, O_RDONLY), -1);
+    ck_assert_int_eq(unlink(path), -1);
+    raw_connect(&raw, d.socket);
+    raw_refused(&raw, "Attach", "{'name':'s','access':'peek'}", "SegmentNotFound", "");
+    raw_refused(&raw, "Attach", "{'name':'none','access':'peek'}", "SegmentNotFound", "");
+    raw_refused(&raw, "Remove", "{'name':'s'}", "SegmentNotFound", "");
+    json_t *list = raw_call(&raw, "List", "{}");
+    ck_assert_uint_eq(json_array_size(json_object_get(list, "segments")), 0);
+    json_decref(list);
+    /* somebody else's attachments are not to be had by claiming them */
+    list = raw_call(&raw, "Claim", "{'client':1,'held':[{'attachment':4294967297}]}");
+    ck_assert_uint_eq(json_array_size(json_object_get(list, "held")), 0);
+    json_decref(list);
+    raw_close(&raw);
+    child_tell(me, 1);
+}
+
+START_TEST(nothing_is_to_be_had)
+{
+    char path[300];
+    struct child child;
+    begin();
+    struct shmview_segment *s = client_create(conn, "s", 100);
+    path_of(path, ".s");
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    child_start(&child, look_around, &fd);
+    child_hear(&child, 1);
+    child_wait(&child);
+    close(fd);
+    OK(shmview_detach(s));
+    end();
+}
+END_TEST
+
+/* --- Truncation ---------------------------------------------------------- */
+
+/* Cuts every object of "cut" to nothing and beyond, as one who may write can. */
+static void cut(const char *id)
+{
+    static const char *const parts[] = {"control", "data"};
+    for (int i = 0; i < 2; i++) {
+        char part[64], path[300];
+        snprintf(part, sizeof part, "+%s.control", id);
+        path_of(path, i ? ".cut" : part);
+        ck_assert_msg(truncate(path, 0) == 0, "%s", parts[i]);
+    }
+}
+
+static void use_again(struct raw *raw)
+{
+    for (int i = 0; i < 5; i++) {
+        raw_send_call(raw, "Attach", "{'name':'cut','access':'write'}");
+        json_decref(raw_receive_success(raw));
+        raw_close_fds(raw);
+    }
+}
+
+START_TEST(truncated_under_a_running_daemon_and_before_the_next)
+{
+    struct raw raw;
+    char id[32];
+    begin();
+    struct shmview_segment *good = client_create(conn, "good", 100), *s;
+    strcpy(shmview_data(good), "good");
+    OK(shmview_lock(good));
+    OK(shmview_detach(client_create_with(conn, "cut", 10000, SHMVIEW_MANUAL, 0)));
+    raw_connect(&raw, d.socket);
+    json_t *told = raw_call(&raw, "Describe", "{'name':'cut'}");
+    snprintf(id, sizeof id, "%jd", (intmax_t)raw_int(told, "segment.id"));
+    json_decref(told);
+    cut(id);
+    use_again(&raw);
+    REFUSED(shmview_attach(conn, "cut", SHMVIEW_WRITE, 0, &s), LAYOUT_VERSION, "truncated");
+    OK(shmview_ping(conn));
+    raw_close(&raw);
+    OK(shmview_ping(conn));
+    daemon_kill(&d);
+    daemon_restart(&d);
+    ck_assert(daemon_said(&d, "segment 'cut' (id"));
+    ck_assert(daemon_said(&d, "its data: not what was created"));
+    ck_assert(daemon_said(&d, "took over 1 segments; 1 were lost"));
+    REFUSED(shmview_attach(conn, "cut", SHMVIEW_WRITE, 0, &s), NOT_FOUND, "");
+    OK(shmview_trylock(good));
+    OK(shmview_unlock(good));
+    OK(shmview_unlock(good));
+    OK(shmview_detach(good));
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(the_name_of_the_lock_is_taken),
+        SUITE_TEST(names_of_objects_are_taken),
+        SUITE_TEST(nothing_is_to_be_had),
+        SUITE_TEST(truncated_under_a_running_daemon_and_before_the_next),
+        SUITE_END,
+    };
+    if (geteuid() != 0) {
+        puts("needs root, to become another user");
+        return 77;
+    }
+    return suite_main("two_users", tests);
+}
