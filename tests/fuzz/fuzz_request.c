@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes are what a client says to the daemon: framing, requests, methods, all but the
+ * listener. A message that begins with a tab comes from a second client. Every reply must be
+ * JSON, and nothing may be left when both have gone. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/methods.h"
+#include "daemon/monitor.h"
+#include "fuzz.h"
+
+#define CLIENTS    2
+#define MOST       65536
+#define SIZE_LIMIT (1 << 20) /* of an object: a creation is not to take long */
+
+struct client {
+    struct connection *connection; /* NULL: closed */
+    int fd;
+    struct frame in;
+};
+
+static uv_loop_t loop;
+static struct state state;
+static struct client clients[CLIENTS];
+
+static void die(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    abort();
+}
+
+/* --- The house ----------------------------------------------------------- */
+
+static void on_call(struct connection *c, const struct wire_call *call, struct answer *answer)
+{
+    methods_call(&state, c, call, answer);
+}
+
+static void on_closed(struct connection *c)
+{
+    methods_release(&state, c);
+    for (int i = 0; i < CLIENTS; i++)
+        if (clients[i].connection == c)
+            clients[i].connection = NULL;
+}
+
+static void on_again(struct connection *c)
+{
+    c->waits_turn = true;
+}
+
+static void on_job_done(struct state *s)
+{
+    (void)s;
+}
+
+static void begin_once(void)
+{
+    struct rlimit limit = {SIZE_LIMIT, RLIM_INFINITY};
+    static bool begun;
+    char instance[32];
+    if (!begun) {
+        signal(SIGXFSZ, SIG_IGN);
+        signal(SIGPIPE, SIG_IGN);
+        setrlimit(RLIMIT_FSIZE, &limit);
+        if (uv_loop_init(&loop))
+            die("no loop");
+        begun = true;
+    }
+    snprintf(instance, sizeof instance, "fuzz%d", (int)getpid());
+    registry_init(&state.registry, instance);
+    state.loop = &loop;
+    state.job_done = on_job_done;
+    state.config = config_new();
+}
+
+static void admit(struct client *client)
+{
+    static const struct connection_events events = {on_call, on_closed, on_again, monitor_drained};
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
+        die("no sockets");
+    *client = (struct client){.fd = ends[0]};
+    client->connection = connection_new(&loop, ends[1], &events, NULL);
+    if (!client->connection)
+        die("no connection");
+}
+
+/* --- The clients --------------------------------------------------------- */
+
+static void read_replies(struct client *client)
+{
+    char *text;
+    size_t n;
+    struct frame_descriptors fds = {0};
+    while (frame_receive(&client->in, client->fd, LIMIT_REPLY_BYTES, &fds) > 0) {
+        frame_descriptors_close(&fds);
+        while (frame_next(&client->in, &text, &n)) {
+            json_t *reply = json_loadb(text, n, JSON_REJECT_DUPLICATES, NULL);
+            if (!reply)
+                die("a reply is no JSON");
+            json_decref(reply);
+        }
+    }
+    frame_descriptors_close(&fds);
+}
+
+static bool is_busy(const struct client *client)
+{
+    int unread = 0;
+    struct connection *c = client->connection;
+    if (!c)
+        return false;
+    ioctl(c->fd, FIONREAD, &unread);
+    return unread > 0 || c->waits_turn || c->answering || c->out;
+}
+
+/* Until the daemon has nothing more to do. */
+static void run(void)
+{
+    bool busy;
+    do {
+        busy = false;
+        uv_run(&loop, state.n_jobs ? UV_RUN_ONCE : UV_RUN_NOWAIT);
+        for (int i = 0; i < CLIENTS; i++) {
+            struct connection *c = clients[i].connection;
+            if (c && c->waits_turn) {
+                c->waits_turn = false;
+                connection_take_turn(c);
+            }
+            read_replies(&clients[i]);
+            busy = busy || is_busy(&clients[i]);
+        }
+    } while (busy || state.n_jobs);
+}
+
+static void say(struct client *client, const uint8_t *bytes, size_t n)
+{
+    while (n && client->connection) {
+        ssize_t sent = send(client->fd, bytes, n, MSG_NOSIGNAL);
+        bytes += sent > 0 ? sent : 0;
+        n -= sent > 0 ? (size_t)sent : 0;
+        run();
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size > MOST)
+        return 0;
+    begin_once();
+    for (int i = 0; i < CLIENTS; i++)
+        admit(&clients[i]);
+    while (size) {
+        const uint8_t *end = memchr(data, 0, size);
+        size_t n = end ? (size_t)(end - data) + 1 : size;
+        int who = data[0] == '\t';
+        say(&clients[who], data, n);
+        data += n;
+        size -= n;
+    }
+    for (int i = 0; i < CLIENTS; i++) {
+        close(clients[i].fd);
+        frame_deinit(&clients[i].in);
+        clients[i].in = (struct frame){0};
+        clients[i].fd = -1;
+    }
+    uv_run(&loop, UV_RUN_DEFAULT);
+    struct segment *s, *next;
+    HASH_ITER (by_id, state.registry.by_id, s, next)
+        if (s->n_attachments)
+            die("somebody is still attached");
+    registry_deinit(&state.registry);
+    config_free(state.config);
+    return 0;
+}
