@@ -207,9 +207,9 @@ static int ask_all(struct shmview_connection *c, const struct shmview_stats_opti
     return r;
 }
 
-int shmview_stats(struct shmview_connection *connection,
-                  const struct shmview_stats_options *options,
-                  const struct shmview_stats **ret_stats)
+int shmview_stats_get(struct shmview_connection *connection,
+                      const struct shmview_stats_options *options,
+                      const struct shmview_stats **ret_stats)
 {
     static const char *const none[] = {NULL};
     struct shmview_stats_options o = {.struct_bytes = sizeof o};

@@ -4,7 +4,7 @@
  *
  *     const struct shmview_stats *stats;
  *     struct shmview_stats_options o = {.struct_bytes = sizeof o, .limit = SHMVIEW_STATS_ALL};
- *     shmview_stats(conn, &o, &stats);
+ *     shmview_stats_get(conn, &o, &stats);
  *     for (size_t i = 0; i < stats->n_segments; i++)
  *         puts(stats->segments[i]->name);
  *     shmview_stats_free(stats);
@@ -94,9 +94,9 @@ struct shmview_stats_options {
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, _UNSUPPORTED, _DISCONNECTED, _PROTOCOL or
  * _NO_MEMORY on failure. */
-int shmview_stats(struct shmview_connection *connection,
-                  const struct shmview_stats_options *options,
-                  const struct shmview_stats **ret_stats);
+int shmview_stats_get(struct shmview_connection *connection,
+                      const struct shmview_stats_options *options,
+                      const struct shmview_stats **ret_stats);
 
 /* Frees them. Takes NULL. Never fails. */
 void shmview_stats_free(const struct shmview_stats *stats);

@@ -38,7 +38,7 @@ static const struct shmview_segment_stats *ask(const char *name)
 {
     const struct shmview_stats_options o = {.struct_bytes = sizeof o, .names = &name, .n_names = 1};
     shmview_stats_free(stats);
-    OK(shmview_stats(conn, &o, &stats));
+    OK(shmview_stats_get(conn, &o, &stats));
     ck_assert_uint_eq(stats->n_segments, 1);
     ck_assert_str_eq(stats->segments[0]->name, name);
     return stats->segments[0];
@@ -160,7 +160,7 @@ START_TEST(pages)
         snprintf(name, sizeof name, "s%d", i);
         OK(shmview_detach(client_create_with(conn, name, 1, SHMVIEW_MANUAL, SHMVIEW_NO_LOCK)));
     }
-    OK(shmview_stats(conn, &o, &stats));
+    OK(shmview_stats_get(conn, &o, &stats));
     ck_assert_uint_eq(stats->n_segments, 1000);
     ck_assert_uint_eq(stats->next, 0);
     for (size_t i = 0; i < 1000; i++) {
@@ -174,14 +174,14 @@ START_TEST(pages)
     size_t n = 0;
     o.limit = 37;
     for (o.after = 0; n == 0 || o.after; o.after = stats->next, shmview_stats_free(stats)) {
-        OK(shmview_stats(conn, &o, &stats));
+        OK(shmview_stats_get(conn, &o, &stats));
         n += stats->n_segments;
         OK(shmview_remove(conn, stats->segments[stats->n_segments - 1]->name));
     }
     stats = NULL;
     ck_assert_uint_eq(n, 1000);
     o = (struct shmview_stats_options){.struct_bytes = 1};
-    REFUSED(shmview_stats(conn, &o, &stats), INVALID, "struct_bytes");
+    REFUSED(shmview_stats_get(conn, &o, &stats), INVALID, "struct_bytes");
     end();
 }
 END_TEST
