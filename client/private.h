@@ -175,6 +175,9 @@ struct shmview_segment {
     LIST_ENTRY(shmview_segment) link;
 };
 
+/* Said here already, for text that is no UTF-8 cannot even be sent. Returns 0 or an error. */
+int segment_check_name(const char *name);
+
 /* The slot's line in the control object. */
 struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_t slot);
 

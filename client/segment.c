@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/access.h"
 #include "client/export.h"
 #include "client/lock.h"
 #include "common/name.h"
@@ -17,6 +18,9 @@
  * slots which the daemon adds later need no second mapping. */
 #define CONTROL_MAP_BYTES                                                                          \
     (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
+
+/* Of options before they could say who may use the segment. */
+#define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)
 
 static LIST_HEAD(, shmview_segment) segments = LIST_HEAD_INITIALIZER(segments);
 
@@ -253,8 +257,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
     return 0;
 }
 
-/* Said here already, for text that is no UTF-8 cannot even be sent. */
-static int check_name(const char *name)
+int segment_check_name(const char *name)
 {
     if (name && name_is_valid(name, LIMIT_NAME_BYTES))
         return 0;
@@ -268,14 +271,15 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
                    struct shmview_segment **ret_segment)
 {
     struct shmview_create_options o = {0};
-    int r = check_name(name);
+    int r = segment_check_name(name);
     if (r)
         return r;
-    if (options && options->struct_bytes != sizeof o)
+    if (options && options->struct_bytes != sizeof o &&
+        options->struct_bytes != OPTIONS_FIRST_BYTES)
         return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
                     options->struct_bytes, sizeof o);
     if (options)
-        o = *options;
+        memcpy(&o, options, options->struct_bytes);
     if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~(SHMVIEW_NO_LOCK | SHMVIEW_POPULATE) ||
         o.reserved)
         return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, reserved %u",
@@ -289,14 +293,19 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
         .lifetime = o.lifetime,
         .lock = !(o.flags & SHMVIEW_NO_LOCK),
     };
-    return attach_with(connection, "io.shmview.Create", wire_write_create(&create), o.flags,
-                       ret_segment);
+    r = access_grant(o.access, &create.grant);
+    if (r)
+        return r;
+    r = attach_with(connection, "io.shmview.Create", wire_write_create(&create), o.flags,
+                    ret_segment);
+    free(create.grant.acl);
+    return r;
 }
 
 int shmview_attach(struct shmview_connection *connection, const char *name, int access,
                    unsigned flags, struct shmview_segment **ret_segment)
 {
-    int r = check_name(name);
+    int r = segment_check_name(name);
     if (r)
         return r;
     if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
@@ -309,7 +318,7 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
 int shmview_remove(struct shmview_connection *connection, const char *name)
 {
     struct reply reply;
-    int r = check_name(name);
+    int r = segment_check_name(name);
     if (r)
         return r;
     r = connection_call(connection, "io.shmview.Remove", json_pack("{s:s}", "name", name), &reply);

@@ -155,6 +155,8 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     case FIELD_STRING:
         return read_string(v, f, at, fault);
     case FIELD_INT:
+        if (f->extra)
+            *(bool *)(void *)(base + f->extra) = true;
         return read_int(v, f, at, fault);
     case FIELD_BOOL:
         if (!json_is_boolean(v))
@@ -275,7 +277,8 @@ static json_t *write_field(const struct field *f, const char *base, bool *ret_sk
         return *ret_skip ? NULL : json_string(s);
     case FIELD_INT:
         memcpy(&i, at, sizeof i);
-        *ret_skip = f->optional && i == FIELDS_ABSENT;
+        *ret_skip =
+            f->optional && (f->extra ? !*(const bool *)(base + f->extra) : i == FIELDS_ABSENT);
         return *ret_skip ? NULL : json_integer(i);
     case FIELD_BOOL:
         return json_boolean(*(const bool *)at);
@@ -291,7 +294,8 @@ static json_t *write_field(const struct field *f, const char *base, bool *ret_sk
     case FIELD_OBJECTS:
         memcpy(&s, at, sizeof s);
         memcpy(&n, base + f->extra, sizeof n);
-        return fields_write_array(f->of, f->of_bytes, s, n);
+        *ret_skip = f->optional && !s;
+        return *ret_skip ? NULL : fields_write_array(f->of, f->of_bytes, s, n);
     case FIELD_STRINGS:
         memcpy(&s, at, sizeof s);
         memcpy(&n, base + f->extra, sizeof n);

@@ -22,7 +22,8 @@ enum field_kind {
     FIELD_ENUM,    /* int64_t: 1 for the first name; 0 for absent */
     FIELD_INTS,    /* struct field_ints */
     FIELD_OBJECT,  /* a struct, in place */
-    FIELD_OBJECTS, /* pointer to an array that is new when read, and its size_t count */
+    FIELD_OBJECTS, /* pointer to an array that is new when read, and its size_t count;
+                    * NULL where it is optional and absent */
     FIELD_STRINGS, /* the same of const char * */
     FIELD_SET,     /* int64_t: bit 0 for the first name of an enum, bit 1 for the second ... */
 };
@@ -32,7 +33,7 @@ struct field {
     enum field_kind kind;
     bool optional;
     size_t offset;            /* of the member in its struct */
-    size_t extra;             /* INTS: of a bool "is there", or 0; OBJECTS, STRINGS: of the count */
+    size_t extra;             /* INT, INTS: of a bool "is there", or 0; OBJECTS, STRINGS: count */
     const char *const *enums; /* ENUM, SET: names of 1, 2, 3, then NULL */
     const struct field *of;   /* OBJECT, OBJECTS: their table */
     size_t of_bytes;          /* OBJECTS: size of one */

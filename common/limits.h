@@ -25,6 +25,8 @@
 #define LIMIT_FORMAT_NODES    64 /* components of a format, structs among them */
 #define LIMIT_FORMAT_DEPTH    8  /* of structs in structs */
 #define LIMIT_ACL_ENTRIES     32 /* users and groups of one segment: 8 bytes each */
+/* Requests that are not whole yet and replies that are not read yet, of one user. */
+#define LIMIT_BUFFERS_BYTES ((uint64_t)64 << 20)
 
 /* Of the configuration: far more than people write, little enough to read while serving. */
 #define LIMIT_CONFIG_BYTES    (4 * 1024 * 1024) /* of one file */

@@ -8,6 +8,7 @@
 
 const char *const wire_access_names[] = {"peek", "read", "write", NULL};
 const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
+static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
 #define END                                                                                        \
@@ -43,8 +44,27 @@ static const struct field segment_fields[] = {
      .enums = wire_lifetime_names},
     {"owner", FIELD_INT, false, .offset = AT(wire_segment, owner), .max = UINT32_MAX},
     {"attachments", FIELD_INT, false, .offset = AT(wire_segment, attachments), .max = INT64_MAX},
+    {"group", FIELD_INT, true, .offset = AT(wire_segment, group), .max = UINT32_MAX},
+    {"mode", FIELD_INT, true, .offset = AT(wire_segment, mode), .max = 0777},
     END,
 };
+static const struct field acl_fields[] = {
+    {"user", FIELD_INT, true, .offset = AT(wire_acl_entry, user),
+     .extra = AT(wire_acl_entry, is_user), .max = UINT32_MAX - 1},
+    {"group", FIELD_INT, true, .offset = AT(wire_acl_entry, group),
+     .extra = AT(wire_acl_entry, is_group), .max = UINT32_MAX - 1},
+    {"right", FIELD_ENUM, false, .offset = AT(wire_acl_entry, right), .enums = right_names},
+    END,
+};
+#define GRANT_FIELDS(type)                                                                         \
+    {"mode", FIELD_INT, true, .offset = AT(type, grant.mode), .max = 0777},                        \
+        {"owner", FIELD_INT, true, .offset = AT(type, grant.owner), .max = UINT32_MAX - 1},        \
+        {"group", FIELD_INT, true, .offset = AT(type, grant.group), .max = UINT32_MAX - 1},        \
+    {                                                                                              \
+        "acl", FIELD_OBJECTS, true, .offset = AT(type, grant.acl), .extra = AT(type, grant.n_acl), \
+                                    .of = acl_fields, .of_bytes = sizeof(struct wire_acl_entry),   \
+                                    .max = LIMIT_ACL_ENTRIES                                       \
+    }
 static const struct field attachment_fields[] = {
     {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},
     {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),
@@ -72,6 +92,13 @@ static const struct field create_fields[] = {
     {"lifetime", FIELD_ENUM, true, .offset = AT(wire_create, lifetime),
      .enums = wire_lifetime_names},
     {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
+    GRANT_FIELDS(wire_create),
+    END,
+};
+static const struct field set_access_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_set_access, name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, true, .offset = AT(wire_set_access, id), .max = INT64_MAX},
+    GRANT_FIELDS(wire_set_access),
     END,
 };
 static const struct field attach_fields[] = {
@@ -122,10 +149,32 @@ int wire_read_none(const json_t *parameters, struct wire_fault *fault)
     return fields_read(parameters, none, true, NULL, fault);
 }
 
+#define NO_GRANT                                                                                   \
+    {                                                                                              \
+        .mode = WIRE_ABSENT, .owner = WIRE_ABSENT, .group = WIRE_ABSENT                            \
+    }
+
+/* Goes on after reading a request with a grant, which owns memory: r is what that returned. */
+static int read_grant(int r, struct wire_grant *grant)
+{
+    if (r) {
+        free(grant->acl);
+        grant->acl = NULL;
+    }
+    return r;
+}
+
 int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault)
 {
-    *ret = (struct wire_create){.lock = true};
-    return fields_read(parameters, create_fields, true, ret, fault);
+    *ret = (struct wire_create){.lock = true, .grant = NO_GRANT};
+    return read_grant(fields_read(parameters, create_fields, true, ret, fault), &ret->grant);
+}
+
+int wire_read_set_access(const json_t *parameters, struct wire_set_access *ret,
+                         struct wire_fault *fault)
+{
+    *ret = (struct wire_set_access){.id = WIRE_ABSENT, .grant = NO_GRANT};
+    return read_grant(fields_read(parameters, set_access_fields, true, ret, fault), &ret->grant);
 }
 
 int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault)
@@ -180,6 +229,11 @@ json_t *wire_write_create(const struct wire_create *create)
     return fields_write(create_fields, create);
 }
 
+json_t *wire_write_set_access(const struct wire_set_access *set)
+{
+    return fields_write(set_access_fields, set);
+}
+
 json_t *wire_write_attach(const struct wire_attach *attach)
 {
     return fields_write(attach_fields, attach);
@@ -200,9 +254,17 @@ json_t *wire_write_define(const struct wire_define *define)
     return fields_write(define_fields, define);
 }
 
-json_t *wire_write_segment(const struct wire_segment *segment)
+json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                           size_t n)
 {
-    return fields_write(segment_fields, segment);
+    json_t *o = fields_write(segment_fields, segment);
+    if (o && acl &&
+        json_object_set_new_nocheck(o, "acl",
+                                    fields_write_array(acl_fields, sizeof *acl, acl, n))) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
 }
 
 json_t *wire_write_attachment(const struct wire_attachment *attachment)
@@ -234,7 +296,7 @@ int wire_read_segment(const json_t *parameters, const char *member, struct wire_
                       struct wire_fault *fault)
 {
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, END};
-    *ret = (struct wire_segment){0};
+    *ret = (struct wire_segment){.group = WIRE_ABSENT, .mode = WIRE_ABSENT};
     return fields_read(parameters, fields, false, ret, fault);
 }
 

@@ -48,6 +48,7 @@ struct wire_segment {
     int64_t attachments;
     int64_t lifetime; /* enum shmview_lifetime */
     bool lock;
+    int64_t group, mode; /* WIRE_ABSENT from a daemon that has none */
 };
 
 /* data, control and liveness are indices into the descriptors of the message. */
@@ -61,12 +62,36 @@ struct wire_attachment {
     int64_t access;
 };
 
+/* Who may use a segment: what a request wants. */
+#define WIRE_RIGHT_NONE  1
+#define WIRE_RIGHT_READ  2
+#define WIRE_RIGHT_WRITE 3
+
+struct wire_acl_entry {
+    int64_t user, group;
+    bool is_user, is_group; /* which of them is meant: one */
+    int64_t right;
+};
+
+struct wire_grant {
+    int64_t mode, owner, group; /* WIRE_ABSENT: as it is */
+    struct wire_acl_entry *acl; /* NULL: as it is. New when decoded: free() */
+    size_t n_acl;
+};
+
 struct wire_create {
     const char *name;
     int64_t size;
     int64_t access;   /* 0: do not attach */
     int64_t lifetime; /* 0: default */
     bool lock;
+    struct wire_grant grant;
+};
+
+struct wire_set_access {
+    const char *name;
+    int64_t id; /* as in wire_attach */
+    struct wire_grant grant;
 };
 
 struct wire_attach {
@@ -119,6 +144,8 @@ void wire_call_deinit(struct wire_call *call);
 /* Decoders of parameters; NULL reads as an empty object. 0 or -1 with *fault. */
 int wire_read_none(const json_t *parameters, struct wire_fault *fault);
 int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault);
+int wire_read_set_access(const json_t *parameters, struct wire_set_access *ret,
+                         struct wire_fault *fault);
 int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault);
 int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
                        struct wire_fault *fault);
@@ -131,6 +158,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 
 /* Encoders return a new value, or NULL when memory is short. */
 json_t *wire_write_create(const struct wire_create *create);
+json_t *wire_write_set_access(const struct wire_set_access *set);
 json_t *wire_write_attach(const struct wire_attach *attach);
 json_t *wire_write_claim(const struct wire_claim *claim);
 json_t *wire_write_describe(const struct wire_describe *describe);
@@ -161,7 +189,9 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
 /* The same for one of many: more follow. */
 char *wire_continued_text(json_t *parameters, size_t *ret_bytes);
 
-json_t *wire_write_segment(const struct wire_segment *segment);
+/* acl: n entries, or NULL. */
+json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                           size_t n);
 json_t *wire_write_attachment(const struct wire_attachment *attachment);
 json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n);
 

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "common/limits.h"
+#include "common/wire.h"
 
 /* Of a mode (0400 is the owner's read, ..., 0002 the others' write) and of an entry. */
 #define ACCESS_READ  4u
@@ -35,5 +36,20 @@ struct access {
     uint32_t n_entries;
     struct access_entry entries[LIMIT_ACL_ENTRIES]; /* nobody twice */
 };
+
+/* Returns a copy that all who ask for an equal one share: many segments have few kinds of
+ * access. Owes access_unshare(). NULL: memory is short. */
+const struct access *access_share(const struct access *access);
+/* Takes NULL. Returns NULL. */
+const struct access *access_unshare(const struct access *access);
+
+bool access_equal(const struct access *a, const struct access *b);
+
+/* Applies what a request wants to *access, which is valid. Returns 0; or -1 with *fault, and
+ * *access is half changed. */
+int access_change(struct access *access, const struct wire_grant *want, struct wire_fault *fault);
+
+/* The entries for a reply, into room for LIMIT_ACL_ENTRIES; *ret borrows it. */
+void access_tell(const struct access *access, struct wire_acl_entry *room, struct wire_grant *ret);
 
 #endif

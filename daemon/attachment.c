@@ -12,6 +12,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/look.h"
+#include "daemon/quota.h"
 #include "daemon/use.h"
 
 static uint64_t last_id;
@@ -169,6 +170,7 @@ void attachment_forget(struct attachment *attachment)
     n_attachments--;
     unwatch(attachment);
     segment_forget(attachment->segment);
+    quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
     free(attachment);
 }
 
@@ -189,6 +191,7 @@ void attachment_cancel(struct attachment *attachment)
     int r = store_delete_attachment(s->home->store, attachment->id);
     if (r)
         log_error("an attachment to '%s' cannot be forgotten: %s", s->name, strerror(-r));
+    quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
     free(attachment);
 }
 

@@ -16,6 +16,7 @@ struct attachment {
     uid_t uid;
     uint32_t generation;        /* of the slot */
     struct store_holder holder; /* as it is kept */
+    struct quota_user *payer;   /* who is charged for it; NULL: nobody */
     int watch[2];               /* socket pair for changes, or -1: to read from, to write to */
     LIST_ENTRY(attachment) link;
     LIST_ENTRY(attachment) watcher; /* of the segment, if it watches */

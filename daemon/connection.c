@@ -40,7 +40,7 @@ static void on_handle_closed(uv_handle_t *handle)
     if (--c->n_handles)
         return;
     close(c->fd);
-    close(c->peer.pidfd);
+    peer_deinit(&c->peer);
     frame_deinit(&c->in);
     free(c->out);
     frame_descriptors_close(&c->out_fds);
@@ -111,7 +111,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     if (uv_poll_init(loop, &c->socket_poll, fd)) {
         log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
                   "a socket cannot be watched: a client was turned away");
-        close(c->peer.pidfd);
+        peer_deinit(&c->peer);
         close(fd);
         free(c);
         return NULL;

@@ -10,6 +10,7 @@
 #include "common/util.h"
 #include "daemon/declared.h"
 #include "daemon/events.h"
+#include "daemon/grants.h"
 #include "daemon/log.h"
 #include "daemon/look.h"
 #include "daemon/refusal.h"
@@ -31,15 +32,21 @@ struct job {
 
 json_t *creation_describe(const struct segment *s)
 {
-    return wire_write_segment(&(struct wire_segment){
+    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
+    struct wire_grant grant;
+    access_tell(s->access, room, &grant);
+    struct wire_segment told = {
         .name = s->name,
         .id = (int64_t)s->id,
         .size = (int64_t)s->size,
-        .owner = s->owner,
+        .owner = grant.owner,
+        .group = grant.group,
+        .mode = grant.mode,
         .attachments = s->n_attachments,
         .lifetime = s->lifetime,
         .lock = s->lock,
-    });
+    };
+    return wire_write_segment(&told, grant.acl, grant.n_acl);
 }
 
 /* Of the client that is at work; NULL: the daemon itself. */
@@ -52,18 +59,23 @@ static struct event *tell(enum wire_event_kind kind, const struct segment *segme
     return e;
 }
 
-void creation_attach(struct connection *connection, struct segment *segment, int64_t access,
-                     struct answer *answer)
+void creation_attach(struct state *state, struct connection *connection, struct segment *segment,
+                     int64_t access, struct answer *answer)
 {
     struct wire_attachment got;
+    struct quota_user *payer;
     if (attachments_full(&connection->attachments)) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
                "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
         return;
     }
+    if (!grants_attach(state, connection, &payer, answer))
+        return;
     answer->fds_borrowed = true;
     int r = attachment_begin(&connection->attachments, segment, access, connection->peer.pid, &got,
                              &answer->fds);
+    if (r)
+        quota_refund(payer, QUOTA_ATTACHMENTS, 1);
     if (r == -ENOSPC) {
         refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
                "segment '%s' has %d attachments, which is the limit", segment->name,
@@ -76,6 +88,7 @@ void creation_attach(struct connection *connection, struct segment *segment, int
     }
     struct attachment *a = attachment_find(&connection->attachments, (uint64_t)got.id);
     a->uid = connection->peer.uid;
+    a->payer = payer;
     r = attachment_keep(a, &connection->holder);
     if (r) {
         answer->fds.n = 0;
@@ -146,7 +159,7 @@ static bool finish(struct job *job, struct answer *answer)
         return false;
     }
     if (job->access) {
-        creation_attach(job->connection, s, job->access, answer);
+        creation_attach(job->state, job->connection, s, job->access, answer);
     } else {
         answer_with(answer, json_pack("{s:o}", "segment", creation_describe(s)));
     }
@@ -221,7 +234,9 @@ static bool check_create(struct wire_create *create, struct answer *answer)
     return true;
 }
 
-static struct job *job_new(struct state *state, const struct wire_create *create, uid_t owner,
+/* connection NULL: it is declared, with that access. */
+static struct job *job_new(struct state *state, struct connection *connection,
+                           const struct wire_create *create, const struct access *access,
                            struct answer *answer)
 {
     struct segment *s = registry_reserve(&state->registry, create->name);
@@ -238,11 +253,17 @@ static struct job *job_new(struct state *state, const struct wire_create *create
         return NULL;
     }
     s->size = (uint64_t)create->size;
-    s->owner = owner;
+    if (!(connection ? grants_create(state, connection, create, s, answer)
+                     : grants_declare(state, s, access, answer))) {
+        free(job);
+        registry_remove(&state->registry, s);
+        return NULL;
+    }
     s->lifetime = (uint8_t)create->lifetime;
     s->lock = create->lock;
     job->work.data = job;
     job->state = state;
+    job->connection = connection;
     job->segment = s;
     job->access = create->access;
     return job;
@@ -264,12 +285,13 @@ void creation_start(struct state *state, struct connection *connection, const js
         refuse_parameter(answer, &fault);
         return;
     }
-    if (!check_create(&create, answer))
-        return;
-    struct job *job = job_new(state, &create, connection->peer.uid, answer);
+    struct job *job = NULL;
+    /* first whether he may at all: else names could be tried */
+    if (grants_may_create(state, connection, answer) && check_create(&create, answer))
+        job = job_new(state, connection, &create, NULL, answer);
+    free(create.grant.acl);
     if (!job)
         return;
-    job->connection = connection;
     connection->job = job;
     answer->pending = true;
     job_start(job);
@@ -284,7 +306,7 @@ void creation_declare(struct state *state, const struct config_segment *want)
         .lifetime = want->lifetime,
         .lock = want->lock,
     };
-    struct job *job = job_new(state, &create, want->access.uid, &answer);
+    struct job *job = job_new(state, NULL, &create, &want->access, &answer);
     if (!job) {
         json_decref(answer.parameters); /* short of memory, and said */
         return;

@@ -22,8 +22,8 @@ void creation_declare(struct state *state, const struct config_segment *want);
 void creation_cancel(struct connection *connection);
 
 /* Answers with the segment and a new attachment to it, or refuses. */
-void creation_attach(struct connection *connection, struct segment *segment, int64_t access,
-                     struct answer *answer);
+void creation_attach(struct state *state, struct connection *connection, struct segment *segment,
+                     int64_t access, struct answer *answer);
 
 json_t *creation_describe(const struct segment *segment);
 

@@ -62,8 +62,12 @@ static void compare(struct segment *s, const struct config_segment *want)
     if (s->lifetime != want->lifetime)
         differs(want, "lifetime %s, not %s", wire_lifetime_name(want->lifetime),
                 wire_lifetime_name(s->lifetime));
-    if (s->owner != want->access.uid)
-        differs(want, "owner %u, not %u", want->access.uid, s->owner);
+    if (s->access->uid != want->access.uid)
+        differs(want, "owner %u, not %u", want->access.uid, s->access->uid);
+    else if (!access_equal(s->access, &want->access))
+        differs(want, "group %u, mode 0%o, %u entries; not %u, 0%o, %u", want->access.gid,
+                want->access.mode, want->access.n_entries, s->access->gid, s->access->mode,
+                s->access->n_entries);
     declared_add_layouts(s, want);
 }
 

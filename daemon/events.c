@@ -176,7 +176,7 @@ struct event *events_add(enum wire_event_kind kind, const struct segment *segmen
     counts[kind]++;
     if (segment) {
         e->id = segment->id;
-        e->owner = segment->owner;
+        e->owner = segment->access ? segment->access->uid : UINT32_MAX;
         snprintf(e->name, sizeof e->name, "%s", segment->name);
     }
     for (unsigned i = 0; n_subscribers && i < LIMIT_MONITORS; i++)

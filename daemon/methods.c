@@ -9,9 +9,9 @@
 #include "common/util.h"
 #include "daemon/creation.h"
 #include "daemon/events.h"
+#include "daemon/grants.h"
 #include "daemon/layout.h"
 #include "daemon/monitor.h"
-#include "daemon/policy.h"
 #include "daemon/refusal.h"
 #include "daemon/stats.h"
 #include "daemon/use.h"
@@ -99,9 +99,19 @@ static void refuse_not_found(struct answer *answer, const char *name)
 }
 
 /* What the caller may not use does not exist for him. */
-bool methods_may_see(const struct connection *c, const struct segment *segment)
+static bool may_see(const struct who *who, const struct segment *segment)
 {
-    return segment && segment->allocated && policy_may_use(c->peer.uid, segment->owner);
+    return segment && segment->allocated && policy_may_see(segment->access, who);
+}
+
+/* Who has it already knows of it, though his right may be gone. */
+static bool has_attached(const struct connection *c, const struct segment *segment)
+{
+    const struct attachment *a;
+    LIST_FOREACH(a, &c->attachments, link)
+    if (a->segment == segment)
+        return true;
+    return false;
 }
 
 /* id WIRE_ABSENT: by name. */
@@ -110,7 +120,8 @@ static struct segment *find(struct state *state, struct connection *c, const cha
 {
     struct segment *s = id == WIRE_ABSENT ? registry_find(&state->registry, name)
                                           : registry_find_id(&state->registry, (uint64_t)id);
-    if (methods_may_see(c, s))
+    struct who who = grants_who(state, c);
+    if (may_see(&who, s) || (s && has_attached(c, s)))
         return s;
     refuse_not_found(answer, name);
     return NULL;
@@ -139,8 +150,12 @@ static void attach(struct state *state, struct connection *c, const json_t *para
         return;
     }
     struct segment *s = find(state, c, want.name, want.id, answer);
-    if (s)
-        creation_attach(c, s, want.access, answer);
+    struct who who = grants_who(state, c);
+    if (s && !policy_may_attach(s->access, &who, want.access))
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not attach segment '%s' for access %s",
+               who.uid, s->name, wire_access_name(want.access));
+    else if (s)
+        creation_attach(state, c, s, want.access, answer);
 }
 
 /* Reads the one parameter "attachment" and finds it, or refuses. */
@@ -209,8 +224,27 @@ static void remove_segment(struct state *state, struct connection *c, const json
                            struct answer *answer)
 {
     struct segment *s = find_named(state, c, parameters, answer);
-    if (s)
+    struct who who = grants_who(state, c);
+    if (s && !policy_manages(s->access, &who))
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "only its owner and administrators remove '%s'",
+               s->name);
+    else if (s)
         registry_remove(&state->registry, s);
+}
+
+static void set_access(struct state *state, struct connection *c, const json_t *parameters,
+                       struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_set_access want;
+    if (wire_read_set_access(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct segment *s = find(state, c, want.name, want.id, answer);
+    if (s)
+        grants_set_access(state, c, s, &want.grant, answer);
+    free(want.grant.acl);
 }
 
 static void list(struct state *state, struct connection *c, const json_t *parameters,
@@ -223,8 +257,9 @@ static void list(struct state *state, struct connection *c, const json_t *parame
     }
     json_t *segments = json_array();
     struct segment *s, *next;
+    struct who who = grants_who(state, c);
     HASH_ITER (by_name, state->registry.by_name, s, next)
-        if (methods_may_see(c, s))
+        if (may_see(&who, s))
             json_array_append_new(segments, creation_describe(s));
     answer_with(answer, json_pack("{s:o}", "segments", segments));
 }
@@ -244,10 +279,16 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
                                       wire_write_layouts(s->layouts.list, s->layouts.n)));
 }
 
-static bool check_layout(struct connection *c, const struct segment *s, struct wire_layout *layout,
-                         struct formats *formats, struct answer *answer)
+static bool check_layout(struct state *state, struct connection *c, const struct segment *s,
+                         struct wire_layout *layout, struct formats *formats, struct answer *answer)
 {
     struct layout_fault fault;
+    struct who who = grants_who(state, c);
+    if (!policy_may_attach(s->access, &who, SHMVIEW_WRITE)) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not write to segment '%s'", who.uid,
+               s->name);
+        return false;
+    }
     if (!attachment_find_writer(&c->attachments, s)) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
                "a layout needs an attachment with access write on this connection");
@@ -280,7 +321,7 @@ static void define_layout(struct state *state, struct connection *c, const json_
         return;
     }
     struct segment *s = find(state, c, define.name, define.id, answer);
-    if (s && check_layout(c, s, &define.layout, &formats, answer)) {
+    if (s && check_layout(state, c, s, &define.layout, &formats, answer)) {
         int index = segment_add_layout(s, &define.layout);
         if (index < 0)
             refuse_system(answer, "a layout cannot be kept", -index);
@@ -305,6 +346,7 @@ static const struct method {
     {"io.shmview.Watch", watch},
     {"io.shmview.Watches", watches},
     {"io.shmview.Remove", remove_segment},
+    {"io.shmview.SetAccess", set_access},
     {"io.shmview.List", list},
     {"io.shmview.Describe", describe},
     {"io.shmview.DefineLayout", define_layout},

@@ -5,6 +5,7 @@
 
 #include "daemon/config.h"
 #include "daemon/connection.h"
+#include "daemon/quota.h"
 #include "daemon/registry.h"
 #include "daemon/survivor.h"
 
@@ -23,6 +24,7 @@ struct monitors;
 struct state {
     struct registry registry;
     struct survivors survivors;
+    struct quota quota;
     struct config *config; /* in force; replaced whole: no pointer into it is kept */
     struct declaring declared;
     uv_loop_t *loop;
@@ -30,9 +32,6 @@ struct state {
     unsigned n_jobs;                  /* allocations under way */
     void (*job_done)(struct state *); /* called after each */
 };
-
-/* What the caller may not use does not exist for him. Takes NULL. */
-bool methods_may_see(const struct connection *connection, const struct segment *segment);
 
 /* Answers call. Creation answers later, by connection_answer(). */
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,

@@ -8,8 +8,8 @@
 #include "common/limits.h"
 #include "common/util.h"
 #include "daemon/events.h"
+#include "daemon/grants.h"
 #include "daemon/phases.h"
-#include "daemon/policy.h"
 #include "daemon/refusal.h"
 
 #define TURN_NS     1000000
@@ -35,21 +35,18 @@ struct monitors {
 
 /* --- Who may know -------------------------------------------------------- */
 
-static bool is_admin(const struct connection *c)
-{
-    return c->peer.uid == 0;
-}
-
 static bool may_know(const struct subscriber *subscriber, const struct event *e,
                      const struct segment *segment)
 {
     const struct monitor *m = subscriber->owner;
-    const struct connection *c = m->connection;
+    const struct who who = grants_who(m->of->state, m->connection);
     if (e->kind == EVENT_QUOTA_REFUSED)
-        return e->uid == c->peer.uid || is_admin(c);
+        return e->uid == who.uid || who.is_admin;
     if (e->id == 0)
         return true;
-    return segment ? methods_may_see(c, segment) : policy_may_use(c->peer.uid, e->owner);
+    if (segment)
+        return segment->allocated && policy_may_see(segment->access, &who);
+    return who.is_admin || e->owner == who.uid;
 }
 
 /* --- Telling ------------------------------------------------------------- */
@@ -59,7 +56,7 @@ static int64_t known(uint32_t number)
     return number == UINT32_MAX ? WIRE_ABSENT : (int64_t)number;
 }
 
-static void fill_facts(const struct event *e, const struct connection *c, struct wire_event *w)
+static void fill_facts(const struct event *e, bool is_admin, struct wire_event *w)
 {
     switch (e->kind) {
     case EVENT_CREATED:
@@ -78,7 +75,7 @@ static void fill_facts(const struct event *e, const struct connection *c, struct
         w->reason = e->text;
         break;
     case EVENT_RECOVERED:
-        if (!is_admin(c))
+        if (!is_admin)
             break; /* how much others have is their business */
         w->segments = e->segments;
         w->attachments = e->attachments;
@@ -90,7 +87,7 @@ static void fill_facts(const struct event *e, const struct connection *c, struct
     }
 }
 
-static struct wire_event describe(const struct event *e, const struct connection *c)
+static struct wire_event describe(const struct event *e, bool is_admin)
 {
     struct wire_event w = WIRE_EVENT_NONE;
     w.serial = (int64_t)e->serial;
@@ -110,7 +107,7 @@ static struct wire_event describe(const struct event *e, const struct connection
     w.access = e->access;
     w.slot = known(e->slot);
     w.held = e->held;
-    fill_facts(e, c, &w);
+    fill_facts(e, is_admin, &w);
     return w;
 }
 
@@ -147,7 +144,7 @@ static bool tell_some(struct monitor *m)
             w.lost = (int64_t)s->n_lost;
             s->n_lost = 0;
         } else if (e) {
-            w = describe(e, c);
+            w = describe(e, grants_who(m->of->state, c).is_admin);
         } else {
             return false;
         }

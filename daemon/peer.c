@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,6 +73,38 @@ uint64_t peer_birth(int pidfd, pid_t pid)
     return poll(&p, 1, 0) == 0 ? birth : 0;
 }
 
+/* Returns how many, and them, new; or -errno. */
+static int groups_of(int socket_fd, gid_t **ret)
+{
+    gid_t few[16], *groups = few;
+    socklen_t n = sizeof few;
+    *ret = NULL;
+    int r = getsockopt(socket_fd, SOL_SOCKET, SO_PEERGROUPS, groups, &n) ? errno : 0;
+    if (r == ENODATA || r == ENOPROTOOPT || (r == 0 && n == 0))
+        return 0;
+    if (r && r != ERANGE)
+        return -r;
+    /* they cannot change any more: they are those of the moment it connected */
+    *ret = malloc(n);
+    if (!*ret)
+        return -ENOMEM;
+    if (r == 0)
+        memcpy(*ret, few, n);
+    else if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERGROUPS, *ret, &n)) {
+        r = errno;
+        free(*ret);
+        *ret = NULL;
+        return -r;
+    }
+    return (int)(n / sizeof(gid_t));
+}
+
+void peer_deinit(struct peer *peer)
+{
+    close(peer->pidfd);
+    free(peer->groups);
+}
+
 int peer_of(int socket_fd, struct peer *ret)
 {
     struct ucred cred;
@@ -87,10 +120,18 @@ int peer_of(int socket_fd, struct peer *ret)
         if (fd < 0)
             return fd;
     }
+    gid_t *groups;
+    int n_groups = groups_of(socket_fd, &groups);
+    if (n_groups < 0) {
+        close(fd);
+        return n_groups;
+    }
     *ret = (struct peer){
         .pid = cred.pid,
         .uid = cred.uid,
         .gid = cred.gid,
+        .groups = groups,
+        .n_groups = (size_t)n_groups,
         .pidfd = fd,
         .birth = peer_birth(fd, cred.pid),
     };

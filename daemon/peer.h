@@ -3,6 +3,7 @@
 #ifndef DAEMON_PEER_H
 #define DAEMON_PEER_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -10,6 +11,8 @@ struct peer {
     pid_t pid;
     uid_t uid;
     gid_t gid;
+    gid_t *groups; /* supplementary, owned */
+    size_t n_groups;
     int pidfd;      /* owned; readable once the process is dead */
     uint64_t birth; /* tells it from other processes that have or had its pid */
 };
@@ -18,8 +21,9 @@ struct peer {
  * as the machine runs; 0 if it cannot be told. */
 uint64_t peer_birth(int pidfd, pid_t pid);
 
-/* Asks the kernel. Returns 0 and owes close(pidfd), or -errno; -ESRCH if the
- * peer is dead already. */
+/* Asks the kernel: who it was when it connected. Returns 0 and owes peer_deinit(), or
+ * -errno; -ESRCH if the peer is dead already. */
 int peer_of(int socket_fd, struct peer *ret);
+void peer_deinit(struct peer *peer);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "common/util.h"
 #include "daemon/events.h"
+#include "daemon/grants.h"
 #include "daemon/log.h"
 
 struct recovery {
@@ -119,6 +120,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         registry_remove(registry, s);
         return;
     }
+    grants_restore(&r->state->quota, s);
     layouts.segment = s;
     store_each_layout(registry->home.store, s->id, take_layout, &layouts);
     if (layouts.fault)
@@ -143,10 +145,12 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
     struct survivor *who = survivor_find(r->state, &record->holder);
     if (!who && errno != ESRCH)
         log_error("process %u cannot be watched: %s", record->holder.pid, strerror(errno));
-    if (!attachment_restore(who ? &who->attachments : &r->dead, s, record)) {
+    struct attachment *a = attachment_restore(who ? &who->attachments : &r->dead, s, record);
+    if (!a) {
         r->error = -ENOMEM;
         return;
     }
+    a->payer = quota_restore(&r->state->quota, record->uid, QUOTA_ATTACHMENTS, 1);
     r->n_dead += !who;
 }
 

@@ -11,6 +11,7 @@ static _Thread_local int hash_failed;
 
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/quota.h"
 
 void registry_init(struct registry *registry, const char *instance)
 {
@@ -25,6 +26,8 @@ static void forget(struct registry *registry, struct segment *segment)
     if (segment->named)
         HASH_DELETE(by_name, registry->by_name, segment);
     HASH_DELETE(by_id, registry->by_id, segment);
+    quota_refund(segment->payer, QUOTA_SEGMENTS, 1);
+    quota_refund(segment->payer, QUOTA_BYTES, quota_bytes(segment->size));
 }
 
 static void registry_free(struct registry *registry, struct segment *segment)
@@ -88,7 +91,6 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     if (!s)
         return NULL;
     s->size = record->size;
-    s->owner = record->owner;
     s->lifetime = (uint8_t)record->lifetime;
     s->suffix = record->suffix;
     s->lock = record->flags & STORE_LOCK;
@@ -97,8 +99,11 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     s->holder = record->creator;
     s->device = record->device;
     memcpy(s->inodes, record->inode, sizeof s->inodes);
-    if (enter(registry, s)) {
+    s->access = access_share(&record->access);
+    if (!s->access || enter(registry, s)) {
+        access_unshare(s->access);
         free(s);
+        errno = ENOMEM;
         return NULL;
     }
     registry->allocated_bytes += s->size;

@@ -180,6 +180,7 @@ void segment_leave(struct segment *segment)
     use_leave(segment->use);
     layouts_deinit(&segment->layouts);
     slots_deinit(&segment->slots);
+    access_unshare(segment->access);
     free(segment);
 }
 
@@ -226,15 +227,29 @@ int segment_keep(const struct segment *segment)
         .size = segment->size,
         .device = segment->device,
         .inode = {segment->inodes[DATA], segment->inodes[CONTROL], segment->inodes[LIVENESS]},
-        .owner = segment->owner,
         .lifetime = segment->lifetime,
         .suffix = segment->suffix,
         .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0),
     };
+    if (segment->access)
+        record.access = *segment->access;
     if (segment->has_creator)
         record.creator = segment->holder;
     memcpy(record.name, segment->name, strlen(segment->name) + 1);
     return store_put_segment(segment->home->store, &record);
+}
+
+int segment_set_access(struct segment *segment, const struct access *access)
+{
+    const struct access *old = segment->access, *new = access_share(access);
+    if (!new)
+        return -ENOMEM;
+    segment->access = new;
+    int r = segment->allocated ? segment_keep(segment) : 0;
+    if (r)
+        segment->access = old;
+    access_unshare(r ? new : old);
+    return r;
 }
 
 /* --- Attaching ----------------------------------------------------------- */

@@ -22,12 +22,14 @@
 
 #include "common/frame.h"
 #include "common/wire.h"
+#include "daemon/access.h"
 #include "daemon/layouts.h"
 #include "daemon/object.h"
 #include "daemon/slots.h"
 #include "daemon/store.h"
 
 struct connection;
+struct quota_user;
 struct segment_use;
 
 /* What all segments of an instance have in common. */
@@ -50,7 +52,8 @@ struct segment {
     struct segment_use *use; /* NULL: nobody is attached, or was lately */
     uint64_t device;
     uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0: there is none */
-    uid_t owner;
+    const struct access *access;      /* shared: whose it is, who else may use it */
+    struct quota_user *payer;         /* who is charged for it; NULL: nobody */
     uint32_t suffix;        /* in the names of its objects, where others had taken them; 0: none */
     uint32_t control_bytes; /* committed */
     uint32_t n_attachments;
@@ -105,6 +108,10 @@ int segment_restore_attachment(struct segment *segment);
 
 /* Writes its record. Returns 0 or -errno. */
 int segment_keep(const struct segment *segment);
+
+/* Gives it a copy of access, and keeps that if it is allocated. Returns 0 or -errno; then it
+ * is as it was. */
+int segment_set_access(struct segment *segment, const struct access *access);
 
 /* Takes the name away and gives the data object that of the id. */
 void segment_unname(struct segment *segment);

@@ -258,6 +258,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     registry_init(&server->state.registry, instance);
     server->state.registry.home.store = store;
     server->state.config = config;
+    quota_init(&server->state.quota, &server->state.config);
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
     share_descriptors(server);
@@ -301,6 +302,7 @@ void server_run(struct server *server)
     else
         registry_deinit(&server->state.registry);
     store_close(server->state.registry.home.store, !server->keeps);
+    quota_deinit(&server->state.quota);
     close_fdp(&server->reserve_fd);
     config_free(server->state.config);
     uv_loop_close(&server->loop);

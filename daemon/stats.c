@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "common/wire_stats.h"
 #include "daemon/events.h"
+#include "daemon/grants.h"
 #include "daemon/look.h"
 #include "daemon/refusal.h"
 #include "daemon/use.h"
@@ -31,7 +32,7 @@ __attribute__((constructor)) static void note_start(void)
 
 static bool is_quota(int error)
 {
-    return error == SHMVIEW_ERR_LIMIT || error == SHMVIEW_ERR_NO_SLOT;
+    return error == SHMVIEW_ERR_QUOTA || error == SHMVIEW_ERR_LIMIT || error == SHMVIEW_ERR_NO_SLOT;
 }
 
 void stats_note(const struct connection *connection, const struct answer *answer)
@@ -135,7 +136,7 @@ static void look_at_segment(struct page *page, const struct segment *s)
         .named = s->named,
         .lock = s->lock,
         .lifetime = s->lifetime,
-        .owner = s->owner,
+        .owner = s->access->uid,
         .attachments = s->n_attachments,
         .layouts = (int64_t)s->layouts.n,
         .created_us = WIRE_ABSENT,
@@ -160,15 +161,22 @@ static void look_at_segment(struct page *page, const struct segment *s)
 
 /* --- The method ---------------------------------------------------------- */
 
-static void fill_page(const struct registry *registry, const struct connection *c,
+static bool may_see(const struct who *who, const struct segment *segment)
+{
+    return segment && segment->allocated && policy_may_see(segment->access, who);
+}
+
+static void fill_page(const struct state *state, const struct connection *c,
                       const struct wire_stats_call *want, struct page *page, int64_t *ret_next)
 {
+    const struct registry *registry = &state->registry;
+    const struct who who = grants_who(state, c);
     const struct segment *s;
     uint64_t after = (uint64_t)want->after;
     *ret_next = WIRE_ABSENT;
     if (want->n_names) {
         for (size_t i = 0; i < want->n_names; i++)
-            if (methods_may_see(c, s = registry_find(registry, want->names[i])))
+            if (may_see(&who, s = registry_find(registry, want->names[i])))
                 look_at_segment(page, s);
         return;
     }
@@ -181,7 +189,7 @@ static void fill_page(const struct registry *registry, const struct connection *
             return;
         }
         after = s->id;
-        if (methods_may_see(c, s))
+        if (may_see(&who, s))
             look_at_segment(page, s);
     }
 }
@@ -241,7 +249,7 @@ void stats_tell(struct state *state, struct connection *connection, const json_t
     struct page page = {
         .segments = segments, .parties = parties, .commands = commands, .end = now_ns() + TURN_NS};
     struct wire_stats stats = {.instance = look_at_instance(state, connection, list)};
-    fill_page(&state->registry, connection, &want, &page, &stats.next);
+    fill_page(state, connection, &want, &page, &stats.next);
     free(want.names);
     stats.segments = segments;
     stats.n_segments = page.n;

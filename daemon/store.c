@@ -24,7 +24,7 @@
 #include "common/name.h"
 #include "common/util.h"
 
-#define STORE_VERSION     1u
+#define STORE_VERSION     2u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
 
@@ -57,7 +57,8 @@ struct layout_key {
 };
 
 _Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
-_Static_assert(offsetof(struct store_segment, name) == 96, "records have no gaps");
+_Static_assert(offsetof(struct store_segment, access) == 92, "records have no gaps");
+_Static_assert(sizeof(struct access_entry) == 8, "records have no gaps");
 _Static_assert(sizeof(struct store_attachment) == 56, "records have no gaps");
 
 /* LMDB's own errors are negative; what becomes of them is an errno. */
@@ -259,11 +260,45 @@ static int put(struct store *s, MDB_txn *txn, enum table table, const void *key,
     return mdb_put(txn, s->tables[table], &k, &v, 0);
 }
 
+/* What comes before the entries of the access control list, which has no fixed length. */
+#define SEGMENT_FIXED_BYTES                                                                        \
+    (offsetof(struct store_segment, access) + offsetof(struct access, entries))
+
+/* Fills record, which has room for any. Returns its bytes. */
+static size_t segment_record(const struct store_segment *segment, char *record)
+{
+    size_t acl = segment->access.n_entries * sizeof segment->access.entries[0];
+    size_t name = strlen(segment->name) + 1, n = SEGMENT_FIXED_BYTES;
+    memcpy(record, segment, n);
+    memcpy(record + n, segment->access.entries, acl);
+    memcpy(record + n + acl, segment->name, name);
+    return n + acl + name;
+}
+
+/* Returns whether it fits. */
+static bool segment_of_record(const MDB_val *record, struct store_segment *ret)
+{
+    *ret = (struct store_segment){0};
+    if (record->mv_size < SEGMENT_FIXED_BYTES)
+        return false;
+    memcpy(ret, record->mv_data, SEGMENT_FIXED_BYTES);
+    const char *bytes = (const char *)record->mv_data + SEGMENT_FIXED_BYTES;
+    size_t n = record->mv_size - SEGMENT_FIXED_BYTES;
+    size_t acl = ret->access.n_entries * sizeof ret->access.entries[0];
+    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || n < acl + 2 || n - acl > sizeof ret->name ||
+        memchr(bytes + acl, 0, n - acl) != bytes + n - 1)
+        return false;
+    memcpy(ret->access.entries, bytes, acl);
+    memcpy(ret->name, bytes + acl, n - acl);
+    return true;
+}
+
 static int put_segment(struct store *s, MDB_txn *txn, void *arg)
 {
     const struct store_segment *segment = arg;
-    size_t n = offsetof(struct store_segment, name) + strlen(segment->name) + 1;
-    int r = put(s, txn, SEGMENTS, &segment->id, sizeof segment->id, segment, n);
+    char record[sizeof *segment];
+    size_t n = segment_record(segment, record);
+    int r = put(s, txn, SEGMENTS, &segment->id, sizeof segment->id, record, n);
     if (r == 0 && segment->id > s->last_id) {
         s->last_id = segment->id;
         r = put_meta(s, txn);
@@ -408,15 +443,11 @@ static uint64_t id_of(const MDB_val *key)
 static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
 {
     const struct visit *v = arg;
-    const size_t least = offsetof(struct store_segment, name) + 2;
-    struct store_segment segment = {0};
+    struct store_segment segment;
     uint64_t id = id_of(key);
-    bool fits = value->mv_size >= least && value->mv_size <= least + LIMIT_NAME_BYTES - 1;
-    if (fits)
-        memcpy(&segment, value->mv_data, value->mv_size);
-    fits = fits && segment.id == id && name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
-           segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR &&
-           strlen(segment.name) == value->mv_size - least + 1;
+    bool fits = segment_of_record(value, &segment) && segment.id == id &&
+                name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
+                segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR;
     v->segment(v->arg, id, fits ? &segment : NULL);
     return true;
 }

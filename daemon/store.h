@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/limits.h"
+#include "daemon/access.h"
 
 struct store;
 
@@ -34,10 +35,10 @@ struct store_segment {
     uint64_t inode[3]; /* data, control, liveness; 0 where there is none */
     uint64_t control_bytes;
     struct store_holder creator;
-    uint32_t owner;
     uint32_t lifetime;
     uint32_t flags;
     uint32_t suffix;                 /* in the names of its objects */
+    struct access access;            /* kept with as many entries as it has, before the name */
     char name[LIMIT_NAME_BYTES + 1]; /* kept as long as it is */
 };
 
@@ -48,7 +49,7 @@ struct store_attachment {
     uint32_t access;
     uint32_t slot;       /* UINT32_MAX: none */
     uint32_t generation; /* of the slot */
-    uint32_t uid;        /* of the client */
+    uint32_t uid;        /* of the client, who is charged for it */
 };
 
 /* Opens or makes the file; takes part of the memory it may need beforehand, so that a full

@@ -32,6 +32,7 @@ extern "C" {
     X(BOUNDS, 14, "io.shmview.ViewOutOfBounds", "view reaches outside the segment")                \
     X(OVERFLOW, 15, "io.shmview.ViewOverflow", "size of the view overflows")                       \
     X(UNSUPPORTED, 16, "org.varlink.service.MethodNotImplemented", "not supported by the daemon")  \
+    X(QUOTA, 17, "io.shmview.QuotaExceeded", "a quota is exceeded")                                \
     X(TIMED_OUT, 32, "", "the deadline passed")                                                    \
     X(NOT_OWNER, 33, "", "the calling thread does not hold the lock")                              \
     X(DEADLOCK, 34, "", "the call would wait for itself")                                          \

@@ -37,6 +37,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <shmview/access.h>
 #include <shmview/element.h>
 #include <shmview/error.h>
 #include <shmview/view.h>
@@ -114,9 +115,10 @@ enum shmview_lifetime {
  * sizeof so that it can grow: { .struct_bytes = sizeof o, ... }. */
 struct shmview_create_options {
     uint32_t struct_bytes;
-    uint32_t lifetime; /* enum shmview_lifetime */
-    uint32_t flags;    /* SHMVIEW_NO_LOCK | SHMVIEW_POPULATE */
-    uint32_t reserved; /* 0 */
+    uint32_t lifetime;                          /* enum shmview_lifetime */
+    uint32_t flags;                             /* SHMVIEW_NO_LOCK | SHMVIEW_POPULATE */
+    uint32_t reserved;                          /* 0 */
+    const struct shmview_access_change *access; /* who may use it; NULL: the default */
 };
 
 /* Creates the segment called name, zeroed, and attaches it for writing.
@@ -128,8 +130,10 @@ struct shmview_create_options {
  * is allocated. Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS, _NO_SPACE (asked, free and
- * limit in the text), _LIMIT, _INVALID, _DENIED, _DISCONNECTED, _PROTOCOL,
- * _NO_MEMORY or _SYSTEM on failure. */
+ * limit in the text), _QUOTA (what, asked, used and limit in the text), _LIMIT,
+ * _INVALID, _DENIED (also where this user may not create segments), _DISCONNECTED, _PROTOCOL,
+ * _NO_MEMORY or _SYSTEM on failure. A name that another user has taken, of whose segment
+ * this one may not know, is -SHMVIEW_ERR_EXISTS too. */
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
                    const struct shmview_create_options *options,
                    struct shmview_segment **ret_segment);
@@ -142,7 +146,8 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
  * round trip. Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND (also where the caller
- * has no right to see it), _DENIED, _NO_SLOT, _LIMIT, _LAYOUT_VERSION, _INVALID,
+ * has no right to see it), _DENIED (the right to read is there, to write is not),
+ * _QUOTA, _NO_SLOT, _LIMIT, _LAYOUT_VERSION, _INVALID,
  * _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
 int shmview_attach(struct shmview_connection *connection, const char *name, int access,
                    unsigned flags, struct shmview_segment **ret_segment);
@@ -157,8 +162,8 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
 int shmview_detach(struct shmview_segment *segment);
 
 /* Removes the name at once; the memory goes with the last attachment. Blocks for
- * one round trip. Returns 0, -SHMVIEW_ERR_NOT_FOUND, _DENIED, _INVALID,
- * _DISCONNECTED or _PROTOCOL. */
+ * one round trip. For its owner and administrators. Returns 0, -SHMVIEW_ERR_NOT_FOUND,
+ * _DENIED, _INVALID, _DISCONNECTED or _PROTOCOL. */
 int shmview_remove(struct shmview_connection *connection, const char *name);
 
 /* Facts of an attachment. The pointers are borrowed from it. Never fail. */

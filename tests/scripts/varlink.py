@@ -328,6 +328,24 @@ def declare_layouts(client):
     assert facts["limit"] == 64
 
 
+def grant(client):
+    """Who may use it: what is set is told, what is not stays."""
+    entries = [{"user": 1, "right": "read"}, {"group": 2, "right": "write"}]
+    set_access = SHMVIEW + "SetAccess"
+    told = client.call(set_access, name="foreign", mode=0o640, acl=entries)["segment"]
+    assert told["mode"] == 0o640 and told["acl"] == entries and told["owner"] == os.getuid()
+    told = client.call(set_access, name="foreign", mode=0o600)["segment"]
+    assert told["mode"] == 0o600 and told["acl"] == entries and told["group"] == os.getgid()
+    told = client.call(set_access, name="foreign", acl=[])["segment"]
+    assert told == client.call(SHMVIEW + "Describe", name="foreign")["segment"]
+    assert told["acl"] == []
+    facts = client.refused(SERVICE + "InvalidParameter", set_access, name="foreign", mode=0o111)
+    assert facts["parameter"] == "mode"
+    facts = client.refused(SERVICE + "InvalidParameter", set_access, name="foreign",
+                           acl=[entries[0], entries[0]])
+    assert facts["parameter"] == "acl"
+
+
 def watch(client):
     """The eventfd of an attachment is told to it and to whoever notifies."""
     reply = client.call(SHMVIEW + "Create", name="watched", size=10, access="write")
@@ -432,6 +450,7 @@ def use_daemon(path):
     assert client.call(SHMVIEW + "List") == {"segments": []}
     writer = share_bytes(client)
     declare_layouts(client)
+    grant(client)
     be_refused(client, path)
     client.call(SHMVIEW + "Remove", name="foreign")
     assert client.call(SHMVIEW + "List") == {"segments": []}

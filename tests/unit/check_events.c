@@ -24,7 +24,7 @@ static bool everybody(const struct subscriber *s, const struct event *e,
 static bool owners(const struct subscriber *s, const struct event *e, const struct segment *segment)
 {
     const uid_t *uid = s->owner;
-    return e->id && (segment ? segment->owner : e->owner) == *uid;
+    return e->id && (segment ? segment->access->uid : e->owner) == *uid;
 }
 
 static struct subscriber subscriber(void)
@@ -32,11 +32,17 @@ static struct subscriber subscriber(void)
     return (struct subscriber){.may_know = everybody};
 }
 
+static void give(struct segment *s, uid_t owner)
+{
+    struct access access = {.uid = owner};
+    ck_assert_int_eq(segment_set_access(s, &access), 0);
+}
+
 static struct segment *segment_of(uint64_t id, uid_t owner, const char *name)
 {
     static struct segment_home home;
     struct segment *s = segment_new(&home, id, name);
-    s->owner = owner;
+    give(s, owner);
     return s;
 }
 
@@ -151,8 +157,8 @@ START_TEST(what_is_remembered)
     events_add(EVENT_CREATED, a); /* 1001 */
     events_add(EVENT_CREATED, b); /* 1002 */
     events_add(EVENT_CREATED, a); /* 1003 */
-    a->owner = 8;                 /* what counts is who may see it now */
-    b->owner = 7;
+    give(a, 8); /* what counts is who may see it now */
+    give(b, 7);
     s.may_know = owners;
     s.owner = &uid;
     ck_assert_int_eq(events_subscribe(&s, 1001, find, b), 0);

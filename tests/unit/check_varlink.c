@@ -48,7 +48,7 @@ static void assert_service_row(const char *name, size_t n)
 
 START_TEST(every_method_of_the_text_is_implemented)
 {
-    ck_assert_uint_eq(each(TEXT, "method", assert_row), 13);
+    ck_assert_uint_eq(each(TEXT, "method", assert_row), 14);
     ck_assert_uint_eq(each(SERVICE, "method", assert_service_row), 2);
 }
 END_TEST
@@ -165,12 +165,16 @@ START_TEST(requests)
     struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
     struct wire_define define = {"s", {"l", &view, 1}, 5};
     struct wire_describe describe_it = {"s", 5};
-    struct wire_create create = {"s", 1, SHMVIEW_WRITE, SHMVIEW_MANUAL, false};
+    struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_WRITE}};
+    struct wire_grant grant = {0600, 1, 2, acl, 1};
+    struct wire_create create = {"s", 1, SHMVIEW_WRITE, SHMVIEW_MANUAL, false, grant};
+    struct wire_set_access set_access = {"s", 5, grant};
     struct wire_attach attach_to = {"s", SHMVIEW_WRITE, 5};
     json_t *written[] = {wire_write_define(&define), wire_write_create(&create),
-                         wire_write_attach(&attach_to), wire_write_describe(&describe_it)};
-    const char *names[] = {"DefineLayout", "Create", "Attach", "Describe"};
-    for (int i = 0; i < 4; i++) {
+                         wire_write_attach(&attach_to), wire_write_describe(&describe_it),
+                         wire_write_set_access(&set_access)};
+    const char *names[] = {"DefineLayout", "Create", "Attach", "Describe", "SetAccess"};
+    for (int i = 0; i < 5; i++) {
         varlink_check(TEXT, varlink_find(TEXT, "method", names[i], strlen(names[i])), written[i],
                       names[i]);
         json_decref(written[i]);

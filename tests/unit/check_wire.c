@@ -243,6 +243,7 @@ static int read_as(char method, const char *text, struct wire_fault *fault)
 {
     json_t *j = text ? json_of(text) : NULL;
     struct wire_create create;
+    struct wire_set_access set_access;
     struct wire_attach attach;
     struct wire_define define;
     struct wire_describe describe;
@@ -256,6 +257,11 @@ static int read_as(char method, const char *text, struct wire_fault *fault)
         break;
     case 'C':
         r = wire_read_create(j, &create, fault);
+        free(create.grant.acl); /* NULL after a fault */
+        break;
+    case 'G':
+        r = wire_read_set_access(j, &set_access, fault);
+        free(set_access.grant.acl);
         break;
     case 'A':
         r = wire_read_attach(j, &attach, fault);
@@ -324,7 +330,20 @@ START_TEST(parameters_of_create)
     refuses('C', "{'name':'a','size':1,'lifetime':'forever'}", "lifetime",
             "\"attached\", \"manual\" or \"creator\"");
     refuses('C', "{'name':'a','size':1,'lock':0}", "lock", "must be true or false");
-    refuses('C', "{'name':'a','size':1,'mode':384}", "mode", "not a known member");
+    refuses('C', "{'name':'a','size':1,'colour':384}", "colour", "not a known member");
+    refuses('C', "{'name':'a','size':1,'mode':512}", "mode", "must be 0 to 511");
+    refuses('C', "{'name':'a','size':1,'owner':4294967295}", "owner", "must be 0 to 4294967294");
+    refuses('C', "{'name':'a','size':1,'group':-1}", "group", "must be 0 to");
+    refuses('C', "{'name':'a','size':1,'acl':{}}", "acl", "must be an array");
+    refuses('C', "{'name':'a','size':1,'acl':[{'right':'all'}]}", "acl[0].right",
+            "must be \"none\", \"read\" or \"write\"");
+    refuses('C', "{'name':'a','size':1,'acl':[{'user':1,'right':'read'},{'user':1}]}",
+            "acl[1].right", "is missing");
+    accepts('C', "{'name':'a','size':1,'mode':384,'owner':0,'group':5,'acl':[]}");
+    accepts('C', "{'name':'a','size':1,'acl':[{'user':1,'right':'none'}]}");
+    refuses('G', "{'name':'a','mode':'0600'}", "mode", "must be an integer");
+    refuses('G', "{'mode':384}", "name", "is missing");
+    accepts('G', "{'name':'a','id':3,'mode':384,'acl':[{'group':1,'right':'write'}]}");
     refuses('C', "{'name':['a'],'size':1}", "name", "must be a string");
 }
 END_TEST

@@ -54,7 +54,18 @@ START_TEST(create)
     const char *names[] = {"a", name_128};
     const int64_t sizes[] = {1, 4096, (int64_t)LIMIT_SEGMENT_BYTES};
     for (int i = 0; i < 2 * 3 * 4 * 4 * 2; i++) {
-        struct wire_create from = {names[i % 2], sizes[i / 2 % 3], i / 6 % 4, i / 24 % 4, i / 96},
+        struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_READ},
+                                       {.is_group = true, .right = WIRE_RIGHT_NONE}};
+        struct wire_create from = {.name = names[i % 2],
+                                   .size = sizes[i / 2 % 3],
+                                   .access = i / 6 % 4,
+                                   .lifetime = i / 24 % 4,
+                                   .lock = i / 96,
+                                   .grant = {.mode = i % 5 ? i : WIRE_ABSENT,
+                                             .owner = i % 7 ? i : WIRE_ABSENT,
+                                             .group = i % 3 ? i : WIRE_ABSENT,
+                                             .acl = i % 4 ? acl : NULL,
+                                             .n_acl = (size_t)(i % 4 ? i % 4 - 1 : 0)}},
                            to;
         struct wire_fault fault;
         struct wire_call call = travel("io.shmview.Create", wire_write_create(&from));
@@ -64,6 +75,18 @@ START_TEST(create)
         ck_assert_int_eq(to.access, from.access);
         ck_assert_int_eq(to.lifetime, from.lifetime);
         ck_assert_int_eq(to.lock, from.lock);
+        ck_assert_int_eq(to.grant.mode, from.grant.mode);
+        ck_assert_int_eq(to.grant.owner, from.grant.owner);
+        ck_assert_int_eq(to.grant.group, from.grant.group);
+        ck_assert_uint_eq(to.grant.n_acl, from.grant.n_acl);
+        ck_assert_int_eq(to.grant.acl == NULL, from.grant.acl == NULL);
+        for (size_t k = 0; k < to.grant.n_acl; k++) {
+            ck_assert_int_eq(to.grant.acl[k].is_user, acl[k].is_user);
+            ck_assert_int_eq(to.grant.acl[k].is_group, acl[k].is_group);
+            ck_assert_int_eq(to.grant.acl[k].user, acl[k].user);
+            ck_assert_int_eq(to.grant.acl[k].right, acl[k].right);
+        }
+        free(to.grant.acl);
         wire_call_deinit(&call);
     }
 }
@@ -193,16 +216,20 @@ END_TEST
 
 START_TEST(segment)
 {
-    struct wire_segment from = {"seg",      INT64_MAX, (int64_t)LIMIT_SEGMENT_BYTES,
-                                UINT32_MAX, 1000,      SHMVIEW_CREATOR,
-                                true},
+    struct wire_segment from = {.name = "seg",
+                                .id = INT64_MAX,
+                                .size = (int64_t)LIMIT_SEGMENT_BYTES,
+                                .owner = UINT32_MAX,
+                                .attachments = 1000,
+                                .group = 100,
+                                .mode = 0664},
                         to;
     struct wire_fault fault;
     for (int lock = 0; lock < 2; lock++) {
         from.lock = lock;
         from.lifetime = 1 + lock;
         struct wire_reply reply =
-            travel_back(NULL, json_pack("{s:o}", "segment", wire_write_segment(&from)));
+            travel_back(NULL, json_pack("{s:o}", "segment", wire_write_segment(&from, NULL, 0)));
         ck_assert_int_eq(wire_read_segment(reply.parameters, "segment", &to, &fault), 0);
         ck_assert_str_eq(to.name, "seg");
         ck_assert_int_eq(to.id, from.id);
@@ -211,6 +238,8 @@ START_TEST(segment)
         ck_assert_int_eq(to.attachments, 1000);
         ck_assert_int_eq(to.lifetime, from.lifetime);
         ck_assert_int_eq(to.lock, lock);
+        ck_assert_int_eq(to.group, 100);
+        ck_assert_int_eq(to.mode, 0664);
         wire_reply_deinit(&reply);
     }
 }

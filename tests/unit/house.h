@@ -101,6 +101,7 @@ static inline void house_open(struct house *house)
     memset(house, 0, sizeof *house);
     ck_assert_int_eq(uv_loop_init(&house->loop), 0);
     registry_init(&house->state.registry, unit_prefix() + strlen("shmview."));
+    quota_init(&house->state.quota, &house->state.config);
     house->state.loop = &house->loop;
     house->state.config = config_new();
     ck_assert_ptr_nonnull(house->state.config);
@@ -162,6 +163,7 @@ static inline void house_close(struct house *house)
     uv_run(&house->loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(house->state.n_jobs, 0);
     registry_deinit(&house->state.registry);
+    quota_deinit(&house->state.quota);
     house->state.config = config_free(house->state.config);
     ck_assert_int_eq(uv_loop_close(&house->loop), 0);
 }

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/grants.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "daemon/creation.h"
+#include "daemon/refusal.h"
+
+struct who grants_who(const struct state *state, const struct connection *connection)
+{
+    const struct peer *p = &connection->peer;
+    struct who who = {.uid = p->uid, .gid = p->gid, .groups = p->groups, .n_groups = p->n_groups};
+    who.is_admin = who.uid == 0 || (state->config->has_admin_group &&
+                                    policy_is_member(&who, state->config->admin_group));
+    return who;
+}
+
+/* --- Charging ------------------------------------------------------------ */
+
+void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e)
+{
+    char whose[32] = "all users together";
+    if (!e->of_all)
+        snprintf(whose, sizeof whose, "uid %u", uid);
+    refuse(answer, SHMVIEW_ERR_QUOTA,
+           json_pack("{s:s, s:I, s:I, s:I}", "what", e->what, "asked", (json_int_t)e->asked, "used",
+                     (json_int_t)e->used, "limit", (json_int_t)e->limit),
+           "%" PRIu64 " %s asked for; %s may have %" PRIu64 ", of which %" PRIu64 " are used",
+           e->asked, e->what, whose, e->limit, e->used);
+}
+
+static bool refuse_charge(struct answer *answer, uid_t uid, int r, const struct quota_excess *e)
+{
+    if (r == -EDQUOT)
+        refuse_quota(answer, uid, e);
+    else
+        refuse_system(answer, "a user cannot be charged", -r);
+    return false;
+}
+
+/* Charges owner for the segment, in place of who was. */
+static bool charge_segment(struct state *state, const struct who *who, struct segment *s,
+                           uid_t owner, struct answer *answer)
+{
+    struct quota *q = &state->quota;
+    struct quota_user *payer;
+    struct quota_excess excess;
+    uint64_t bytes = quota_bytes(s->size);
+    bool is_admin = owner == 0 || (owner == who->uid && who->is_admin);
+    /* what is moved from one to the other counts once */
+    quota_refund(s->payer, QUOTA_SEGMENTS, 1);
+    quota_refund(s->payer, QUOTA_BYTES, bytes);
+    int r = quota_charge(q, owner, is_admin, QUOTA_SEGMENTS, 1, &payer, &excess);
+    if (r == 0) {
+        r = quota_charge(q, owner, is_admin, QUOTA_BYTES, bytes, &payer, &excess);
+        if (r)
+            quota_refund(payer, QUOTA_SEGMENTS, 1);
+    }
+    if (r == 0) {
+        s->payer = payer;
+        return true;
+    }
+    if (s->payer) {
+        quota_restore(q, s->payer->uid, QUOTA_SEGMENTS, 1);
+        quota_restore(q, s->payer->uid, QUOTA_BYTES, bytes);
+    }
+    return refuse_charge(answer, owner, r, &excess);
+}
+
+bool grants_attach(struct state *state, struct connection *connection,
+                   struct quota_user **ret_payer, struct answer *answer)
+{
+    struct who who = grants_who(state, connection);
+    struct quota_excess excess;
+    int r = quota_charge(&state->quota, who.uid, who.is_admin, QUOTA_ATTACHMENTS, 1, ret_payer,
+                         &excess);
+    return r == 0 || refuse_charge(answer, who.uid, r, &excess);
+}
+
+void grants_restore(struct quota *quota, struct segment *segment)
+{
+    struct quota_user *u = quota_restore(quota, segment->access->uid, QUOTA_SEGMENTS, 1);
+    if (u)
+        quota_restore(quota, u->uid, QUOTA_BYTES, quota_bytes(segment->size));
+    segment->payer = u;
+}
+
+/* --- Access -------------------------------------------------------------- */
+
+/* Applies want to *access. Returns whether who may do that. */
+static bool change(struct access *access, const struct wire_grant *want, const struct who *who,
+                   struct answer *answer)
+{
+    struct wire_fault fault;
+    struct access from = *access;
+    if (access_change(access, want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return false;
+    }
+    if (policy_may_change(&from, access, who))
+        return true;
+    if (access->uid != from.uid)
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "only an administrator may name another owner");
+    else
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u is not in group %u", who->uid,
+               access->gid);
+    return false;
+}
+
+bool grants_may_create(const struct state *state, const struct connection *connection,
+                       struct answer *answer)
+{
+    const struct config_people *people = &state->config->create;
+    struct who who = grants_who(state, connection);
+    if (people->everybody || who.is_admin ||
+        policy_is_among(&who, people->entries, people->n_entries))
+        return true;
+    refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not create segments here", who.uid);
+    return false;
+}
+
+bool grants_create(struct state *state, struct connection *connection,
+                   const struct wire_create *create, struct segment *segment, struct answer *answer)
+{
+    struct who who = grants_who(state, connection);
+    struct access access = {.uid = who.uid, .gid = who.gid, .mode = state->config->default_mode};
+    if (!change(&access, &create->grant, &who, answer))
+        return false;
+    int r = segment_set_access(segment, &access);
+    if (r)
+        refuse_system(answer, "a segment cannot be created", -r);
+    return r == 0 && charge_segment(state, &who, segment, access.uid, answer);
+}
+
+bool grants_declare(struct state *state, struct segment *segment, const struct access *access,
+                    struct answer *answer)
+{
+    int r = segment_set_access(segment, access);
+    if (r)
+        refuse_system(answer, "a segment cannot be created", -r);
+    else
+        grants_restore(&state->quota, segment);
+    return r == 0;
+}
+
+void grants_set_access(struct state *state, struct connection *connection, struct segment *segment,
+                       const struct wire_grant *want, struct answer *answer)
+{
+    struct who who = grants_who(state, connection);
+    struct access access = *segment->access;
+    uid_t before = access.uid;
+    if (!policy_manages(&access, &who)) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
+               "only its owner and administrators change who may use segment '%s'", segment->name);
+        return;
+    }
+    if (!change(&access, want, &who, answer) ||
+        (access.uid != before && !charge_segment(state, &who, segment, access.uid, answer)))
+        return;
+    int r = segment_set_access(segment, &access);
+    if (r && access.uid != before) {
+        quota_refund(segment->payer, QUOTA_SEGMENTS, 1);
+        quota_refund(segment->payer, QUOTA_BYTES, quota_bytes(segment->size));
+        grants_restore(&state->quota, segment);
+    }
+    if (r)
+        refuse_system(answer, "who may use a segment cannot be kept", -r);
+    else
+        answer_with(answer, json_pack("{s:o}", "segment", creation_describe(segment)));
+}

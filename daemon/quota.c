@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+static _Thread_local int hash_failed;
+#define uthash_nonfatal_oom(element) (hash_failed = 1)
+
+#include "daemon/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/limits.h"
+#include "common/util.h"
+
+#define PAGE_BYTES  4096
+#define SWEEP_FIRST 64
+#define SECOND_NS   1000000000
+
+void quota_init(struct quota *quota, struct config **config)
+{
+    *quota = (struct quota){.config = config, .n_sweep = SWEEP_FIRST};
+    TAILQ_INIT(&quota->throttled);
+}
+
+static void forget(struct quota_user *user)
+{
+    HASH_DEL(user->quota->users, user);
+    free(user);
+}
+
+void quota_deinit(struct quota *quota)
+{
+    struct quota_user *u, *next;
+    HASH_ITER (hh, quota->users, u, next)
+        forget(u);
+}
+
+/* --- Users --------------------------------------------------------------- */
+
+static bool is_idle(const struct quota_user *user, int64_t now)
+{
+    for (int i = 0; i < N_QUOTA_KINDS; i++)
+        if (user->used[i])
+            return false;
+    return user->paid_until_ns <= now;
+}
+
+/* Now and then: whoever is forgotten might begin anew with a whole burst of requests. */
+static void sweep(struct quota *quota)
+{
+    struct quota_user *u, *next;
+    int64_t now = now_ns();
+    HASH_ITER (hh, quota->users, u, next)
+        if (is_idle(u, now))
+            forget(u);
+    quota->n_sweep = HASH_COUNT(quota->users) * 2 + SWEEP_FIRST;
+}
+
+static struct quota_user *user_of(struct quota *quota, uid_t uid)
+{
+    struct quota_user *u;
+    HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
+    if (u)
+        return u;
+    if (HASH_COUNT(quota->users) >= quota->n_sweep)
+        sweep(quota);
+    u = calloc(1, sizeof *u);
+    if (!u)
+        return NULL;
+    u->quota = quota;
+    u->uid = uid;
+    TAILQ_INIT(&u->throttled);
+    hash_failed = 0;
+    HASH_ADD(hh, quota->users, uid, sizeof u->uid, u);
+    if (hash_failed) {
+        free(u);
+        return NULL;
+    }
+    return u;
+}
+
+/* --- Charging ------------------------------------------------------------ */
+
+static uint64_t limit_of(const struct config_quota *limits, enum quota_kind kind)
+{
+    const uint64_t each[N_QUOTA_KINDS] = {limits->bytes, limits->segments, limits->attachments,
+                                          limits->connections, CONFIG_UNLIMITED};
+    return each[kind];
+}
+
+static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,
+                    struct quota_excess *ret)
+{
+    static const char *const names[] = {"bytes", "segments", "attachments", "connections",
+                                        "bytes of requests and replies"};
+    if (used <= limit && amount <= limit - used)
+        return false;
+    *ret =
+        (struct quota_excess){.what = names[kind], .asked = amount, .used = used, .limit = limit};
+    return true;
+}
+
+static void add(struct quota_user *user, enum quota_kind kind, uint64_t amount)
+{
+    user->used[kind] += amount;
+    user->quota->used[kind] += amount;
+}
+
+int quota_charge(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
+                 uint64_t amount, struct quota_user **ret_user, struct quota_excess *ret_excess)
+{
+    const struct config *config = *quota->config;
+    struct quota_user *u = user_of(quota, uid);
+    if (!u)
+        return -ENOMEM;
+    uint64_t limit = kind == QUOTA_BUFFERS ? LIMIT_BUFFERS_BYTES : limit_of(&config->user, kind);
+    if (!is_admin && exceeds(u->used[kind], amount, limit, kind, ret_excess))
+        return -EDQUOT;
+    if (exceeds(quota->used[kind], amount, limit_of(&config->total, kind), kind, ret_excess)) {
+        ret_excess->of_all = true;
+        return -EDQUOT;
+    }
+    add(u, kind, amount);
+    *ret_user = u;
+    return 0;
+}
+
+struct quota_user *quota_restore(struct quota *quota, uid_t uid, enum quota_kind kind,
+                                 uint64_t amount)
+{
+    struct quota_user *u = user_of(quota, uid);
+    if (u)
+        add(u, kind, amount);
+    return u;
+}
+
+void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount)
+{
+    if (!user)
+        return;
+    user->used[kind] -= amount;
+    user->quota->used[kind] -= amount;
+}
+
+uint64_t quota_bytes(uint64_t size)
+{
+    return (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+/* --- Requests ------------------------------------------------------------ */
+
+/* Each request costs the time that one takes at the rate; who has not paid for more than a
+ * burst ahead of now may go on. Returns how long he is to wait. */
+static int64_t must_wait(const struct config_quota *limits, int64_t paid_until, int64_t now,
+                         int64_t *ret_paid_until)
+{
+    uint64_t rate = limits->requests_per_second;
+    *ret_paid_until = paid_until;
+    if (rate == CONFIG_UNLIMITED || rate == 0)
+        return 0;
+    uint64_t burst = limits->burst == CONFIG_UNLIMITED ? rate : limits->burst;
+    int64_t cost = rate < SECOND_NS ? (int64_t)(SECOND_NS / rate) : 1;
+    int64_t ahead = INT64_MAX / 4;
+    if (burst <= 1)
+        ahead = 0;
+    else if (burst - 1 < (uint64_t)(ahead / cost))
+        ahead = (int64_t)(burst - 1) * cost;
+    int64_t from = paid_until > now ? paid_until : now;
+    *ret_paid_until = from + cost;
+    return from - now > ahead ? from - now - ahead : 0;
+}
+
+int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns)
+{
+    struct quota *q = user->quota;
+    const struct config *config = *q->config;
+    int64_t his = user->paid_until_ns, of_all;
+    int64_t wait = is_admin ? 0 : must_wait(&config->user, his, now_ns, &his);
+    int64_t longer = must_wait(&config->total, q->paid_until_ns, now_ns, &of_all);
+    if (longer > wait)
+        wait = longer;
+    if (wait == 0) {
+        user->paid_until_ns = his;
+        q->paid_until_ns = of_all;
+    }
+    return wait;
+}

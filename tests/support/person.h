@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Children that are other users, for tests that root runs. */
+#ifndef SUPPORT_PERSON_H
+#define SUPPORT_PERSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "support/child.h"
+#include "support/daemon.h"
+
+#define PERSON_GROUPS 4
+
+struct person {
+    uid_t uid;
+    gid_t gid;
+    gid_t groups[PERSON_GROUPS]; /* supplementary */
+    size_t n_groups;
+};
+
+/* Whether this process can become somebody else; else says why not. */
+bool person_possible(void);
+
+/* Lets everybody connect to the daemon, as to the system's. */
+void person_open_door(const struct daemon *daemon);
+
+/* child_start() with a child that is that person. */
+void person_start(struct child *child, const struct person *person,
+                  void (*run)(struct child *me, void *arg), void *arg);
+
+#endif
