@@ -268,11 +268,10 @@ static int put(struct store *s, MDB_txn *txn, enum table table, const void *key,
 static size_t segment_record(const struct store_segment *segment, char *record)
 {
     size_t acl = segment->access.n_entries * sizeof segment->access.entries[0];
-    size_t name = strlen(segment->name) + 1, n = SEGMENT_FIXED_BYTES;
-    memcpy(record, segment, n);
-    memcpy(record + n, segment->access.entries, acl);
-    memcpy(record + n + acl, segment->name, name);
-    return n + acl + name;
+    size_t n = SEGMENT_FIXED_BYTES + acl, name = strlen(segment->name) + 1;
+    memcpy(record, segment, n); /* the entries come next in both */
+    memcpy(record + n, segment->name, name);
+    return n + name;
 }
 
 /* Returns whether it fits. */
@@ -282,14 +281,15 @@ static bool segment_of_record(const MDB_val *record, struct store_segment *ret)
     if (record->mv_size < SEGMENT_FIXED_BYTES)
         return false;
     memcpy(ret, record->mv_data, SEGMENT_FIXED_BYTES);
-    const char *bytes = (const char *)record->mv_data + SEGMENT_FIXED_BYTES;
-    size_t n = record->mv_size - SEGMENT_FIXED_BYTES;
-    size_t acl = ret->access.n_entries * sizeof ret->access.entries[0];
-    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || n < acl + 2 || n - acl > sizeof ret->name ||
-        memchr(bytes + acl, 0, n - acl) != bytes + n - 1)
+    size_t n = SEGMENT_FIXED_BYTES + ret->access.n_entries * sizeof ret->access.entries[0];
+    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || record->mv_size < n + 2)
         return false;
-    memcpy(ret->access.entries, bytes, acl);
-    memcpy(ret->name, bytes + acl, n - acl);
+    const char *name = (const char *)record->mv_data + n;
+    size_t bytes = record->mv_size - n;
+    if (bytes > sizeof ret->name || memchr(name, 0, bytes) != name + bytes - 1)
+        return false;
+    memcpy(ret, record->mv_data, n);
+    memcpy(ret->name, name, bytes);
     return true;
 }
 
