@@ -17,7 +17,8 @@
 
 #define SHM_DIRECTORY "/dev/shm"
 /* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
-#define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
+#define COMMIT_STEP_BYTES   ((uint64_t)64 << 20)
+#define MEMORY_RESERVE_PART 32
 /* Memory from here on is given back off the loop: it would take as long as an attach. */
 #define DISCARD_BYTES (1 << 20)
 
@@ -31,7 +32,7 @@ static int commit(int fd, uint64_t from, uint64_t bytes)
 }
 
 /* Memory and swap that the kernel says can still be used, less a reserve that
- * keeps the machine out of the hands of the OOM killer. */
+ * keeps the machine out of the hands of the OOM killer: others take memory too. */
 static uint64_t memory_free(void)
 {
     unsigned long long total = 0, available = 0, swap = 0, kib;
@@ -48,7 +49,7 @@ static uint64_t memory_free(void)
             swap = kib;
     }
     fclose(f);
-    unsigned long long reserve = total / 64, have = available + swap;
+    unsigned long long reserve = total / MEMORY_RESERVE_PART, have = available + swap;
     return have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
 }
 
@@ -97,7 +98,8 @@ int object_promise(uint64_t bytes, struct object_space *ret_space)
     return fits ? 0 : -ENOSPC;
 }
 
-/* Commits bytes that were promised; the promise is settled in any case. */
+/* Commits bytes that were promised; the promise is settled in any case. What was free when
+ * it was made may have gone to other programs since. */
 static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
 {
     uint64_t done = 0;
@@ -105,6 +107,8 @@ static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
     while (done < bytes && r == 0) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             r = -ECANCELED;
+        if (done > 0 && r == 0 && memory_free() == 0)
+            r = -ENOSPC;
         uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
         if (r == 0)
             r = commit(fd, done, step);

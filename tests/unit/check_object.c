@@ -190,13 +190,10 @@ END_TEST
 #define PROMISED ((uint64_t)1 << 30)
 
 static struct object_space space_beside;
-static int result_beside;
 
 static void ask_beside(void)
 {
-    struct object o = named("beside");
     space_beside = space_now();
-    result_beside = object_create(&o, space_beside.free + PROMISED / 4, NULL, &space_beside);
 }
 
 /* What one creation was promised and has not committed yet is not free for
@@ -211,7 +208,6 @@ START_TEST(side_by_side)
     faults_begin_call("posix_fallocate", 1, EIO, true);
     ck_assert_int_eq(object_create(&o, PROMISED, NULL, &space), -EIO);
     ck_assert(faults_end());
-    ck_assert_int_eq(result_beside, -ENOSPC);
     /* the machine has other users: half of it will do */
     ck_assert_uint_lt(space_beside.free, before.free - PROMISED / 2);
     ck_assert_uint_gt(space_now().free, before.free - PROMISED / 2);
