@@ -295,13 +295,13 @@ static int subscribe(struct state *state, struct connection *c, const struct wir
     if (all->n_phases)
         on_clock(&all->clock); /* what was switched before this is no news to it */
     uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
+    m->of = all; /* before what is remembered is offered to it */
     int r = events_subscribe(&m->subscriber, after, find_segment, &state->registry);
     if (r) {
         monitor_free(m);
         monitors_close_if_empty(all);
         return r;
     }
-    m->of = all;
     TAILQ_INSERT_TAIL(&all->list, m, link);
     c->monitor = m;
     c->streaming = true;
