@@ -70,7 +70,10 @@ setup(
     package_data={"shmview": ["*.pyi", "*.pxd", "py.typed"]},
     ext_modules=[Extension("shmview._core", sorted(glob.glob("src/*.c")), depends=glob.glob("src/*.h"),
                            libraries=["shmview"], define_macros=[("_GNU_SOURCE", "1")],
-                           extra_compile_args=["-std=c11", "-fvisibility=hidden"], **found)],
+                           extra_compile_args=["-std=c11", "-fvisibility=hidden"], **found),
+                 Extension("shmview._sync", sorted(glob.glob("sync/*.c")), depends=glob.glob("sync/*.h"),
+                           define_macros=[("_GNU_SOURCE", "1")],
+                           extra_compile_args=["-std=c11", "-fvisibility=hidden"])],
     zip_safe=False,
     options={"build": {"build_base": work}, "egg_info": {"egg_base": work}},
 )

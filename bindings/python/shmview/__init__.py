@@ -48,6 +48,30 @@ for _name in __all__:  # where they are found, not where they are made
             pass
 del _name, _object
 
+# Drop-ins for multiprocessing: loaded when they are asked for, for that takes ctypes and more.
+_drop_ins = {
+    "_shared": ("Lock", "OwnerDiedWarning", "RLock"),
+    "sharedctypes": ("Array", "RawArray", "RawValue", "Value", "copy", "synchronized"),
+    "shared_memory": ("ShareableList", "SharedMemory"),
+    "managers": ("SharedMemoryManager",),
+}
+__all__ += [_name for _names in _drop_ins.values() for _name in _names]
+
+
+def __getattr__(name):
+    for module, its_names in _drop_ins.items():
+        if name == module or name in its_names:
+            from importlib import import_module
+            found = import_module(f"{__name__}.{module}")
+            globals().update({each: getattr(found, each) for each in its_names})
+            return found if name == module else globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return sorted({*globals(), *__all__})
+
+
 import collections.abc as _abc  # noqa: E402
 
 _abc.Sequence.register(View)

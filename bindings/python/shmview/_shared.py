@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What shmview._sync leaves to Python: names, pickling, warnings."""
+
+import multiprocessing
+import os
+import sys
+import threading
+import warnings
+from multiprocessing import context, reduction
+
+from . import _heap, _sync
+
+
+class OwnerDiedWarning(RuntimeWarning):
+    """A lock was taken over from a holder that was killed inside: what it guards may be half
+    written. pid: of the holder.
+
+    warnings.simplefilter("error", shmview.OwnerDiedWarning) makes it an exception: then
+    acquire() raises it and holds nothing."""
+
+    pid = 0
+
+
+def _tell_death(pid):
+    warning = OwnerDiedWarning(f"process {pid} died while it held this lock: what the lock guards "
+                               "may be half written")
+    warning.pid = pid
+    warnings.warn(warning, stacklevel=2)
+
+
+def _new_block(size):
+    return _heap.allocate(size)
+
+
+# --- Pickling: only for children that are being started ----------------------
+
+def _reduce_arena(arena):
+    context.assert_spawning(arena)
+    return _rebuild_arena, (arena.size, reduction.DupFd(arena.fd))
+
+
+def _rebuild_arena(size, descriptor):
+    fd = descriptor.detach()
+    os.set_inheritable(fd, False)
+    return _sync.Arena(size, fd)
+
+
+def _reduce_lock(lock, block):
+    context.assert_spawning(lock)
+    return _rebuild_lock, (type(lock), block)
+
+
+def _rebuild_lock(cls, block):
+    return cls(_block=block)
+
+
+def _reduce_synchronized(wrapper, obj, lock):
+    context.assert_spawning(wrapper)
+    from . import sharedctypes
+    return sharedctypes.synchronized, (obj, lock)
+
+
+# --- Words -------------------------------------------------------------------
+
+def _owner(lock):
+    """Who holds it, in the words of the standard library."""
+    pid = lock._owner_pid
+    if not lock.locked():
+        return None
+    if lock._is_mine():
+        name = multiprocessing.current_process().name
+        thread = threading.current_thread().name
+        return name if thread == "MainThread" else f"{name}|{thread}"
+    return "SomeOtherThread" if pid == os.getpid() else "SomeOtherProcess"
+
+
+def _repr_lock(lock):
+    owner = _owner(lock)
+    if isinstance(lock, _sync.RLock):
+        count = lock._count() if lock._is_mine() else 0 if owner is None else "nonzero"
+        return f"<{type(lock).__name__}({owner}, {count})>"
+    return f"<{type(lock).__name__}(owner={owner})>"
+
+
+def _codes():
+    """The ctypes types whose elements are handled without ctypes."""
+    import ctypes
+    plain = (ctypes.c_char, ctypes.c_bool, ctypes.c_byte, ctypes.c_ubyte, ctypes.c_short,
+             ctypes.c_ushort, ctypes.c_int, ctypes.c_uint, ctypes.c_long, ctypes.c_ulong,
+             ctypes.c_longlong, ctypes.c_ulonglong, ctypes.c_float, ctypes.c_double)
+    return {type_: type_._type_ for type_ in plain}
+
+
+_sync._set_up(sys.modules[__name__], _codes())
+Lock, RLock = _sync.Lock, _sync.RLock

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module shmview._sync: its state and its types. */
+#include "sync.h"
+
+#include <errno.h>
+
+static struct PyModuleDef definition;
+
+struct state *state_of(PyTypeObject *type)
+{
+    for (; type; type = type->tp_base) {
+        PyObject *module =
+            PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) ? PyType_GetModule(type) : NULL;
+        if (module && PyModule_GetDef(module) == &definition)
+            return PyModule_GetState(module);
+        PyErr_Clear();
+    }
+    PyErr_SetString(PyExc_TypeError, "not a type of shmview._sync");
+    return NULL;
+}
+
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *name,
+                              PyTypeObject *base)
+{
+    PyObject *bases = base ? PyTuple_Pack(1, base) : NULL;
+    PyObject *type = base && !bases ? NULL : PyType_FromModuleAndSpec(module, spec, bases);
+    Py_XDECREF(bases);
+    if (type && PyModule_AddObject(module, name, Py_NewRef(type))) {
+        Py_DECREF(type);
+        Py_CLEAR(type);
+    }
+    return (PyTypeObject *)type;
+}
+
+static int module_exec(PyObject *module)
+{
+    struct state *s = PyModule_GetState(module);
+    int r = self_init();
+    if (r) {
+        errno = -r;
+        PyErr_SetFromErrno(PyExc_OSError);
+        return -1;
+    }
+    if (!(s->arena_type = add_type(module, &arena_spec, "Arena", NULL)) ||
+        !(s->lock_type = add_type(module, &lock_spec, "Lock", NULL)) ||
+        !(s->rlock_type = add_type(module, &rlock_spec, "RLock", NULL)) ||
+        !(s->base_type = add_type(module, &base_spec, "SynchronizedBase", NULL)) ||
+        !(s->value_type = add_type(module, &value_spec, "Synchronized", s->base_type)) ||
+        !(s->array_type = add_type(module, &array_spec, "SynchronizedArray", s->base_type)))
+        return -1;
+    return 0;
+}
+
+/* _set_up(helpers, codes): what shmview._shared has for this module. */
+static PyObject *set_up(PyObject *module, PyObject *args)
+{
+    struct state *s = PyModule_GetState(module);
+    PyObject *helpers, *codes;
+    if (!PyArg_ParseTuple(args, "OO!", &helpers, &PyDict_Type, &codes))
+        return NULL;
+    Py_XSETREF(s->helpers, Py_NewRef(helpers));
+    Py_XSETREF(s->codes, Py_NewRef(codes));
+    Py_RETURN_NONE;
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct state *s = PyModule_GetState(module);
+    Py_VISIT((PyObject *)s->arena_type);
+    Py_VISIT((PyObject *)s->lock_type);
+    Py_VISIT((PyObject *)s->rlock_type);
+    Py_VISIT((PyObject *)s->base_type);
+    Py_VISIT((PyObject *)s->value_type);
+    Py_VISIT((PyObject *)s->array_type);
+    Py_VISIT(s->helpers);
+    Py_VISIT(s->codes);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    struct state *s = PyModule_GetState(module);
+    Py_CLEAR(s->arena_type);
+    Py_CLEAR(s->lock_type);
+    Py_CLEAR(s->rlock_type);
+    Py_CLEAR(s->base_type);
+    Py_CLEAR(s->value_type);
+    Py_CLEAR(s->array_type);
+    Py_CLEAR(s->helpers);
+    Py_CLEAR(s->codes);
+    return 0;
+}
+
+static void module_free(void *module)
+{
+    module_clear(module);
+}
+
+static PyMethodDef functions[] = {
+    {"_set_up", set_up, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "shmview._sync",
+    .m_doc = "The extension module behind the drop-ins for multiprocessing.sharedctypes.",
+    .m_size = sizeof(struct state),
+    .m_methods = functions,
+    .m_slots = slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__sync(void);
+PyMODINIT_FUNC PyInit__sync(void)
+{
+    return PyModuleDef_Init(&definition);
+}
