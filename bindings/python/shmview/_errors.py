@@ -32,7 +32,7 @@ class Exists(Error, FileExistsError):
     code, number = 4, errno.EEXIST
 
 
-class NoSpace(Error, MemoryError, OSError):
+class NoSpace(Error, OSError, MemoryError):
     """Not enough shared memory. name; size: bytes that were asked for; free and limit: bytes, or
     None where the daemon did not say."""
     code, number = 5, errno.ENOSPC

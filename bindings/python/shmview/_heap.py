@@ -69,7 +69,7 @@ def _reuse(size):
 
 
 def allocate(n):
-    """A Block of n bytes or a little more. Raises OSError or MemoryError."""
+    """A Block of n bytes or a little more. Raises OSError."""
     global _arena, _used, _next
     size = max(n + -n % ALIGNMENT, ALIGNMENT)
     if size > ALONE:

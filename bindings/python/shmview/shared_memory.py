@@ -8,6 +8,7 @@ resource tracker: the daemon knows who lives."""
 import os
 import secrets
 import struct
+import sys
 import types
 
 from . import _core
@@ -79,12 +80,6 @@ class SharedMemory:
                     raise
         self._segment = _core.attach(name, access="write")
 
-    def __del__(self):
-        try:
-            self.close()
-        except (OSError, BufferError):
-            pass  # with views out it goes with the last of them
-
     def __reduce__(self):
         return self.__class__, (self.name, False, self.size)
 
@@ -109,14 +104,22 @@ class SharedMemory:
     _size = 0
 
     def close(self):
-        """Detaches it here; the block stays. Raises BufferError while views of buf are out."""
-        if self._buf is not None:
-            self._buf.release()
-            self._buf = None
-        if self._segment is not None:
-            self._size = self._segment.size
+        """Detaches it here; the block stays. Raises BufferError while views of buf are out.
+        Where others refer to buf itself (numpy.ndarray(buffer=...) does), the memory stays
+        until they do not."""
+        if self._segment is None:
+            return
+        self._size = self._segment.size
+        if sys.getrefcount(self._buf) > 2:
+            self._buf = self._segment = None
+            return
+        self._buf.release()
+        try:
             self._segment.close()
-            self._segment = None
+        except BufferError:
+            self._buf = memoryview(self._segment)
+            raise
+        self._buf = self._segment = None
 
     def unlink(self):
         """Ends the block: its name goes at once, its memory with the last who has it attached.
@@ -152,13 +155,18 @@ def _decode(kind, data):
     return None if kind == "n" else data if kind == "b" else data.decode()
 
 
+def _room(value, data):
+    """What the standard library gives a text of that length, and enough in any case."""
+    return max(_ALIGNMENT * (len(value) // _ALIGNMENT + 1), len(data) + -len(data) % _ALIGNMENT)
+
+
 class ShareableList:
     """ShareableList(sequence=None, *, name=None)
 
     A list in shared memory whose length is fixed: of int (64 bits), float, bool, str, bytes and
     None. An element may be set to a value of another type; str (as UTF-8) and bytes up to the
-    room that the first one got: the next multiple of 8 that is more than its bytes. They come
-    back whole, NULs at the end as well.
+    room that the first one got: the next multiple of 8 bytes that is more than its length, and
+    holds it. They come back whole, NULs at the end as well.
 
     sequence: its elements; None: attach the list called name. name: of a new list; None: one that
     nobody has. shm is the SharedMemory that it lives in, whose close() and unlink() are
@@ -173,11 +181,12 @@ class ShareableList:
 
     def _write(self, sequence, make):
         """Writes a new list into the block that make(size) returns."""
-        encoded = [_encode(value) for value in sequence]
+        values = list(sequence)
+        encoded = [_encode(value) for value in values]
         end = _HEAD.size + _SLOT.size * len(encoded)
         slots = []
-        for kind, data in encoded:
-            room = _ALIGNMENT * (len(data) // _ALIGNMENT + 1) if kind in "sb" else _ALIGNMENT
+        for value, (kind, data) in zip(values, encoded):
+            room = _room(value, data) if kind in "sb" else _ALIGNMENT
             slots.append((end, room, len(data), kind.encode()))
             end += room
         self.shm = make(end)

@@ -82,7 +82,7 @@ def Value(typecode_or_type, *args, lock=True, ctx=None):
     lock: True or None for an RLock of its own; a lock, of shmview or multiprocessing; False
     for none: as RawValue(). ctx is ignored.
 
-    Raises AttributeError if lock is no lock; OSError or MemoryError where memory is short."""
+    Raises AttributeError if lock is no lock; OSError with ENOSPC where /dev/shm is full."""
     obj = RawValue(typecode_or_type, *args)
     return obj if lock is False else synchronized(obj, _checked(lock))
 

@@ -19,13 +19,25 @@ PyDoc_STRVAR(arena_doc,
              "Arena(size, fd=-1)\n--\n\n"
              "size bytes of zeroed memory that belongs to those who have it mapped, all of it\n"
              "committed; or that of another Arena, whose descriptor fd is taken over.\n\n"
-             "Raises MemoryError or OSError where there is not enough memory.");
+             "Raises OSError with ENOSPC where /dev/shm has not enough left.");
+
+/* A file without a name in /dev/shm, whose limit holds for it as well: memory that has none
+ * is given out until the kernel kills somebody. */
+static int open_nameless(Py_ssize_t size)
+{
+    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+    if (fd >= 0 || (errno != ENOENT && errno != EOPNOTSUPP && errno != EISDIR && errno != EACCES))
+        return fd;
+    if (size / sysconf(_SC_PAGESIZE) > sysconf(_SC_AVPHYS_PAGES)) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return memfd_create("shmview-arena", MFD_CLOEXEC);
+}
 
 static int commit(int fd, Py_ssize_t size)
 {
     int r;
-    if (ftruncate(fd, size))
-        return -1;
     do
         r = posix_fallocate(fd, 0, size);
     while (r == EINTR && !PyErr_CheckSignals());
@@ -47,7 +59,7 @@ static PyObject *arena_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     self->data = MAP_FAILED;
     self->size = size;
-    self->fd = given >= 0 ? given : memfd_create("shmview-arena", MFD_CLOEXEC);
+    self->fd = given >= 0 ? given : open_nameless(size);
     if (self->fd >= 0 && (given >= 0 || commit(self->fd, size) == 0))
         self->data = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
     if (self->data == MAP_FAILED) {

@@ -51,5 +51,5 @@ for _name in CLASSES:
 del _name, _base, _class, _test
 
 if __name__ == "__main__":
-    multiprocessing.set_start_method(sys.argv.pop(1))
+    multiprocessing.set_start_method(sys.argv.pop(1), force=True)
     unittest.main(verbosity=2)

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SharedMemory, ShareableList and SharedMemoryManager."""
+
+import errno
+import multiprocessing
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from multiprocessing import resource_tracker
+
+import pytest
+from conftest import await_
+
+import shmview
+from shmview import ShareableList, SharedMemory, SharedMemoryManager
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+@pytest.fixture(params=["fork", "spawn"])
+def context(request):
+    return multiprocessing.get_context(request.param)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tracker():
+    """The process that multiprocessing starts with the first child it spawns, and keeps."""
+    resource_tracker.ensure_running()
+
+
+def exists(name):
+    try:
+        SharedMemory(name).close()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def test_one_block_two_handles():
+    a = SharedMemory("block", create=True, size=100)
+    b = SharedMemory("/block")
+    assert (a.name, a.size, b.name, b.size, len(b.buf)) == ("block", 100, "block", 100, 100)
+    assert repr(a) == "SharedMemory('block', size=100)"
+    b.buf[:3] = b"abc"
+    assert bytes(a.buf[:4]) == b"abc\0"
+    c = pickle.loads(pickle.dumps(a))
+    assert c.buf[1] == ord("b")
+    for each in a, b, c:
+        each.close()
+        each.close()
+        assert each.buf is None and each.size == 100
+    assert exists("block")  # nobody has it, and it is there
+    a.unlink()
+    with pytest.raises(FileNotFoundError):
+        b.unlink()
+
+
+def test_errors():
+    a = SharedMemory("block", create=True, size=10)
+    for error, arguments in [
+            (FileExistsError, dict(name="block", create=True, size=5)),
+            (FileNotFoundError, dict(name="none")), (ValueError, {}), (ValueError, dict(create=True)),
+            (ValueError, dict(create=True, size=-1)), (ValueError, dict(name="a/b", create=True, size=1)),
+            (ValueError, dict(name="a\0b")), (TypeError, dict(name=5)),
+            (TypeError, dict(create=True, size="x"))]:
+        with pytest.raises(error):
+            SharedMemory(**arguments)
+    a.close()
+    a.unlink()
+
+
+def test_views_out():
+    a = SharedMemory(create=True, size=10)
+    view = a.buf[2:]
+    with pytest.raises(BufferError):
+        a.close()
+    view[0] = 5  # and it is still there
+    assert a.buf[2] == 5
+    view.release()
+    a.close()
+    a.unlink()
+
+
+def test_numpy_keeps_it():
+    numpy = pytest.importorskip("numpy")
+    a = SharedMemory(create=True, size=80)
+    name = a.name
+    array = numpy.ndarray(10, "d", buffer=a.buf)
+    array[:] = range(10)
+    del a
+    assert array.sum() == 45
+    SharedMemory(name).unlink()
+    assert array.sum() == 45
+
+
+def test_a_subclass():
+    class Mine(SharedMemory):
+        def double(self):
+            return self.size * 2
+
+    a = Mine(create=True, size=8, track=True)
+    assert a.double() == 16 and repr(a).startswith("Mine(")
+    a.close()
+    a.unlink()
+
+
+def test_more_than_there_is():
+    room = os.statvfs("/dev/shm")
+    with pytest.raises(OSError) as e:
+        SharedMemory(create=True, size=room.f_blocks * room.f_frsize * 2)
+    assert e.value.errno == errno.ENOSPC and isinstance(e.value, MemoryError)
+
+
+def write(name):
+    block = SharedMemory(name)
+    block.buf[0] += 1
+
+
+def test_who_attaches_destroys_nothing(context, run):
+    a = SharedMemory(create=True, size=10)
+    child = context.Process(target=write, args=(a.name,))
+    child.start()
+    child.join()
+    assert child.exitcode == 0
+    said = run("import sys, shmview; s = shmview.SharedMemory(sys.argv[1]); s.buf[0] += 1", a.name)
+    assert said == "" and exists(a.name) and a.buf[0] == 2
+    a.close()
+    a.unlink()
+
+
+CREATOR = """
+import sys, shmview
+a = shmview.SharedMemory(create=True, size=10, track=sys.argv[1] == "track")
+a.buf[0] = 7
+print(a.name, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", ["kill", "exit"])
+@pytest.mark.parametrize("track", [True, False])
+def test_the_creators_end(end, track):
+    creator = subprocess.Popen([sys.executable, "-c", CREATOR, "track" if track else "no"],
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    name = creator.stdout.readline().decode().strip()
+    mine = SharedMemory(name)
+    if end == "kill":
+        creator.kill()
+    assert creator.communicate()[1] == b""  # nothing is said
+    if track:
+        await_(lambda: not exists(name), what="the end of the block")
+    else:
+        assert exists(name)
+        mine.unlink()
+    assert mine.buf[0] == 7
+    mine.close()
+
+
+GROUP = """
+import multiprocessing, os, signal, shmview, time
+def work(pipe):
+    a = shmview.SharedMemory(create=True, size=10)
+    pipe.send(a.name)
+    time.sleep(1000)
+here, there = multiprocessing.Pipe()
+os.setpgid(0, 0)
+multiprocessing.get_context("fork").Process(target=work, args=(there,)).start()
+b = shmview.SharedMemory(create=True, size=10)
+print(b.name, here.recv(), flush=True)
+os.killpg(0, signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_group_leaves_nothing(run):
+    first, second = run(GROUP, status=-signal.SIGKILL).split()
+    await_(lambda: not exists(first) and not exists(second), what="the end of both")
+
+
+# --- ShareableList ------------------------------------------------------------
+
+ELEMENTS = ["", "a", "abc\0\0", "\0", "é" * 5, "x" * 8, "日本語", b"", b"\0", b"abc\0", b"\xff" * 8, 0, -1,
+            2**63 - 1, -2**63, 0.0, -1.5, float("inf"), True, False, None]
+
+
+def test_elements_come_back_whole():
+    a = ShareableList(ELEMENTS)
+    b = ShareableList(name=a.shm.name)
+    assert list(a) == list(b) == ELEMENTS
+    assert [type(x) for x in b] == [type(x) for x in ELEMENTS]
+    for i, x in enumerate(reversed(ELEMENTS)):
+        room = a._slot(i)[2]
+        size = len(x.encode()) if isinstance(x, str) else len(x) if isinstance(x, bytes) else 8
+        if size <= room:
+            a[i] = x
+            assert b[i] == x and type(b[i]) is type(x)
+        else:
+            with pytest.raises(ValueError, match="exceeds available storage"):
+                a[i] = x
+    with pytest.raises(Exception):
+        a[0] = 2**63
+    with pytest.raises(TypeError):
+        a[0] = []
+    with pytest.raises(TypeError):
+        ShareableList([{}])
+    c = pickle.loads(pickle.dumps(b))
+    assert list(c) == list(a) and c.count(True) == list(a).count(True) and c.index(a[3]) <= 3
+    for each in a, b, c:
+        each.shm.close()
+    a.shm.unlink()
+
+
+def test_what_is_no_list():
+    for content in b"", b"shmview\1" + b"\xff" * 8, bytes(100):
+        block = SharedMemory("list", create=True, size=100)
+        block.buf[:len(content)] = content
+        with pytest.raises(ValueError):
+            ShareableList(name="list")
+        block.close()
+        block.unlink()
+    a = ShareableList(["abc", 5])
+    a.shm.buf[16:24] = b"\xff" * 8  # where the first one begins
+    with pytest.raises(ValueError):
+        a[0]
+    assert a[1] == 5
+    a.shm.buf[64:72] = b"zzzzzzzz"  # of what kind the second one is
+    with pytest.raises(ValueError):
+        a[1]
+    a.shm.close()
+    a.shm.unlink()
+
+
+# --- SharedMemoryManager ------------------------------------------------------
+
+def test_manager():
+    manager = SharedMemoryManager()
+    with pytest.raises(ValueError):
+        manager.SharedMemory(10)
+    with manager:
+        block, numbers = manager.SharedMemory(10), manager.ShareableList([1, "two", 3.0])
+        assert block.size == 10 and list(numbers) == [1, "two", 3.0]
+        assert exists(block.name) and exists(numbers.shm.name)
+        with pytest.raises(ValueError):
+            manager.SharedMemory(0)
+        with pytest.raises(FileNotFoundError):
+            SharedMemory("none")
+    assert not exists(block.name) and not exists(numbers.shm.name)
+    assert list(numbers) == [1, "two", 3.0]  # the memory is there as long as we have it
+    with pytest.raises(ValueError):
+        manager.SharedMemory(10)
+    block.close()
+    numbers.shm.close()
+
+
+def test_a_killed_manager_leaves_nothing():
+    manager = SharedMemoryManager()
+    manager.start()
+    block = manager.SharedMemory(10)
+    os.kill(manager._process.pid, signal.SIGKILL)
+    await_(lambda: not exists(block.name), what="the end of the block")
+    manager.shutdown()
+    block.close()
+
+
+MANAGER = """
+import os, signal, shmview
+manager = shmview.SharedMemoryManager()
+manager.start()
+print(manager.SharedMemory(10).name, manager._process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_manager_goes_with_its_parent(run):
+    name, pid = run(MANAGER, status=-signal.SIGKILL).split()
+    await_(lambda: not exists(name), what="the end of the block")
+    await_(lambda: not os.path.exists(f"/proc/{pid}") or "State:\tZ" in open(f"/proc/{pid}/status").read(),
+           what="the end of the manager")
+
+
+def test_nothing_is_said_at_the_end(run):
+    assert run("""
+import shmview
+a = shmview.SharedMemory(create=True, size=10)
+view = a.buf[3:]
+b = shmview.ShareableList(range(3))
+m = shmview.SharedMemoryManager()
+m.start()
+c = m.SharedMemory(10)
+print("done")
+""") == "done\n"
+
+
+def test_names_of_the_package():
+    assert {"Array", "SharedMemory", "SharedMemoryManager", "RLock"} <= set(dir(shmview))
+    from shmview import shared_memory, sharedctypes
+    assert shared_memory.SharedMemory is shmview.SharedMemory
+    assert sharedctypes.Array is shmview.Array
+    with pytest.raises(AttributeError):
+        shmview.nothing
