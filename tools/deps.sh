@@ -8,6 +8,8 @@ build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev
     libsndfile1-dev python3-dev)
 check=("${build[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux
     cython3 python3-numpy python3-pip python3-pytest python3-setuptools python3-wheel)
+# CPython's own tests, whose package carries the version in its name.
+[ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" != bookworm ] || check+=(libpython3.11-testsuite)
 ci=("${check[@]}" clang clang-format shellcheck git)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
