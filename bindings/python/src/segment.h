@@ -40,6 +40,7 @@ PyObject *segment_define_views(PyObject *self, PyObject *args);
 PyObject *segment_define(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_bind(PyObject *self, PyObject *args);
+PyObject *segment_handle(PyObject *self, PyObject *unused);
 
 /* phase.c */
 PyObject *segment_get_change(PyObject *self, void *closure);

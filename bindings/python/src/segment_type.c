@@ -102,6 +102,7 @@ static PyMethodDef methods[] = {
      "Adds one to the counter of changes and wakes all who wait for one, or only one of them.\n\n"
      "Raises NoLock."},
     {"_change_fd", segment_change_fd, METH_NOARGS, NULL},
+    {"_handle", segment_handle, METH_NOARGS, NULL},
     {"_define", segment_define_views, METH_VARARGS, NULL},
     {"_bind", segment_bind, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -278,6 +278,14 @@ PyObject *segment_changed(PyObject *op, PyObject *args, PyObject *kwargs)
     return forward(op, "shmview._aio", "changed", args, kwargs);
 }
 
+/* --- For Cython ---------------------------------------------------------- */
+
+PyObject *segment_handle(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct shmview_segment *handle = segment_use((struct segment *)op);
+    return handle ? PyCapsule_New(handle, "shmview.segment", NULL) : NULL;
+}
+
 /* --- Formats ------------------------------------------------------------- */
 
 PyObject *module_format_size(PyObject *module, PyObject *format)

@@ -203,6 +203,16 @@ PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
                          PyBool_FromLong(v->flags & SHMVIEW_VIEW_READ_ONLY), phase);
 }
 
+/* For Cython. */
+PyObject *view_description(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct view *self = (struct view *)op;
+    if (view_check(self))
+        return NULL;
+    self->address_is_known = true;
+    return PyCapsule_New(&self->v, "shmview.view", NULL);
+}
+
 /* Each getter asks for the same first: that there is something to tell about. */
 #define GETTER(name, value)                                                                        \
     static PyObject *get_##name(PyObject *op, void *Py_UNUSED(closure))                            \

@@ -65,6 +65,7 @@ PyObject *view_release(PyObject *self, PyObject *unused);
 PyObject *view_enter(PyObject *self, PyObject *unused);
 PyObject *view_exit(PyObject *self, PyObject *args);
 PyObject *view_reduce(PyObject *self, PyObject *unused);
+PyObject *view_description(PyObject *self, PyObject *unused);
 PyObject *view_repr(PyObject *self);
 void view_dealloc(PyObject *self);
 extern PyGetSetDef view_getset[];

@@ -57,6 +57,7 @@ static PyMethodDef methods[] = {
      "release()\n--\n\nLets go of the segment. Raises BufferError while buffers of the view are "
      "out,\n"
      "or if its address was given out."},
+    {"_description", view_description, METH_NOARGS, NULL},
     {"__enter__", view_enter, METH_NOARGS, NULL},
     {"__exit__", view_exit, METH_VARARGS, "Releases the view."},
     {"__reduce__", view_reduce, METH_NOARGS, NULL},
