@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The package itself: what it exports, what its stubs and help say, how pip installs it."""
+
+import ast
+import inspect
+import os
+import pydoc
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import shmview
+
+SOURCE, BUILD = os.environ.get("SHMVIEW_SOURCE_DIR"), os.environ.get("SHMVIEW_BUILD_DIR")
+here = os.path.dirname(shmview.__file__)
+
+
+def stub_names():
+    with open(f"{here}/__init__.pyi") as stub:
+        tree = ast.parse(stub.read())
+    names, members = set(), {}
+    for node in tree.body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            names.add(node.name)
+        if isinstance(node, ast.ImportFrom) and node.level:
+            names |= {alias.asname or alias.name for alias in node.names}
+        if isinstance(node, ast.ClassDef):
+            members[node.name] = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+    return names, members
+
+
+def test_stubs_tell_all():
+    names, members = stub_names()
+    assert names == set(shmview.__all__)
+    for name in ("Connection", "Segment", "View"):
+        cls = getattr(shmview, name)
+        real = {member for member in vars(cls) if not member.startswith("_")}
+        assert real == {member for member in members[name] if not member.startswith("_")}, name
+        for member in members[name] - {"__buffer__", "__init__"}:
+            assert hasattr(cls, member), (name, member)
+
+
+def test_stubs_are_types():
+    if not shutil.which("mypy"):
+        pytest.skip("no mypy")
+    done = subprocess.run(["mypy", "--strict", "--cache-dir=/dev/null", f"{here}/__init__.pyi"], stdout=subprocess.PIPE,
+                          env={**os.environ, "LD_PRELOAD": ""})
+    assert done.returncode == 0, done.stdout.decode()
+
+
+def test_everything_is_documented():
+    for name in shmview.__all__:
+        assert inspect.getdoc(getattr(shmview, name)), name
+    for cls in (shmview.Segment, shmview.View, shmview.Connection):
+        for name, member in vars(cls).items():
+            if not name.startswith("_"):
+                assert member.__doc__, (cls, name)
+        assert len(pydoc.render_doc(cls)) > 800
+    for part in ("with seg:", "phase", "OwnerDied", "create("):
+        assert part in pydoc.render_doc(shmview)
+    assert inspect.signature(shmview.Segment.lock).parameters["timeout"].default is None
+
+
+def test_errors():
+    """Each has the number of libshmview's, and is an error of Python's own as well."""
+    codes = {}
+    with open(f"{SOURCE}/include/shmview/error.h") as header:
+        for line in header:
+            if line.strip().startswith("X(") and '"' in line:
+                name, value = line.strip()[2:].split(",")[:2]
+                codes[int(value)] = name
+    found = {getattr(shmview, name).code: name for name in shmview._errors.__all__ if getattr(shmview, name).code}
+    assert set(found) == set(codes)
+    for name in shmview._errors.__all__:
+        cls = getattr(shmview, name)
+        assert issubclass(cls, shmview.Error)
+        made = shmview._errors.make(cls.code, "text", {"fact": 1})
+        assert made.fact == 1 and "text" in str(made) and (not cls.code or type(made) is cls)
+        if issubclass(cls, OSError):
+            assert made.errno == cls.number
+
+
+def test_nothing_is_imported_that_is_not_needed(run):
+    run("import sys, shmview\n"
+        "assert not {'numpy', 'asyncio', 'torch', 'multiprocessing'} & set(sys.modules)")
+
+
+def test_without_numpy(run):
+    """Everything but numpy's own types works where there is none."""
+    run("import sys; sys.modules['numpy'] = None\n"
+        "import shmview\n"
+        "assert shmview._formats.format_text('f4') == '<f4'")
+
+
+def test_pip(tmp_path):
+    if os.environ.get("SHMVIEW_SANITIZE"):
+        pytest.skip("not with a sanitizer")
+    if subprocess.run([sys.executable, "-m", "pip", "--version"], stdout=subprocess.DEVNULL,
+                      stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("no pip")
+    before = sorted(os.listdir(f"{SOURCE}/bindings/python"))
+    done = subprocess.run([sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--no-cache-dir", "--target",
+                           str(tmp_path), f"{SOURCE}/bindings/python"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          env={**os.environ, "SHMVIEW_BUILD_DIR": BUILD})
+    assert done.returncode == 0, done.stdout.decode()
+    assert sorted(os.listdir(f"{SOURCE}/bindings/python")) == before
+    installed = set(os.listdir(tmp_path / "shmview"))
+    assert {"py.typed", "__init__.pyi", "shmview.pxd", "__init__.pxd", "__init__.py"} <= installed
+    done = subprocess.run([sys.executable, "-c", "import shmview; print(shmview.__file__, shmview.__version__)"],
+                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
+    assert done.stdout.decode().startswith(str(tmp_path))
