@@ -13,7 +13,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check install bench format clean help deps deps-check \
+.PHONY: all demo check install bench bench-python format clean help deps deps-check \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -26,6 +26,7 @@ help:
 	@echo 'make check    build and test: plain, address and undefined sanitizers, thread sanitizer'
 	@echo 'make check-X  one of these: $(TESTED)'
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
+	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make format   reformat the sources'
 	@echo 'make clean    remove build/'
@@ -52,6 +53,10 @@ bench: deps build-release
 install: CMAKE_ARGS = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 install: build-release
 	DESTDIR='$(DESTDIR)' cmake --install build/release
+
+bench-python: deps all
+	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
+	    /usr/bin/python3 bench/python.py $(BENCH_ARGS)
 
 deps:
 	@tools/deps.sh build

@@ -14,6 +14,7 @@ from ._errors import (Bounds as Bounds, Busy as Busy, ConversionError as Convers
                       NotAttached as NotAttached, NotContiguous as NotContiguous,
                       NotFound as NotFound, NotOwner as NotOwner, Overflow as Overflow,
                       OwnerDied as OwnerDied, ProtocolError as ProtocolError,
+                      Quota as Quota,
                       ReadOnly as ReadOnly, StaleViewError as StaleViewError,
                       SystemCallFailed as SystemCallFailed, TimedOut as TimedOut,
                       TooDeep as TooDeep, Unsupported as Unsupported)

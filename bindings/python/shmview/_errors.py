@@ -94,6 +94,11 @@ class Unsupported(Error, NotImplementedError):
     code = 16
 
 
+class Quota(Error, OSError):
+    """A quota of this user is exceeded; the text has the figures."""
+    code, number = 17, errno.EDQUOT
+
+
 class TimedOut(Error, TimeoutError):
     """The time is over. name: of the segment."""
     code, number = 32, errno.ETIMEDOUT

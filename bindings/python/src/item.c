@@ -110,7 +110,7 @@ static inline int to_double(PyObject *value, double *ret)
         *ret = PyFloat_AS_DOUBLE(value);
         return 0;
     }
-    *ret = PyFloat_AsDouble(value);
+    *ret = PyLong_CheckExact(value) ? PyLong_AsDouble(value) : PyFloat_AsDouble(value);
     return *ret == -1 && PyErr_Occurred() ? -1 : 0;
 }
 

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples print what they say."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import shmview
+
+pytestmark = pytest.mark.usefixtures("daemon")
+pytest.importorskip("numpy")
+FOLDER = os.path.join(os.environ.get("SHMVIEW_SOURCE_DIR", "."), "bindings/python/examples")
+
+
+def run_example(name):
+    done = subprocess.run([sys.executable, f"{FOLDER}/{name}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=150)
+    assert done.returncode == 0 and not done.stderr, done.stderr.decode()
+    return done.stdout.decode().splitlines()
+
+
+def test_casts():
+    said = [line.rsplit("# ", 1)[1].strip() for line in open(f"{FOLDER}/casts.py") if line.startswith("print") and "# " in line]
+    lines = run_example("casts.py")
+    assert len(lines) == len(said) == 7
+    assert [line.replace("[258   2   3   4]", "[258 2 3 4]") for line in lines] == [
+        "[258 2 3 4] [258 2 3 4]" if text.endswith("twice") else text for text in said]
+
+
+def test_phases():
+    lines = run_example("phases.py")
+    assert lines[0] == "float: 1.0 1999.0 1000000.0" and lines[1].startswith("stale: the view is of phase 1")
+    assert lines[2] == "int: [0, 1, 0, 1, 0, 1] 1000.0"
+
+
+def test_from_c():
+    lines = run_example("from_c.py")
+    assert lines[-2] == "same memory: True" and lines[0].split()[2] == lines[1].split()[1]
+
+
+def test_pin_without_cuda(monkeypatch):
+    seg = shmview.create("seg", 100)
+    monkeypatch.setenv("SHMVIEW_CUDART", "/nowhere/libcudart.so")
+    monkeypatch.setattr(shmview._cuda, "_runtime", None)
+    with pytest.raises(ImportError) as e:
+        shmview.pin(seg)
+    assert isinstance(e.value, shmview.NoCuda) and "/nowhere" in str(e.value)
+    seg.close()
+
+
+class Runtime:
+    """Stands in for the CUDA run time."""
+
+    def __init__(self):
+        self.calls, self.result = [], 0
+
+    def cudaHostRegister(self, *arguments):
+        self.calls.append(("register",) + arguments)
+        return self.result
+
+    def cudaHostUnregister(self, address):
+        self.calls.append(("unregister", address))
+        return 0
+
+    def cudaGetErrorString(self, result):
+        return b"out of luck"
+
+    def cudaGetLastError(self):
+        self.calls.append("forget")
+
+
+def test_pin(monkeypatch):
+    runtime = Runtime()
+    monkeypatch.setattr(shmview._cuda, "_runtime", runtime)
+    seg = shmview.create("seg", 100)
+    address = seg.buf.address
+    with shmview.pin(seg) as pinned:
+        assert pinned.nbytes == 100 and not pinned.closed
+        with pytest.raises(shmview.Busy):
+            seg.close()
+    pinned.close()
+    assert runtime.calls == [("register", address, 100, 1), ("unregister", address)] and pinned.closed
+    other = shmview.attach("seg", readonly=True)
+    shmview.pin(other)  # nobody keeps it
+    assert runtime.calls[2][3] == 9 and runtime.calls[3][0] == "unregister"
+    runtime.result = 2
+    with pytest.raises(shmview.CudaError, match="out of luck") as e:
+        shmview.pin(seg)
+    assert e.value.number == 2 and runtime.calls[-1] == "forget"
+    del e
+    seg.close()
+    other.close()
