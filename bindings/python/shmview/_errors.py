@@ -2,6 +2,7 @@
 """The exceptions. Every one is an Error; most are what Python's own call of that kind raises as well."""
 
 import errno
+import re
 
 
 class Error(Exception):
@@ -202,6 +203,10 @@ def make(code, text, facts):
         made.code = code
     if facts:
         made.__dict__.update(facts)
+    if cls is NoSpace:
+        figures = re.search(r"(\d+) are free, .* holds (\d+)", text)
+        if figures:
+            made.free, made.limit = map(int, figures.groups())
     return made
 
 

@@ -27,7 +27,8 @@ static int copy_view(struct view *view, const struct shmview_view *to,
     if (to->nbytes < LARGE_BYTES) {
         r = shmview_copy(to, from);
     } else {
-        Py_BEGIN_ALLOW_THREADS r = shmview_copy(to, from);
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_copy(to, from);
         Py_END_ALLOW_THREADS
     }
     if (r)
@@ -147,7 +148,7 @@ static int assign(struct view *view, const struct shmview_view *to, PyObject *va
 static int assign_slowly(struct view *view, PyObject *key, PyObject *value)
 {
     struct shmview_view v;
-    view->n_exports++; /* whatever the value's methods do, the view stays */
+    COUNT_ADD(view->n_exports, 1); /* whatever the value's methods do, the view stays */
     int r = view_locate(view, key, &v);
     if (r == 1)
         r = assign_single(view, &v, value);
@@ -158,7 +159,7 @@ static int assign_slowly(struct view *view, PyObject *key, PyObject *value)
         r = field ? assign(field, &field->v, value) : -1;
         Py_XDECREF((PyObject *)field);
     }
-    view->n_exports--;
+    COUNT_ADD(view->n_exports, -1);
     return r;
 }
 
@@ -174,9 +175,9 @@ int view_ass_subscript(PyObject *op, PyObject *key, PyObject *value)
     if (LIKELY(PyLong_CheckExact(key) && self->v.ndim == 1 && view_is_direct(self))) {
         Py_ssize_t i = PyLong_AsSsize_t(key), at = i < 0 ? i + self->v.shape[0] : i;
         if (LIKELY(at >= 0 && at < self->v.shape[0])) {
-            self->n_exports++;
+            COUNT_ADD(self->n_exports, 1);
             int r = self->set(self, (char *)self->v.data + at * self->v.strides[0], value);
-            self->n_exports--;
+            COUNT_ADD(self->n_exports, -1);
             return r;
         }
         PyErr_Clear();
@@ -189,9 +190,9 @@ PyObject *view_fill(PyObject *op, PyObject *value)
     struct view *self = (struct view *)op;
     if (view_check_writable(self))
         return NULL;
-    self->n_exports++;
+    COUNT_ADD(self->n_exports, 1);
     int r = assign_scalar(self, &self->v, value);
-    self->n_exports--;
+    COUNT_ADD(self->n_exports, -1);
     if (r)
         return NULL;
     Py_RETURN_NONE;

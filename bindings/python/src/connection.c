@@ -26,9 +26,10 @@ static PyObject *connection_new(PyTypeObject *type, PyObject *args, PyObject *kw
     if (self && state) {
         const char *said = bytes ? PyBytes_AS_STRING(bytes) : NULL;
         self->state = state;
-        Py_BEGIN_ALLOW_THREADS r =
-            shmview_connect(said, start ? 0 : SHMVIEW_CONNECT_NO_START, &handle);
-        Py_END_ALLOW_THREADS self->handle = handle;
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_connect(said, start ? 0 : SHMVIEW_CONNECT_NO_START, &handle);
+        Py_END_ALLOW_THREADS
+        self->handle = handle;
         if (r) {
             raise_error(state, r, "{s:O}", "path", path);
             Py_CLEAR(self);
@@ -120,8 +121,11 @@ static PyObject *connection_close(PyObject *op, PyObject *Py_UNUSED(unused))
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
     self->handle = NULL; /* other threads shall not use it meanwhile */
-    Py_BEGIN_ALLOW_THREADS r = shmview_disconnect(handle);
-    Py_END_ALLOW_THREADS if (r == 0) Py_RETURN_NONE;
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_disconnect(handle);
+    Py_END_ALLOW_THREADS
+    if (r == 0)
+        Py_RETURN_NONE;
     self->handle = handle;
     return raise_error(self->state, r, NULL);
 }
@@ -134,8 +138,10 @@ static PyObject *connection_ping(PyObject *op, PyObject *Py_UNUSED(unused))
     if (!handle)
         return NULL;
     COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = shmview_ping(handle);
-    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_ping(handle);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
     if (r)
         return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;

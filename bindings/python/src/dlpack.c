@@ -97,7 +97,8 @@ static PyObject *export_copy(struct view *view, bool is_versioned)
     struct shmview_view_spec spec = {.format = v->format, .ndim = v->ndim, .shape = shape};
     r = shmview_view_make(segment, &spec, &copy);
     if (r == 0) {
-        Py_BEGIN_ALLOW_THREADS r = shmview_copy(&copy, v);
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_copy(&copy, v);
         Py_END_ALLOW_THREADS
     }
     PyObject *capsule = r              ? view_raise(view, r)
@@ -158,11 +159,11 @@ PyObject *view_dlpack(PyObject *op, PyObject *args, PyObject *kwargs)
     int copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
     if (copied < 0)
         return NULL;
-    self->n_exports++;
+    COUNT_ADD(self->n_exports, 1);
     PyObject *capsule = copied         ? export_copy(self, is_versioned)
                         : is_versioned ? export_versioned(self, &self->v, false)
                                        : export_plain(self, &self->v);
-    self->n_exports--;
+    COUNT_ADD(self->n_exports, -1);
     return capsule;
 }
 

@@ -135,9 +135,11 @@ PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
         Py_RETURN_NOTIMPLEMENTED;
     }
     int equal;
-    self->n_exports++;
-    Py_BEGIN_ALLOW_THREADS equal = shmview_equal(&self->v, &foreign.v, NULL);
-    Py_END_ALLOW_THREADS self->n_exports--;
+    COUNT_ADD(self->n_exports, 1);
+    Py_BEGIN_ALLOW_THREADS
+    equal = shmview_equal(&self->v, &foreign.v, NULL);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_exports, -1);
     PyObject *said = NULL;
     if (equal == -SHMVIEW_ERR_CONVERSION)
         equal = 0; /* a struct and a number */

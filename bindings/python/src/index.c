@@ -185,7 +185,7 @@ static PyObject *subscript_slowly(struct view *view, PyObject *key)
     PyObject *found = NULL;
     if (place_nd(view, key, &p))
         return NULL;
-    view->n_exports++; /* whatever __index__ does, the view stays */
+    COUNT_ADD(view->n_exports, 1); /* whatever __index__ does, the view stays */
     if (p) {
         found = view->get(view, p);
     } else {
@@ -193,7 +193,7 @@ static PyObject *subscript_slowly(struct view *view, PyObject *key)
         if (r >= 0)
             found = r ? load_single(view, &v) : view_new(view->segment, &v);
     }
-    view->n_exports--;
+    COUNT_ADD(view->n_exports, -1);
     return found;
 }
 
@@ -306,9 +306,9 @@ PyObject *view_tolist(PyObject *op, PyObject *Py_UNUSED(unused))
     struct view *self = (struct view *)op;
     if (view_check(self))
         return NULL;
-    self->n_exports++;
+    COUNT_ADD(self->n_exports, 1);
     PyObject *list =
         view_is_direct(self) ? list_direct(self, 0, self->v.data) : list_indirect(self, &self->v);
-    self->n_exports--;
+    COUNT_ADD(self->n_exports, -1);
     return list;
 }

@@ -16,8 +16,10 @@ static int get_phase(struct segment *self, struct shmview_phase *phase)
     if (!handle)
         return -1;
     COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = shmview_phase_get(handle, phase);
-    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_phase_get(handle, phase);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
     if (r)
         raise_error(self->state, r, NULL);
     return r ? -1 : 0;
@@ -49,8 +51,10 @@ PyObject *segment_switch(PyObject *op, PyObject *layout)
     if (!name)
         return NULL;
     COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = shmview_switch(handle, name);
-    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_switch(handle, name);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
     if (r)
         return raise_error(self->state, r, "{s:s}", "layout", name);
     Py_RETURN_NONE;
@@ -63,8 +67,10 @@ static PyObject *notify(struct segment *self, int (*call)(struct shmview_segment
     if (!handle)
         return NULL;
     COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = call(handle);
-    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = call(handle);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
     if (r)
         return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;
@@ -87,8 +93,10 @@ PyObject *segment_change_fd(PyObject *op, PyObject *Py_UNUSED(unused))
     if (!handle)
         return NULL;
     COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = shmview_change_fd(handle, &fd);
-    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_change_fd(handle, &fd);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
     return r ? raise_error(self->state, r, NULL) : PyLong_FromLong(fd);
 }
 

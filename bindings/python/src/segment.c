@@ -64,8 +64,10 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *made = NULL;
     if (handle) {
         COUNT_ADD(connection->n_calls, 1);
-        Py_BEGIN_ALLOW_THREADS r = shmview_create(handle, name, size, &options, &segment);
-        Py_END_ALLOW_THREADS COUNT_ADD(connection->n_calls, -1);
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_create(handle, name, size, &options, &segment);
+        Py_END_ALLOW_THREADS
+        COUNT_ADD(connection->n_calls, -1);
         if (r)
             raise_error(state, r, "{s:s,s:K}", "name", name, "size", size);
         else if (!(made = segment_wrap(state, connection, segment)))
@@ -93,9 +95,10 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     PyObject *made = NULL;
     if (handle) {
         COUNT_ADD(connection->n_calls, 1);
-        Py_BEGIN_ALLOW_THREADS r =
-            shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment);
-        Py_END_ALLOW_THREADS COUNT_ADD(connection->n_calls, -1);
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment);
+        Py_END_ALLOW_THREADS
+        COUNT_ADD(connection->n_calls, -1);
         if (r)
             raise_error(state, r, "{s:s,s:s}", "name", name, "access", access);
         else if (!(made = segment_wrap(state, connection, segment)))
@@ -112,8 +115,10 @@ static PyObject *remove_name(struct state *state, struct connection *connection,
     if (!handle)
         return NULL;
     COUNT_ADD(connection->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = shmview_remove(handle, name);
-    Py_END_ALLOW_THREADS COUNT_ADD(connection->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_remove(handle, name);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(connection->n_calls, -1);
     if (r)
         return raise_error(state, r, "{s:s}", "name", name);
     Py_RETURN_NONE;
@@ -180,9 +185,10 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
     }
     struct shmview_segment *handle = self->handle;
     self->handle = NULL; /* other threads shall not use it meanwhile */
-    Py_BEGIN_ALLOW_THREADS r = shmview_detach(handle);
-    Py_END_ALLOW_THREADS if (r)
-    {
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_detach(handle);
+    Py_END_ALLOW_THREADS
+    if (r) {
         self->handle = handle;
         return raise_error(self->state, r, NULL);
     }

@@ -161,8 +161,10 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
     if (!layout)
         return NULL;
     COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS r = shmview_view_open(handle, layout, name, &v);
-    Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_view_open(handle, layout, name, &v);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
     if (r)
         return raise_error(self->state, r, "{s:s,s:O}", "layout", layout, "view", name_arg);
     return view_new(self, &v);
@@ -223,8 +225,10 @@ PyObject *segment_define_views(PyObject *op, PyObject *args)
         parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &specs[i], &numbers[i]) == 0;
     if (parsed) {
         COUNT_ADD(self->n_calls, 1);
-        Py_BEGIN_ALLOW_THREADS r = shmview_define(handle, layout, specs, n);
-        Py_END_ALLOW_THREADS COUNT_ADD(self->n_calls, -1);
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_define(handle, layout, specs, n);
+        Py_END_ALLOW_THREADS
+        COUNT_ADD(self->n_calls, -1);
         if (r)
             raise_error(self->state, r, "{s:s}", "layout", layout);
     }

@@ -128,9 +128,11 @@ PyObject *view_summary(PyObject *op, PyObject *Py_UNUSED(unused))
     int r;
     if (view_check(self))
         return NULL;
-    self->n_exports++;
-    Py_BEGIN_ALLOW_THREADS r = shmview_summarize(&self->v, &s);
-    Py_END_ALLOW_THREADS self->n_exports--;
+    COUNT_ADD(self->n_exports, 1);
+    Py_BEGIN_ALLOW_THREADS
+    r = shmview_summarize(&self->v, &s);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_exports, -1);
     if (r)
         return view_raise(self, r);
     uint32_t dtype = self->v.dtype & ~(uint32_t)SHMVIEW_SWAPPED;

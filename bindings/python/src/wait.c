@@ -36,13 +36,14 @@ int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t dea
     for (;;) {
         int64_t slice = deadline;
         int r;
-        Py_BEGIN_ALLOW_THREADS if (deadline)
-        {
+        Py_BEGIN_ALLOW_THREADS
+        if (deadline) {
             int64_t end = shmview_deadline(SLICE_NS);
             slice = end < deadline ? end : deadline;
         }
         r = call(handle, slice, arg);
-        Py_END_ALLOW_THREADS *ret = r;
+        Py_END_ALLOW_THREADS
+        *ret = r;
         if (r != -SHMVIEW_ERR_TIMED_OUT || slice == deadline)
             break;
         if (PyErr_CheckSignals()) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Segments: created, attached, closed, removed, sent to others."""
 
+import errno
 import pickle
 
 import pytest
@@ -53,6 +54,13 @@ def test_errors():
     again = pickle.loads(pickle.dumps(e.value))
     assert (type(again), str(again), again.name) == (type(e.value), str(e.value), "nobody")
     assert seg.lock_status().held is False
+
+
+def test_no_space():
+    with pytest.raises(shmview.NoSpace) as e:
+        shmview.create("one", 1 << 50)
+    assert isinstance(e.value, MemoryError) and e.value.errno == errno.ENOSPC
+    assert e.value.size == 1 << 50 and 0 <= e.value.free <= e.value.limit < 1 << 50
 
 
 def test_lock():
