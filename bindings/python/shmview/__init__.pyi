@@ -18,6 +18,11 @@ from ._errors import (Bounds as Bounds, Busy as Busy, ConversionError as Convers
                       ReadOnly as ReadOnly, StaleViewError as StaleViewError,
                       SystemCallFailed as SystemCallFailed, TimedOut as TimedOut,
                       TooDeep as TooDeep, Unsupported as Unsupported)
+from ._shared import Lock as Lock, OwnerDiedWarning as OwnerDiedWarning, RLock as RLock
+from .managers import SharedMemoryManager as SharedMemoryManager
+from .shared_memory import ShareableList as ShareableList, SharedMemory as SharedMemory
+from .sharedctypes import (Array as Array, RawArray as RawArray, RawValue as RawValue,
+                           Value as Value, copy as copy, synchronized as synchronized)
 
 __version__: str
 

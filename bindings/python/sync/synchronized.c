@@ -263,15 +263,16 @@ static int getbuffer(PyObject *op, Py_buffer *buffer, int flags)
     bool plain = self->code[0] && PyObject_TypeCheck(op, self->state->array_type);
     if (!plain)
         return PyObject_GetBuffer(self->obj, buffer, flags);
-    if (PyBuffer_FillInfo(buffer, op, self->data, self->length * self->itemsize, 0, flags))
-        return -1;
-    buffer->itemsize = self->itemsize;
-    if (flags & PyBUF_FORMAT)
-        buffer->format = self->code;
-    if (flags & PyBUF_ND)
-        buffer->shape = &self->length;
-    if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES)
-        buffer->strides = &self->itemsize;
+    *buffer = (Py_buffer){
+        .buf = self->data,
+        .obj = Py_NewRef(op),
+        .len = self->length * self->itemsize,
+        .itemsize = self->itemsize,
+        .ndim = 1,
+        .format = flags & PyBUF_FORMAT ? self->code : NULL,
+        .shape = flags & PyBUF_ND ? &self->length : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? &self->itemsize : NULL,
+    };
     return 0;
 }
 

@@ -39,6 +39,10 @@ def test_from_c():
     assert lines[-2] == "same memory: True" and lines[0].split()[2] == lines[1].split()[1]
 
 
+def test_array():
+    assert run_example("array.py") == ["before: 0", "after: 262146", "bytes: 0 0 1 0 2 0 3 0 4 0"]
+
+
 def test_pin_without_cuda(monkeypatch):
     seg = shmview.create("seg", 100)
     monkeypatch.setenv("SHMVIEW_CUDART", "/nowhere/libcudart.so")

@@ -1,0 +1,37 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two processes, one array of bytes, seen as integers of two sizes.
+
+Written for multiprocessing.Array; only the import says shmview."""
+
+from multiprocessing import Process
+
+import numpy as np
+
+from shmview import Array
+
+
+def fill(buf):
+    """Counts up in the array, seen as 16-bit integers."""
+    with buf:
+        numbers = np.frombuffer(buf.get_obj(), dtype=np.int16)
+        numbers[:] = range(len(numbers))
+
+
+def main():
+    buf = Array("b", 10)
+    with buf:
+        print("before:", np.frombuffer(buf.get_obj(), dtype=np.int16).sum())
+
+    child = Process(target=fill, args=(buf,))
+    child.start()
+    child.join()
+
+    with buf:  # the first eight bytes, as two 32-bit integers
+        first = memoryview(buf.get_obj()).cast("B")[:8]
+        print("after:", np.frombuffer(first, dtype=np.int32).sum())
+    print("bytes:", *buf)
+
+
+if __name__ == "__main__":
+    main()
