@@ -56,7 +56,7 @@ install: build-release
 
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    /usr/bin/python3 bench/python.py $(BENCH_ARGS)
+	    sh -c 'for table in python python_dropins; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
 
 deps:
 	@tools/deps.sh build

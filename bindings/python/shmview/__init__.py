@@ -21,6 +21,11 @@ Connection are what they return. Everything can be pickled, by name. All errors 
 of Error and of Python's own for that kind: FileNotFoundError, TimeoutError, BufferError,
 ValueError and so on. pin() is for CUDA.
 
+Drop-ins: Array, Value, RawArray, RawValue, Lock, RLock and copy are used as multiprocessing's, and
+SharedMemory, ShareableList and SharedMemoryManager as those of its shared_memory and managers; but a
+killed holder hangs nobody, and nothing is left behind. The modules sharedctypes, shared_memory and
+managers have them as well.
+
 Threads: every object may be used by any thread; the GIL is free in every call that waits or asks
 the daemon. Signals: handlers run while a call waits, and may end it by raising. Fork: a child
 goes on with what it finds, and never holds its parent's lock.
