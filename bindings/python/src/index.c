@@ -273,8 +273,9 @@ static PyObject *list_direct(struct view *view, uint32_t d, const unsigned char 
     ptrdiff_t stride = view->v.strides[d];
     bool last = d + 1 == view->v.ndim;
     PyObject *list = PyList_New(n);
-    for (Py_ssize_t i = 0; list && i < n; i++, p += stride) {
-        PyObject *item = last ? view->get(view, (const char *)p) : list_direct(view, d + 1, p);
+    for (Py_ssize_t i = 0; list && i < n; i++) { /* a step past the last may leave memory */
+        const unsigned char *at = p + i * stride;
+        PyObject *item = last ? view->get(view, (const char *)at) : list_direct(view, d + 1, at);
         if (UNLIKELY(!item))
             Py_CLEAR(list);
         else
