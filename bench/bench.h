@@ -64,8 +64,8 @@ struct instance {
 /* Starts shmviewd in a new temporary directory. Returns 0 or -1. */
 int instance_start(struct instance *instance);
 /* Starts another one in the directory of the first. Returns 0 or -1. */
-int instance_start_beside(struct instance *instance, const struct instance *first,
-                          const char *name, unsigned descriptors);
+int instance_start_beside(struct instance *instance, const struct instance *first, const char *name,
+                          unsigned descriptors);
 /* Ends the daemon in such a way that all is kept, and starts it again. Returns 0 or -1. */
 int instance_restart(struct instance *instance);
 /* Ends it and removes what it and the rows left behind. Takes a half-started one. */

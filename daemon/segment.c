@@ -136,7 +136,7 @@ static void remove_objects(struct segment *segment)
     for (int part = 0; part < N_SEGMENT_PARTS; part++) {
         if (segment->inodes[part] == 0)
             continue;
-        segment_object(segment, part, &object);
+        segment_object(segment, (enum segment_part)part, &object);
         object_remove(&object);
         segment->inodes[part] = 0;
     }

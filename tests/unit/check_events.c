@@ -157,7 +157,7 @@ START_TEST(what_is_remembered)
     events_add(EVENT_CREATED, a); /* 1001 */
     events_add(EVENT_CREATED, b); /* 1002 */
     events_add(EVENT_CREATED, a); /* 1003 */
-    give(a, 8); /* what counts is who may see it now */
+    give(a, 8);                   /* what counts is who may see it now */
     give(b, 7);
     s.may_know = owners;
     s.owner = &uid;

@@ -108,7 +108,7 @@ START_TEST(names_of_objects)
     for (int i = 0; i < 6; i++) {
         s[i] = reserve(names[i]);
         for (int part = 0; part < N_SEGMENT_PARTS; part++) {
-            segment_object(s[i], part, &o[i][part]);
+            segment_object(s[i], (enum segment_part)part, &o[i][part]);
             ck_assert_uint_lt(strlen(o[i][part].name), NAME_MAX + 1);
             ck_assert_ptr_null(strchr(o[i][part].name + 1, '/'));
         }

@@ -77,7 +77,7 @@ START_TEST(object_that_is_in_the_way)
     for (int which = 0; which < 3; which++) {
         struct segment *s = fresh(100, true);
         struct object_space space;
-        struct object object = object_of(s, which);
+        struct object object = object_of(s, (enum segment_part)which);
         char path[300];
         snprintf(path, sizeof path, "/dev/shm%s", object.name);
         close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
@@ -336,7 +336,7 @@ START_TEST(objects_that_were_replaced)
 {
     for (int which = 0; which < 3; which++) {
         struct segment *s = make(100, true);
-        struct object object = object_of(s, which);
+        struct object object = object_of(s, (enum segment_part)which);
         struct wire_attachment a;
         struct frame_descriptors fds;
         char path[300];

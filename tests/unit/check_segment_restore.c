@@ -108,7 +108,7 @@ START_TEST(objects_that_do_not_fit)
         s->inodes[which] = inode + 1000000;
         restore(s, -ESTALE, parts[which]);
         s->inodes[which] = inode;
-        struct object object = object_of(s, which);
+        struct object object = object_of(s, (enum segment_part)which);
         object_remove(&object);
         restore(s, -ENOENT, parts[which]);
         segment_free(s);
