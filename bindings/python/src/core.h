@@ -2,9 +2,9 @@
 /* core.h - what the files of the extension module shmview._core share.
  *
  * Only <shmview/...> of libshmview is used. Every object keeps the module's state; a view
- * keeps its segment, a segment its connection. Written for CPython 3.9 to 3.14, with the GIL
- * or without: what several threads may touch is guarded by the GIL, else by the critical
- * section of the object that has it. */
+ * keeps its segment, a segment its connection. Written for CPython 3.9 to 3.14. What several
+ * threads may touch is guarded by the GIL, which a free-threaded interpreter switches on for
+ * this module; counts are kept so that they hold without it as well. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -25,10 +25,6 @@ static inline PyObject *Py_NewRef(PyObject *o)
     Py_INCREF(o);
     return o;
 }
-#endif
-#if PY_VERSION_HEX < 0x030d0000 && !defined(Py_BEGIN_CRITICAL_SECTION)
-#define Py_BEGIN_CRITICAL_SECTION(op) {
-#define Py_END_CRITICAL_SECTION()     }
 #endif
 
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
