@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A daemon of its own for each test module, and a count of what each test leaves behind."""
 
+import ctypes
 import gc
 import os
 import signal
@@ -13,6 +14,8 @@ import pytest
 
 import shmview
 
+libc = ctypes.CDLL(None)
+
 
 def await_(condition, seconds=60, what="it"):
     """Waits until condition() is true."""
@@ -20,6 +23,11 @@ def await_(condition, seconds=60, what="it"):
     while not condition():
         assert time.monotonic() < end, f"{what} has not come in {seconds} s"
         time.sleep(0.005)
+
+
+def end_with_parent():
+    """In the daemon to be: it dies with the thread that starts it, however that ends."""
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 class Daemon:
@@ -34,7 +42,7 @@ class Daemon:
         with open(self.log, "ab") as log:
             begin = log.tell()
             self.process = subprocess.Popen([os.environ["SHMVIEWD"], "--socket", self.socket],
-                                            stdout=log, stderr=log)
+                                            stdout=log, stderr=log, preexec_fn=end_with_parent)
 
         def listens():
             assert self.process.poll() is None, self.said()

@@ -131,7 +131,7 @@ def test_daemon_started_anew(daemon):
         assert daemon.process.wait() == 0
         await asyncio.sleep(0.15)
         assert not task.done()
-        await asyncio.get_running_loop().run_in_executor(None, daemon.start)
+        daemon.start()
         await asyncio.sleep(0.2)
         other.notify()
         assert await asyncio.wait_for(task, 60) == 1
