@@ -23,13 +23,13 @@
 _Thread_local struct self self_of_thread __attribute__((tls_model("initial-exec")));
 
 /* What the kernel says of a process or thread: when it was born, in clock ticks since boot.
- * Returns 0; -ESRCH if it is dead, a zombie too; -errno if it cannot be told. */
+ * Returns 0; -ESRCH if it is a zombie; -errno if it cannot be told, or is not there. */
 static int ask_kernel(const char *path, uint64_t *ret_birth)
 {
     char text[1024];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return errno == ENOENT ? -ESRCH : -errno;
+        return -errno;
     ssize_t n = read(fd, text, sizeof text - 1);
     int r = n < 0 ? -errno : 0;
     close(fd);
@@ -86,10 +86,11 @@ int self_init(void)
 static bool is_dead(uint32_t id, uint64_t birth)
 {
     uint64_t now;
-    if (kill((pid_t)id, 0) < 0 && errno == ESRCH)
-        return true;
     int r = birth_of(id, &now);
-    return r == -ESRCH || (r == 0 && birth && now != birth);
+    if (r == 0)
+        return birth && now != birth;
+    /* /proc may hide those of other users, or not be there at all */
+    return r == -ESRCH || (kill((pid_t)id, 0) < 0 && errno == ESRCH);
 }
 
 /* --- Waiting ------------------------------------------------------------- */

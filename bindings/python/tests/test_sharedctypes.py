@@ -71,6 +71,8 @@ def seen(value):
         return type(value), bytes(value)
     if isinstance(value, ctypes.Array):
         return type(value), list(value)
+    if isinstance(value, list):
+        return [seen(each) for each in value]
     return type(value), repr(value)
 
 
