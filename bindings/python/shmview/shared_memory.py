@@ -110,7 +110,7 @@ class SharedMemory:
         if self._segment is None:
             return
         self._size = self._segment.size
-        if sys.getrefcount(self._buf) > 2:
+        if sys.getrefcount(self._buf) > 2 or sys.getrefcount(self._segment) > 3:
             self._buf = self._segment = None
             return
         self._buf.release()

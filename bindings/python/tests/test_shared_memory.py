@@ -91,8 +91,11 @@ def test_numpy_keeps_it():
     array[:] = range(10)
     del a
     assert array.sum() == 45
-    SharedMemory(name).unlink()
-    assert array.sum() == 45
+    b = SharedMemory(name)
+    again = numpy.ndarray(10, "d", buffer=b.buf)  # which counts as no view of it
+    b.close()
+    b.unlink()
+    assert b.buf is None and array.sum() == again.sum() == 45
 
 
 def test_a_subclass():
