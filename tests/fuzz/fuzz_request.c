@@ -79,6 +79,7 @@ static void begin_once(void)
     state.loop = &loop;
     state.job_done = on_job_done;
     state.config = config_new();
+    quota_init(&state.quota, &state.config);
 }
 
 static void admit(struct client *client)
@@ -178,6 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (s->n_attachments)
             die("somebody is still attached");
     registry_deinit(&state.registry);
+    quota_deinit(&state.quota);
     config_free(state.config);
     return 0;
 }
