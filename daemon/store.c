@@ -23,6 +23,7 @@
 
 #include "common/name.h"
 #include "common/util.h"
+#include "daemon/store_record.h"
 
 #define STORE_VERSION     2u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
@@ -56,9 +57,6 @@ struct layout_key {
     uint64_t index;
 };
 
-_Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
-_Static_assert(offsetof(struct store_segment, access) == 92, "records have no gaps");
-_Static_assert(sizeof(struct access_entry) == 8, "records have no gaps");
 _Static_assert(sizeof(struct store_attachment) == 56, "records have no gaps");
 
 /* LMDB's own errors are negative; what becomes of them is an errno. */
@@ -260,44 +258,11 @@ static int put(struct store *s, MDB_txn *txn, enum table table, const void *key,
     return mdb_put(txn, s->tables[table], &k, &v, 0);
 }
 
-/* What comes before the entries of the access control list, which has no fixed length. */
-#define SEGMENT_FIXED_BYTES                                                                        \
-    (offsetof(struct store_segment, access) + offsetof(struct access, entries))
-
-/* Fills record, which has room for any. Returns its bytes. */
-static size_t segment_record(const struct store_segment *segment, char *record)
-{
-    size_t acl = segment->access.n_entries * sizeof segment->access.entries[0];
-    size_t n = SEGMENT_FIXED_BYTES + acl, name = strlen(segment->name) + 1;
-    memcpy(record, segment, n); /* the entries come next in both */
-    memcpy(record + n, segment->name, name);
-    return n + name;
-}
-
-/* Returns whether it fits. */
-static bool segment_of_record(const MDB_val *record, struct store_segment *ret)
-{
-    *ret = (struct store_segment){0};
-    if (record->mv_size < SEGMENT_FIXED_BYTES)
-        return false;
-    memcpy(ret, record->mv_data, SEGMENT_FIXED_BYTES);
-    size_t n = SEGMENT_FIXED_BYTES + ret->access.n_entries * sizeof ret->access.entries[0];
-    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || record->mv_size < n + 2)
-        return false;
-    const char *name = (const char *)record->mv_data + n;
-    size_t bytes = record->mv_size - n;
-    if (bytes > sizeof ret->name || memchr(name, 0, bytes) != name + bytes - 1)
-        return false;
-    memcpy(ret, record->mv_data, n);
-    memcpy(ret->name, name, bytes);
-    return true;
-}
-
 static int put_segment(struct store *s, MDB_txn *txn, void *arg)
 {
     const struct store_segment *segment = arg;
     char record[sizeof *segment];
-    size_t n = segment_record(segment, record);
+    size_t n = store_record_write(segment, record);
     int r = put(s, txn, SEGMENTS, &segment->id, sizeof segment->id, record, n);
     if (r == 0 && segment->id > s->last_id) {
         s->last_id = segment->id;
@@ -445,7 +410,7 @@ static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
     const struct visit *v = arg;
     struct store_segment segment;
     uint64_t id = id_of(key);
-    bool fits = segment_of_record(value, &segment) && segment.id == id &&
+    bool fits = store_record_read(value->mv_data, value->mv_size, &segment) && segment.id == id &&
                 name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
                 segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR;
     v->segment(v->arg, id, fits ? &segment : NULL);
