@@ -121,6 +121,8 @@ static struct segment_entry *entry_new(const struct wire_segment_stats *w)
         .has_lock = w->lock,
         .lifetime = (uint32_t)w->lifetime,
         .owner = w->owner,
+        .group = w->group,
+        .mode = (uint32_t)w->mode,
         .attachments = w->attachments,
         .layouts = w->layouts,
         .created_us = known(w->created_us),

@@ -65,6 +65,8 @@ static const struct field segment_fields[] = {
     {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment_stats, lifetime),
      .enums = wire_lifetime_names},
     NUMBER(wire_segment_stats, "owner", owner, false),
+    NUMBER(wire_segment_stats, "group", group, false),
+    NUMBER(wire_segment_stats, "mode", mode, false),
     NUMBER(wire_segment_stats, "attachments", attachments, false),
     NUMBER(wire_segment_stats, "layouts", layouts, false),
     NUMBER(wire_segment_stats, "created", created_us, true),

@@ -19,7 +19,7 @@ struct wire_segment_stats {
     const char *name;
     int64_t id, size;
     bool named, lock;
-    int64_t lifetime, owner, attachments, layouts;
+    int64_t lifetime, owner, group, mode, attachments, layouts;
     int64_t created_us, resident;
     int64_t generation;
     const char *layout;

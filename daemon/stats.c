@@ -137,6 +137,8 @@ static void look_at_segment(struct page *page, const struct segment *s)
         .lock = s->lock,
         .lifetime = s->lifetime,
         .owner = s->access->uid,
+        .group = s->access->gid,
+        .mode = s->access->mode,
         .attachments = s->n_attachments,
         .layouts = (int64_t)s->layouts.n,
         .created_us = WIRE_ABSENT,

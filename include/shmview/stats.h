@@ -41,8 +41,9 @@ struct shmview_segment_stats {
     uint32_t is_named;
     uint32_t has_lock;
     uint32_t lifetime; /* enum shmview_lifetime */
-    uint32_t reserved;
-    int64_t owner; /* uid */
+    uint32_t mode;     /* as shmview/access.h has it */
+    int64_t owner;     /* uid */
+    int64_t group;     /* gid */
     int64_t attachments;
     int64_t layouts;
     int64_t created_us;
@@ -55,7 +56,7 @@ struct shmview_segment_stats {
     size_t n_parties;                                 /* at most 64, of the attachments */
 };
 
-/* Only root and the daemon's own user get to know more than version and times. */
+/* Only administrators and the daemon's own user get to know more than version and times. */
 struct shmview_stats {
     const char *version;
     int64_t started_us;
