@@ -5,6 +5,8 @@
 #include <inttypes.h>
 
 #include "daemon/creation.h"
+#include "daemon/events.h"
+#include "daemon/look.h"
 #include "daemon/refusal.h"
 
 struct who grants_who(const struct state *state, const struct connection *connection)
@@ -164,8 +166,12 @@ void grants_set_access(struct state *state, struct connection *connection, struc
         quota_refund(segment->payer, QUOTA_BYTES, quota_bytes(segment->size));
         grants_restore(&state->quota, segment);
     }
-    if (r)
+    if (r) {
         refuse_system(answer, "who may use a segment cannot be kept", -r);
-    else
-        answer_with(answer, json_pack("{s:o}", "segment", creation_describe(segment)));
+        return;
+    }
+    struct event *e = events_add(EVENT_ACCESS_CHANGED, segment);
+    if (e->wanted_by)
+        look_command(connection->peer.pid, e->command);
+    answer_with(answer, json_pack("{s:o}", "segment", creation_describe(segment)));
 }

@@ -12,6 +12,7 @@
 #include "common/wire_stats.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
+#include "daemon/log.h"
 #include "daemon/look.h"
 #include "daemon/refusal.h"
 #include "daemon/use.h"
@@ -49,10 +50,19 @@ void stats_note(const struct connection *connection, const struct answer *answer
         refusals[error]++;
     if (!is_quota(error))
         return;
-    events_by(connection->peer.pid, connection->peer.uid);
+    const struct peer *peer = &connection->peer;
+    events_by(peer->pid, peer->uid);
     struct event *e = events_add(EVENT_QUOTA_REFUSED, NULL);
     e->error = (uint16_t)error;
     snprintf(e->text, sizeof e->text, "%s", reason);
+    const struct log_event event = {
+        .kind = LOG_QUOTA,
+        .reason = answer->error,
+        .has_uid = true,
+        .uid = peer->uid,
+        .pid = peer->pid,
+    };
+    log_event(LOG_WARNING, &event, "uid %u, pid %d, is refused: %s", peer->uid, peer->pid, reason);
 }
 
 /* --- A segment ----------------------------------------------------------- */
@@ -208,7 +218,7 @@ static struct wire_instance look_at_instance(const struct state *state, const st
         .uptime_us = uptime,
         .refusals = list,
     };
-    if (c->peer.uid != 0 && c->peer.uid != geteuid()) {
+    if (!grants_who(state, c).is_admin && c->peer.uid != geteuid()) {
         /* how much others have is their business */
         w.starts = w.connections = w.segments = w.attachments = w.allocated = w.removed =
             w.n_created = w.n_attached = w.n_died = w.n_owner_died = w.n_requests = w.n_lost =
