@@ -28,9 +28,20 @@ static size_t used_bytes(const struct access *access)
     return offsetof(struct access, entries) + access->n_entries * sizeof access->entries[0];
 }
 
-bool access_equal(const struct access *a, const struct access *b)
+static bool has_entry(const struct access *access, const struct access_entry *entry)
 {
-    return a->n_entries == b->n_entries && memcmp(a, b, used_bytes(a)) == 0;
+    for (uint32_t i = 0; i < access->n_entries; i++)
+        if (memcmp(&access->entries[i], entry, sizeof *entry) == 0)
+            return true;
+    return false;
+}
+
+bool access_same_entries(const struct access *a, const struct access *b)
+{
+    for (uint32_t i = 0; i < a->n_entries; i++)
+        if (!has_entry(b, &a->entries[i]))
+            return false;
+    return a->n_entries == b->n_entries;
 }
 
 const struct access *access_share(const struct access *access)

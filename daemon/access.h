@@ -43,7 +43,8 @@ const struct access *access_share(const struct access *access);
 /* Takes NULL. Returns NULL. */
 const struct access *access_unshare(const struct access *access);
 
-bool access_equal(const struct access *a, const struct access *b);
+/* Whether both have the same entries, in whatever order. */
+bool access_same_entries(const struct access *a, const struct access *b);
 
 /* Applies what a request wants to *access, which is valid. Returns 0; or -1 with *fault, and
  * *access is half changed. */
