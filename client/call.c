@@ -99,12 +99,13 @@ static int hang_up(struct shmview_connection *c, int error, const char *why)
     return fail(error, "%s: %s", c->path, why);
 }
 
-static int send_all(struct shmview_connection *c, const char *text, size_t n)
+/* Returns 0 or -errno. */
+static int send_all(const struct shmview_connection *c, const char *text, size_t n)
 {
     while (n) {
         ssize_t sent = frame_send(c->fd, text, n, NULL, 0);
         if (sent < 0)
-            return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-sent));
+            return (int)sent;
         text += sent;
         n -= (size_t)sent;
     }
@@ -157,6 +158,21 @@ static char *claim_text(const struct shmview_connection *c, size_t *ret_n)
     return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
 }
 
+/* Sends and receives. A daemon that refuses to hear says why before it hangs up, so that there
+ * may be a reply where sending fails. *ret_sent: the request was sent whole. */
+static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
+               bool *ret_sent)
+{
+    int r = send_all(c, text, n);
+    *ret_sent = r == 0;
+    if (r == -EPIPE || r == -ECONNRESET) {
+        int refused = receive_reply(c, reply);
+        connection_hang_up(c);
+        return refused;
+    }
+    return r ? hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r)) : receive_reply(c, reply);
+}
+
 static int greet(struct shmview_connection *c)
 {
     size_t n;
@@ -166,9 +182,8 @@ static int greet(struct shmview_connection *c)
         connection_hang_up(c);
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
-    int r = send_all(c, text, n);
-    if (r == 0)
-        r = receive_reply(c, &reply);
+    bool sent;
+    int r = ask(c, text, n, &reply, &sent);
     if (r == 0 && reply.wire.error) {
         const char *reason;
         int error = wire_error_code(&reply.wire, &reason);
@@ -261,12 +276,9 @@ static int exchange(struct shmview_connection *c, const char *method, const char
                      strerror(errno));
         if (r)
             return r;
-        bool may_repeat = true;
-        r = send_all(c, text, n);
-        if (r == 0) {
-            may_repeat = !is_one_of(method, once_only);
-            r = receive_reply(c, reply);
-        }
+        bool sent;
+        r = ask(c, text, n, reply, &sent);
+        bool may_repeat = !sent || !is_one_of(method, once_only);
         reply->serial = c->serial;
         if (r != -SHMVIEW_ERR_DISCONNECTED || !may_repeat || attempt == 2)
             return r;

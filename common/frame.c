@@ -32,6 +32,12 @@ bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
     return true;
 }
 
+void frame_put_back(struct frame *frame, size_t n)
+{
+    frame->used -= n + 1;
+    frame->scanned = frame->used;
+}
+
 /* An idle peer costs no buffer. */
 int frame_reserve(struct frame *frame, size_t limit)
 {

@@ -33,6 +33,9 @@ void frame_deinit(struct frame *frame);
  * needed. The message is consumed. */
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes);
 
+/* Takes back that the last message, of n bytes, was found: frame_next() will find it again. */
+void frame_put_back(struct frame *frame, size_t n);
+
 /* Makes room for at least one byte more, and for no message longer than limit.
  * Returns 0, -EMSGSIZE or -ENOMEM. */
 int frame_reserve(struct frame *frame, size_t limit);

@@ -9,12 +9,19 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/quota.h"
+#include "daemon/refusal.h"
+#include "daemon/stats.h"
 
 /* Requests of one client that are answered, and the time they may take, before others
  * get their turn. */
 #define TURN_REQUESTS 16
 #define TURN_NS       1000000
+
+/* A buffer of that size costs nobody anything. */
+#define BUFFER_FREE_BYTES 4096
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_process(uv_poll_t *poll, int status, int events);
@@ -33,6 +40,38 @@ void answer_deinit(struct answer *answer)
         frame_descriptors_close(&answer->fds);
     *answer = (struct answer){0};
 }
+
+/* --- What it holds ------------------------------------------------------- */
+
+/* Charges for a buffer of bytes, in place of *charged. One that is larger than all of them may
+ * be together counts as that, so that it may be there alone. Returns 0 or -EDQUOT. */
+static int charge(struct connection *c, uint64_t *charged, uint64_t bytes,
+                  struct quota_excess *ret_excess)
+{
+    struct quota_user *payer = c->payer;
+    uint64_t amount = bytes > BUFFER_FREE_BYTES ? bytes : 0;
+    if (amount > LIMIT_BUFFERS_BYTES)
+        amount = LIMIT_BUFFERS_BYTES;
+    if (!payer || amount == *charged)
+        return 0;
+    quota_refund(payer, QUOTA_BUFFERS, *charged);
+    *charged = 0;
+    /* administrators' clients get stuck as others' do */
+    int r = amount ? quota_charge(payer->quota, payer->uid, false, QUOTA_BUFFERS, amount, &payer,
+                                  ret_excess)
+                   : 0;
+    if (r == 0)
+        *charged = amount;
+    return r;
+}
+
+static void refund(struct connection *c, uint64_t *charged)
+{
+    quota_refund(c->payer, QUOTA_BUFFERS, *charged);
+    *charged = 0;
+}
+
+/* --- Beginning and end --------------------------------------------------- */
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -53,6 +92,8 @@ void connection_close(struct connection *connection)
         return;
     connection->closing = true;
     n_connections--;
+    refund(connection, &connection->in_charged);
+    refund(connection, &connection->out_charged);
     connection->events->closed(connection);
     /* a forked child may hold the socket too: this ends it for everybody */
     shutdown(connection->fd, SHUT_RDWR);
@@ -75,7 +116,7 @@ static void watch(struct connection *c)
     int events = 0;
     if (c->out)
         events = UV_WRITABLE;
-    else if (!c->answering && !c->end_of_stream)
+    else if (!c->answering && !c->throttled && !c->end_of_stream)
         events = UV_READABLE;
     if (!c->half_closed && !c->end_of_stream)
         events |= UV_DISCONNECT; /* once known it would be reported for ever */
@@ -155,6 +196,7 @@ static void flush(struct connection *c)
         if (c->out_sent == c->out_bytes) {
             free(c->out);
             c->out = NULL;
+            refund(c, &c->out_charged);
         }
     }
 }
@@ -178,17 +220,36 @@ static int keep_descriptors(struct connection *c, struct answer *answer)
 
 static void send_answer(struct connection *c, struct answer *answer);
 
-/* The kernel lets one user have only so many descriptors in flight, and others have
- * used them up: this client is told, and keeps what it has. */
-static void refuse_descriptors(struct connection *c, struct answer *answer)
+/* A reply cannot be sent, and what it gives is taken back: another one is to be made. */
+static void take_back(struct connection *c, struct answer *answer)
 {
     struct attachment *a = attachment_find(&c->attachments, answer->attachment);
     if (answer->attachment && a)
         attachment_give_up(a);
     answer_deinit(answer);
+}
+
+/* The kernel lets one user have only so many descriptors in flight, and others have
+ * used them up: this client is told, and keeps what it has. */
+static void refuse_descriptors(struct connection *c, struct answer *answer)
+{
+    take_back(c, answer);
     answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
     answer->parameters = json_pack("{s:s}", "reason", "too many descriptors are on their way");
     send_answer(c, answer);
+}
+
+static void refuse_buffer(struct connection *c, struct answer *answer,
+                          const struct quota_excess *excess)
+{
+    struct log_event event = {
+        .kind = LOG_QUOTA, .has_uid = true, .uid = c->peer.uid, .pid = c->peer.pid};
+    take_back(c, answer);
+    refuse_quota(answer, c->peer.uid, excess);
+    stats_note(c, answer);
+    events_by(0, UINT32_MAX);
+    log_event(LOG_WARNING, &event, "pid %d, uid %u has too much that it has not read or sent whole",
+              c->peer.pid, c->peer.uid);
 }
 
 /* Sends what the socket takes, the descriptors with its first byte; keeps the
@@ -204,11 +265,19 @@ static void send_answer(struct connection *c, struct answer *answer)
         connection_close(c);
         return;
     }
+    struct quota_excess excess;
+    if (charge(c, &c->out_charged, n, &excess)) {
+        free(text);
+        refuse_buffer(c, answer, &excess);
+        send_answer(c, answer);
+        return;
+    }
     ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
     if (sent == -EAGAIN)
         sent = keep_descriptors(c, answer);
     if (sent == -ETOOMANYREFS) {
         free(text);
+        refund(c, &c->out_charged);
         refuse_descriptors(c, answer);
         return;
     }
@@ -217,10 +286,18 @@ static void send_answer(struct connection *c, struct answer *answer)
         c->out = STEAL(text);
         c->out_bytes = n;
         c->out_sent = (size_t)sent;
+    } else {
+        refund(c, &c->out_charged);
     }
     free(text);
     if (sent < 0)
         connection_close(c);
+}
+
+void connection_refuse(struct connection *connection, struct answer *answer)
+{
+    send_answer(connection, answer);
+    connection_close(connection);
 }
 
 void connection_answer(struct connection *connection, struct answer *answer)
@@ -268,13 +345,21 @@ static void take_request(struct connection *c, const char *text, size_t n)
         send_answer(c, &answer);
 }
 
+/* An idle client holds no buffer. */
+static void drop_input(struct connection *c)
+{
+    frame_deinit(&c->in);
+    refund(c, &c->in_charged);
+}
+
 void connection_take_turn(struct connection *connection)
 {
     char *text;
     size_t n;
     unsigned turn = 0;
     int64_t began = 0;
-    while (!connection->closing && !connection->answering && !connection->out) {
+    while (!connection->closing && !connection->answering && !connection->out &&
+           !connection->throttled) {
         bool more = connection->in.used < connection->in.n;
         if (more && turn == 1)
             began = now_ns(); /* whoever asks one thing at a time costs no clock */
@@ -286,7 +371,11 @@ void connection_take_turn(struct connection *connection)
             if (connection->end_of_stream)
                 connection_close(connection);
             else if (connection->in.used == connection->in.n)
-                frame_deinit(&connection->in); /* an idle client holds no buffer */
+                drop_input(connection);
+            break;
+        }
+        if (connection->events->may_ask && !connection->events->may_ask(connection)) {
+            frame_put_back(&connection->in, n);
             break;
         }
         take_request(connection, text, n);
@@ -298,6 +387,8 @@ void connection_take_turn(struct connection *connection)
 
 static void receive(struct connection *c)
 {
+    struct quota_excess excess;
+    struct answer answer = {0};
     ssize_t n = frame_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES, NULL);
     if (n == -EAGAIN)
         return;
@@ -309,8 +400,14 @@ static void receive(struct connection *c)
         violation(c, "a descriptor with a request");
     else if (n < 0)
         connection_close(c);
-    if (!c->closing)
+    if (c->closing)
+        return;
+    if (charge(c, &c->in_charged, c->in.capacity, &excess)) {
+        refuse_buffer(c, &answer, &excess);
+        connection_refuse(c, &answer);
+    } else {
         connection_take_turn(c);
+    }
 }
 
 /* Whether the peer can neither send nor receive any more. */
@@ -325,7 +422,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     struct connection *c = poll->data;
     if (status == 0 && events & UV_READABLE) {
         /* also what it said before it hung up; but first what it has said already */
-        if (!c->waits_turn)
+        if (!c->waits_turn && !c->throttled)
             receive(c);
         return;
     }

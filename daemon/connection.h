@@ -6,8 +6,9 @@
  *
  * Requests are taken one at a time; while an answer is being made or does not
  * fit into the socket, nothing more is read. So a client that does not read its
- * replies costs one reply. The client is dead when its process is (pidfd) or when
- * its socket hangs up, whichever comes first. */
+ * replies costs one reply; what all connections of a user hold, requests that are
+ * not whole among it, is charged to him beyond a page each. The client is dead when its process is
+ * (pidfd) or when its socket hangs up, whichever comes first. */
 #ifndef DAEMON_CONNECTION_H
 #define DAEMON_CONNECTION_H
 
@@ -22,6 +23,7 @@
 
 struct connection;
 struct monitor;
+struct quota_user;
 
 /* An answer in the making. */
 struct answer {
@@ -45,6 +47,9 @@ struct connection_events {
     void (*again)(struct connection *connection);
     /* It streams, and what was sent is on its way: there is room for more. May be NULL. */
     void (*drained)(struct connection *connection);
+    /* A request of it is there: whether it may be taken now. If not, whoever says so calls
+     * connection_take_turn() when it may; nothing is read until then. May be NULL: always. */
+    bool (*may_ask)(struct connection *connection);
 };
 
 struct connection {
@@ -64,16 +69,19 @@ struct connection {
     bool end_of_stream; /* the client has said all it will say */
     bool closing;
     bool waits_turn; /* on the owner's again list */
+    bool throttled;  /* waits until it may ask again; never both */
     struct frame in;
     char *out; /* what did not fit into the socket */
     size_t out_bytes, out_sent;
     struct frame_descriptors out_fds; /* owned; they go with the first byte */
+    struct quota_user *payer;         /* who is charged for it; NULL: nobody */
+    uint64_t in_charged, out_charged; /* bytes of in and out that he is charged for */
     struct attachments attachments;
     LIST_HEAD(, segment) created; /* with lifetime "creator" */
     void *job;                    /* what it waits for, if answering */
     struct monitor *monitor;      /* what it tells, if streaming */
     LIST_ENTRY(connection) link;
-    TAILQ_ENTRY(connection) turn;
+    TAILQ_ENTRY(connection) turn; /* of those that wait for theirs, or are throttled */
 };
 
 /* Takes over fd, a connected socket, and watches it. Returns the connection, or
@@ -87,6 +95,9 @@ void connection_answer(struct connection *connection, struct answer *answer);
 /* Sends one of many answers to a call that is pending, with parameters (new; stolen). The
  * connection has room for it: out is NULL. It may be closed by that. */
 void connection_stream(struct connection *connection, json_t *parameters);
+
+/* Sends an answer, to a call that was made or will be, and closes. Takes what *answer owns. */
+void connection_refuse(struct connection *connection, struct answer *answer);
 
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);

@@ -2,7 +2,6 @@
 #include "daemon/grants.h"
 
 #include <errno.h>
-#include <inttypes.h>
 
 #include "daemon/creation.h"
 #include "daemon/events.h"
@@ -19,18 +18,6 @@ struct who grants_who(const struct state *state, const struct connection *connec
 }
 
 /* --- Charging ------------------------------------------------------------ */
-
-void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e)
-{
-    char whose[32] = "all users together";
-    if (!e->of_all)
-        snprintf(whose, sizeof whose, "uid %u", uid);
-    refuse(answer, SHMVIEW_ERR_QUOTA,
-           json_pack("{s:s, s:I, s:I, s:I}", "what", e->what, "asked", (json_int_t)e->asked, "used",
-                     (json_int_t)e->used, "limit", (json_int_t)e->limit),
-           "%" PRIu64 " %s asked for; %s may have %" PRIu64 ", of which %" PRIu64 " are used",
-           e->asked, e->what, whose, e->limit, e->used);
-}
 
 static bool refuse_charge(struct answer *answer, uid_t uid, int r, const struct quota_excess *e)
 {

@@ -27,9 +27,6 @@ bool grants_may_create(const struct state *state, const struct connection *conne
 bool grants_attach(struct state *state, struct connection *connection,
                    struct quota_user **ret_payer, struct answer *answer);
 
-/* Refuses what uid asked for, because of excess. */
-void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *excess);
-
 /* The method SetAccess, of a segment that the caller may see. */
 void grants_set_access(struct state *state, struct connection *connection, struct segment *segment,
                        const struct wire_grant *want, struct answer *answer);

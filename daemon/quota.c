@@ -168,6 +168,17 @@ static int64_t must_wait(const struct config_quota *limits, int64_t paid_until, 
     return from - now > ahead ? from - now - ahead : 0;
 }
 
+static bool has_rate(const struct config_quota *limits)
+{
+    return limits->requests_per_second != CONFIG_UNLIMITED && limits->requests_per_second != 0;
+}
+
+bool quota_limits_requests(const struct quota *quota)
+{
+    const struct config *config = *quota->config;
+    return has_rate(&config->user) || has_rate(&config->total);
+}
+
 int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns)
 {
     struct quota *q = user->quota;

@@ -80,6 +80,9 @@ void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount
  * nanoseconds until he may. */
 int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns);
 
+/* Whether anybody's requests have a rate that they may not exceed. */
+bool quota_limits_requests(const struct quota *quota);
+
 /* Data of a segment, as it is charged: whole pages. */
 uint64_t quota_bytes(uint64_t size);
 

@@ -2,6 +2,7 @@
 #include "daemon/refusal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,18 @@ void refuse_system(struct answer *answer, const char *what, int error_number)
 {
     log_error("%s: %s", what, strerror(error_number));
     refuse(answer, SHMVIEW_ERR_SYSTEM, NULL, "%s: %s", what, strerror(error_number));
+}
+
+void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e)
+{
+    char whose[32] = "all users together";
+    if (!e->of_all)
+        snprintf(whose, sizeof whose, "uid %u", uid);
+    refuse(answer, SHMVIEW_ERR_QUOTA,
+           json_pack("{s:s, s:I, s:I, s:I}", "what", e->what, "asked", (json_int_t)e->asked, "used",
+                     (json_int_t)e->used, "limit", (json_int_t)e->limit),
+           "%" PRIu64 " %s asked for; %s may have %" PRIu64 ", of which %" PRIu64 " are used",
+           e->asked, e->what, whose, e->limit, e->used);
 }
 
 void answer_with(struct answer *answer, json_t *parameters)

@@ -4,6 +4,7 @@
 #define DAEMON_REFUSAL_H
 
 #include "daemon/connection.h"
+#include "daemon/quota.h"
 
 /* Makes *answer the refusal error (SHMVIEW_ERR_*) with facts (a new object or
  * NULL; stolen) and the text as its "reason". */
@@ -15,6 +16,9 @@ void refuse_parameter(struct answer *answer, const struct wire_fault *fault);
 
 /* Refuses because a call of the system failed with error_number. */
 void refuse_system(struct answer *answer, const char *what, int error_number);
+
+/* Refuses what uid asked for, because of excess. */
+void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *excess);
 
 /* Answers with parameters (new; stolen); refuses where they are NULL: memory is short. */
 void answer_with(struct answer *answer, json_t *parameters);

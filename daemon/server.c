@@ -12,15 +12,21 @@
 #include "common/util.h"
 #include "daemon/declared.h"
 #include "daemon/discard.h"
+#include "daemon/grants.h"
 #include "daemon/log.h"
 #include "daemon/monitor.h"
 #include "daemon/recovery.h"
+#include "daemon/refusal.h"
+#include "daemon/stats.h"
 #include "daemon/use.h"
 
 /* A client holds a socket and a pidfd. */
 #define DESCRIPTORS_PER_CONNECTION 2
 #define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
-#define ACCEPTS_A_TURN             64
+#define ACCEPTS_A_TURN             16
+#define DOOR_RETRY_MS              100
+/* That part of the connections is kept for those who have few. */
+#define KEPT_PART 8
 
 /* --- Connections --------------------------------------------------------- */
 
@@ -49,6 +55,8 @@ static void on_closed(struct connection *connection)
     LIST_REMOVE(connection, link);
     if (connection->waits_turn)
         TAILQ_REMOVE(&s->waiting, connection, turn);
+    throttle_forget(&s->throttle, connection);
+    quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
     s->n_connections--;
     start_idle_clock(s);
 }
@@ -80,14 +88,44 @@ static void on_again(struct connection *connection)
     uv_idle_start(&s->turns, take_turns);
 }
 
+static bool on_may_ask(struct connection *connection)
+{
+    struct server *s = connection->owner;
+    return !quota_limits_requests(&s->state.quota) ||
+           throttle_may_ask(&s->throttle, connection, grants_who(&s->state, connection).is_admin);
+}
+
 static const struct connection_events events = {
     .call = on_call,
     .closed = on_closed,
     .again = on_again,
     .drained = monitor_drained,
+    .may_ask = on_may_ask,
 };
 
 /* --- Accepting ----------------------------------------------------------- */
+
+static void on_listener(uv_poll_t *poll, int status, int poll_events);
+
+static int open_reserve(void)
+{
+    return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void on_door(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+    if (s->reserve_fd < 0)
+        s->reserve_fd = open_reserve();
+    uv_poll_start(&s->listener_poll, UV_READABLE, on_listener);
+}
+
+/* Nobody can be let in, nor turned away: those who knock wait a moment. */
+static void close_door(struct server *s)
+{
+    uv_poll_stop(&s->listener_poll);
+    uv_timer_start(&s->door_timer, on_door, DOOR_RETRY_MS, 0);
+}
 
 /* Out of descriptors: takes the client's connection on the reserve and hangs up,
  * so that it learns of it and the poll does not spin. */
@@ -95,27 +133,69 @@ static void turn_away(struct server *s)
 {
     close_fdp(&s->reserve_fd);
     int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    bool nobody = fd < 0 && (errno == EMFILE || errno == ENFILE);
     close_fdp(&fd);
-    s->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    s->reserve_fd = open_reserve();
+    if (nobody || s->reserve_fd < 0)
+        close_door(s);
     log_event(LOG_WARNING, &(struct log_event){.kind = LOG_TURNED_AWAY, .reason = "descriptors"},
-              "out of descriptors: a client was turned away");
+              "out of descriptors: a client %s", nobody ? "waits" : "was turned away");
+}
+
+/* Charges the client for its connection, if there is one for it: the last ones are for those
+ * who have fewer than are left. Returns 0, -EDQUOT or -ENOMEM. */
+static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
+{
+    bool is_admin = grants_who(&s->state, c).is_admin;
+    unsigned others = s->n_connections - 1;
+    unsigned left = s->max_connections > others ? s->max_connections - others : 0;
+    int r = quota_charge(&s->state.quota, c->peer.uid, is_admin, QUOTA_CONNECTIONS, 1, &c->payer,
+                         ret_excess);
+    if (r)
+        return r;
+    uint64_t his = c->payer->used[QUOTA_CONNECTIONS] - 1;
+    if (left > s->max_connections / KEPT_PART || his < left)
+        return 0;
+    *ret_excess = (struct quota_excess){.what = "connections", .asked = 1};
+    ret_excess->of_all = left == 0;
+    ret_excess->used = left ? his : others;
+    ret_excess->limit = left ? left : s->max_connections;
+    return -EDQUOT;
+}
+
+/* Says why before the client has said anything: whatever it asks, this is its reply. */
+static void refuse_connection(struct server *s, struct connection *c, int r,
+                              const struct quota_excess *excess)
+{
+    struct answer answer = {0};
+    struct log_event event = {.kind = LOG_TURNED_AWAY,
+                              .reason = "connections",
+                              .has_uid = true,
+                              .uid = c->peer.uid,
+                              .pid = c->peer.pid};
+    if (r == -EDQUOT)
+        refuse_quota(&answer, c->peer.uid, excess);
+    else
+        refuse_system(&answer, "a user cannot be charged", -r);
+    stats_note(c, &answer);
+    log_event(LOG_WARNING, &event, "pid %d, uid %u was turned away: %u connections; %s",
+              c->peer.pid, c->peer.uid, s->n_connections - 1,
+              json_string_value(json_object_get(answer.parameters, "reason")));
+    connection_refuse(c, &answer);
 }
 
 static void admit(struct server *s, int fd)
 {
-    if (s->n_connections >= s->max_connections) {
-        close(fd);
-        log_event(LOG_WARNING,
-                  &(struct log_event){.kind = LOG_TURNED_AWAY, .reason = "connections"},
-                  "%u connections, which is the limit: a client was turned away", s->n_connections);
-        return;
-    }
+    struct quota_excess excess;
     struct connection *c = connection_new(&s->loop, fd, &events, s);
     if (!c)
         return;
     LIST_INSERT_HEAD(&s->connections, c, link);
     s->n_connections++;
     uv_timer_stop(&s->idle_timer);
+    int r = charge(s, c, &excess);
+    if (r)
+        refuse_connection(s, c, r, &excess);
 }
 
 static void on_listener(uv_poll_t *poll, int status, int poll_events)
@@ -172,6 +252,7 @@ static void server_stop(struct server *s)
     s->stopping = true;
     atomic_store(&s->state.declared.cancel, true);
     notify_stopping();
+    uv_timer_stop(&s->door_timer);
     uv_close((uv_handle_t *)&s->listener_poll, NULL);
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
@@ -262,16 +343,19 @@ int server_init(struct server *server, const struct listener *listener, const ch
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
     share_descriptors(server);
-    server->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    server->reserve_fd = open_reserve();
     int r = uv_loop_init(&server->loop);
     if (r)
         return r;
     discard_init(&server->loop);
     uv_timer_init(&server->loop, &server->idle_timer);
+    uv_timer_init(&server->loop, &server->door_timer);
+    throttle_init(&server->throttle, &server->loop, &server->state.quota);
     uv_idle_init(&server->loop, &server->turns);
     uv_prepare_init(&server->loop, &server->counts);
     notify_init(&server->notify, &server->loop);
     server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
+    server->door_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;
     r = uv_poll_init(&server->loop, &server->listener_poll, listener->fd);

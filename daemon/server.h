@@ -8,17 +8,20 @@
 #include "daemon/notify.h"
 #include "daemon/options.h"
 #include "daemon/reload.h"
+#include "daemon/throttle.h"
 
 struct server {
     uv_loop_t loop;
     uv_poll_t listener_poll;
     uv_signal_t sigterm, sigint, sighup;
     uv_timer_t idle_timer;
-    uv_prepare_t counts; /* looks what there is before each wait */
-    uv_idle_t turns;     /* active while connections wait for another turn */
+    uv_timer_t door_timer; /* active while there is not even a descriptor to turn away with */
+    uv_prepare_t counts;   /* looks what there is before each wait */
+    uv_idle_t turns;       /* active while connections wait for another turn */
     struct listener listener;
     struct state state;
     struct reload reload;
+    struct throttle throttle;
     struct notify notify;
     int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
     unsigned idle_exit;

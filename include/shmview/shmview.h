@@ -73,8 +73,9 @@ struct shmview_segment;
  * daemon is up (at most 10 s). Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NO_DAEMON (the text lists what was
- * tried), _INVALID (path too long, unknown flag), _DENIED, _PROTOCOL (something
- * else answers there), _NO_MEMORY or _SYSTEM on failure. */
+ * tried), _INVALID (path too long, unknown flag), _DENIED, _QUOTA (of connections;
+ * asked, used and limit in the text), _PROTOCOL (something else answers there),
+ * _NO_MEMORY or _SYSTEM on failure. */
 int shmview_connect(const char *socket_path, unsigned flags,
                     struct shmview_connection **ret_connection);
 

@@ -340,11 +340,12 @@ static unsigned connect_until_refused(void)
         raw_connect(&crowd[n], d.socket);
         raw_send_call(&crowd[n], "Ping", NULL);
         char *reply = raw_receive(&crowd[n]);
-        if (!reply) {
+        bool refused = !reply || strstr(reply, "QuotaExceeded");
+        free(reply);
+        if (refused) {
             raw_close(&crowd[n]);
             return n;
         }
-        free(reply);
     }
     ck_abort_msg("the daemon took %d clients", CLIENTS_MAX);
     return 0;
@@ -396,7 +397,7 @@ END_TEST
 START_TEST(clients_beyond_the_limit_are_turned_away)
 {
     exhaust_and_recover(300);
-    ck_assert(daemon_said(&d, "which is the limit"));
+    ck_assert(daemon_said(&d, "was turned away: 8")); /* of 99, the last 12 are kept */
 }
 END_TEST
 

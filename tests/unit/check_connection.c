@@ -276,7 +276,7 @@ END_TEST
 START_TEST(refused_at_the_door)
 {
     static const struct connection_events events = {house_on_call, house_on_closed, house_on_again,
-                                                    NULL};
+                                                    NULL, NULL};
     const char *names[] = {"calloc", "getsockopt"};
     begin(count);
     hush();

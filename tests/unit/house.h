@@ -112,7 +112,7 @@ static inline void house_open(struct house *house)
 static inline struct guest *house_admit(struct house *house)
 {
     static const struct connection_events events = {house_on_call, house_on_closed, house_on_again,
-                                                    monitor_drained};
+                                                    monitor_drained, NULL};
     int ends[2];
     struct guest *g = &house->guests[house->n_guests];
     ck_assert_uint_lt(house->n_guests, HOUSE_GUESTS);

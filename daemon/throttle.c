@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/throttle.h"
+
+#include "common/util.h"
+
+#define MILLISECOND_NS 1000000
+/* The configuration may have changed meanwhile: nobody waits longer before he asks again. */
+#define WAIT_MAX_MS 1000
+
+static void on_timer(uv_timer_t *timer);
+
+static void arm(struct throttle *t, int64_t wait_ns)
+{
+    uint64_t ms = ((uint64_t)wait_ns + MILLISECOND_NS - 1) / MILLISECOND_NS;
+    if (ms > WAIT_MAX_MS)
+        ms = WAIT_MAX_MS;
+    if (!uv_is_active((uv_handle_t *)&t->timer) || uv_timer_get_due_in(&t->timer) > ms)
+        uv_timer_start(&t->timer, on_timer, ms, 0);
+}
+
+static void link_user(struct throttle *t, struct quota_user *u)
+{
+    if (!u->is_linked)
+        TAILQ_INSERT_TAIL(&t->quota->throttled, u, link);
+    u->is_linked = true;
+}
+
+static void unlink_user(struct throttle *t, struct quota_user *u)
+{
+    if (u->is_linked)
+        TAILQ_REMOVE(&t->quota->throttled, u, link);
+    u->is_linked = false;
+}
+
+void throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota)
+{
+    *throttle = (struct throttle){.quota = quota};
+    uv_timer_init(loop, &throttle->timer);
+    throttle->timer.data = throttle;
+}
+
+bool throttle_may_ask(struct throttle *throttle, struct connection *connection, bool is_admin)
+{
+    struct quota_user *u = connection->payer;
+    bool is_resumed = throttle->resumed == connection;
+    int64_t wait_ns = 0;
+    throttle->resumed = NULL;
+    /* nobody overtakes those of his user that wait already */
+    bool waits = !is_resumed && !TAILQ_EMPTY(&u->throttled);
+    if (!waits)
+        wait_ns = quota_request(u, is_admin, now_ns());
+    if (!waits && wait_ns == 0)
+        return true;
+    if (is_resumed)
+        TAILQ_INSERT_HEAD(&u->throttled, connection, turn);
+    else
+        TAILQ_INSERT_TAIL(&u->throttled, connection, turn);
+    throttle->refused |= is_resumed;
+    connection->throttled = true;
+    link_user(throttle, u);
+    if (!waits)
+        arm(throttle, wait_ns);
+    return false;
+}
+
+void throttle_forget(struct throttle *throttle, struct connection *connection)
+{
+    struct quota_user *u = connection->payer;
+    if (!connection->throttled)
+        return;
+    connection->throttled = false;
+    TAILQ_REMOVE(&u->throttled, connection, turn);
+    if (TAILQ_EMPTY(&u->throttled))
+        unlink_user(throttle, u);
+}
+
+/* Gives the first connection of the first user its turn, and puts him behind the others.
+ * Returns whether it could ask anything. */
+static bool resume(struct throttle *t)
+{
+    struct quota_user *u = TAILQ_FIRST(&t->quota->throttled);
+    struct connection *c = TAILQ_FIRST(&u->throttled);
+    unlink_user(t, u);
+    TAILQ_REMOVE(&u->throttled, c, turn);
+    c->throttled = false;
+    if (!TAILQ_EMPTY(&u->throttled))
+        link_user(t, u);
+    t->resumed = c;
+    t->refused = false;
+    connection_take_turn(c);
+    t->resumed = NULL;
+    return !t->refused;
+}
+
+/* One turn for each user; what comes after that waits until others had theirs. */
+static void on_timer(uv_timer_t *timer)
+{
+    struct throttle *t = timer->data;
+    struct quota_user *u;
+    unsigned n = 0;
+    bool more = false;
+    TAILQ_FOREACH(u, &t->quota->throttled, link)
+    n++;
+    while (n-- && !TAILQ_EMPTY(&t->quota->throttled))
+        more |= resume(t);
+    if (more && !TAILQ_EMPTY(&t->quota->throttled))
+        arm(t, 0);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Those who ask faster than they may wait here; what they send is left in their sockets.
+ *
+ *   asks too fast -> throttled, last of his user's connections -> resumed in turn
+ *
+ * Each user has a list of his own, so that the others do not wait for him. */
+#ifndef DAEMON_THROTTLE_H
+#define DAEMON_THROTTLE_H
+
+#include "daemon/connection.h"
+#include "daemon/quota.h"
+
+struct throttle {
+    struct quota *quota;
+    uv_timer_t timer; /* active while anybody waits */
+    const struct connection *resumed;
+    bool refused; /* resumed had to wait again */
+};
+
+void throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota);
+
+/* Counts one request of the connection, which has a payer. Returns whether it may be taken
+ * now; else the connection waits, and is given its turn when it may. */
+bool throttle_may_ask(struct throttle *throttle, struct connection *connection, bool is_admin);
+
+/* The connection waits no more: it was closed. */
+void throttle_forget(struct throttle *throttle, struct connection *connection);
+
+#endif
