@@ -157,6 +157,8 @@ void bench_calls(struct bench *bench);
 void bench_create(struct bench *bench);
 /* scale.c */
 void bench_scale(struct bench *bench);
+/* greed.c */
+void bench_greed(struct bench *bench);
 /* large.c */
 void bench_large(struct bench *bench);
 /* lock.c */

@@ -96,6 +96,7 @@ static int run_rows(struct bench *bench, bool check)
     bench_create(bench);
     bench_calls(bench);
     bench_scale(bench);
+    bench_greed(bench);
     bench_large(bench);
     bench_lock(bench);
     bench_hammer(bench);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A calm client's ping beside a greedy one, and where there is none. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define PINGS       200
+#define SOCKETS     64
+#define DESCRIPTORS 1024
+#define ATTACHMENTS 10000
+#define CONNECTIONS 4 /* that hold them: each may have 4096 */
+
+/* A daemon, and the calm client's connection to it. */
+struct side {
+    struct instance instance;
+    struct shmview_connection *connection;
+};
+
+struct greedy {
+    const char *socket;
+    volatile uint32_t *ready;
+};
+
+static int dial(const struct greedy *g)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%.107s", g->socket);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 ? fd : -1;
+}
+
+static void is_ready(const struct greedy *g)
+{
+    __atomic_fetch_add(g->ready, 1, __ATOMIC_SEQ_CST);
+}
+
+/* --- The greedy ones ----------------------------------------------------- */
+
+/* Asks on many sockets until nothing more fits, and goes on wherever something does. */
+static void never_reads(void *arg)
+{
+    static const char ask[] = "{\"method\":\"org.varlink.service.GetInterfaceDescription\","
+                              "\"parameters\":{\"interface\":\"io.shmview\"}}";
+    int fd[SOCKETS];
+    for (int i = 0; i < SOCKETS; i++)
+        fd[i] = dial(arg);
+    for (bool first = true;; first = false, usleep(1000)) {
+        for (int i = 0; i < SOCKETS; i++)
+            while (send(fd[i], ask, sizeof ask, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof ask)
+                continue;
+        if (first)
+            is_ready(arg);
+    }
+}
+
+static void byte_a_second(void *arg)
+{
+    static const char ask[] = "{\"method\":\"io.shmview.Ping\"                         }";
+    int fd[SOCKETS];
+    for (int i = 0; i < SOCKETS; i++)
+        fd[i] = dial(arg);
+    for (size_t at = 0;; at++) {
+        for (int i = 0; i < SOCKETS; i++) {
+            if (send(fd[i], ask + at % sizeof ask, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
+                continue;
+            usleep(1000000 / SOCKETS);
+            if (at == 0 && i == 0)
+                is_ready(arg);
+        }
+    }
+}
+
+/* Keeps all that it gets, and tries again a hundred times a second. */
+static void connects(void *arg)
+{
+    struct greedy *g = arg;
+    struct shmview_connection *c;
+    for (bool first = true;; usleep(10000)) {
+        while (shmview_connect(g->socket, SHMVIEW_CONNECT_NO_START, &c) == 0)
+            continue;
+        if (first)
+            is_ready(g);
+        first = false;
+    }
+}
+
+static void attaches(void *arg)
+{
+    struct greedy *g = arg;
+    struct shmview_connection *c[CONNECTIONS];
+    struct shmview_segment *s;
+    for (int i = 0; i < CONNECTIONS; i++) {
+        if (shmview_connect(g->socket, SHMVIEW_CONNECT_NO_START, &c[i]) ||
+            (i == 0 && shmview_create(c[0], "greedy", 4096, NULL, &s))) {
+            failed("a greedy client: %s", shmview_error_text());
+            return;
+        }
+        for (int k = 0; k < ATTACHMENTS / CONNECTIONS; k++)
+            if (shmview_attach(c[i], "greedy", SHMVIEW_PEEK, 0, &s)) {
+                failed("attachment %d: %s", k, shmview_error_text());
+                return;
+            }
+    }
+    is_ready(g);
+    for (;;)
+        pause();
+}
+
+/* --- The calm one -------------------------------------------------------- */
+
+static int run_ping(void *arg, double *ret)
+{
+    struct side *side = arg;
+    int64_t start = now_ns();
+    for (int i = 0; i < PINGS; i++)
+        if (shmview_ping(side->connection))
+            return failed("ping: %s", shmview_error_text());
+    *ret = (double)(now_ns() - start) / PINGS;
+    return 0;
+}
+
+static int side_open(struct side *side, const struct bench *bench, const char *name)
+{
+    if (instance_start_beside(&side->instance, bench->instance, name, DESCRIPTORS))
+        return -1;
+    place_process(&bench->cpus, PLACE_SAME, 1, side->instance.daemon);
+    return shmview_connect(side->instance.socket, SHMVIEW_CONNECT_NO_START, &side->connection)
+               ? failed("%s", shmview_error_text())
+               : 0;
+}
+
+static void side_close(struct side *side)
+{
+    shmview_disconnect(side->connection);
+    if (side->instance.directory[0])
+        instance_stop(&side->instance);
+}
+
+static void run_beside(struct bench *bench, const char *what, void (*run)(void *))
+{
+    struct side beside = {.connection = NULL}, alone = {.connection = NULL};
+    struct contest contest = {
+        .unit = "us",
+        .scale = 1e-3,
+        .rounds = 61,
+        .rounds_quick = 11,
+        .n = 2,
+        .list = {{"beside it", run_ping, &beside, {0}},
+                 {"without it", run_ping, &alone, {TARGET_RATIO, 1.05}}},
+    };
+    struct greedy greedy = {.socket = beside.instance.socket};
+    pid_t child = -1;
+    snprintf(contest.what, sizeof contest.what, "%s", what);
+    if (!bench_wants(bench, what))
+        return;
+    greedy.ready =
+        mmap(NULL, sizeof *greedy.ready, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (greedy.ready == MAP_FAILED) {
+        bench->n_failed++;
+        return;
+    }
+    int r = side_open(&beside, bench, "beside");
+    if (r == 0)
+        r = side_open(&alone, bench, "alone");
+    if (r == 0) {
+        child = child_start(run, &greedy);
+        place_process(&bench->cpus, PLACE_TWO, 1, child); /* its own time is not the daemon's */
+    }
+    if (r || wait_for(greedy.ready, 1)) {
+        failed("not measured: %s", what);
+        bench->n_failed++;
+    } else {
+        place_process(&bench->cpus, PLACE_SAME, 0, 0);
+        contest_run(bench, &contest);
+    }
+    child_end(child);
+    munmap((void *)(uintptr_t)greedy.ready, sizeof *greedy.ready);
+    side_close(&beside);
+    side_close(&alone);
+    place_process(&bench->cpus, PLACE_FREE, 0, 0);
+}
+
+void bench_greed(struct bench *bench)
+{
+    run_beside(bench, "ping beside one who never reads", never_reads);
+    run_beside(bench, "ping beside one byte a second", byte_a_second);
+    run_beside(bench, "ping beside one who connects", connects);
+    run_beside(bench, "ping beside 10000 attachments", attaches);
+}
