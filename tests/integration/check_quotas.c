@@ -299,7 +299,7 @@ START_TEST(moved_with_the_owner)
     expect_used(ALICE, 0, 0, 0);
     expect_used(BOB, 1, 0, 3);
     /* one more than he may have stays hers */
-    char name[8];
+    char name[16];
     for (int i = 1; i < SEGMENTS; i++) {
         snprintf(name, sizeof name, "b%d", i);
         run_as(BOB, make_manual, name);
