@@ -3,9 +3,11 @@
  * result for each. Connects as any program does, so to the user's daemon or the system's.
  *
  *     create NAME SIZE | attach NAME r|w | detach | remove NAME | ping
+ *     share NAME GROUP              with that group, to read and write
  *     lock | trylock | unlock
  *     fill BYTE | all BYTE          writes each byte; says whether each byte is that one
  *     rubbish                       what is no request, on a connection of its own */
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,18 @@ static int create(const char *name, const char *size)
     struct shmview_create_options options = {.struct_bytes = sizeof options,
                                              .lifetime = SHMVIEW_MANUAL};
     return shmview_create(connection, name, strtoull(size, NULL, 10), &options, &segment);
+}
+
+static int share(const char *name, const char *group)
+{
+    const struct group *g = getgrnam(group);
+    struct shmview_access_change change = {
+        .struct_bytes = sizeof change,
+        .set = SHMVIEW_SET_GROUP | SHMVIEW_SET_MODE,
+        .group = g ? g->gr_gid : 0,
+        .mode = 0660,
+    };
+    return shmview_set_access(connection, name, &change);
 }
 
 static int all(int byte)
@@ -71,6 +85,8 @@ static int obey(const char *command, const char *a, const char *b)
         return create(a, b);
     if (strcmp(command, "attach") == 0)
         return shmview_attach(connection, a, *b == 'w' ? SHMVIEW_WRITE : SHMVIEW_READ, 0, &segment);
+    if (strcmp(command, "share") == 0)
+        return share(a, b);
     if (strcmp(command, "remove") == 0)
         return shmview_remove(connection, a);
     if (strcmp(command, "ping") == 0)

@@ -164,6 +164,22 @@ check_kept() {
     await is StatusText '1 segment, 3 clients'
 }
 
+step "a group's segment"
+party ally alice
+party bob bob
+expect ally 'create ours 4096' ok
+expect bob 'attach ours w' 'no such segment*'
+expect ally 'share ours team' ok
+expect bob 'attach ours w' ok
+expect bob 'fill 3' ok
+expect ally 'all 3' ok
+expect carol 'attach ours r' 'no such segment*'
+expect bob 'remove ours' 'permission denied*'
+expect ally 'remove ours' ok
+leave ally
+leave bob
+await is StatusText '1 segment, 3 clients'
+
 step "restart"
 systemctl restart $unit
 is_another "$first"
