@@ -13,6 +13,7 @@
 #include "daemon/events.h"
 #include "daemon/grants.h"
 #include "daemon/log.h"
+#include "daemon/segment_restore.h"
 
 struct recovery {
     struct state *state;

@@ -10,19 +10,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/use.h"
 
-#define CONTROL_BYTES_FIRST 4096
-#define CONTROL_BYTES_STEP  4096
-#define LOCK_BYTES          (CONTROL_BYTES_FIRST + sizeof(struct shmview_liveness))
-#define NAMES_TRIED         3 /* where others have taken them */
+#define CONTROL_BYTES_STEP 4096
+#define LOCK_BYTES         (SEGMENT_CONTROL_BYTES + sizeof(struct shmview_liveness))
+#define NAMES_TRIED        3 /* where others have taken them */
 
-_Static_assert(CONTROL_BYTES_FIRST > sizeof(struct shmview_control), "room for slots");
+_Static_assert(SEGMENT_CONTROL_BYTES > sizeof(struct shmview_control), "room for slots");
 
 static int write_all(int fd, const void *bytes, size_t n)
 {
@@ -109,7 +107,7 @@ static int create_object(struct segment *segment, enum segment_part part, uint64
 /* LOCK_BYTES are promised. */
 static int allocate_lock(struct segment *segment)
 {
-    CLEANUP_FD int control = create_object(segment, CONTROL, CONTROL_BYTES_FIRST, NULL);
+    CLEANUP_FD int control = create_object(segment, CONTROL, SEGMENT_CONTROL_BYTES, NULL);
     if (control < 0) {
         object_unpromise(sizeof(struct shmview_liveness));
         return control;
@@ -125,7 +123,7 @@ static int allocate_lock(struct segment *segment)
     };
     struct shmview_object_header l =
         header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
-    segment->control_bytes = CONTROL_BYTES_FIRST;
+    segment->control_bytes = SEGMENT_CONTROL_BYTES;
     int r = write_all(control, &c, sizeof c);
     return r ? r : write_all(liveness, &l, sizeof l);
 }
@@ -453,53 +451,6 @@ void segment_restored(struct segment *segment)
     if (segment->use->live && !segment->unread)
         give_slots_back(segment);
     use_end(segment->use);
-}
-
-/* Returns its size, or -errno; -ESTALE if it is another one. */
-static int64_t measure(const struct segment *segment, enum segment_part part, uint64_t least)
-{
-    struct object object;
-    segment_object(segment, part, &object);
-    int64_t bytes = object_size(&object);
-    return bytes >= 0 && (uint64_t)bytes < least ? -ESTALE : bytes;
-}
-
-static int check_liveness(struct segment *segment)
-{
-    struct object object;
-    struct shmview_liveness l;
-    const size_t n = offsetof(struct shmview_liveness, generation);
-    segment_object(segment, LIVENESS, &object);
-    CLEANUP_FD int fd = object_open(&object, O_RDONLY);
-    if (fd < 0)
-        return fd;
-    if (pread(fd, &l, n, 0) != (ssize_t)n || l.header.magic != SHMVIEW_LIVENESS_MAGIC ||
-        l.header.version != SHMVIEW_LAYOUT_VERSION || l.header.header_bytes != n ||
-        l.header.segment_id != segment->id || l.high > SHMVIEW_SLOTS_MAX)
-        return -ESTALE;
-    segment->unread = l.high > 0;
-    struct stat st;
-    if (fstat(fd, &st))
-        return -errno;
-    return (uint64_t)st.st_size >= sizeof l ? 0 : -ESTALE;
-}
-
-int segment_restore(struct segment *segment, const char **ret_why)
-{
-    /* one that has lost its name may have lost its data's as well */
-    bool has_data = segment->named || segment->inodes[DATA];
-    *ret_why = "its data";
-    int64_t bytes = has_data ? measure(segment, DATA, segment->size) : 0;
-    if (bytes < 0 || !segment->lock)
-        return bytes < 0 ? (int)bytes : 0;
-    /* what clients did to the control object is theirs; only its slots must be backed */
-    *ret_why = "its control object";
-    bytes = measure(segment, CONTROL, CONTROL_BYTES_FIRST);
-    if (bytes < 0)
-        return (int)bytes;
-    segment->control_bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
-    *ret_why = "its liveness object";
-    return check_liveness(segment);
 }
 
 /* --- Layouts ------------------------------------------------------------- */

@@ -32,6 +32,9 @@ struct connection;
 struct quota_user;
 struct segment_use;
 
+/* Of a control object without slots. */
+#define SEGMENT_CONTROL_BYTES 4096
+
 /* What all segments of an instance have in common. */
 struct segment_home {
     char instance[64];
@@ -96,12 +99,6 @@ bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generat
  * back, as by a death. Then ends an announcement of deaths that was cut short, and wakes all
  * who wait. Where nobody is attached this is done when somebody attaches. */
 void segment_restored(struct segment *segment);
-
-/* Takes over what a daemon left: the objects are there by their names, and are those that
- * device and inodes tell. Every slot is as the liveness object shows it; those of users
- * that died unnoticed are to be given back by the caller.
- * Returns 0; -ESTALE with *ret_why where something does not fit; or -errno. */
-int segment_restore(struct segment *segment, const char **ret_why);
 
 /* Takes over an attachment. Returns 0 and owes segment_detach(), or -ENOMEM. */
 int segment_restore_attachment(struct segment *segment);
