@@ -242,14 +242,10 @@ static void refuse_descriptors(struct connection *c, struct answer *answer)
 static void refuse_buffer(struct connection *c, struct answer *answer,
                           const struct quota_excess *excess)
 {
-    struct log_event event = {
-        .kind = LOG_QUOTA, .has_uid = true, .uid = c->peer.uid, .pid = c->peer.pid};
     take_back(c, answer);
     refuse_quota(answer, c->peer.uid, excess);
     stats_note(c, answer);
     events_by(0, UINT32_MAX);
-    log_event(LOG_WARNING, &event, "pid %d, uid %u has too much that it has not read or sent whole",
-              c->peer.pid, c->peer.uid);
 }
 
 /* Sends what the socket takes, the descriptors with its first byte; keeps the

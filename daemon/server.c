@@ -164,23 +164,14 @@ static int charge(struct server *s, struct connection *c, struct quota_excess *r
 }
 
 /* Says why before the client has said anything: whatever it asks, this is its reply. */
-static void refuse_connection(struct server *s, struct connection *c, int r,
-                              const struct quota_excess *excess)
+static void refuse_connection(struct connection *c, int r, const struct quota_excess *excess)
 {
     struct answer answer = {0};
-    struct log_event event = {.kind = LOG_TURNED_AWAY,
-                              .reason = "connections",
-                              .has_uid = true,
-                              .uid = c->peer.uid,
-                              .pid = c->peer.pid};
     if (r == -EDQUOT)
         refuse_quota(&answer, c->peer.uid, excess);
     else
         refuse_system(&answer, "a user cannot be charged", -r);
     stats_note(c, &answer);
-    log_event(LOG_WARNING, &event, "pid %d, uid %u was turned away: %u connections; %s",
-              c->peer.pid, c->peer.uid, s->n_connections - 1,
-              json_string_value(json_object_get(answer.parameters, "reason")));
     connection_refuse(c, &answer);
 }
 
@@ -195,7 +186,7 @@ static void admit(struct server *s, int fd)
     uv_timer_stop(&s->idle_timer);
     int r = charge(s, c, &excess);
     if (r)
-        refuse_connection(s, c, r, &excess);
+        refuse_connection(c, r, &excess);
 }
 
 static void on_listener(uv_poll_t *poll, int status, int poll_events)

@@ -72,7 +72,7 @@ START_TEST(all_together_have_so_many_connections)
     AWAIT(shmview_connect(d.socket, SHMVIEW_CONNECT_NO_START, &conn[0]) == 0);
     for (int i = 0; i < 3; i++)
         OK(shmview_disconnect(conn[i]));
-    ck_assert(daemon_said(&d, "was turned away"));
+    ck_assert(daemon_said(&d, "is refused: 1 connections asked for"));
     end();
 }
 END_TEST
