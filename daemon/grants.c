@@ -37,6 +37,9 @@ static bool charge_segment(struct state *state, const struct who *who, struct se
     struct quota_excess excess;
     uint64_t bytes = quota_bytes(s->size);
     bool is_admin = owner == 0 || (owner == who->uid && who->is_admin);
+    /* what makes a user known may forget those who have nothing: now, while who was has it */
+    if (!quota_restore(q, owner, QUOTA_SEGMENTS, 0))
+        return refuse_charge(answer, owner, -ENOMEM, NULL);
     /* what is moved from one to the other counts once */
     quota_refund(s->payer, QUOTA_SEGMENTS, 1);
     quota_refund(s->payer, QUOTA_BYTES, bytes);
@@ -67,12 +70,13 @@ bool grants_attach(struct state *state, struct connection *connection,
     return r == 0 || refuse_charge(answer, who.uid, r, &excess);
 }
 
-void grants_restore(struct quota *quota, struct segment *segment)
+int grants_restore(struct quota *quota, struct segment *segment)
 {
     struct quota_user *u = quota_restore(quota, segment->access->uid, QUOTA_SEGMENTS, 1);
     if (u)
         quota_restore(quota, u->uid, QUOTA_BYTES, quota_bytes(segment->size));
     segment->payer = u;
+    return u ? 0 : -ENOMEM;
 }
 
 /* --- Access -------------------------------------------------------------- */
@@ -126,10 +130,10 @@ bool grants_declare(struct state *state, struct segment *segment, const struct a
                     struct answer *answer)
 {
     int r = segment_set_access(segment, access);
+    if (r == 0)
+        r = grants_restore(&state->quota, segment);
     if (r)
         refuse_system(answer, "a segment cannot be created", -r);
-    else
-        grants_restore(&state->quota, segment);
     return r == 0;
 }
 

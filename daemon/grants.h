@@ -31,7 +31,7 @@ bool grants_attach(struct state *state, struct connection *connection,
 void grants_set_access(struct state *state, struct connection *connection, struct segment *segment,
                        const struct wire_grant *want, struct answer *answer);
 
-/* Charges whoever owns a segment that was there before this daemon. */
-void grants_restore(struct quota *quota, struct segment *segment);
+/* Charges whoever owns a segment that was there before this daemon. Returns 0 or -ENOMEM. */
+int grants_restore(struct quota *quota, struct segment *segment);
 
 #endif

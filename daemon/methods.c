@@ -73,7 +73,10 @@ static json_t *held_by(const struct connection *c)
     json_t *held = json_array();
     struct attachment *a;
     LIST_FOREACH(a, &c->attachments, link)
-    json_array_append_new(held, json_pack("{s:I}", "attachment", (json_int_t)a->id));
+    if (json_array_append_new(held, json_pack("{s:I}", "attachment", (json_int_t)a->id))) {
+        json_decref(held);
+        return NULL;
+    }
     return held;
 }
 
@@ -259,8 +262,11 @@ static void list(struct state *state, struct connection *c, const json_t *parame
     struct segment *s, *next;
     struct who who = grants_who(state, c);
     HASH_ITER (by_name, state->registry.by_name, s, next)
-        if (may_see(&who, s))
-            json_array_append_new(segments, creation_describe(s));
+        if (may_see(&who, s) && json_array_append_new(segments, creation_describe(s))) {
+            json_decref(segments);
+            segments = NULL;
+            break;
+        }
     answer_with(answer, json_pack("{s:o}", "segments", segments));
 }
 

@@ -127,12 +127,6 @@ static bool is_same(const struct object *object, const struct stat *st)
            st->st_ino == object->inode;
 }
 
-static bool same_object(const struct object *object, int fd)
-{
-    struct stat st;
-    return fstat(fd, &st) == 0 && is_same(object, &st);
-}
-
 int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel)
 {
     CLEANUP_FD int fd = shm_open(object->name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0600);
@@ -167,7 +161,10 @@ int object_open(const struct object *object, int flags)
     CLEANUP_FD int fd = shm_open(object->name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
-    return same_object(object, fd) ? steal_fd(&fd) : -ESTALE;
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    return is_same(object, &st) ? steal_fd(&fd) : -ESTALE;
 }
 
 int object_grow(int fd, uint64_t bytes)

@@ -65,12 +65,21 @@ uint64_t peer_birth(int pidfd, pid_t pid)
     struct statfs fs;
     struct stat st;
     /* from Linux 6.9 on each process has an inode of its own */
-    if (fstatfs(pidfd, &fs) == 0 && (uint64_t)fs.f_type == PIDFS_MAGIC && fstat(pidfd, &st) == 0)
-        return st.st_ino | BIRTH_IS_INODE;
+    if (fstatfs(pidfd, &fs) == 0 && (uint64_t)fs.f_type == PIDFS_MAGIC)
+        return fstat(pidfd, &st) ? 0 : st.st_ino | BIRTH_IS_INODE;
+    errno = ESRCH;
     uint64_t birth = start_time(pid);
+    if (birth == 0) {
+        if (errno == ENOENT || errno == EACCES || errno == EPERM)
+            errno = ESRCH;
+        return 0;
+    }
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
     /* the pid is still its own if it was alive after that was read */
-    return poll(&p, 1, 0) == 0 ? birth : 0;
+    if (poll(&p, 1, 0) == 0)
+        return birth;
+    errno = ESRCH;
+    return 0;
 }
 
 /* Returns how many, and them, new; or -errno. */
@@ -120,8 +129,10 @@ int peer_of(int socket_fd, struct peer *ret)
         if (fd < 0)
             return fd;
     }
+    /* a wrong one would be taken for another's by the next daemon */
+    uint64_t birth = peer_birth(fd, cred.pid);
     gid_t *groups;
-    int n_groups = groups_of(socket_fd, &groups);
+    int n_groups = birth == 0 && errno != ESRCH ? -errno : groups_of(socket_fd, &groups);
     if (n_groups < 0) {
         close(fd);
         return n_groups;
@@ -133,7 +144,7 @@ int peer_of(int socket_fd, struct peer *ret)
         .groups = groups,
         .n_groups = (size_t)n_groups,
         .pidfd = fd,
-        .birth = peer_birth(fd, cred.pid),
+        .birth = birth,
     };
     return 0;
 }

@@ -18,7 +18,7 @@ struct peer {
 };
 
 /* A number for the process behind a pidfd that no other process of that pid has, as long
- * as the machine runs; 0 if it cannot be told. */
+ * as the machine runs; 0 with errno if it cannot be told: ESRCH if it is dead or hidden. */
 uint64_t peer_birth(int pidfd, pid_t pid);
 
 /* Asks the kernel: who it was when it connected. Returns 0 and owes peer_deinit(), or

@@ -27,6 +27,18 @@ struct recovery {
 
 /* --- Reading the store --------------------------------------------------- */
 
+/* What is there does not fit, and never will. Any other error may pass: nothing is given up
+ * for it, and this daemon does not start. */
+static bool is_unfit(int error)
+{
+    static const int unfit[] = {ESTALE, ENOENT, EACCES,  EPERM, ELOOP,
+                                ENXIO,  EISDIR, ENOTDIR, EEXIST};
+    for (size_t i = 0; i < ARRAY_LEN(unfit); i++)
+        if (error == -unfit[i])
+            return true;
+    return false;
+}
+
 static void *grow(struct recovery *r, void *array, size_t n, size_t bytes)
 {
     if (n < r->capacity)
@@ -66,6 +78,7 @@ static void take_attachment(void *arg, uint64_t id, const struct store_attachmen
 struct layouts_of {
     struct segment *segment;
     const char *fault;
+    int error;
 };
 
 static void take_layout(void *arg, uint32_t index, const char *text)
@@ -74,12 +87,15 @@ static void take_layout(void *arg, uint32_t index, const char *text)
     struct wire_fault fault;
     struct wire_layout *list = NULL;
     size_t n = 0;
-    if (of->fault)
+    if (of->fault || of->error)
         return;
+    errno = 0;
     json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     if (index != of->segment->layouts.n || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
         n != 1 || layouts_add(&of->segment->layouts, &list[0]) < 0)
         of->fault = "a layout";
+    if (of->fault && errno == ENOMEM)
+        of->error = -ENOMEM;
     wire_layouts_free(list, n);
     json_decref(json);
 }
@@ -95,6 +111,15 @@ static void lose(struct recovery *r, const struct store_segment *record, const c
     r->n_lost++;
 }
 
+/* It may yet be taken over, by a daemon that can. */
+static void fail(struct recovery *r, const struct store_segment *record, const char *what,
+                 int error)
+{
+    log_error("segment '%s' (id %" PRIu64 ") cannot be taken over now: %s: %s", record->name,
+              record->id, what, strerror(-error));
+    r->error = error;
+}
+
 static void restore_segment(struct recovery *r, const struct store_segment *record)
 {
     struct registry *registry = &r->state->registry;
@@ -106,25 +131,38 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         return;
     }
     struct segment *s = registry_restore(registry, record);
-    if (!s) {
-        int error = -errno;
-        lose(r, record, why, error);
-        if (error == -EEXIST) /* there is another of that name or id */
-            store_delete_segment(registry->home.store, record->id);
+    if (!s && errno == EEXIST) { /* there is another of that name or id */
+        lose(r, record, why, -EEXIST);
+        store_delete_segment(registry->home.store, record->id);
         return;
     }
-    if (!s->named)
-        segment_rename_data(s); /* it may still have the name that the segment has lost */
-    int error = segment_restore(s, &why);
-    if (error) {
+    if (!s) {
+        fail(r, record, why, -errno);
+        return;
+    }
+    /* one that has lost its name: its data may still have it */
+    int error = s->named ? 0 : segment_rename_data(s);
+    if (error == 0 || is_unfit(error))
+        error = segment_restore(s, &why);
+    if (is_unfit(error)) {
         lose(r, record, why, error);
         registry_remove(registry, s);
         return;
     }
-    grants_restore(&r->state->quota, s);
-    layouts.segment = s;
-    store_each_layout(registry->home.store, s->id, take_layout, &layouts);
-    if (layouts.fault)
+    if (error == 0) {
+        why = "its owner's quota";
+        error = grants_restore(&r->state->quota, s);
+    }
+    if (error == 0) {
+        why = "its layouts";
+        layouts.segment = s;
+        error = store_each_layout(registry->home.store, s->id, take_layout, &layouts);
+    }
+    if (error == 0)
+        error = layouts.error;
+    if (error)
+        fail(r, record, why, error);
+    else if (layouts.fault)
         log_event(
             LOG_WARNING,
             &(struct log_event){.kind = LOG_SET_ASIDE, .segment = s->name, .reason = "layout"},
@@ -134,36 +172,55 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
 
 /* --- Attachments --------------------------------------------------------- */
 
+/* Returns NULL if he is dead, or with *ret_error: to take one who lives for dead would take
+ * his lock away from him. */
+static struct survivor *find_holder(struct recovery *r, const struct store_holder *holder,
+                                    int *ret_error)
+{
+    struct survivor *who = survivor_find(r->state, holder);
+    *ret_error = who || errno == ESRCH ? 0 : -errno;
+    if (*ret_error)
+        log_error("process %u cannot be watched: %s", holder->pid, strerror(-*ret_error));
+    return who;
+}
+
 static void restore_attachment(struct recovery *r, const struct store_attachment *record)
 {
     struct registry *registry = &r->state->registry;
     struct segment *s = registry_find_id(registry, record->segment);
-    if (!s ||
-        (record->slot != UINT32_MAX && !segment_claim_slot(s, record->slot, record->generation))) {
+    int error = s ? 0 : -ESTALE;
+    if (s && record->slot != UINT32_MAX)
+        error = segment_claim_slot(s, record->slot, record->generation);
+    if (is_unfit(error)) {
         store_delete_attachment(registry->home.store, record->id); /* its end was announced */
         return;
     }
-    struct survivor *who = survivor_find(r->state, &record->holder);
-    if (!who && errno != ESRCH)
-        log_error("process %u cannot be watched: %s", record->holder.pid, strerror(errno));
-    struct attachment *a = attachment_restore(who ? &who->attachments : &r->dead, s, record);
-    if (!a) {
-        r->error = -ENOMEM;
-        return;
+    struct survivor *who = error ? NULL : find_holder(r, &record->holder, &error);
+    struct attachment *a =
+        error ? NULL : attachment_restore(who ? &who->attachments : &r->dead, s, record);
+    if (a)
+        a->payer = quota_restore(&r->state->quota, record->uid, QUOTA_ATTACHMENTS, 1);
+    if (!a || !a->payer) {
+        r->error = error ? error : -ENOMEM;
+        log_error("attachment %" PRIu64 " to '%s' cannot be taken over now: %s", record->id,
+                  s->name, strerror(-r->error));
     }
-    a->payer = quota_restore(&r->state->quota, record->uid, QUOTA_ATTACHMENTS, 1);
     r->n_dead += !who;
 }
 
-/* Gives a segment of lifetime "creator" to the one it goes with. */
-static bool find_creator(struct recovery *r, struct segment *s)
+/* Gives segments of lifetime "creator" to the one they go with. */
+static void find_creators(struct recovery *r)
 {
-    struct survivor *who = survivor_find(r->state, &s->holder);
-    if (!who)
-        return false;
-    s->has_creator = true;
-    LIST_INSERT_HEAD(&who->created, s, created);
-    return true;
+    struct segment *s, *next;
+    HASH_ITER (by_id, r->state->registry.by_id, s, next) {
+        if (r->error || s->lifetime != SHMVIEW_CREATOR || !s->named)
+            continue;
+        struct survivor *who = find_holder(r, &s->holder, &r->error);
+        if (!who)
+            continue;
+        s->has_creator = true;
+        LIST_INSERT_HEAD(&who->created, s, created);
+    }
 }
 
 static void settle(struct recovery *r)
@@ -175,7 +232,7 @@ static void settle(struct recovery *r)
         attachment_died(registry, a);
     HASH_ITER (by_id, registry->by_id, s, next) {
         segment_restored(s);
-        if (s->lifetime == SHMVIEW_CREATOR && s->named && !find_creator(r, s))
+        if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
             registry_remove(registry, s);
         else
             registry_release(registry, s);
@@ -233,14 +290,20 @@ int recovery_run(struct state *state)
     state->registry.last_id = store_last_id(store);
     events_init(store_starts(store) << 32);
     attachment_ids_above(store_starts(store) << 32);
-    r.error = store_each_segment(store, take_segment, &r);
+    int error = store_each_segment(store, take_segment, &r);
+    if (r.error == 0)
+        r.error = error;
     for (size_t i = 0; r.error == 0 && i < r.n_segments; i++)
         restore_segment(&r, &r.segments[i]);
     r.capacity = 0;
     if (r.error == 0)
-        r.error = store_each_attachment(store, take_attachment, &r);
+        error = store_each_attachment(store, take_attachment, &r);
+    if (r.error == 0)
+        r.error = error;
     for (size_t i = 0; r.error == 0 && i < r.n_attachments; i++)
         restore_attachment(&r, &r.attachments[i]);
+    if (r.error == 0)
+        find_creators(&r);
     if (r.error == 0) {
         settle(&r);
         sweep(&state->registry);
@@ -251,6 +314,9 @@ int recovery_run(struct state *state)
                       "took over %u segments; %u were lost, %u of %zu attachments had died",
                       HASH_CNT(by_id, state->registry.by_id), r.n_lost, r.n_dead, r.n_attachments);
     }
+    struct attachment *a;
+    while ((a = LIST_FIRST(&r.dead))) /* there is an error */
+        attachment_forget(a);
     free(r.segments);
     free(r.attachments);
     return r.error;

@@ -7,7 +7,8 @@
 #include "daemon/methods.h"
 
 /* state's registry is empty and has its store; the loop is there. Returns 0 or -errno.
- * Whatever does not fit is logged and left out. */
+ * Whatever does not fit is logged and left out; what cannot be told at present (memory,
+ * descriptors) is an error: then nothing was given up, and another daemon may begin again. */
 int recovery_run(struct state *state);
 
 #endif

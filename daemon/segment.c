@@ -425,15 +425,23 @@ void segment_owner_died(struct segment *segment)
 
 /* --- Restoring ----------------------------------------------------------- */
 
-bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation)
+int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation)
 {
-    if (!segment->lock || use_begin(segment) || use_map(segment->use) ||
-        (segment->unread && read_slots(segment)) || slot >= segment->slots.high ||
+    if (!segment->lock)
+        return -ESTALE;
+    int r = use_begin(segment);
+    if (r == 0)
+        r = use_map(segment->use);
+    if (r == 0 && segment->unread)
+        r = read_slots(segment);
+    if (r)
+        return r;
+    if (slot >= segment->slots.high ||
         atomic_load(word(&segment->use->live->generation[slot])) != generation ||
         segment->slots.entries[slot].next != SLOT_UNCLAIMED)
-        return false;
+        return -ESTALE;
     segment->slots.entries[slot].next = 0;
-    return true;
+    return 0;
 }
 
 int segment_restore_attachment(struct segment *segment)

@@ -91,9 +91,9 @@ struct segment *segment_free(struct segment *segment);
 /* Frees it; the objects stay for the next daemon. */
 void segment_leave(struct segment *segment);
 
-/* After segment_restore(): whether slot is that of a user of this generation who is not known
- * to be dead. He keeps it. */
-bool segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation);
+/* After segment_restore(): slot is that of a user of this generation, who keeps it. Returns 0;
+ * -ESTALE if it is not, or he is known to be dead; or -errno. */
+int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation);
 
 /* After that: slots that nobody claimed are those of users nobody knows: they are given
  * back, as by a death. Then ends an announcement of deaths that was cut short, and wakes all

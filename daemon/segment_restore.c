@@ -26,7 +26,10 @@ static int check_liveness(struct segment *segment)
     CLEANUP_FD int fd = object_open(&object, O_RDONLY);
     if (fd < 0)
         return fd;
-    if (pread(fd, &l, n, 0) != (ssize_t)n || l.header.magic != SHMVIEW_LIVENESS_MAGIC ||
+    ssize_t got = pread(fd, &l, n, 0);
+    if (got < 0)
+        return -errno;
+    if ((size_t)got != n || l.header.magic != SHMVIEW_LIVENESS_MAGIC ||
         l.header.version != SHMVIEW_LAYOUT_VERSION || l.header.header_bytes != n ||
         l.header.segment_id != segment->id || l.high > SHMVIEW_SLOTS_MAX)
         return -ESTALE;

@@ -38,7 +38,7 @@ enum table {
 };
 
 struct store {
-    MDB_env *env;
+    MDB_env *env; /* NULL: could not be opened again, and is tried with the next call */
     MDB_dbi tables[N_TABLES];
     size_t bytes;
     uint64_t last_id, starts;
@@ -73,15 +73,7 @@ static int reserve(struct store *s, size_t bytes)
 {
     int fd;
     int r = mdb_env_get_fd(s->env, &fd);
-    if (r)
-        return result(r);
-    r = posix_fallocate(fd, 0, (off_t)bytes);
-    if (r)
-        return -r;
-    r = mdb_env_set_mapsize(s->env, bytes);
-    if (r == 0)
-        s->bytes = bytes;
-    return result(r);
+    return r ? result(r) : -posix_fallocate(fd, 0, (off_t)bytes);
 }
 
 static int open_env(struct store *s)
@@ -109,6 +101,7 @@ static int open_env(struct store *s)
 static int reopen_writable(struct store *s)
 {
     mdb_env_close(s->env);
+    s->env = NULL;
     int r = mdb_env_create(&s->env);
     if (r == 0)
         r = mdb_env_set_maxdbs(s->env, N_TABLES);
@@ -130,10 +123,10 @@ static int open_tables(struct store *s, MDB_txn *txn)
     return r;
 }
 
-static int put_meta(struct store *s, MDB_txn *txn)
+static int put_meta(struct store *s, MDB_txn *txn, uint64_t last_id)
 {
     uint64_t one = 1;
-    struct meta meta = {STORE_VERSION, s->last_id, s->starts};
+    struct meta meta = {STORE_VERSION, last_id, s->starts};
     MDB_val k = {sizeof one, &one}, v = {sizeof meta, &meta};
     return mdb_put(txn, s->tables[META], &k, &v, 0);
 }
@@ -153,7 +146,7 @@ static int begin_meta(struct store *s, MDB_txn *txn)
         return MDB_VERSION_MISMATCH;
     s->last_id = meta.last_id;
     s->starts = meta.starts + 1;
-    return r == 0 || r == MDB_NOTFOUND ? put_meta(s, txn) : r;
+    return r == 0 || r == MDB_NOTFOUND ? put_meta(s, txn, s->last_id) : r;
 }
 
 static int begin(struct store *s)
@@ -172,6 +165,16 @@ static int begin(struct store *s)
     return result(mdb_txn_commit(txn));
 }
 
+/* Returns r, closed if that is an error. */
+static int close_if(struct store *s, int r)
+{
+    if (r) {
+        mdb_env_close(s->env);
+        s->env = NULL;
+    }
+    return r;
+}
+
 static int open_all(struct store *s)
 {
     int r = open_env(s);
@@ -179,11 +182,33 @@ static int open_all(struct store *s)
         r = reopen_writable(s);
     if (r == 0)
         r = begin(s);
-    if (r && s->env) {
-        mdb_env_close(s->env);
-        s->env = NULL;
-    }
-    return r;
+    return close_if(s, r);
+}
+
+static int open_again(struct store *s)
+{
+    MDB_txn *txn;
+    int r = reopen_writable(s);
+    if (r == 0)
+        r = result(mdb_txn_begin(s->env, NULL, 0, &txn));
+    if (r)
+        return close_if(s, r);
+    r = open_tables(s, txn);
+    if (r)
+        mdb_txn_abort(txn);
+    else
+        r = mdb_txn_commit(txn);
+    return close_if(s, result(r));
+}
+
+/* Not by setting the map's size: LMDB goes on with none if the new one cannot be made. */
+static int enlarge(struct store *s)
+{
+    int r = reserve(s, s->bytes * 2);
+    if (r)
+        return r;
+    s->bytes *= 2;
+    return open_again(s);
 }
 
 int store_open(const char *path, int sound, struct store **ret, bool *ret_was_bad)
@@ -241,14 +266,14 @@ static int change_once(struct store *s, int (*change)(struct store *, MDB_txn *,
 
 static int change(struct store *s, int (*what)(struct store *, MDB_txn *, void *), void *arg)
 {
-    for (;;) {
-        int r = change_once(s, what, arg);
+    int r = s->env ? 0 : open_again(s);
+    while (r == 0) {
+        r = change_once(s, what, arg);
         if (r != MDB_MAP_FULL || s->bytes >= STORE_BYTES_MOST)
             return result(r);
-        r = reserve(s, s->bytes * 2);
-        if (r)
-            return r;
+        r = enlarge(s);
     }
+    return r;
 }
 
 static int put(struct store *s, MDB_txn *txn, enum table table, const void *key, size_t key_bytes,
@@ -264,16 +289,15 @@ static int put_segment(struct store *s, MDB_txn *txn, void *arg)
     char record[sizeof *segment];
     size_t n = store_record_write(segment, record);
     int r = put(s, txn, SEGMENTS, &segment->id, sizeof segment->id, record, n);
-    if (r == 0 && segment->id > s->last_id) {
-        s->last_id = segment->id;
-        r = put_meta(s, txn);
-    }
-    return r;
+    return r == 0 && segment->id > s->last_id ? put_meta(s, txn, segment->id) : r;
 }
 
 int store_put_segment(struct store *store, const struct store_segment *segment)
 {
-    return store ? change(store, put_segment, (void *)(uintptr_t)segment) : 0;
+    int r = store ? change(store, put_segment, (void *)(uintptr_t)segment) : 0;
+    if (store && r == 0 && segment->id > store->last_id)
+        store->last_id = segment->id;
+    return r;
 }
 
 static int put_attachment(struct store *s, MDB_txn *txn, void *arg)
@@ -373,7 +397,10 @@ static int each(struct store *s, enum table table, MDB_val *from,
     MDB_txn *txn;
     MDB_cursor *cursor;
     MDB_val k, v;
-    int r = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn);
+    int r = s->env ? 0 : open_again(s);
+    if (r)
+        return r;
+    r = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn);
     if (r)
         return result(r);
     r = mdb_cursor_open(txn, s->tables[table], &cursor);

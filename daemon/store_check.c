@@ -22,6 +22,7 @@
 #define MAIN_DBI     1
 #define STATUS_SOUND 0
 #define STATUS_BAD   1
+#define STATUS_SHORT 2 /* of memory or descriptors: it says nothing of the file */
 
 /* --- In the other process ------------------------------------------------ */
 
@@ -67,17 +68,25 @@ static bool is_page_list(const MDB_val *value, void *arg)
     return true;
 }
 
-static bool open_and_walk(MDB_env *env, const char *path, size_t bytes)
+static int begin_reading(const char *path, size_t bytes, MDB_env **ret_env, MDB_txn **ret_txn)
+{
+    int r = mdb_env_create(ret_env);
+    if (r == 0)
+        r = mdb_env_set_maxdbs(*ret_env, TABLES_MOST);
+    if (r == 0)
+        r = mdb_env_set_mapsize(*ret_env, bytes);
+    if (r == 0)
+        r = mdb_env_open(*ret_env, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK, 0);
+    return r ? r : mdb_txn_begin(*ret_env, NULL, MDB_RDONLY, ret_txn);
+}
+
+static bool walk_all(MDB_env *env, MDB_txn *txn, size_t bytes)
 {
     static const char *const names[] = {"meta", "segments", "layouts", "attachments"};
-    MDB_txn *txn;
     MDB_envinfo info;
-    if (mdb_env_set_maxdbs(env, TABLES_MOST) || mdb_env_set_mapsize(env, bytes) ||
-        mdb_env_open(env, path, MDB_NOSUBDIR | MDB_RDONLY | MDB_NOLOCK, 0) ||
-        mdb_env_info(env, &info) || mdb_txn_begin(env, NULL, MDB_RDONLY, &txn))
-        return false;
     MDB_stat stat;
-    if (mdb_env_stat(env, &stat) || info.me_last_pgno >= bytes / stat.ms_psize)
+    if (mdb_env_info(env, &info) || mdb_env_stat(env, &stat) ||
+        info.me_last_pgno >= bytes / stat.ms_psize)
         return false;
     if (!walk(txn, FREE_DBI, is_page_list, &info.me_last_pgno) || !walk(txn, MAIN_DBI, NULL, NULL))
         return false;
@@ -93,8 +102,10 @@ static bool open_and_walk(MDB_env *env, const char *path, size_t bytes)
 __attribute__((noreturn)) static void judge(const char *path, size_t bytes)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGXCPU};
-    struct rlimit cpu = {CPU_SECONDS, CPU_SECONDS}, none = {0, 0};
+    /* the soft limit is SIGXCPU; SIGKILL is another's */
+    struct rlimit cpu = {CPU_SECONDS, CPU_SECONDS + 1}, none = {0, 0};
     MDB_env *env;
+    MDB_txn *txn;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close_range(3, ~0u, 0);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -103,7 +114,10 @@ __attribute__((noreturn)) static void judge(const char *path, size_t bytes)
     setrlimit(RLIMIT_CORE, &none);
     for (size_t i = 0; i < ARRAY_LEN(fatal); i++)
         signal(fatal[i], SIG_DFL);
-    _exit(mdb_env_create(&env) == 0 && open_and_walk(env, path, bytes) ? STATUS_SOUND : STATUS_BAD);
+    int r = begin_reading(path, bytes, &env, &txn);
+    if (r == ENOMEM || r == EMFILE || r == ENFILE || r == EAGAIN)
+        _exit(STATUS_SHORT);
+    _exit(r == 0 && walk_all(env, txn, bytes) ? STATUS_SOUND : STATUS_BAD);
 }
 
 /* --- In the daemon ------------------------------------------------------- */
@@ -126,5 +140,9 @@ int store_check(const char *path)
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -errno;
+    /* SIGKILL: by whom memory is short, most likely */
+    if ((WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SHORT) ||
+        (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+        return -ENOMEM;
     return WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SOUND ? 0 : -EUCLEAN;
 }

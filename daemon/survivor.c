@@ -47,10 +47,15 @@ static void on_death(uv_poll_t *poll, int status, int events)
 static struct survivor *survivor_new(struct state *state, const struct store_holder *holder)
 {
     CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)holder->pid, 0);
-    if (pidfd < 0)
+    if (pidfd < 0) {
+        if (errno == EINVAL) /* no number of a process */
+            errno = ESRCH;
         return NULL;
-    if (peer_birth(pidfd, (pid_t)holder->pid) != holder->birth) {
-        errno = ESRCH;
+    }
+    uint64_t birth = peer_birth(pidfd, (pid_t)holder->pid);
+    if (birth != holder->birth) {
+        if (birth)
+            errno = ESRCH;
         return NULL;
     }
     struct survivor *s = calloc(1, sizeof *s);

@@ -60,12 +60,12 @@ START_TEST(slots_with_users)
         attach(s, SHMVIEW_WRITE);
     s = next_daemons(s);
     restore(s, 0, NULL);
-    ck_assert(segment_claim_slot(s, 1, 1));
+    ck_assert_int_eq(segment_claim_slot(s, 1, 1), 0);
     ck_assert_int_eq(segment_restore_attachment(s), 0);
-    ck_assert(!segment_claim_slot(s, 1, 1)); /* only once */
-    ck_assert(!segment_claim_slot(s, 0, 2)); /* of another user */
-    ck_assert(!segment_claim_slot(s, 3, 1)); /* never used */
-    ck_assert(!segment_claim_slot(s, UINT32_MAX, 1));
+    ck_assert_int_eq(segment_claim_slot(s, 1, 1), -ESTALE); /* only once */
+    ck_assert_int_eq(segment_claim_slot(s, 0, 2), -ESTALE); /* of another user */
+    ck_assert_int_eq(segment_claim_slot(s, 3, 1), -ESTALE); /* never used */
+    ck_assert_int_eq(segment_claim_slot(s, UINT32_MAX, 1), -ESTALE);
     segment_restored(s);
     ck_assert_uint_eq(l->generation[0], 1 | SHMVIEW_GENERATION_DEAD);
     ck_assert_uint_eq(l->generation[1], 1);
@@ -84,7 +84,7 @@ START_TEST(without_slots)
 {
     struct segment *s = next_daemons(make(100, false));
     restore(s, 0, NULL);
-    ck_assert(!segment_claim_slot(s, 0, 1));
+    ck_assert_int_eq(segment_claim_slot(s, 0, 1), -ESTALE);
     segment_restored(s);
     segment_free(s);
     s = next_daemons(make(100, true));

@@ -41,7 +41,7 @@ void faults_begin(unsigned classes, unsigned n)
 
 void faults_begin_call(const char *name, unsigned n, int error_number, bool forever)
 {
-    faults_begin(FAULTS_MEMORY | FAULTS_SYSTEM, n);
+    faults_begin(FAULTS_MEMORY | FAULTS_SYSTEM | FAULTS_STORE, n);
     armed_name = name;
     armed_errno = error_number;
     armed_forever = forever;
@@ -74,7 +74,7 @@ const char *faults_name(void)
     return failed_name;
 }
 
-static bool fails(unsigned class, const char *name)
+bool faults_fail(unsigned classes, const char *name)
 {
     if (spared)
         return false;
@@ -82,14 +82,14 @@ static bool fails(unsigned class, const char *name)
         hook_name = NULL;
         hook_run();
     }
-    if (!(armed_classes & class) || (armed_name && strcmp(armed_name, name) != 0))
+    if (!(armed_classes & classes) || (armed_name && strcmp(armed_name, name) != 0))
         return false;
     int n = atomic_fetch_sub(&left, 1);
     if (n > 1 || (n < 1 && !armed_forever))
         return false;
     failed = true;
     failed_name = name;
-    errno = class == FAULTS_MEMORY ? ENOMEM : armed_errno;
+    errno = classes == FAULTS_MEMORY ? ENOMEM : armed_errno;
     return true;
 }
 
@@ -99,7 +99,7 @@ static bool fails(unsigned class, const char *name)
     type __wrap_##name parameters;                                                                 \
     type __wrap_##name parameters                                                                  \
     {                                                                                              \
-        return fails(class, #name) ? (failure) : __real_##name arguments;                          \
+        return faults_fail(class, #name) ? (failure) : __real_##name arguments;                    \
     }
 #define MEMORY(name, parameters, arguments)                                                        \
     FAULT(FAULTS_MEMORY, void *, NULL, name, parameters, arguments)
@@ -122,6 +122,9 @@ SYSTEM(renameat2, (int from, const char *old, int to, const char *new, unsigned 
 SYSTEM(mkdir, (const char *path, mode_t mode), (path, mode))
 SYSTEM(madvise, (void *p, size_t n, int advice), (p, n, advice))
 SYSTEM(socket, (int domain, int type, int protocol), (domain, type, protocol))
+SYSTEM(socketpair, (int domain, int type, int protocol, int ends[2]),
+       (domain, type, protocol, ends))
+SYSTEM(rename, (const char *old, const char *new), (old, new))
 SYSTEM(bind, (int fd, const struct sockaddr *address, socklen_t n), (fd, address, n))
 SYSTEM(listen, (int fd, int n), (fd, n))
 SYSTEM(connect, (int fd, const struct sockaddr *address, socklen_t n), (fd, address, n))
@@ -133,6 +136,8 @@ FAULT(FAULTS_SYSTEM, ssize_t, -1, sendmsg, (int fd, const struct msghdr *msg, in
       (fd, msg, flags))
 FAULT(FAULTS_SYSTEM, ssize_t, -1, pwrite, (int fd, const void *p, size_t n, off_t at),
       (fd, p, n, at))
+FAULT(FAULTS_SYSTEM, ssize_t, -1, pread, (int fd, void *p, size_t n, off_t at), (fd, p, n, at))
+FAULT(FAULTS_SYSTEM, pid_t, -1, fork, (void), ())
 FAULT(FAULTS_SYSTEM, void *, MAP_FAILED, mmap,
       (void *p, size_t n, int protection, int flags, int fd, off_t at),
       (p, n, protection, flags, fd, at))
@@ -149,7 +154,7 @@ int __wrap_open(const char *path, int flags, ...)
     va_start(ap, flags);
     mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
     va_end(ap);
-    return fails(FAULTS_SYSTEM, "open") ? -1 : __real_open(path, flags, mode);
+    return faults_fail(FAULTS_SYSTEM, "open") ? -1 : __real_open(path, flags, mode);
 }
 
 long __real_syscall(long number, ...);
@@ -162,7 +167,7 @@ long __wrap_syscall(long number, ...)
     for (int i = 0; i < 6; i++)
         a[i] = va_arg(ap, long);
     va_end(ap);
-    return fails(FAULTS_SYSTEM, "syscall")
+    return faults_fail(FAULTS_SYSTEM, "syscall")
                ? -1
                : __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

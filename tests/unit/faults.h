@@ -14,6 +14,7 @@
 
 #define FAULTS_MEMORY 1u /* malloc, calloc, realloc, aligned_alloc, strdup: NULL */
 #define FAULTS_SYSTEM 2u /* what opens, asks or maps: -1 with errno */
+#define FAULTS_STORE  4u /* LMDB's, for a test that includes faults_store.h: the errno */
 
 /* The n-th call (from 1) of those classes fails from now on. */
 void faults_begin(unsigned classes, unsigned n);
@@ -34,6 +35,10 @@ void faults_spare_thread(void);
 
 /* No call fails any more. Returns whether one did. */
 bool faults_end(void);
+
+/* Whether the call of that function and class that is made now fails; errno is set then. For
+ * those that stand in for a function. */
+bool faults_fail(unsigned classes, const char *name);
 
 /* The function that failed last. */
 const char *faults_name(void);
