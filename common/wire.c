@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/json_text.h"
 #include "common/limits.h"
 #include "common/util.h"
 
@@ -401,10 +402,8 @@ static char *message_text(const char *key, const char *value, json_t *parameters
     char *text = NULL;
     if (root && (!value || json_object_set_new_nocheck(root, key, json_string(value)) == 0)) {
         int bad = parameters ? json_object_set_nocheck(root, "parameters", parameters) : 0;
-        text = bad ? NULL : json_dumps(root, JSON_COMPACT);
+        text = bad ? NULL : json_text(root, ret_bytes);
     }
-    if (text)
-        *ret_bytes = strlen(text) + 1;
     json_decref(parameters);
     json_decref(root);
     return text;
@@ -425,20 +424,16 @@ char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_
 {
     json_t *root =
         json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "more", 1);
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *text = json_text(root, ret_bytes);
     json_decref(root);
-    if (text)
-        *ret_bytes = strlen(text) + 1;
     return text;
 }
 
 char *wire_continued_text(json_t *parameters, size_t *ret_bytes)
 {
-    json_t *root = json_pack("{s:o?, s:b}", "parameters", parameters, "continues", 1);
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
+    json_t *root = json_pack("{s:o, s:b}", "parameters", parameters, "continues", 1);
+    char *text = json_text(root, ret_bytes);
     json_decref(root);
-    if (text)
-        *ret_bytes = strlen(text) + 1;
     return text;
 }
 

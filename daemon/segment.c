@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/json_text.h"
 #include "common/util.h"
 #include "daemon/use.h"
 
@@ -469,7 +470,7 @@ int segment_add_layout(struct segment *segment, const struct wire_layout *layout
     if (index < 0 || !segment->home->store)
         return index;
     json_t *json = json_pack("{s:o}", "layouts", wire_write_layouts(layout, 1));
-    char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json_text(json, NULL);
     json_decref(json);
     int r =
         text ? store_put_layout(segment->home->store, segment->id, (uint32_t)index, text) : -ENOMEM;

@@ -202,7 +202,7 @@ END_TEST
 
 static json_t *claim(struct guest *g, const char *held)
 {
-    char text[200];
+    char text[300];
     snprintf(text, sizeof text, "{'client':1,'held':[%s]}", held);
     return house_call(g, "Claim", text);
 }
