@@ -268,9 +268,12 @@ static struct monitor *monitor_new(struct connection *c, const struct wire_monit
     m->subscriber.may_know = may_know;
     m->subscriber.owner = m;
     m->subscriber.names = calloc(want->n_names ? want->n_names : 1, sizeof *m->subscriber.names);
-    for (size_t i = 0; m->subscriber.names && i < want->n_names; i++)
-        if ((m->subscriber.names[i] = strdup(want->names[i])))
-            m->subscriber.n_names++;
+    for (size_t i = 0; m->subscriber.names && i < want->n_names; i++) {
+        m->subscriber.names[i] = strdup(want->names[i]);
+        if (!m->subscriber.names[i])
+            break;
+        m->subscriber.n_names++;
+    }
     if (m->subscriber.names && m->subscriber.n_names == want->n_names)
         return m;
     monitor_free(m);
