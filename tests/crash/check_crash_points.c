@@ -76,6 +76,7 @@ static void build(void)
     m = world_create(&w, "m", 4096, SHMVIEW_MANUAL);
     world_define(&w, m, "float");
     world_define(&w, m, "other");
+    world_set_mode(&w, m, 0640);
     big = world_create(&w, "big", 1 << 20, SHMVIEW_ATTACHED);
     child_start(&holder, hold, NULL);
     child_hear(&holder, 1);

@@ -71,6 +71,19 @@ void world_define(struct world *world, struct thing *thing, const char *layout)
     world_check(world, false);
 }
 
+void world_set_mode(struct world *world, struct thing *thing, uint32_t mode)
+{
+    const struct shmview_access_entry user = {SHMVIEW_USER, SHMVIEW_READ, "65531"};
+    const struct shmview_access_change change = {.struct_bytes = sizeof change,
+                                                 .set = SHMVIEW_SET_MODE | SHMVIEW_SET_ENTRIES,
+                                                 .mode = mode,
+                                                 .n_entries = 1,
+                                                 .entries = &user};
+    DONE(shmview_set_access(world->conn, thing->name, &change));
+    thing->mode = mode;
+    world_check(world, false);
+}
+
 void world_remove(struct world *world, struct thing *thing)
 {
     int r = shmview_remove(world->conn, thing->name);
@@ -181,6 +194,8 @@ static void check_thing(const struct world *world, const struct thing *t, const 
     ck_assert_msg(raw_int(listed, "attachments") == t->slots + t->peeks,
                   "'%s' has %d attachments, not %u", t->name, (int)raw_int(listed, "attachments"),
                   t->slots + t->peeks);
+    ck_assert_uint_eq((uint64_t)raw_int(listed, "mode"), t->mode ? t->mode : 0600);
+    ck_assert_uint_eq(json_array_size(json_object_get(listed, "acl")), t->mode ? 1 : 0);
     struct shmview_segment *s = client_attach(world->conn, t->name, SHMVIEW_WRITE);
     struct shmview_view v;
     check_bytes(t, s);

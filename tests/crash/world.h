@@ -23,6 +23,7 @@ struct thing {
     unsigned slots, peeks; /* attachments with a slot in the lock, and without */
     const char *layouts[WORLD_LAYOUTS];
     unsigned n_layouts;
+    uint32_t mode;                  /* changed, with an entry for a user; 0: as it was created */
     struct shmview_segment *handle; /* ours; NULL: none */
 };
 
@@ -47,6 +48,8 @@ struct world {
 /* Creates it, attached, its bytes filled; whatever becomes of the daemon. */
 struct thing *world_create(struct world *world, const char *name, uint64_t size, uint32_t lifetime);
 void world_define(struct world *world, struct thing *thing, const char *layout);
+/* Changes who may use it. */
+void world_set_mode(struct world *world, struct thing *thing, uint32_t mode);
 void world_remove(struct world *world, struct thing *thing);
 /* Gives the handle back. */
 void world_detach(struct world *world, struct thing *thing);
