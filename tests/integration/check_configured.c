@@ -19,30 +19,10 @@
 static struct daemon d;
 static struct shmview_connection *conn;
 
-static const char *config_path(void)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/c.json", place_directory());
-    return path;
-}
-
-/* Writes the configuration, ' turned into ". Never half of it at a time. */
-static void configure(const char *text)
-{
-    char new[160];
-    snprintf(new, sizeof new, "%s.new", config_path());
-    FILE *f = fopen(new, "we");
-    ck_assert_ptr_nonnull(f);
-    for (; *text; text++)
-        fputc(*text == '\'' ? '"' : *text, f);
-    fclose(f);
-    ck_assert_int_eq(rename(new, config_path()), 0);
-}
-
 static void begin(const char *text)
 {
-    configure(text);
-    daemon_start_configured(&d, config_path());
+    daemon_configure(text);
+    daemon_start_configured(&d, daemon_config_path());
     conn = client_connect(&d);
 }
 
@@ -50,7 +30,7 @@ static void end(void)
 {
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
-    unlink(config_path());
+    unlink(daemon_config_path());
 }
 
 #define VIEW(name, format) "{'name':'" name "','format':'" format "','shape':[2]}"
@@ -143,14 +123,14 @@ START_TEST(a_signal_meanwhile)
     for (int i = 1; i < 9; i++)
         sprintf(text + strlen(text), ",{'name':'s%d','size':'16MiB'}", i);
     strcat(text, "]}");
-    configure("{}");
-    daemon_start_configured(&d, config_path());
-    configure(text);
+    daemon_configure("{}");
+    daemon_start_configured(&d, daemon_config_path());
+    daemon_configure(text);
     /* it is reading, or making them, when it is told to leave: nothing may stay */
     ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
     AWAIT(daemon_objects(&d) > 0);
     daemon_stop(&d);
-    ck_assert_int_eq(unlink(config_path()), 0);
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
 }
 END_TEST
 
@@ -159,7 +139,7 @@ END_TEST
 START_TEST(new_ones_are_made_old_ones_stay)
 {
     begin("{'segments':[{'name':'a','size':1}]}");
-    configure("{'segments':[{'name':'b','size':2}]}");
+    daemon_configure("{'segments':[{'name':'b','size':2}]}");
     daemon_reload(&d);
     OK(shmview_detach(client_attach(conn, "b", SHMVIEW_READ)));
     OK(shmview_detach(client_attach(conn, "a", SHMVIEW_READ)));
@@ -179,7 +159,7 @@ START_TEST(one_that_exists_otherwise_is_left_alone)
     begin("{'segments':[{'name':'a','size':8,'layouts':[" LAYOUT(
         "l", VIEW("A", "f")) "]},"
                              "{'name':'b','size':8}]}");
-    configure("{'segments':[\n{'name':'a','size':9,'layouts':[" LAYOUT(
+    daemon_configure("{'segments':[\n{'name':'a','size':9,'layouts':[" LAYOUT(
         "m", VIEW("A", "f")) "]},\n{'name':'b','size':8,'lifetime':'attached','lock':false}]}");
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "segment 'a' is left as it is: "));
@@ -191,7 +171,7 @@ START_TEST(one_that_exists_otherwise_is_left_alone)
     REFUSED(shmview_view_open(s, "m", "A", &v), NO_LAYOUT, "m");
     OK(shmview_detach(s));
     /* of the same size: layouts that it lacks are added, others stay what they are */
-    configure("{'segments':[{'name':'a','size':8,'layouts':[" LAYOUT(
+    daemon_configure("{'segments':[{'name':'a','size':8,'layouts':[" LAYOUT(
         "l", VIEW("A", "i")) "," LAYOUT("m", VIEW("A", "i")) "]}]}");
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "c.json:1 declares it otherwise: layout 'l'"));
@@ -209,13 +189,13 @@ START_TEST(a_broken_one_changes_nothing)
 {
     struct shmview_segment *s;
     begin("{'segments':[{'name':'a','size':1}]}");
-    configure("{'segments':[{'name':'b','size':1}],\n'log_level':'loud',\n'more':1}");
+    daemon_configure("{'segments':[{'name':'b','size':1}],\n'log_level':'loud',\n'more':1}");
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "c.json:2: log_level must be \"error\", \"warning\" or \"info\""));
     ck_assert(daemon_said(&d, "c.json:3: more is not a known key"));
     ck_assert(daemon_said(&d, "was not read anew: the one in force stays"));
     REFUSED(shmview_attach(conn, "b", SHMVIEW_READ, 0, &s), NOT_FOUND, "b");
-    ck_assert_int_eq(unlink(config_path()), 0);
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "c.json: No such file or directory"));
     assert_segments(1);
@@ -231,7 +211,7 @@ START_TEST(many_times_at_once)
         ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
         OK(shmview_ping(conn));
     }
-    configure("{'segments':[{'name':'last','size':1}]}");
+    daemon_configure("{'segments':[{'name':'last','size':1}]}");
     daemon_reload(&d);
     daemon_reload(&d); /* the one before may have begun too early */
     OK(shmview_detach(client_attach(conn, "last", SHMVIEW_READ)));
@@ -243,14 +223,15 @@ END_TEST
 START_TEST(what_is_logged)
 {
     begin("{'segments':[{'name':'a','size':8}]}");
-    configure("{'segments':[{'name':'a','size':9},{'name':'b','size':1}],'log_level':'error'}");
+    daemon_configure(
+        "{'segments':[{'name':'a','size':9},{'name':'b','size':1}],'log_level':'error'}");
     ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
     AWAIT(daemon_has_data(&d, "b")); /* 'a' was looked at before */
     ck_assert(!daemon_said(&d, "left as it is"));
-    configure("{'segments':[{'name':'a','size':9}],'log_level':'warning'}");
+    daemon_configure("{'segments':[{'name':'a','size':9}],'log_level':'warning'}");
     ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
     AWAIT(daemon_said(&d, "declares it otherwise: 9 bytes, not 8"));
-    configure("{'nothing':0}");
+    daemon_configure("{'nothing':0}");
     daemon_reload(&d); /* an error is said at any level */
     ck_assert(!daemon_said(&d, "in force\n"));
     end();
@@ -272,7 +253,7 @@ END_TEST
 static void expect_run(const char *options, int status, const char *wanted)
 {
     char text[4096], arguments[400];
-    snprintf(arguments, sizeof arguments, "--config %s %s", config_path(), options);
+    snprintf(arguments, sizeof arguments, "--config %s %s", daemon_config_path(), options);
     int got = daemon_run(arguments, text, sizeof text);
     ck_assert_msg(got == status, "%s: status %d, \"%s\"", arguments, got, text);
     ck_assert_str_eq(text, wanted);
@@ -281,45 +262,45 @@ static void expect_run(const char *options, int status, const char *wanted)
 START_TEST(check_config)
 {
     char lines[1000];
-    configure("{}");
+    daemon_configure("{}");
     expect_run("--check-config", 0, "");
-    configure("{'quotas':{'user':{'bytes':'50%'}}}");
+    daemon_configure("{'quotas':{'user':{'bytes':'50%'}}}");
     expect_run("--check-config", 0, "");
-    configure("{\n'a':1,\n'b':2}");
+    daemon_configure("{\n'a':1,\n'b':2}");
     snprintf(lines, sizeof lines, "%s:2: a is not a known key\n%s:3: b is not a known key\n",
-             config_path(), config_path());
+             daemon_config_path(), daemon_config_path());
     expect_run("--check-config", 1, lines);
-    configure("{\n\n!}");
-    snprintf(lines, sizeof lines, "%s:3: string or '}' expected near '!'\n", config_path());
+    daemon_configure("{\n\n!}");
+    snprintf(lines, sizeof lines, "%s:3: string or '}' expected near '!'\n", daemon_config_path());
     expect_run("--check-config", 1, lines);
-    ck_assert_int_eq(unlink(config_path()), 0);
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
 }
 END_TEST
 
 START_TEST(a_broken_one_at_the_start)
 {
     char lines[1000], options[200];
-    configure("{\n'a':1}");
-    snprintf(lines, sizeof lines, "shmviewd: %s:2: a is not a known key\n", config_path());
+    daemon_configure("{\n'a':1}");
+    snprintf(lines, sizeof lines, "shmviewd: %s:2: a is not a known key\n", daemon_config_path());
     snprintf(options, sizeof options, "--socket %s/none", place_directory());
     expect_run(options, 2, lines);
     ck_assert_int_ne(access(options + strlen("--socket "), F_OK), 0);
-    ck_assert_int_eq(unlink(config_path()), 0);
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
 }
 END_TEST
 
 START_TEST(which_file)
 {
     char text[4096];
-    configure("{\n'a':1}");
-    setenv("SHMVIEW_CONFIG", config_path(), 1);
+    daemon_configure("{\n'a':1}");
+    setenv("SHMVIEW_CONFIG", daemon_config_path(), 1);
     ck_assert_int_eq(daemon_run("--check-config", text, sizeof text), 1);
     ck_assert_ptr_nonnull(strstr(text, "c.json:2: a is not a known key\n"));
     ck_assert_int_eq(daemon_run("--config /dev/null --check-config", text, sizeof text), 0);
     ck_assert_int_eq(daemon_run("--session --config c.json", text, sizeof text), 2);
     ck_assert_ptr_nonnull(strstr(text, "absolute"));
     ck_assert_int_eq(daemon_run("--config ''", text, sizeof text), 2);
-    ck_assert_int_eq(unlink(config_path()), 0);
+    ck_assert_int_eq(unlink(daemon_config_path()), 0);
 }
 END_TEST
 

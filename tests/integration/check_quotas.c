@@ -29,30 +29,10 @@
 static struct daemon d;
 static struct shmview_connection *conn; /* root's */
 
-static const char *config_path(void)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/c.json", place_directory());
-    return path;
-}
-
-/* Never half of it at a time. */
-static void configure(const char *text)
-{
-    char new[160];
-    snprintf(new, sizeof new, "%s.new", config_path());
-    FILE *f = fopen(new, "we");
-    ck_assert_ptr_nonnull(f);
-    for (; *text; text++)
-        fputc(*text == '\'' ? '"' : *text, f);
-    fclose(f);
-    ck_assert_int_eq(rename(new, config_path()), 0);
-}
-
 static void begin(const char *config)
 {
-    configure(config);
-    daemon_start_configured(&d, config_path());
+    daemon_configure(config);
+    daemon_start_configured(&d, daemon_config_path());
     person_open_door(&d);
     conn = client_connect(&d);
     struct shmview_access_change access = {
@@ -67,7 +47,7 @@ static void end(void)
     OK(shmview_disconnect(conn));
     AWAIT(daemon_objects(&d) == 0);
     daemon_stop(&d);
-    unlink(config_path());
+    unlink(daemon_config_path());
 }
 
 static void restart(void)
@@ -390,11 +370,11 @@ START_TEST(other_limits_take_nothing_away)
     begin("{}");
     start_as(&bob, BOB, has_more_than_he_may, NULL);
     child_hear(&bob, 1);
-    configure("{'quotas':{'user':{'segments':1,'attachments':1}}}");
+    daemon_configure("{'quotas':{'user':{'segments':1,'attachments':1}}}");
     daemon_reload(&d);
     child_cue(&bob);
     child_hear(&bob, 2);
-    configure("{}");
+    daemon_configure("{}");
     daemon_reload(&d);
     child_cue(&bob);
     child_wait(&bob);

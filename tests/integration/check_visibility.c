@@ -25,30 +25,10 @@
 static struct daemon d;
 static struct shmview_connection *conn; /* root's */
 
-static const char *config_path(void)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "%s/c.json", place_directory());
-    return path;
-}
-
-/* Never half of it at a time. */
-static void configure(const char *text)
-{
-    char new[160];
-    snprintf(new, sizeof new, "%s.new", config_path());
-    FILE *f = fopen(new, "we");
-    ck_assert_ptr_nonnull(f);
-    for (; *text; text++)
-        fputc(*text == '\'' ? '"' : *text, f);
-    fclose(f);
-    ck_assert_int_eq(rename(new, config_path()), 0);
-}
-
 static void begin(const char *config)
 {
-    configure(config);
-    daemon_start_configured(&d, config_path());
+    daemon_configure(config);
+    daemon_start_configured(&d, daemon_config_path());
     person_open_door(&d);
     conn = client_connect(&d);
 }
@@ -57,7 +37,7 @@ static void end(void)
 {
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
-    unlink(config_path());
+    unlink(daemon_config_path());
 }
 
 static void start_as(struct child *child, uid_t uid, void (*run)(struct child *, void *), void *arg)
@@ -215,10 +195,10 @@ START_TEST(figures)
     run_as(BOB, look, &(struct sight){1, false});
     set_mode("a", 0604);
     run_as(BOB, look, &(struct sight){2, false});
-    configure("{}"); /* she is none any more, and sees what others do */
+    daemon_configure("{}"); /* she is none any more, and sees what others do */
     daemon_reload(&d);
     run_as(CAROL, look, &(struct sight){1, false});
-    configure("{'admin_group':'65531'}");
+    daemon_configure("{'admin_group':'65531'}");
     daemon_reload(&d);
     run_as(CAROL, look, &(struct sight){2, true});
     OK(shmview_remove(conn, "a"));
@@ -315,8 +295,9 @@ END_TEST
 START_TEST(declared_otherwise)
 {
     begin(DECLARED);
-    configure("{'segments':[{'name':'s','size':10000,'owner':'65532','group':'65530','mode':'0644',"
-              "'acl':['user:65532:r','group:65530:r']}]}");
+    daemon_configure(
+        "{'segments':[{'name':'s','size':10000,'owner':'65532','group':'65530','mode':'0644',"
+        "'acl':['user:65532:r','group:65530:r']}]}");
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "c.json:1 declares it otherwise: owner 65532, not 65533"));
     ck_assert(daemon_said(&d, "c.json:1 declares it otherwise: group 65530, not 65531"));
@@ -331,8 +312,9 @@ END_TEST
 START_TEST(declared_the_same)
 {
     begin(DECLARED);
-    configure("{'segments':[{'name':'s','size':10000,'owner':'65533','group':'65531','mode':'0640',"
-              "'acl':['group:65530:r','user:65532:rw']}]}");
+    daemon_configure(
+        "{'segments':[{'name':'s','size':10000,'owner':'65533','group':'65531','mode':'0640',"
+        "'acl':['group:65530:r','user:65532:rw']}]}");
     daemon_reload(&d);
     ck_assert(!daemon_said(&d, "declares it otherwise"));
     end();
@@ -347,12 +329,12 @@ START_TEST(who_may_create)
     run_as(ALICE, make, "a");
     run_as(CAROL, make, "b");
     run_as(BOB, may_not_create, NULL);
-    configure("{'create':['group:65532']}");
+    daemon_configure("{'create':['group:65532']}");
     daemon_reload(&d);
     run_as(BOB, make, "c");
     run_as(ALICE, may_not_create, NULL);
     run_as(CAROL, may_not_create, NULL); /* nor does she administer any more */
-    configure("{'create':[]}");
+    daemon_configure("{'create':[]}");
     daemon_reload(&d);
     run_as(BOB, may_not_create, NULL);
     for (char name[] = "a"; name[0] <= 'c'; name[0]++)

@@ -237,3 +237,24 @@ bool daemon_has_data(const struct daemon *daemon, const char *name)
     snprintf(path, sizeof path, "/dev/shm/shmview.%s.%s", daemon->instance, name);
     return access(path, F_OK) == 0;
 }
+
+/* --- Its configuration --------------------------------------------------- */
+
+const char *daemon_config_path(void)
+{
+    static char path[128];
+    snprintf(path, sizeof path, "%s/c.json", place_directory());
+    return path;
+}
+
+void daemon_configure(const char *text)
+{
+    char new[160];
+    snprintf(new, sizeof new, "%s.new", daemon_config_path());
+    FILE *f = fopen(new, "we");
+    ck_assert_ptr_nonnull(f);
+    for (; *text; text++)
+        fputc(*text == '\'' ? '"' : *text, f);
+    fclose(f);
+    ck_assert_int_eq(rename(new, daemon_config_path()), 0);
+}

@@ -25,6 +25,11 @@ struct daemon {
 /* The program under test: $SHMVIEWD, which must be set. */
 const char *daemon_program(void);
 
+/* The file that tests give to daemon_start_configured(), in the test's own place. */
+const char *daemon_config_path(void);
+/* Writes it, ' turned into ". Never half of it at a time. */
+void daemon_configure(const char *text);
+
 /* Starts a daemon and returns when it listens. Each of a test has its own name. */
 void daemon_start(struct daemon *daemon);
 void daemon_start_named(struct daemon *daemon, const char *name);
