@@ -1,39 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts where.
+# What `make install` puts where. Each file has a component, daemon, library, development, python
+# or tools: it becomes a package in ShmviewPackages.cmake.
 
 if(NOT TARGET shmview OR NOT TARGET shmviewd)
   return()
 endif()
 include(CMakePackageConfigHelpers)
 
-install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS shmview EXPORT shmview-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
+install(TARGETS shmview EXPORT shmview-targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+                NAMELINK_COMPONENT development)
+install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(FILES common/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview)
+install(FILES common/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview
+        COMPONENT development)
 
-install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT daemon)
 
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.[1-8]")
 foreach(page IN LISTS pages)
   string(REGEX MATCH "[1-8]$" section "${page}")
-  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section})
+  if(page MATCHES "shmviewd")
+    set(component daemon)
+  elseif(section EQUAL 1)
+    set(component tools)
+  else()
+    set(component development)
+  endif()
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
 endforeach()
 
 # systemd looks below /usr and /usr/local. The units name the program where this installation
-# puts it, whatever the prefix was when it was configured.
-foreach(unit IN ITEMS shmviewd.service user/shmviewd.service)
+# puts it, whatever the prefix was when it was configured; nothing of it is left in the build,
+# from which several may install at once.
+foreach(manager IN ITEMS system user)
+  set(from "${PROJECT_SOURCE_DIR}/systemd")
+  if(manager STREQUAL "user")
+    string(APPEND from "/user")
+  endif()
   install(CODE "
     set(SHMVIEWD \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}/shmviewd\")
-    configure_file(\"${PROJECT_SOURCE_DIR}/systemd/${unit}.in\"
-                   \"${PROJECT_BINARY_DIR}/systemd/${unit}\" @ONLY)")
+    set(unit \"\${CMAKE_INSTALL_PREFIX}/lib/systemd/${manager}/shmviewd.service\")
+    message(STATUS \"Installing: \$ENV{DESTDIR}\${unit}\")
+    configure_file(\"${from}/shmviewd.service.in\" \"\$ENV{DESTDIR}\${unit}\" @ONLY)
+    list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${unit}\")" COMPONENT daemon)
+  install(FILES "${from}/shmviewd.socket" DESTINATION lib/systemd/${manager} COMPONENT daemon)
 endforeach()
-install(FILES "${PROJECT_BINARY_DIR}/systemd/shmviewd.service" systemd/shmviewd.socket
-        DESTINATION lib/systemd/system)
-install(FILES "${PROJECT_BINARY_DIR}/systemd/user/shmviewd.service" systemd/user/shmviewd.socket
-        DESTINATION lib/systemd/user)
-install(FILES systemd/shmviewd.sysusers DESTINATION lib/sysusers.d RENAME shmviewd.conf)
-install(FILES systemd/shmviewd.tmpfiles DESTINATION lib/tmpfiles.d RENAME shmviewd.conf)
+install(FILES systemd/shmviewd.sysusers DESTINATION lib/sysusers.d RENAME shmviewd.conf
+        COMPONENT daemon)
+install(FILES systemd/shmviewd.tmpfiles DESTINATION lib/tmpfiles.d RENAME shmviewd.conf
+        COMPONENT daemon)
 
 # pkg-config and CMake both find the rest from where their own file lies, so
 # that `cmake --install --prefix` is right as well.
@@ -45,12 +62,15 @@ foreach(step IN LISTS steps)
   string(APPEND PC_PREFIX "/..")
 endforeach()
 configure_file(client/libshmview.pc.in shmview.pc @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/shmview.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES "${PROJECT_BINARY_DIR}/shmview.pc" DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
+        COMPONENT development)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shmview)
-install(EXPORT shmview-targets NAMESPACE shmview:: DESTINATION ${config_dir})
+install(EXPORT shmview-targets NAMESPACE shmview:: DESTINATION ${config_dir}
+        COMPONENT development)
 configure_package_config_file(cmake/shmview-config.cmake.in shmview-config.cmake
                               INSTALL_DESTINATION ${config_dir})
 write_basic_package_version_file(shmview-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/shmview-config.cmake"
-              "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir})
+              "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir}
+        COMPONENT development)
