@@ -23,6 +23,8 @@ struct segment_entry {
 
 struct box {
     struct shmview_stats stats; /* first: it is what the caller has */
+    struct shmview_quota_stats quotas[LIMIT_STATS_QUOTAS];
+    const struct shmview_quota_stats *quota_list[LIMIT_STATS_QUOTAS];
     struct page *pages;
     struct segment_entry **list; /* its own type; stats.segments points to the same */
     size_t n, room;
@@ -62,6 +64,23 @@ void shmview_stats_free(const struct shmview_stats *stats)
 
 /* --- One page ------------------------------------------------------------ */
 
+static void fill_quotas(struct box *box, const struct wire_instance *w)
+{
+    for (size_t i = 0; i < w->n_quotas; i++) {
+        const struct wire_quota *q = &w->quotas[i];
+        box->quotas[i] = (struct shmview_quota_stats){
+            .what = q->what,
+            .used = q->used,
+            .limit = known(q->limit),
+            .total_used = known(q->total_used),
+            .total_limit = known(q->total_limit),
+        };
+        box->quota_list[i] = &box->quotas[i];
+    }
+    box->stats.quotas = box->quota_list;
+    box->stats.n_quotas = w->n_quotas;
+}
+
 static void fill_instance(struct shmview_stats *s, const struct wire_instance *w)
 {
     s->version = w->version;
@@ -79,6 +98,10 @@ static void fill_instance(struct shmview_stats *s, const struct wire_instance *w
     s->total_owner_died = known(w->n_owner_died);
     s->total_requests = known(w->n_requests);
     s->total_lost = known(w->n_lost);
+    s->pid = w->pid;
+    s->memory_free = w->memory_free;
+    s->memory_limit = w->memory_limit;
+    s->max_connections = known(w->max_connections);
 }
 
 static void fill_party(struct shmview_party_stats *p, const struct wire_party *w)
@@ -178,6 +201,7 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
         r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (r == 0) {
         fill_instance(&box->stats, &w.instance);
+        fill_quotas(box, &w.instance);
         *ret_next = w.next;
     }
     wire_stats_deinit(&w);

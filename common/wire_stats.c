@@ -41,6 +41,12 @@ static const struct wire_instance no_instance = {
     .n_owner_died = WIRE_ABSENT,
     .n_requests = WIRE_ABSENT,
     .n_lost = WIRE_ABSENT,
+    .max_connections = WIRE_ABSENT,
+};
+static const struct wire_quota no_quota = {
+    .limit = WIRE_ABSENT,
+    .total_used = WIRE_ABSENT,
+    .total_limit = WIRE_ABSENT,
 };
 
 static const struct field party_fields[] = {
@@ -88,6 +94,15 @@ static const struct field refusals_fields[] = {
     END,
 };
 
+static const struct field quota_fields[] = {
+    {"what", FIELD_STRING, false, .offset = AT(wire_quota, what), .max = 64},
+    NUMBER(wire_quota, "used", used, false),
+    NUMBER(wire_quota, "limit", limit, true),
+    NUMBER(wire_quota, "total_used", total_used, true),
+    NUMBER(wire_quota, "total_limit", total_limit, true),
+    END,
+};
+
 static const struct field instance_fields[] = {
     {"version", FIELD_STRING, false, .offset = AT(wire_instance, version), .max = 64},
     NUMBER(wire_instance, "started", started_us, false),
@@ -107,6 +122,13 @@ static const struct field instance_fields[] = {
     {"refusals", FIELD_OBJECTS, false, .offset = AT(wire_instance, refusals),
      .extra = AT(wire_instance, n_refusals), .of = refusals_fields,
      .of_bytes = sizeof(struct wire_refusals), .max = 128},
+    NUMBER(wire_instance, "pid", pid, false),
+    NUMBER(wire_instance, "memory_free", memory_free, false),
+    NUMBER(wire_instance, "memory_limit", memory_limit, false),
+    NUMBER(wire_instance, "max_connections", max_connections, true),
+    {"quotas", FIELD_OBJECTS, false, .offset = AT(wire_instance, quotas),
+     .extra = AT(wire_instance, n_quotas), .of = quota_fields,
+     .of_bytes = sizeof(struct wire_quota), .max = LIMIT_STATS_QUOTAS, .blank = &no_quota},
     END,
 };
 
@@ -160,5 +182,6 @@ void wire_stats_deinit(struct wire_stats *stats)
         free(stats->segments[i].attached);
     free(stats->segments);
     free(stats->instance.refusals);
+    free(stats->instance.quotas);
     *stats = (struct wire_stats){0};
 }

@@ -33,6 +33,11 @@ struct wire_refusals {
     int64_t count;
 };
 
+struct wire_quota {
+    const char *what;
+    int64_t used, limit, total_used, total_limit;
+};
+
 struct wire_instance {
     const char *version;
     int64_t started_us, uptime_us, starts;
@@ -41,6 +46,9 @@ struct wire_instance {
     int64_t n_created, n_attached, n_died, n_owner_died, n_requests, n_lost;
     struct wire_refusals *refusals; /* new when decoded */
     size_t n_refusals;
+    int64_t pid, memory_free, memory_limit, max_connections;
+    struct wire_quota *quotas; /* the same */
+    size_t n_quotas;
 };
 
 struct wire_stats_call {
@@ -58,6 +66,7 @@ struct wire_stats {
 
 #define LIMIT_STATS_PAGE     1000
 #define LIMIT_STATS_ATTACHED 64
+#define LIMIT_STATS_QUOTAS   16
 
 int wire_read_stats_call(const json_t *parameters, struct wire_stats_call *ret,
                          struct wire_fault *fault);

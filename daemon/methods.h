@@ -29,6 +29,7 @@ struct state {
     struct declaring declared;
     uv_loop_t *loop;
     struct monitors *monitors;        /* NULL: nobody hears of events */
+    unsigned max_connections;         /* that there are descriptors for */
     unsigned n_jobs;                  /* allocations under way */
     void (*job_done)(struct state *); /* called after each */
 };

@@ -78,11 +78,26 @@ void object_unpromise(uint64_t bytes)
     pthread_mutex_unlock(&promise_lock);
 }
 
+/* The caller has promise_lock. */
+static struct object_space space_left(void)
+{
+    struct object_space space = space_now();
+    space.free -= promised < space.free ? promised : space.free;
+    return space;
+}
+
+struct object_space object_space(void)
+{
+    pthread_mutex_lock(&promise_lock);
+    struct object_space space = space_left();
+    pthread_mutex_unlock(&promise_lock);
+    return space;
+}
+
 static bool try_promise(uint64_t bytes, struct object_space *ret_space)
 {
     pthread_mutex_lock(&promise_lock);
-    *ret_space = space_now();
-    ret_space->free -= promised < ret_space->free ? promised : ret_space->free;
+    *ret_space = space_left();
     bool fits = bytes <= ret_space->free;
     if (fits)
         promised += bytes;

@@ -31,6 +31,9 @@ struct object_space {
     uint64_t limit;
 };
 
+/* That space now. Any thread. */
+struct object_space object_space(void);
+
 /* Creates the object called object->name with bytes of zeroed, committed memory.
  * Blocks while the kernel zeroes; looks at *cancel (may be NULL) from time to
  * time. Any thread. Returns a read-write descriptor, which the caller owns, or

@@ -86,11 +86,12 @@ static uint64_t limit_of(const struct config_quota *limits, enum quota_kind kind
     return each[kind];
 }
 
+static const char *const names[N_QUOTA_KINDS] = {"bytes", "segments", "attachments", "connections",
+                                                 "bytes of requests and replies"};
+
 static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,
                     struct quota_excess *ret)
 {
-    static const char *const names[] = {"bytes", "segments", "attachments", "connections",
-                                        "bytes of requests and replies"};
     if (used <= limit && amount <= limit - used)
         return false;
     *ret =
@@ -138,6 +139,21 @@ void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount
         return;
     user->used[kind] -= amount;
     user->quota->used[kind] -= amount;
+}
+
+struct quota_usage quota_usage(const struct quota *quota, uid_t uid, bool is_admin,
+                               enum quota_kind kind)
+{
+    const struct config *config = *quota->config;
+    const struct quota_user *u;
+    HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
+    return (struct quota_usage){
+        .what = names[kind],
+        .used = u ? u->used[kind] : 0,
+        .limit = is_admin ? CONFIG_UNLIMITED : limit_of(&config->user, kind),
+        .total_used = quota->used[kind],
+        .total_limit = limit_of(&config->total, kind),
+    };
 }
 
 uint64_t quota_bytes(uint64_t size)

@@ -52,6 +52,12 @@ struct quota {
     TAILQ_HEAD(, quota_user) throttled;
 };
 
+/* What a user has of one kind, and all together, and the limits: CONFIG_UNLIMITED: none. */
+struct quota_usage {
+    const char *what; /* "bytes" ... */
+    uint64_t used, limit, total_used, total_limit;
+};
+
 /* Why something is refused. */
 struct quota_excess {
     const char *what; /* "bytes" ... */
@@ -75,6 +81,10 @@ struct quota_user *quota_restore(struct quota *quota, uid_t uid, enum quota_kind
 
 /* Takes NULL: nobody was charged. */
 void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount);
+
+/* Never fails; changes nothing. */
+struct quota_usage quota_usage(const struct quota *quota, uid_t uid, bool is_admin,
+                               enum quota_kind kind);
 
 /* Counts one request of his at the time now_ns, if he may make it now. Returns 0; else the
  * nanoseconds until he may. */

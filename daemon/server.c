@@ -148,18 +148,18 @@ static int charge(struct server *s, struct connection *c, struct quota_excess *r
 {
     bool is_admin = grants_who(&s->state, c).is_admin;
     unsigned others = s->n_connections - 1;
-    unsigned left = s->max_connections > others ? s->max_connections - others : 0;
+    unsigned left = s->state.max_connections > others ? s->state.max_connections - others : 0;
     int r = quota_charge(&s->state.quota, c->peer.uid, is_admin, QUOTA_CONNECTIONS, 1, &c->payer,
                          ret_excess);
     if (r)
         return r;
     uint64_t his = c->payer->used[QUOTA_CONNECTIONS] - 1;
-    if (left > s->max_connections / KEPT_PART || his < left)
+    if (left > s->state.max_connections / KEPT_PART || his < left)
         return 0;
     *ret_excess = (struct quota_excess){.what = "connections", .asked = 1};
     ret_excess->of_all = left == 0;
     ret_excess->used = left ? his : others;
-    ret_excess->limit = left ? left : s->max_connections;
+    ret_excess->limit = left ? left : s->state.max_connections;
     return -EDQUOT;
 }
 
@@ -303,7 +303,7 @@ static void share_descriptors(struct server *s)
     unsigned ours = n / 8 + DESCRIPTORS_OF_OURS;
     use_cache_limit(n / 16 / N_USE_DESCRIPTORS);
     attachment_watch_limit(n / 16 / 2);
-    s->max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
+    s->state.max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
 }
 
 static int start_signal(struct server *s, uv_signal_t *handle, int number)

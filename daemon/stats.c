@@ -19,6 +19,8 @@
 
 #define N_ERRORS 64 /* SHMVIEW_ERR_* are less */
 
+#define N_TOLD_QUOTAS QUOTA_BUFFERS /* the kinds before it can be configured */
+
 #define TURN_NS 1000000
 
 static uint64_t n_requests;
@@ -206,9 +208,35 @@ static void fill_page(const struct state *state, const struct connection *c,
     }
 }
 
-static struct wire_instance look_at_instance(const struct state *state, const struct connection *c,
-                                             struct wire_refusals *list)
+static int64_t limit_known(uint64_t limit)
 {
+    return limit == CONFIG_UNLIMITED ? WIRE_ABSENT : (int64_t)limit;
+}
+
+/* Returns how many are in list: of each kind that can be configured. */
+static size_t look_at_quotas(const struct state *state, const struct who *who, bool tells_total,
+                             struct wire_quota *list)
+{
+    for (int kind = 0; kind < N_TOLD_QUOTAS; kind++) {
+        struct quota_usage u =
+            quota_usage(&state->quota, who->uid, who->is_admin, (enum quota_kind)kind);
+        list[kind] = (struct wire_quota){
+            .what = u.what,
+            .used = (int64_t)u.used,
+            .limit = limit_known(u.limit),
+            .total_used = tells_total ? (int64_t)u.total_used : WIRE_ABSENT,
+            .total_limit = tells_total ? limit_known(u.total_limit) : WIRE_ABSENT,
+        };
+    }
+    return N_TOLD_QUOTAS;
+}
+
+static struct wire_instance look_at_instance(const struct state *state, const struct connection *c,
+                                             struct wire_refusals *list, struct wire_quota *quotas)
+{
+    const struct who who = grants_who(state, c);
+    bool tells_all = who.is_admin || who.uid == geteuid(); /* how much others have is theirs */
+    struct object_space space = object_space();
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t uptime = (now_ns() - started_ns) / 1000;
@@ -217,17 +245,22 @@ static struct wire_instance look_at_instance(const struct state *state, const st
         .started_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 - uptime,
         .uptime_us = uptime,
         .refusals = list,
+        .pid = getpid(),
+        .memory_free = (int64_t)(space.free & INT64_MAX),
+        .memory_limit = (int64_t)(space.limit & INT64_MAX),
+        .quotas = quotas,
     };
-    if (!grants_who(state, c).is_admin && c->peer.uid != geteuid()) {
-        /* how much others have is their business */
+    w.n_quotas = look_at_quotas(state, &who, tells_all, quotas);
+    if (!tells_all) {
         w.starts = w.connections = w.segments = w.attachments = w.allocated = w.removed =
             w.n_created = w.n_attached = w.n_died = w.n_owner_died = w.n_requests = w.n_lost =
-                WIRE_ABSENT;
+                w.max_connections = WIRE_ABSENT;
         return w;
     }
     const struct registry *r = &state->registry;
     w.starts = r->home.store ? (int64_t)store_starts(r->home.store) : 1;
     w.connections = connections_count();
+    w.max_connections = state->max_connections;
     w.segments = HASH_CNT(by_id, r->by_id);
     w.attachments = attachments_count();
     w.allocated = (int64_t)r->allocated_bytes;
@@ -252,6 +285,7 @@ void stats_tell(struct state *state, struct connection *connection, const json_t
     static struct wire_party parties[PAGE_PARTIES];
     static char commands[PAGE_PARTIES][16];
     struct wire_refusals list[N_ERRORS];
+    struct wire_quota quotas[N_TOLD_QUOTAS];
     struct wire_fault fault;
     struct wire_stats_call want;
     if (wire_read_stats_call(parameters, &want, &fault)) {
@@ -260,7 +294,7 @@ void stats_tell(struct state *state, struct connection *connection, const json_t
     }
     struct page page = {
         .segments = segments, .parties = parties, .commands = commands, .end = now_ns() + TURN_NS};
-    struct wire_stats stats = {.instance = look_at_instance(state, connection, list)};
+    struct wire_stats stats = {.instance = look_at_instance(state, connection, list, quotas)};
     fill_page(state, connection, &want, &page, &stats.next);
     free(want.names);
     stats.segments = segments;

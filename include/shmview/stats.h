@@ -56,7 +56,17 @@ struct shmview_segment_stats {
     size_t n_parties;                                 /* at most 64, of the attachments */
 };
 
-/* Only administrators and the daemon's own user get to know more than version and times. */
+/* How much the caller has of a thing that is counted, and how much he may have. */
+struct shmview_quota_stats {
+    const char *what; /* "bytes", "segments", "attachments", "connections" */
+    int64_t used;
+    int64_t limit;      /* -1: none */
+    int64_t total_used; /* by all users together */
+    int64_t total_limit;
+};
+
+/* Only administrators and the daemon's own user get to know more than version, times, pid, memory
+ * and quotas of their own. */
 struct shmview_stats {
     const char *version;
     int64_t started_us;
@@ -75,7 +85,13 @@ struct shmview_stats {
     int64_t total_lost; /* events */
     const struct shmview_segment_stats *const *segments;
     size_t n_segments;
-    uint64_t next; /* there are more segments: go on with that as after; 0: no more */
+    uint64_t next;           /* there are more segments: go on with that as after; 0: no more */
+    int64_t pid;             /* of the daemon, as it sees itself */
+    int64_t memory_free;     /* bytes that new segments could get now */
+    int64_t memory_limit;    /* bytes that /dev/shm may hold, as the daemon sees it */
+    int64_t max_connections; /* that the daemon has descriptors for */
+    const struct shmview_quota_stats *const *quotas;
+    size_t n_quotas;
 };
 
 #define SHMVIEW_STATS_ALL UINT32_MAX

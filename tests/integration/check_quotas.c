@@ -382,6 +382,53 @@ START_TEST(other_limits_take_nothing_away)
 }
 END_TEST
 
+/* Asks as the one he is. Returns what he is told of attachments. */
+static struct shmview_quota_stats told_quota(struct shmview_connection *c, bool tells_totals)
+{
+    const struct shmview_stats *stats;
+    OK(shmview_stats_get(c, NULL, &stats));
+    ck_assert_uint_eq(stats->n_quotas, 4);
+    ck_assert_str_eq(stats->quotas[0]->what, "bytes");
+    ck_assert_str_eq(stats->quotas[2]->what, "attachments");
+    struct shmview_quota_stats q = *stats->quotas[2];
+    ck_assert_int_eq(stats->pid, d.pid);
+    ck_assert_int_gt(stats->memory_free, 0);
+    ck_assert_int_ge(stats->memory_limit, stats->memory_free);
+    ck_assert_int_eq(stats->max_connections > 0, tells_totals);
+    shmview_stats_free(stats);
+    return q;
+}
+
+static void sees_own_usage(struct child *me, void *arg)
+{
+    (void)me;
+    (void)arg;
+    struct shmview_connection *c = client_connect(&d);
+    struct shmview_segment *a = client_attach(c, "common", SHMVIEW_WRITE);
+    struct shmview_quota_stats q = told_quota(c, false);
+    ck_assert_int_eq(q.used, 1);
+    ck_assert_int_eq(q.limit, 6);
+    ck_assert_int_eq(q.total_used, -1); /* what others have is not his business */
+    ck_assert_int_eq(q.total_limit, -1);
+    OK(shmview_detach(a));
+    OK(shmview_disconnect(c));
+}
+
+START_TEST(usage_is_told)
+{
+    begin(RULES ",'total':{'attachments':60}}}");
+    struct shmview_segment *a = client_attach(conn, "common", SHMVIEW_WRITE);
+    run_as(ALICE, sees_own_usage, NULL);
+    struct shmview_quota_stats q = told_quota(conn, true);
+    ck_assert_int_eq(q.used, 1);
+    ck_assert_int_eq(q.limit, -1); /* root has none of his own */
+    ck_assert_int_eq(q.total_used, 1);
+    ck_assert_int_eq(q.total_limit, 60);
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -392,6 +439,7 @@ int main(void)
         SUITE_TEST(moved_with_the_owner),
         SUITE_TEST(all_together),
         SUITE_TEST(other_limits_take_nothing_away),
+        SUITE_TEST(usage_is_told),
         SUITE_END,
     };
     if (!person_possible())

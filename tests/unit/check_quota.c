@@ -65,6 +65,28 @@ START_TEST(each_and_all)
 }
 END_TEST
 
+START_TEST(usage_of_one_and_of_all)
+{
+    begin();
+    config->user.segments = 5;
+    config->total.segments = 50;
+    charge(1, QUOTA_SEGMENTS, 2);
+    charge(2, QUOTA_SEGMENTS, 3);
+    struct quota_usage u = quota_usage(&quota, 1, false, QUOTA_SEGMENTS);
+    ck_assert_str_eq(u.what, "segments");
+    ck_assert_uint_eq(u.used, 2);
+    ck_assert_uint_eq(u.limit, 5);
+    ck_assert_uint_eq(u.total_used, 5);
+    ck_assert_uint_eq(u.total_limit, 50);
+    u = quota_usage(&quota, 3, true, QUOTA_SEGMENTS); /* an administrator who has nothing */
+    ck_assert_uint_eq(u.used, 0);
+    ck_assert(u.limit == CONFIG_UNLIMITED);
+    ck_assert_uint_eq(u.total_limit, 50);
+    ck_assert(quota_usage(&quota, 1, false, QUOTA_BYTES).limit == CONFIG_UNLIMITED);
+    end();
+}
+END_TEST
+
 /* What was there before a limit was set stays, and counts. */
 START_TEST(restored_whatever_the_limit)
 {
@@ -154,5 +176,6 @@ START_TEST(of_a_client)
 }
 END_TEST
 
-UNIT_MAIN("quota", UNIT_TEST(each_and_all), UNIT_TEST(restored_whatever_the_limit),
-          UNIT_TEST(many_users), UNIT_TEST(requests_at_a_rate), UNIT_TEST(of_a_client))
+UNIT_MAIN("quota", UNIT_TEST(each_and_all), UNIT_TEST(usage_of_one_and_of_all),
+          UNIT_TEST(restored_whatever_the_limit), UNIT_TEST(many_users),
+          UNIT_TEST(requests_at_a_rate), UNIT_TEST(of_a_client))
