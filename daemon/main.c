@@ -73,6 +73,16 @@ static struct store *open_store(const char *path, int sound)
     return store;
 }
 
+/* Tells whoever started it that it serves: the descriptor gets a line, and ends. */
+static void tell_ready(int fd)
+{
+    if (fd < 0)
+        return;
+    if (write(fd, "\n", 1) != 1)
+        log_warning("--ready-fd %d: %s", fd, strerror(errno));
+    close(fd);
+}
+
 static int serve(const struct options *options, const struct listener *listener,
                  const char *instance, struct config *config, struct store *store, int ready)
 {
@@ -87,6 +97,7 @@ static int serve(const struct options *options, const struct listener *listener,
               listener->path);
     if (ready >= 0)
         foreground_done(ready);
+    tell_ready(options->ready_fd);
     notify_ready();
     server_run(&server);
     return 0;

@@ -2,7 +2,9 @@
 #include "daemon/options.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,8 @@ static const char help[] =
     "                       (default: $SHMVIEW_CONFIG; for root and system users\n"
     "                       " CONFIG_SYSTEM ", else\n"
     "                       $XDG_CONFIG_HOME/shmviewd.json; for a session none)\n"
+    "  --ready-fd FD        write a newline to the descriptor FD, and close it, once the\n"
+    "                       socket listens\n"
     "  --check-config       say what is wrong with the configuration, and exit\n"
     "  --help               show this and exit\n"
     "  --version            show the version and exit\n"
@@ -48,6 +52,18 @@ static int read_seconds(const char *text, unsigned *ret)
     if (text[0] < '0' || text[0] > '9' || *end || errno || n > 1000000)
         return usage("--idle-exit takes 0 to 1000000 seconds, not", text);
     *ret = (unsigned)n;
+    return -1;
+}
+
+static int read_ready_fd(const char *text, int *ret)
+{
+    char *end;
+    errno = 0;
+    unsigned long n = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || n > INT_MAX ||
+        fcntl((int)n, F_SETFD, FD_CLOEXEC))
+        return usage("--ready-fd takes the number of an open descriptor, not", text);
+    *ret = (int)n;
     return -1;
 }
 
@@ -106,6 +122,8 @@ static int read_option(struct options *options, int option, const char **ret_idl
             return usage("--config takes a path, not", optarg);
         strcpy(options->config, optarg);
         return -1;
+    case 'r':
+        return read_ready_fd(optarg, &options->ready_fd);
     case 'C':
         options->check_config = true;
         return -1;
@@ -124,19 +142,26 @@ static int read_option(struct options *options, int option, const char **ret_idl
 int options_read(struct options *options, int argc, char **argv)
 {
     static const struct option table[] = {
-        {"socket", required_argument, NULL, 's'},    {"session", no_argument, NULL, 'S'},
-        {"idle-exit", required_argument, NULL, 'i'}, {"config", required_argument, NULL, 'c'},
-        {"check-config", no_argument, NULL, 'C'},    {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},         {NULL, 0, NULL, 0},
+        {"socket", required_argument, NULL, 's'},
+        {"session", no_argument, NULL, 'S'},
+        {"idle-exit", required_argument, NULL, 'i'},
+        {"config", required_argument, NULL, 'c'},
+        {"check-config", no_argument, NULL, 'C'},
+        {"ready-fd", required_argument, NULL, 'r'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     const char *idle = NULL;
     int status;
-    *options = (struct options){0};
+    *options = (struct options){.ready_fd = -1};
     for (int o; (o = getopt_long(argc, argv, "", table, NULL)) != -1;)
         if ((status = read_option(options, o, &idle)) != -1)
             return status;
     if (optind < argc)
         return usage("unexpected argument", argv[optind]);
+    if (options->session && options->ready_fd >= 0)
+        return usage("a session tells that it is ready by its exit, not by", "--ready-fd");
     if (!idle && options->session) {
         idle = getenv("SHMVIEW_IDLE_EXIT");
         if (!idle || !idle[0])

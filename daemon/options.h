@@ -15,6 +15,7 @@ struct options {
     config_path config; /* the file; CONFIG_NONE: none */
     bool config_given;  /* then it must be there */
     bool check_config;  /* nothing but that */
+    int ready_fd;       /* gets a line once the socket listens; -1: none */
     unsigned idle_exit; /* seconds without a client and a manual segment; 0 = never */
 };
 

@@ -149,13 +149,58 @@ START_TEST(an_interrupt_ends_it_as_well)
 }
 END_TEST
 
+/* Starts it with the end of a pipe. Returns what it writes there: "" where it does not start. */
+static const char *start_with_pipe(const char *socket, pid_t *ret_pid)
+{
+    static char told[8];
+    char fd[16];
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    snprintf(fd, sizeof fd, "%d", ends[1]);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        close(ends[0]);
+        execl(daemon_program(), "shmviewd", "--socket", socket, "--ready-fd", fd, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    ssize_t n = read(ends[0], told, sizeof told - 1); /* until it lets go */
+    told[n < 0 ? 0 : n] = '\0';
+    ck_assert_int_eq(n > 0 ? read(ends[0], told + n, 1) : 0, 0);
+    close(ends[0]);
+    *ret_pid = pid;
+    return told;
+}
+
+START_TEST(it_tells_when_it_is_ready)
+{
+    char socket[108];
+    pid_t pid, other;
+    struct shmview_connection *conn;
+    snprintf(socket, sizeof socket, "%s/ready", place_directory());
+    ck_assert_str_eq(start_with_pipe(socket, &pid), "\n");
+    OK(shmview_connect(socket, 0, &conn)); /* at once */
+    OK(shmview_disconnect(conn));
+    ck_assert_str_eq(start_with_pipe(socket, &other), "");
+    ck_assert_int_eq(process_wait(other), 1 << 8); /* the first one serves */
+    ck_assert_int_eq(kill(pid, SIGINT), 0);
+    ck_assert_int_eq(process_wait(pid), 0);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(options_are_explained),        SUITE_TEST(a_socket_has_one_daemon),
-        SUITE_TEST(two_daemons_do_not_mix),       SUITE_TEST(what_is_no_socket_is_left_alone),
-        SUITE_TEST(missing_directories_are_made), SUITE_TEST(the_socket_of_another_is_not_removed),
-        SUITE_TEST(an_interrupt_ends_it_as_well), SUITE_END,
+        SUITE_TEST(options_are_explained),
+        SUITE_TEST(a_socket_has_one_daemon),
+        SUITE_TEST(two_daemons_do_not_mix),
+        SUITE_TEST(what_is_no_socket_is_left_alone),
+        SUITE_TEST(missing_directories_are_made),
+        SUITE_TEST(the_socket_of_another_is_not_removed),
+        SUITE_TEST(an_interrupt_ends_it_as_well),
+        SUITE_TEST(it_tells_when_it_is_ready),
+        SUITE_END,
     };
     return suite_main("start", tests);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <sys/mman.h>
 
@@ -184,6 +185,28 @@ START_TEST(empty_idle_exit)
 }
 END_TEST
 
+START_TEST(ready_fd)
+{
+    static char *const bad[] = {"",   "-1",     "+1",         "x",
+                                "1x", "100000", "2147483648", "99999999999999999999"};
+    int fds[2];
+    char text[16];
+    clear_environment();
+    goes_on(READ(SELF));
+    ck_assert_int_eq(options.ready_fd, -1);
+    ck_assert_int_eq(pipe(fds), 0);
+    snprintf(text, sizeof text, "%d", fds[1]);
+    goes_on(READ(SELF, "--ready-fd", text));
+    ck_assert_int_eq(options.ready_fd, fds[1]);
+    ck_assert_int_eq(fcntl(fds[1], F_GETFD), FD_CLOEXEC); /* it forks */
+    refused(READ(SELF, "--session", "--ready-fd", text), "by its exit");
+    close(fds[0]);
+    close(fds[1]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        refused(READ(SELF, "--ready-fd", bad[i]), "open descriptor");
+}
+END_TEST
+
 START_TEST(help_and_version)
 {
     clear_environment();
@@ -215,5 +238,5 @@ START_TEST(nonsense)
 END_TEST
 
 UNIT_MAIN("options", UNIT_TEST(no_arguments), UNIT_TEST(socket), UNIT_TEST(socket_that_is_too_long),
-          UNIT_TEST(session), UNIT_TEST(idle_exit), UNIT_TEST(empty_idle_exit),
+          UNIT_TEST(session), UNIT_TEST(idle_exit), UNIT_TEST(empty_idle_exit), UNIT_TEST(ready_fd),
           UNIT_TEST(help_and_version), UNIT_TEST(nonsense))
