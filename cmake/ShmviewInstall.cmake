@@ -2,12 +2,13 @@
 # What `make install` puts where. Each file has a component, daemon, library, development, python
 # or tools: it becomes a package in ShmviewPackages.cmake.
 
-if(NOT TARGET shmview OR NOT TARGET shmviewd)
+if(NOT TARGET shmview OR NOT TARGET shmviewd OR NOT TARGET shmviewctl)
   return()
 endif()
 include(CMakePackageConfigHelpers)
 
 install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
+install(TARGETS shmviewctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(TARGETS shmview EXPORT shmview-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
                 NAMELINK_COMPONENT development)

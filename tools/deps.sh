@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
-    libsndfile1-dev python3-dev)
+    libsndfile1-dev libsmartcols-dev python3-dev)
 check=("${build[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux
     cython3 python3-numpy python3-pip python3-pytest python3-setuptools python3-wheel)
 # CPython's own tests, whose package carries the version in its name.

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verbs of shmviewctl share: options, the connection, errors, numbers for people. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include <shmview/shmview.h>
+
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+#define CLEANUP(f)   __attribute__((cleanup(f)))
+#define CLEANUP_FREE CLEANUP(free_pp)
+
+static inline void free_pp(void *pp)
+{
+    free(*(void **)pp);
+}
+
+/* How the program ends. Those of man/shmviewctl.1. */
+enum exit_status {
+    EXIT_OK = 0,
+    EXIT_FAILED = 1,
+    EXIT_USAGE = 2,       /* what was asked for cannot be understood; nothing was done */
+    EXIT_NO_DAEMON = 3,   /* or it went away */
+    EXIT_NOT_FOUND = 4,   /* no such segment, layout or view */
+    EXIT_TIMED_OUT = 124, /* as timeout(1) */
+};
+
+struct context;
+
+struct verb {
+    const char *name;
+    const char *arguments; /* as the usage line has them: "NAME SIZE" */
+    const char *summary;   /* half a line */
+    const char *help;      /* what follows the summary in --help: options and examples */
+    /* Returns an enum exit_status. argv[0] is the verb. */
+    int (*run)(struct context *c, int argc, char **argv);
+    bool stops_at_argument; /* options end at the first argument: the rest is a command */
+};
+
+struct context {
+    const struct verb *verb;               /* NULL before it is known */
+    const char *socket;                    /* --socket; NULL: the usual search */
+    struct shmview_connection *connection; /* NULL until connect_daemon() */
+    int status;                            /* with OPTION_EXIT */
+    char *letters;                         /* of the options, as getopt wants them */
+};
+
+/* --- Options ------------------------------------------------------------- */
+
+/* A verb's options are an array for getopt_long() that ends with COMMON_OPTIONS; those whose val
+ * is a letter can be given as that letter too. Others get values from OPTION_LONG on. */
+#define OPTION_LONG 256
+#define OPTION_END  (-1)
+#define OPTION_EXIT (-2)
+
+#define COMMON_SOCKET 0x10000
+#define COMMON_OPTIONS                                                                             \
+    {"socket", required_argument, NULL, COMMON_SOCKET}, {"help", no_argument, NULL, 'h'},          \
+    {                                                                                              \
+        NULL, 0, NULL, 0                                                                           \
+    }
+#define COMMON_HELP                                                                                \
+    "      --socket PATH         the daemon's socket (default: the usual search)\n"                \
+    "  -h, --help                show this and exit\n"
+
+/* The next option, with optarg; OPTION_END, and optind is the first argument; or OPTION_EXIT:
+ * return c->status. */
+int option_next(struct context *c, int argc, char **argv, const struct option *options);
+
+/* Whether there are between least and most arguments after the options. If not, says what is
+ * missing; return EXIT_USAGE. */
+bool has_arguments(struct context *c, int argc, char **argv, int least, int most);
+
+/* --- Errors -------------------------------------------------------------- */
+
+/* All print "shmviewctl: VERB: ..." on standard error and return the exit status. */
+
+/* The command line is wrong: adds where to read about it. */
+__attribute__((format(printf, 2, 3))) int fail_usage(struct context *c, const char *format, ...);
+/* Something failed: the text ends with what to do next. */
+__attribute__((format(printf, 2, 3))) int fail_text(struct context *c, const char *format, ...);
+/* A call of the library returned error: tells shmview_error_text() and what to do next. */
+int fail_call(struct context *c, int error);
+int fail_memory(struct context *c);
+/* "no segment 'frames'", where the library did not have to be asked. */
+int fail_not_found(struct context *c, const char *what, const char *name);
+
+/* Prints without an exit status: for what is worth a word, and goes on. */
+__attribute__((format(printf, 2, 3))) void warn_text(struct context *c, const char *format, ...);
+
+/* --- The daemon ---------------------------------------------------------- */
+
+/* Connects c->connection, once. No daemon is started. Returns 0 or the exit status. */
+int connect_daemon(struct context *c);
+/* The same, and starts this user's session daemon where no other runs. */
+int connect_or_start(struct context *c);
+
+/* --- Reading numbers ----------------------------------------------------- */
+
+/* "4096", "4K", "1.5MiB", "2G": powers of 1024; "4KB" too, powers of 1000. what is the
+ * argument's name, for the message. Return 0 or the exit status. */
+int parse_bytes(struct context *c, const char *what, const char *text, uint64_t *ret);
+/* "10", "0.5", "500ms", "2min", "1h": nanoseconds. */
+int parse_duration(struct context *c, const char *what, const char *text, int64_t *ret);
+/* Digits, least to most. */
+int parse_number(struct context *c, const char *what, const char *text, int64_t least, int64_t most,
+                 int64_t *ret);
+/* One of names, which end with NULL. *ret is its index. */
+int parse_word(struct context *c, const char *what, const char *text, const char *const *names,
+               size_t *ret);
+
+/* --- Numbers for people -------------------------------------------------- */
+
+#define HUMAN_BYTES 32
+
+/* "0B", "512B", "4K", "1.5M". buffer has HUMAN_BYTES; returned. */
+const char *human_bytes(char *buffer, int64_t bytes);
+/* "3ms", "12s", "5min", "3h", "12d". */
+const char *human_duration(char *buffer, int64_t us);
+/* "2026-03-01T12:00:00Z" of microseconds of CLOCK_REALTIME. */
+const char *iso_time(char *buffer, int64_t us);
+/* Name of a user, or of a group; its number where it has none. The string is static, until the
+ * next call. */
+const char *user_name(int64_t uid);
+const char *group_name(int64_t gid);
+
+int64_t realtime_us(void);
+
+/* Words for the library's numbers; NULL for one that is none. */
+const char *access_name(uint32_t access);
+const char *lifetime_name(uint32_t lifetime);
+const char *hold_name(uint32_t hold); /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED */
+extern const char *const access_names[], *const lifetime_names[]; /* index + 1 is the number */
+
+/* --- Output -------------------------------------------------------------- */
+
+/* Whether standard output is a terminal that may have colours: NO_COLOR and TERM=dumb say no. */
+bool wants_color(void);
+/* Columns of the terminal; $COLUMNS; 80. */
+size_t terminal_width(void);
+/* Whether the locale shows UTF-8. */
+bool has_utf8(void);
+
+/* Prints it and a newline, indented. Returns 0 or the exit status. */
+int print_json(struct context *c, const json_t *json);
+/* The same in one line, and flushes it: for what comes one after another. */
+int print_json_line(struct context *c, const json_t *json);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shmviewctl: see, manage and script the segments of a shmviewd. */
+#include <locale.h>
+#include <string.h>
+
+#include "cli.h"
+
+#define VERB_GROUP(title)
+#define VERB(name) extern const struct verb verb_##name;
+#include "verbs.h"
+#undef VERB
+#undef VERB_GROUP
+
+/* A title, or a verb below the last one. */
+static const struct {
+    const char *title;
+    const struct verb *verb;
+} verbs[] = {
+#define VERB_GROUP(title) {title, NULL},
+#define VERB(name)        {NULL, &verb_##name},
+#include "verbs.h"
+};
+
+static const struct verb *find_verb(const char *name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (verbs[i].verb && strcmp(verbs[i].verb->name, name) == 0)
+            return verbs[i].verb;
+    return NULL;
+}
+
+static void print_overview(void)
+{
+    puts("Usage: shmviewctl [--socket PATH] VERB [ARGUMENT]...\n"
+         "See and manage the segments of a shmviewd.");
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (verbs[i].verb)
+            printf("  %-10s %s\n", verbs[i].verb->name, verbs[i].verb->summary);
+        else
+            printf("\n%s:\n", verbs[i].title);
+    puts("\n'shmviewctl VERB --help' tells about one; --version says which this is.");
+}
+
+/* For completion: one name a line. */
+static void print_verbs(void)
+{
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (verbs[i].verb)
+            puts(verbs[i].verb->name);
+}
+
+enum {
+    OPTION_VERSION = OPTION_LONG,
+    OPTION_VERBS,
+};
+
+/* What stands before the verb. Returns -1 to go on. */
+static int read_options(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"version", no_argument, NULL, OPTION_VERSION},
+        {"list-verbs", no_argument, NULL, OPTION_VERBS},
+        COMMON_OPTIONS,
+    };
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        if (o == OPTION_EXIT)
+            return c->status;
+        if (o == 'h')
+            print_overview();
+        else if (o == OPTION_VERBS)
+            print_verbs();
+        else
+            printf("shmviewctl %s\n", shmview_version());
+        return EXIT_OK;
+    }
+    if (optind < argc)
+        return -1;
+    return fail_usage(c, "a verb is missing");
+}
+
+static int run(struct context *c, int argc, char **argv)
+{
+    int status = read_options(c, argc, argv);
+    if (status >= 0)
+        return status;
+    const struct verb *verb = find_verb(argv[optind]);
+    if (!verb)
+        return fail_usage(c, "there is no verb '%s'", argv[optind]);
+    c->verb = verb;
+    argc -= optind;
+    argv += optind;
+    optind = 0; /* getopt begins anew */
+    return verb->run(c, argc, argv);
+}
+
+int main(int argc, char **argv)
+{
+    struct context c = {0};
+    setlocale(LC_CTYPE, ""); /* how wide characters are; numbers stay as programs read them */
+    int status = run(&c, argc, argv);
+    /* A segment that is still attached goes with the process. */
+    shmview_disconnect(c.connection);
+    free(c.letters);
+    if (ferror(stdout) | fflush(stdout)) {
+        fprintf(stderr, "shmviewctl: standard output cannot be written: %m\n");
+        status = status ? status : EXIT_FAILED;
+    }
+    return status;
+}

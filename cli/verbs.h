@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs, in the order of shmviewctl --help. Each is "struct verb verb_NAME" in a file of its
+ * own, or of a few that belong together. */
+VERB_GROUP("Segments")
+VERB(list)

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon of its own for each module, the program as a function, and other clients."""
+
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+CTL = os.environ["SHMVIEWCTL"]
+libc = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """In a process to be: it dies with the thread that starts it, however that ends."""
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+def await_(condition, seconds=60, what="it"):
+    """Waits until condition() is true, and returns what it was."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"{what} has not come in {seconds} s"
+        time.sleep(0.005)
+    return value
+
+
+class Daemon:
+    """A shmviewd in a directory of its own."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.socket = os.path.join(directory, "io.shmview")
+        self.log = os.path.join(directory, "log")
+        self.process = None
+
+    def start(self, config=None):
+        command = [os.environ["SHMVIEWD"], "--socket", self.socket]
+        if config is not None:
+            path = os.path.join(self.directory, "shmviewd.json")
+            with open(path, "w") as file:
+                json.dump(config, file)
+            command += ["--config", path]
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log,
+                                            preexec_fn=end_with_parent)
+
+        def listens():
+            assert self.process.poll() is None, self.said()
+            return ", listening on " in self.said()
+        await_(listens, what="the daemon")
+
+    def said(self):
+        with open(self.log) as log:
+            return log.read()
+
+    def stop(self):
+        instance = self.said().split(", instance ")[1].split(",")[0]
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(60) == 0, self.said()
+        left = [name for name in os.listdir("/dev/shm")
+                if name.startswith((f"shmview.{instance}.", f"shmview.{instance}+"))
+                and not name.endswith("+daemon")]
+        assert not left, "the daemon left objects"
+
+
+@pytest.fixture(scope="module")
+def directory():
+    """A runtime directory without a daemon."""
+    with tempfile.TemporaryDirectory(prefix="shmview-cli-") as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def daemon(directory):
+    daemon = Daemon(directory)
+    daemon.start()
+    yield daemon
+    daemon.stop()
+
+
+def environment(directory, **more):
+    env = dict(os.environ, XDG_RUNTIME_DIR=directory, HOME=directory, TERM="xterm",
+               SHMVIEW_DAEMON=os.environ["SHMVIEWD"], SHMVIEW_IDLE_EXIT="1")
+    for name in "NO_COLOR", "COLUMNS", "SHMVIEW_SOCKET":
+        env.pop(name, None)
+    env.update(more)
+    return {name: value for name, value in env.items() if value is not None}
+
+
+class Result:
+    def __init__(self, done):
+        self.status, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def rows(self):
+        """The words of each line."""
+        return [line.split() for line in self.out.splitlines()]
+
+
+class Ctl:
+    """shmviewctl as a function: ctl("list", "--json").json. What it returns and what it says
+    on standard error are checked: nothing, unless status or err say otherwise."""
+
+    def __init__(self, directory, socket=None):
+        self.directory = directory
+        self.environment = environment(directory, SHMVIEW_SOCKET=socket)
+
+    def __call__(self, *words, status=0, err=None, binary=False, input=None, env=None, cwd=None):
+        done = subprocess.run([CTL, *map(str, words)], capture_output=True, text=not binary,
+                              env=dict(self.environment, **(env or {})), timeout=100,
+                              input=input, stdin=subprocess.DEVNULL if input is None else None,
+                              cwd=cwd)
+        assert done.returncode == status, done
+        said = done.stderr.decode() if binary else done.stderr
+        if err is None:
+            assert said == "" or status != 0, done
+        else:
+            assert err in said, said
+        if status != 0:
+            assert said.startswith("shmviewctl: "), done
+        return Result(done)
+
+    def start(self, *words, **options):
+        """The same in the background: a Popen with pipes."""
+        return subprocess.Popen([CTL, *map(str, words)], env=self.environment, text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, preexec_fn=end_with_parent, **options)
+
+    def segments(self):
+        return self("list", "--json").json["segments"]
+
+    def segment(self, name):
+        """All columns of one segment, by their names in JSON."""
+        columns = ",".join(line.split()[0] for line in self("list", "-o", "help").out.splitlines())
+        return self("list", "--json", "-o", columns, name).json["segments"][0]
+
+
+@pytest.fixture
+def ctl(daemon):
+    """The program, whose daemon has no segments before and after."""
+    ctl = Ctl(daemon.directory, daemon.socket)
+    yield ctl
+    await_(lambda: all(s["lifetime"] == "manual" for s in ctl.segments()), what="their end")
+    names = [segment["name"] for segment in ctl.segments()]
+    if names:
+        ctl("remove", *names)
+
+
+@pytest.fixture
+def alone(directory):
+    """The program where no daemon runs."""
+    with tempfile.TemporaryDirectory(prefix="shmview-cli-none-") as path:
+        yield Ctl(path, os.path.join(path, "io.shmview"))
+
+
+class Party:
+    """Another client: a Python program that does what it is told."""
+
+    PROGRAM = """
+import json, sys, traceback
+import shmview
+names = {"shmview": shmview}
+for line in sys.stdin:
+    try:
+        try:
+            answer = eval(json.loads(line), names)
+        except SyntaxError:
+            answer = exec(json.loads(line), names)
+        print(json.dumps({"is": answer if isinstance(answer, (int, float, str)) else None}),
+              flush=True)
+    except BaseException:
+        print(json.dumps({"failed": traceback.format_exc()}), flush=True)
+"""
+
+    def __init__(self, ctl):
+        env = dict(ctl.environment, PYTHONPATH=os.path.join(os.environ["SHMVIEW_BUILD_DIR"],
+                                                            "python"))
+        if "SHMVIEW_PRELOAD" in env:
+            env.update(LD_PRELOAD=env["SHMVIEW_PRELOAD"], PYTHONMALLOC="malloc",
+                       ASAN_OPTIONS="detect_leaks=0")
+        self.process = subprocess.Popen([sys.executable, "-c", self.PROGRAM], env=env, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        preexec_fn=end_with_parent)
+        self.pid = self.process.pid
+
+    def begin(self, code):
+        """Tells it to do something and does not wait."""
+        self.process.stdin.write(json.dumps(code) + "\n")
+        self.process.stdin.flush()
+
+    def end(self):
+        """Waits until that is done. Returns its value."""
+        answer = json.loads(self.process.stdout.readline())
+        assert "failed" not in answer, answer["failed"]
+        return answer["is"]
+
+    def do(self, code):
+        self.begin(code)
+        return self.end()
+
+    def kill(self):
+        self.process.kill()
+        self.leave()
+
+    def leave(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def party(ctl):
+    """Makes other clients, who leave after the test: party().do("s = shmview.attach('a')")."""
+    if not os.path.isdir(os.path.join(os.environ["SHMVIEW_BUILD_DIR"], "python")):
+        pytest.skip("the Python package is not built")
+    parties = []
+
+    def make():
+        parties.append(Party(ctl))
+        return parties[-1]
+    yield make
+    for one in parties:
+        if one.process.returncode is None:
+            one.leave()
