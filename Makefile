@@ -13,8 +13,8 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check install bench bench-python format clean help deps deps-check \
-    build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
+.PHONY: all demo check install deb bench bench-python format clean help deps deps-check deps-deb \
+    build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
 	@ln -sfn release/python build/python
@@ -28,10 +28,11 @@ help:
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
+	@echo 'make deb      Debian packages, in build/deb'
 	@echo 'make format   reformat the sources'
 	@echo 'make clean    remove build/'
 
-build-release $(TESTED:%=build-%): build-%:
+build-release build-deb $(TESTED:%=build-%): build-%:
 	@echo "== $*: build"
 	@cmake --preset $* $(CMAKE_ARGS) > /dev/null
 	@cmake --build --preset $* -j $(JOBS) -- --no-print-directory -s
@@ -54,6 +55,10 @@ install: CMAKE_ARGS = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 install: build-release
 	DESTDIR='$(DESTDIR)' cmake --install build/release
 
+deb: deps-deb build-deb
+	@cd build/deb && rm -f *.deb && cpack > cpack.log 2>&1 || { cat cpack.log; exit 1; }
+	@ls build/deb/*.deb
+
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	    sh -c 'for table in python python_dropins; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
@@ -61,8 +66,8 @@ bench-python: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check:
-	@tools/deps.sh check
+deps-check deps-deb: deps-%:
+	@tools/deps.sh $*
 
 format:
 	$(SOURCES) | xargs -r clang-format -i

@@ -1,24 +1,26 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|check|ci: installs the Debian packages that are missing for it.
+# deps.sh build|deb|check|ci: installs the Debian packages that are missing for it.
 # Where nothing is missing, nothing is asked of the network or of root.
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
     libsndfile1-dev libsmartcols-dev python3-dev)
-check=("${build[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux
+deb=("${build[@]}" dpkg-dev file)
+check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux
     cython3 python3-numpy python3-pip python3-pytest python3-setuptools python3-wheel)
 # CPython's own tests, whose package carries the version in its name.
 [ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" != bookworm ] || check+=(libpython3.11-testsuite)
-ci=("${check[@]}" clang clang-format shellcheck git)
+ci=("${check[@]}" clang clang-format shellcheck git lintian)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;
+deb) wanted=("${deb[@]}") ;;
 check) wanted=("${check[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|check|ci" >&2
+    echo "usage: deps.sh build|deb|check|ci" >&2
     exit 2
     ;;
 esac

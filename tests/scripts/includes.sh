@@ -21,7 +21,7 @@ rules() {
     tests/crash/*) echo "tests/crash tests/support" ;;
     tests/rounds/*) echo "tests/rounds tests/support" ;;
     tests/cpp/*) echo "tests/cpp tests/support" ;;
-    tests/systemd/*) echo "" ;;
+    tests/systemd/* | tests/stranger/*) echo "" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;
     examples/* | bench/* | cli/* | bindings/*) dirname "$1" ;;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` leaves behind is enough for a stranger: a program
-# outside the tree builds with pkg-config and with find_package(), and runs.
+# What `cmake --install` leaves behind is enough for a stranger: a project outside the tree
+# (tests/stranger) builds with pkg-config and with find_package(), and runs.
 set -euo pipefail
 build=${SHMVIEW_BUILD_DIR:?}
 cc=${CC:-cc}
@@ -28,47 +28,17 @@ done
 diff -r "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
 pc=$(find usr -name shmview.pc)
 libdir=$scratch/$(dirname "$(dirname "$pc")")
+# without being told where the library is
+usr/bin/shmviewctl --version
 export LD_LIBRARY_PATH=$libdir
 # readlink of each link of the library's names must lead to a file.
 for name in libshmview.so libshmview.so.0; do
     [ -s "$(readlink -f "$libdir/$name")" ] || { echo "dangling: $name" >&2; exit 1; }
 done
 
-cat > main.c << 'EOF'
-#include <shmview/shmview.h>
-#include <stdio.h>
-
-int main(void)
-{
-    printf("%s %s\n", shmview_version(), shmview_strerror(SHMVIEW_ERR_NOT_FOUND));
-    return shmview_disconnect(NULL);
-}
-EOF
-check_run() {
-    local printed
-    printed=$("$1")
-    echo "$2: $printed"
-    [[ $printed == "$version no such segment" ]]
-}
-
-export PKG_CONFIG_PATH=$libdir/pkgconfig
-version=$(pkg-config --modversion shmview)
-# Both hold lists of flags.
-# shellcheck disable=SC2046,SC2086
-"$cc" $SHMVIEW_SANITIZE_FLAGS -o with_pkg_config main.c $(pkg-config --cflags --libs shmview)
-check_run ./with_pkg_config pkg-config
-
-cat > CMakeLists.txt << EOF
-cmake_minimum_required(VERSION 3.25)
-project(stranger LANGUAGES C)
-find_package(shmview $version REQUIRED)
-add_executable(with_cmake main.c)
-target_link_libraries(with_cmake shmview::shmview)
-EOF
-"$cmake" -S . -B out -DCMAKE_C_COMPILER="$cc" -DCMAKE_C_FLAGS="$SHMVIEW_SANITIZE_FLAGS" \
-    -DCMAKE_PREFIX_PATH="$scratch/usr" > log
-"$cmake" --build out > log
-check_run out/with_cmake find_package
+mkdir stranger
+PKG_CONFIG_PATH=$libdir/pkgconfig CMAKE_PREFIX_PATH=$scratch/usr \
+    bash "$SHMVIEW_SOURCE_DIR/tests/stranger/build.sh" stranger
 
 # DESTDIR goes in front of the prefix and leaves no trace in the files.
 DESTDIR=$scratch/dest "$cmake" --install "$build" --prefix /opt/shmview > log

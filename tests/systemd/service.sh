@@ -1,91 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs in the container of tests/scripts/systemd.sh, as root, under its systemd.
+# The service under systemd, in the container of tests/scripts/systemd.sh, as root.
 set -Eeuo pipefail
+# shellcheck source=tests/systemd/steps.sh
+. /test/steps.sh
 
-unit=shmviewd.service
 ids=(START=6b473c8ebe974ed68aa3bdcadd2849ef TAKE_OVER=38b090b2f40d45f5b6abbfb3103038e8
     OWNER_DIED=1df4aacb1a184402a32d164ad3441707 PROTOCOL=51b2ecf9a2b044ee9709f809f63049e4
     RELOAD=ff2c7e5feeb44e59a3288fd220c02ff1 LEAVE=286cc9ad6d164be0adad9472a418b6e1)
-declare -A message_id in out pid
+declare -A message_id
 for id in "${ids[@]}"; do
     message_id[${id%%=*}]=${id#*=}
 done
-
-die() {
-    echo "FAILED: $*"
-    trap - ERR
-    systemctl status --no-pager --full shmviewd.service shmviewd.socket || true
-    journalctl --no-pager -o short-monotonic -n 60 -u shmviewd.service -u shmviewd.socket || true
-    ls -la /dev/shm /run/shmviewd || true
-    exit 1
-}
-trap 'die "line $LINENO"' ERR
-
-step() {
-    echo "$(cut -d ' ' -f 1 /proc/uptime) $*"
-}
-
-# await COMMAND: until it succeeds, at most 20 s.
-await() {
-    local i
-    for ((i = 0; i < 400; i++)); do
-        "$@" && return
-        sleep 0.05
-    done
-    die "still not true: $*"
-}
-
-# party NAME USER: starts one; it is spoken to by expect.
-party() {
-    local fd
-    mkfifo "/test/$1.in" "/test/$1.out"
-    setpriv --reuid "$2" --regid "$2" --init-groups env -i ${3:+"$3"} /test/systemd_party \
-        < "/test/$1.in" > "/test/$1.out" 2>&1 &
-    pid[$1]=$!
-    exec {fd}> "/test/$1.in"
-    in[$1]=$fd
-    exec {fd}< "/test/$1.out"
-    out[$1]=$fd
-    rm "/test/$1.in" "/test/$1.out"
-    hear "$1" connected
-}
-
-# The next line of a party matches the pattern.
-hear() {
-    local line
-    read -r -t 20 line <&"${out[$1]}" || die "$1 says nothing"
-    # shellcheck disable=SC2053
-    [[ $line == $2 ]] || die "$1 says '$line', not '$2'"
-}
-
-# expect NAME COMMAND PATTERN
-expect() {
-    echo "$2" >&"${in[$1]}"
-    hear "$1" "$3"
-}
-
-# leave NAME: its standard input ends, and so does it.
-leave() {
-    local fd=${in[$1]}
-    exec {fd}>&-
-    fd=${out[$1]}
-    exec {fd}<&-
-    kill "${pid[$1]}" || true
-    wait "${pid[$1]}" || true
-}
-
-property() {
-    systemctl show --value -p "$1" "${2:-$unit}"
-}
-
-is() {
-    [ "$(property "$1")" = "$2" ]
-}
-
-is_another() {
-    is ActiveState active && ! is MainPID "$1"
-}
 
 # logged_now N KIND FIELD=VALUE...: the journal has n such lines of the service.
 logged_now() {
@@ -98,10 +24,6 @@ logged_now() {
 
 logged() {
     logged_now "$@" || die "$found lines of ${*:2}, not $1"
-}
-
-objects() {
-    find /dev/shm -name 'shmview.*' | wc -l
 }
 
 step "the units are in order"
@@ -118,14 +40,7 @@ systemd-analyze security --no-pager --offline=yes --threshold=15 \
 
 step "users"
 systemd-sysusers /usr/lib/sysusers.d/shmviewd.conf
-systemd-sysusers - << 'USERS'
-g team 1510
-u alice 1501
-u bob 1502
-u carol 1503
-m alice team
-m bob team
-USERS
+make_people
 systemd-tmpfiles --create /usr/lib/tmpfiles.d/shmviewd.conf
 [ "$(stat -c %U:%a /run/shmviewd)" = shmviewd:755 ]
 

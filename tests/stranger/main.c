@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose build has the installed headers and library only. */
+#include <stdio.h>
+
+#include <shmview/shmview.h>
+
+int main(void)
+{
+    printf("%s %s\n", shmview_version(), shmview_strerror(SHMVIEW_ERR_NOT_FOUND));
+    return shmview_disconnect(NULL);
+}

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The Debian packages under systemd, in the container of tests/scripts/packages.sh, as root. Those
+# in /test/2 have a higher version than those in /test/1.
+set -Eeuo pipefail
+# shellcheck source=tests/systemd/steps.sh
+. /test/steps.sh
+
+export DEBIAN_FRONTEND=noninteractive
+socket=shmviewd.socket
+mapfile -t packages < <(for deb in /test/1/*.deb; do dpkg-deb -f "$deb" Package; done)
+
+# as USER COMMAND...
+as() {
+    setpriv --reuid "$1" --regid "$1" --init-groups env -i "PATH=$PATH" "${@:2}"
+}
+
+# has_package NAME
+has_package() {
+    [[ " ${packages[*]} " == *" $1 "* ]]
+}
+
+# Names of everything where a package might leave something.
+everything() {
+    find /etc /usr /var/lib /var/cache /run /dev/shm -xdev \
+        \( -path /var/lib/dpkg -o -path /var/lib/systemd -o -path /var/cache/ldconfig \
+        -o -path /var/cache/man -o -path /run/systemd -o -path /run/credentials -o -path /run/log \) \
+        -prune -o -print |
+        grep -Ev '^/etc/((passwd|group|g?shadow|subuid|subgid)-?|\.pwd\.lock|ld\.so\.cache)$' | sort
+}
+
+step "install"
+make_people
+systemctl daemon-reload
+everything > /test/before
+dpkg -i /test/1/*.deb > /test/dpkg.log 2>&1 || die "dpkg -i: $(cat /test/dpkg.log)"
+[ -z "$(dpkg --audit)" ]
+dpkg -V "${packages[@]}"
+is ActiveState inactive
+[ "$(property ActiveState $socket)" = active ]
+[ "$(systemctl is-enabled $socket)" = enabled ]
+[ "$(stat -c %U:%a /run/shmviewd)" = shmviewd:755 ]
+[ "$(stat -c %a /run/shmviewd/io.shmview)" = 666 ]
+[ "$(getent passwd shmviewd | cut -d : -f 7)" = /usr/sbin/nologin ]
+
+step "two users"
+party alice alice
+is ActiveState active
+[ "$(stat -c %U "/proc/$(property MainPID)")" = shmviewd ]
+expect alice 'create data 4096' ok
+expect alice 'fill 7' ok
+expect alice lock ok
+party bob bob
+expect bob 'attach data w' 'no such segment*'
+expect alice 'share data team' ok
+expect bob 'attach data w' ok
+expect bob trylock 'the deadline passed*'
+if has_package shmview-tools; then
+    as alice shmviewctl list | grep -q '^data ' || die "shmviewctl list shows nothing to alice"
+    ! as carol shmviewctl list | grep -q '^data ' || die "shmviewctl list shows data to carol"
+fi
+if has_package python3-shmview; then
+    [ "$(as bob /usr/bin/python3 -c 'import shmview; print(bytes(shmview.attach("data").cast("B")[:3]))')" = "b'\\x07\\x07\\x07'" ]
+fi
+
+step "a project of another's"
+mkdir /test/built
+as root bash /test/stranger/build.sh /test/built
+
+step "upgrade"
+first=$(property MainPID)
+echo '{"log_level": "info"}' > /etc/shmviewd.json
+dpkg -i /test/2/*.deb > /test/dpkg.log 2>&1 || die "dpkg -i: $(cat /test/dpkg.log)"
+[ "$(dpkg-query -W -f '${Version}' shmviewd)" = "$(dpkg-deb -f /test/2/shmviewd_*.deb Version)" ]
+is_another "$first"
+[ "$(cat /etc/shmviewd.json)" = '{"log_level": "info"}' ]
+expect alice 'all 7' ok
+expect alice ping ok
+expect bob trylock 'the deadline passed*'
+expect alice unlock ok
+expect bob lock ok
+expect bob unlock ok
+
+step "remove"
+leave alice
+leave bob
+dpkg -r "${packages[@]}" > /test/dpkg.log 2>&1 || die "dpkg -r: $(cat /test/dpkg.log)"
+[ "$(property LoadState)" = not-found ]
+[ "$(property LoadState $socket)" = not-found ]
+# what is enabled, and configuration, go with a purge
+left=$(everything | comm -13 /test/before - | grep '^/etc/\|^/usr/' | xargs)
+wants=/etc/systemd/system/sockets.target.wants
+[ "$left" = "/etc/shmviewd.json $wants $wants/$socket" ] || die "left: $left"
+[ ! -e /run/shmviewd/io.shmview ]
+[ "$(objects)" -gt 0 ]
+
+step "install again: what there was is there"
+dpkg -i /test/2/*.deb > /test/dpkg.log 2>&1 || die "dpkg -i: $(cat /test/dpkg.log)"
+party alice alice
+expect alice 'attach data w' ok
+expect alice 'all 7' ok
+
+step "purge"
+leave alice
+dpkg -P "${packages[@]}" > /test/dpkg.log 2>&1 || die "dpkg -P: $(cat /test/dpkg.log)"
+[ "$(objects)" -eq 0 ]
+everything | diff /test/before - || die "something was left behind, or taken along"
+getent passwd shmviewd > /dev/null || die "the user went"
+[ -z "$(systemctl list-units --all --no-legend 'shmviewd*')" ]
+
+step "done"
+touch /out/passed

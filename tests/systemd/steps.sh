@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What the payloads have in common: steps that are named, parties that are told what to do, and
+# questions to systemd. They run in the container of container.sh.
+unit=shmviewd.service
+declare -A in out pid
+
+die() {
+    echo "FAILED: $*"
+    trap - ERR
+    systemctl status --no-pager --full shmviewd.service shmviewd.socket || true
+    journalctl --no-pager -o short-monotonic -n 60 -u shmviewd.service -u shmviewd.socket || true
+    ls -la /dev/shm /run/shmviewd || true
+    exit 1
+}
+trap 'die "line $LINENO"' ERR
+
+step() {
+    echo "$(cut -d ' ' -f 1 /proc/uptime) $*"
+}
+
+# await COMMAND: until it succeeds, at most 20 s.
+await() {
+    local i
+    for ((i = 0; i < 400; i++)); do
+        "$@" && return
+        sleep 0.05
+    done
+    die "still not true: $*"
+}
+
+# party NAME USER: starts one; it is spoken to by expect.
+party() {
+    local fd
+    mkfifo "/test/$1.in" "/test/$1.out"
+    setpriv --reuid "$2" --regid "$2" --init-groups env -i ${3:+"$3"} /test/systemd_party \
+        < "/test/$1.in" > "/test/$1.out" 2>&1 &
+    pid[$1]=$!
+    exec {fd}> "/test/$1.in"
+    in[$1]=$fd
+    exec {fd}< "/test/$1.out"
+    out[$1]=$fd
+    rm "/test/$1.in" "/test/$1.out"
+    hear "$1" connected
+}
+
+# The next line of a party matches the pattern.
+hear() {
+    local line
+    read -r -t 20 line <&"${out[$1]}" || die "$1 says nothing"
+    # shellcheck disable=SC2053
+    [[ $line == $2 ]] || die "$1 says '$line', not '$2'"
+}
+
+# expect NAME COMMAND PATTERN
+expect() {
+    echo "$2" >&"${in[$1]}"
+    hear "$1" "$3"
+}
+
+# leave NAME: its standard input ends, and so does it.
+leave() {
+    local fd=${in[$1]}
+    exec {fd}>&-
+    fd=${out[$1]}
+    exec {fd}<&-
+    kill "${pid[$1]}" || true
+    wait "${pid[$1]}" || true
+}
+
+property() {
+    systemctl show --value -p "$1" "${2:-$unit}"
+}
+
+is() {
+    [ "$(property "$1")" = "$2" ]
+}
+
+is_another() {
+    is ActiveState active && ! is MainPID "$1"
+}
+
+objects() {
+    find /dev/shm -name 'shmview.*' | wc -l
+}
+
+# Alice and bob have a group in common; carol is a stranger.
+make_people() {
+    systemd-sysusers - << 'USERS'
+g team 1510
+u alice 1501
+u bob 1502
+u carol 1503
+m alice team
+m bob team
+USERS
+}
