@@ -25,6 +25,8 @@ struct box {
     struct shmview_stats stats; /* first: it is what the caller has */
     struct shmview_quota_stats quotas[LIMIT_STATS_QUOTAS];
     const struct shmview_quota_stats *quota_list[LIMIT_STATS_QUOTAS];
+    struct shmview_refusal_stats refusals[LIMIT_STATS_REFUSALS];
+    const struct shmview_refusal_stats *refusal_list[LIMIT_STATS_REFUSALS];
     struct page *pages;
     struct segment_entry **list; /* its own type; stats.segments points to the same */
     size_t n, room;
@@ -79,6 +81,17 @@ static void fill_quotas(struct box *box, const struct wire_instance *w)
     }
     box->stats.quotas = box->quota_list;
     box->stats.n_quotas = w->n_quotas;
+}
+
+static void fill_refusals(struct box *box, const struct wire_instance *w)
+{
+    for (size_t i = 0; i < w->n_refusals; i++) {
+        const struct wire_refusals *r = &w->refusals[i];
+        box->refusals[i] = (struct shmview_refusal_stats){.error = r->error, .count = r->count};
+        box->refusal_list[i] = &box->refusals[i];
+    }
+    box->stats.refusals = box->refusal_list;
+    box->stats.n_refusals = w->n_refusals;
 }
 
 static void fill_instance(struct shmview_stats *s, const struct wire_instance *w)
@@ -202,6 +215,7 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
     if (r == 0) {
         fill_instance(&box->stats, &w.instance);
         fill_quotas(box, &w.instance);
+        fill_refusals(box, &w.instance);
         *ret_next = w.next;
     }
     wire_stats_deinit(&w);

@@ -121,7 +121,7 @@ static const struct field instance_fields[] = {
     NUMBER(wire_instance, "total_lost", n_lost, true),
     {"refusals", FIELD_OBJECTS, false, .offset = AT(wire_instance, refusals),
      .extra = AT(wire_instance, n_refusals), .of = refusals_fields,
-     .of_bytes = sizeof(struct wire_refusals), .max = 128},
+     .of_bytes = sizeof(struct wire_refusals), .max = LIMIT_STATS_REFUSALS},
     NUMBER(wire_instance, "pid", pid, false),
     NUMBER(wire_instance, "memory_free", memory_free, false),
     NUMBER(wire_instance, "memory_limit", memory_limit, false),

@@ -66,6 +66,7 @@ struct wire_stats {
 
 #define LIMIT_STATS_PAGE     1000
 #define LIMIT_STATS_ATTACHED 64
+#define LIMIT_STATS_REFUSALS 128
 #define LIMIT_STATS_QUOTAS   16
 
 int wire_read_stats_call(const json_t *parameters, struct wire_stats_call *ret,

@@ -65,6 +65,12 @@ struct shmview_quota_stats {
     int64_t total_limit;
 };
 
+/* How often a daemon has refused something since it was started. */
+struct shmview_refusal_stats {
+    const char *error; /* as the protocol has it: "io.shmview.SegmentNotFound" */
+    int64_t count;     /* 1 or more */
+};
+
 /* Only administrators and the daemon's own user get to know more than version, times, pid, memory
  * and quotas of their own. */
 struct shmview_stats {
@@ -92,6 +98,8 @@ struct shmview_stats {
     int64_t max_connections; /* that the daemon has descriptors for */
     const struct shmview_quota_stats *const *quotas;
     size_t n_quotas;
+    const struct shmview_refusal_stats *const *refusals;
+    size_t n_refusals;
 };
 
 #define SHMVIEW_STATS_ALL UINT32_MAX

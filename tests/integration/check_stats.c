@@ -44,6 +44,12 @@ static const struct shmview_segment_stats *ask(const char *name)
     return stats->segments[0];
 }
 
+static void ask_all(void)
+{
+    shmview_stats_free(stats);
+    OK(shmview_stats_get(conn, NULL, &stats));
+}
+
 static void hold(struct child *me, void *arg)
 {
     OK(shmview_lock(arg));
@@ -186,9 +192,34 @@ START_TEST(pages)
 }
 END_TEST
 
+/* Counted by what was refused, each time. */
+START_TEST(refusals)
+{
+    struct shmview_segment *seg;
+    begin();
+    ask_all();
+    ck_assert_uint_eq(stats->n_refusals, 0);
+    for (int i = 0; i < 3; i++)
+        REFUSED(shmview_attach(conn, "ghost", SHMVIEW_READ, 0, &seg), NOT_FOUND, "ghost");
+    OK(shmview_detach(client_create(conn, "once", 1)));
+    seg = client_create(conn, "twice", 1);
+    struct shmview_segment *other;
+    REFUSED(shmview_create(conn, "twice", 1, NULL, &other), EXISTS, "twice");
+    ask_all();
+    ck_assert_uint_eq(stats->n_refusals, 2);
+    ck_assert_str_eq(stats->refusals[0]->error, "io.shmview.SegmentNotFound");
+    ck_assert_int_eq(stats->refusals[0]->count, 3);
+    ck_assert_str_eq(stats->refusals[1]->error, "io.shmview.SegmentExists");
+    ck_assert_int_eq(stats->refusals[1]->count, 1);
+    OK(shmview_detach(seg));
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
+        SUITE_TEST(refusals),
         SUITE_TEST(a_held_lock_and_a_waiter),
         SUITE_TEST(spoiled_control_objects),
         SUITE_TEST(pages),
