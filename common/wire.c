@@ -301,6 +301,28 @@ int wire_read_segment(const json_t *parameters, const char *member, struct wire_
     return fields_read(parameters, fields, false, ret, fault);
 }
 
+int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_entry **ret,
+                  size_t *ret_n, struct wire_fault *fault)
+{
+    struct {
+        struct wire_acl_entry *acl;
+        size_t n;
+    } got = {0};
+    const struct field list[] = {
+        {"acl", FIELD_OBJECTS, true, .extra = sizeof(void *), .of = acl_fields,
+         .of_bytes = sizeof(struct wire_acl_entry), .max = LIMIT_ACL_ENTRIES},
+        END,
+    };
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = list}, END};
+    if (fields_read(parameters, fields, false, &got, fault)) {
+        free(got.acl);
+        return -1;
+    }
+    *ret = got.acl;
+    *ret_n = got.n;
+    return 0;
+}
+
 int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
                       size_t *ret_n, struct wire_fault *fault)
 {

@@ -201,6 +201,9 @@ int wire_read_attachment(const json_t *parameters, const char *member, struct wi
                          struct wire_fault *fault);
 int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
                       struct wire_fault *fault);
+/* Its list of users and groups; none from a daemon that has no such lists. *ret is new: free(). */
+int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_entry **ret,
+                  size_t *ret_n, struct wire_fault *fault);
 int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
                       size_t *ret_n, struct wire_fault *fault);
 
