@@ -2,6 +2,7 @@
 /* One element as a Python object and back. The common types have a function each, which the
  * view knows from its beginning; an element need not be aligned (packed structs). */
 #include <complex.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -317,12 +318,12 @@ static int store_wide(struct view *view, uint32_t dtype, char *p, PyObject *valu
     Py_complex z = {0, 0};
     double d = 0;
     if (dtype == SHMVIEW_LONGDOUBLE) {
-        long double g = 0;
         if (to_double(value, &d))
             return -1;
+        /* its padding is not what happens to lie on the stack */
+        long double g = (long double)d;
         memset(p, 0, sizeof g);
-        g = (long double)d;
-        memcpy(p, &g, sizeof g);
+        memcpy(p, &g, LDBL_MANT_DIG == 64 ? 10 : sizeof g);
         return 0;
     }
     z = PyComplex_AsCComplex(value);

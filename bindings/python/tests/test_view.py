@@ -99,6 +99,7 @@ def test_other_types(seg):
     v = seg.cast("g", 2)
     v[1] = 2.5
     assert v[1] == 2.5
+    assert v.tobytes()[26:] == bytes(6)  # padding, which tells nothing of the writer's memory
     v = seg.cast("P", 2)
     v[1] = 2**63
     assert v[1] == 2**63
