@@ -8,7 +8,7 @@
 static int fail_bounds(struct view *view, Py_ssize_t i, uint32_t d)
 {
     char text[120];
-    PyOS_snprintf(text, sizeof text, "index %zd is out of dimension %u, which has %zd", i, d,
+    PyOS_snprintf(text, sizeof text, "index %zd of dimension %u, which has length %zd", i, d,
                   view->v.shape[d]);
     raise_text(view->segment->state, SHMVIEW_ERR_BOUNDS, text);
     return -1;
