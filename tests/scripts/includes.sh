@@ -22,6 +22,7 @@ rules() {
     tests/rounds/*) echo "tests/rounds tests/support" ;;
     tests/cpp/*) echo "tests/cpp tests/support" ;;
     tests/systemd/* | tests/stranger/*) echo "" ;;
+    tests/conformance/*) dirname "$1" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;
     examples/* | bench/* | cli/* | bindings/*) dirname "$1" ;;

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A daemon of its own, drivers, and a look at what each test leaves behind."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from peers import PATIENCE_S, Crowd, built
+
+libc = ctypes.CDLL(None)
+
+
+def end_with_parent():
+    """In the daemon to be: it dies with the thread that starts it, however that ends."""
+    libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+class Daemon:
+    def __init__(self, directory):
+        self.socket, self.log = os.path.join(directory, "io.shmview"), os.path.join(directory, "log")
+        ready, told = os.pipe()
+        with open(self.log, "w") as log:
+            self.process = subprocess.Popen(
+                [built()["daemon"], "--socket", self.socket, "--ready-fd", str(told)], stdout=log, stderr=log,
+                pass_fds=[told], preexec_fn=end_with_parent, env={**os.environ, "SHMVIEW_CONFIG": "/dev/null"})
+        os.close(told)
+        with open(ready) as pipe:
+            assert pipe.read() == "\n", self.said()
+        self.instance = self.said().split(", instance ")[1].split(",")[0]
+
+    def said(self):
+        with open(self.log) as log:
+            return log.read()
+
+    def objects(self):
+        """What /dev/shm has of its segments."""
+        return sorted(name for name in os.listdir("/dev/shm") if not name.endswith("+daemon") and
+                      name.startswith((f"shmview.{self.instance}.", f"shmview.{self.instance}+")))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGINT)
+        assert self.process.wait(PATIENCE_S) == 0, self.said()
+        assert not self.objects(), self.said()
+
+
+@pytest.fixture(scope="session")
+def daemon():
+    with tempfile.TemporaryDirectory(prefix="shmview-conformance-") as directory:
+        daemon = Daemon(directory)
+        yield daemon
+        daemon.stop()
+
+
+@pytest.fixture(scope="session")
+def all_peers(daemon):
+    crowd = Crowd(daemon.socket)
+    yield crowd
+    crowd.end()
+
+
+@pytest.fixture
+def crowd(request, all_peers, daemon):
+    """The drivers. After the test each holds as much as before, and no segment is there."""
+    before = {peer: peer.ask("held") for peer in all_peers.alive()}
+    yield all_peers
+    if getattr(request.node, "has_failed", False):
+        for peer in all_peers.alive():  # who knows where they stand
+            peer.kill()
+        return
+    for peer in all_peers.alive():
+        assert peer.ask("held") == before.get(peer, peer.ask("held")), peer.language
+    assert not daemon.objects()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    if (yield).get_result().failed:
+        item.has_failed = True

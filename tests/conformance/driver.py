@@ -1,0 +1,265 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance driver in Python: a user of `import shmview` who does what he is told, a line of
+JSON each way. peers.py has the requests and the way values are written."""
+
+import json
+import math
+import os
+import signal
+import sys
+
+import numpy
+
+import shmview
+
+INT64_MAX = 2**63 - 1
+
+
+class Driver:
+    def __init__(self):
+        self.segments, self.views, self.recoveries = {}, {}, {}
+        shmview.connect(start=False)
+
+    def segment(self, request):
+        return self.segments[request["seg"]]
+
+    def keep(self, request, view):
+        self.views[request["view"]] = view
+
+    # --- Segments
+
+    def do_hello(self, request):
+        return {"language": "Python", "pid": os.getpid()}
+
+    def do_create(self, request):
+        self.segments[request["seg"]] = shmview.create(request["name"], request["size"],
+                                                       lock=request.get("lock", True))
+
+    def do_attach(self, request):
+        access = request.get("access", "write")
+        self.segments[request["seg"]] = shmview.attach(request["name"], access=access)
+
+    def do_close(self, request):
+        segment = self.segment(request)
+        self.views = {name: v for name, v in self.views.items() if v.segment is not segment}
+        segment.close()
+        del self.segments[request["seg"]]
+
+    def do_remove(self, request):
+        shmview.remove(request["name"])
+
+    def do_put(self, request):
+        new, offset = bytes.fromhex(request["hex"]), request.get("offset", 0)
+        self.segment(request).buf[offset:offset + len(new)] = new
+
+    def do_dump(self, request):
+        return self.segment(request).buf.tobytes().hex()
+
+    def do_die(self, request):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def do_held(self, request):
+        with open("/proc/self/maps") as maps:
+            return {"descriptors": len(os.listdir("/proc/self/fd")),
+                    "mappings": sum("/shmview." in line for line in maps)}
+
+    # --- Views
+
+    def do_define(self, request):
+        names = [v["name"] for v in request["views"]]
+        views = {v["name"]: {key: v[key] for key in v if key != "name"} for v in request["views"]}
+        assert len(views) == len(names)
+        self.segment(request).define({request["layout"]: views})
+
+    def do_view(self, request):
+        spec = {key: request[key] for key in ("shape", "offset", "strides", "suboffsets", "readonly")
+                if key in request}
+        self.keep(request, self.segment(request).cast(request["format"], **spec))
+
+    def do_open(self, request):
+        self.keep(request, self.segment(request).view(request["name"], request["layout"]))
+
+    def do_slice(self, request):
+        part = slice(request.get("start"), request.get("stop"), request.get("step"))
+        self.keep(request, self.views[request["of"]][(slice(None),) * request["dimension"] + (part,)])
+
+    def do_row(self, request):
+        self.keep(request, self.views[request["of"]][request["index"]])
+
+    def do_transpose(self, request):
+        self.keep(request, self.views[request["of"]].T)
+
+    def do_reshape(self, request):
+        self.keep(request, self.views[request["of"]].reshape(request["shape"]))
+
+    def do_broadcast(self, request):
+        self.keep(request, self.views[request["of"]].broadcast(request["shape"]))
+
+    def do_field(self, request):
+        self.keep(request, self.views[request["of"]].field(request.get("name")))
+
+    def do_recast(self, request):
+        self.keep(request, self.views[request["of"]].cast(request["format"]))
+
+    def do_facts(self, request):
+        v = self.views[request["view"]]
+        return {"format": v.format, "itemsize": v.itemsize, "nbytes": v.nbytes,
+                "shape": list(v.shape), "strides": list(v.strides),
+                "suboffsets": list(v.suboffsets), "readonly": v.readonly, "offset": v.offset,
+                "c_contiguous": v.c_contiguous, "f_contiguous": v.f_contiguous, "stale": v.stale}
+
+    # --- Elements
+
+    def do_kind(self, request):
+        view = self.views[request["view"]]
+        there = as_array(view)
+        return {"value": type(view[(0,) * view.ndim]).__name__,
+                "other": "none" if there is None else there.dtype.name}
+
+    def do_get(self, request):
+        return told(self.views[request["view"]][tuple(request["index"])])
+
+    def do_set(self, request):
+        self.views[request["view"]][tuple(request["index"])] = meant(request["value"])
+
+    def do_values(self, request):
+        return told(self.views[request["view"]].tolist())
+
+    def do_assign(self, request):
+        assign(self.views[request["view"]], request["values"])
+
+    def do_other(self, request):
+        there = as_array(self.views[request["view"]])
+        return None if there is None else told(there.tolist())
+
+    def do_copy(self, request):
+        self.views[request["view"]][...] = self.views[request["from"]]
+
+    # --- The lock
+
+    def do_lock(self, request):
+        timeout = request.get("timeout_ms")
+        try:
+            self.segment(request).lock(None if timeout is None else timeout / 1000,
+                                       shared=request.get("shared", False))
+        except shmview.OwnerDied as died:
+            return told_death(died)
+
+    def do_trylock(self, request):
+        try:
+            return self.segment(request).trylock(shared=request.get("shared", False))
+        except shmview.OwnerDied as died:
+            return told_death(died)
+
+    def do_recover(self, request):
+        recovery = self.segment(request).recover()
+        died = recovery.__enter__()
+        self.recoveries[request["seg"]] = recovery
+        return died and told_death(died)
+
+    def do_unlock(self, request):
+        self.recoveries.pop(request["seg"], None)
+        self.segment(request).unlock(repaired=request.get("repaired", True))
+
+    def do_status(self, request):
+        status = self.segment(request).lock_status()
+        return {"held": status.held, "owner_is_dead": status.owner_is_dead, "dirty": status.dirty,
+                "parties": [[party.role, party.pid] for party in status.parties]}
+
+    # --- Phases and changes
+
+    def do_switch(self, request):
+        self.segment(request).switch(request["layout"])
+
+    def do_phase(self, request):
+        return {"generation": self.segment(request).generation,
+                "phase": self.segment(request).phase}
+
+    def do_wait_phase(self, request):
+        return self.wait(request, phase=request.get("layout"), generation=request.get("after"))
+
+    def do_change(self, request):
+        return self.segment(request).change
+
+    def do_notify(self, request):
+        self.segment(request).notify()
+
+    def do_wait_change(self, request):
+        return self.wait(request, change=request["seen"])
+
+    def wait(self, request, **what):
+        timeout = request.get("timeout_ms")
+        return self.segment(request).wait(timeout=None if timeout is None else timeout / 1000, **what)
+
+
+def assign(view, values):
+    """By index, as deep as the view has dimensions; by a whole row where it has one."""
+    if view.ndim == 0:
+        view[()] = meant(values)
+    elif view.ndim == 1:
+        view[:] = [meant(value) for value in values]
+    else:
+        for i, row in enumerate(values):
+            assign(view[i], row)
+
+
+def as_array(view):
+    """As numpy sees it; None where numpy has no such type."""
+    try:
+        there = numpy.asarray(view)
+    except (ValueError, BufferError, TypeError):
+        return None
+    if there.dtype.kind == "V" or there.ndim != view.ndim:
+        return None
+    return there.view(f"V{there.itemsize}") if there.dtype.kind == "S" else there  # S hides zeros
+
+
+def told_death(died):
+    return {"name": died.name, "pid": died.pid, "command": died.command, "phase": died.phase,
+            "generation": died.generation, "when_ns": round(died.when * 1e9)}
+
+
+def told(value):
+    """A value as it is written in JSON."""
+    if isinstance(value, (bool, type(None))):
+        return value
+    if isinstance(value, int):
+        return value if value <= INT64_MAX else {"int": str(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, complex):
+        return {"complex": [told(value.real), told(value.imag)]}
+    if isinstance(value, bytes):
+        return {"hex": value.hex()}
+    if isinstance(value, numpy.generic):  # a long double
+        return told(float(value))
+    return [told(one) for one in value]
+
+
+def meant(value):
+    """What the JSON says; an array is the parts of a struct."""
+    if isinstance(value, list):
+        return tuple(meant(one) for one in value)
+    if not isinstance(value, dict):
+        return value
+    (kind, text), = value.items()
+    if kind == "complex":
+        return complex(meant(text[0]), meant(text[1]))
+    return {"int": int, "float": float, "hex": bytes.fromhex}[kind](text)
+
+
+def main():
+    driver = Driver()
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            reply = {"ok": getattr(driver, "do_" + request["do"])(request)}
+        except shmview.Error as error:
+            assert error.code, repr(error)
+            reply = {"error": error.code, "class": type(error).__name__, "text": error.args[-1]}
+        print(json.dumps(reply), flush=True)
+    assert not driver.segments, f"left attached: {driver.segments}"
+
+
+main()
