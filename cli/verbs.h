@@ -3,3 +3,7 @@
  * own, or of a few that belong together. */
 VERB_GROUP("Segments")
 VERB(list)
+VERB_GROUP("Locks and processes")
+VERB(lock)
+VERB(run)
+VERB(who)

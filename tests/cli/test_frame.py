@@ -15,6 +15,8 @@ SCREEN = 80, 24
 # Arguments with which each verb gets as far as asking for a daemon.
 ENOUGH = {
     "list": [],
+    "lock": ["name", "true"],
+    "who": [],
 }
 
 
