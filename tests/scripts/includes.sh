@@ -13,8 +13,8 @@ rules() {
     common/*) echo "common" ;;
     daemon/*) echo "daemon common generated" ;;
     client/*) echo "client common" ;;
-    tests/unit/*) echo "tests/unit tests/support daemon client common generated" ;;
-    tests/fuzz/*) echo "tests/fuzz tests/property tests/support daemon client common generated" ;;
+    tests/unit/*) echo "tests/unit tests/support cli daemon client common generated" ;;
+    tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
     tests/property/*) echo "tests/property common" ;;
     tests/stress/*) echo "tests/stress client common" ;;
     tests/integration/*) echo "tests/integration tests/support" ;;
