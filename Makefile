@@ -18,10 +18,12 @@ NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 all: build-release
 	@ln -sfn release/python build/python
+	@ln -sfn release/ruby build/ruby
 
 help:
 	@echo 'make          build the library, the daemon and the examples into build/release,'
-	@echo '              and the Python package: PYTHONPATH=build/python /usr/bin/python3'
+	@echo '              and the packages: PYTHONPATH=build/python /usr/bin/python3,'
+	@echo '              RUBYLIB=build/ruby ruby'
 	@echo 'make demo     the same, and run every example'
 	@echo 'make check    build and test: plain, address and undefined sanitizers, thread sanitizer'
 	@echo 'make check-X  one of these: $(TESTED)'

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Setting elements: one, from what exports a MemoryView, from an Array, all to the same. */
+#include <string.h>
+
+#include "view.h"
+
+/* --- One element --------------------------------------------------------- */
+
+static bool runs_no_code(VALUE value)
+{
+    return RB_SPECIAL_CONST_P(value) || RB_BUILTIN_TYPE(value) == T_FLOAT;
+}
+
+void view_store(VALUE self, struct view *view, char *p, VALUE value)
+{
+    if (LIKELY(runs_no_code(value))) {
+        view->set(view, p, value);
+        return;
+    }
+    VALUE room;
+    uint32_t n = view->v.itemsize;
+    char *bytes = rb_alloc_tmp_buffer(&room, (long)n + 1);
+    memcpy(bytes, p, n); /* padding stays */
+    view->set(view, bytes, value);
+    view_use_writable(self);
+    memcpy(p, bytes, n);
+    rb_free_tmp_buffer(&room);
+}
+
+static void store_single(VALUE self, struct view *view, const struct shmview_view *to, VALUE value)
+{
+    void *p;
+    int r = shmview_view_pointer(to, NULL, &p);
+    if (r)
+        raise_error(r, Qnil);
+    view_store(self, view, p, value);
+}
+
+/* --- Parts --------------------------------------------------------------- */
+
+static int copy(const struct shmview_view *to, const struct shmview_view *from)
+{
+    struct shmview_view wide;
+    if (from->ndim != to->ndim ||
+        memcmp(from->shape, to->shape, to->ndim * sizeof to->shape[0]) != 0) {
+        int64_t shape[SHMVIEW_MAX_NDIM];
+        for (uint32_t d = 0; d < to->ndim; d++)
+            shape[d] = to->shape[d];
+        int r = shmview_view_broadcast(from, to->ndim, shape, &wide);
+        if (r)
+            return r;
+        from = &wide;
+    }
+    return shmview_copy(to, from);
+}
+
+static void assign_view(VALUE self, const struct shmview_view *to, VALUE from)
+{
+    struct view *source = view_use(from);
+    view_use_writable(self);
+    int r = copy(to, &source->v);
+    RB_GC_GUARD(from);
+    if (r)
+        raise_error(r, Qnil);
+}
+
+/* Every element of a part to the same. */
+static void assign_scalar(VALUE self, struct view *view, const struct shmview_view *to, VALUE value)
+{
+    VALUE room;
+    char *item = rb_alloc_tmp_buffer(&room, (long)view->v.itemsize + 1);
+    memset(item, 0, view->v.itemsize);
+    view->set(view, item, value);
+    view_use_writable(self);
+    int r = shmview_fill(to, item);
+    rb_free_tmp_buffer(&room);
+    if (r)
+        raise_error(r, Qnil);
+}
+
+static void assign(VALUE self, struct view *view, const struct shmview_view *to, VALUE value);
+
+static void assign_array(VALUE self, struct view *view, const struct shmview_view *to, VALUE array)
+{
+    struct shmview_view row;
+    long n = to->ndim ? to->shape[0] : 1;
+    if (RARRAY_LEN(array) != n)
+        rb_raise(rb_eArgError, "%ld values for %ld elements", RARRAY_LEN(array), n);
+    VALUE values = rb_ary_dup(array); /* whatever the values' methods do */
+    bool direct = to->ndim == 1 && !(to->flags & SHMVIEW_VIEW_INDIRECT);
+    for (long i = 0; i < n; i++) {
+        VALUE value = RARRAY_AREF(values, i);
+        if (direct) {
+            view_store(self, view, (char *)to->data + i * to->strides[0], value);
+            continue;
+        }
+        int r = shmview_view_index(to, 0, i, &row);
+        if (r)
+            raise_error(r, Qnil);
+        if (row.ndim == 0)
+            store_single(self, view, &row, value);
+        else
+            assign(self, view, &row, value);
+    }
+    RB_GC_GUARD(values);
+}
+
+static bool is_one_struct(struct view *view, VALUE array)
+{
+    return view->v.dtype == SHMVIEW_STRUCT && RARRAY_LEN(array) &&
+           !RB_TYPE_P(RARRAY_AREF(array, 0), T_ARRAY);
+}
+
+/* A part of any shape. */
+static void assign(VALUE self, struct view *view, const struct shmview_view *to, VALUE value)
+{
+    if (RB_TYPE_P(value, T_ARRAY) && !is_one_struct(view, value)) {
+        assign_array(self, view, to, value);
+        return;
+    }
+    VALUE from = RB_SPECIAL_CONST_P(value) ? Qundef : foreign_view(value, false);
+    if (from != Qundef)
+        assign_view(self, to, from);
+    else
+        assign_scalar(self, view, to, value);
+}
+
+/*
+ * call-seq: view[i, j, ...] = value
+ *
+ * Sets an element, or a part: to a number each, to the elements of an Array (of Arrays) of the same
+ * shape, or to those of an object that exports a MemoryView, a View for one, whose shape is the
+ * same or repeats by numpy's rule. Each element is converted exactly or refused with
+ * ConversionError; those before it are set.
+ *
+ * Raises ConversionError, Bounds, ReadOnly, FrozenError, Invalid (shapes), StaleView, Closed,
+ * ArgumentError, TypeError.
+ */
+static VALUE view_aset(int argc, VALUE *argv, VALUE self)
+{
+    rb_check_arity(argc, 1, UNLIMITED_ARGUMENTS);
+    struct view *view = view_use_writable(self);
+    VALUE value = argv[--argc];
+    const struct shmview_view *v = &view->v;
+    if (LIKELY(argc == 1 && v->ndim == 1 && FIXNUM_P(argv[0]) && view_is_direct(view))) {
+        long i = FIX2LONG(argv[0]), at = i < 0 ? i + v->shape[0] : i;
+        if (LIKELY((unsigned long)at < (unsigned long)v->shape[0])) {
+            view_store(self, view, (char *)v->data + at * v->strides[0], value);
+            return value;
+        }
+    }
+    struct shmview_view to;
+    bool single = view_locate(view, argc, argv, &to);
+    view_use_writable(self); /* an index may have run any code */
+    if (single) {
+        store_single(self, view, &to, value);
+    } else if (to.item == v->item) {
+        assign(self, view, &to, value);
+    } else { /* a field: elements of another type */
+        VALUE part = view_new(view->segment, &to);
+        struct view *fields = view_of(part);
+        if (to.ndim)
+            assign(part, fields, &to, value);
+        else
+            store_single(part, fields, &to, value);
+    }
+    return value;
+}
+
+/*
+ * call-seq: fill(value)
+ *
+ * Sets every element to the value; returns self. Raises what []= raises.
+ */
+static VALUE view_fill(VALUE self, VALUE value)
+{
+    struct view *view = view_use_writable(self);
+    assign_scalar(self, view, &view->v, value);
+    return self;
+}
+
+void Init_assign(void)
+{
+    rb_define_method(cView, "[]=", view_aset, -1);
+    rb_define_method(cView, "fill", view_fill, 1);
+}
+VALUE foreign_view(VALUE object, bool writable)
+{
+    (void)writable;
+    return rb_typeddata_is_kind_of(object, &view_type) ? object : Qundef;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core.h"
+
+#include <stdlib.h>
+
+VALUE cConnection;
+
+struct connection {
+    struct link *link; /* NULL: closed, or not open yet */
+};
+
+/* --- The handle ---------------------------------------------------------- */
+
+struct link *link_take(struct link *link)
+{
+    atomic_fetch_add(&link->n_users, 1);
+    return link;
+}
+
+void link_drop(struct link *link)
+{
+    if (!link || atomic_fetch_sub(&link->n_users, 1) != 1)
+        return;
+    if (link->handle)
+        shmview_disconnect(link->handle);
+    free(link);
+}
+
+/* --- The object ---------------------------------------------------------- */
+
+static void connection_free(void *data)
+{
+    struct connection *self = data;
+    link_drop(self->link);
+    xfree(self);
+}
+
+static size_t connection_size(const void *data)
+{
+    const struct connection *self = data;
+    return sizeof *self + (self->link ? sizeof *self->link : 0);
+}
+
+static const rb_data_type_t connection_type = {
+    .wrap_struct_name = "Shmview::Connection",
+    .function = {.dfree = connection_free, .dsize = connection_size},
+    .flags = RUBY_TYPED_WB_PROTECTED | RUBY_TYPED_FROZEN_SHAREABLE,
+};
+
+static VALUE connection_alloc(VALUE class)
+{
+    struct connection *self;
+    return TypedData_Make_Struct(class, struct connection, &connection_type, self);
+}
+
+static struct connection *connection_of(VALUE self)
+{
+    return rb_check_typeddata(self, &connection_type);
+}
+
+struct link *connection_use(VALUE self)
+{
+    struct connection *connection = connection_of(self);
+    if (!connection->link)
+        raise_closed("the connection");
+    return connection->link;
+}
+
+VALUE connection_value(VALUE argument)
+{
+    if (NIL_P(argument))
+        return rb_funcall(mShmview, rb_intern("connect"), 0);
+    if (!RTEST(rb_obj_is_kind_of(argument, cConnection)))
+        rb_raise(rb_eTypeError, "connection: a Shmview::Connection, not %" PRIsVALUE,
+                 rb_obj_class(argument));
+    return argument;
+}
+
+struct connect {
+    const char *path;
+    unsigned flags;
+    struct shmview_connection *handle;
+    int r;
+};
+
+static void connect(void *arg)
+{
+    struct connect *c = arg;
+    c->r = shmview_connect(c->path, c->flags, &c->handle);
+}
+
+/*
+ * call-seq: new(path = nil, start: true)
+ *
+ * A connection to the shmviewd whose socket +path+ is; nil means $SHMVIEW_SOCKET, else the
+ * user's daemon, else the system's, else a session daemon, which is started if need be unless
+ * +start+ is false. Blocks for one round trip, or up to 10 s until a session daemon is up.
+ *
+ * create and attach use one of the process where they are given none. A forked child goes on
+ * with its parent's connections as with its own.
+ *
+ * Raises NoDaemon (what was tried is in the text), Invalid, Denied, Quota, ProtocolError.
+ */
+static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
+{
+    static ID keywords[1];
+    struct connection *connection = connection_of(self);
+    VALUE path, options, start;
+    if (!keywords[0])
+        keywords[0] = rb_intern("start");
+    rb_scan_args(argc, argv, "01:", &path, &options);
+    rb_get_kwargs(options, keywords, 0, 1, &start);
+    if (connection->link)
+        rb_raise(rb_eTypeError, "the connection is open already");
+    if (!NIL_P(path))
+        FilePathValue(path);
+    struct connect c = {
+        .path = NIL_P(path) ? NULL : StringValueCStr(path),
+        .flags = start == Qundef || RTEST(start) ? 0 : SHMVIEW_CONNECT_NO_START,
+    };
+    struct link *link = calloc(1, sizeof *link);
+    if (!link)
+        rb_memerror();
+    connection->link = link;
+    link->n_users = 1;
+    int state = call_unlocked(connect, &c);
+    link->handle = c.handle;
+    if (state || c.r) {
+        connection->link = NULL;
+        link_drop(link);
+        if (state)
+            rb_jump_tag(state);
+        raise_error(c.r, fact("path", path));
+    }
+    RB_GC_GUARD(path);
+    return self;
+}
+
+struct plain_call {
+    struct shmview_connection *handle;
+    int r;
+};
+
+static void disconnect(void *arg)
+{
+    struct plain_call *c = arg;
+    c->r = shmview_disconnect(c->handle);
+}
+
+/*
+ * Closes the connection; once more does no harm. Its segments must be closed first. Blocks for
+ * one round trip. Raises Busy where one of them is not, or is still seen by a consumer.
+ */
+static VALUE connection_close(VALUE self)
+{
+    struct connection *connection = connection_of(self);
+    struct link *link = connection->link;
+    if (!link)
+        return Qnil;
+    rb_check_frozen(self);
+    size_t n = atomic_load(&link->n_out);
+    if (n)
+        raise_text(SHMVIEW_ERR_BUSY,
+                   "%zu segments and calls of other threads still need the connection; close "
+                   "the segments first",
+                   n);
+    struct plain_call c = {.handle = link->handle};
+    connection->link = NULL; /* other threads shall not use it meanwhile */
+    int state = call_unlocked(disconnect, &c);
+    if (state || c.r) {
+        connection->link = link;
+        if (state)
+            rb_jump_tag(state);
+        raise_error(c.r, Qnil);
+    }
+    link->handle = NULL;
+    link_drop(link);
+    return Qnil;
+}
+
+static void ping(void *arg)
+{
+    struct plain_call *c = arg;
+    c->r = shmview_ping(c->handle);
+}
+
+/*
+ * Asks the daemon to answer; returns self. Blocks for one round trip. Raises Disconnected,
+ * ProtocolError, Closed.
+ */
+static VALUE connection_ping(VALUE self)
+{
+    struct link *link = connection_use(self);
+    struct plain_call c = {.handle = link->handle};
+    atomic_fetch_add(&link->n_out, 1);
+    int state = call_unlocked(ping, &c);
+    atomic_fetch_sub(&link->n_out, 1);
+    if (state)
+        rb_jump_tag(state);
+    if (c.r)
+        raise_error(c.r, Qnil);
+    return self;
+}
+
+/* The daemon's socket, a String. Raises Closed. */
+static VALUE connection_path(VALUE self)
+{
+    return rb_filesystem_str_new_cstr(shmview_socket_path(connection_use(self)->handle));
+}
+
+/* Whether close was called. */
+static VALUE connection_is_closed(VALUE self)
+{
+    return connection_of(self)->link ? Qfalse : Qtrue;
+}
+
+/* What it is, for people. */
+static VALUE connection_inspect(VALUE self)
+{
+    if (!connection_of(self)->link)
+        return rb_utf8_str_new_cstr("#<Shmview::Connection closed>");
+    return rb_sprintf("#<Shmview::Connection %" PRIsVALUE ">", connection_path(self));
+}
+
+void Init_connection(void)
+{
+    cConnection = rb_define_class_under(mShmview, "Connection", rb_cObject);
+    rb_define_alloc_func(cConnection, connection_alloc);
+    rb_define_method(cConnection, "initialize", connection_initialize, -1);
+    rb_define_method(cConnection, "close", connection_close, 0);
+    rb_define_method(cConnection, "ping", connection_ping, 0);
+    rb_define_method(cConnection, "path", connection_path, 0);
+    rb_define_method(cConnection, "closed?", connection_is_closed, 0);
+    rb_define_method(cConnection, "inspect", connection_inspect, 0);
+    rb_undef_method(cConnection, "initialize_copy");
+}

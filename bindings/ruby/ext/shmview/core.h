@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core.h - what the files of the extension shmview/core share.
+ *
+ * Only <shmview/...> of libshmview is used. An object that has a handle of the library has it
+ * in a struct of its own which counts who needs it, so that objects may end in any order, also
+ * at the end of the process, when Ruby frees all of them without asking who refers to whom.
+ *
+ * rb_raise() and its like leave a function by longjmp(). So nothing is allocated across a call
+ * that may raise unless a Ruby object owns it, or rb_ensure() or rb_protect() is around it. */
+#ifndef CORE_H
+#define CORE_H
+
+#include <ruby.h>
+#include <ruby/encoding.h>
+#include <ruby/thread.h>
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <shmview/shmview.h>
+#include <shmview/view.h>
+
+#define LIKELY(x)   __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+static inline VALUE truth(bool is_true)
+{
+    return is_true ? Qtrue : Qfalse;
+}
+
+/* A String or Symbol as a text that no other thread changes while the GVL is free. */
+static inline VALUE name_of(VALUE value)
+{
+    return rb_str_new_frozen(rb_String(value));
+}
+
+extern VALUE mShmview, cConnection, cSegment, cView;
+
+/* --- error.c ------------------------------------------------------------- */
+
+/* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call of
+ * this thread. facts: a Hash of what the call was about, or Qnil. */
+NORETURN(void raise_error(int r, VALUE facts));
+/* The same with a text of our own. */
+NORETURN(PRINTF_ARGS(void raise_text(int error, const char *format, ...), 2, 3));
+/* Raises Shmview::Closed. */
+NORETURN(void raise_closed(const char *what));
+/* An exception, not raised: who died, of a lock that is held now. */
+VALUE make_death(VALUE name, const struct shmview_death *death, VALUE phase);
+/* {key => value} */
+VALUE fact(const char *key, VALUE value);
+void Init_error(void);
+
+/* --- wait.c -------------------------------------------------------------- */
+
+/* Calls without the GVL. Returns 0, or the state of an exception that is pending, which the
+ * caller hands to rb_jump_tag() when all is in order; then the call was not made. */
+int call_unlocked(void (*call)(void *arg), void *arg);
+
+/* A call that may wait, until deadline at the latest. */
+typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
+struct segment;
+/* Makes the call without the GVL until it is no more -SHMVIEW_ERR_TIMED_OUT or deadline has
+ * passed; signals, Thread#raise and Thread#kill end it. *ret is what it returned. Returns 0, or
+ * the state of what was raised: then the call has not succeeded. The segment cannot be closed
+ * meanwhile. */
+int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
+
+/* Seconds, or nil, as a deadline. */
+int64_t parse_timeout(VALUE timeout);
+
+/* --- connection.c -------------------------------------------------------- */
+
+/* A handle and how many need it: the object, segments, buffers that are out. */
+struct link {
+    atomic_size_t n_users;
+    atomic_size_t n_out; /* segments, and calls that run without the GVL now */
+    struct shmview_connection *handle;
+};
+struct link *link_take(struct link *link);
+/* Disconnects with the last one. Any thread, with or without the GVL. */
+void link_drop(struct link *link);
+
+/* The argument given as connection:, or the process's own where that is nil. */
+VALUE connection_value(VALUE argument);
+/* Its link; raises Closed where it is closed. */
+struct link *connection_use(VALUE connection);
+void Init_connection(void);
+
+/* --- segment.c ----------------------------------------------------------- */
+
+struct segment {
+    VALUE connection;               /* nil: foreign memory */
+    VALUE layouts;                  /* a frozen Hash: layouts declared here, by their views */
+    VALUE owner;                    /* of foreign memory: what it belongs to; else nil */
+    struct shmview_segment *handle; /* NULL: closed */
+    struct link *link;              /* the connection's; NULL: foreign memory */
+    atomic_size_t n_calls;          /* that use the handle without the GVL now */
+};
+extern const rb_data_type_t segment_type;
+
+static inline struct segment *segment_of(VALUE self)
+{
+    return rb_check_typeddata(self, &segment_type);
+}
+/* Raises Closed where it is closed. */
+struct segment *segment_use(VALUE self);
+/* A Segment of foreign memory. The handle is the object's from here on. */
+VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
+void Init_segment(void);
+
+/* --- lock.c -------------------------------------------------------------- */
+
+void Init_lock(void);
+
+/* --- held.c -------------------------------------------------------------- */
+
+/* What the calling thread holds through the segment changes by one. */
+void held_push(VALUE segment, struct shmview_segment *handle, bool shared);
+void held_pop(struct shmview_segment *handle);
+/* Before a lock is taken: leaves what a Ruby thread that has ended left held, on whose native
+ * thread this one runs now, as by a death. */
+void held_check(void);
+void Init_held(void);
+
+/* --- phase.c ------------------------------------------------------------- */
+
+void Init_phase(void);
+
+/* --- segment_view.c ------------------------------------------------------ */
+
+/* A format as libshmview knows it: a String, NUL-terminated. */
+VALUE format_text(VALUE format);
+/* Numbers of an Array, or one Integer; at most SHMVIEW_MAX_NDIM. Returns how many. */
+uint32_t parse_numbers(const char *what, VALUE numbers, int64_t *ret);
+void Init_segment_view(void);
+
+#endif

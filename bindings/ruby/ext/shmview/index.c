@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements and parts by index. An index into each dimension of a view without suboffsets is a
+ * sum of products; everything else is a sub-view first. */
+#include "view.h"
+
+NORETURN(static void fail_bounds(const struct shmview_view *v, long i, uint32_t d));
+static void fail_bounds(const struct shmview_view *v, long i, uint32_t d)
+{
+    raise_text(SHMVIEW_ERR_BOUNDS, "index %ld is out of dimension %u, which has %td", i, d,
+               v->shape[d]);
+}
+
+/* --- One element --------------------------------------------------------- */
+
+/* The place of the element, if the arguments are one Integer for each dimension of a direct
+ * view; else NULL. */
+static inline char *place(struct view *view, int argc, const VALUE *argv)
+{
+    const struct shmview_view *v = &view->v;
+    unsigned char *p = v->data;
+    if (UNLIKELY((uint32_t)argc != v->ndim || !view_is_direct(view)))
+        return NULL;
+    for (uint32_t d = 0; d < v->ndim; d++) {
+        if (UNLIKELY(!FIXNUM_P(argv[d])))
+            return NULL;
+        long i = FIX2LONG(argv[d]), at = i < 0 ? i + v->shape[d] : i;
+        if (UNLIKELY((unsigned long)at >= (unsigned long)v->shape[d]))
+            fail_bounds(v, i, d);
+        p += at * v->strides[d];
+    }
+    return (char *)p;
+}
+
+VALUE view_load_single(struct view *view, const struct shmview_view *single)
+{
+    void *p;
+    int r = shmview_view_pointer(single, NULL, &p);
+    if (r)
+        raise_error(r, Qnil);
+    return view->get(view, p);
+}
+
+/* --- Parts --------------------------------------------------------------- */
+
+/* A bound, or the default where it is nil; below 0 it counts from the end. */
+static int64_t bound(VALUE value, int64_t n, int64_t otherwise)
+{
+    if (NIL_P(value))
+        return otherwise;
+    VALUE number = rb_to_int(value);
+    if (!FIXNUM_P(number))
+        return RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ? -1 : INT64_MAX / 2;
+    int64_t i = FIX2LONG(number);
+    return i < 0 ? i + n : i;
+}
+
+/* first..last, first...last, each with a step, as Array#[] has them; what is outside is cut. */
+static int slice(struct shmview_view *v, uint32_t d, const rb_arithmetic_sequence_components_t *c)
+{
+    int64_t n = v->shape[d], step = NUM2LL(c->step);
+    if (step == 0)
+        rb_raise(rb_eArgError, "a step of 0 goes nowhere");
+    int64_t first = bound(c->begin, n, step > 0 ? 0 : n - 1);
+    int64_t last = bound(c->end, n, step > 0 ? n - 1 : 0);
+    bool excluded = c->exclude_end && !NIL_P(c->end);
+    if (step > 0) {
+        int64_t stop = last + !excluded;
+        return shmview_view_slice(v, d, first < 0 ? 0 : first, stop < 0 ? 0 : stop, step, v);
+    }
+    int64_t stop = last - !excluded;
+    if (first < 0)
+        return shmview_view_slice(v, d, 0, 0, 1, v);
+    return shmview_view_slice(v, d, first, stop < 0 ? SHMVIEW_OMIT : stop, step, v);
+}
+
+static int single_index(struct shmview_view *v, uint32_t d, VALUE index)
+{
+    VALUE number = rb_to_int(index);
+    long i = FIXNUM_P(number)                                ? FIX2LONG(number)
+             : RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ? FIXNUM_MIN
+                                                             : FIXNUM_MAX;
+    if ((i < 0 ? i + v->shape[d] : i) < 0 || i >= v->shape[d])
+        fail_bounds(v, i, d);
+    return shmview_view_index(v, d, i, v);
+}
+
+static int field(struct shmview_view *v, VALUE name)
+{
+    VALUE text = rb_String(name);
+    int r = shmview_view_field(v, StringValueCStr(text), v);
+    if (r)
+        raise_error(r, fact("field", text));
+    return r;
+}
+
+bool view_locate(struct view *view, int argc, const VALUE *argv, struct shmview_view *ret)
+{
+    rb_arithmetic_sequence_components_t c;
+    struct shmview_view v = view->v;
+    bool single = (uint32_t)argc == v.ndim;
+    if (argc == 1 && (RB_TYPE_P(argv[0], T_STRING) || RB_SYMBOL_P(argv[0]))) {
+        field(&v, argv[0]);
+        *ret = v;
+        return false;
+    }
+    if ((uint32_t)argc > v.ndim)
+        raise_text(SHMVIEW_ERR_BOUNDS, "%d indices, the view has %u dimensions", argc, v.ndim);
+    uint32_t d = 0;
+    for (int i = 0; i < argc; i++) {
+        int r;
+        if (rb_arithmetic_sequence_extract(argv[i], &c)) {
+            r = slice(&v, d++, &c);
+            single = false;
+        } else {
+            r = single_index(&v, d, argv[i]);
+        }
+        if (r)
+            raise_error(r, Qnil);
+    }
+    *ret = v;
+    return single;
+}
+
+/*
+ * call-seq:
+ *   view[i, j, ...]      an element
+ *   view[i], view[1..]   a part: fewer indices than dimensions, or ranges
+ *   view["x"]            a field of a struct, by its name
+ *
+ * An index below 0 counts from the end. Ranges may be endless or beginless, count from the end,
+ * and have a step: <tt>view[(0..) % 2]</tt>, <tt>view[(..) % -1]</tt>; what is outside is cut. A
+ * part is a View of the same memory.
+ *
+ * An element is an Integer, Float, Complex, true or false, a binary String, or, of a struct, an
+ * Array. Raises Bounds, NotFound (no such field), Misaligned, StaleView, Closed, TypeError.
+ */
+static VALUE view_aref(int argc, VALUE *argv, VALUE self)
+{
+    struct view *view = view_use(self);
+    const char *p = place(view, argc, argv);
+    if (LIKELY(p != NULL))
+        return view->get(view, p);
+    struct shmview_view v;
+    bool single = view_locate(view, argc, argv, &v);
+    view_use(self); /* an index may have run any code */
+    return single ? view_load_single(view, &v) : view_new(view->segment, &v);
+}
+
+/* --- As a collection ----------------------------------------------------- */
+
+/* Element or row i of a view with dimensions. */
+static VALUE at(struct view *view, long i)
+{
+    struct shmview_view row;
+    if (view->v.ndim == 1 && view_is_direct(view))
+        return view->get(view, (char *)view->v.data + i * view->v.strides[0]);
+    int r = shmview_view_index(&view->v, 0, i, &row);
+    if (r)
+        raise_error(r, Qnil);
+    return row.ndim ? view_new(view->segment, &row) : view_load_single(view, &row);
+}
+
+static VALUE each_size(VALUE self, VALUE args, VALUE enumerator)
+{
+    (void)args, (void)enumerator;
+    return rb_funcall(self, rb_intern("length"), 0);
+}
+
+/*
+ * call-seq:
+ *   each { |element or row| ... }  -> self
+ *   each                           -> Enumerator
+ *
+ * Elements of one dimension; of more, the rows as views. Without a lock: hold the segment's.
+ * Raises StaleView, Closed.
+ */
+static VALUE view_each(VALUE self)
+{
+    RETURN_SIZED_ENUMERATOR(self, 0, NULL, each_size);
+    struct view *view = view_use(self);
+    if (view->v.ndim == 0) {
+        rb_yield(view_load_single(view, &view->v));
+        return self;
+    }
+    for (long i = 0; i < view->v.shape[0]; i++)
+        rb_yield(at(view_use(self), i));
+    return self;
+}
+
+static VALUE array_direct(struct view *view, uint32_t d, const unsigned char *p)
+{
+    if (d == view->v.ndim)
+        return view->get(view, (const char *)p);
+    long n = view->v.shape[d];
+    ptrdiff_t stride = view->v.strides[d];
+    bool last = d + 1 == view->v.ndim;
+    VALUE array = rb_ary_new_capa(n);
+    for (long i = 0; i < n; i++) { /* a step past the last may leave memory */
+        const unsigned char *place = p + i * stride;
+        rb_ary_push(array,
+                    last ? view->get(view, (const char *)place) : array_direct(view, d + 1, place));
+    }
+    return array;
+}
+
+/* Row by row: what a suboffset leads to is looked up for each element. */
+static VALUE array_indirect(struct view *view, const struct shmview_view *v)
+{
+    struct shmview_view row;
+    if (v->ndim == 0)
+        return view_load_single(view, v);
+    VALUE array = rb_ary_new();
+    for (long i = 0; i < v->shape[0]; i++) {
+        int r = shmview_view_index(v, 0, i, &row);
+        if (r)
+            raise_error(r, Qnil);
+        rb_ary_push(array, array_indirect(view, &row));
+    }
+    return array;
+}
+
+/*
+ * All elements, as an Array of Arrays, one level for each dimension; the element itself without
+ * dimensions. Raises StaleView, Closed.
+ */
+static VALUE view_to_a(VALUE self)
+{
+    struct view *view = view_use(self);
+    return view_is_direct(view) ? array_direct(view, 0, view->v.data)
+                                : array_indirect(view, &view->v);
+}
+
+void Init_index(void)
+{
+    rb_define_method(cView, "[]", view_aref, -1);
+    rb_define_method(cView, "each", view_each, 0);
+    rb_define_method(cView, "to_a", view_to_a, 0);
+}

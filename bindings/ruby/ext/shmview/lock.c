@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock of a segment. What does not wait is done with the GVL held; a call that raises holds
+ * nothing. */
+#include "core.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Taking and giving --------------------------------------------------- */
+
+static int try_take(struct shmview_segment *handle, int mode)
+{
+    return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
+}
+
+static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
+{
+    const int *mode = arg;
+    return *mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
+                                   : shmview_lock_until(handle, deadline);
+}
+
+struct phase_call {
+    struct shmview_segment *handle;
+    struct shmview_phase phase;
+    int r;
+};
+
+static VALUE describe_death(VALUE self)
+{
+    struct shmview_segment *handle = segment_of(self)->handle;
+    struct shmview_death death = {0};
+    struct shmview_phase phase = {0};
+    shmview_owner_died(handle, &death);
+    VALUE name = Qnil;
+    if (shmview_phase_get(handle, &phase) == 0 && phase.generation &&
+        phase.generation == death.phase) /* else another phase has begun since then */
+        name = rb_utf8_str_new_cstr(phase.name);
+    return make_death(rb_utf8_str_new_cstr(shmview_name(handle)), &death, name);
+}
+
+static void give_back(struct shmview_segment *handle, bool repaired)
+{
+    held_pop(handle);
+    if (repaired)
+        shmview_unlock(handle);
+    else
+        shmview_unlock_not_repaired(handle);
+}
+
+/* Takes the lock until deadline. Returns 0; SHMVIEW_OWNER_DIED: it is held exclusively; or
+ * -SHMVIEW_ERR_TIMED_OUT. Raises everything else. */
+static int take(VALUE self, int mode, int64_t deadline)
+{
+    struct segment *segment = segment_use(self);
+    held_check();
+    int r = try_take(segment->handle, mode);
+    if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && deadline != 0)) {
+        int state = wait_unlocked(segment, lock_slice, &mode, deadline, &r);
+        if (state) /* then the last attempt has failed */
+            rb_jump_tag(state);
+    }
+    if (LIKELY(r >= 0)) {
+        /* of one who died it is held exclusively, whichever way it was asked for */
+        held_push(self, segment->handle, mode == SHMVIEW_SHARED && r == 0);
+        return r;
+    }
+    if (r != -SHMVIEW_ERR_TIMED_OUT)
+        raise_error(r, Qnil);
+    return r;
+}
+
+/* Raises OwnerDied, with the lock given back as it was. */
+NORETURN(static void raise_death(VALUE self));
+static void raise_death(VALUE self)
+{
+    int state;
+    VALUE died = rb_protect(describe_death, self, &state);
+    give_back(segment_of(self)->handle, false);
+    if (state)
+        rb_jump_tag(state);
+    rb_exc_raise(died);
+}
+
+/* Takes it and holds it, or raises. */
+static void take_or_raise(VALUE self, int mode, int64_t deadline)
+{
+    int r = take(self, mode, deadline);
+    if (LIKELY(r == 0))
+        return;
+    if (r == SHMVIEW_OWNER_DIED)
+        raise_death(self);
+    raise_error(r, fact("name", rb_utf8_str_new_cstr(shmview_name(segment_of(self)->handle))));
+}
+
+/* Gives it back or raises. */
+static VALUE give(VALUE self, bool repaired)
+{
+    struct segment *segment = segment_use(self);
+    int r =
+        repaired ? shmview_unlock(segment->handle) : shmview_unlock_not_repaired(segment->handle);
+    if (UNLIKELY(r))
+        raise_error(r, Qnil);
+    held_pop(segment->handle);
+    return Qnil;
+}
+
+/* --- Keywords ------------------------------------------------------------ */
+
+static int64_t timeout_option(int argc, const VALUE *argv)
+{
+    static ID keywords[1];
+    VALUE options, timeout;
+    if (LIKELY(argc == 0))
+        return SHMVIEW_FOREVER;
+    if (!keywords[0])
+        keywords[0] = rb_intern("timeout");
+    rb_scan_args(argc, argv, "0:", &options);
+    rb_get_kwargs(options, keywords, 0, 1, &timeout);
+    return timeout == Qundef ? SHMVIEW_FOREVER : parse_timeout(timeout);
+}
+
+/* --- With a block -------------------------------------------------------- */
+
+static VALUE unlock_again(VALUE self)
+{
+    return give(self, true);
+}
+
+/*
+ * call-seq: synchronize(timeout: nil) { |segment| ... }
+ *
+ * Holds the lock exclusively for the block; returns what the block returns. Recursive for each
+ * thread. Waits without the GVL, at most +timeout+ seconds; signals, Thread#raise, Thread#kill
+ * and Timeout.timeout end the wait. The lock belongs to the thread: a Fiber that is left inside
+ * leaves it held, and all Fibers of the thread hold it.
+ *
+ * Raises OwnerDied where the last exclusive holder died inside, and holds nothing then: see
+ * recover. Raises TimedOut, Deadlock (the thread holds it shared), NoLock, Closed, TooDeep.
+ */
+static VALUE segment_synchronize(int argc, VALUE *argv, VALUE self)
+{
+    rb_need_block();
+    take_or_raise(self, SHMVIEW_EXCLUSIVE, timeout_option(argc, argv));
+    return rb_ensure(rb_yield, self, unlock_again, self);
+}
+
+/*
+ * call-seq: shared(timeout: nil) { |segment| ... }
+ *
+ * Holds the lock among other readers for the block; returns what the block returns. As
+ * synchronize in everything else; also raises Limit (a thread that holds 64 segments shared).
+ */
+static VALUE segment_shared(int argc, VALUE *argv, VALUE self)
+{
+    rb_need_block();
+    take_or_raise(self, SHMVIEW_SHARED, timeout_option(argc, argv));
+    return rb_ensure(rb_yield, self, unlock_again, self);
+}
+
+struct recovery {
+    VALUE self;
+    VALUE died; /* Qnil: nobody */
+    bool done;
+};
+
+static VALUE yield_recovery(VALUE arg)
+{
+    struct recovery *recovery = (struct recovery *)arg;
+    VALUE found = rb_yield(recovery->died);
+    recovery->done = true;
+    return found;
+}
+
+static VALUE end_recovery(VALUE arg)
+{
+    struct recovery *recovery = (struct recovery *)arg;
+    return give(recovery->self, NIL_P(recovery->died) || recovery->done);
+}
+
+/*
+ * call-seq: recover(timeout: nil) { |died| ... }
+ *
+ * Holds the lock exclusively for the block, in any case: +died+ is the OwnerDied that says who
+ * died inside, or nil. A block that ends repairs; one that is left by an exception or a throw
+ * does not, and the next one is told again. Returns what the block returns. Raises what
+ * synchronize raises but OwnerDied.
+ */
+static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
+{
+    rb_need_block();
+    int r = take(self, SHMVIEW_EXCLUSIVE, timeout_option(argc, argv));
+    struct recovery recovery = {self, Qnil, false};
+    if (r == SHMVIEW_OWNER_DIED) {
+        int state;
+        recovery.died = rb_protect(describe_death, self, &state);
+        if (state) {
+            give_back(segment_of(self)->handle, false);
+            rb_jump_tag(state);
+        }
+    } else if (r) {
+        raise_error(r, Qnil);
+    }
+    return rb_ensure(yield_recovery, (VALUE)&recovery, end_recovery, (VALUE)&recovery);
+}
+
+/* --- Without a block ----------------------------------------------------- */
+
+static void lock_options(int argc, const VALUE *argv, const char *spec, int *mode,
+                         int64_t *deadline)
+{
+    static ID keywords[2];
+    VALUE options, values[2];
+    if (!keywords[0]) {
+        keywords[1] = rb_intern("timeout");
+        keywords[0] = rb_intern("shared");
+    }
+    rb_scan_args(argc, argv, spec, &options);
+    rb_get_kwargs(options, keywords, 0, deadline ? 2 : 1, values);
+    *mode = values[0] != Qundef && RTEST(values[0]) ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE;
+    if (deadline)
+        *deadline = values[1] == Qundef ? SHMVIEW_FOREVER : parse_timeout(values[1]);
+}
+
+/*
+ * call-seq: lock(timeout: nil, shared: false)
+ *
+ * Takes the lock; returns self. The caller owes unlock, by the same thread; a Thread that ends
+ * before has died inside. Raises what synchronize raises.
+ */
+static VALUE segment_lock(int argc, VALUE *argv, VALUE self)
+{
+    int mode;
+    int64_t deadline;
+    lock_options(argc, argv, "0:", &mode, &deadline);
+    take_or_raise(self, mode, deadline);
+    return self;
+}
+
+/*
+ * call-seq: try_lock(shared: false)
+ *
+ * Takes the lock if nobody is in the way; returns whether it is held now. Never waits. Raises
+ * OwnerDied (it is not held then), Deadlock, NoLock, Closed.
+ */
+static VALUE segment_try_lock(int argc, VALUE *argv, VALUE self)
+{
+    int mode;
+    lock_options(argc, argv, "0:", &mode, NULL);
+    int r = take(self, mode, 0);
+    if (r == SHMVIEW_OWNER_DIED)
+        raise_death(self);
+    return r == 0 ? Qtrue : Qfalse;
+}
+
+/*
+ * call-seq: unlock(repaired: true)
+ *
+ * Gives back what this thread took last, exclusive or shared; returns self. +repaired+: false
+ * tells the next one OwnerDied: the bytes are not in order. Raises NotOwner, NoLock, Closed.
+ */
+static VALUE segment_unlock(int argc, VALUE *argv, VALUE self)
+{
+    static ID keywords[1];
+    VALUE options, repaired;
+    if (!keywords[0])
+        keywords[0] = rb_intern("repaired");
+    rb_scan_args(argc, argv, "0:", &options);
+    rb_get_kwargs(options, keywords, 0, 1, &repaired);
+    give(self, repaired == Qundef || RTEST(repaired));
+    return self;
+}
+
+/* --- Status -------------------------------------------------------------- */
+
+static VALUE role_name(uint32_t role)
+{
+    static const char *const names[] = {"unknown", "holds", "holds shared", "waits",
+                                        "waits to share"};
+    return rb_utf8_str_new_cstr(names[role <= SHMVIEW_WAITS_TO_SHARE ? role : 0]);
+}
+
+static VALUE build_parties(const struct shmview_lock_party *parties, size_t n)
+{
+    VALUE class = rb_path2class("Shmview::LockParty"), list = rb_ary_new();
+    for (size_t i = 0; i < n; i++) {
+        const struct shmview_lock_party *p = &parties[i];
+        VALUE command = rb_utf8_str_new(p->command, (long)strnlen(p->command, sizeof p->command));
+        rb_ary_push(list, rb_struct_new(class, role_name(p->role), UINT2NUM(p->pid), command,
+                                        UINT2NUM(p->slot), DBL2NUM((double)p->since_ns / 1e9)));
+    }
+    return list;
+}
+
+#define PARTIES_MAX 256
+
+/*
+ * Who holds the lock and who waits, at about the same time, without taking it: a LockStatus.
+ * Does not block. Raises NoLock, Closed.
+ */
+static VALUE segment_lock_status(VALUE self)
+{
+    struct segment *segment = segment_use(self);
+    struct shmview_lock_status status;
+    VALUE room;
+    struct shmview_lock_party *parties =
+        rb_alloc_tmp_buffer(&room, (long)(PARTIES_MAX * sizeof *parties));
+    int r = shmview_lock_query(segment->handle, &status, parties, PARTIES_MAX);
+    if (r)
+        raise_error(r, Qnil);
+    size_t n = status.n_parties < PARTIES_MAX ? status.n_parties : PARTIES_MAX;
+    VALUE list = build_parties(parties, n);
+    rb_free_tmp_buffer(&room);
+    return rb_struct_new(rb_path2class("Shmview::LockStatus"), truth(status.is_held),
+                         truth(status.owner_is_dead), truth(status.is_dirty), list,
+                         SIZET2NUM(status.n_parties));
+}
+
+void Init_lock(void)
+{
+    rb_define_method(cSegment, "synchronize", segment_synchronize, -1);
+    rb_define_method(cSegment, "shared", segment_shared, -1);
+    rb_define_method(cSegment, "recover", segment_recover, -1);
+    rb_define_method(cSegment, "lock", segment_lock, -1);
+    rb_define_method(cSegment, "try_lock", segment_try_lock, -1);
+    rb_define_method(cSegment, "unlock", segment_unlock, -1);
+    rb_define_method(cSegment, "lock_status", segment_lock_status, 0);
+}

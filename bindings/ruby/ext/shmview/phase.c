@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Phases and changes: what a segment's users tell each other. */
+#include "core.h"
+
+/* --- Calls that ask the daemon at times ---------------------------------- */
+
+struct plain_call {
+    struct shmview_segment *handle;
+    int (*notify)(struct shmview_segment *handle);
+    const char *layout;
+    struct shmview_phase phase;
+    int fd;
+    int r;
+};
+
+static void get_phase(void *arg)
+{
+    struct plain_call *c = arg;
+    c->r = shmview_phase_get(c->handle, &c->phase);
+}
+static void switch_phase(void *arg)
+{
+    struct plain_call *c = arg;
+    c->r = shmview_switch(c->handle, c->layout);
+}
+static void notify(void *arg)
+{
+    struct plain_call *c = arg;
+    c->r = c->notify(c->handle);
+}
+static void change_fd(void *arg)
+{
+    struct plain_call *c = arg;
+    c->r = shmview_change_fd(c->handle, &c->fd);
+}
+
+static void make_call(VALUE self, void (*call)(void *), struct plain_call *c, VALUE facts)
+{
+    struct segment *segment = segment_use(self);
+    c->handle = segment->handle;
+    atomic_fetch_add(&segment->n_calls, 1);
+    int state = call_unlocked(call, c);
+    atomic_fetch_sub(&segment->n_calls, 1);
+    if (state)
+        rb_jump_tag(state);
+    if (c->r)
+        raise_error(c->r, facts);
+    RB_GC_GUARD(self);
+}
+
+/*
+ * The counter of changes, an Integer of 32 bits that wraps; 0 without a lock. What it counts is
+ * what its users mean by it; notify and switch add one. Does not block. Raises Closed.
+ */
+static VALUE segment_change(VALUE self)
+{
+    return UINT2NUM(shmview_change(segment_use(self)->handle));
+}
+
+/*
+ * The name of the layout that is current; nil before the first switch. Blocks for one round
+ * trip where the layout is new to this object. Raises NoLock, Closed, Disconnected.
+ */
+static VALUE segment_phase(VALUE self)
+{
+    struct plain_call c = {0};
+    make_call(self, get_phase, &c, Qnil);
+    return c.phase.generation ? rb_utf8_str_new_cstr(c.phase.name) : Qnil;
+}
+
+/* How often the phase was switched; 0: never. As phase in everything else. */
+static VALUE segment_generation(VALUE self)
+{
+    struct plain_call c = {0};
+    make_call(self, get_phase, &c, Qnil);
+    return UINT2NUM(c.phase.generation);
+}
+
+/*
+ * call-seq: switch(layout)
+ *
+ * Makes the layout current; returns self. The caller holds the lock exclusively. Views of other
+ * phases are stale from here on, and whoever waits is woken. Raises NotOwner, ReadOnly, NoLayout,
+ * NoLock, Closed, Disconnected.
+ */
+static VALUE segment_switch(VALUE self, VALUE layout)
+{
+    VALUE name = name_of(layout);
+    struct plain_call c = {.layout = StringValueCStr(name)};
+    make_call(self, switch_phase, &c, fact("layout", name));
+    RB_GC_GUARD(name);
+    return self;
+}
+
+/*
+ * call-seq: notify(one: false)
+ *
+ * Adds one to the counter of changes and wakes all, or +one+, of those who wait for it; returns
+ * self. With or without the lock. Raises NoLock, Closed.
+ */
+static VALUE segment_notify(int argc, VALUE *argv, VALUE self)
+{
+    static ID keywords[1];
+    VALUE options, one;
+    if (!keywords[0])
+        keywords[0] = rb_intern("one");
+    rb_scan_args(argc, argv, "0:", &options);
+    rb_get_kwargs(options, keywords, 0, 1, &one);
+    struct plain_call c = {
+        .notify = one != Qundef && RTEST(one) ? shmview_notify_one : shmview_notify,
+    };
+    make_call(self, notify, &c, Qnil);
+    return self;
+}
+
+/* _change_fd: the descriptor behind change_io, which belongs to the segment. */
+static VALUE segment_change_fd(VALUE self)
+{
+    struct plain_call c = {0};
+    make_call(self, change_fd, &c, Qnil);
+    return INT2NUM(c.fd);
+}
+
+/* --- Waiting ------------------------------------------------------------- */
+
+struct change_wait {
+    uint32_t seen, change;
+};
+
+static int wait_change(struct shmview_segment *handle, int64_t deadline, void *arg)
+{
+    struct change_wait *wait = arg;
+    return shmview_wait_change(handle, wait->seen, deadline, &wait->change);
+}
+
+struct phase_wait {
+    const char *layout;
+    uint32_t after;
+    struct shmview_phase phase;
+};
+
+static int wait_phase(struct shmview_segment *handle, int64_t deadline, void *arg)
+{
+    struct phase_wait *wait = arg;
+    return shmview_wait_phase(handle, wait->layout, wait->after, deadline, &wait->phase);
+}
+
+static uint32_t count_of(VALUE value, const char *what)
+{
+    VALUE number = rb_Integer(value);
+    if (!FIXNUM_P(number) || FIX2LONG(number) < 0 || FIX2LONG(number) > (long)UINT32_MAX)
+        rb_raise(rb_eArgError, "%s: 0 to 4294967295, not %+" PRIsVALUE, what, value);
+    return (uint32_t)FIX2LONG(number);
+}
+
+enum {
+    PHASE,
+    GENERATION,
+    CHANGE,
+    TIMEOUT,
+    N_KEYWORDS
+};
+
+/*
+ * call-seq: wait(phase: nil, generation: nil, change: nil, timeout: nil)
+ *
+ * Waits, at most +timeout+ seconds:
+ * [phase:] until the layout of this name is current; returns the generation
+ * [generation:] until the generation is past this one; together with +phase+ both must hold
+ * [change:] until the counter of changes is not this one; returns the counter
+ * [none of them] until the next change from now on; returns the counter
+ *
+ * Without the GVL; signals, Thread#raise, Thread#kill and Timeout.timeout end the wait. Phases
+ * that come and go unseen are missed. Raises TimedOut, NoLayout (not declared yet), NoLock,
+ * Closed, Disconnected.
+ */
+static VALUE segment_wait(int argc, VALUE *argv, VALUE self)
+{
+    static ID keywords[N_KEYWORDS];
+    VALUE options, values[N_KEYWORDS], name = Qnil;
+    struct phase_wait for_phase = {0};
+    struct change_wait for_change = {0};
+    int r;
+    if (!keywords[0]) {
+        keywords[TIMEOUT] = rb_intern("timeout");
+        keywords[CHANGE] = rb_intern("change");
+        keywords[GENERATION] = rb_intern("generation");
+        keywords[PHASE] = rb_intern("phase");
+    }
+    rb_scan_args(argc, argv, "0:", &options);
+    rb_get_kwargs(options, keywords, 0, N_KEYWORDS, values);
+    for (int i = 0; i < N_KEYWORDS; i++)
+        if (values[i] == Qundef)
+            values[i] = Qnil;
+    bool for_a_phase = !NIL_P(values[PHASE]) || !NIL_P(values[GENERATION]);
+    if (for_a_phase && !NIL_P(values[CHANGE]))
+        rb_raise(rb_eArgError, "wait for a phase or for a change, not for both");
+    if (!NIL_P(values[PHASE])) {
+        name = name_of(values[PHASE]);
+        for_phase.layout = StringValueCStr(name);
+    }
+    if (!NIL_P(values[GENERATION]))
+        for_phase.after = count_of(values[GENERATION], "generation");
+    int64_t deadline = parse_timeout(values[TIMEOUT]);
+    struct segment *segment = segment_use(self);
+    for_change.seen = NIL_P(values[CHANGE]) ? shmview_change(segment->handle)
+                                            : count_of(values[CHANGE], "change");
+    int state = for_a_phase ? wait_unlocked(segment, wait_phase, &for_phase, deadline, &r)
+                            : wait_unlocked(segment, wait_change, &for_change, deadline, &r);
+    if (state)
+        rb_jump_tag(state);
+    if (r)
+        raise_error(r, fact("phase", values[PHASE]));
+    RB_GC_GUARD(name);
+    return UINT2NUM(for_a_phase ? for_phase.phase.generation : for_change.change);
+}
+
+void Init_phase(void)
+{
+    rb_define_method(cSegment, "change", segment_change, 0);
+    rb_define_method(cSegment, "phase", segment_phase, 0);
+    rb_define_method(cSegment, "generation", segment_generation, 0);
+    rb_define_method(cSegment, "switch", segment_switch, 1);
+    rb_define_method(cSegment, "notify", segment_notify, -1);
+    rb_define_method(cSegment, "wait", segment_wait, -1);
+    rb_define_private_method(cSegment, "_change_fd", segment_change_fd, 0);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment: opening, closing, and what it says of itself. */
+#include "core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+VALUE cSegment;
+
+/* --- The object ---------------------------------------------------------- */
+
+static void segment_mark(void *data)
+{
+    struct segment *self = data;
+    rb_gc_mark_movable(self->connection);
+    rb_gc_mark_movable(self->layouts);
+    rb_gc_mark_movable(self->owner);
+}
+
+static void segment_compact(void *data)
+{
+    struct segment *self = data;
+    self->connection = rb_gc_location(self->connection);
+    self->layouts = rb_gc_location(self->layouts);
+    self->owner = rb_gc_location(self->owner);
+}
+
+/* Buffers of it may still be out: they keep the mapping by themselves. */
+static void segment_free(void *data)
+{
+    struct segment *self = data;
+    if (self->handle) {
+        shmview_detach_later(self->handle);
+        if (self->link)
+            atomic_fetch_sub(&self->link->n_out, 1);
+    }
+    link_drop(self->link);
+    xfree(self);
+}
+
+static size_t segment_size(const void *data)
+{
+    (void)data;
+    return sizeof(struct segment);
+}
+
+/* Not freed immediately: detaching asks the daemon. */
+const rb_data_type_t segment_type = {
+    .wrap_struct_name = "Shmview::Segment",
+    .function =
+        {
+            .dmark = segment_mark,
+            .dfree = segment_free,
+            .dsize = segment_size,
+            .dcompact = segment_compact,
+        },
+    .flags = RUBY_TYPED_WB_PROTECTED | RUBY_TYPED_FROZEN_SHAREABLE,
+};
+
+static VALUE segment_new(void)
+{
+    struct segment *segment;
+    VALUE self = TypedData_Make_Struct(cSegment, struct segment, &segment_type, segment);
+    segment->connection = segment->layouts = segment->owner = Qnil;
+    return self;
+}
+
+struct segment *segment_use(VALUE self)
+{
+    struct segment *segment = segment_of(self);
+    if (UNLIKELY(!segment->handle))
+        raise_closed("the segment");
+    return segment;
+}
+
+VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)
+{
+    VALUE self = segment_new();
+    struct segment *segment = segment_of(self);
+    segment->handle = handle;
+    RB_OBJ_WRITE(self, &segment->owner, owner);
+    return self;
+}
+
+/* --- Opening ------------------------------------------------------------- */
+
+/* One of the names, numbered from 1 on. */
+static unsigned choose(const char *what, VALUE value, const char *const *names)
+{
+    VALUE name = rb_String(value);
+    for (unsigned i = 0; names[i]; i++)
+        if (strcmp(StringValueCStr(name), names[i]) == 0)
+            return i + 1;
+    rb_raise(rb_eArgError, "%s: :%s, :%s or :%s, not %+" PRIsVALUE, what, names[0], names[1],
+             names[2], value);
+}
+
+struct opening {
+    struct shmview_connection *connection;
+    const char *name;
+    uint64_t size;
+    struct shmview_create_options options;
+    int access;
+    struct shmview_segment *handle;
+    int r;
+};
+
+static void create(void *arg)
+{
+    struct opening *o = arg;
+    o->r = shmview_create(o->connection, o->name, o->size, &o->options, &o->handle);
+}
+
+static void attach(void *arg)
+{
+    struct opening *o = arg;
+    o->r = shmview_attach(o->connection, o->name, o->access, o->options.flags & SHMVIEW_POPULATE,
+                          &o->handle);
+}
+
+/* The object is made first: what was opened has an owner at once. */
+static VALUE open_segment(VALUE connection, struct opening *o, void (*call)(void *), VALUE facts)
+{
+    struct link *link = connection_use(connection);
+    VALUE self = segment_new();
+    struct segment *segment = segment_of(self);
+    RB_OBJ_WRITE(self, &segment->connection, connection);
+    segment->link = link_take(link);
+    o->connection = link->handle;
+    atomic_fetch_add(&link->n_out, 1);
+    int state = call_unlocked(call, o);
+    segment->handle = o->handle;
+    if (!segment->handle)
+        atomic_fetch_sub(&link->n_out, 1);
+    if (state)
+        rb_jump_tag(state);
+    if (o->r)
+        raise_error(o->r, facts);
+    return self;
+}
+
+/* Core.create(name, size, lifetime, lock, populate, connection) */
+static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
+                         VALUE populate, VALUE connection)
+{
+    static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
+    (void)module;
+    name = name_of(name);
+    VALUE number = rb_Integer(size);
+    if (RTEST(rb_funcall(number, '<', 1, INT2FIX(1))) ||
+        RTEST(rb_funcall(number, '>', 1, ULL2NUM(UINT64_MAX))))
+        rb_raise(rb_eArgError, "size is a number of bytes, 1 or more: %+" PRIsVALUE, size);
+    struct opening o = {
+        .name = StringValueCStr(name),
+        .size = NUM2ULL(number),
+        .options =
+            {
+                .struct_bytes = sizeof o.options,
+                .lifetime = choose("lifetime", lifetime, lifetimes),
+                .flags =
+                    (RTEST(lock) ? 0 : SHMVIEW_NO_LOCK) | (RTEST(populate) ? SHMVIEW_POPULATE : 0),
+            },
+    };
+    VALUE facts = fact("name", name);
+    rb_hash_aset(facts, ID2SYM(rb_intern("size")), number);
+    return open_segment(connection_value(connection), &o, create, facts);
+}
+
+/* Core.attach(name, access, populate, connection) */
+static VALUE core_attach(VALUE module, VALUE name, VALUE access, VALUE populate, VALUE connection)
+{
+    static const char *const accesses[] = {"peek", "read", "write", NULL};
+    (void)module;
+    name = name_of(name);
+    struct opening o = {
+        .name = StringValueCStr(name),
+        .access = (int)choose("access", access, accesses),
+        .options = {.flags = RTEST(populate) ? SHMVIEW_POPULATE : 0},
+    };
+    return open_segment(connection_value(connection), &o, attach, fact("name", name));
+}
+
+static void remove_name(void *arg)
+{
+    struct opening *o = arg;
+    o->r = shmview_remove(o->connection, o->name);
+}
+
+/* Core.remove(name, connection) */
+static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
+{
+    (void)module;
+    VALUE used = connection_value(connection);
+    name = name_of(name);
+    struct opening o = {.name = StringValueCStr(name), .connection = connection_use(used)->handle};
+    struct link *link = connection_use(used);
+    atomic_fetch_add(&link->n_out, 1);
+    int state = call_unlocked(remove_name, &o);
+    atomic_fetch_sub(&link->n_out, 1);
+    RB_GC_GUARD(name);
+    RB_GC_GUARD(used);
+    if (state)
+        rb_jump_tag(state);
+    if (o.r)
+        raise_error(o.r, fact("name", name));
+    return Qnil;
+}
+
+static VALUE segment_name(VALUE self)
+{
+    return rb_utf8_str_new_cstr(shmview_name(segment_use(self)->handle));
+}
+
+/*
+ * Removes the name at once; the memory goes with the last attachment. Returns nil. Blocks for
+ * one round trip. Raises NotFound, Denied, Disconnected, Closed.
+ */
+static VALUE segment_remove(VALUE self)
+{
+    VALUE name = segment_name(self);
+    return core_remove(Qnil, name, segment_of(self)->connection);
+}
+
+/* --- Closing ------------------------------------------------------------- */
+
+static void detach(void *arg)
+{
+    struct opening *o = arg;
+    o->r = shmview_detach(o->handle);
+}
+
+/*
+ * Detaches. Views of the segment raise Closed from here on; once more does no harm. Blocks for
+ * one round trip; a daemon that is gone is no error. Returns nil.
+ *
+ * Raises Busy, and does nothing, where a consumer still sees the memory (Fiddle::MemoryView,
+ * IO::Buffer, Shmview::MemoryView), a thread of this process holds the lock through this object,
+ * or another thread is in a call of it. Raises FrozenError for a shareable one, which other
+ * Ractors may use: it ends with its last reference.
+ */
+static VALUE segment_close(VALUE self)
+{
+    struct segment *segment = segment_of(self);
+    if (!segment->handle)
+        return Qnil;
+    rb_check_frozen(self);
+    size_t n = atomic_load(&segment->n_calls);
+    if (n)
+        raise_text(SHMVIEW_ERR_BUSY,
+                   "%zu threads are in calls of '%s'; close it when they are done", n,
+                   shmview_name(segment->handle));
+    struct opening o = {.handle = segment->handle};
+    int state = 0;
+    segment->handle = NULL; /* other threads shall not use it meanwhile */
+    if (segment->link)
+        state = call_unlocked(detach, &o);
+    else
+        detach(&o); /* gives back what another class exports, which wants the GVL */
+    if (state || o.r) {
+        segment->handle = o.handle;
+        if (state)
+            rb_jump_tag(state);
+        raise_error(o.r, Qnil);
+    }
+    if (segment->link)
+        atomic_fetch_sub(&segment->link->n_out, 1);
+    return Qnil;
+}
+
+/* --- What it says of itself ---------------------------------------------- */
+
+static const char *access_name(const struct shmview_segment *handle)
+{
+    int access = shmview_access(handle);
+    return access == SHMVIEW_WRITE ? "write" : access == SHMVIEW_READ ? "read" : "peek";
+}
+
+/* Bytes. Raises Closed. */
+static VALUE segment_bytes(VALUE self)
+{
+    return ULL2NUM(shmview_size(segment_use(self)->handle));
+}
+
+/* :peek, :read or :write. Raises Closed. */
+static VALUE segment_access(VALUE self)
+{
+    return ID2SYM(rb_intern(access_name(segment_use(self)->handle)));
+}
+
+/* Whether close was called. */
+static VALUE segment_is_closed(VALUE self)
+{
+    return segment_of(self)->handle ? Qfalse : Qtrue;
+}
+
+/* The Connection; nil for memory of another object. */
+static VALUE segment_connection(VALUE self)
+{
+    return segment_of(self)->connection;
+}
+
+/* What it is, for people. */
+static VALUE segment_inspect(VALUE self)
+{
+    const struct shmview_segment *handle = segment_of(self)->handle;
+    if (!handle)
+        return rb_utf8_str_new_cstr("#<Shmview::Segment closed>");
+    return rb_sprintf("#<Shmview::Segment '%s', %llu bytes, %s>", shmview_name(handle),
+                      (unsigned long long)shmview_size(handle), access_name(handle));
+}
+
+static VALUE segment_layouts(VALUE self)
+{
+    return segment_of(self)->layouts;
+}
+
+/* _layouts=(hash): frozen, so that the segment may be shared. */
+static VALUE segment_set_layouts(VALUE self, VALUE layouts)
+{
+    rb_check_frozen(self);
+    RB_OBJ_WRITE(self, &segment_of(self)->layouts, layouts);
+    return layouts;
+}
+
+void Init_segment(void)
+{
+    VALUE core = rb_define_module_under(mShmview, "Core");
+    rb_define_module_function(core, "create", core_create, 6);
+    rb_define_module_function(core, "attach", core_attach, 4);
+    rb_define_module_function(core, "remove", core_remove, 2);
+    cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);
+    rb_undef_alloc_func(cSegment);
+    rb_undef_method(CLASS_OF(cSegment), "new");
+    rb_define_method(cSegment, "name", segment_name, 0);
+    rb_define_method(cSegment, "size", segment_bytes, 0);
+    rb_define_method(cSegment, "access", segment_access, 0);
+    rb_define_method(cSegment, "closed?", segment_is_closed, 0);
+    rb_define_method(cSegment, "connection", segment_connection, 0);
+    rb_define_method(cSegment, "remove", segment_remove, 0);
+    rb_define_method(cSegment, "close", segment_close, 0);
+    rb_define_method(cSegment, "inspect", segment_inspect, 0);
+    rb_define_private_method(cSegment, "_layouts", segment_layouts, 0);
+    rb_define_private_method(cSegment, "_layouts=", segment_set_layouts, 1);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views of a segment: cast from its bytes, or opened from its layouts. */
+#include <string.h>
+
+#include "view.h"
+
+/* --- Arguments ----------------------------------------------------------- */
+
+/* numpy's short names begin with a letter and go on with digits, which no format of struct
+ * does: they get the mark of this machine's byte order. The rest is libshmview's. */
+VALUE format_text(VALUE format)
+{
+    VALUE text = rb_String(format);
+    const char *s = StringValueCStr(text);
+    size_t n = strlen(s);
+    if (n < 2 || !((s[0] >= 'a' && s[0] <= 'z') || (s[0] >= 'A' && s[0] <= 'Z')) ||
+        strspn(s + 1, "0123456789") != n - 1)
+        return text;
+    bool is_byte = strcmp(s + 1, "1") == 0 || s[0] == 'S';
+    return rb_sprintf("%s%s",
+                      is_byte                                     ? "|"
+                      : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? "<"
+                                                                  : ">",
+                      s);
+}
+
+uint32_t parse_numbers(const char *what, VALUE numbers, int64_t *ret)
+{
+    VALUE array = rb_Array(numbers);
+    long n = RARRAY_LEN(array);
+    if (n > SHMVIEW_MAX_NDIM)
+        rb_raise(rb_eArgError, "%s: %ld dimensions, the limit is %d", what, n, SHMVIEW_MAX_NDIM);
+    for (long i = 0; i < n && i < RARRAY_LEN(array); i++)
+        ret[i] = NUM2LL(rb_ary_entry(array, i));
+    return (uint32_t)n;
+}
+
+/* How a view is described: what points into numbers is filled by describe(). */
+struct description {
+    struct shmview_view_spec spec;
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
+};
+
+static void describe(struct description *d, VALUE offset, VALUE shape, VALUE strides,
+                     VALUE suboffsets, VALUE readonly)
+{
+    if (RTEST(rb_funcall(rb_Integer(offset), '<', 1, INT2FIX(0))))
+        rb_raise(rb_eArgError, "offset is a byte of the segment, not %+" PRIsVALUE, offset);
+    d->spec.offset = NUM2ULL(offset);
+    d->spec.ndim = parse_numbers("shape", shape, d->shape);
+    d->spec.shape = d->shape;
+    d->spec.flags = RTEST(readonly) ? SHMVIEW_VIEW_READ_ONLY : 0;
+    uint32_t n = d->spec.ndim;
+    if ((!NIL_P(strides) && parse_numbers("strides", strides, d->strides) != n) ||
+        (!NIL_P(suboffsets) && parse_numbers("suboffsets", suboffsets, d->suboffsets) != n))
+        rb_raise(rb_eArgError,
+                 "strides and suboffsets need a shape, and are as many as its lengths");
+    d->spec.strides = NIL_P(strides) ? NULL : d->strides;
+    d->spec.suboffsets = NIL_P(suboffsets) ? NULL : d->suboffsets;
+}
+
+/* --- Casts --------------------------------------------------------------- */
+
+/* _cast(format, shape, offset, strides, suboffsets, readonly) */
+static VALUE segment_cast(VALUE self, VALUE format, VALUE shape, VALUE offset, VALUE strides,
+                          VALUE suboffsets, VALUE readonly)
+{
+    VALUE text = format_text(format);
+    struct description d = {.spec = {.format = StringValueCStr(text)}};
+    struct shmview_view v;
+    bool rest = NIL_P(shape) && NIL_P(strides) && NIL_P(suboffsets);
+    describe(&d, offset, NIL_P(shape) ? rb_ary_new() : shape, strides, suboffsets, readonly);
+    struct shmview_segment *handle = segment_use(self)->handle;
+    int r = rest ? shmview_view_cast(handle, d.spec.format, d.spec.offset, SHMVIEW_REST, &v)
+                 : shmview_view_make(handle, &d.spec, &v);
+    if (r)
+        raise_error(r, fact("format", text));
+    v.flags |= d.spec.flags;
+    RB_GC_GUARD(text);
+    return view_new(self, &v);
+}
+
+/* --- Layouts ------------------------------------------------------------- */
+
+struct layout_call {
+    struct shmview_segment *handle;
+    const char *layout, *name;
+    const struct shmview_view_spec *specs;
+    size_t n;
+    struct shmview_view v;
+    struct shmview_phase phase;
+    int r;
+};
+
+static void open_view(void *arg)
+{
+    struct layout_call *c = arg;
+    c->r = shmview_view_open(c->handle, c->layout, c->name, &c->v);
+}
+static void get_phase(void *arg)
+{
+    struct layout_call *c = arg;
+    c->r = shmview_phase_get(c->handle, &c->phase);
+}
+static void define(void *arg)
+{
+    struct layout_call *c = arg;
+    c->r = shmview_define(c->handle, c->layout, c->specs, c->n);
+}
+
+static void make_call(VALUE self, void (*call)(void *), struct layout_call *c)
+{
+    struct segment *segment = segment_use(self);
+    c->handle = segment->handle;
+    atomic_fetch_add(&segment->n_calls, 1);
+    int state = call_unlocked(call, c);
+    atomic_fetch_sub(&segment->n_calls, 1);
+    if (state)
+        rb_jump_tag(state);
+}
+
+/* The layout that holds now, or the only one that was declared through this object and has such
+ * a view. */
+static VALUE choose_layout(VALUE self, VALUE name)
+{
+    struct layout_call c = {0};
+    make_call(self, get_phase, &c);
+    if (c.r && c.r != -SHMVIEW_ERR_NO_LOCK)
+        raise_error(c.r, Qnil);
+    if (c.r == 0 && c.phase.generation)
+        return rb_utf8_str_new_cstr(c.phase.name);
+    VALUE known = segment_of(self)->layouts;
+    VALUE names = NIL_P(known) ? Qnil : rb_hash_aref(known, name);
+    if (NIL_P(names) || RARRAY_LEN(names) != 1)
+        raise_text(
+            SHMVIEW_ERR_NO_LAYOUT,
+            "no phase is current, so that the layout must be said: view(\"%s\", layout: ...)",
+            StringValueCStr(name));
+    return RARRAY_AREF(names, 0);
+}
+
+/*
+ * call-seq: view(name, layout: nil)
+ *
+ * Opens the View called +name+ of +layout+; nil is the layout that is current, or, before the
+ * first phase, the only one declared through this object that has such a view. It belongs to the
+ * phase of now, and raises StaleView at each use when that is over. Blocks for one round trip
+ * where the layout is new to this object. Raises NoLayout, Closed, Disconnected.
+ */
+static VALUE segment_view(int argc, VALUE *argv, VALUE self)
+{
+    static ID keywords[1];
+    VALUE name, options, layout;
+    if (!keywords[0])
+        keywords[0] = rb_intern("layout");
+    rb_scan_args(argc, argv, "1:", &name, &options);
+    rb_get_kwargs(options, keywords, 0, 1, &layout);
+    name = name_of(name);
+    layout = layout == Qundef || NIL_P(layout) ? choose_layout(self, name) : name_of(layout);
+    struct layout_call c = {.layout = StringValueCStr(layout), .name = StringValueCStr(name)};
+    make_call(self, open_view, &c);
+    if (c.r) {
+        VALUE facts = fact("layout", layout);
+        rb_hash_aset(facts, ID2SYM(rb_intern("view")), name);
+        raise_error(c.r, facts);
+    }
+    RB_GC_GUARD(name);
+    RB_GC_GUARD(layout);
+    return view_new(self, &c.v);
+}
+
+/*
+ * call-seq: segment["A"]
+ *
+ * view("A")
+ */
+static VALUE segment_aref(VALUE self, VALUE name)
+{
+    return segment_view(1, &name, self);
+}
+
+enum {
+    NAME,
+    FORMAT,
+    OFFSET,
+    SHAPE,
+    STRIDES,
+    SUBOFFSETS,
+    READONLY
+};
+
+/* _define(layout, [[name, format, offset, shape, strides, suboffsets, readonly], ...]) */
+static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
+{
+    Check_Type(views, T_ARRAY);
+    long n = RARRAY_LEN(views);
+    VALUE room, specs_room;
+    struct description *all = rb_alloc_tmp_buffer(&room, (n + 1) * (long)sizeof *all);
+    struct shmview_view_spec *specs =
+        rb_alloc_tmp_buffer(&specs_room, (n + 1) * (long)sizeof *specs);
+    for (long i = 0; i < n; i++) {
+        VALUE view = RARRAY_AREF(views, i);
+        VALUE name = RARRAY_AREF(view, NAME), format = RARRAY_AREF(view, FORMAT);
+        memset(&all[i], 0, sizeof all[i]);
+        describe(&all[i], RARRAY_AREF(view, OFFSET), RARRAY_AREF(view, SHAPE),
+                 RARRAY_AREF(view, STRIDES), RARRAY_AREF(view, SUBOFFSETS),
+                 RARRAY_AREF(view, READONLY));
+        specs[i] = all[i].spec;
+        specs[i].name = StringValueCStr(name);
+        specs[i].format = StringValueCStr(format);
+    }
+    struct layout_call c = {.layout = StringValueCStr(layout), .specs = specs, .n = (size_t)n};
+    make_call(self, define, &c);
+    if (c.r)
+        raise_error(c.r, fact("layout", layout));
+    rb_free_tmp_buffer(&specs_room);
+    rb_free_tmp_buffer(&room);
+    RB_GC_GUARD(views);
+    return self;
+}
+
+/* --- Formats ------------------------------------------------------------- */
+
+static VALUE component_value(const struct shmview_component *c)
+{
+    static const char *const keys[] = {"name", "offset", "itemsize", "repeat", "depth", "shape"};
+    VALUE hash = rb_hash_new(), shape = rb_ary_new();
+    for (uint32_t d = 0; d < c->ndim; d++)
+        rb_ary_push(shape, UINT2NUM(c->shape[d]));
+    VALUE values[] = {c->name[0] ? rb_utf8_str_new_cstr(c->name) : Qnil,
+                      UINT2NUM(c->offset),
+                      UINT2NUM(c->itemsize),
+                      UINT2NUM(c->repeat),
+                      UINT2NUM(c->depth),
+                      shape};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        rb_hash_aset(hash, ID2SYM(rb_intern(keys[i])), values[i]);
+    return hash;
+}
+
+/* Core.format(text): [canonical text, itemsize, align, components] */
+static VALUE core_format(VALUE module, VALUE format)
+{
+    (void)module;
+    VALUE text = format_text(format), room, list_room;
+    const char *s = StringValueCStr(text);
+    struct shmview_format *parsed = rb_alloc_tmp_buffer(&room, (long)sizeof *parsed);
+    int r = shmview_format_parse(s, parsed, NULL, 0);
+    if (r) {
+        VALUE facts = fact("format", text);
+        rb_hash_aset(facts, ID2SYM(rb_intern("at")), UINT2NUM(parsed->error_at));
+        raise_error(r, facts);
+    }
+    uint32_t n = parsed->n_components;
+    struct shmview_component *list =
+        rb_alloc_tmp_buffer(&list_room, (long)((n + 1) * sizeof *list));
+    r = shmview_format_parse(s, parsed, list, n);
+    if (r)
+        raise_error(r, Qnil);
+    VALUE components = rb_ary_new();
+    for (uint32_t i = 0; i < n; i++)
+        rb_ary_push(components, component_value(&list[i]));
+    VALUE told =
+        rb_ary_new_from_args(4, rb_utf8_str_new_cstr(parsed->text), UINT2NUM(parsed->itemsize),
+                             UINT2NUM(parsed->align), components);
+    rb_free_tmp_buffer(&list_room);
+    rb_free_tmp_buffer(&room);
+    RB_GC_GUARD(text);
+    return told;
+}
+
+void Init_segment_view(void)
+{
+    rb_define_private_method(cSegment, "_cast", segment_cast, 6);
+    rb_define_private_method(cSegment, "_define", segment_define, 2);
+    rb_define_method(cSegment, "view", segment_view, -1);
+    rb_define_method(cSegment, "[]", segment_aref, 1);
+    rb_define_module_function(rb_path2class("Shmview::Core"), "format", core_format, 1);
+}

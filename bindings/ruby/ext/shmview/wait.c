@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls and waits without the GVL. libshmview goes on waiting when a signal comes, so a wait is
+ * cut into slices, and what interrupts the thread has its turn between two of them. All is done
+ * by rb_thread_call_without_gvl2(), which raises nothing: a lock that was taken would be lost. */
+#include "core.h"
+
+#include <math.h>
+
+/* How long a wait goes on before somebody who interrupts it is heard. */
+#define SLICE_NS 20000000
+
+static VALUE check_ints(VALUE unused)
+{
+    rb_thread_check_ints();
+    return unused;
+}
+
+struct plain {
+    void (*call)(void *arg);
+    void *arg;
+    bool done;
+};
+
+static void *run_plain(void *arg)
+{
+    struct plain *plain = arg;
+    plain->call(plain->arg);
+    plain->done = true;
+    return NULL;
+}
+
+int call_unlocked(void (*call)(void *arg), void *arg)
+{
+    struct plain plain = {call, arg, false};
+    int state = 0;
+    for (;;) {
+        rb_thread_call_without_gvl2(run_plain, &plain, NULL, NULL);
+        if (plain.done)
+            return 0;
+        rb_protect(check_ints, Qnil, &state);
+        if (state)
+            return state;
+    }
+}
+
+struct wait {
+    struct shmview_segment *handle;
+    wait_call *call;
+    void *arg;
+    int64_t deadline;
+    atomic_bool interrupted;
+    bool over;
+    int r;
+};
+
+static void *run_wait(void *arg)
+{
+    struct wait *w = arg;
+    while (!w->over && !atomic_load(&w->interrupted)) {
+        int64_t slice = shmview_deadline(SLICE_NS);
+        bool last = slice >= w->deadline;
+        w->r = w->call(w->handle, last ? w->deadline : slice, w->arg);
+        w->over = last || w->r != -SHMVIEW_ERR_TIMED_OUT;
+    }
+    return NULL;
+}
+
+static void interrupt(void *arg)
+{
+    atomic_store(&((struct wait *)arg)->interrupted, true);
+}
+
+int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
+{
+    struct wait w = {segment->handle, call, arg, deadline, false, false, 0};
+    int state = 0;
+    atomic_fetch_add(&segment->n_calls, 1);
+    while (!w.over && !state) {
+        atomic_store(&w.interrupted, false);
+        rb_thread_call_without_gvl2(run_wait, &w, interrupt, &w);
+        if (!w.over)
+            rb_protect(check_ints, Qnil, &state);
+    }
+    atomic_fetch_sub(&segment->n_calls, 1);
+    *ret = w.r;
+    return state;
+}
+
+int64_t parse_timeout(VALUE timeout)
+{
+    if (NIL_P(timeout))
+        return SHMVIEW_FOREVER;
+    double seconds = NUM2DBL(timeout);
+    if (isnan(seconds) || seconds < 0)
+        rb_raise(rb_eArgError, "a timeout is a number of seconds, 0 or more, or nil: %+" PRIsVALUE,
+                 timeout);
+    /* 0 tries once; what is longer than a hundred years is for ever */
+    return seconds == 0    ? 0
+           : seconds > 3e9 ? SHMVIEW_FOREVER
+                           : shmview_deadline((int64_t)(seconds * 1e9));
+}
