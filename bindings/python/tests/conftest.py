@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 import shmview
 
 libc = ctypes.CDLL(None)
+PATIENCE = 20  # seconds, for what takes milliseconds and would hang if it were broken
 
 
 def await_(condition, seconds=60, what="it"):
@@ -163,3 +165,39 @@ def run():
             assert done.stderr == b"", done.stderr.decode()
         return done.stdout.decode()
     return run
+
+
+# --- Of the drop-ins ---------------------------------------------------------
+
+@pytest.fixture(params=["fork", "spawn", "forkserver"])
+def context(request):
+    """Each way to start a child."""
+    return multiprocessing.get_context(request.param)
+
+
+def outcome(call, *args):
+    """What call returns, or the type of what it raises."""
+    try:
+        return call(*args)
+    except Exception as e:
+        return type(e)
+
+
+class Point(ctypes.Structure):
+    _fields_ = [("x", ctypes.c_int), ("y", ctypes.c_double), ("z", ctypes.c_int * 2)]
+
+
+def arenas():
+    """How many are mapped, and how many descriptors they have."""
+    with open("/proc/self/maps") as maps:
+        mapped = [line for line in maps if "/dev/shm/#" in line]
+    return len(mapped), len([fd for fd in descriptors() if "/dev/shm/#" in fd[1]])
+
+
+@pytest.fixture
+def no_arena_left():
+    """What nobody has any more is given back, but for the arena that the next one comes from."""
+    yield
+    gc.collect()
+    shmview._heap._forked_child()
+    assert arenas() == (0, 0)

@@ -8,7 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 
 import pytest
 from conftest import await_
@@ -19,15 +19,15 @@ from shmview import ShareableList, SharedMemory, SharedMemoryManager
 pytestmark = pytest.mark.usefixtures("daemon")
 
 
-@pytest.fixture(params=["fork", "spawn"])
-def context(request):
-    return multiprocessing.get_context(request.param)
-
-
 @pytest.fixture(scope="module", autouse=True)
-def tracker():
-    """The process that multiprocessing starts with the first child it spawns, and keeps."""
+def keepers(daemon):
+    """What multiprocessing starts with the first child of its kind, and keeps. A fork server has
+    the environment that it was started with, so each daemon has its own."""
     resource_tracker.ensure_running()
+    forkserver._forkserver._stop()
+    forkserver.ensure_running()
+    yield
+    forkserver._forkserver._stop()
 
 
 def exists(name):
