@@ -52,7 +52,9 @@ for _what, _statement in (("get", "x[5]"), ("set", "x[5] = 1.5")):
     beside(f"locked item, {_what}", "multiprocessing.Array", 0.15, lambda s=_statement: ours(s),
            lambda s=_statement: theirs(s))
     beside(f"locked item, {_what}", "numpy", None, lambda s=_statement: ours(s), lambda s=_statement: array(s))
-    beside(f"RawArray item, {_what}", "numpy", None, lambda s=_statement: raw(s), lambda s=_statement: array(s))
+    beside(f"RawArray item, {_what}", "numpy", 0.5, lambda s=_statement: raw(s), lambda s=_statement: array(s))
+beside("RawArray('f') item, set", "numpy", 0.5, lambda: of(shmview, "RawArray", "f", 1000)("x[5] = 1.5"),
+       lambda: ("x[5] = 1.5", {"x": numpy.zeros(1000, "f")}))
 for _what, _statement in (("get", "x.value"), ("set", "x.value = 7")):
     beside(f"Value, {_what}", "multiprocessing.Value", None,
            lambda s=_statement: of(shmview, "Value", "i", 3)(s), lambda s=_statement: of(multiprocessing, "Value", "i", 3)(s))
@@ -61,6 +63,10 @@ for _view, _target in (("numpy.frombuffer(x)", 0.85), ("numpy.frombuffer(x.get_o
            lambda: with_values(theirs, "numpy.frombuffer(x.get_obj())"))
 beside("slice of 1000, get", "numpy tolist()", 1.2, lambda: ours("x[0:1000]"), lambda: array("x[0:1000].tolist()"), 1000)
 beside("slice of 1000, set from a list", "numpy", 1.2, lambda: with_values(ours, "x[0:1000] = v"),
+       lambda: array("x[0:1000] = v"), 1000)
+beside("RawArray slice, get", "numpy tolist()", 1.2, lambda: raw("x[0:1000]"),
+       lambda: array("x[0:1000].tolist()"), 1000)
+beside("RawArray slice, set", "numpy", 1.2, lambda: with_values(raw, "x[0:1000] = v"),
        lambda: array("x[0:1000] = v"), 1000)
 
 

@@ -83,7 +83,7 @@ def _repr_lock(lock):
 
 
 def _codes():
-    """The ctypes types whose elements are handled without ctypes."""
+    """The ctypes types whose elements are handled without ctypes, and their letters."""
     import ctypes
     plain = (ctypes.c_char, ctypes.c_bool, ctypes.c_byte, ctypes.c_ubyte, ctypes.c_short,
              ctypes.c_ushort, ctypes.c_int, ctypes.c_uint, ctypes.c_long, ctypes.c_ulong,
@@ -91,5 +91,6 @@ def _codes():
     return {type_: type_._type_ for type_ in plain}
 
 
-_sync._set_up(sys.modules[__name__], _codes())
+CODES = _codes()
+_sync._set_up(sys.modules[__name__], CODES)
 Lock, RLock = _sync.Lock, _sync.RLock

@@ -9,11 +9,11 @@ No daemon is involved, and nothing has a name."""
 
 import ctypes
 from multiprocessing import context
+from multiprocessing import sharedctypes as _standard
 from multiprocessing.reduction import ForkingPickler
 
-from . import _heap
-from ._shared import Lock, OwnerDiedWarning, RLock  # noqa: F401
-from ._sync import Synchronized, SynchronizedArray, SynchronizedBase
+from . import _heap, _sync
+from ._shared import CODES, Lock, OwnerDiedWarning, RLock  # noqa: F401
 
 __all__ = ["RawValue", "RawArray", "Value", "Array", "copy", "synchronized"]
 
@@ -35,11 +35,28 @@ def _place(type_, block):
     ForkingPickler.register(type_, _reduce_object)
     obj = type_.from_buffer(block.create_memoryview())
     obj._wrapper = block
+    if isinstance(obj, _sync.Quick):
+        obj._place = _sync._place(obj)
     return obj
 
 
 def _new(type_):
     return _place(type_, _heap.allocate(ctypes.sizeof(type_)))
+
+
+_quick = {}  # class by the class of ctypes that it stands in for
+
+
+def _array_type(type_, length):
+    """type_ * length, or a subclass of it that reads and sets elements without ctypes."""
+    plain = type_ * length
+    if type_ not in CODES:
+        return plain
+    if plain not in _quick:
+        made = type(plain)(plain.__name__, (_sync.Quick, plain),
+                           {"__slots__": ("_place",), "__module__": __name__})
+        _quick[plain] = made if _sync._is_quick(made, ctypes.Array) else plain
+    return _quick[plain]
 
 
 def _reduce_object(obj):
@@ -51,7 +68,7 @@ def _reduce_object(obj):
 
 def rebuild_ctype(type_, wrapper, length):
     """What a pickled object comes back as."""
-    return _place(type_ if length is None else type_ * length, wrapper)
+    return _place(type_ if length is None else _array_type(type_, length), wrapper)
 
 
 def _type(typecode_or_type):
@@ -70,8 +87,8 @@ def RawArray(typecode_or_type, size_or_initializer):
     zeroed elements, or a sequence of its elements."""
     type_ = _type(typecode_or_type)
     if isinstance(size_or_initializer, int):
-        return _new(type_ * size_or_initializer)
-    array = _new(type_ * len(size_or_initializer))
+        return _new(_array_type(type_, size_or_initializer))
+    array = _new(_array_type(type_, len(size_or_initializer)))
     array.__init__(*size_or_initializer)
     return array
 
@@ -105,6 +122,8 @@ def copy(obj):
 
 
 # --- Objects with a lock -----------------------------------------------------
+#
+# They are multiprocessing's by isinstance(), and nothing else: shmview._sync comes first.
 
 def _checked(lock):
     if lock is True or lock is None:
@@ -125,8 +144,24 @@ def _attribute(name, doc=None):
     return property(get, set_, doc=doc)
 
 
-class SynchronizedString(SynchronizedArray):
+class SynchronizedBase(_sync.SynchronizedBase, _standard.SynchronizedBase):
+    __doc__ = _sync.SynchronizedBase.__doc__
+    __slots__ = ()
+
+
+class Synchronized(_sync.Synchronized, SynchronizedBase, _standard.Synchronized):
+    __doc__ = _sync.Synchronized.__doc__
+    __slots__ = ()
+
+
+class SynchronizedArray(_sync.SynchronizedArray, SynchronizedBase, _standard.SynchronizedArray):
+    __doc__ = _sync.SynchronizedArray.__doc__
+    __slots__ = ()
+
+
+class SynchronizedString(SynchronizedArray, _standard.SynchronizedString):
     """An array of bytes with a lock."""
+    __slots__ = ()
     value = _attribute("value", "The bytes up to the first NUL.")
     raw = _attribute("raw", "All of the bytes.")
 
@@ -148,7 +183,7 @@ def _class_of(type_):
 def synchronized(obj, lock=None, ctx=None):
     """A wrapper of a ctypes object that takes lock, or an RLock of its own, for each access.
     ctx is ignored."""
-    if isinstance(obj, SynchronizedBase):
+    if isinstance(obj, _standard.SynchronizedBase):
         raise TypeError("the object has a lock already")
     if isinstance(obj, ctypes._SimpleCData):
         return Synchronized(obj, lock)

@@ -101,38 +101,3 @@ int element_set(char code, char *p, PyObject *value)
         return set_float(code, p, value);
     }
 }
-
-/* --- Many ---------------------------------------------------------------- */
-
-static PyObject *get_bytes(const char *p, Py_ssize_t n, Py_ssize_t step)
-{
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, n);
-    for (Py_ssize_t i = 0; bytes && i < n; i++)
-        PyBytes_AS_STRING(bytes)[i] = p[i * step];
-    return bytes;
-}
-
-PyObject *elements_get(char code, const char *p, Py_ssize_t n, Py_ssize_t step)
-{
-    if (code == 'c')
-        return get_bytes(p, n, step);
-    PyObject *list = PyList_New(n);
-    for (Py_ssize_t i = 0; list && i < n; i++, p += step) {
-        PyObject *element = element_get(code, p);
-        if (element)
-            PyList_SET_ITEM(list, i, element);
-        else
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
-int elements_set(char code, char *p, Py_ssize_t n, Py_ssize_t step, PyObject *const *values)
-{
-    for (Py_ssize_t i = 0; i < n; i++, p += step) {
-        int r = element_set(code, p, values[i]);
-        if (r <= 0)
-            return r;
-    }
-    return 1;
-}

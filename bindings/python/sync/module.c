@@ -46,7 +46,9 @@ static int module_exec(PyObject *module)
         !(s->rlock_type = add_type(module, &rlock_spec, "RLock", NULL)) ||
         !(s->base_type = add_type(module, &base_spec, "SynchronizedBase", NULL)) ||
         !(s->value_type = add_type(module, &value_spec, "Synchronized", s->base_type)) ||
-        !(s->array_type = add_type(module, &array_spec, "SynchronizedArray", s->base_type)))
+        !(s->array_type = add_type(module, &array_spec, "SynchronizedArray", s->base_type)) ||
+        !(s->place_type = add_type(module, &place_spec, "Place", NULL)) ||
+        !(s->quick_type = add_type(module, &quick_spec, "Quick", NULL)))
         return -1;
     return 0;
 }
@@ -72,6 +74,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->base_type);
     Py_VISIT((PyObject *)s->value_type);
     Py_VISIT((PyObject *)s->array_type);
+    Py_VISIT((PyObject *)s->place_type);
+    Py_VISIT((PyObject *)s->quick_type);
     Py_VISIT(s->helpers);
     Py_VISIT(s->codes);
     return 0;
@@ -86,6 +90,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->base_type);
     Py_CLEAR(s->value_type);
     Py_CLEAR(s->array_type);
+    Py_CLEAR(s->place_type);
+    Py_CLEAR(s->quick_type);
     Py_CLEAR(s->helpers);
     Py_CLEAR(s->codes);
     return 0;
@@ -98,6 +104,8 @@ static void module_free(void *module)
 
 static PyMethodDef functions[] = {
     {"_set_up", set_up, METH_VARARGS, NULL},
+    {"_is_quick", module_is_quick, METH_VARARGS, NULL},
+    {"_place", module_place, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

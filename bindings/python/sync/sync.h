@@ -33,6 +33,7 @@ static inline PyObject *Py_NewRef(PyObject *o)
 struct state {
     PyTypeObject *arena_type, *lock_type, *rlock_type;
     PyTypeObject *base_type, *value_type, *array_type;
+    PyTypeObject *place_type, *quick_type;
     PyObject *helpers; /* the module shmview._shared */
     PyObject *codes;   /* dict of ctypes type: its letter, for those that are plain numbers */
 };
@@ -107,6 +108,39 @@ static inline int lock_give(struct lock *lock)
     return LIKELY(word_give(w)) ? 0 : lock_refuse(lock);
 }
 
+/* --- element.c ----------------------------------------------------------- */
+
+/* The element at p, of a type by its letter. */
+PyObject *element_get(char code, const char *p);
+/* Sets it. Returns 1; 0: not a value for the short way, which the object itself must judge;
+ * or -1 with an exception. */
+int element_set(char code, char *p, PyObject *value);
+
+/* --- elements.c ---------------------------------------------------------- */
+
+/* Elements of a plain type, one after the other. */
+struct elements {
+    char *data;
+    Py_ssize_t length, itemsize;
+    char code[2]; /* letter of the type; "": not a plain one */
+};
+/* Finds those of a ctypes object, which keeps them; is_array: of an array. The code is "" if
+ * they are of no plain type. Returns 0 or -1 with an exception. */
+int elements_find(struct state *state, PyObject *obj, bool is_array, struct elements *ret);
+
+/* By a key as in []: an index or a slice. Return 1; 0: what only the object itself can do; or
+ * -1 with an exception. A slice of which elements_set() leaves one to the object may be half
+ * set. */
+int elements_get(const struct elements *elements, PyObject *key, PyObject **ret);
+int elements_set(const struct elements *elements, PyObject *key, PyObject *value);
+
+/* --- quick.c ------------------------------------------------------------- */
+
+extern PyType_Spec place_spec, quick_spec;
+
+PyObject *module_is_quick(PyObject *module, PyObject *args);
+PyObject *module_place(PyObject *module, PyObject *array);
+
 /* --- synchronized.c ------------------------------------------------------ */
 
 struct synchronized {
@@ -115,10 +149,7 @@ struct synchronized {
     PyObject *lock;                             /* its lock, of whatever type */
     struct lock *fast;                          /* the same if it is one of ours, else NULL */
     PyObject *acquire, *release, *enter, *exit; /* of the lock; the last two or neither */
-    char *data;                                 /* of obj, where code is set */
-    Py_ssize_t length;                          /* elements */
-    Py_ssize_t itemsize;
-    char code[2]; /* letter of the elements, if they are plain numbers or bytes */
+    struct elements elements;                   /* of obj */
     PyObject *weakrefs;
 };
 extern PyType_Spec base_spec, value_spec, array_spec;
@@ -134,16 +165,4 @@ static inline int synchronized_leave(struct synchronized *s)
 {
     return LIKELY(s->fast) ? lock_give(s->fast) : synchronized_leave_slowly(s);
 }
-
-/* --- element.c ----------------------------------------------------------- */
-
-/* The element at p, of a type by its letter. */
-PyObject *element_get(char code, const char *p);
-/* Sets it. Returns 1; 0: not a value for the short way, which the object itself must judge;
- * or -1 with an exception. */
-int element_set(char code, char *p, PyObject *value);
-/* n elements from p on, step bytes apart: a list, or bytes for the letter c. */
-PyObject *elements_get(char code, const char *p, Py_ssize_t n, Py_ssize_t step);
-/* Sets n of them from a list or tuple. Returns as element_set(); 0 may have set some. */
-int elements_set(char code, char *p, Py_ssize_t n, Py_ssize_t step, PyObject *const *values);
 #endif

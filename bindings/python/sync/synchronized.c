@@ -3,8 +3,6 @@
  * every access to an element takes the lock. */
 #include "sync.h"
 
-#include <string.h>
-
 /* --- The lock ------------------------------------------------------------ */
 
 static int call(PyObject *method)
@@ -63,195 +61,89 @@ static PyObject *repr(PyObject *op)
                                 ((struct synchronized *)op)->obj);
 }
 
-/* --- One element --------------------------------------------------------- */
+/* --- Elements ------------------------------------------------------------ */
 
-static char *element_at(struct synchronized *s, Py_ssize_t i)
-{
-    if (i >= 0 && i < s->length)
-        return s->data + i * s->itemsize;
-    PyErr_SetString(PyExc_IndexError, "invalid index");
-    return NULL;
-}
-
-static PyObject *get_at(struct synchronized *s, Py_ssize_t i)
-{
-    const char *p = element_at(s, i);
-    if (UNLIKELY(!p) || UNLIKELY(synchronized_enter(s)))
-        return NULL;
-    PyObject *element = element_get(s->code[0], p);
-    if (UNLIKELY(synchronized_leave(s)))
-        Py_CLEAR(element);
-    return element;
-}
-
-/* What the short way cannot do, obj does. key NULL: its attribute value. */
-static int set_by_object(struct synchronized *s, PyObject *key, PyObject *value)
-{
-    if (synchronized_enter(s))
-        return -1;
-    int r =
-        key ? PyObject_SetItem(s->obj, key, value) : PyObject_SetAttrString(s->obj, "value", value);
-    return synchronized_leave(s) ? -1 : r;
-}
-
+/* What is not of a plain type, and what the short way cannot do, obj does. key NULL: its
+ * attribute value. */
 static PyObject *get_by_object(struct synchronized *s, PyObject *key)
 {
-    if (synchronized_enter(s))
+    return key ? PyObject_GetItem(s->obj, key) : PyObject_GetAttrString(s->obj, "value");
+}
+static int set_by_object(struct synchronized *s, PyObject *key, PyObject *value)
+{
+    return key ? PyObject_SetItem(s->obj, key, value)
+               : PyObject_SetAttrString(s->obj, "value", value);
+}
+
+static PyObject *get(struct synchronized *s, PyObject *key)
+{
+    PyObject *got = NULL;
+    if (UNLIKELY(synchronized_enter(s)))
         return NULL;
-    PyObject *got = key ? PyObject_GetItem(s->obj, key) : PyObject_GetAttrString(s->obj, "value");
-    if (synchronized_leave(s))
+    if (!LIKELY(s->elements.code[0]))
+        got = get_by_object(s, key);
+    else if (!key)
+        got = element_get(s->elements.code[0], s->elements.data);
+    else if (!elements_get(&s->elements, key, &got))
+        got = get_by_object(s, key);
+    if (UNLIKELY(synchronized_leave(s)))
         Py_CLEAR(got);
     return got;
 }
 
-/* Returns as element_set(). */
-static int set_at(struct synchronized *s, Py_ssize_t i, PyObject *value)
+static int set(struct synchronized *s, PyObject *key, PyObject *value)
 {
-    char *p = element_at(s, i);
-    if (UNLIKELY(!p) || UNLIKELY(synchronized_enter(s)))
-        return -1;
-    int r = element_set(s->code[0], p, value);
-    return UNLIKELY(synchronized_leave(s)) ? -1 : r;
-}
-
-/* --- Slices -------------------------------------------------------------- */
-
-static PyObject *get_slice(struct synchronized *s, PyObject *slice)
-{
-    Py_ssize_t start, stop, step;
-    if (PySlice_Unpack(slice, &start, &stop, &step))
-        return NULL;
-    Py_ssize_t n = PySlice_AdjustIndices(s->length, &start, &stop, step);
-    if (synchronized_enter(s))
-        return NULL;
-    PyObject *got = elements_get(s->code[0], s->data + start * s->itemsize, n, step * s->itemsize);
-    if (synchronized_leave(s))
-        Py_CLEAR(got);
-    return got;
-}
-
-/* From what has the very elements as a buffer: array.array, numpy, another of ours. Returns
- * as element_set(). */
-static int set_slice_from_buffer(struct synchronized *s, Py_ssize_t start, Py_ssize_t n,
-                                 PyObject *value)
-{
-    Py_buffer from;
-    if (PyObject_GetBuffer(value, &from, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) {
-        PyErr_Clear();
-        return 0;
-    }
     int r = 0;
-    if (from.ndim == 1 && from.format && strcmp(from.format, s->code) == 0 &&
-        from.len == n * s->itemsize) {
-        r = synchronized_enter(s) ? -1 : 1;
-        if (r > 0) {
-            memmove(s->data + start * s->itemsize, from.buf, (size_t)from.len);
-            r = synchronized_leave(s) ? -1 : 1;
-        }
-    }
-    PyBuffer_Release(&from);
-    return r;
-}
-
-static int set_slice(struct synchronized *s, PyObject *slice, PyObject *value)
-{
-    Py_ssize_t start, stop, step;
-    int r = 0;
-    if (PySlice_Unpack(slice, &start, &stop, &step))
+    if (UNLIKELY(synchronized_enter(s)))
         return -1;
-    Py_ssize_t n = PySlice_AdjustIndices(s->length, &start, &stop, step);
-    bool fast = PyList_CheckExact(value) || PyTuple_CheckExact(value);
-    if (fast && PySequence_Fast_GET_SIZE(value) == n) {
-        if (synchronized_enter(s))
-            return -1;
-        r = elements_set(s->code[0], s->data + start * s->itemsize, n, step * s->itemsize,
-                         PySequence_Fast_ITEMS(value));
-        if (r == 0) /* one of them is for obj to judge; it begins anew */
-            r = PyObject_SetItem(s->obj, slice, value) ? -1 : 1;
-        if (synchronized_leave(s))
-            r = -1;
-    } else if (!fast && step == 1 && PyObject_CheckBuffer(value)) {
-        r = set_slice_from_buffer(s, start, n, value);
-    }
-    return r ? (r > 0 ? 0 : -1) : set_by_object(s, slice, value);
+    if (LIKELY(s->elements.code[0]))
+        r = key ? elements_set(&s->elements, key, value)
+                : element_set(s->elements.code[0], s->elements.data, value);
+    if (r <= 0)
+        r = r < 0 ? -1 : set_by_object(s, key, value);
+    return UNLIKELY(synchronized_leave(s)) || r < 0 ? -1 : 0;
 }
 
 /* --- As a sequence ------------------------------------------------------- */
 
 static Py_ssize_t array_length(PyObject *op)
 {
-    return ((struct synchronized *)op)->length;
+    return ((struct synchronized *)op)->elements.length;
 }
 
 static PyObject *array_item(PyObject *op, Py_ssize_t i)
 {
     struct synchronized *self = (struct synchronized *)op;
-    if (LIKELY(self->code[0]))
-        return get_at(self, i);
     PyObject *key = PyLong_FromSsize_t(i);
-    PyObject *got = key ? get_by_object(self, key) : NULL;
+    PyObject *got = key ? get(self, key) : NULL;
     Py_XDECREF(key);
     return got;
 }
 
-static int parse_index(struct synchronized *s, PyObject *key, Py_ssize_t *ret)
-{
-    *ret = PyNumber_AsSsize_t(key, PyExc_IndexError);
-    if (UNLIKELY(*ret == -1) && PyErr_Occurred())
-        return -1;
-    if (*ret < 0)
-        *ret += s->length;
-    return 0;
-}
-
 static PyObject *array_subscript(PyObject *op, PyObject *key)
 {
-    struct synchronized *self = (struct synchronized *)op;
-    Py_ssize_t i;
-    if (LIKELY(self->code[0])) {
-        if (LIKELY(PyIndex_Check(key)))
-            return parse_index(self, key, &i) ? NULL : get_at(self, i);
-        if (PySlice_Check(key))
-            return get_slice(self, key);
-    }
-    return get_by_object(self, key);
+    return get((struct synchronized *)op, key);
 }
 
 static int array_ass_subscript(PyObject *op, PyObject *key, PyObject *value)
 {
-    struct synchronized *self = (struct synchronized *)op;
-    Py_ssize_t i;
-    if (UNLIKELY(!value)) {
-        PyErr_SetString(PyExc_TypeError, "Array does not support item deletion");
-        return -1;
-    }
-    if (LIKELY(self->code[0])) {
-        if (LIKELY(PyIndex_Check(key))) {
-            int r = parse_index(self, key, &i) ? -1 : set_at(self, i, value);
-            if (LIKELY(r))
-                return r > 0 ? 0 : -1;
-        } else if (PySlice_Check(key)) {
-            return set_slice(self, key, value);
-        }
-    }
-    return set_by_object(self, key, value);
+    if (LIKELY(value))
+        return set((struct synchronized *)op, key, value);
+    PyErr_SetString(PyExc_TypeError, "Array does not support item deletion");
+    return -1;
 }
 
 static PyObject *value_get(PyObject *op, void *Py_UNUSED(closure))
 {
-    struct synchronized *self = (struct synchronized *)op;
-    return LIKELY(self->code[0]) ? get_at(self, 0) : get_by_object(self, NULL);
+    return get((struct synchronized *)op, NULL);
 }
 
 static int value_set(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
 {
-    struct synchronized *self = (struct synchronized *)op;
-    if (!value) {
-        PyErr_SetString(PyExc_AttributeError, "value cannot be deleted");
-        return -1;
-    }
-    int r = LIKELY(self->code[0]) ? set_at(self, 0, value) : 0;
-    return r ? (r > 0 ? 0 : -1) : set_by_object(self, NULL, value);
+    if (LIKELY(value))
+        return set((struct synchronized *)op, NULL, value);
+    PyErr_SetString(PyExc_AttributeError, "value cannot be deleted");
+    return -1;
 }
 
 /* --- As a buffer --------------------------------------------------------- */
@@ -260,49 +152,24 @@ static int value_set(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
 static int getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 {
     struct synchronized *self = (struct synchronized *)op;
-    bool plain = self->code[0] && PyObject_TypeCheck(op, self->state->array_type);
+    struct elements *e = &self->elements;
+    bool plain = e->code[0] && PyObject_TypeCheck(op, self->state->array_type);
     if (!plain)
         return PyObject_GetBuffer(self->obj, buffer, flags);
     *buffer = (Py_buffer){
-        .buf = self->data,
+        .buf = e->data,
         .obj = Py_NewRef(op),
-        .len = self->length * self->itemsize,
-        .itemsize = self->itemsize,
+        .len = e->length * e->itemsize,
+        .itemsize = e->itemsize,
         .ndim = 1,
-        .format = flags & PyBUF_FORMAT ? self->code : NULL,
-        .shape = flags & PyBUF_ND ? &self->length : NULL,
-        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? &self->itemsize : NULL,
+        .format = flags & PyBUF_FORMAT ? e->code : NULL,
+        .shape = flags & PyBUF_ND ? &e->length : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? &e->itemsize : NULL,
     };
     return 0;
 }
 
 /* --- Making one ---------------------------------------------------------- */
-
-/* Finds the elements of obj, if they are of a plain type. */
-static int find_elements(struct synchronized *s)
-{
-    Py_buffer buffer;
-    bool is_array = PyObject_TypeCheck((PyObject *)s, s->state->array_type);
-    PyObject *type = is_array ? PyObject_GetAttrString((PyObject *)Py_TYPE(s->obj), "_type_")
-                              : Py_NewRef((PyObject *)Py_TYPE(s->obj));
-    if (!type)
-        return -1;
-    PyObject *code = PyDict_GetItemWithError(s->state->codes, type);
-    Py_DECREF(type);
-    if (is_array && (s->length = PyObject_Length(s->obj)) < 0)
-        return -1;
-    if (!code || PyErr_Occurred())
-        return PyErr_Occurred() ? -1 : 0;
-    if (PyObject_GetBuffer(s->obj, &buffer, PyBUF_WRITABLE))
-        return -1;
-    if (!is_array)
-        s->length = 1;
-    s->data = buffer.buf;
-    s->itemsize = s->length ? buffer.len / s->length : 1;
-    s->code[0] = (char)PyUnicode_READ_CHAR(code, 0);
-    PyBuffer_Release(&buffer);
-    return 0;
-}
 
 /* The lock's methods are the object's. Made once: a with statement that must bind two anew
  * takes half as long again. */
@@ -337,9 +204,18 @@ static PyObject *synchronized_new(PyTypeObject *type, PyObject *args, PyObject *
     self->lock = lock;
     if (Py_IS_TYPE(lock, state->lock_type) || Py_IS_TYPE(lock, state->rlock_type))
         self->fast = (struct lock *)lock;
-    if (find_methods(self) || find_elements(self))
+    bool is_array = PyObject_TypeCheck((PyObject *)self, state->array_type);
+    if (find_methods(self) || elements_find(state, obj, is_array, &self->elements))
         Py_CLEAR(self);
     return (PyObject *)self;
+}
+
+/* All was done when it was made; multiprocessing's classes, which it may inherit from, have
+ * nothing to add. */
+static int synchronized_init(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(args),
+                             PyObject *Py_UNUSED(kwargs))
+{
+    return 0;
 }
 
 static int traverse(PyObject *op, visitproc visit, void *arg)
@@ -398,6 +274,7 @@ static PyMemberDef members[] = {
 static PyType_Slot base_slots[] = {
     {Py_tp_doc, "SynchronizedBase(obj, lock=None, ctx=None)\n--\n\nA ctypes object with a lock."},
     {Py_tp_new, synchronized_new},
+    {Py_tp_init, synchronized_init},
     {Py_tp_dealloc, synchronized_dealloc},
     {Py_tp_traverse, traverse},
     {Py_tp_repr, repr},
@@ -408,7 +285,7 @@ static PyType_Slot base_slots[] = {
     {0, NULL},
 };
 PyType_Spec base_spec = {
-    .name = "shmview.sharedctypes.SynchronizedBase",
+    .name = "shmview._sync.SynchronizedBase",
     .basicsize = sizeof(struct synchronized),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = base_slots,
@@ -426,7 +303,7 @@ static PyType_Slot value_slots[] = {
     {0, NULL},
 };
 PyType_Spec value_spec = {
-    .name = "shmview.sharedctypes.Synchronized",
+    .name = "shmview._sync.Synchronized",
     .basicsize = sizeof(struct synchronized),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = value_slots,
@@ -444,7 +321,7 @@ static PyType_Slot array_slots[] = {
     {0, NULL},
 };
 PyType_Spec array_spec = {
-    .name = "shmview.sharedctypes.SynchronizedArray",
+    .name = "shmview._sync.SynchronizedArray",
     .basicsize = sizeof(struct synchronized),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .slots = array_slots,

@@ -83,7 +83,9 @@ def test_initializers_as_multiprocessing(type_):
                 made = outcome(getattr(module, name), type_, *arguments)
                 if not isinstance(made, type):
                     obj = made.get_obj() if hasattr(made, "get_obj") else made
-                    made = type(obj), bytes(obj)
+                    plain = type(obj)._type_ * len(obj) if isinstance(obj, ctypes.Array) else type(obj)
+                    assert isinstance(obj, plain) and type(obj).__name__ == plain.__name__
+                    made = plain, bytes(obj)
                 found.append(made)
             assert found[0] == found[1], (name, arguments)
 
@@ -162,6 +164,73 @@ def test_ctypes_and_numpy():
     assert a[:] == [1, 7, 8, 4]
     assert memoryview(a).format == "i" and memoryview(a).shape == (4,)
     assert memoryview(shmview.Value("d", 1.5)).nbytes == 8
+
+
+@pytest.mark.parametrize("code", ["c", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d"])
+def test_arrays_are_those_of_ctypes(code):
+    """Also with items that are read and set without it."""
+    raw = shmview.RawArray(code, 4)
+    element = type(raw)._type_
+    plain = element * 4
+    one = b"1" if code == "c" else 1
+
+    class Holder(ctypes.Structure):
+        _fields_ = [("array", plain)]
+
+    assert isinstance(raw, shmview._sync.Quick) and isinstance(raw, plain)
+    assert type(raw) is type(shmview.RawArray(code, [one] * 4)) is type(shmview.copy(raw))
+    assert ctypes.sizeof(raw) == ctypes.sizeof(plain) and len(raw) == raw._length_ == 4
+    raw[2] = one
+    assert plain.from_buffer(raw)[2] == ctypes.cast(raw, ctypes.POINTER(element))[2] == raw[2] == one
+    assert plain.from_address(ctypes.addressof(raw))[2] == one
+    assert ctypes.pointer(raw).contents[2] == one  # an object of the class that shmview did not make
+    theirs = multiprocessing.RawArray(code, 4)
+    theirs[2] = one
+    assert outcome(lambda: bytes(Holder(raw))) == outcome(lambda: bytes(Holder(theirs)))
+    ctypes.pointer(raw).contents[3] = one
+    assert raw[-1] == one and raw[:] == plain.from_buffer(raw)[:]
+    for taken in [plain], [ctypes.POINTER(plain)], [ctypes.POINTER(element)], [ctypes.c_void_p]:
+        function = ctypes.CFUNCTYPE(None, *taken)(lambda _: None)
+        function(ctypes.byref(raw) if taken == [ctypes.POINTER(plain)] else raw)
+    with pytest.raises(ValueError):
+        ctypes.resize(raw, 1 << 20)
+    for key in 0, slice(1, 3), 9, "x", None:
+        assert outcome(raw.__delitem__, key) == outcome(theirs.__delitem__, key)
+    mine = [memoryview(raw), memoryview(theirs)]
+    assert mine[0].format == mine[1].format and mine[0].shape == mine[1].shape
+
+
+def test_an_array_that_others_made():
+    """Instances of the class without memory of ours, and classes that derive from it."""
+    cls = type(shmview.RawArray("d", 3))
+    made = cls(1, 2, 3)
+    made[1] = 5
+    assert made[:] == [1, 5, 3] and list(made) == [1, 5, 3]
+
+    class Derived(cls):
+        __slots__ = ("a", "b")
+    derived = Derived(1, 2, 3)
+    derived.a = derived.b = object()
+    derived[0] = 7
+    assert derived[:] == [7, 2, 3]
+
+
+def test_they_are_instances_of_the_standard_classes():
+    from multiprocessing import sharedctypes as standard
+    for made, cls in ((shmview.Value("i"), "Synchronized"), (shmview.Value(Point), "SynchronizedBase"),
+                      (shmview.Array("i", 3), "SynchronizedArray"),
+                      (shmview.Array("c", 3), "SynchronizedString")):
+        for module in standard, shmview.sharedctypes:
+            assert isinstance(made, getattr(module, cls)) and isinstance(made, module.SynchronizedBase)
+        with pytest.raises(TypeError, match="has a lock already"):
+            shmview.synchronized(made)
+        own = type(made).__mro__
+        for name in ("acquire", "release", "__enter__", "__exit__", "get_obj", "get_lock", "__reduce__",
+                     "__init__", "__repr__", "__len__", "__getitem__", "__setitem__", "value"):
+            its = [base for base in own if name in base.__dict__]
+            assert not its or its[0].__module__.startswith("shmview"), name
+    with pytest.raises(TypeError, match="has a lock already"):
+        shmview.synchronized(multiprocessing.Value("i"))
 
 
 def test_copy():

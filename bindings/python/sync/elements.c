@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of ctypes' plain types by index and by slice. */
+#include <string.h>
+
+#include "sync.h"
+
+/* --- Finding them -------------------------------------------------------- */
+
+int elements_find(struct state *state, PyObject *obj, bool is_array, struct elements *ret)
+{
+    Py_buffer buffer;
+    *ret = (struct elements){.length = 1};
+    PyObject *type = is_array ? PyObject_GetAttrString((PyObject *)Py_TYPE(obj), "_type_")
+                              : Py_NewRef((PyObject *)Py_TYPE(obj));
+    if (!type)
+        return -1;
+    PyObject *code = PyDict_GetItemWithError(state->codes, type);
+    Py_DECREF(type);
+    if (is_array && (ret->length = PyObject_Length(obj)) < 0)
+        return -1;
+    if (!code || PyErr_Occurred())
+        return PyErr_Occurred() ? -1 : 0;
+    if (PyObject_GetBuffer(obj, &buffer, PyBUF_WRITABLE))
+        return -1;
+    ret->data = buffer.buf;
+    ret->itemsize = ret->length ? buffer.len / ret->length : 1;
+    ret->code[0] = (char)PyUnicode_READ_CHAR(code, 0);
+    PyBuffer_Release(&buffer);
+    return 0;
+}
+
+/* --- Index --------------------------------------------------------------- */
+
+/* The element that key says, or NULL with an exception. */
+static char *find_element(const struct elements *e, PyObject *key)
+{
+    Py_ssize_t i = LIKELY(PyLong_CheckExact(key)) ? PyLong_AsSsize_t(key) : -1;
+    if (UNLIKELY(i == -1)) { /* which may be one, or not fit, or no plain int */
+        PyErr_Clear();
+        i = PyNumber_AsSsize_t(key, PyExc_IndexError);
+    }
+    if (UNLIKELY(i == -1) && PyErr_Occurred())
+        return NULL;
+    if (i < 0)
+        i += e->length;
+    if (LIKELY(i >= 0 && i < e->length))
+        return e->data + i * e->itemsize;
+    PyErr_SetString(PyExc_IndexError, "invalid index");
+    return NULL;
+}
+
+/* --- Slice --------------------------------------------------------------- */
+
+struct part {
+    char *first;
+    Py_ssize_t n, step; /* in bytes */
+};
+
+static int find_part(const struct elements *e, PyObject *slice, struct part *ret)
+{
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step))
+        return -1;
+    ret->n = PySlice_AdjustIndices(e->length, &start, &stop, step);
+    ret->first = e->data + start * e->itemsize;
+    ret->step = step * e->itemsize;
+    return 0;
+}
+
+static PyObject *get_bytes(const struct part *part)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, part->n);
+    for (Py_ssize_t i = 0; bytes && i < part->n; i++)
+        PyBytes_AS_STRING(bytes)[i] = part->first[i * part->step];
+    return bytes;
+}
+
+static PyObject *get_part(char code, const struct part *part)
+{
+    if (code == 'c')
+        return get_bytes(part);
+    PyObject *list = PyList_New(part->n);
+    const char *p = part->first;
+    for (Py_ssize_t i = 0; list && i < part->n; i++, p += part->step) {
+        PyObject *element = element_get(code, p);
+        if (element)
+            PyList_SET_ITEM(list, i, element);
+        else
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* From what has the very elements as a buffer: array.array, numpy, another of ours. */
+static int set_from_buffer(const struct elements *e, const struct part *part, PyObject *value)
+{
+    Py_buffer from;
+    if (PyObject_GetBuffer(value, &from, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)) {
+        PyErr_Clear();
+        return 0;
+    }
+    bool same = from.ndim == 1 && from.format && strcmp(from.format, e->code) == 0 &&
+                from.len == part->n * e->itemsize;
+    if (same)
+        memmove(part->first, from.buf, (size_t)from.len);
+    PyBuffer_Release(&from);
+    return same;
+}
+
+static int set_part(const struct elements *e, PyObject *slice, PyObject *value)
+{
+    struct part part;
+    if (find_part(e, slice, &part))
+        return -1;
+    if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value))
+        return part.step == e->itemsize && PyObject_CheckBuffer(value)
+                   ? set_from_buffer(e, &part, value)
+                   : 0;
+    if (PySequence_Fast_GET_SIZE(value) != part.n)
+        return 0;
+    char *p = part.first;
+    for (Py_ssize_t i = 0; i < part.n; i++, p += part.step) {
+        int r = element_set(e->code[0], p, PySequence_Fast_GET_ITEM(value, i));
+        if (r <= 0)
+            return r;
+    }
+    return 1;
+}
+
+/* --- By key -------------------------------------------------------------- */
+
+int elements_get(const struct elements *e, PyObject *key, PyObject **ret)
+{
+    if (LIKELY(PyLong_CheckExact(key)) || PyIndex_Check(key)) {
+        const char *p = find_element(e, key);
+        *ret = LIKELY(p) ? element_get(e->code[0], p) : NULL;
+    } else if (PySlice_Check(key)) {
+        struct part part;
+        *ret = find_part(e, key, &part) ? NULL : get_part(e->code[0], &part);
+    } else {
+        return 0;
+    }
+    return *ret ? 1 : -1;
+}
+
+int elements_set(const struct elements *e, PyObject *key, PyObject *value)
+{
+    if (LIKELY(PyLong_CheckExact(key)) || PyIndex_Check(key)) {
+        char *p = find_element(e, key);
+        return LIKELY(p) ? element_set(e->code[0], p, value) : -1;
+    }
+    return PySlice_Check(key) ? set_part(e, key, value) : 0;
+}
