@@ -261,8 +261,6 @@ static bool is_one_of(const char *method, const char *const *list)
 /* Twice would not be the same. */
 static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
                                         "io.shmview.DefineLayout", NULL};
-/* Where the daemon is gone there is nothing to be done. */
-static const char *const not_worth_waiting[] = {"io.shmview.Detach", NULL};
 
 static int exchange(struct shmview_connection *c, const char *method, const char *text, size_t n,
                     struct reply *reply)
@@ -270,7 +268,7 @@ static int exchange(struct shmview_connection *c, const char *method, const char
     for (int attempt = 0;; attempt++) {
         int r = 0;
         if (c->fd < 0)
-            r = is_one_of(method, not_worth_waiting) ? connection_open(c) : open_again(c);
+            r = open_again(c);
         if (r == 1)
             r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->path,
                      strerror(errno));
@@ -340,15 +338,31 @@ int connection_hold(struct shmview_connection *connection, int64_t attachment,
     return r;
 }
 
-void connection_let_go(struct shmview_connection *connection, int64_t attachment)
+static void let_go(struct shmview_connection *c, int64_t attachment)
 {
-    struct shmview_connection *c = connection;
-    connection_lock(c);
     for (size_t i = 0; i < c->n_held; i++)
         if (c->held[i] == attachment) {
             c->held[i] = c->held[--c->n_held];
             break;
         }
+}
+
+void connection_give_back(struct shmview_connection *connection, int64_t attachment)
+{
+    struct shmview_connection *c = connection;
+    size_t n;
+    json_t *parameters = json_pack("{s:I}", "attachment", (json_int_t)attachment);
+    CLEANUP_FREE char *text =
+        parameters ? wire_oneway_text("io.shmview.Detach", parameters, &n) : NULL;
+    NOT_CANCELLED;
+    connection_lock(c);
+    let_go(c, attachment);
+    if (c->fd >= 0 && text && send_all(c, text, n))
+        connection_hang_up(c);
+    /* the claim does not name it, which gives it back; a daemon that is not there is not worth
+     * waiting for */
+    if (c->fd < 0)
+        connection_open(c);
     connection_unlock(c);
 }
 

@@ -99,7 +99,9 @@ int connection_call(struct shmview_connection *connection, const char *method, j
  * or -SHMVIEW_ERR_NO_MEMORY. */
 int connection_hold(struct shmview_connection *connection, int64_t attachment,
                     const struct reply *reply);
-void connection_let_go(struct shmview_connection *connection, int64_t attachment);
+/* It is not there any more: tells the daemon, and does not wait for it. What is asked over the
+ * connection from then on comes after that. */
+void connection_give_back(struct shmview_connection *connection, int64_t attachment);
 
 /* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
  * error. */

@@ -180,16 +180,6 @@ static void segment_free(struct shmview_segment *s)
 
 /* --- Attaching ----------------------------------------------------------- */
 
-/* Tells the daemon; a daemon that is gone has forgotten it anyway. */
-static void give_back(struct shmview_connection *connection, int64_t attachment)
-{
-    struct reply reply;
-    connection_let_go(connection, attachment);
-    if (connection_call(connection, "io.shmview.Detach",
-                        json_pack("{s:I}", "attachment", (json_int_t)attachment), &reply) == 0)
-        reply_deinit(&reply);
-}
-
 /* Takes what the reply of Create and Attach says. Keeps its JSON for the strings
  * of the layouts. */
 static int take_attachment(struct shmview_segment *s, struct reply *reply,
@@ -248,7 +238,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
     reply_deinit(&reply);
     if (r) {
         if (s->attachment)
-            give_back(connection, s->attachment);
+            connection_give_back(connection, s->attachment);
         segment_free(s);
         return r;
     }
@@ -358,7 +348,7 @@ void segment_close(struct shmview_segment *segment)
         pthread_mutex_unlock(&process->segments);
     }
     if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
-        give_back(segment->connection, segment->attachment);
+        connection_give_back(segment->connection, segment->attachment);
     if (segment->connection) {
         connection_lock(segment->connection);
         segment->connection->n_segments--;

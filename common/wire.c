@@ -442,6 +442,15 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
     return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
 }
 
+char *wire_oneway_text(const char *method, json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root =
+        json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "oneway", 1);
+    char *text = json_text(root, ret_bytes);
+    json_decref(root);
+    return text;
+}
+
 char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
 {
     json_t *root =

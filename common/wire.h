@@ -168,6 +168,9 @@ json_t *wire_write_define(const struct wire_define *define);
  * new string of *ret_bytes with the NUL, or NULL when memory is short. */
 char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
 
+/* The same for one that is not answered. */
+char *wire_oneway_text(const char *method, json_t *parameters, size_t *ret_bytes);
+
 /* The same for one that is answered many times. */
 char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
 

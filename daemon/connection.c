@@ -19,6 +19,8 @@
  * get their turn. */
 #define TURN_REQUESTS 16
 #define TURN_NS       1000000
+/* For what a client has said before it died. */
+#define LAST_TURNS 16
 
 /* A buffer of that size costs nobody anything. */
 #define BUFFER_FREE_BYTES 4096
@@ -381,13 +383,14 @@ void connection_take_turn(struct connection *connection)
         watch(connection);
 }
 
-static void receive(struct connection *c)
+/* Returns whether there was anything, or the end. */
+static bool receive(struct connection *c)
 {
     struct quota_excess excess;
     struct answer answer = {0};
     ssize_t n = frame_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES, NULL);
     if (n == -EAGAIN)
-        return;
+        return false;
     if (n == 0)
         c->end_of_stream = true;
     else if (n == -EMSGSIZE)
@@ -397,13 +400,14 @@ static void receive(struct connection *c)
     else if (n < 0)
         connection_close(c);
     if (c->closing)
-        return;
+        return true;
     if (charge(c, &c->in_charged, c->in.capacity, &excess)) {
         refuse_buffer(c, &answer, &excess);
         connection_refuse(c, &answer);
     } else {
         connection_take_turn(c);
     }
+    return true;
 }
 
 /* Whether the peer can neither send nor receive any more. */
@@ -444,7 +448,13 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 
 static void on_process(uv_poll_t *poll, int status, int events)
 {
+    struct connection *c = poll->data;
     (void)status;
     (void)events;
-    connection_close(poll->data);
+    /* what it said last is still heard: it may have given back what it had */
+    unsigned turns = 0;
+    while (turns++ < LAST_TURNS && !c->closing && !c->waits_turn && !c->throttled &&
+           !c->answering && !c->out && receive(c))
+        continue;
+    connection_close(c);
 }

@@ -154,8 +154,8 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
                    unsigned flags, struct shmview_segment **ret_segment);
 
 /* Detaches: unmaps, tells the daemon, frees the handle. Takes NULL. Views of the
- * segment are invalid from here on. Blocks for one round trip; a daemon that is
- * gone is not an error.
+ * segment are invalid from here on. Does not wait for the daemon, which does what it is asked
+ * over the same connection from now on after that; one that is gone is not an error.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY, and does nothing, if a thread
  * of this process holds the lock through this handle, or a buffer or tensor of it is still

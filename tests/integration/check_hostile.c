@@ -466,7 +466,7 @@ static void remove_attached(unsigned limit)
     ck_assert(!daemon_has_data(&d, "a"));
     OK(shmview_detach(a));
     OK(shmview_detach(b));
-    ck_assert_uint_eq(daemon_objects(&d), 0);
+    AWAIT(daemon_objects(&d) == 0);
     leave(n);
     OK(shmview_disconnect(conn));
     daemon_stop(&d);

@@ -247,7 +247,7 @@ START_TEST(a_segment_without_a_lock_has_none)
     struct shmview_segment *seg = client_create_with(conn, "bare", 10, 0, SHMVIEW_NO_LOCK);
     struct shmview_segment *peek = client_create(conn, "locked", 10);
     OK(shmview_detach(peek));
-    ck_assert_uint_eq(daemon_objects(&d), 1);
+    AWAIT(daemon_objects(&d) == 1);
     REFUSED(shmview_lock(seg), NO_LOCK, "'bare' was created without a lock");
     REFUSED(shmview_trylock(seg), NO_LOCK, "'bare'");
     REFUSED(shmview_unlock(seg), NO_LOCK, "'bare'");

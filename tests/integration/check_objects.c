@@ -10,6 +10,7 @@
 
 #include <shmview/layout.h>
 
+#include "support/await.h"
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/raw.h"
@@ -36,7 +37,7 @@ START_TEST(objects_are_private_to_the_daemon)
     ck_assert_int_eq(st.st_mode & 07777, 0600);
     OK(shmview_detach(seg));
     OK(shmview_disconnect(conn));
-    ck_assert_uint_eq(daemon_objects(&d), 0);
+    AWAIT(daemon_objects(&d) == 0);
     daemon_stop(&d);
 }
 END_TEST

@@ -87,8 +87,7 @@ static struct stub_step attach_step(const char *reply)
                               .fds = {objects.data, objects.control, objects.live}};
 }
 
-static const struct stub_step detach_step = {.method = "io.shmview.Detach",
-                                             .reply = "{'parameters':{}}"};
+static const struct stub_step detach_step = {.method = "io.shmview.Detach", .is_oneway = true};
 
 static void begin(const struct stub_step *steps, size_t n)
 {
@@ -196,21 +195,39 @@ START_TEST(detach_while_locked)
 }
 END_TEST
 
+/* Nobody waits for a reply: that it is gone is seen by the next call. */
+START_TEST(detach_from_a_daemon_that_leaves)
+{
+    objects_make();
+    const struct stub_step steps[] = {STUB_GREETING, attach_step(REPLY(SEGMENT, ATTACHMENT)),
+                                      detach_step,   {.method = "Ping"},
+                                      STUB_GREETING, STUB_PONG};
+    begin(steps, 6);
+    ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
+    ck_assert_int_eq(shmview_detach(seg), 0);
+    ck_assert_int_eq(shmview_ping(conn), 0);
+    unit_assert_holds(stub.requests[4], "\"held\":[]");
+    end();
+    objects_close();
+}
+END_TEST
+
+/* It hears of what is still held, which says the same. */
 START_TEST(detach_from_a_daemon_that_is_gone)
 {
     objects_make();
-    const struct stub_step steps[] = {
-        STUB_GREETING,
-        attach_step(REPLY(SEGMENT, ATTACHMENT)),
-        {.method = "Detach", .reply = NULL},
-        STUB_GREETING,
-        {.method = "Detach",
-         .reply =
-             "{'error':'io.shmview.NotAttached','parameters':{'attachment':7,'reason':'no'}}"}};
-    begin(steps, 5);
+    const struct stub_step gone = {.method = "Ping"};
+    const struct stub_step steps[] = {STUB_GREETING, attach_step(REPLY(SEGMENT, ATTACHMENT)),
+                                      gone,          STUB_GREETING,
+                                      gone,          STUB_GREETING,
+                                      gone,          STUB_GREETING};
+    begin(steps, 8);
     ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
+    assert_fails(shmview_ping(conn), SHMVIEW_ERR_DISCONNECTED, "hung up");
+    unit_assert_holds(stub.requests[3], "\"held\":[{\"attachment\":9}]");
     ck_assert_int_eq(shmview_detach(seg), 0);
     end();
+    unit_assert_holds(stub.requests[7], "\"held\":[]");
     objects_close();
 }
 END_TEST
@@ -414,8 +431,8 @@ START_TEST(every_failure_of_an_attach)
 END_TEST
 
 UNIT_MAIN("client_segment", UNIT_TEST(attach_and_detach), UNIT_TEST(attach_to_peek),
-          UNIT_TEST(detach_while_locked), UNIT_TEST(detach_from_a_daemon_that_is_gone),
-          UNIT_TEST(replies_that_do_not_fit), UNIT_TEST(objects_that_are_too_short),
-          UNIT_TEST(headers_that_are_not_known), UNIT_TEST(what_cannot_be_mapped),
-          UNIT_TEST(bad_arguments), UNIT_TEST(wishes_are_passed_on),
-          UNIT_TEST(every_failure_of_an_attach))
+          UNIT_TEST(detach_while_locked), UNIT_TEST(detach_from_a_daemon_that_leaves),
+          UNIT_TEST(detach_from_a_daemon_that_is_gone), UNIT_TEST(replies_that_do_not_fit),
+          UNIT_TEST(objects_that_are_too_short), UNIT_TEST(headers_that_are_not_known),
+          UNIT_TEST(what_cannot_be_mapped), UNIT_TEST(bad_arguments),
+          UNIT_TEST(wishes_are_passed_on), UNIT_TEST(every_failure_of_an_attach))

@@ -28,6 +28,7 @@ struct stub_step {
     size_t n_fds;
     size_t bytes;    /* of reply, if not to its NUL: then it is sent as it is */
     bool one_by_one; /* a byte at a time */
+    bool is_oneway;  /* must be called so; then there is no reply, here or elsewhere */
 };
 
 /* What every connection begins with. */
@@ -100,9 +101,12 @@ static inline bool stub_serve(struct stub *stub, struct frame *in, int fd)
     if (!strstr(text, step->method))
         snprintf(stub->wrong, sizeof stub->wrong, "%.200s where %.100s should be", text,
                  step->method);
-    if (step->reply)
+    bool oneway = strstr(text, "\"oneway\":true");
+    if (step->is_oneway && !oneway)
+        snprintf(stub->wrong, sizeof stub->wrong, "not oneway: %.200s", text);
+    if (step->reply && !oneway)
         stub_send(fd, step);
-    return step->reply != NULL;
+    return step->reply || oneway;
 }
 
 static inline void *stub_run(void *arg)
