@@ -15,6 +15,10 @@
 #include "daemon/look.h"
 #include "daemon/refusal.h"
 #include "daemon/stats.h"
+#include "daemon/use.h"
+
+/* Committed on the loop: some 30 us, a few requests' worth. */
+#define SMALL_BYTES ((uint64_t)128 << 10)
 
 struct job {
     uv_work_t work;
@@ -178,6 +182,20 @@ static void finish_declared(struct job *job, bool stays, struct answer *answer)
     json_decref(answer->parameters);
 }
 
+/* Makes the segment known, or removes it. */
+static void settle(struct job *job, struct answer *answer)
+{
+    struct segment *s = job->segment;
+    bool stays =
+        (job->connection || job->declared) && job->result != -ECANCELED && finish(job, answer);
+    if (job->declared)
+        finish_declared(job, stays, answer);
+    if (!stays)
+        registry_remove(&job->state->registry, s);
+    else if (!job->access)
+        use_leave(s->use);
+}
+
 static void allocated(uv_work_t *work, int status)
 {
     CLEANUP_FREE struct job *job = work->data;
@@ -188,11 +206,7 @@ static void allocated(uv_work_t *work, int status)
     state->n_jobs--;
     if (c)
         events_by(c->peer.pid, c->peer.uid);
-    bool stays = (c || job->declared) && job->result != -ECANCELED && finish(job, &answer);
-    if (job->declared)
-        finish_declared(job, stays, &answer);
-    if (!stays)
-        registry_remove(&state->registry, job->segment);
+    settle(job, &answer);
     if (c) {
         c->job = NULL;
         stats_note(c, &answer);
@@ -276,6 +290,19 @@ static void job_start(struct job *job)
     uv_queue_work(job->state->loop, &job->work, allocate, allocated);
 }
 
+/* What is small takes less time than telling a thread of it. Returns whether it is done. */
+static bool create_now(struct job *job, struct answer *answer)
+{
+    if (!job->access || job->segment->size > SMALL_BYTES)
+        return false;
+    job->result = segment_allocate_now(job->segment);
+    if (job->result == -EAGAIN)
+        return false;
+    settle(job, answer);
+    free(job);
+    return true;
+}
+
 void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
                     struct answer *answer)
 {
@@ -290,7 +317,7 @@ void creation_start(struct state *state, struct connection *connection, const js
     if (grants_may_create(state, connection, answer) && check_create(&create, answer))
         job = job_new(state, connection, &create, NULL, answer);
     free(create.grant.acl);
-    if (!job)
+    if (!job || create_now(job, answer))
         return;
     connection->job = job;
     answer->pending = true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating a segment takes as long as the kernel takes to zero its memory, so it
- * runs on libuv's thread pool:
+/* Creating a segment takes as long as the kernel takes to zero its memory, so that of all but
+ * small ones runs on libuv's thread pool:
  *
  *   reserved (name taken) -> allocating (worker) -> done, attached -> answered
  *                                   \-> failed, or its client died: rolled back */

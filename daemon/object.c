@@ -19,6 +19,8 @@
 /* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
 #define COMMIT_STEP_BYTES   ((uint64_t)64 << 20)
 #define MEMORY_RESERVE_PART 32
+#define MEMORY_SMALL_BYTES  ((uint64_t)1 << 20)
+#define MEMORY_HOLDS_NS     100000000
 /* Memory from here on is given back off the loop: it would take as long as an attach. */
 #define DISCARD_BYTES (1 << 20)
 
@@ -53,10 +55,29 @@ static uint64_t memory_free(void)
     return have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
 }
 
-static struct object_space space_now(void)
+/* To read that takes as long as a small creation. What was read lately holds for small ones until
+ * a part of it is given away: in so short a time others hardly take more than the reserve. */
+static uint64_t memory_free_lately(uint64_t bytes)
+{
+    static uint64_t had, given;
+    static int64_t read_ns;
+    int64_t now = now_ns();
+    bool is_small = bytes > 0 && bytes <= MEMORY_SMALL_BYTES;
+    if (!is_small || now - read_ns > MEMORY_HOLDS_NS || given + bytes > had / MEMORY_RESERVE_PART) {
+        had = memory_free();
+        given = 0;
+        read_ns = now;
+    }
+    uint64_t left = had - given;
+    given += bytes;
+    return left;
+}
+
+/* For one who asks for bytes; 0: for one who wants to know. */
+static struct object_space space_now(uint64_t bytes)
 {
     struct statvfs fs;
-    uint64_t memory = memory_free();
+    uint64_t memory = memory_free_lately(bytes);
     if (statvfs(SHM_DIRECTORY, &fs) || fs.f_blocks == 0)
         return (struct object_space){memory, memory}; /* a tmpfs without a limit */
     uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
@@ -79,9 +100,9 @@ void object_unpromise(uint64_t bytes)
 }
 
 /* The caller has promise_lock. */
-static struct object_space space_left(void)
+static struct object_space space_left(uint64_t bytes)
 {
-    struct object_space space = space_now();
+    struct object_space space = space_now(bytes);
     space.free -= promised < space.free ? promised : space.free;
     return space;
 }
@@ -89,7 +110,7 @@ static struct object_space space_left(void)
 struct object_space object_space(void)
 {
     pthread_mutex_lock(&promise_lock);
-    struct object_space space = space_left();
+    struct object_space space = space_left(0);
     pthread_mutex_unlock(&promise_lock);
     return space;
 }
@@ -97,7 +118,7 @@ struct object_space object_space(void)
 static bool try_promise(uint64_t bytes, struct object_space *ret_space)
 {
     pthread_mutex_lock(&promise_lock);
-    *ret_space = space_left();
+    *ret_space = space_left(bytes);
     bool fits = bytes <= ret_space->free;
     if (fits)
         promised += bytes;
@@ -111,6 +132,12 @@ int object_promise(uint64_t bytes, struct object_space *ret_space)
     if (!fits && discard_settle()) /* what was removed just now may have been on its way */
         fits = try_promise(bytes, ret_space);
     return fits ? 0 : -ENOSPC;
+}
+
+int object_promise_now(uint64_t bytes)
+{
+    struct object_space space;
+    return try_promise(bytes, &space) ? 0 : -EAGAIN;
 }
 
 /* Commits bytes that were promised; the promise is settled in any case. What was free when

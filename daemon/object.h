@@ -46,6 +46,8 @@ int object_create(struct object *object, uint64_t bytes, const atomic_bool *canc
  * are promised at once. Returns 0 or -ENOSPC with *ret_space filled; owes each byte to
  * object_create_promised(), which settles its own in any case, or object_unpromise(). */
 int object_promise(uint64_t bytes, struct object_space *ret_space);
+/* The same without waiting for memory that is being given back: 0 or -EAGAIN. */
+int object_promise_now(uint64_t bytes);
 int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel);
 void object_unpromise(uint64_t bytes);
 

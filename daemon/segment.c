@@ -108,7 +108,9 @@ static int create_object(struct segment *segment, enum segment_part part, uint64
 /* LOCK_BYTES are promised. */
 static int allocate_lock(struct segment *segment)
 {
-    CLEANUP_FD int control = create_object(segment, CONTROL, SEGMENT_CONTROL_BYTES, NULL);
+    struct segment_use *use = segment->use;
+    int control = use->fds[CONTROL_WRITE] =
+        create_object(segment, CONTROL, SEGMENT_CONTROL_BYTES, NULL);
     if (control < 0) {
         object_unpromise(sizeof(struct shmview_liveness));
         return control;
@@ -126,7 +128,9 @@ static int allocate_lock(struct segment *segment)
         header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
     segment->control_bytes = SEGMENT_CONTROL_BYTES;
     int r = write_all(control, &c, sizeof c);
-    return r ? r : write_all(liveness, &l, sizeof l);
+    if (r == 0)
+        r = write_all(liveness, &l, sizeof l);
+    return r ? r : use_map_object(use, liveness);
 }
 
 static void remove_objects(struct segment *segment)
@@ -141,21 +145,46 @@ static void remove_objects(struct segment *segment)
     }
 }
 
+/* What is promised already. Descriptors and the map stay for who attaches first: its creator. */
+static int allocate_promised(struct segment *segment, uint64_t lock_bytes,
+                             const atomic_bool *cancel)
+{
+    int r = use_begin(segment);
+    if (r) {
+        object_unpromise(segment->size + lock_bytes);
+        return r;
+    }
+    int data = segment->use->fds[DATA_WRITE] = create_object(segment, DATA, segment->size, cancel);
+    if (data < 0)
+        object_unpromise(lock_bytes);
+    r = data < 0 ? data : segment->lock ? allocate_lock(segment) : 0;
+    if (r) {
+        use_leave(segment->use);
+        remove_objects(segment);
+    }
+    return r;
+}
+
+/* ret_space NULL: now or not at all. */
+static int allocate_once(struct segment *segment, const atomic_bool *cancel,
+                         struct object_space *ret_space)
+{
+    uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0, bytes = segment->size + lock_bytes;
+    int r = ret_space ? object_promise(bytes, ret_space) : object_promise_now(bytes);
+    return r ? r : allocate_promised(segment, lock_bytes, cancel);
+}
+
 static int allocate(struct segment *segment, const atomic_bool *cancel,
                     struct object_space *ret_space)
 {
-    uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0;
-    int r = object_promise(segment->size + lock_bytes, ret_space);
-    if (r)
-        return r;
-    CLEANUP_FD int data = create_object(segment, DATA, segment->size, cancel);
-    if (data < 0) {
-        object_unpromise(lock_bytes);
-        return data;
+    int r = allocate_once(segment, cancel, ret_space);
+    for (int i = 0; r == -EEXIST && i < NAMES_TRIED; i++) {
+        uint32_t suffix;
+        if (getrandom(&suffix, sizeof suffix, GRND_NONBLOCK) != sizeof suffix)
+            break;
+        segment->suffix = suffix | 1;
+        r = allocate_once(segment, cancel, ret_space);
     }
-    r = segment->lock ? allocate_lock(segment) : 0;
-    if (r)
-        remove_objects(segment);
     return r;
 }
 
@@ -163,14 +192,14 @@ int segment_allocate(struct segment *segment, const atomic_bool *cancel,
                      struct object_space *ret_space)
 {
     int r = allocate(segment, cancel, ret_space);
-    for (int i = 0; r == -EEXIST && i < NAMES_TRIED; i++) {
-        uint32_t suffix;
-        if (getrandom(&suffix, sizeof suffix, GRND_NONBLOCK) != sizeof suffix)
-            break;
-        segment->suffix = suffix | 1;
-        r = allocate(segment, cancel, ret_space);
-    }
+    if (r == 0)
+        use_close(segment->use); /* many may be made ahead of the loop */
     return r;
+}
+
+int segment_allocate_now(struct segment *segment)
+{
+    return allocate(segment, NULL, NULL);
 }
 
 void segment_leave(struct segment *segment)

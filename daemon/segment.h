@@ -81,10 +81,15 @@ struct segment *segment_new(const struct segment_home *home, uint64_t id, const 
 
 /* Allocates the objects and writes their headers. Where another user has taken a name it gets
  * one that cannot be known beforehand. Blocks; made to run off the
- * loop, where nothing else touches the segment. Returns 0, -ENOSPC with
- * *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
+ * loop, where nothing else touches the segment. Returns 0, and its use is the caller's to end
+ * where nobody attaches; -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then
+ * nothing is left. */
 int segment_allocate(struct segment *segment, const atomic_bool *cancel,
                      struct object_space *ret_space);
+
+/* The same on the loop, for a small one that is attached at once: its descriptors stay open.
+ * Returns -EAGAIN where what there is seems not to be enough, and others must be waited for. */
+int segment_allocate_now(struct segment *segment);
 
 /* Removes the objects and frees the segment. Takes NULL. Returns NULL. */
 struct segment *segment_free(struct segment *segment);

@@ -43,6 +43,12 @@ void use_end(struct segment_use *use)
     free(use);
 }
 
+void use_close(struct segment_use *use)
+{
+    for (int i = 0; i < N_USE_DESCRIPTORS; i++)
+        close_fdp(&use->fds[i]);
+}
+
 void use_leave(struct segment_use *use)
 {
     if (!use)
@@ -52,8 +58,7 @@ void use_leave(struct segment_use *use)
         n_cached--;
     }
     use->cached = false;
-    for (int i = 0; i < N_USE_DESCRIPTORS; i++)
-        close_fdp(&use->fds[i]);
+    use_close(use);
     use_end(use);
 }
 
@@ -93,9 +98,13 @@ int use_map(struct segment_use *use)
         return 0;
     segment_object(use->segment, LIVENESS, &object);
     CLEANUP_FD int fd = object_open(&object, O_RDWR);
-    if (fd < 0)
-        return fd;
-    void *p = mmap(NULL, sizeof *use->live, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    return fd < 0 ? fd : use_map_object(use, fd);
+}
+
+int use_map_object(struct segment_use *use, int fd)
+{
+    void *p =
+        mmap(NULL, sizeof *use->live, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
     if (p == MAP_FAILED)
         return -errno;
     use->live = p;

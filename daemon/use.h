@@ -31,7 +31,9 @@ int use_begin(struct segment *segment);
 
 /* Frees it where nobody is attached and no descriptor is kept open. */
 void use_end(struct segment_use *use);
-/* Closes the descriptors as well. Takes NULL. */
+/* Closes the descriptors. */
+void use_close(struct segment_use *use);
+/* Both. Takes NULL. */
 void use_leave(struct segment_use *use);
 
 /* Descriptors are kept open for so many segments, those attached last; 0: 1. */
@@ -45,5 +47,7 @@ int use_open(struct segment_use *use, enum use_descriptor which);
 
 /* Maps the liveness object, once. Returns 0 or -errno. */
 int use_map(struct segment_use *use);
+/* The same, where it is not mapped yet and fd, which stays the caller's, is open for writing. */
+int use_map_object(struct segment_use *use, int fd);
 
 #endif
