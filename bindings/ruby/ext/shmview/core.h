@@ -29,6 +29,14 @@ static inline VALUE truth(bool is_true)
     return is_true ? Qtrue : Qfalse;
 }
 
+/* rb_check_typeddata() without a call, where the object is what it should be. */
+static inline void *data_of(VALUE self, const rb_data_type_t *type)
+{
+    if (LIKELY(RB_TYPE_P(self, T_DATA) && RTYPEDDATA_P(self) && RTYPEDDATA_TYPE(self) == type))
+        return RTYPEDDATA_DATA(self);
+    return rb_check_typeddata(self, type);
+}
+
 /* A String or Symbol as a text that no other thread changes while the GVL is free. */
 static inline VALUE name_of(VALUE value)
 {
@@ -102,10 +110,16 @@ extern const rb_data_type_t segment_type;
 
 static inline struct segment *segment_of(VALUE self)
 {
-    return rb_check_typeddata(self, &segment_type);
+    return data_of(self, &segment_type);
 }
 /* Raises Closed where it is closed. */
-struct segment *segment_use(VALUE self);
+static inline struct segment *segment_use(VALUE self)
+{
+    struct segment *segment = segment_of(self);
+    if (UNLIKELY(!segment->handle))
+        raise_closed("the segment");
+    return segment;
+}
 /* A Segment of foreign memory. The handle is the object's from here on. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
 void Init_segment(void);

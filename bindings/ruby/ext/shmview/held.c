@@ -23,7 +23,7 @@ struct held {
     struct held *next, **prev; /* of all native threads */
 };
 
-static _Thread_local struct held mine;
+static _Thread_local struct held mine __attribute__((tls_model("initial-exec")));
 static struct held *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_end;

@@ -211,15 +211,21 @@ static void lock_options(int argc, const VALUE *argv, const char *spec, int *mod
 {
     static ID keywords[2];
     VALUE options, values[2];
+    *mode = SHMVIEW_EXCLUSIVE;
+    if (deadline)
+        *deadline = SHMVIEW_FOREVER;
+    if (LIKELY(argc == 0))
+        return;
     if (!keywords[0]) {
         keywords[1] = rb_intern("timeout");
         keywords[0] = rb_intern("shared");
     }
     rb_scan_args(argc, argv, spec, &options);
     rb_get_kwargs(options, keywords, 0, deadline ? 2 : 1, values);
-    *mode = values[0] != Qundef && RTEST(values[0]) ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE;
-    if (deadline)
-        *deadline = values[1] == Qundef ? SHMVIEW_FOREVER : parse_timeout(values[1]);
+    if (values[0] != Qundef && RTEST(values[0]))
+        *mode = SHMVIEW_SHARED;
+    if (deadline && values[1] != Qundef)
+        *deadline = parse_timeout(values[1]);
 }
 
 /*
@@ -263,6 +269,10 @@ static VALUE segment_unlock(int argc, VALUE *argv, VALUE self)
 {
     static ID keywords[1];
     VALUE options, repaired;
+    if (LIKELY(argc == 0)) {
+        give(self, true);
+        return self;
+    }
     if (!keywords[0])
         keywords[0] = rb_intern("repaired");
     rb_scan_args(argc, argv, "0:", &options);

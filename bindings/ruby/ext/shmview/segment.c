@@ -65,14 +65,6 @@ static VALUE segment_new(void)
     return self;
 }
 
-struct segment *segment_use(VALUE self)
-{
-    struct segment *segment = segment_of(self);
-    if (UNLIKELY(!segment->handle))
-        raise_closed("the segment");
-    return segment;
-}
-
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)
 {
     VALUE self = segment_new();

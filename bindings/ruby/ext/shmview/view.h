@@ -27,7 +27,7 @@ extern const rb_data_type_t view_type;
 
 static inline struct view *view_of(VALUE self)
 {
-    return rb_check_typeddata(self, &view_type);
+    return data_of(self, &view_type);
 }
 
 /* Whether elements are at data plus strides: a pointer and an index are enough. */
