@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts where. Each file has a component, daemon, library, development, python
-# or tools: it becomes a package in ShmviewPackages.cmake.
+# What `make install` puts where. Each file has a component, daemon, library, development, python,
+# ruby or tools: it becomes a package in ShmviewPackages.cmake.
 
 if(NOT TARGET shmview OR NOT TARGET shmviewd OR NOT TARGET shmviewctl)
   return()

@@ -89,6 +89,18 @@ python3 (<< 3.${next}), python3:any"
                   RECOMMENDS shmviewd
                   SUGGESTS "python3-numpy, libshmview-dev")
 endif()
+if(TARGET shmview_ruby)
+  execute_process(
+    COMMAND "${SHMVIEW_RUBY}" -e "puts RUBY_VERSION[/\\d+\\.\\d+/]"
+    OUTPUT_VARIABLE ruby OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  shmview_package(ruby ruby-shmview ruby no
+                  "named shared-memory segments for Ruby
+This package has the library shmview: segments, their locks and phases, and
+views that other extensions use through Ruby's MemoryView.
+"
+                  DEPENDS "${this_library}, libruby${ruby}, ruby"
+                  RECOMMENDS shmviewd)
+endif()
 if(TARGET shmviewctl)
   shmview_package(tools shmview-tools utils foreign
                   "named shared-memory segments - command-line tools

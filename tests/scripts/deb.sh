@@ -65,10 +65,11 @@ expect "$library" Depends libjansson4
 expect "$library" Depends libc6
 expect "$library" Multi-Arch same
 expect libshmview-dev Depends "$library (= $(field "$library" Version))"
-for deb in python3-shmview_*.deb shmview-tools_*.deb; do
+for deb in python3-shmview_*.deb ruby-shmview_*.deb shmview-tools_*.deb; do
     [ -e "$deb" ] || continue
     expect "${deb%%_*}" Depends "$library (>= $(field "$library" Version | sed 's/-.*//'))"
     [[ $deb != python3-* ]] || expect python3-shmview Depends 'python3 (<<'
+    [[ $deb != ruby-* ]] || expect ruby-shmview Depends libruby
 done
 [ "$(dpkg-deb -I shmviewd_*.deb conffiles)" = /etc/shmviewd.json ] || die "conffiles of shmviewd"
 dpkg-deb -I "${library}"_*.deb triggers | grep -qx 'activate-noawait ldconfig'

@@ -62,6 +62,9 @@ fi
 if has_package python3-shmview; then
     [ "$(as bob /usr/bin/python3 -c 'import shmview; print(bytes(shmview.attach("data").cast("B")[:3]))')" = "b'\\x07\\x07\\x07'" ]
 fi
+if has_package ruby-shmview; then
+    [ "$(as bob ruby -e 'require "shmview"; Shmview.attach("data") { |seg| puts seg.size }')" = 4096 ]
+fi
 
 step "a project of another's"
 mkdir /test/built
