@@ -92,6 +92,9 @@ row("with segment: view[i] = x", "multiprocessing.Array", None,
 row("numpy.frombuffer(view)", "frombuffer(Array.get_obj())", 0.85,
     statements(lambda: ("f(x)", {"x": segment()[1], "f": numpy.frombuffer}),
                lambda: ("f(x.get_obj())", {"x": multiprocessing.Array("d", 1000), "f": numpy.frombuffer}), 5000))
+row("numpy.asarray(view)", "asarray(Array.get_obj())", None,
+    statements(lambda: ("f(x)", {"x": segment()[1], "f": numpy.asarray}),
+               lambda: ("f(x.get_obj())", {"x": multiprocessing.Array("d", 1000), "f": numpy.asarray}), 5000))
 row("view[:1000].tolist()", "numpy", 1.2,
     statements(lambda: ("x[:1000].tolist()", {"x": segment("d", 2000)[1]}),
                lambda: ("x[:1000].tolist()", {"x": numpy.zeros(2000)}), 300))

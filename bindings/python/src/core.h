@@ -47,7 +47,7 @@ struct state {
     PyTypeObject *connection_type;
     PyTypeObject *segment_type;
     PyTypeObject *guard_type;
-    PyTypeObject *view_type;
+    PyTypeObject *view_type, *lease_type;
     PyTypeObject *special_type, *bound_type; /* special.c */
     PyObject *make_error;                    /* shmview._errors.make */
     PyObject *make_death;                    /* shmview._errors.make_death */

@@ -57,7 +57,9 @@ static int module_exec(PyObject *module)
     s->segment_type = add_type(module, &segment_spec, "Segment");
     s->guard_type = add_type(module, &guard_spec, "Guard");
     s->view_type = add_type(module, &view_spec, "View");
-    if (!s->view_type || !s->connection_type || !s->segment_type || !s->guard_type)
+    s->lease_type = add_type(module, &lease_spec, "Lease");
+    if (!s->view_type || !s->lease_type || !s->connection_type || !s->segment_type ||
+        !s->guard_type)
         return -1;
     if (special_add(s, s->segment_type, "__enter__", segment_enter) ||
         special_add(s, s->segment_type, "__exit__", segment_exit))
@@ -74,6 +76,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->special_type);
     Py_VISIT((PyObject *)s->bound_type);
     Py_VISIT((PyObject *)s->view_type);
+    Py_VISIT((PyObject *)s->lease_type);
     Py_VISIT(s->misaligned);
     Py_VISIT(s->format_text);
     Py_VISIT(s->make_error);
@@ -93,6 +96,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->special_type);
     Py_CLEAR(s->bound_type);
     Py_CLEAR(s->view_type);
+    Py_CLEAR(s->lease_type);
     Py_CLEAR(s->misaligned);
     Py_CLEAR(s->format_text);
     Py_CLEAR(s->make_error);

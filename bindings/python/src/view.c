@@ -11,6 +11,7 @@ PyObject *view_new(struct segment *segment, const struct shmview_view *v)
     if (!self)
         return NULL;
     self->segment = (struct segment *)Py_NewRef((PyObject *)segment);
+    self->kept = NULL;
     self->weakrefs = NULL;
     self->components = NULL;
     self->n_exports = 0;
@@ -21,10 +22,10 @@ PyObject *view_new(struct segment *segment, const struct shmview_view *v)
     return (PyObject *)self;
 }
 
-static void let_go(struct view *self)
+static void let_go(struct segment **its)
 {
-    struct segment *segment = self->segment;
-    self->segment = NULL;
+    struct segment *segment = *its;
+    *its = NULL;
     if (segment) {
         COUNT_ADD(segment->n_out, -1);
         Py_DECREF((PyObject *)segment);
@@ -37,7 +38,8 @@ void view_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     if (self->weakrefs)
         PyObject_ClearWeakRefs(op);
-    let_go(self);
+    let_go(&self->segment);
+    let_go(&self->kept);
     PyMem_Free(self->components);
     PyObject_Free(op);
     Py_DECREF(type);
@@ -51,12 +53,10 @@ PyObject *view_release(PyObject *op, PyObject *Py_UNUSED(unused))
         return NULL;
     }
     if (self->address_is_known && self->segment) {
-        PyErr_SetString(PyExc_BufferError,
-                        "the view's address was given out by __array_interface__ or address: "
-                        "drop the view instead");
-        return NULL;
+        self->kept = self->segment;
+        self->segment = NULL;
     }
-    let_go(self);
+    let_go(&self->segment);
     Py_RETURN_NONE;
 }
 

@@ -17,6 +17,7 @@ typedef int item_set(struct view *view, char *p, PyObject *value);
  * lock is needed to read it. */
 struct view {
     PyObject_HEAD struct segment *segment; /* NULL: released */
+    struct segment *kept;                  /* of one that was released but is not gone, or NULL */
     item_get *get;
     item_set *set;
     PyObject *weakrefs;
@@ -132,7 +133,7 @@ PyObject *view_get_T(PyObject *self, void *closure);
 /* --- buffer.c ------------------------------------------------------------ */
 
 int view_getbuffer(PyObject *self, Py_buffer *buffer, int flags);
-void view_releasebuffer(PyObject *self, Py_buffer *buffer);
+extern PyType_Spec lease_spec;
 PyObject *view_get_array_interface(PyObject *self, void *closure);
 
 /* --- dlpack.c ------------------------------------------------------------ */

@@ -54,9 +54,10 @@ static PyMethodDef methods[] = {
      "Minimum, maximum and sum of real numbers, as a Summary; the GIL is free meanwhile.\n\n"
      "Raises ConversionError for what are no real numbers."},
     {"release", view_release, METH_NOARGS,
-     "release()\n--\n\nLets go of the segment. Raises BufferError while buffers of the view are "
-     "out,\n"
-     "or if its address was given out."},
+     "release()\n--\n\nLets go of the segment; the view cannot be used any more. If somebody may\n"
+     "know its address (address, __array_interface__, numpy.frombuffer() and others that ask for\n"
+     "plain bytes), the segment stays attached until the view object is gone as well.\n\n"
+     "Raises BufferError while memoryviews and arrays of the view are out."},
     {"_description", view_description, METH_NOARGS, NULL},
     {"__enter__", view_enter, METH_NOARGS, NULL},
     {"__exit__", view_exit, METH_VARARGS, "Releases the view."},
@@ -91,7 +92,6 @@ static PyType_Slot slots[] = {
     {Py_sq_length, view_length},
     {Py_sq_item, view_item},
     {Py_bf_getbuffer, view_getbuffer},
-    {Py_bf_releasebuffer, view_releasebuffer},
     {0, NULL},
 };
 PyType_Spec view_spec = {

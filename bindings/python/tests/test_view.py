@@ -4,10 +4,12 @@
 import array
 import collections.abc
 import ctypes
+import gc
 import itertools
 import math
 import pickle
 import struct
+import tempfile
 import weakref
 
 import pytest
@@ -354,10 +356,57 @@ def test_release(seg):
         assert len(w) == 4096
     known = seg.cast("i", 4)
     known.address
-    with pytest.raises(BufferError):
-        known.release()
+    known.release()
+    with pytest.raises(ValueError, match="released"):
+        known[0]
+    with pytest.raises(shmview.Busy, match="1 "):
+        seg.close()  # whoever got the address trusts in the object
     del known
     seg.close()
+
+
+def test_plain_bytes_keep_the_view(seg):
+    """numpy.frombuffer() and its like give the buffer back, and keep nothing but the view."""
+    numpy = pytest.importorskip("numpy")
+    v = seg.cast("i", 4)
+    array = numpy.frombuffer(v, "i")
+    assert array.base is v
+    v.release()
+    with pytest.raises(ValueError):
+        v[0]
+    del v
+    gc.collect()
+    with pytest.raises(shmview.Busy, match="1 "):
+        seg.close()
+    array[1] = 7
+    assert seg.buf[4] == 7
+    del array
+    v = seg.cast("B", 4096)
+    with tempfile.TemporaryFile() as file:
+        assert file.write(v) == 4096
+        file.seek(0)
+        assert file.readinto(v) == 4096
+    v.release()
+    v.release()
+    del v
+    seg.close()
+
+
+def test_memoryviews_are_counted(seg):
+    v = seg.cast("i", (2, 3))
+    m = memoryview(v)
+    n = memoryview(m)[1:]
+    assert m.obj.view is v and "<buffer of <shmview.View of" in repr(m.obj)
+    with pytest.raises(BufferError, match="1 "):
+        v.release()
+    m.release()
+    with pytest.raises(BufferError, match="1 "):
+        v.release()
+    n.release()
+    v.release()
+    seg.close()
+    with pytest.raises(TypeError):
+        shmview._core.Lease()
 
 
 class Evil:
