@@ -11,12 +11,10 @@ static bool runs_no_code(VALUE value)
     return RB_SPECIAL_CONST_P(value) || RB_BUILTIN_TYPE(value) == T_FLOAT;
 }
 
-void view_store(VALUE self, struct view *view, char *p, VALUE value)
+/* By way of memory that is no place in the segment. */
+NOINLINE(static void store_object(VALUE self, struct view *view, char *p, VALUE value));
+static void store_object(VALUE self, struct view *view, char *p, VALUE value)
 {
-    if (LIKELY(runs_no_code(value))) {
-        view->set(view, p, value);
-        return;
-    }
     VALUE room;
     uint32_t n = view->v.itemsize;
     char *bytes = rb_alloc_tmp_buffer(&room, (long)n + 1);
@@ -25,6 +23,14 @@ void view_store(VALUE self, struct view *view, char *p, VALUE value)
     view_use_writable(self);
     memcpy(p, bytes, n);
     rb_free_tmp_buffer(&room);
+}
+
+void view_store(VALUE self, struct view *view, char *p, VALUE value)
+{
+    if (LIKELY(runs_no_code(value)))
+        view->set(view, p, value);
+    else
+        store_object(self, view, p, value);
 }
 
 static void store_single(VALUE self, struct view *view, const struct shmview_view *to, VALUE value)
@@ -125,6 +131,28 @@ static void assign(VALUE self, struct view *view, const struct shmview_view *to,
         assign_scalar(self, view, to, value);
 }
 
+/* A part, or an element of a view of more dimensions or with suboffsets. */
+NOINLINE(static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value));
+static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value)
+{
+    struct view *view = view_of(self);
+    struct shmview_view to;
+    bool single = view_locate(view, argc, argv, &to);
+    view_use_writable(self); /* an index may have run any code */
+    if (single) {
+        store_single(self, view, &to, value);
+    } else if (to.item == view->v.item) {
+        assign(self, view, &to, value);
+    } else { /* a field: elements of another type */
+        VALUE part = view_new(view->segment, &to);
+        struct view *fields = view_of(part);
+        if (to.ndim)
+            assign(part, fields, &to, value);
+        else
+            store_single(part, fields, &to, value);
+    }
+}
+
 /*
  * call-seq: view[i, j, ...] = value
  *
@@ -149,21 +177,7 @@ static VALUE view_aset(int argc, VALUE *argv, VALUE self)
             return value;
         }
     }
-    struct shmview_view to;
-    bool single = view_locate(view, argc, argv, &to);
-    view_use_writable(self); /* an index may have run any code */
-    if (single) {
-        store_single(self, view, &to, value);
-    } else if (to.item == v->item) {
-        assign(self, view, &to, value);
-    } else { /* a field: elements of another type */
-        VALUE part = view_new(view->segment, &to);
-        struct view *fields = view_of(part);
-        if (to.ndim)
-            assign(part, fields, &to, value);
-        else
-            store_single(part, fields, &to, value);
-    }
+    set_part(argc, argv, self, value);
     return value;
 }
 

@@ -121,6 +121,17 @@ bool view_locate(struct view *view, int argc, const VALUE *argv, struct shmview_
     return single;
 }
 
+/* A part, or an element of a view with suboffsets. */
+NOINLINE(static VALUE part(int argc, const VALUE *argv, VALUE self));
+static VALUE part(int argc, const VALUE *argv, VALUE self)
+{
+    struct view *view = view_of(self);
+    struct shmview_view v;
+    bool single = view_locate(view, argc, argv, &v);
+    view_use(self); /* an index may have run any code */
+    return single ? view_load_single(view, &v) : view_new(view->segment, &v);
+}
+
 /*
  * call-seq:
  *   view[i, j, ...]      an element
@@ -138,12 +149,7 @@ static VALUE view_aref(int argc, VALUE *argv, VALUE self)
 {
     struct view *view = view_use(self);
     const char *p = place(view, argc, argv);
-    if (LIKELY(p != NULL))
-        return view->get(view, p);
-    struct shmview_view v;
-    bool single = view_locate(view, argc, argv, &v);
-    view_use(self); /* an index may have run any code */
-    return single ? view_load_single(view, &v) : view_new(view->segment, &v);
+    return LIKELY(p != NULL) ? view->get(view, p) : part(argc, argv, self);
 }
 
 /* --- As a collection ----------------------------------------------------- */

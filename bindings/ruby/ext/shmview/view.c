@@ -75,14 +75,10 @@ void view_complain(const struct view *view)
                view->v.generation, shmview_name(view->seg->handle), phase.generation, phase.name);
 }
 
-struct view *view_use_writable(VALUE self)
+void view_complain_writing(VALUE self)
 {
-    struct view *view = view_use(self);
-    if (UNLIKELY(RB_OBJ_FROZEN(self)))
-        rb_check_frozen(self);
-    if (UNLIKELY(view->v.flags & SHMVIEW_VIEW_READ_ONLY))
-        raise_text(SHMVIEW_ERR_READ_ONLY, "the view is read-only");
-    return view;
+    rb_check_frozen(self);
+    raise_text(SHMVIEW_ERR_READ_ONLY, "the view is read-only");
 }
 
 struct view *view_use_facts(VALUE self)

@@ -50,8 +50,16 @@ static inline struct view *view_use(VALUE self)
         view_complain(view);
     return view;
 }
+/* Raises FrozenError or ReadOnly. */
+void view_complain_writing(VALUE self);
 /* The same, and whether they may be changed. */
-struct view *view_use_writable(VALUE self);
+static inline struct view *view_use_writable(VALUE self)
+{
+    struct view *view = view_use(self);
+    if (UNLIKELY(RB_OBJ_FROZEN(self) || view->v.flags & SHMVIEW_VIEW_READ_ONLY))
+        view_complain_writing(self);
+    return view;
+}
 /* The same where they are asked for no more than where they are. */
 struct view *view_use_facts(VALUE self);
 /* An Array of n numbers. */
