@@ -18,6 +18,8 @@ install(FILES common/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shm
         COMPONENT development)
 
 install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT daemon)
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
+        FILES_MATCHING PATTERN "*.md")
 
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.[1-8]")
 foreach(page IN LISTS pages)

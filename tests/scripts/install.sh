@@ -26,6 +26,11 @@ for unit in usr/lib/systemd/*/shmviewd.service; do
     grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
 done
 diff -r "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
+metadata=$(find usr -path '*/shmview-*.dist-info/METADATA')
+if [ -n "$metadata" ]; then
+    PYTHONPATH=$(dirname "$(dirname "$metadata")") /usr/bin/python3 -c \
+        'import importlib.metadata as m; print("Python module", m.version("shmview"))'
+fi
 pc=$(find usr -name shmview.pc)
 libdir=$scratch/$(dirname "$(dirname "$pc")")
 # without being told where the library is
