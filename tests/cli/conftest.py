@@ -47,12 +47,13 @@ class Daemon:
                 json.dump(config, file)
             command += ["--config", path]
         with open(self.log, "ab") as log:
+            before = log.tell()
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
                                             preexec_fn=end_with_parent)
 
         def listens():
             assert self.process.poll() is None, self.said()
-            return ", listening on " in self.said()
+            return ", listening on " in self.said()[before:]
         await_(listens, what="the daemon")
 
     def said(self):

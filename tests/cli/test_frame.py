@@ -16,6 +16,7 @@ SCREEN = 80, 24
 ENOUGH = {
     "list": [],
     "lock": ["name", "true"],
+    "monitor": [],
     "who": [],
 }
 
