@@ -63,7 +63,7 @@ deb: deps-deb build-deb
 
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    sh -c 'for table in python python_dropins; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
+	    sh -c 'for table in python python_dropins python_torch; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
 
 deps:
 	@tools/deps.sh build

@@ -108,6 +108,21 @@ static PyObject *export_copy(struct view *view, bool is_versioned)
     return capsule;
 }
 
+/* Consumers other than numpy know no negative strides; torch 1.13 ends the process for one. */
+static int check_strides(const struct shmview_view *v)
+{
+    for (uint32_t d = 0; d < v->ndim; d++) {
+        if (v->strides[d] >= 0 || v->shape[d] < 2)
+            continue;
+        PyErr_Format(PyExc_BufferError,
+                     "dimension %u has a stride of %zd bytes, and no consumer of DLPack but numpy "
+                     "can go backwards: take numpy.asarray(view), or copy=True",
+                     (unsigned)d, (Py_ssize_t)v->strides[d]);
+        return -1;
+    }
+    return 0;
+}
+
 /* None, or (device type, device id): the CPU has only one. Returns 0 or -1. */
 static int check_device(PyObject *device)
 {
@@ -157,7 +172,7 @@ PyObject *view_dlpack(PyObject *op, PyObject *args, PyObject *kwargs)
     if (is_versioned < 0 || check_device(device))
         return NULL;
     int copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
-    if (copied < 0)
+    if (copied < 0 || (!copied && check_strides(&self->v)))
         return NULL;
     COUNT_ADD(self->n_exports, 1);
     PyObject *capsule = copied         ? export_copy(self, is_versioned)

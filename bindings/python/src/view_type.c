@@ -66,7 +66,8 @@ static PyMethodDef methods[] = {
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "A capsule with a tensor, versioned where max_version is (1, 0) or later. A read-only view\n"
      "needs that. The segment cannot be closed while the tensor lives.\n\n"
-     "Raises BufferError where DLPack has no such type, strides or device."},
+     "Raises BufferError where DLPack has no such type or device; for strides below 0, which only\n"
+     "a copy helps with."},
     {"__dlpack_device__", view_dlpack_device, METH_NOARGS,
      "__dlpack_device__()\n--\n\n(1, 0): the CPU."},
     {NULL, NULL, 0, NULL},

@@ -42,7 +42,7 @@ def test_arrays(seg, name):
         for array in (numpy.asarray(view), numpy.array(view, copy=False)):
             same(array, view, name)
             assert array.flags.writeable
-        if name != "bool":  # numpy 1.24's from_dlpack knows no bool
+        if name != "bool" and min(view.strides, default=0) >= 0:  # numpy 1.24's from_dlpack knows no bool
             same(numpy.from_dlpack(view), view, name)
     for dtype in (name, numpy.dtype(name), numpy.dtype(name).type, numpy.dtype(name).str):
         assert numpy.asarray(seg.cast(dtype, 4)).dtype == numpy.dtype(name)
@@ -153,15 +153,74 @@ def test_dlpack_copy(seg):
     assert copy[0, 0] == 2
 
 
-def test_torch(seg):
-    torch = pytest.importorskip("torch")
+def test_dlpack_goes_forward_only(seg):
+    view = seg.cast("f4", (3, 4))
+    view[...] = 1
+    for backwards in view[::-1], view[:, ::-2], view[1:, ::-1]:
+        for version in {}, {"max_version": (1, 0)}:
+            with pytest.raises(BufferError, match="stride of -"):
+                backwards.__dlpack__(**version)
+            backwards.__dlpack__(copy=True, **version)
+    numpy.from_dlpack(view[:1][::-1]).sum()  # one row has no direction
+
+
+@pytest.fixture
+def torch():
+    return pytest.importorskip("torch")
+
+
+def test_torch(seg, torch):
     view = seg.cast("f4", (3, 4))
     tensor = torch.from_dlpack(view)
     assert tensor.data_ptr() == view.address and tuple(tensor.shape) == (3, 4)
     tensor += 5
-    assert view[0, 0] == tensor[0, 0]
+    assert view[0, 0] == tensor[0, 0] == 5
     tensor = torch.from_dlpack(view.T)
     assert tensor.stride() == (1, 4)
+    assert torch.from_dlpack(view[1, ::2]).data_ptr() == view[1, ::2].address
+    assert torch.from_dlpack(numpy.asarray(view)).data_ptr() == view.address
+
+
+TENSORS = {"b": "int8", "B": "uint8", "h": "int16", "i": "int32", "q": "int64", "e": "float16", "f": "float32",
+           "d": "float64", "Zf": "complex64", "Zd": "complex128", "bfloat16": "bfloat16"}
+LATER = {"H": "uint16", "I": "uint32", "Q": "uint64", "?": "bool"}  # torch 1.13 has the last one, but not from others
+
+
+@pytest.mark.parametrize("format", [*TENSORS, *LATER])
+def test_torch_types(seg, torch, format):
+    view = seg.cast(format, 6)
+    view.cast("B")[:] = bytes(i % 2 for i in range(view.nbytes))
+    try:
+        tensor = torch.from_dlpack(view)
+    except RuntimeError as e:
+        assert format in LATER and "Unsupported" in str(e)
+        return
+    assert tensor.dtype == getattr(torch, {**TENSORS, **LATER}[format])
+    assert tensor.data_ptr() == view.address and tensor.tolist() == view.tolist()
+
+
+def test_torch_keeps_the_memory(seg, torch):
+    view = seg.cast("f4", 4)
+    tensor = torch.from_dlpack(view)
+    view[2:] = [3, 0]
+    del view
+    with pytest.raises(shmview.Busy):
+        seg.close()
+    part = tensor[2:].clone(), tensor[2:]
+    del tensor
+    with pytest.raises(shmview.Busy):
+        seg.close()
+    part[1][1] = 7
+    assert seg.cast("f4", 4)[3] == 7 and part[0].tolist() == [3, 0]
+    del part
+    seg.close()
+
+
+def test_torch_refuses(seg, torch):
+    view = seg.cast("f4", 4)
+    for refused in view.toreadonly(), view[::-1], seg.cast(">i4", 2), seg.cast("T{i:a:}", 2):
+        with pytest.raises(BufferError):
+            torch.from_dlpack(refused)
 
 
 def test_assigning_arrays(seg):
