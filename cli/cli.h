@@ -102,12 +102,17 @@ __attribute__((format(printf, 2, 3))) void warn_text(struct context *c, const ch
 int connect_daemon(struct context *c);
 /* The same, and starts this user's session daemon where no other runs. */
 int connect_or_start(struct context *c);
+/* Connects and attaches the segment called name; the caller owes shmview_detach(). Returns 0 or the
+ * exit status. */
+int attach(struct context *c, const char *name, int access, struct shmview_segment **ret_segment);
 
 /* --- Reading numbers ----------------------------------------------------- */
 
 /* "4096", "4K", "1.5MiB", "2G": powers of 1024; "4KB" too, powers of 1000. what is the
  * argument's name, for the message. Return 0 or the exit status. */
 int parse_bytes(struct context *c, const char *what, const char *text, uint64_t *ret);
+/* The same without a word: whether it is one. */
+bool read_bytes(const char *text, uint64_t *ret);
 /* "10", "0.5", "500ms", "2min", "1h": nanoseconds. */
 int parse_duration(struct context *c, const char *what, const char *text, int64_t *ret);
 /* Digits, least to most. */
@@ -148,6 +153,9 @@ bool wants_color(void);
 size_t terminal_width(void);
 /* Whether the locale shows UTF-8. */
 bool has_utf8(void);
+
+/* Prints text that somebody else chose; what would move the cursor becomes '?'. */
+void print_safely(const char *text);
 
 /* Prints it and a newline, indented. Returns 0 or the exit status. */
 int print_json(struct context *c, const json_t *json);

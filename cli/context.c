@@ -77,6 +77,10 @@ static const struct hint {
     {SHMVIEW_ERR_READ_ONLY, EXIT_FAILED, "its owner can 'shmviewctl chmod'"},
     {SHMVIEW_ERR_TIMED_OUT, EXIT_TIMED_OUT,
      "'shmviewctl list -o +LOCK-OWNER' shows who holds locks; or give --timeout more"},
+    {SHMVIEW_ERR_FORMAT, EXIT_FAILED, "FORMATS in shmviewctl(1) has the formats that there are"},
+    {SHMVIEW_ERR_MISALIGNED, EXIT_FAILED, "give the view another @OFFSET, or other strides"},
+    {SHMVIEW_ERR_BOUNDS, EXIT_FAILED, "make the view smaller, or a larger segment"},
+    {SHMVIEW_ERR_OVERFLOW, EXIT_FAILED, "make the view smaller"},
     {SHMVIEW_ERR_UNSUPPORTED, EXIT_FAILED, "the daemon is older than this program: update it"},
     {SHMVIEW_ERR_PROTOCOL, EXIT_FAILED, "something else may listen there: look at --socket"},
     {SHMVIEW_ERR_NO_MEMORY, EXIT_FAILED, "free some and try again"},
@@ -205,4 +209,13 @@ int connect_daemon(struct context *c)
 int connect_or_start(struct context *c)
 {
     return connect_with(c, 0);
+}
+
+int attach(struct context *c, const char *name, int access, struct shmview_segment **ret_segment)
+{
+    int status = connect_daemon(c);
+    if (status)
+        return status;
+    int r = shmview_attach(c->connection, name, access, 0, ret_segment);
+    return r ? fail_call(c, r) : 0;
 }

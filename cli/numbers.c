@@ -21,12 +21,9 @@ struct unit {
 static int read_quantity(const char *text, const struct unit *units, size_t n, double *ret)
 {
     char *end;
-    if (!isdigit((unsigned char)text[0]) && text[0] != '.')
-        return -1;
-    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
-        return -1;
     double value = strtod(text, &end);
-    if (end == text || !isfinite(value))
+    /* no sign, no exponent, nothing hexadecimal */
+    if (end == text || (size_t)(end - text) != strspn(text, "0123456789.") || !isfinite(value))
         return -1;
     for (size_t i = 0; i < n; i++)
         if (strcasecmp(end, units[i].name) == 0) {
@@ -54,7 +51,7 @@ static const struct unit byte_units[] = {
     {"tb", 1e12},
 };
 
-int parse_bytes(struct context *c, const char *what, const char *text, uint64_t *ret)
+bool read_bytes(const char *text, uint64_t *ret)
 {
     double value;
     char *end;
@@ -63,14 +60,21 @@ int parse_bytes(struct context *c, const char *what, const char *text, uint64_t 
     unsigned long long whole = strtoull(text, &end, 10);
     if (isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0) {
         *ret = whole;
-        return 0;
+        return true;
     }
     if (read_quantity(text, byte_units, ARRAY_LEN(byte_units), &value) || value != floor(value) ||
         value >= 0x1p63)
-        return fail_usage(c, "%s '%s' is no number of bytes: write it like 4096, 64K, 1.5M or 2G",
-                          what, text);
+        return false;
     *ret = (uint64_t)value;
-    return 0;
+    return true;
+}
+
+int parse_bytes(struct context *c, const char *what, const char *text, uint64_t *ret)
+{
+    if (read_bytes(text, ret))
+        return 0;
+    return fail_usage(c, "%s '%s' is no number of bytes: write it like 4096, 64K, 1.5M or 2G", what,
+                      text);
 }
 
 int parse_duration(struct context *c, const char *what, const char *text, int64_t *ret)

@@ -30,6 +30,15 @@ bool has_utf8(void)
     return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
+void print_safely(const char *text)
+{
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+0080 to U+009F */
+            putchar('?'), p++;
+        else
+            putchar(*p < ' ' || *p == '\177' ? '?' : *p);
+}
+
 int print_json(struct context *c, const json_t *json)
 {
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2)))

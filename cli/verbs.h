@@ -3,6 +3,12 @@
  * own, or of a few that belong together. */
 VERB_GROUP("Segments")
 VERB(list)
+VERB(show)
+VERB(create)
+VERB(define)
+VERB(remove)
+VERB(chmod)
+VERB(chown)
 VERB_GROUP("Locks and processes")
 VERB(lock)
 VERB(run)

@@ -15,6 +15,11 @@ SCREEN = 80, 24
 # Arguments with which each verb gets as far as asking for a daemon.
 ENOUGH = {
     "list": [],
+    "show": ["seg"],
+    "define": ["seg", "l: A=f4"],
+    "remove": ["seg"],
+    "chmod": ["0600", "seg"],
+    "chown": ["0", "seg"],
     "lock": ["name", "true"],
     "monitor": [],
     "who": [],
@@ -44,6 +49,14 @@ def test_help_fits_a_screen(ctl, verb):
     assert len(lines) <= SCREEN[1], "a screen has 24 lines"
     assert all(len(line) <= SCREEN[0] for line in lines)
     assert "--help" in out and "--socket" in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_man_page_has_an_example(verb):
+    with open(os.path.join(os.environ["SHMVIEW_SOURCE_DIR"], "man/shmviewctl.1")) as file:
+        sections = [part for part in file.read().split("\n.SS ") if part.split()[0] == verb]
+    assert sections, "a section of its own"
+    assert any(f"shmviewctl {verb}" in section.split(".EX", 1)[1] for section in sections)
 
 
 @pytest.mark.parametrize("verb", VERBS)
