@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events: what is told, to whom, and what becomes of those who do not listen. */
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,6 +168,45 @@ START_TEST(deaths)
             OK(shmview_unlock(a));
         }
     }
+    expect_nothing(monitor);
+    OK(shmview_detach(a));
+    end();
+}
+END_TEST
+
+#define GIVEN_BACK 100
+
+/* The daemon sleeps meanwhile: it wakes to a client that has said much, and is dead. */
+static void attach_and_detach(struct child *me, void *arg)
+{
+    struct shmview_segment *s[GIVEN_BACK];
+    (void)arg;
+    struct shmview_connection *c = client_connect(&d);
+    for (int i = 0; i < GIVEN_BACK; i++)
+        s[i] = client_attach(c, "a", SHMVIEW_PEEK);
+    child_tell(me, 1);
+    child_pause(me);
+    for (int i = 0; i < GIVEN_BACK; i++)
+        OK(shmview_detach(s[i]));
+}
+
+START_TEST(what_was_given_back_has_not_died)
+{
+    struct child child;
+    begin();
+    struct shmview_segment *a = client_create(conn, "a", 1);
+    expect(SHMVIEW_EVENT_CREATED, "a");
+    expect(SHMVIEW_EVENT_ATTACHED, "a");
+    child_start(&child, attach_and_detach, NULL);
+    child_hear(&child, 1);
+    for (int i = 0; i < GIVEN_BACK; i++)
+        expect(SHMVIEW_EVENT_ATTACHED, "a");
+    process_stop(d.pid);
+    child_cue(&child);
+    child_wait(&child);
+    ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
+    for (int i = 0; i < GIVEN_BACK; i++)
+        expect(SHMVIEW_EVENT_DETACHED, "a");
     expect_nothing(monitor);
     OK(shmview_detach(a));
     end();
@@ -496,6 +536,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(a_life),
         SUITE_TEST(deaths),
+        SUITE_TEST(what_was_given_back_has_not_died),
         SUITE_TEST(phases),
         SUITE_TEST(refusals),
         SUITE_TEST(filters),
