@@ -288,14 +288,19 @@ static int exchange(struct shmview_connection *c, const char *method, const char
 int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
                     struct reply *reply)
 {
-    size_t n;
+    size_t n = 0;
+    char *text = parameters ? wire_call_text(method, parameters, &n) : NULL;
+    return connection_call_text(connection, method, text, n, reply);
+}
+
+int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
+                         size_t n, struct reply *reply)
+{
+    CLEANUP_FREE char *text = call;
     const char *reason;
     *reply = (struct reply){0};
-    if (!connection) {
-        json_decref(parameters);
+    if (!connection)
         return fail(SHMVIEW_ERR_INVALID, "foreign memory: there is no daemon to ask");
-    }
-    CLEANUP_FREE char *text = parameters ? wire_call_text(method, parameters, &n) : NULL;
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     NOT_CANCELLED;
@@ -351,9 +356,7 @@ void connection_give_back(struct shmview_connection *connection, int64_t attachm
 {
     struct shmview_connection *c = connection;
     size_t n;
-    json_t *parameters = json_pack("{s:I}", "attachment", (json_int_t)attachment);
-    CLEANUP_FREE char *text =
-        parameters ? wire_oneway_text("io.shmview.Detach", parameters, &n) : NULL;
+    CLEANUP_FREE char *text = wire_detach_text(attachment, &n);
     NOT_CANCELLED;
     connection_lock(c);
     let_go(c, attachment);

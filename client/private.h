@@ -94,6 +94,10 @@ struct reply {
 int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
                     struct reply *reply);
 
+/* The same with the whole call as text of n bytes (new; stolen; NULL means memory was short). */
+int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
+                         size_t n, struct reply *reply);
+
 /* Notes that the attachment, of which reply told, is there; no more. Returns 0; or
  * -SHMVIEW_ERR_DISCONNECTED: the connection was lost meanwhile, and the attachment with it;
  * or -SHMVIEW_ERR_NO_MEMORY. */

@@ -214,18 +214,19 @@ static void enlist(struct shmview_segment *s)
     pthread_mutex_unlock(&process->segments);
 }
 
-static int attach_with(struct shmview_connection *connection, const char *method,
-                       json_t *parameters, unsigned flags, struct shmview_segment **ret_segment)
+/* call is the method's as text of n bytes, new; stolen. */
+static int attach_with(struct shmview_connection *connection, const char *method, char *call,
+                       size_t n, unsigned flags, struct shmview_segment **ret_segment)
 {
     struct reply reply;
     struct wire_attachment a;
     NOT_CANCELLED;
     struct shmview_segment *s = segment_new(connection);
     if (!s) {
-        json_decref(parameters);
+        free(call);
         return -SHMVIEW_ERR_NO_MEMORY;
     }
-    int r = connection_call(connection, method, parameters, &reply);
+    int r = connection_call_text(connection, method, call, n, &reply);
     if (r) {
         free(s);
         return r;
@@ -286,8 +287,9 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
     r = access_grant(o.access, &create.grant);
     if (r)
         return r;
-    r = attach_with(connection, "io.shmview.Create", wire_write_create(&create), o.flags,
-                    ret_segment);
+    size_t n = 0;
+    char *call = wire_create_text(&create, &n);
+    r = attach_with(connection, "io.shmview.Create", call, n, o.flags, ret_segment);
     free(create.grant.acl);
     return r;
 }
@@ -301,8 +303,9 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
     if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
         return fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
     struct wire_attach attach = {.name = name, .access = access, .id = WIRE_ABSENT};
-    return attach_with(connection, "io.shmview.Attach", wire_write_attach(&attach), flags,
-                       ret_segment);
+    size_t n = 0;
+    char *call = wire_attach_text(&attach, &n);
+    return attach_with(connection, "io.shmview.Attach", call, n, flags, ret_segment);
 }
 
 int shmview_remove(struct shmview_connection *connection, const char *name)
@@ -422,7 +425,9 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     struct wire_fault fault;
     struct wire_attachment a;
     struct wire_attach attach = {.name = s->name, .access = s->access, .id = (int64_t)s->id};
-    int r = connection_call(s->connection, "io.shmview.Attach", wire_write_attach(&attach), &reply);
+    size_t n = 0;
+    char *call = wire_attach_text(&attach, &n);
+    int r = connection_call_text(s->connection, "io.shmview.Attach", call, n, &reply);
     if (r)
         return r;
     if (wire_read_attachment(reply.wire.parameters, "attachment", &a, &fault)) {

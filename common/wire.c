@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/fields_text.h"
 #include "common/json_text.h"
 #include "common/limits.h"
 #include "common/util.h"
@@ -225,19 +226,9 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
     return fields_read(parameters, fields, true, ret, fault);
 }
 
-json_t *wire_write_create(const struct wire_create *create)
-{
-    return fields_write(create_fields, create);
-}
-
 json_t *wire_write_set_access(const struct wire_set_access *set)
 {
     return fields_write(set_access_fields, set);
-}
-
-json_t *wire_write_attach(const struct wire_attach *attach)
-{
-    return fields_write(attach_fields, attach);
 }
 
 json_t *wire_write_claim(const struct wire_claim *claim)
@@ -266,11 +257,6 @@ json_t *wire_write_segment(const struct wire_segment *segment, const struct wire
         return NULL;
     }
     return o;
-}
-
-json_t *wire_write_attachment(const struct wire_attachment *attachment)
-{
-    return fields_write(attachment_fields, attachment);
 }
 
 json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n)
@@ -442,13 +428,55 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
     return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
 }
 
-char *wire_oneway_text(const char *method, json_t *parameters, size_t *ret_bytes)
+static void add(struct json_text *text, const char *s)
 {
-    json_t *root =
-        json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "oneway", 1);
-    char *text = json_text(root, ret_bytes);
-    json_decref(root);
-    return text;
+    json_text_add(text, s, strlen(s));
+}
+
+static char *fields_call_text(const char *method, const struct field *fields, const void *from,
+                              bool oneway, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    add(&t, "{\"method\":\"");
+    add(&t, method);
+    add(&t, "\",\"parameters\":");
+    fields_text(fields, from, &t);
+    add(&t, oneway ? ",\"oneway\":true}" : "}");
+    return json_text_end(&t, ret_bytes);
+}
+
+char *wire_create_text(const struct wire_create *create, size_t *ret_bytes)
+{
+    return fields_call_text("io.shmview.Create", create_fields, create, false, ret_bytes);
+}
+
+char *wire_attach_text(const struct wire_attach *attach, size_t *ret_bytes)
+{
+    return fields_call_text("io.shmview.Attach", attach_fields, attach, false, ret_bytes);
+}
+
+char *wire_detach_text(int64_t attachment, size_t *ret_bytes)
+{
+    struct wire_held held = {attachment};
+    return fields_call_text("io.shmview.Detach", held_fields, &held, true, ret_bytes);
+}
+
+char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                         size_t n, const struct wire_attachment *attachment, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    add(&t, "{\"parameters\":{\"segment\":{");
+    fields_text_members(segment_fields, segment, &t);
+    if (acl) {
+        add(&t, ",\"acl\":");
+        fields_text_array(acl_fields, sizeof *acl, acl, n, &t);
+    }
+    add(&t, "},\"attachment\":");
+    fields_text(attachment_fields, attachment, &t);
+    add(&t, "}}");
+    return json_text_end(&t, ret_bytes);
 }
 
 char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes)

@@ -157,9 +157,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
                   struct wire_fault *fault);
 
 /* Encoders return a new value, or NULL when memory is short. */
-json_t *wire_write_create(const struct wire_create *create);
 json_t *wire_write_set_access(const struct wire_set_access *set);
-json_t *wire_write_attach(const struct wire_attach *attach);
 json_t *wire_write_claim(const struct wire_claim *claim);
 json_t *wire_write_describe(const struct wire_describe *describe);
 json_t *wire_write_define(const struct wire_define *define);
@@ -168,8 +166,10 @@ json_t *wire_write_define(const struct wire_define *define);
  * new string of *ret_bytes with the NUL, or NULL when memory is short. */
 char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
 
-/* The same for one that is not answered. */
-char *wire_oneway_text(const char *method, json_t *parameters, size_t *ret_bytes);
+/* The calls that are made often, the same way. Detach is oneway. */
+char *wire_create_text(const struct wire_create *create, size_t *ret_bytes);
+char *wire_attach_text(const struct wire_attach *attach, size_t *ret_bytes);
+char *wire_detach_text(int64_t attachment, size_t *ret_bytes);
 
 /* The same for one that is answered many times. */
 char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
@@ -192,10 +192,13 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
 /* The same for one of many: more follow. */
 char *wire_continued_text(json_t *parameters, size_t *ret_bytes);
 
+/* The reply to Attach, and to Create with an access. acl: n entries, or NULL. */
+char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                         size_t n, const struct wire_attachment *attachment, size_t *ret_bytes);
+
 /* acl: n entries, or NULL. */
 json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
                            size_t n);
-json_t *wire_write_attachment(const struct wire_attachment *attachment);
 json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n);
 
 /* member is where in parameters it is. Decoders of

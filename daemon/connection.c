@@ -38,6 +38,7 @@ unsigned connections_count(void)
 void answer_deinit(struct answer *answer)
 {
     json_decref(answer->parameters);
+    free(answer->text);
     if (!answer->fds_borrowed)
         frame_descriptors_close(&answer->fds);
     *answer = (struct answer){0};
@@ -250,13 +251,24 @@ static void refuse_buffer(struct connection *c, struct answer *answer,
     events_by(0, UINT32_MAX);
 }
 
+/* Takes the text from the answer. */
+static char *answer_text(struct answer *answer, size_t *ret_bytes)
+{
+    if (answer->text) {
+        *ret_bytes = answer->text_bytes;
+        return STEAL(answer->text);
+    }
+    json_t *parameters = STEAL(answer->parameters);
+    return answer->continues ? wire_continued_text(parameters, ret_bytes)
+                             : wire_reply_text(answer->error, parameters, ret_bytes);
+}
+
 /* Sends what the socket takes, the descriptors with its first byte; keeps the
  * rest. Takes what *answer owns. */
 static void send_answer(struct connection *c, struct answer *answer)
 {
     size_t n;
-    char *text = answer->continues ? wire_continued_text(STEAL(answer->parameters), &n)
-                                   : wire_reply_text(answer->error, STEAL(answer->parameters), &n);
+    char *text = answer_text(answer, &n);
     if (!text) {
         log_error("out of memory: a reply is lost");
         answer_deinit(answer);

@@ -29,6 +29,8 @@ struct quota_user;
 struct answer {
     const char *error;            /* NULL: success */
     json_t *parameters;           /* owned; NULL: none */
+    char *text;                   /* owned; the whole reply, in their place */
+    size_t text_bytes;            /* with its NUL */
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
     bool fds_borrowed;
     uint64_t attachment; /* that it tells of; 0: none */

@@ -34,23 +34,41 @@ struct job {
 
 /* --- Attaching ----------------------------------------------------------- */
 
-json_t *creation_describe(const struct segment *s)
+/* room is what ret_grant borrows. */
+static struct wire_segment tell_segment(const struct segment *s, struct wire_acl_entry *room,
+                                        struct wire_grant *ret_grant)
 {
-    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
-    struct wire_grant grant;
-    access_tell(s->access, room, &grant);
-    struct wire_segment told = {
+    access_tell(s->access, room, ret_grant);
+    return (struct wire_segment){
         .name = s->name,
         .id = (int64_t)s->id,
         .size = (int64_t)s->size,
-        .owner = grant.owner,
-        .group = grant.group,
-        .mode = grant.mode,
+        .owner = ret_grant->owner,
+        .group = ret_grant->group,
+        .mode = ret_grant->mode,
         .attachments = s->n_attachments,
         .lifetime = s->lifetime,
         .lock = s->lock,
     };
+}
+
+json_t *creation_describe(const struct segment *s)
+{
+    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
+    struct wire_grant grant;
+    struct wire_segment told = tell_segment(s, room, &grant);
     return wire_write_segment(&told, grant.acl, grant.n_acl);
+}
+
+static void answer_attached(const struct segment *segment, const struct wire_attachment *attachment,
+                            struct answer *answer)
+{
+    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
+    struct wire_grant grant;
+    size_t n = 0;
+    struct wire_segment told = tell_segment(segment, room, &grant);
+    char *text = wire_attached_text(&told, grant.acl, grant.n_acl, attachment, &n);
+    answer_with_text(answer, text, n);
 }
 
 /* Of the client that is at work; NULL: the daemon itself. */
@@ -101,8 +119,7 @@ void creation_attach(struct state *state, struct connection *connection, struct 
         return;
     }
     answer->attachment = (uint64_t)got.id;
-    answer_with(answer, json_pack("{s:o, s:o}", "segment", creation_describe(segment), "attachment",
-                                  wire_write_attachment(&got)));
+    answer_attached(segment, &got, answer);
     if (answer->error) { /* nobody would know of it */
         answer->fds.n = 0;
         attachment_cancel(attachment_find(&connection->attachments, (uint64_t)got.id));

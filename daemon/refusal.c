@@ -69,6 +69,14 @@ void answer_with(struct answer *answer, json_t *parameters)
         refuse_system(answer, "an answer cannot be made", ENOMEM);
 }
 
+void answer_with_text(struct answer *answer, char *text, size_t bytes)
+{
+    answer->text = text;
+    answer->text_bytes = bytes;
+    if (!text)
+        refuse_system(answer, "an answer cannot be made", ENOMEM);
+}
+
 void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value)
 {
     answer->error = error;

@@ -23,6 +23,9 @@ void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e
 /* Answers with parameters (new; stolen); refuses where they are NULL: memory is short. */
 void answer_with(struct answer *answer, json_t *parameters);
 
+/* The same with the whole reply as text of bytes, with its NUL. */
+void answer_with_text(struct answer *answer, char *text, size_t bytes);
+
 /* Refuses with an error of org.varlink.service. fact names its one member. */
 void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value);
 

@@ -150,8 +150,8 @@ START_TEST(attach_and_detach)
     ck_assert_uint_eq(slot.id, 5u << SHMVIEW_SLOT_BITS);
     ck_assert_uint_eq(slot.pid, (uint32_t)getpid());
     ck_assert_int_eq(shmview_detach(seg), 0);
-    unit_assert_holds(stub.requests[2], "\"attachment\":9");
     end();
+    unit_assert_holds(stub.requests[2], "\"attachment\":9");
     objects_close();
 }
 END_TEST

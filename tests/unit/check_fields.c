@@ -2,7 +2,7 @@
 /* fields.c with a table of its own: one member of each kind. */
 #include "unit.h"
 
-#include "common/fields.h"
+#include "common/fields_text.h"
 #include "faults.h"
 
 struct leaf {
@@ -462,6 +462,76 @@ START_TEST(every_allocation_of_a_read_fails)
 }
 END_TEST
 
+/* What is written straight is what jansson writes. */
+static void assert_same_text(const struct field *fields, const void *from)
+{
+    struct json_text t;
+    size_t n = 0, m = 0;
+    json_text_begin(&t);
+    fields_text(fields, from, &t);
+    char *straight = json_text_end(&t, &n);
+    json_t *value = fields_write(fields, from);
+    char *by_value = json_text(value, &m);
+    ck_assert_str_eq(straight, by_value);
+    ck_assert_uint_eq(n, m);
+    json_decref(value);
+    free(straight);
+    free(by_value);
+}
+
+START_TEST(text_of_every_kind)
+{
+    const char *const names[] = {"", "oak", "\"q\" \\ / \b\f\n\r\t", "\x01\x1f\x7f",
+                                 "gr\xc3\xbc\xc3\x9f"};
+    const int64_t numbers[] = {0, 9, 10, -1, 1234567890, INT64_MAX, INT64_MIN};
+    struct leaf leaves[] = {{1, NULL}, {-2, "x"}};
+    for (size_t i = 0; i < 5 * 7 * 4; i++) {
+        struct tree t = {
+            .name = names[i % 5],
+            .nick = i % 3 ? names[(i + 1) % 5] : NULL,
+            .number = numbers[i % 7],
+            .maybe = i % 2 ? numbers[(i + 3) % 7] : FIELDS_ABSENT,
+            .flag = i % 2,
+            .colour = (int64_t)(i % 3 + 1),
+            .shade = (int64_t)(i % 4),
+            .ints = {i % 3, {numbers[i % 7], -7, 8}},
+            .has_more = i % 2,
+            .leaf = {5, i % 2 ? "s" : NULL},
+            .leaves = i % 4 ? leaves : NULL,
+            .n_leaves = i % 4 ? i % 3 : 0,
+        };
+        if (t.maybe == INT64_MIN)
+            t.maybe = FIELDS_ABSENT;
+        assert_same_text(tree_fields, &t);
+    }
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_text_fails)
+{
+    char name[2000];
+    struct leaf leaves[40] = {{0, NULL}};
+    struct tree t = {.name = name, .colour = 1, .leaves = leaves, .n_leaves = 40};
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    char *text = NULL;
+    unsigned n;
+    for (n = 1;; n++) {
+        struct json_text j;
+        faults_begin(FAULTS_MEMORY, n);
+        json_text_begin(&j);
+        fields_text(tree_fields, &t, &j);
+        text = json_text_end(&j, NULL);
+        if (!faults_end())
+            break;
+        ck_assert_ptr_null(text);
+    }
+    ck_assert_uint_gt(n, 2);
+    ck_assert_ptr_nonnull(text);
+    free(text);
+}
+END_TEST
+
 struct bag {
     const char **words;
     size_t n_words;
@@ -508,6 +578,7 @@ START_TEST(strings_and_sets)
         ck_assert_int_eq(bag.set, i == 1 ? 5 : 0);
         json_t *again = fields_write(bag_fields, &bag);
         ck_assert(json_equal(j, again));
+        assert_same_text(bag_fields, &bag);
         free(bag.words);
         json_decref(j);
         json_decref(again);
@@ -522,4 +593,5 @@ UNIT_MAIN("fields", UNIT_TEST(read_every_kind), UNIT_TEST(missing_members), UNIT
           UNIT_TEST(no_object), UNIT_TEST(fault_texts_are_cut_not_overrun), UNIT_TEST(nested_paths),
           UNIT_TEST(written_and_read_back), UNIT_TEST(absent_members_are_not_written),
           UNIT_TEST(what_cannot_be_written), UNIT_TEST(every_allocation_of_a_write_fails),
-          UNIT_TEST(every_allocation_of_a_read_fails), UNIT_TEST(strings_and_sets))
+          UNIT_TEST(every_allocation_of_a_read_fails), UNIT_TEST(strings_and_sets),
+          UNIT_TEST(text_of_every_kind), UNIT_TEST(every_allocation_of_a_text_fails))

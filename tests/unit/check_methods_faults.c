@@ -115,7 +115,7 @@ static void judge_success(const char *method, const struct answer *answer)
     if (answer->error)
         return;
     const char *text = house_text_of(&method);
-    json_t *parameters = answer->parameters ? json_incref(answer->parameters) : json_object();
+    json_t *parameters = house_parameters(answer);
     varlink_check_reply(text, method, parameters);
     json_decref(parameters);
 }
@@ -126,8 +126,9 @@ START_TEST(memory_runs_out_and_no_half_answer_is_given)
 }
 END_TEST
 
-/* The worker's failures too: every one on the way from Create to its answer. */
-static void every_failure_of_a_creation(unsigned classes, int error_number)
+/* The worker's failures too: every one on the way from Create to its answer. A small one has
+ * no worker. */
+static void every_failure_of_a_creation(unsigned classes, int error_number, json_int_t size)
 {
     bool failed = true;
     hush();
@@ -136,7 +137,7 @@ static void every_failure_of_a_creation(unsigned classes, int error_number)
         house_open(&house);
         guest = house_admit(&house);
         json_t *parameters =
-            json_pack("{s:s, s:i, s:s}", "name", "s", "size", 100, "access", "write");
+            json_pack("{s:s, s:I, s:s}", "name", "s", "size", size, "access", "write");
         struct wire_call call = {.method = "io.shmview.Create", .parameters = parameters};
         struct answer answer = {0};
         faults_begin(classes, n);
@@ -161,9 +162,11 @@ static void every_failure_of_a_creation(unsigned classes, int error_number)
 
 START_TEST(creation_fails)
 {
-    every_failure_of_a_creation(FAULTS_SYSTEM, EMFILE);
-    every_failure_of_a_creation(FAULTS_SYSTEM, ENOSPC);
-    every_failure_of_a_creation(FAULTS_MEMORY, 0);
+    for (json_int_t size = 100; size <= 1000000; size += 999900) {
+        every_failure_of_a_creation(FAULTS_SYSTEM, EMFILE, size);
+        every_failure_of_a_creation(FAULTS_SYSTEM, ENOSPC, size);
+        every_failure_of_a_creation(FAULTS_MEMORY, 0, size);
+    }
 }
 END_TEST
 

@@ -57,14 +57,13 @@ START_TEST(every_allocation_of_a_reply_fails)
                                    .n_layouts = 2,
                                    .access = 3},
                            a;
+    const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
     size_t bytes;
     char *text = NULL;
     unsigned n;
     int r = 0;
     for (n = 1; faults_begin(FAULTS_MEMORY, n),
-        text = wire_reply_text(NULL, json_pack("{s:o}", "attachment", wire_write_attachment(&from)),
-                               &bytes),
-        faults_end();
+        text = wire_attached_text(&of, NULL, 0, &from, &bytes), faults_end();
          n++)
         free(text);
     struct wire_reply reply;

@@ -16,14 +16,11 @@ static void fill_names(void)
     memset(name_64, 'V', LIMIT_VIEW_NAME_BYTES);
 }
 
-/* Parameters through the text of a call, as they travel. Returns the call. */
-static struct wire_call travel(const char *method, json_t *parameters)
+/* Through the text of a call, new, as it travels. Returns the call. */
+static struct wire_call travel_text(const char *method, char *text, size_t n)
 {
     struct wire_call call;
     struct wire_fault fault;
-    size_t n;
-    ck_assert_ptr_nonnull(parameters);
-    char *text = wire_call_text(method, parameters, &n);
     ck_assert_ptr_nonnull(text);
     ck_assert_uint_eq(n, strlen(text) + 1);
     ck_assert_uint_le(n, LIMIT_REQUEST_BYTES);
@@ -33,17 +30,30 @@ static struct wire_call travel(const char *method, json_t *parameters)
     return call;
 }
 
-static struct wire_reply travel_back(const char *error, json_t *parameters)
+static struct wire_call travel(const char *method, json_t *parameters)
+{
+    size_t n = 0;
+    ck_assert_ptr_nonnull(parameters);
+    char *text = wire_call_text(method, parameters, &n);
+    return travel_text(method, text, n);
+}
+
+static struct wire_reply travel_back_text(char *text, size_t n)
 {
     struct wire_reply reply;
     struct wire_fault fault;
-    size_t n;
-    char *text = wire_reply_text(error, parameters, &n);
     ck_assert_ptr_nonnull(text);
     ck_assert_uint_eq(n, strlen(text) + 1);
     ck_assert_int_eq(wire_reply_parse(&reply, text, n - 1, &fault), 0);
     free(text);
     return reply;
+}
+
+static struct wire_reply travel_back(const char *error, json_t *parameters)
+{
+    size_t n = 0;
+    char *text = wire_reply_text(error, parameters, &n);
+    return travel_back_text(text, n);
 }
 
 /* --- Requests ------------------------------------------------------------ */
@@ -68,7 +78,9 @@ START_TEST(create)
                                              .n_acl = (size_t)(i % 4 ? i % 4 - 1 : 0)}},
                            to;
         struct wire_fault fault;
-        struct wire_call call = travel("io.shmview.Create", wire_write_create(&from));
+        size_t n = 0;
+        char *text = wire_create_text(&from, &n);
+        struct wire_call call = travel_text("io.shmview.Create", text, n);
         ck_assert_int_eq(wire_read_create(call.parameters, &to, &fault), 0);
         ck_assert_str_eq(to.name, from.name);
         ck_assert_int_eq(to.size, from.size);
@@ -99,7 +111,9 @@ START_TEST(attach)
         for (size_t i = 0; i < 4; i++) {
             struct wire_attach from = {"seg", access, ids[i]}, to;
             struct wire_fault fault;
-            struct wire_call call = travel("io.shmview.Attach", wire_write_attach(&from));
+            size_t n = 0;
+            char *text = wire_attach_text(&from, &n);
+            struct wire_call call = travel_text("io.shmview.Attach", text, n);
             ck_assert_int_eq(wire_read_attach(call.parameters, &to, &fault), 0);
             ck_assert_str_eq(to.name, "seg");
             ck_assert_int_eq(to.access, access);
@@ -269,8 +283,10 @@ START_TEST(attachment)
     for (size_t i = 0; i < 2; i++) {
         struct wire_attachment to;
         struct wire_fault fault;
-        struct wire_reply reply =
-            travel_back(NULL, json_pack("{s:o}", "attachment", wire_write_attachment(both[i])));
+        size_t n = 0;
+        const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
+        char *text = wire_attached_text(&of, NULL, 0, both[i], &n);
+        struct wire_reply reply = travel_back_text(text, n);
         ck_assert_int_eq(wire_read_attachment(reply.parameters, "attachment", &to, &fault), 0);
         ck_assert_int_eq(to.id, both[i]->id);
         ck_assert_int_eq(to.descriptors, both[i]->descriptors);

@@ -96,6 +96,18 @@ static inline void house_on_job_done(struct state *state)
     (void)state;
 }
 
+/* Those of a success, new. */
+static inline json_t *house_parameters(const struct answer *answer)
+{
+    if (!answer->text)
+        return answer->parameters ? json_incref(answer->parameters) : json_object();
+    json_t *reply = json_loads(answer->text, 0, NULL);
+    ck_assert_uint_eq(answer->text_bytes, strlen(answer->text) + 1);
+    json_t *parameters = json_incref(json_object_get(reply, "parameters"));
+    json_decref(reply);
+    return parameters;
+}
+
 static inline void house_open(struct house *house)
 {
     memset(house, 0, sizeof *house);
