@@ -60,7 +60,7 @@ static void run(void)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
     declared_start(&house.state);
-    while (house.state.declared.n_pending && now_ns() < deadline)
+    while ((house.state.declared.n_pending || house.state.n_jobs) && now_ns() < deadline)
         uv_run(&house.loop, UV_RUN_NOWAIT);
 }
 
