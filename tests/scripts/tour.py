@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/tour.md does what it says: types its commands into two shells, each in a terminal of its
+own, and compares what they print.
+
+A block of ```console belongs to the terminal that the text above it names last. In it, a line
+that begins with a prompt ($, >>> or ...) is typed, ^C, ^D and "(q)" are keys, and the rest is
+what is printed. Where a terminal's next block does not begin with a prompt, the command goes on
+until then. A ```c or ```python block whose text above says "as `NAME`" is that file.
+
+‹this› in what is printed stands for anything in its place, a … for what is left out: the rest of
+a line, or, alone on a line, any lines. How much space is between words does not matter."""
+
+import ctypes
+import difflib
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+import fcntl
+
+SOURCE, BUILD = os.environ["SHMVIEW_SOURCE_DIR"], os.environ["SHMVIEW_BUILD_DIR"]
+SYSTEM_SOCKET = "/run/shmviewd/io.shmview"
+PROMPT = "@tour@$ "
+PROMPTS = {"$": PROMPT, ">>>": ">>> ", "...": "... "}
+KEYS = {"^C": "\x03", "^D": "\x04", "(q)": "q"}
+SECONDS = 30  # that anything may take
+ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>78])|[\x0e\x0f]")
+FULL_SCREEN = "\x1b[?1049h"
+
+
+class Action:
+    """What is typed into a terminal, if anything, and what is printed then."""
+
+    def __init__(self, line, terminal, prompt=None, typed=None):
+        self.line, self.terminal, self.prompt, self.typed = line, terminal, prompt, typed
+        self.expected = []
+        self.next_prompt = "$"  # None: it goes on
+
+
+class File:
+    def __init__(self, name):
+        self.name, self.lines = name, []
+
+
+def read_action(number, text, terminal):
+    """The action that a line of a console block begins, or None."""
+    prompt = re.match(r"(\$|>>>|\.\.\.)( |$)", text)
+    if prompt:
+        return Action(number, terminal, prompt[1], text[prompt.end():] + "\n")
+    if text in KEYS:
+        return Action(number, terminal, None, KEYS[text])
+    return None
+
+
+def read_tour(path):
+    """The actions and files of a tour, in their order."""
+    steps, above, inside = [], "", None
+    with open(path) as file:
+        for number, text in enumerate(file, 1):
+            text = text.rstrip("\n")
+            if inside is None and text.startswith("```"):
+                inside, language = (), text[3:]
+                if language == "console":
+                    named = re.findall(r"[Tt]erminal (\d)", above)
+                    assert named, f"{path}:{number}: the text above names no terminal"
+                    inside = Action(number, int(named[-1]))
+                elif language in ("c", "python"):
+                    named = re.findall(r"as `([\w.]+)`", above)
+                    assert named, f"{path}:{number}: the text above names no file"
+                    inside = File(named[-1])
+                    steps.append(inside)
+                above = ""
+            elif text == "```":
+                inside = None
+            elif inside is None:
+                above = text if text.startswith("#") else above + text + "\n"
+            elif isinstance(inside, File):
+                inside.lines.append(text)
+            elif isinstance(inside, Action):
+                action = read_action(number, text, inside.terminal)
+                if action:
+                    inside = action
+                else:
+                    inside.expected.append(text)
+                if inside not in steps:
+                    steps.append(inside)
+    following = {}
+    for action in reversed([step for step in steps if isinstance(step, Action)]):
+        after = following.get(action.terminal)
+        action.next_prompt = after.prompt if after else "$"
+        following[action.terminal] = action
+    return steps
+
+
+def pattern_of(line):
+    parts = re.split(r"(‹[^›]*›|…)", " ".join(line.split()))
+    return "".join(r".*" if part == "…" else r"\S.*?" if part.startswith("‹") else re.escape(part)
+                   for part in parts)
+
+
+def fits(expected, printed):
+    """Whether the lines fit, as a whole."""
+    pattern = "".join("(?:.*\n)*?" if line.strip() == "…" else pattern_of(line) + "\n"
+                      for line in expected)
+    text = "".join(" ".join(line.split()) + "\n" for line in printed)
+    return re.fullmatch(pattern, text) is not None
+
+
+def shows(expected, text):
+    """Whether a full screen shows these words, in this order; where they stand it decides."""
+    words = [word for line in expected for part in re.split(r"‹[^›]*›|…", line)
+             for word in part.split()]
+    return re.search(".*?".join(map(re.escape, words)), text, re.DOTALL) is not None
+
+
+class Terminal:
+    """A shell in a terminal of 80 columns that echoes nothing."""
+
+    def __init__(self, folder, environment):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
+        mode = termios.tcgetattr(slave)
+        mode[3] &= ~termios.ECHO
+        termios.tcsetattr(slave, termios.TCSANOW, mode)
+        libc = ctypes.CDLL(None)
+
+        def begin():
+            libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        self.shell = subprocess.Popen(["bash", "--norc", "--noprofile", "--noediting", "-i"],
+                                      stdin=slave, stdout=slave, stderr=slave, cwd=folder,
+                                      env=environment, preexec_fn=begin)
+        os.close(slave)
+        self.unread = ""
+        self.until(lambda: self.unread.endswith(PROMPT), "its first prompt")
+        self.unread = ""
+
+    def until(self, condition, what):
+        """Reads until that is so; TimeoutError."""
+        end = time.monotonic() + SECONDS
+        pending = b""
+        while not condition():
+            ready, _, _ = select.select([self.master], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise TimeoutError(what)
+            pending += os.read(self.master, 65536)
+            try:
+                self.unread, pending = self.unread + pending.decode(), b""
+            except UnicodeDecodeError:  # the rest of a character is to come
+                pass
+
+    def printed(self):
+        """The lines that were printed, without the prompts before and after."""
+        text = ESCAPES.sub("", self.unread).replace("\r\n", "\n").replace("\r", "\n")
+        for prompt in PROMPTS.values():
+            text = text.removeprefix(prompt).removesuffix(prompt)
+        lines = [line.rstrip() for line in text.split("\n")]
+        if lines[-1] == "":
+            lines.pop()
+        return lines
+
+    def do(self, action):
+        """Types it and waits. Returns what was printed if that is something else."""
+        if action.typed:
+            os.write(self.master, action.typed.encode())
+
+        def is_all():
+            if action.next_prompt:
+                return self.unread.endswith(PROMPTS[action.next_prompt])
+            if FULL_SCREEN in self.unread:
+                return shows(action.expected, ESCAPES.sub("", self.unread))
+            return fits(action.expected, self.printed())
+        try:
+            self.until(is_all, "output")
+        except TimeoutError:
+            return [*self.printed(), f"(and no more in {SECONDS} s)"]
+        printed = self.printed()
+        if action.typed in KEYS.values() and printed[:1] == [""]:
+            printed.pop(0)  # the line of the key, which is not echoed
+        full_screen = FULL_SCREEN in self.unread
+        self.unread = ""
+        return None if full_screen or fits(action.expected, printed) else printed
+
+    def close(self):
+        self.shell.kill()
+        self.shell.wait()
+        os.close(self.master)
+
+
+def environment_of(folder):
+    """As after an installation: programs, library and module are found."""
+    home = os.path.join(folder, "home")
+    run = os.path.join(folder, "run")
+    prefix = os.path.join(folder, "usr")
+    subprocess.run([os.environ["CMAKE"], "--install", BUILD, "--prefix", prefix], check=True,
+                   stdout=subprocess.DEVNULL)
+    place = {os.path.basename(found): parent for parent, folders, files in os.walk(prefix)
+             for found in (*folders, *files)}
+    os.makedirs(home)
+    os.mkdir(run, 0o700)
+    # the interpreter of the tour is not to edit lines: it would echo what is typed
+    with open(os.path.join(folder, "readline.py"), "w") as file:
+        file.write("raise ImportError\n")
+    return {
+        "PATH": f"{prefix}/bin:/usr/bin:/bin", "HOME": home, "XDG_RUNTIME_DIR": run,
+        "SHMVIEW_IDLE_EXIT": "1", "SHMVIEW_DAEMON": f"{prefix}/bin/shmviewd",
+        "SHMVIEW_CONFIG": "/dev/null", "LD_LIBRARY_PATH": place["libshmview.so"],
+        "PKG_CONFIG_PATH": place["shmview.pc"], "PYTHONPATH": f"{place['__init__.pyi'][:-len('/shmview')]}:{folder}",
+        "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT,
+        "PS2": "",
+    }
+
+
+def keep_off(environment):
+    """Where the machine has a daemon, the tour has one of its own beside it."""
+    if os.path.exists(SYSTEM_SOCKET):
+        environment["SHMVIEW_SOCKET"] = f"{environment['XDG_RUNTIME_DIR']}/io.shmview"
+        subprocess.run([environment["SHMVIEW_DAEMON"], "--session", "--idle-exit", str(SECONDS),
+                        "--socket", environment["SHMVIEW_SOCKET"]], env=environment, check=True)
+
+
+def processes_of(folder):
+    """Those whose environment names the folder, but ours."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                if f"HOME={folder}/".encode() in file.read():
+                    found.append(int(pid))
+        except OSError:
+            pass
+    return found
+
+
+def follow(steps, terminals, home):
+    """Does all steps. Returns the number of those that went wrong: none, or one."""
+    for step in steps:
+        if isinstance(step, File):
+            with open(os.path.join(home, step.name), "w") as file:
+                file.write("\n".join(step.lines) + "\n")
+            continue
+        printed = terminals[step.terminal].do(step)
+        if printed is not None:
+            print(f"docs/tour.md:{step.line}: terminal {step.terminal}, {step.typed!r}:")
+            print("\n".join(difflib.ndiff(step.expected, printed)))
+            return 1
+    return 0
+
+
+def tour(path):
+    folder = tempfile.mkdtemp(prefix="shmview-tour-")
+    terminals = {}
+    try:
+        environment = environment_of(folder)
+        keep_off(environment)
+        for number in (1, 2):
+            terminals[number] = Terminal(environment["HOME"], environment)
+        wrong = follow(read_tour(path), terminals, environment["HOME"])
+        for terminal in terminals.values():
+            terminal.close()
+        terminals = {}
+        end = time.monotonic() + SECONDS
+        while not wrong and (left := processes_of(folder)):
+            if time.monotonic() > end:
+                print(f"processes {left} were left behind")
+                return 1
+            time.sleep(0.05)
+        return wrong
+    finally:
+        for terminal in terminals.values():
+            terminal.close()
+        for pid in processes_of(folder):
+            os.kill(pid, signal.SIGINT)  # a daemon takes its segments along
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    if os.environ.get("SHMVIEW_SANITIZE_FLAGS"):
+        print("skipped: the tour's own programs have no sanitizers in them")
+        sys.exit(77)
+    sys.exit(tour(sys.argv[1] if len(sys.argv) > 1 else f"{SOURCE}/docs/tour.md"))
