@@ -283,6 +283,24 @@ START_TEST(entries_by_name)
 }
 END_TEST
 
+START_TEST(entries_that_contradict)
+{
+    struct raw raw;
+    begin();
+    raw_connect(&raw, d.socket);
+    raw_refused(&raw, "Create", "{'name':'a','size':1,'acl':[{'user':1,'group':2,'right':'read'}]}",
+                "org.varlink.service.InvalidParameter", "names not one user or group");
+    raw_refused(&raw, "Create", "{'name':'a','size':1,'acl':[{'right':'read'}]}",
+                "org.varlink.service.InvalidParameter", "names not one user or group");
+    raw_refused(&raw, "Create",
+                "{'name':'a','size':1,'acl':[{'user':7,'right':'read'},{'group':7,'right':'read'},"
+                "{'user':7,'right':'none'}]}",
+                "org.varlink.service.InvalidParameter", "two entries for user 7");
+    raw_close(&raw);
+    end();
+}
+END_TEST
+
 /* --- Owners -------------------------------------------------------------- */
 
 static void gives_away(struct child *me, void *arg)
@@ -453,6 +471,7 @@ int main(void)
         SUITE_TEST(modes),
         SUITE_TEST(entries),
         SUITE_TEST(entries_by_name),
+        SUITE_TEST(entries_that_contradict),
         SUITE_TEST(owners),
         SUITE_TEST(attachments_outlive_the_right),
         SUITE_TEST(read_only_stays_read_only),

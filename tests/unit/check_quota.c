@@ -114,6 +114,24 @@ START_TEST(many_users)
 }
 END_TEST
 
+/* Who has asked more than his rate allows is not made new by leaving. */
+START_TEST(forgotten_once_he_has_waited)
+{
+    begin();
+    config->user.requests_per_second = 1;
+    config->user.burst = 1;
+    struct quota_user *u = charge(1, QUOTA_CONNECTIONS, 1);
+    int64_t ahead = now_ns() + INT64_C(3600) * 1000000000;
+    ck_assert_int_eq(quota_request(u, false, ahead), 0);
+    quota_refund(u, QUOTA_CONNECTIONS, 1);
+    for (uid_t uid = 2; uid < 1000; uid++)
+        quota_refund(charge(uid, QUOTA_BYTES, 1), QUOTA_BYTES, 1);
+    u = charge(1, QUOTA_CONNECTIONS, 1);
+    ck_assert_int_gt(quota_request(u, false, ahead), 0);
+    end();
+}
+END_TEST
+
 START_TEST(requests_at_a_rate)
 {
     const int64_t second = 1000000000;
@@ -178,4 +196,5 @@ END_TEST
 
 UNIT_MAIN("quota", UNIT_TEST(each_and_all), UNIT_TEST(usage_of_one_and_of_all),
           UNIT_TEST(restored_whatever_the_limit), UNIT_TEST(many_users),
-          UNIT_TEST(requests_at_a_rate), UNIT_TEST(of_a_client))
+          UNIT_TEST(forgotten_once_he_has_waited), UNIT_TEST(requests_at_a_rate),
+          UNIT_TEST(of_a_client))
