@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon that has no descriptors left: it says so, serves who is in, and goes on when some are
+ * free again. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support/await.h"
+#include "support/child.h"
+#include "support/client.h"
+#include "support/daemon.h"
+#include "support/raw.h"
+#include "support/suite.h"
+
+static struct daemon d;
+
+#define CLIENTS_MAX 400
+
+static struct raw crowd[CLIENTS_MAX];
+
+static void leave(unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        raw_close(&crowd[i]);
+}
+
+/* Connects until the daemon turns one away. Returns how many it took. */
+static unsigned connect_until_refused(void)
+{
+    for (unsigned n = 0; n < CLIENTS_MAX; n++) {
+        raw_connect(&crowd[n], d.socket);
+        raw_send_call(&crowd[n], "Ping", NULL);
+        char *reply = raw_receive(&crowd[n]);
+        bool refused = !reply || strstr(reply, "QuotaExceeded");
+        free(reply);
+        if (refused) {
+            raw_close(&crowd[n]);
+            return n;
+        }
+    }
+    ck_abort_msg("the daemon took %d clients", CLIENTS_MAX);
+    return 0;
+}
+
+/* One client takes two descriptors: it may fail for want of the first or the second. */
+static bool has_turned_away(void)
+{
+    return daemon_said(&d, "turned away") || daemon_said(&d, "is refused: 1 connections") ||
+           daemon_said(&d, "Too many open files");
+}
+
+static void exhaust_and_recover(unsigned limit)
+{
+    struct raw first;
+    daemon_start_limited(&d, limit);
+    raw_connect(&first, d.socket);
+    raw_do(&first, "Ping", NULL);
+    for (int round = 0; round < 2; round++) {
+        unsigned n = connect_until_refused();
+        ck_assert_uint_gt(n, 5);
+        AWAIT(has_turned_away());
+        long before = process_cpu_ms(d.pid);
+        int64_t until = await_now_ns() + 150000000;
+        while (await_again(until))
+            continue;
+        ck_assert_int_lt(process_cpu_ms(d.pid) - before, 75);
+        raw_do(&first, "Ping", NULL); /* who is in is served */
+        raw_do(&crowd[0], "List", NULL);
+        leave(n);
+        /* it needs a moment to see that they are gone */
+        struct shmview_connection *conn = NULL;
+        AWAIT(shmview_connect(d.socket, 0, &conn) == 0);
+        struct shmview_segment *seg = NULL;
+        AWAIT(shmview_create(conn, "after", 100, NULL, &seg) == 0);
+        OK(shmview_detach(seg));
+        OK(shmview_disconnect(conn));
+    }
+    raw_close(&first);
+    daemon_stop(&d);
+}
+
+START_TEST(clients_beyond_the_descriptors_are_turned_away)
+{
+    exhaust_and_recover(64);
+    exhaust_and_recover(65);
+}
+END_TEST
+
+START_TEST(clients_beyond_the_limit_are_turned_away)
+{
+    exhaust_and_recover(300);
+    ck_assert(daemon_said(&d, "is refused: 1 connections asked for"));
+}
+END_TEST
+
+/* Starts a daemon that has a manual segment "m" and not one descriptor left. Returns
+ * how many clients of the crowd it took. */
+static unsigned start_exhausted(struct shmview_connection **ret_conn)
+{
+    for (unsigned limit = 64;; limit++) {
+        daemon_start_limited(&d, limit);
+        *ret_conn = client_connect(&d);
+        OK(shmview_detach(client_create_with(*ret_conn, "m", 100, SHMVIEW_MANUAL, 0)));
+        unsigned n = connect_until_refused();
+        AWAIT(has_turned_away());
+        if (daemon_said(&d, "turned away"))
+            return n;
+        /* half a client would still fit: one descriptor more makes that a whole one */
+        ck_assert_uint_eq(limit, 64);
+        leave(n);
+        OK(shmview_disconnect(*ret_conn));
+        daemon_stop(&d);
+        unlink(d.log);
+    }
+}
+
+START_TEST(out_of_descriptors_the_cause_is_told)
+{
+    struct shmview_connection *conn;
+    struct shmview_segment *none = NULL;
+    unsigned n = start_exhausted(&conn);
+    REFUSED(shmview_create(conn, "new", 100, NULL, &none), SYSTEM, "Too many open files");
+    /* those of the last attach are still open, the read-only one is not */
+    REFUSED(shmview_attach(conn, "m", SHMVIEW_PEEK, 0, &none), SYSTEM, "Too many open files");
+    OK(shmview_ping(conn));
+    leave(n);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
+START_TEST(out_of_descriptors_nothing_is_left)
+{
+    struct shmview_connection *conn;
+    struct shmview_segment *seg;
+    unsigned n = start_exhausted(&conn);
+    raw_refused(&crowd[0], "Create", "{'name': 'new', 'size': 1}", "Failed", "open files");
+    ck_assert_uint_eq(daemon_objects(&d), 3);
+    OK(shmview_remove(conn, "m"));
+    ck_assert_uint_eq(daemon_objects(&d), 0);
+    leave(n);
+    AWAIT(shmview_create(conn, "m", 100, NULL, &seg) == 0);
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
+static void remove_attached(unsigned limit)
+{
+    daemon_start_limited(&d, limit);
+    struct shmview_connection *conn = client_connect(&d);
+    struct shmview_segment *a = client_create(conn, "a", 100);
+    struct shmview_segment *b = client_create(conn, "b", 100);
+    unsigned n = connect_until_refused();
+    OK(shmview_remove(conn, "a"));
+    ck_assert(!daemon_has_data(&d, "a"));
+    OK(shmview_detach(a));
+    OK(shmview_detach(b));
+    AWAIT(daemon_objects(&d) == 0);
+    leave(n);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+
+START_TEST(out_of_descriptors_names_go)
+{
+    remove_attached(64);
+    remove_attached(65);
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(clients_beyond_the_descriptors_are_turned_away),
+        SUITE_TEST(clients_beyond_the_limit_are_turned_away),
+        SUITE_TEST(out_of_descriptors_the_cause_is_told),
+        SUITE_TEST(out_of_descriptors_nothing_is_left),
+        SUITE_TEST(out_of_descriptors_names_go),
+        SUITE_END,
+    };
+    return suite_main("descriptors", tests);
+}
