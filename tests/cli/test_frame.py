@@ -20,6 +20,8 @@ ENOUGH = {
     "remove": ["seg"],
     "chmod": ["0600", "seg"],
     "chown": ["0", "seg"],
+    "switch": ["seg", "l"],
+    "wait": ["seg"],
     "lock": ["name", "true"],
     "metrics": [],
     "monitor": [],
