@@ -198,8 +198,3 @@ void Init_assign(void)
     rb_define_method(cView, "[]=", view_aset, -1);
     rb_define_method(cView, "fill", view_fill, 1);
 }
-VALUE foreign_view(VALUE object, bool writable)
-{
-    (void)writable;
-    return rb_typeddata_is_kind_of(object, &view_type) ? object : Qundef;
-}

@@ -52,6 +52,7 @@ extern VALUE mShmview, cConnection, cSegment, cView;
 NORETURN(void raise_error(int r, VALUE facts));
 /* The same with a text of our own. */
 NORETURN(PRINTF_ARGS(void raise_text(int error, const char *format, ...), 2, 3));
+NORETURN(PRINTF_ARGS(void raise_text_with(int error, VALUE facts, const char *format, ...), 3, 4));
 /* Raises Shmview::Closed. */
 NORETURN(void raise_closed(const char *what));
 /* An exception, not raised: who died, of a lock that is held now. */

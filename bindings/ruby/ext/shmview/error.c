@@ -40,6 +40,16 @@ void raise_text(int error, const char *format, ...)
     UNREACHABLE;
 }
 
+void raise_text_with(int error, VALUE facts, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    VALUE text = rb_vsprintf(format, ap);
+    va_end(ap);
+    raise_made(error, text, facts);
+    UNREACHABLE;
+}
+
 void raise_closed(const char *what)
 {
     rb_raise(rb_path2class("Shmview::Closed"), "%s is closed; open it anew", what);

@@ -139,7 +139,7 @@ static VALUE part(int argc, const VALUE *argv, VALUE self)
  *   view["x"]            a field of a struct, by its name
  *
  * An index below 0 counts from the end. Ranges may be endless or beginless, count from the end,
- * and have a step: <tt>view[(0..) % 2]</tt>, <tt>view[(..) % -1]</tt>; what is outside is cut. A
+ * and have a step: <tt>view[(0..) % 2]</tt>, <tt>view[(-1..) % -1]</tt>; what is outside is cut. A
  * part is a View of the same memory.
  *
  * An element is an Integer, Float, Complex, true or false, a binary String, or, of a struct, an

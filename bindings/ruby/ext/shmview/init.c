@@ -26,5 +26,10 @@ void Init_core(void)
     Init_segment_view();
     Init_index();
     Init_assign();
+    Init_shape();
+    Init_memory_view();
+    Init_foreign();
+    Init_consumer();
+    Init_io_buffer();
     rb_define_module_function(rb_path2class("Shmview::Core"), "version", core_version, 0);
 }

@@ -297,6 +297,10 @@ static VALUE segment_inspect(VALUE self)
     const struct shmview_segment *handle = segment_of(self)->handle;
     if (!handle)
         return rb_utf8_str_new_cstr("#<Shmview::Segment closed>");
+    if (NIL_P(segment_of(self)->connection))
+        return rb_sprintf("#<Shmview::Segment of a %" PRIsVALUE ", %llu bytes, %s>",
+                          rb_obj_class(segment_of(self)->owner),
+                          (unsigned long long)shmview_size(handle), access_name(handle));
     return rb_sprintf("#<Shmview::Segment '%s', %llu bytes, %s>", shmview_name(handle),
                       (unsigned long long)shmview_size(handle), access_name(handle));
 }

@@ -225,9 +225,11 @@ static VALUE view_inspect(VALUE self)
     const struct view *view = view_of(self);
     if (!view->seg || !view->seg->handle)
         return rb_utf8_str_new_cstr("#<Shmview::View released>");
-    return rb_sprintf("#<Shmview::View of '%s', format '%s', shape %+" PRIsVALUE "%s>",
-                      shmview_name(view->seg->handle), view->v.format,
-                      view_numbers(view->v.shape, view->v.ndim),
+    const struct segment *seg = view->seg;
+    VALUE of = NIL_P(seg->connection) ? rb_sprintf("a %" PRIsVALUE, rb_obj_class(seg->owner))
+                                      : rb_sprintf("'%s'", shmview_name(seg->handle));
+    return rb_sprintf("#<Shmview::View of %" PRIsVALUE ", format '%s', shape %+" PRIsVALUE "%s>",
+                      of, view->v.format, view_numbers(view->v.shape, view->v.ndim),
                       view->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "");
 }
 

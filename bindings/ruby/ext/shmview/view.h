@@ -105,13 +105,6 @@ void Init_shape(void);
 VALUE foreign_view(VALUE object, bool writable);
 void Init_foreign(void);
 
-/* --- ruby_format.c ------------------------------------------------------- */
-
-/* A format of libshmview as MemoryView writes it, a String; */
-VALUE ruby_format(const char *format);
-/* and the other way. Raises FormatError. */
-VALUE pep_format(const char *format, bool is_aligned);
-
 /* --- memory_view.c ------------------------------------------------------- */
 
 void Init_memory_view(void);

@@ -15,6 +15,10 @@ module Shmview
   # all are told.
   LockStatus = Struct.new(:held, :owner_is_dead, :dirty, :parties, :n_parties)
 
+  # What View#summary found. n: elements; n_nan: of which NaN, which count for nothing else; min,
+  # max: of integers exact; sum: of integers the exact one, rounded once.
+  Summary = Struct.new(:n, :n_nan, :min, :max, :sum)
+
   @connecting = Thread::Mutex.new
 
   class << self

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shmview::MemoryView: a consumer of MemoryViews, with the functions of ruby/memory_view.h. Where
+ * those of Ruby 3.1 believe what they are given, it is checked here first. */
+#include "memory_view.h"
+
+#include <string.h>
+
+static VALUE cMemoryView;
+
+struct consumer {
+    VALUE object; /* what it is of; the view's own obj is Ruby's to count */
+    struct got *got;
+};
+
+static void consumer_mark(void *data)
+{
+    rb_gc_mark_movable(((struct consumer *)data)->object);
+}
+static void consumer_compact(void *data)
+{
+    struct consumer *self = data;
+    self->object = rb_gc_location(self->object);
+}
+static void consumer_free(void *data)
+{
+    struct consumer *self = data;
+    if (self->got)
+        got_free(self->got);
+    xfree(self);
+}
+static size_t consumer_size(const void *data)
+{
+    const struct consumer *self = data;
+    return sizeof *self + (self->got ? sizeof *self->got : 0);
+}
+
+/* Not freed immediately: what gives it back is of another class. */
+static const rb_data_type_t consumer_type = {
+    .wrap_struct_name = "Shmview::MemoryView",
+    .function =
+        {
+            .dmark = consumer_mark,
+            .dfree = consumer_free,
+            .dsize = consumer_size,
+            .dcompact = consumer_compact,
+        },
+    .flags = RUBY_TYPED_WB_PROTECTED,
+};
+
+static VALUE consumer_alloc(VALUE class)
+{
+    struct consumer *consumer;
+    VALUE self = TypedData_Make_Struct(class, struct consumer, &consumer_type, consumer);
+    consumer->object = Qnil;
+    return self;
+}
+
+static struct consumer *consumer_of(VALUE self)
+{
+    return rb_check_typeddata(self, &consumer_type);
+}
+
+static rb_memory_view_t *use(VALUE self)
+{
+    struct consumer *consumer = consumer_of(self);
+    if (!consumer->got || NIL_P(consumer->got->view.obj))
+        raise_closed("the MemoryView");
+    return &consumer->got->view;
+}
+
+/* --- Getting and giving back --------------------------------------------- */
+
+/*
+ * call-seq: new(object, flags = 0)
+ *
+ * Gets the MemoryView of +object+. +flags+: SIMPLE, WRITABLE, FORMAT, MULTI_DIMENSIONAL, STRIDES,
+ * ROW_MAJOR, COLUMN_MAJOR, ANY_CONTIGUOUS, INDIRECT, or-ed; what is asked for is what can be borne,
+ * but a view of Shmview gives all members to one who asks for no dimensions, as Fiddle does.
+ * The caller owes release; the last reference does it as well. Until then the memory stays.
+ * Raises NotContiguous where the object exports none that fits, TypeError where it exports none.
+ */
+static VALUE consumer_initialize(int argc, VALUE *argv, VALUE self)
+{
+    struct consumer *consumer = consumer_of(self);
+    VALUE object, flags;
+    rb_scan_args(argc, argv, "11", &object, &flags);
+    if (consumer->got)
+        rb_raise(rb_eTypeError, "the MemoryView was got already");
+    struct got *got = got_get(object, NIL_P(flags) ? 0 : NUM2INT(flags));
+    if (!got)
+        raise_text(SHMVIEW_ERR_CONTIGUOUS,
+                   "a %s exports no MemoryView that fits these flags; ask for other ones",
+                   rb_obj_classname(object));
+    consumer->got = got;
+    RB_OBJ_WRITE(self, &consumer->object, object);
+    return self;
+}
+
+/* Gives it back; once more does no harm. Returns nil. */
+static VALUE consumer_release(VALUE self)
+{
+    struct consumer *consumer = consumer_of(self);
+    if (consumer->got)
+        got_release(consumer->got);
+    RB_OBJ_WRITE(self, &consumer->object, Qnil);
+    return Qnil;
+}
+
+/*
+ * call-seq: available?(object)
+ *
+ * Whether the object's class exports MemoryViews and the object can now; getting one may fail all
+ * the same. rb_memory_view_available_p(), which may not be asked of a BasicObject.
+ */
+static VALUE consumer_s_available(VALUE class, VALUE object)
+{
+    (void)class;
+    return truth(got_is_available(object));
+}
+
+/*
+ * call-seq: init_as_byte_array(string)
+ *
+ * The bytes of a String as a MemoryView of one dimension, read-only:
+ * rb_memory_view_init_as_byte_array(). The String is frozen, or copied.
+ */
+static VALUE consumer_s_init_as_byte_array(VALUE class, VALUE string)
+{
+    VALUE self = consumer_alloc(class), bytes = rb_str_new_frozen(StringValue(string));
+    struct consumer *consumer = consumer_of(self);
+    consumer->got = got_new();
+    RB_OBJ_WRITE(self, &consumer->object, bytes);
+    rb_memory_view_init_as_byte_array(&consumer->got->view, bytes, RSTRING_PTR(bytes),
+                                      RSTRING_LEN(bytes), true);
+    return self;
+}
+
+/* --- Its members --------------------------------------------------------- */
+
+/* What it is of; nil after release. */
+static VALUE consumer_obj(VALUE self)
+{
+    return consumer_of(self)->object;
+}
+/* The address of element [0, ..., 0], or of the pointer to it. Raises Closed, as all below. */
+static VALUE consumer_data(VALUE self)
+{
+    return ULL2NUM((uintptr_t)use(self)->data);
+}
+/* The bytes that there are from data on. */
+static VALUE consumer_byte_size(VALUE self)
+{
+    return SSIZET2NUM(use(self)->byte_size);
+}
+/* Whether it may only be read. */
+static VALUE consumer_is_readonly(VALUE self)
+{
+    return truth(use(self)->readonly);
+}
+/* Of an element, as Array#pack writes it; nil: unsigned bytes. */
+static VALUE consumer_format(VALUE self)
+{
+    const char *format = use(self)->format;
+    return format ? rb_utf8_str_new_cstr(format) : Qnil;
+}
+/* Bytes of an element. */
+static VALUE consumer_item_size(VALUE self)
+{
+    return SSIZET2NUM(use(self)->item_size);
+}
+/* The number of dimensions. */
+static VALUE consumer_ndim(VALUE self)
+{
+    return SSIZET2NUM(use(self)->ndim);
+}
+
+static VALUE numbers_or_nil(const ssize_t *numbers, ssize_t n)
+{
+    if (!numbers)
+        return Qnil;
+    VALUE array = rb_ary_new();
+    for (ssize_t d = 0; d < n; d++)
+        rb_ary_push(array, SSIZET2NUM(numbers[d]));
+    return array;
+}
+/* Elements of each dimension; nil: one dimension of byte_size / item_size. */
+static VALUE consumer_shape(VALUE self)
+{
+    const rb_memory_view_t *view = use(self);
+    return numbers_or_nil(view->shape, view->ndim);
+}
+/* Bytes from one element to the next, of each dimension; nil: row-major without gaps. */
+static VALUE consumer_strides(VALUE self)
+{
+    const rb_memory_view_t *view = use(self);
+    return numbers_or_nil(view->strides, view->ndim);
+}
+/* Where a dimension leads to pointers: the bytes behind where they point to, -1: it does not; nil:
+ * none does. */
+static VALUE consumer_sub_offsets(VALUE self)
+{
+    const rb_memory_view_t *view = use(self);
+    return numbers_or_nil(view->sub_offsets, view->ndim);
+}
+
+static VALUE component_of(const rb_memory_view_item_component_t *c)
+{
+    static const char *const keys[] = {"format", "native_size", "little_endian",
+                                       "offset", "size",        "repeat"};
+    VALUE values[] = {
+        rb_utf8_str_new(&c->format, 1), truth(c->native_size_p), truth(c->little_endian_p),
+        SIZET2NUM(c->offset),           SIZET2NUM(c->size),      SIZET2NUM(c->repeat)};
+    VALUE hash = rb_hash_new();
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        rb_hash_aset(hash, ID2SYM(rb_intern(keys[i])), values[i]);
+    return hash;
+}
+
+/*
+ * The parts of an element, an Array of Hashes with format, native_size, little_endian, offset,
+ * size (bytes) and repeat; nil where nobody has filled them in: see prepare_item_desc.
+ */
+static VALUE consumer_item_desc(VALUE self)
+{
+    const rb_memory_view_t *view = use(self);
+    if (!view->item_desc.components)
+        return Qnil;
+    VALUE array = rb_ary_new();
+    for (size_t i = 0; i < view->item_desc.length; i++)
+        rb_ary_push(array, component_of(&view->item_desc.components[i]));
+    return array;
+}
+
+/*
+ * Fills item_desc in by the format, and returns it: rb_memory_view_prepare_item_desc(). nil without
+ * a format. Raises RuntimeError for a format that Ruby does not know.
+ */
+static VALUE consumer_prepare_item_desc(VALUE self)
+{
+    rb_memory_view_prepare_item_desc(use(self));
+    return consumer_item_desc(self);
+}
+
+/* --- Elements ------------------------------------------------------------ */
+
+#define NDIM_MAX 64
+
+/* The place of an element: checked, as Ruby does not. */
+static void *locate(VALUE self, int argc, const VALUE *argv, ssize_t *indices)
+{
+    rb_memory_view_t *view = use(self);
+    if (argc != view->ndim || argc > NDIM_MAX)
+        raise_text(SHMVIEW_ERR_BOUNDS, "%d indices, the MemoryView has %zd dimensions", argc,
+                   view->ndim);
+    for (int d = 0; d < argc; d++) {
+        ssize_t n = got_length(view, d), i = NUM2SSIZET(argv[d]);
+        indices[d] = i < 0 ? i + n : i;
+        if (indices[d] < 0 || indices[d] >= n)
+            raise_text(SHMVIEW_ERR_BOUNDS, "index %zd is out of dimension %d, which has %zd", i, d,
+                       n);
+    }
+    use(self); /* an index may have run any code */
+    char *p = rb_memory_view_get_item_pointer(view, indices);
+    if (view->ndim == 1 && view->sub_offsets && view->sub_offsets[0] >= 0)
+        p = *(char **)(void *)p + view->sub_offsets[0]; /* which Ruby 3.1 forgets */
+    return p;
+}
+
+/*
+ * call-seq: item_pointer(i, j, ...)
+ *
+ * The address of an element: rb_memory_view_get_item_pointer(). Indices below 0 count from the end.
+ * Raises Bounds, Closed.
+ */
+static VALUE consumer_item_pointer(int argc, VALUE *argv, VALUE self)
+{
+    ssize_t indices[NDIM_MAX];
+    return ULL2NUM((uintptr_t)locate(self, argc, argv, indices));
+}
+
+/*
+ * call-seq:
+ *   item(i, j, ...)
+ *   memory_view[i, j, ...]
+ *
+ * An element: an Integer or Float, or an Array where it has several parts, as
+ * rb_memory_view_get_item() makes it. Indices below 0 count from the end. Raises Bounds, Closed,
+ * RuntimeError for a format that Ruby does not know.
+ */
+static VALUE consumer_item(int argc, VALUE *argv, VALUE self)
+{
+    ssize_t indices[NDIM_MAX];
+    const unsigned char *p = locate(self, argc, argv, indices);
+    rb_memory_view_t *view = use(self);
+    if (!view->format)
+        return INT2FIX(*p);
+    rb_memory_view_prepare_item_desc(view);
+    return rb_memory_view_extract_item_members(p, view->item_desc.components,
+                                               view->item_desc.length);
+}
+
+/* --- Contiguity ---------------------------------------------------------- */
+
+/* Ruby 3.1 looks at shape and strides whether they are there or not. */
+static VALUE ask(VALUE self, bool (*call)(const rb_memory_view_t *))
+{
+    rb_memory_view_t view = *use(self);
+    ssize_t shape[NDIM_MAX], strides[NDIM_MAX];
+    if (view.ndim > NDIM_MAX)
+        return Qfalse;
+    for (ssize_t d = 0; d < view.ndim; d++)
+        shape[d] = got_length(&view, d);
+    got_strides(&view, strides);
+    view.shape = shape;
+    view.strides = strides;
+    return truth(call(&view));
+}
+
+/* Whether it has no gaps, the last index fastest: rb_memory_view_is_row_major_contiguous(). */
+static VALUE consumer_is_row_major(VALUE self)
+{
+    return ask(self, rb_memory_view_is_row_major_contiguous);
+}
+/* The same, the first index fastest: rb_memory_view_is_column_major_contiguous(). */
+static VALUE consumer_is_column_major(VALUE self)
+{
+    return ask(self, rb_memory_view_is_column_major_contiguous);
+}
+/* Whether either of them is so: rb_memory_view_is_contiguous(). */
+static VALUE consumer_is_contiguous(VALUE self)
+{
+    return ask(self, rb_memory_view_is_contiguous);
+}
+
+/* --- Functions ----------------------------------------------------------- */
+
+/*
+ * call-seq: item_size_from_format(format)
+ *
+ * Bytes of an element of the format, which Array#pack would know: of
+ * rb_memory_view_item_size_from_format(). Raises FormatError with the place of the error, an index
+ * into the format, as error[:at].
+ */
+static VALUE consumer_s_item_size(VALUE class, VALUE format)
+{
+    (void)class;
+    const char *text = StringValueCStr(format), *error = NULL;
+    ssize_t size = rb_memory_view_item_size_from_format(text, &error);
+    if (size < 0) {
+        VALUE facts = fact("format", format);
+        ssize_t at = error ? error - text : 0;
+        rb_hash_aset(facts, ID2SYM(rb_intern("at")), SSIZET2NUM(at));
+        raise_text_with(SHMVIEW_ERR_FORMAT, facts,
+                        "'%s': no format of MemoryView from character %zd on", text, at);
+    }
+    return SSIZET2NUM(size);
+}
+
+/*
+ * call-seq: fill_contiguous_strides(shape, item_size, row_major: true)
+ *
+ * The strides, in bytes, of an array of this shape without gaps, the last index fastest, or the
+ * first: an Array. rb_memory_view_fill_contiguous_strides(). Raises Overflow, Limit.
+ */
+static VALUE consumer_s_fill_strides(int argc, VALUE *argv, VALUE class)
+{
+    static ID keywords[1];
+    VALUE lengths, item_size, options, row_major;
+    ssize_t shape[NDIM_MAX], strides[NDIM_MAX], bytes;
+    (void)class;
+    if (!keywords[0])
+        keywords[0] = rb_intern("row_major");
+    rb_scan_args(argc, argv, "2:", &lengths, &item_size, &options);
+    rb_get_kwargs(options, keywords, 0, 1, &row_major);
+    VALUE array = rb_ary_dup(rb_Array(lengths));
+    long n = RARRAY_LEN(array);
+    if (n > NDIM_MAX)
+        raise_text(SHMVIEW_ERR_LIMIT, "%ld dimensions, the limit is %d", n, NDIM_MAX);
+    bytes = NUM2SSIZET(item_size);
+    if (bytes < 0)
+        rb_raise(rb_eArgError, "item_size is a number of bytes, not %zd", bytes);
+    ssize_t step = bytes;
+    for (long d = 0; d < n; d++) {
+        shape[d] = NUM2SSIZET(rb_ary_entry(array, d));
+        if (shape[d] < 0)
+            rb_raise(rb_eArgError, "a length is 0 or more, not %zd", shape[d]);
+        if (__builtin_mul_overflow(step, shape[d] ? shape[d] : 1, &step))
+            raise_text(SHMVIEW_ERR_OVERFLOW, "the size of the array overflows in dimension %ld", d);
+    }
+    rb_memory_view_fill_contiguous_strides(n, bytes, shape, row_major == Qundef || RTEST(row_major),
+                                           strides);
+    return numbers_or_nil(strides, n);
+}
+
+static void define_flags(void)
+{
+    static const struct {
+        const char *name;
+        int value;
+    } flags[] = {
+        {"SIMPLE", RUBY_MEMORY_VIEW_SIMPLE},
+        {"WRITABLE", RUBY_MEMORY_VIEW_WRITABLE},
+        {"FORMAT", RUBY_MEMORY_VIEW_FORMAT},
+        {"MULTI_DIMENSIONAL", RUBY_MEMORY_VIEW_MULTI_DIMENSIONAL},
+        {"STRIDES", RUBY_MEMORY_VIEW_STRIDES},
+        {"ROW_MAJOR", RUBY_MEMORY_VIEW_ROW_MAJOR},
+        {"COLUMN_MAJOR", RUBY_MEMORY_VIEW_COLUMN_MAJOR},
+        {"ANY_CONTIGUOUS", RUBY_MEMORY_VIEW_ANY_CONTIGUOUS},
+        {"INDIRECT", RUBY_MEMORY_VIEW_INDIRECT},
+    };
+    for (size_t i = 0; i < sizeof flags / sizeof flags[0]; i++)
+        rb_define_const(cMemoryView, flags[i].name, INT2FIX(flags[i].value));
+}
+
+void Init_consumer(void)
+{
+    cMemoryView = rb_define_class_under(mShmview, "MemoryView", rb_cObject);
+    define_flags();
+    rb_define_alloc_func(cMemoryView, consumer_alloc);
+    rb_undef_method(cMemoryView, "initialize_copy");
+    rb_define_singleton_method(cMemoryView, "available?", consumer_s_available, 1);
+    rb_define_singleton_method(cMemoryView, "init_as_byte_array", consumer_s_init_as_byte_array, 1);
+    rb_define_singleton_method(cMemoryView, "item_size_from_format", consumer_s_item_size, 1);
+    rb_define_singleton_method(cMemoryView, "fill_contiguous_strides", consumer_s_fill_strides, -1);
+    rb_define_method(cMemoryView, "initialize", consumer_initialize, -1);
+    rb_define_method(cMemoryView, "release", consumer_release, 0);
+    rb_define_method(cMemoryView, "obj", consumer_obj, 0);
+    rb_define_method(cMemoryView, "data", consumer_data, 0);
+    rb_define_method(cMemoryView, "byte_size", consumer_byte_size, 0);
+    rb_define_method(cMemoryView, "readonly?", consumer_is_readonly, 0);
+    rb_define_method(cMemoryView, "format", consumer_format, 0);
+    rb_define_method(cMemoryView, "item_size", consumer_item_size, 0);
+    rb_define_method(cMemoryView, "ndim", consumer_ndim, 0);
+    rb_define_method(cMemoryView, "shape", consumer_shape, 0);
+    rb_define_method(cMemoryView, "strides", consumer_strides, 0);
+    rb_define_method(cMemoryView, "sub_offsets", consumer_sub_offsets, 0);
+    rb_define_method(cMemoryView, "item_desc", consumer_item_desc, 0);
+    rb_define_method(cMemoryView, "prepare_item_desc", consumer_prepare_item_desc, 0);
+    rb_define_method(cMemoryView, "item_pointer", consumer_item_pointer, -1);
+    rb_define_method(cMemoryView, "item", consumer_item, -1);
+    rb_define_method(cMemoryView, "[]", consumer_item, -1);
+    rb_define_method(cMemoryView, "row_major?", consumer_is_row_major, 0);
+    rb_define_method(cMemoryView, "column_major?", consumer_is_column_major, 0);
+    rb_define_method(cMemoryView, "contiguous?", consumer_is_contiguous, 0);
+}

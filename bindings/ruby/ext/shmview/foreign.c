@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What other classes export, in the terms of libshmview: to look at, to copy from, to compare
+ * with. */
+#include "memory_view.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* --- Getting ------------------------------------------------------------- */
+
+/* All that are out. Ruby frees every object at the end of the process, its table of what is
+ * exported among them: what is given back after that would be looked up in nothing. */
+static struct got *all;
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* Ractors have a GVL each */
+static bool has_ended;
+
+static void link_in(struct got *got)
+{
+    pthread_mutex_lock(&all_lock);
+    got->next = all;
+    got->prev = &all;
+    if (all)
+        all->prev = &got->next;
+    all = got;
+    pthread_mutex_unlock(&all_lock);
+}
+
+static void link_out(struct got *got)
+{
+    pthread_mutex_lock(&all_lock);
+    *got->prev = got->next;
+    if (got->next)
+        got->next->prev = got->prev;
+    got->next = NULL;
+    got->prev = &got->next;
+    pthread_mutex_unlock(&all_lock);
+}
+
+/* rb_memory_view_available_p() of Ruby 3.1 walks past the end of the ancestors of what is no
+ * Object. */
+bool got_is_available(VALUE object)
+{
+    return !RB_SPECIAL_CONST_P(object) && RTEST(rb_obj_is_kind_of(object, rb_cObject)) &&
+           rb_memory_view_available_p(object);
+}
+
+struct got *got_new(void)
+{
+    struct got *got = calloc(1, sizeof *got);
+    if (!got)
+        rb_memerror();
+    got->view.obj = Qnil;
+    link_in(got);
+    return got;
+}
+
+struct got *got_get(VALUE object, int flags)
+{
+    if (!got_is_available(object))
+        return NULL;
+    struct got *got = got_new();
+    if (rb_memory_view_get(object, &got->view, flags))
+        return got;
+    got->view.obj = Qnil;
+    got_free(got);
+    return NULL;
+}
+
+void got_release(struct got *got)
+{
+    if (NIL_P(got->view.obj) || has_ended)
+        return;
+    if (got->view._memory_view_entry) {
+        rb_memory_view_release(&got->view);
+    } else { /* of rb_memory_view_init_as_byte_array(): nobody's */
+        xfree((void *)(uintptr_t)got->view.item_desc.components);
+        got->view.item_desc.components = NULL;
+    }
+    got->view.obj = Qnil;
+}
+
+void got_free(struct got *got)
+{
+    got_release(got);
+    link_out(got);
+    free(got);
+}
+
+static void process_ends(VALUE unused)
+{
+    (void)unused;
+    while (all) {
+        struct got *got = all;
+        struct segment *segment = got->segment;
+        link_out(got);
+        if (segment) { /* gives it back with the last buffer that is out */
+            struct shmview_segment *handle = segment->handle;
+            segment->handle = NULL;
+            shmview_detach_later(handle);
+        } else {
+            got_release(got);
+        }
+    }
+    has_ended = true;
+}
+
+/* --- Its shape ----------------------------------------------------------- */
+
+ssize_t got_length(const rb_memory_view_t *view, ssize_t d)
+{
+    if (view->shape)
+        return view->shape[d];
+    return view->item_size > 0 ? view->byte_size / view->item_size : 0;
+}
+
+void got_strides(const rb_memory_view_t *view, ssize_t *ret)
+{
+    ssize_t step = view->item_size;
+    for (ssize_t d = view->ndim; d-- > 0;) {
+        ret[d] = view->strides ? view->strides[d] : step;
+        step *= got_length(view, d);
+    }
+}
+
+/* The bytes before and from element [0, ..., 0] on that the elements reach. */
+static void reach(const rb_memory_view_t *view, const ssize_t *strides, size_t *before,
+                  size_t *behind)
+{
+    *before = 0;
+    *behind = (size_t)view->item_size;
+    for (ssize_t d = 0; d < view->ndim; d++) {
+        ssize_t n = got_length(view, d);
+        if (n == 0) {
+            *before = *behind = 0;
+            return;
+        }
+        if (strides[d] < 0)
+            *before += (size_t)((n - 1) * -strides[d]);
+        else
+            *behind += (size_t)((n - 1) * strides[d]);
+    }
+}
+
+/* --- Wrapping ------------------------------------------------------------ */
+
+static void give_back(void *got)
+{
+    got_free(got);
+}
+
+struct wrapping {
+    VALUE object;
+    struct got *got;
+    bool is_mine; /* got is not the segment's yet */
+    VALUE segment;
+    char *format; /* malloc() */
+};
+
+static void check_shape(const struct got *got)
+{
+    const rb_memory_view_t *view = &got->view;
+    if (view->ndim > SHMVIEW_MAX_NDIM)
+        raise_text(SHMVIEW_ERR_LIMIT, "a MemoryView of %zd dimensions, the limit is %d", view->ndim,
+                   SHMVIEW_MAX_NDIM);
+    if (view->sub_offsets)
+        for (ssize_t d = 0; d < view->ndim; d++)
+            if (view->sub_offsets[d] >= 0)
+                raise_text(SHMVIEW_ERR_CONTIGUOUS,
+                           "the MemoryView's rows are behind pointers of its own (sub-offsets), "
+                           "which cannot be seen as a part of a segment; copy its elements");
+    if (view->ndim != 1 && view->ndim && !view->shape)
+        raise_text(SHMVIEW_ERR_INVALID, "a MemoryView of %zd dimensions without a shape",
+                   view->ndim);
+}
+
+/* Makes the view; w->format is of the kind that aligned says. */
+static int make_view(struct wrapping *w, uint64_t offset, bool aligned, struct shmview_view *ret)
+{
+    rb_memory_view_t *view = &w->got->view;
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
+    ssize_t steps[SHMVIEW_MAX_NDIM];
+    got_strides(view, steps);
+    for (ssize_t d = 0; d < view->ndim; d++) {
+        shape[d] = got_length(view, d);
+        strides[d] = steps[d];
+    }
+    free(w->format);
+    w->format = pep_format(view->item_desc.components, view->item_desc.length,
+                           (size_t)view->item_size, aligned);
+    if (!w->format)
+        rb_memerror();
+    struct shmview_view_spec spec = {
+        .format = w->format,
+        .offset = offset,
+        .ndim = (uint32_t)view->ndim,
+        .shape = shape,
+        .strides = strides,
+    };
+    return shmview_view_make(segment_of(w->segment)->handle, &spec, ret);
+}
+
+static VALUE wrap(VALUE arg)
+{
+    struct wrapping *w = (struct wrapping *)arg;
+    rb_memory_view_t *view = &w->got->view;
+    ssize_t strides[SHMVIEW_MAX_NDIM];
+    size_t before, behind;
+    struct shmview_view v;
+    check_shape(w->got);
+    if (view->format)
+        rb_memory_view_prepare_item_desc(view);
+    got_strides(view, strides);
+    reach(view, strides, &before, &behind);
+    char *first = before + behind ? (char *)view->data - before : NULL;
+    w->segment = segment_wrap(NULL, w->object);
+    struct segment *segment = segment_of(w->segment);
+    int r = shmview_wrap(first, before + behind, view->readonly ? SHMVIEW_WRAP_READ_ONLY : 0,
+                         give_back, w->got, &segment->handle);
+    if (r)
+        raise_error(r, Qnil);
+    w->is_mine = false;
+    w->got->segment = segment;
+    r = make_view(w, before, true, &v);
+    if (r == -SHMVIEW_ERR_MISALIGNED)
+        r = make_view(w, before, false, &v);
+    if (r)
+        raise_error(r, Qnil);
+    return view_new(w->segment, &v);
+}
+
+static VALUE end_wrapping(VALUE arg)
+{
+    struct wrapping *w = (struct wrapping *)arg;
+    free(w->format);
+    if (w->is_mine)
+        got_free(w->got);
+    return Qnil;
+}
+
+#define ALL_FLAGS (RUBY_MEMORY_VIEW_INDIRECT | RUBY_MEMORY_VIEW_FORMAT)
+
+VALUE foreign_view(VALUE object, bool writable)
+{
+    if (rb_typeddata_is_kind_of(object, &view_type))
+        return object;
+    if (rb_typeddata_is_kind_of(object, &segment_type))
+        return rb_funcall(object, rb_intern("buf"), 0);
+    if (!got_is_available(object))
+        return Qundef;
+    struct wrapping w = {
+        .object = object,
+        .got = got_get(object, ALL_FLAGS | (writable ? RUBY_MEMORY_VIEW_WRITABLE : 0)),
+        .is_mine = true,
+        .segment = Qnil,
+    };
+    if (!w.got)
+        raise_text(writable ? SHMVIEW_ERR_READ_ONLY : SHMVIEW_ERR_CONTIGUOUS,
+                   "the object exports no MemoryView%s now",
+                   writable ? " that may be written; take one that is only read," : "");
+    return rb_ensure(wrap, (VALUE)&w, end_wrapping, (VALUE)&w);
+}
+
+/*
+ * call-seq: Shmview.wrap(object, writable: false) -> View
+ *
+ * A View of what object exports as a MemoryView, without a copy: of a Fiddle::Pointer, an array of
+ * another extension. The object lives as long as the view does. The view's segment is
+ * that memory, without a name, a lock and a daemon; closing it gives the MemoryView back.
+ *
+ * Raises TypeError (the object exports none), ReadOnly (it may not be written), NotContiguous (its
+ * rows are behind pointers), Limit (more than 8 dimensions), Bounds, Overflow.
+ */
+static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
+{
+    static ID keywords[1];
+    VALUE object, options, writable;
+    (void)self;
+    if (!keywords[0])
+        keywords[0] = rb_intern("writable");
+    rb_scan_args(argc, argv, "1:", &object, &options);
+    rb_get_kwargs(options, keywords, 0, 1, &writable);
+    bool wish = writable != Qundef && RTEST(writable);
+    VALUE view = foreign_view(object, wish);
+    if (view == Qundef)
+        rb_raise(rb_eTypeError, "%" PRIsVALUE " exports no MemoryView", rb_class_of(object));
+    if (view != object)
+        return view;
+    if (wish)
+        view_use_writable(view);
+    const struct view *same = view_use(view);
+    return view_new(same->segment, &same->v);
+}
+
+/* --- Comparing ----------------------------------------------------------- */
+
+/*
+ * call-seq: view == other
+ *
+ * Whether other, a View or what exports a MemoryView, has the same shape and the same values.
+ * Numbers of different formats are compared by their values, NaN is not equal to itself, structs
+ * and strings compare as bytes. Raises StaleView, Closed.
+ */
+static VALUE view_equal(VALUE self, VALUE other)
+{
+    if (self == other && view_of(self)->seg == NULL)
+        return Qtrue;
+    struct view *view = view_use(self);
+    VALUE from = RB_SPECIAL_CONST_P(other) ? Qundef : foreign_view(other, false);
+    if (from == Qundef)
+        return Qfalse;
+    struct view *source = view_use(from);
+    view_use(self);
+    int equal = shmview_equal(&view->v, &source->v, NULL);
+    RB_GC_GUARD(from);
+    if (equal < 0 && equal != -SHMVIEW_ERR_CONVERSION) /* a struct and a number */
+        raise_error(equal, Qnil);
+    return truth(equal == 1);
+}
+
+void Init_foreign(void)
+{
+    rb_define_singleton_method(mShmview, "wrap", shmview_s_wrap, -1);
+    rb_define_method(cView, "==", view_equal, 1);
+    rb_set_end_proc(process_ends, Qnil);
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views as bytes: Strings, and IO::Buffer, which is experimental in Ruby 3.1. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory_view.h"
+
+#include <ruby/io/buffer.h>
+
+/* Copies larger than this are worth letting others run. */
+#define LARGE_BYTES 1048576
+
+/* --- Strings ------------------------------------------------------------- */
+
+struct bytes_copy {
+    const struct shmview_view *v;
+    char *bytes;
+    bool to_view;
+    int r;
+};
+
+/* Elements that have gaps between them: the bytes, which are aligned, are a segment for the moment.
+ */
+static int copy_strided(const struct shmview_view *v, char *bytes, bool to_view)
+{
+    struct shmview_segment *segment;
+    struct shmview_view flat;
+    int64_t shape[SHMVIEW_MAX_NDIM];
+    int r = shmview_wrap(bytes, v->nbytes, 0, NULL, NULL, &segment);
+    if (r)
+        return r;
+    for (uint32_t d = 0; d < v->ndim; d++)
+        shape[d] = v->shape[d];
+    struct shmview_view_spec spec = {.format = v->format, .ndim = v->ndim, .shape = shape};
+    r = shmview_view_make(segment, &spec, &flat);
+    if (r == 0)
+        r = to_view ? shmview_copy(v, &flat) : shmview_copy(&flat, v);
+    shmview_detach(segment);
+    return r;
+}
+
+/* A short String lies within its object, where nothing is aligned for a long double. */
+static int copy_by_way(const struct shmview_view *v, char *bytes, bool to_view)
+{
+    if ((uintptr_t)bytes % _Alignof(max_align_t) == 0)
+        return copy_strided(v, bytes, to_view);
+    char *aligned = malloc(v->nbytes);
+    if (!aligned)
+        return -SHMVIEW_ERR_NO_MEMORY;
+    if (to_view)
+        memcpy(aligned, bytes, v->nbytes);
+    int r = copy_strided(v, aligned, to_view);
+    if (r == 0 && !to_view)
+        memcpy(bytes, aligned, v->nbytes);
+    free(aligned);
+    return r;
+}
+
+static void copy_bytes(void *arg)
+{
+    struct bytes_copy *c = arg;
+    c->r = 0;
+    if (!shmview_view_is_contiguous(c->v, 'C'))
+        c->r = copy_by_way(c->v, c->bytes, c->to_view);
+    else if (c->to_view)
+        memcpy(c->v->data, c->bytes, c->v->nbytes);
+    else
+        memcpy(c->bytes, c->v->data, c->v->nbytes);
+}
+
+/* Neither the String nor the segment goes away or changes its place meanwhile. */
+static void copy_string(VALUE self, VALUE string, bool to_view)
+{
+    struct view *view = view_use(self);
+    struct bytes_copy c = {&view->v, RSTRING_PTR(string), to_view, 0};
+    int state = 0;
+    if (view->v.nbytes == 0)
+        return;
+    if (view->v.nbytes < LARGE_BYTES) {
+        copy_bytes(&c);
+    } else {
+        rb_str_locktmp(string);
+        atomic_fetch_add(&view->seg->n_calls, 1);
+        state = call_unlocked(copy_bytes, &c);
+        atomic_fetch_sub(&view->seg->n_calls, 1);
+        rb_str_unlocktmp(string);
+    }
+    RB_GC_GUARD(string);
+    if (state)
+        rb_jump_tag(state);
+    if (c.r)
+        raise_error(c.r, Qnil);
+}
+
+/*
+ * call-seq: get_string(buffer = nil)
+ *
+ * All elements in row-major order as a binary String of nbytes bytes; of a view without gaps that
+ * is one copy of memory. +buffer+: a String that is filled and returned instead of a new one.
+ * Raises StaleView, Closed, FrozenError.
+ */
+static VALUE view_get_string(int argc, VALUE *argv, VALUE self)
+{
+    VALUE string;
+    rb_scan_args(argc, argv, "01", &string);
+    long n = (long)view_use(self)->v.nbytes;
+    if (NIL_P(string)) {
+        string = rb_str_new(NULL, n);
+    } else {
+        StringValue(string);
+        rb_str_modify(string);
+        rb_str_resize(string, n);
+        rb_enc_associate(string, rb_ascii8bit_encoding());
+    }
+    copy_string(self, string, false);
+    return string;
+}
+
+/*
+ * call-seq: set_string(string)
+ *
+ * Sets all elements, in row-major order, from a String of nbytes bytes; returns self. Raises
+ * IllSized, ReadOnly, FrozenError, StaleView, Closed.
+ */
+static VALUE view_set_string(VALUE self, VALUE string)
+{
+    StringValue(string);
+    const struct view *view = view_use_writable(self);
+    if ((uint64_t)RSTRING_LEN(string) != view->v.nbytes)
+        raise_text(SHMVIEW_ERR_ILL_SIZED, "a String of %ld bytes for elements of %llu bytes",
+                   RSTRING_LEN(string), (unsigned long long)view->v.nbytes);
+    copy_string(self, string, true);
+    return self;
+}
+
+/* --- IO::Buffer ---------------------------------------------------------- */
+
+struct lending {
+    VALUE buffer, memory_view;
+};
+
+static VALUE end_lending(VALUE arg)
+{
+    const struct lending *lending = (const struct lending *)arg;
+    rb_io_buffer_free(lending->buffer);
+    return rb_funcall(lending->memory_view, rb_intern("release"), 0);
+}
+
+/*
+ * call-seq:
+ *   io_buffer                    -> IO::Buffer
+ *   io_buffer { |buffer| ... }   -> what the block returns
+ *
+ * The memory of a view without gaps as an IO::Buffer, without a copy, read-only where the view is.
+ * It is a consumer: the segment stays mapped until the buffer is collected, or, with a block,
+ * until that ends; the buffer is empty then. IO::Buffer is experimental in Ruby 3.1. Raises
+ * NotContiguous, StaleView, Closed, NameError before Ruby 3.1.
+ */
+static VALUE view_io_buffer(VALUE self)
+{
+    const struct view *view = view_use(self);
+    if (!shmview_view_is_contiguous(&view->v, 'C'))
+        raise_text(SHMVIEW_ERR_CONTIGUOUS, "an IO::Buffer has no strides, the view has gaps");
+    VALUE arguments[] = {self, INT2FIX(RUBY_MEMORY_VIEW_ROW_MAJOR)};
+    VALUE memory_view = rb_class_new_instance(2, arguments, rb_path2class("Shmview::MemoryView"));
+    bool readonly = view->v.flags & SHMVIEW_VIEW_READ_ONLY || RB_OBJ_FROZEN(self);
+    VALUE buffer = rb_io_buffer_new(view->v.data, view->v.nbytes,
+                                    RB_IO_BUFFER_EXTERNAL | (readonly ? RB_IO_BUFFER_READONLY : 0));
+    rb_ivar_set(buffer, rb_intern("__shmview__"), memory_view);
+    if (!rb_block_given_p())
+        return buffer;
+    struct lending lending = {buffer, memory_view};
+    return rb_ensure(rb_yield, buffer, end_lending, (VALUE)&lending);
+}
+
+void Init_io_buffer(void)
+{
+    rb_define_method(cView, "get_string", view_get_string, -1);
+    rb_define_method(cView, "set_string", view_set_string, 1);
+    rb_define_method(cView, "io_buffer", view_io_buffer, 0);
+}

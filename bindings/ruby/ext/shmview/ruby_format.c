@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Formats of MemoryView, which are those of Array#pack, and libshmview's, which are those of PEP
+ * 3118. A MemoryView knows neither names nor nested structs, and has no letters for halves,
+ * complex numbers, truth and text: those are their parts, or unsigned integers of their size. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory_view.h"
+
+#define IS_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+
+/* --- A text that grows --------------------------------------------------- */
+
+#define TEXT_MAX 65536
+
+struct text {
+    char *chars; /* malloc() */
+    size_t n, room;
+    bool failed; /* no memory, or longer than anybody can want */
+};
+
+static void PRINTF_ARGS(add(struct text *text, const char *format, ...), 2, 3);
+static void add(struct text *text, const char *format, ...)
+{
+    char piece[48];
+    va_list ap;
+    va_start(ap, format);
+    int n = vsnprintf(piece, sizeof piece, format, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= sizeof piece || text->n + (size_t)n >= TEXT_MAX)
+        text->failed = true;
+    if (text->failed)
+        return;
+    if (text->n + (size_t)n >= text->room) {
+        size_t room = text->room ? 2 * text->room : 64;
+        char *chars = realloc(text->chars, room);
+        if (!chars) {
+            text->failed = true;
+            return;
+        }
+        text->chars = chars;
+        text->room = room;
+    }
+    memcpy(text->chars + text->n, piece, (size_t)n + 1);
+    text->n += (size_t)n;
+}
+
+static char *text_end(struct text *text)
+{
+    if (!text->failed)
+        return text->chars ? text->chars : strdup("");
+    free(text->chars);
+    return NULL;
+}
+
+/* --- To MemoryView ------------------------------------------------------- */
+
+/* A letter and how many of them an element is; 0: as many as it has bytes. */
+static const struct {
+    char letter, swapped;
+    unsigned char n;
+} letters[] = {
+    [SHMVIEW_INT8] = {'c', 0, 1},
+    [SHMVIEW_UINT8] = {'C', 0, 1},
+    [SHMVIEW_INT16] = {'s', 0, 1},
+    [SHMVIEW_UINT16] = {'S', 0, 1},
+    [SHMVIEW_INT32] = {'l', 0, 1},
+    [SHMVIEW_UINT32] = {'L', 0, 1},
+    [SHMVIEW_INT64] = {'q', 0, 1},
+    [SHMVIEW_UINT64] = {'Q', 0, 1},
+    [SHMVIEW_FLOAT32] = {'f', IS_LITTLE ? 'g' : 'e', 1},
+    [SHMVIEW_FLOAT64] = {'d', IS_LITTLE ? 'G' : 'E', 1},
+    [SHMVIEW_FLOAT16] = {'S', 0, 1},
+    [SHMVIEW_BFLOAT16] = {'S', 0, 1},
+    [SHMVIEW_COMPLEX64] = {'f', IS_LITTLE ? 'g' : 'e', 2},
+    [SHMVIEW_COMPLEX128] = {'d', IS_LITTLE ? 'G' : 'E', 2},
+    [SHMVIEW_POINTER] = {'Q', 0, 1},
+};
+
+static void add_scalar(struct text *text, uint32_t dtype, uint32_t itemsize, uint32_t repeat)
+{
+    uint32_t type = dtype & ~(uint32_t)SHMVIEW_SWAPPED;
+    bool known = type < sizeof letters / sizeof letters[0] && letters[type].letter;
+    char letter = known ? letters[type].letter : 'C';
+    uint64_t n = (uint64_t)repeat * (known ? letters[type].n : itemsize);
+    bool swapped = known && dtype & SHMVIEW_SWAPPED;
+    if (swapped && letters[type].swapped)
+        letter = letters[type].swapped;
+    if (n == 0)
+        return;
+    add(text, "%c%s", letter, swapped && !letters[type].swapped ? IS_LITTLE ? ">" : "<" : "");
+    if (n > 1)
+        add(text, "%llu", (unsigned long long)n);
+}
+
+struct parts {
+    struct text text;
+    const struct shmview_component *list;
+    uint32_t n;
+    uint64_t at; /* the byte of the element that the text has come to */
+};
+
+static void pad(struct parts *parts, uint64_t to)
+{
+    if (to < parts->at)
+        parts->text.failed = true; /* fields that overlap */
+    else if (to - parts->at > 1)
+        add(&parts->text, "x%llu", (unsigned long long)(to - parts->at));
+    else if (to - parts->at == 1)
+        add(&parts->text, "x");
+    parts->at = to;
+}
+
+/* Component i and all of its own, shift bytes behind where they say; returns the next one. */
+static uint32_t add_component(struct parts *parts, uint32_t i, uint64_t shift)
+{
+    const struct shmview_component *c = &parts->list[i];
+    uint32_t next = i + 1;
+    if (c->dtype != SHMVIEW_STRUCT) {
+        pad(parts, shift + c->offset);
+        add_scalar(&parts->text, c->dtype, c->itemsize, c->repeat);
+        parts->at += (uint64_t)c->itemsize * c->repeat;
+        return next;
+    }
+    while (next < parts->n && parts->list[next].depth > c->depth)
+        next++;
+    for (uint32_t k = 0; k < c->repeat && !parts->text.failed; k++) {
+        uint64_t base = shift + (uint64_t)k * c->itemsize;
+        for (uint32_t j = i + 1; j < next;)
+            j = add_component(parts, j, base);
+        pad(parts, base + c->offset + c->itemsize);
+    }
+    return next;
+}
+
+static char *struct_format(const struct shmview_format *format, const char *pep)
+{
+    uint32_t n = format->n_components;
+    struct shmview_component *list = calloc(n + 1, sizeof *list);
+    struct shmview_format *again = malloc(sizeof *again);
+    struct parts parts = {.list = list, .n = n};
+    if (!list || !again || shmview_format_parse(pep, again, list, n))
+        parts.text.failed = true;
+    for (uint32_t i = 0; i < n && !parts.text.failed;)
+        i = add_component(&parts, i, 0);
+    if (!parts.text.failed)
+        pad(&parts, format->itemsize);
+    free(again);
+    free(list);
+    return text_end(&parts.text);
+}
+
+char *ruby_format(const char *pep)
+{
+    struct shmview_format *format = malloc(sizeof *format);
+    char *text = NULL;
+    if (format && shmview_format_parse(pep, format, NULL, 0) == 0) {
+        if (format->dtype == SHMVIEW_STRUCT)
+            text = struct_format(format, pep);
+        if (!text) {
+            struct text bytes = {0};
+            add_scalar(&bytes, format->dtype, format->itemsize, 1);
+            text = text_end(&bytes);
+        }
+    }
+    free(format);
+    return text;
+}
+
+/* --- From MemoryView ----------------------------------------------------- */
+
+/* One component's letter of PEP 3118, by its size, and the mark of its byte order. */
+static char pep_letter(const rb_memory_view_item_component_t *c, char *ret_mark)
+{
+    bool is_big = strchr("nNgG", c->format) || (!strchr("vVeE", c->format) && !c->little_endian_p);
+    *ret_mark = is_big ? '>' : '<';
+    if (strchr("fegdEG", c->format))
+        return c->size == sizeof(float) ? 'f' : 'd';
+    const char *by_size = strchr("csilqj", c->format) ? "bhiq" : "BHIQ";
+    return by_size[c->size == 1 ? 0 : c->size == 2 ? 1 : c->size == 4 ? 2 : 3];
+}
+
+/* Counts up to this are written out, for an element that is flat as MemoryView has it. */
+#define WRITTEN_OUT 16
+
+char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size,
+                 bool aligned)
+{
+    struct text text = {0};
+    size_t at = 0;
+    char mark;
+    if (n == 0) {
+        add(&text, item_size == 1 ? "B" : "%zuB", item_size);
+        return text_end(&text);
+    }
+    if (n == 1 && list->repeat == 1 && list->offset == 0 && list->size == item_size) {
+        char letter = pep_letter(list, &mark);
+        if (aligned && (mark == '<') == IS_LITTLE)
+            add(&text, "%c", letter);
+        else
+            add(&text, "%c%c", mark, letter);
+        return text_end(&text);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const rb_memory_view_item_component_t *c = &list[i];
+        char letter = pep_letter(c, &mark);
+        add(&text, "%c", mark);
+        if (c->offset > at)
+            add(&text, "%zux", c->offset - at);
+        if (c->repeat > WRITTEN_OUT)
+            add(&text, "%zu%c", c->repeat, letter);
+        else
+            for (size_t k = 0; k < c->repeat; k++)
+                add(&text, "%c", letter);
+        at = c->offset + c->size * c->repeat;
+    }
+    if (item_size > at)
+        add(&text, "%zux", item_size - at);
+    return text_end(&text);
+}
