@@ -6,7 +6,7 @@
 NORETURN(static void fail_bounds(const struct shmview_view *v, long i, uint32_t d));
 static void fail_bounds(const struct shmview_view *v, long i, uint32_t d)
 {
-    raise_text(SHMVIEW_ERR_BOUNDS, "index %ld is out of dimension %u, which has %td", i, d,
+    raise_text(SHMVIEW_ERR_BOUNDS, "index %ld of dimension %u, which has length %td", i, d,
                v->shape[d]);
 }
 
@@ -84,13 +84,12 @@ static int single_index(struct shmview_view *v, uint32_t d, VALUE index)
     return shmview_view_index(v, d, i, v);
 }
 
-static int field(struct shmview_view *v, VALUE name)
+static void field(struct shmview_view *v, VALUE name)
 {
-    VALUE text = rb_String(name);
-    int r = shmview_view_field(v, StringValueCStr(text), v);
+    VALUE text = NIL_P(name) ? Qnil : rb_String(name);
+    int r = shmview_view_field(v, NIL_P(name) ? NULL : StringValueCStr(text), v);
     if (r)
         raise_error(r, fact("field", text));
-    return r;
 }
 
 bool view_locate(struct view *view, int argc, const VALUE *argv, struct shmview_view *ret)
@@ -150,6 +149,23 @@ static VALUE view_aref(int argc, VALUE *argv, VALUE self)
     struct view *view = view_use(self);
     const char *p = place(view, argc, argv);
     return LIKELY(p != NULL) ? view->get(view, p) : part(argc, argv, self);
+}
+
+/*
+ * call-seq: field(name = nil)
+ *
+ * A field of a struct, as view[name]; nil is the only part of an element without names: of "3h" the
+ * three numbers, as one dimension more. Raises NotFound, Misaligned, StaleView, Closed.
+ */
+static VALUE view_field(int argc, VALUE *argv, VALUE self)
+{
+    VALUE name;
+    rb_scan_args(argc, argv, "01", &name);
+    if (!NIL_P(name))
+        name = rb_String(name); /* which may run any code */
+    struct shmview_view v = view_use(self)->v;
+    field(&v, name);
+    return view_new(view_of(self)->segment, &v);
 }
 
 /* --- As a collection ----------------------------------------------------- */
@@ -239,6 +255,7 @@ static VALUE view_to_a(VALUE self)
 void Init_index(void)
 {
     rb_define_method(cView, "[]", view_aref, -1);
+    rb_define_method(cView, "field", view_field, -1);
     rb_define_method(cView, "each", view_each, 0);
     rb_define_method(cView, "to_a", view_to_a, 0);
 }

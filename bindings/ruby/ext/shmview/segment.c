@@ -139,9 +139,9 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
     (void)module;
     name = name_of(name);
     VALUE number = rb_Integer(size);
-    if (RTEST(rb_funcall(number, '<', 1, INT2FIX(1))) ||
+    if (RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ||
         RTEST(rb_funcall(number, '>', 1, ULL2NUM(UINT64_MAX))))
-        rb_raise(rb_eArgError, "size is a number of bytes, 1 or more: %+" PRIsVALUE, size);
+        rb_raise(rb_eArgError, "size is a number of bytes, not %+" PRIsVALUE, size);
     struct opening o = {
         .name = StringValueCStr(name),
         .size = NUM2ULL(number),
