@@ -2,14 +2,12 @@
 /* Clients that break the protocol, stall it, or ask for too much. Each is dealt
  * with by itself: a well-behaved client goes on through all of it. */
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "support/await.h"
