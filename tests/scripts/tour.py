@@ -225,7 +225,7 @@ def keep_off(environment):
     """Where the machine has a daemon, the tour has one of its own beside it."""
     if os.path.exists(SYSTEM_SOCKET):
         environment["SHMVIEW_SOCKET"] = f"{environment['XDG_RUNTIME_DIR']}/io.shmview"
-        subprocess.run([environment["SHMVIEW_DAEMON"], "--session", "--idle-exit", str(SECONDS),
+        subprocess.run([environment["SHMVIEW_DAEMON"], "--session", "--idle-exit", "5",
                         "--socket", environment["SHMVIEW_SOCKET"]], env=environment, check=True)
 
 

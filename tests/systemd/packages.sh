@@ -31,6 +31,7 @@ everything() {
 
 step "install"
 make_people
+dpkg -P "${packages[@]}" > /test/dpkg.log 2>&1 # the machine may have them
 systemctl daemon-reload
 everything > /test/before
 dpkg -i /test/1/*.deb > /test/dpkg.log 2>&1 || die "dpkg -i: $(cat /test/dpkg.log)"
