@@ -87,7 +87,7 @@ class ShmviewTest < Minitest::Test
   end
 
   def teardown
-    return unless passed?
+    return collect unless passed?
 
     last = nil
     # the machine's stack may show an object for a while longer

@@ -4,7 +4,7 @@
 
 require_relative "helper"
 
-# Segments: opening, closing, layouts, phases.
+# Segments: opening, closing, layouts, phases and changes.
 class TestSegment < ShmviewTest
   LAYOUTS = { float: { A: ["f4", 1000], B: ["f4", [10, 10]] }, int: { D: ["i2", 2000], E: "i8" } }.freeze
 
@@ -22,21 +22,204 @@ class TestSegment < ShmviewTest
     other.shared { assert_equal [1.0, 2.0, 3.0], other["A"][0..2].to_a }
     assert_equal 3.0, other.view("A", layout: :float)[2]
     [seg, other].each(&:close)
+    assert_equal "#<Shmview::Segment closed>", seg.inspect
     assert_raises(Shmview::NotFound) { Shmview.attach("demo") }
   end
 
-  def test_owner_died
-    seg = Shmview.create("seg", 100)
-    with_holder("seg", "seg.buf[0] = 1") do |pid, kill|
-      refute seg.try_lock
-      assert_raises(Shmview::TimedOut) { seg.lock(timeout: 0.01) }
-      kill.call
-      died = assert_raises(Shmview::OwnerDied) { seg.synchronize { flunk } }
-      assert_equal ["seg", pid], [died.name, died.pid]
-      refute seg.lock_status.held
-      seg.recover { |found| assert_equal pid, found.pid }
-      seg.synchronize { assert_equal 1, seg.buf[0] }
+  def test_blocks_close
+    given = Shmview.create("demo", 10) do |seg|
+      assert_equal 0, Shmview.attach("demo", readonly: true) { |other| other.buf.to_a.sum }
+      seg
     end
+    assert_predicate given, :closed?
+    error = assert_raises(Shmview::Closed) { given.size }
+    assert_equal "the segment is closed; open it anew", error.message
+    assert_raises(ZeroDivisionError) { Shmview.create("demo", 10) { 1 / 0 } }
+    assert_raises(Shmview::NotFound) { Shmview.attach("demo") }
+    given.close
+  end
+
+  def test_errors_say_what_they_are_about
+    seg = Shmview.create("demo", 100)
+    error = assert_raises(Shmview::Exists) { Shmview.create("demo", 100) }
+    assert_equal [4, "demo", 100, { name: "demo", size: 100 }], [error.code, error.name, error[:size], error.facts]
+    error = assert_raises(Shmview::NoSpace) { Shmview.create("huge", 1 << 50) }
+    assert_equal ["huge", 1 << 50], [error.name, error[:size]]
+    assert_operator error.limit, :>=, error.free
+    assert_raises(Shmview::Invalid) { Shmview.create("no/name", 1) }
+    assert_raises(ArgumentError) { Shmview.create("zero", 0) }
+    assert_raises(ArgumentError) { Shmview.create("none") }
+    assert_raises(ArgumentError) { Shmview.create("x", 1, lifetime: :never) }
+    assert_raises(ArgumentError) { Shmview.attach("demo", readonly: true, access: :write) }
+    assert_raises(Shmview::NotFound) { Shmview.attach("nobody", timeout: 0.01) }
+    error = assert_raises(Shmview::NoDaemon) { Shmview.connect("/nowhere/socket") }
+    assert_equal "/nowhere/socket", error[:path]
+    assert_raises(Shmview::NoLock) { Shmview.attach("demo", access: :peek).synchronize { flunk } }
+    assert_raises(Shmview::ReadOnly) { Shmview.attach("demo", readonly: true).buf[0] = 1 }
+    assert_raises(NoMethodError) { Shmview::Segment.new }
+    assert_raises(NoMethodError) { Shmview::View.new }
+    assert_raises(NoMethodError) { seg.dup.size } if seg.respond_to?(:initialize_copy)
+  end
+
+  # Every error of the library has a class, and each class one of its numbers.
+  def test_every_error_has_a_class
+    header = File.read(File.join(ENV.fetch("SHMVIEW_SOURCE_DIR"), "include/shmview/error.h"))
+    numbers = header.scan(/X\([A-Z_]+, (\d+),/).flatten.map(&:to_i)
+    classes = Shmview.constants.map { |name| Shmview.const_get(name) }
+                     .select { |c| c.is_a?(Class) && c < Shmview::Error }
+    assert_equal numbers.sort, classes.map { |c| c::CODE }.reject(&:zero?).sort
+  end
+
+  def test_lifetimes
+    Shmview.create("stays", 10, lifetime: :manual).close
+    Shmview.remove("stays")
+    assert_raises(Shmview::NotFound) { Shmview.remove("stays") }
+    connection = Shmview::Connection.new(DAEMON.socket)
+    seg = Shmview.create("mine", 10, lifetime: :creator, connection: connection)
+    assert_same connection, seg.connection
+    assert_match(/1 segments/, assert_raises(Shmview::Busy) { connection.close }.message)
     seg.close
+    connection.close
+    assert_predicate connection, :closed?
+    assert_raises(Shmview::Closed) { connection.ping }
+  end
+
+  def test_attach_waits_for_its_creation
+    waiter = Thread.new { Shmview.attach("late", timeout: 60, &:size) }
+    Thread.pass until waiter.stop?
+    Shmview.create("late", 123) { assert_equal 123, waiter.value }
+  end
+
+  def test_layouts
+    seg = Shmview.create(nil, 4096)
+    assert_same seg, seg.define(one: { x: "f8", y: ["i2", [2, 3]], z: ["c", 4, 100] },
+                                two: { m: { format: "i4", shape: [2, 2], strides: [4, 8], readonly: true } })
+    x, y, z = %w[x y z].map { |name| seg[name] }
+    assert_equal [[0, []], [8, [2, 3]], [100, [4]]], [x, y, z].map { |v| [v.offset, v.shape] }
+    m = seg[:m]
+    assert_equal [[4, 8], true, true], [m.strides, m.readonly?, m.column_major?]
+    error = assert_raises(Shmview::NoLayout) { seg.view("x", layout: "three") }
+    assert_equal %w[three x], [error[:layout], error[:view]]
+    assert_raises(Shmview::NoLayout) { seg["w"] }
+    assert_raises(Shmview::LayoutExists) { seg.define(one: { a: "b" }) }
+    assert_raises(Shmview::FormatError) { seg.define(bad: { a: "quatsch" }) }
+    assert_raises(Shmview::Bounds) { seg.define(bad: { a: ["f8", 1000] }) }
+    assert_match(/unknown: size/, assert_raises(ArgumentError) { seg.define(bad: { a: { format: "b", size: 3 } }) }.message)
+    assert_raises(Shmview::ReadOnly) { Shmview.attach(seg.name, readonly: true).define(four: { a: "b" }) }
+  end
+
+  # A layout that cannot be declared leaves no segment behind.
+  def test_create_is_whole_or_not_at_all
+    assert_raises(Shmview::Bounds) { Shmview.create("half", 8, layouts: LAYOUTS, lifetime: :manual) }
+    assert_raises(Shmview::NotFound) { Shmview.attach("half") }
+  end
+
+  def test_phases_make_views_stale
+    seg = Shmview.create("demo", layouts: LAYOUTS)
+    assert_nil seg.phase
+    assert_equal [0, 1], [seg.generation, seg["A"][0] = 1]
+    assert_raises(Shmview::NotOwner) { seg.switch("float") }
+    seg.synchronize { seg.switch("float") }
+    a = seg["A"]
+    plain = seg.cast("f4", 1)
+    assert_equal ["float", 1, 1, false, nil], [seg.phase, seg.generation, a.generation, a.stale?, plain.generation]
+    seg.synchronize { seg.switch("int") }
+    assert_predicate a, :stale?
+    stale = /of phase 1 of 'demo', which is in phase 2 \('int'\)/
+    [-> { a[0] }, -> { a[0] = 1 }, -> { a.to_a }, -> { a.each { flunk } }, -> { a.get_string }, -> { a == a.to_a }, -> { a[1..] },
+     -> { a.fill(1) }, -> { seg.buf[0, 0] = a }].each_with_index do |use, i|
+      error = assert_raises(Shmview::StaleView, Shmview::Bounds, "use #{i}") { use.call }
+      assert_match stale, error.message if error.is_a?(Shmview::StaleView)
+    end
+    assert_equal 1.0, plain[0]
+    assert_raises(Shmview::NoLayout) { seg["A"] }
+    seg.synchronize { assert_raises(Shmview::NoLayout) { seg.switch("none") } }
+    # one that becomes stale within its own block
+    seg.synchronize do
+      seg.switch("float")
+      again = seg["A"]
+      assert_raises(Shmview::StaleView) { again.each { seg.switch("int") } }
+    end
+  end
+
+  def test_changes
+    seg = Shmview.create("demo", layouts: LAYOUTS)
+    seen = seg.change
+    assert_same seg, seg.notify
+    assert_equal seen + 1, seg.wait(change: seen)
+    seg.notify(one: true)
+    assert_equal seen + 2, seg.change
+    assert_raises(Shmview::TimedOut) { seg.wait(timeout: 0) }
+    assert_raises(Shmview::TimedOut) { seg.wait(change: seg.change, timeout: 0.01) }
+    assert_raises(ArgumentError) { seg.wait(change: 1, phase: "float") }
+    assert_raises(ArgumentError) { seg.wait(change: -1) }
+    assert_raises(ArgumentError) { seg.wait(timeout: -1) }
+    assert_raises(Shmview::NoLayout) { seg.wait(phase: "none", timeout: 1) }
+    seg.synchronize { seg.switch("float") }
+    assert_equal 1, seg.wait(phase: :float, generation: 0)
+    assert_raises(Shmview::TimedOut) { seg.wait(generation: 1, timeout: 0) }
+    plain = Shmview.create(nil, 10, lock: false)
+    assert_raises(Shmview::NoLock) { plain.wait(timeout: 1) }
+  end
+
+  def test_on_change_is_an_enumerator
+    seg = Shmview.create("demo", 10)
+    other = Shmview.attach("demo")
+    changes = seg.on_change
+    assert_kind_of Enumerator, changes
+    found = []
+    reader = Thread.new { changes.each { |n| found << n; break found if found.size == 2 } }
+    until reader.join(0.005)
+      other.notify # at least twice, whenever the reader has begun to wait
+    end
+    assert_operator found[0], :<, found[1]
+    assert_raises(Shmview::TimedOut) { seg.on_change(timeout: 0.01).first }
+    seen = seg.change
+    lazily = seg.on_change.lazy.map { |n| n - seen }
+    notifier = Thread.new { 3.times { other.notify } until Thread.current[:done] }
+    assert_operator lazily.first, :>, 0
+    notifier[:done] = true
+    notifier.join
+  end
+
+  def test_change_io
+    seg = Shmview.create("demo", 10)
+    io = seg.change_io
+    begin
+      refute IO.select([io], nil, nil, 0)
+      Shmview.attach("demo").notify
+      assert IO.select([io], nil, nil, 60)
+      io.read_nonblock(100)
+      assert_equal 1, seg.change
+    ensure
+      io.close
+    end
+    assert_equal seg.change_io.fileno, seg.change_io.fileno
+  end
+
+  def test_closing
+    seg = Shmview.create("demo", 100)
+    view = seg.buf
+    seg.synchronize { assert_raises(Shmview::Busy) { seg.close } }
+    thread = Thread.new { seg.wait }
+    await { thread.stop? }
+    assert_match(/1 threads are in calls/, assert_raises(Shmview::Busy) { seg.close }.message)
+    seg.notify until thread.join(0.005)
+    seg.close
+    assert_raises(Shmview::Closed) { view[0] }
+    assert_raises(Shmview::Closed) { view.shape }
+    assert_equal "#<Shmview::View released>", view.inspect
+    assert_predicate view, :released?
+    # an index, a value, a block that closes while it is used
+    [->(v, s) { v[Class.new { define_method(:to_int) { s.close; 0 } }.new] },
+     ->(v, s) { v[0] = Class.new { define_method(:to_int) { s.close; 5 } }.new },
+     ->(v, s) { v.fill(Class.new { define_method(:to_int) { s.close; 5 } }.new) },
+     ->(v, s) { v[0..1] = [1, Class.new { define_method(:to_int) { s.close; 5 } }.new] },
+     ->(v, s) { v.each { s.close } },
+     ->(v, s) { v.map { s.close } }].each do |use|
+      Shmview.create("demo", 100) do |again|
+        assert_raises(Shmview::Closed) { use.call(again.buf, again) }
+      end
+    end
   end
 end

@@ -103,11 +103,9 @@ static void connect(void *arg)
  */
 static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
 {
-    static ID keywords[1];
+    const ID keywords[] = {id_start};
     struct connection *connection = connection_of(self);
     VALUE path, options, start;
-    if (!keywords[0])
-        keywords[0] = rb_intern("start");
     rb_scan_args(argc, argv, "01:", &path, &options);
     rb_get_kwargs(options, keywords, 0, 1, &start);
     if (connection->link)

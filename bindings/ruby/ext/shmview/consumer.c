@@ -364,12 +364,10 @@ static VALUE consumer_s_item_size(VALUE class, VALUE format)
  */
 static VALUE consumer_s_fill_strides(int argc, VALUE *argv, VALUE class)
 {
-    static ID keywords[1];
+    const ID keywords[] = {id_row_major};
     VALUE lengths, item_size, options, row_major;
     ssize_t shape[NDIM_MAX], strides[NDIM_MAX], bytes;
     (void)class;
-    if (!keywords[0])
-        keywords[0] = rb_intern("row_major");
     rb_scan_args(argc, argv, "2:", &lengths, &item_size, &options);
     rb_get_kwargs(options, keywords, 0, 1, &row_major);
     VALUE array = rb_ary_dup(rb_Array(lengths));

@@ -24,6 +24,15 @@
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
+/* What an object of a class of ours is: methods are called on no other. */
+static inline void *data_of(VALUE self, const rb_data_type_t *type)
+{
+    if (LIKELY(!RB_SPECIAL_CONST_P(self) && RB_BUILTIN_TYPE(self) == T_DATA && RTYPEDDATA_P(self) &&
+               RTYPEDDATA_TYPE(self) == type))
+        return RTYPEDDATA_DATA(self);
+    return rb_check_typeddata(self, type); /* which raises */
+}
+
 static inline VALUE truth(bool is_true)
 {
     return is_true ? Qtrue : Qfalse;
@@ -42,6 +51,10 @@ static inline VALUE name_of(VALUE value)
 {
     return rb_str_new_frozen(rb_String(value));
 }
+
+/* Names of keywords. */
+extern ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major,
+    id_shared, id_start, id_timeout, id_writable;
 
 extern VALUE mShmview, cConnection, cSegment, cView;
 

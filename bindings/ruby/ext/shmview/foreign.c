@@ -272,11 +272,9 @@ VALUE foreign_view(VALUE object, bool writable)
  */
 static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
 {
-    static ID keywords[1];
+    const ID keywords[] = {id_writable};
     VALUE object, options, writable;
     (void)self;
-    if (!keywords[0])
-        keywords[0] = rb_intern("writable");
     rb_scan_args(argc, argv, "1:", &object, &options);
     rb_get_kwargs(options, keywords, 0, 1, &writable);
     bool wish = writable != Qundef && RTEST(writable);

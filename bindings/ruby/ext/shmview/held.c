@@ -23,6 +23,8 @@ struct held {
     struct held *next, **prev; /* of all native threads */
 };
 
+/* Found without a call, although in a library that is loaded late: it is small enough for the room
+ * that the C library keeps for such. */
 static _Thread_local struct held mine __attribute__((tls_model("initial-exec")));
 static struct held *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -3,6 +3,8 @@
 #include "view.h"
 
 VALUE mShmview;
+ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major, id_shared,
+    id_start, id_timeout, id_writable;
 
 /* Core.version */
 static VALUE core_version(VALUE module)
@@ -15,6 +17,17 @@ RUBY_FUNC_EXPORTED void Init_core(void);
 void Init_core(void)
 {
     rb_ext_ractor_safe(true);
+    id_change = rb_intern("change");
+    id_generation = rb_intern("generation");
+    id_layout = rb_intern("layout");
+    id_one = rb_intern("one");
+    id_phase = rb_intern("phase");
+    id_repaired = rb_intern("repaired");
+    id_row_major = rb_intern("row_major");
+    id_shared = rb_intern("shared");
+    id_start = rb_intern("start");
+    id_timeout = rb_intern("timeout");
+    id_writable = rb_intern("writable");
     mShmview = rb_define_module("Shmview");
     Init_error();
     Init_connection();

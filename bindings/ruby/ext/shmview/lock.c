@@ -82,6 +82,13 @@ static void raise_death(VALUE self)
     rb_exc_raise(died);
 }
 
+NORETURN(static void raise_timed_out(VALUE self));
+static void raise_timed_out(VALUE self)
+{
+    raise_error(-SHMVIEW_ERR_TIMED_OUT,
+                fact("name", rb_utf8_str_new_cstr(shmview_name(segment_of(self)->handle))));
+}
+
 /* Takes it and holds it, or raises. */
 static void take_or_raise(VALUE self, int mode, int64_t deadline)
 {
@@ -90,7 +97,7 @@ static void take_or_raise(VALUE self, int mode, int64_t deadline)
         return;
     if (r == SHMVIEW_OWNER_DIED)
         raise_death(self);
-    raise_error(r, fact("name", rb_utf8_str_new_cstr(shmview_name(segment_of(self)->handle))));
+    raise_timed_out(self);
 }
 
 /* Gives it back or raises. */
@@ -105,103 +112,45 @@ static VALUE give(VALUE self, bool repaired)
     return Qnil;
 }
 
-/* --- Keywords ------------------------------------------------------------ */
-
-static int64_t timeout_option(int argc, const VALUE *argv)
-{
-    static ID keywords[1];
-    VALUE options, timeout;
-    if (LIKELY(argc == 0))
-        return SHMVIEW_FOREVER;
-    if (!keywords[0])
-        keywords[0] = rb_intern("timeout");
-    rb_scan_args(argc, argv, "0:", &options);
-    rb_get_kwargs(options, keywords, 0, 1, &timeout);
-    return timeout == Qundef ? SHMVIEW_FOREVER : parse_timeout(timeout);
-}
-
 /* --- With a block -------------------------------------------------------- */
 
-static VALUE unlock_again(VALUE self)
+static inline int64_t deadline_of(VALUE timeout)
+{
+    return NIL_P(timeout) ? SHMVIEW_FOREVER : parse_timeout(timeout);
+}
+
+/* _enter(timeout), _enter_shared(timeout), _leave: the blocks are called by lib/shmview/lock.rb,
+ * which is faster than rb_ensure() and rb_yield(). Nothing here lets an interrupt in once the lock
+ * is held, and Ruby looks for one only when a method written in Ruby returns. */
+static VALUE segment_enter(VALUE self, VALUE timeout)
+{
+    take_or_raise(self, SHMVIEW_EXCLUSIVE, deadline_of(timeout));
+    return Qnil;
+}
+static VALUE segment_enter_shared(VALUE self, VALUE timeout)
+{
+    take_or_raise(self, SHMVIEW_SHARED, deadline_of(timeout));
+    return Qnil;
+}
+static VALUE segment_leave(VALUE self)
 {
     return give(self, true);
 }
 
-/*
- * call-seq: synchronize(timeout: nil) { |segment| ... }
- *
- * Holds the lock exclusively for the block; returns what the block returns. Recursive for each
- * thread. Waits without the GVL, at most +timeout+ seconds; signals, Thread#raise, Thread#kill
- * and Timeout.timeout end the wait. The lock belongs to the thread: a Fiber that is left inside
- * leaves it held, and all Fibers of the thread hold it.
- *
- * Raises OwnerDied where the last exclusive holder died inside, and holds nothing then: see
- * recover. Raises TimedOut, Deadlock (the thread holds it shared), NoLock, Closed, TooDeep.
- */
-static VALUE segment_synchronize(int argc, VALUE *argv, VALUE self)
+/* _enter_anyway(timeout): the OwnerDied, or nil where nobody died; the lock is held now. */
+static VALUE segment_enter_anyway(VALUE self, VALUE timeout)
 {
-    rb_need_block();
-    take_or_raise(self, SHMVIEW_EXCLUSIVE, timeout_option(argc, argv));
-    return rb_ensure(rb_yield, self, unlock_again, self);
-}
-
-/*
- * call-seq: shared(timeout: nil) { |segment| ... }
- *
- * Holds the lock among other readers for the block; returns what the block returns. As
- * synchronize in everything else; also raises Limit (a thread that holds 64 segments shared).
- */
-static VALUE segment_shared(int argc, VALUE *argv, VALUE self)
-{
-    rb_need_block();
-    take_or_raise(self, SHMVIEW_SHARED, timeout_option(argc, argv));
-    return rb_ensure(rb_yield, self, unlock_again, self);
-}
-
-struct recovery {
-    VALUE self;
-    VALUE died; /* Qnil: nobody */
-    bool done;
-};
-
-static VALUE yield_recovery(VALUE arg)
-{
-    struct recovery *recovery = (struct recovery *)arg;
-    VALUE found = rb_yield(recovery->died);
-    recovery->done = true;
-    return found;
-}
-
-static VALUE end_recovery(VALUE arg)
-{
-    struct recovery *recovery = (struct recovery *)arg;
-    return give(recovery->self, NIL_P(recovery->died) || recovery->done);
-}
-
-/*
- * call-seq: recover(timeout: nil) { |died| ... }
- *
- * Holds the lock exclusively for the block, in any case: +died+ is the OwnerDied that says who
- * died inside, or nil. A block that ends repairs; one that is left by an exception or a throw
- * does not, and the next one is told again. Returns what the block returns. Raises what
- * synchronize raises but OwnerDied.
- */
-static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
-{
-    rb_need_block();
-    int r = take(self, SHMVIEW_EXCLUSIVE, timeout_option(argc, argv));
-    struct recovery recovery = {self, Qnil, false};
-    if (r == SHMVIEW_OWNER_DIED) {
-        int state;
-        recovery.died = rb_protect(describe_death, self, &state);
-        if (state) {
-            give_back(segment_of(self)->handle, false);
-            rb_jump_tag(state);
-        }
-    } else if (r) {
-        raise_error(r, Qnil);
+    int state, r = take(self, SHMVIEW_EXCLUSIVE, deadline_of(timeout));
+    if (r == 0)
+        return Qnil;
+    if (r < 0)
+        raise_timed_out(self);
+    VALUE died = rb_protect(describe_death, self, &state);
+    if (state) {
+        give_back(segment_of(self)->handle, false);
+        rb_jump_tag(state);
     }
-    return rb_ensure(yield_recovery, (VALUE)&recovery, end_recovery, (VALUE)&recovery);
+    return died;
 }
 
 /* --- Without a block ----------------------------------------------------- */
@@ -209,17 +158,13 @@ static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
 static void lock_options(int argc, const VALUE *argv, const char *spec, int *mode,
                          int64_t *deadline)
 {
-    static ID keywords[2];
+    const ID keywords[] = {id_shared, id_timeout};
     VALUE options, values[2];
     *mode = SHMVIEW_EXCLUSIVE;
     if (deadline)
         *deadline = SHMVIEW_FOREVER;
     if (LIKELY(argc == 0))
         return;
-    if (!keywords[0]) {
-        keywords[1] = rb_intern("timeout");
-        keywords[0] = rb_intern("shared");
-    }
     rb_scan_args(argc, argv, spec, &options);
     rb_get_kwargs(options, keywords, 0, deadline ? 2 : 1, values);
     if (values[0] != Qundef && RTEST(values[0]))
@@ -267,14 +212,12 @@ static VALUE segment_try_lock(int argc, VALUE *argv, VALUE self)
  */
 static VALUE segment_unlock(int argc, VALUE *argv, VALUE self)
 {
-    static ID keywords[1];
-    VALUE options, repaired;
+    const ID keywords[] = {id_repaired};
+    VALUE options, repaired = Qundef;
     if (LIKELY(argc == 0)) {
         give(self, true);
         return self;
     }
-    if (!keywords[0])
-        keywords[0] = rb_intern("repaired");
     rb_scan_args(argc, argv, "0:", &options);
     rb_get_kwargs(options, keywords, 0, 1, &repaired);
     give(self, repaired == Qundef || RTEST(repaired));
@@ -328,9 +271,10 @@ static VALUE segment_lock_status(VALUE self)
 
 void Init_lock(void)
 {
-    rb_define_method(cSegment, "synchronize", segment_synchronize, -1);
-    rb_define_method(cSegment, "shared", segment_shared, -1);
-    rb_define_method(cSegment, "recover", segment_recover, -1);
+    rb_define_private_method(cSegment, "_enter", segment_enter, 1);
+    rb_define_private_method(cSegment, "_enter_shared", segment_enter_shared, 1);
+    rb_define_private_method(cSegment, "_enter_anyway", segment_enter_anyway, 1);
+    rb_define_private_method(cSegment, "_leave", segment_leave, 0);
     rb_define_method(cSegment, "lock", segment_lock, -1);
     rb_define_method(cSegment, "try_lock", segment_try_lock, -1);
     rb_define_method(cSegment, "unlock", segment_unlock, -1);

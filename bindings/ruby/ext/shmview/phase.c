@@ -100,10 +100,8 @@ static VALUE segment_switch(VALUE self, VALUE layout)
  */
 static VALUE segment_notify(int argc, VALUE *argv, VALUE self)
 {
-    static ID keywords[1];
+    const ID keywords[] = {id_one};
     VALUE options, one;
-    if (!keywords[0])
-        keywords[0] = rb_intern("one");
     rb_scan_args(argc, argv, "0:", &options);
     rb_get_kwargs(options, keywords, 0, 1, &one);
     struct plain_call c = {
@@ -176,17 +174,11 @@ enum {
  */
 static VALUE segment_wait(int argc, VALUE *argv, VALUE self)
 {
-    static ID keywords[N_KEYWORDS];
+    const ID keywords[] = {id_phase, id_generation, id_change, id_timeout};
     VALUE options, values[N_KEYWORDS], name = Qnil;
     struct phase_wait for_phase = {0};
     struct change_wait for_change = {0};
     int r;
-    if (!keywords[0]) {
-        keywords[TIMEOUT] = rb_intern("timeout");
-        keywords[CHANGE] = rb_intern("change");
-        keywords[GENERATION] = rb_intern("generation");
-        keywords[PHASE] = rb_intern("phase");
-    }
     rb_scan_args(argc, argv, "0:", &options);
     rb_get_kwargs(options, keywords, 0, N_KEYWORDS, values);
     for (int i = 0; i < N_KEYWORDS; i++)

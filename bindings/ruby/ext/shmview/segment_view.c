@@ -149,10 +149,8 @@ static VALUE choose_layout(VALUE self, VALUE name)
  */
 static VALUE segment_view(int argc, VALUE *argv, VALUE self)
 {
-    static ID keywords[1];
+    const ID keywords[] = {id_layout};
     VALUE name, options, layout;
-    if (!keywords[0])
-        keywords[0] = rb_intern("layout");
     rb_scan_args(argc, argv, "1:", &name, &options);
     rb_get_kwargs(options, keywords, 0, 1, &layout);
     name = name_of(name);
