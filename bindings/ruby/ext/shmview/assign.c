@@ -103,6 +103,9 @@ static void assign_array(VALUE self, struct view *view, const struct shmview_vie
         int r = shmview_view_index(to, 0, i, &row);
         if (r)
             raise_error(r, Qnil);
+        if (row.ndim && (RB_SPECIAL_CONST_P(value) || RB_FLOAT_TYPE_P(value)))
+            rb_raise(rb_eArgError, "%+" PRIsVALUE " for a row of %td elements", value,
+                     row.shape[0]);
         if (row.ndim == 0)
             store_single(self, view, &row, value);
         else

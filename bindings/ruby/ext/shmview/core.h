@@ -24,15 +24,6 @@
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* What an object of a class of ours is: methods are called on no other. */
-static inline void *data_of(VALUE self, const rb_data_type_t *type)
-{
-    if (LIKELY(!RB_SPECIAL_CONST_P(self) && RB_BUILTIN_TYPE(self) == T_DATA && RTYPEDDATA_P(self) &&
-               RTYPEDDATA_TYPE(self) == type))
-        return RTYPEDDATA_DATA(self);
-    return rb_check_typeddata(self, type); /* which raises */
-}
-
 static inline VALUE truth(bool is_true)
 {
     return is_true ? Qtrue : Qfalse;
