@@ -32,6 +32,11 @@ class Driver:
     def do_hello(self, request):
         return {"language": "Python", "pid": os.getpid()}
 
+    def do_errors(self, request):
+        classes = (getattr(shmview, name) for name in dir(shmview))
+        return {c.code: c.__name__ for c in classes
+                if isinstance(c, type) and issubclass(c, shmview.Error) and c.code}
+
     def do_create(self, request):
         self.segments[request["seg"]] = shmview.create(request["name"], request["size"],
                                                        lock=request.get("lock", True))
@@ -113,9 +118,9 @@ class Driver:
 
     def do_kind(self, request):
         view = self.views[request["view"]]
-        there = as_array(view)
+        there = of_numpy(view)
         return {"value": type(view[(0,) * view.ndim]).__name__,
-                "other": "none" if there is None else there.dtype.name}
+                "other": "" if there is None else there.dtype.name}
 
     def do_get(self, request):
         return told(self.views[request["view"]][tuple(request["index"])])
@@ -204,13 +209,18 @@ def assign(view, values):
             assign(view[i], row)
 
 
-def as_array(view):
-    """As numpy sees it; None where numpy has no such type."""
+def of_numpy(view):
+    """As numpy sees it; None where numpy has no such type, or follows no suboffsets."""
     try:
-        there = numpy.asarray(view)
-    except (ValueError, BufferError, TypeError):
+        return numpy.asarray(view)
+    except (ValueError, BufferError):
         return None
-    if there.dtype.kind == "V" or there.ndim != view.ndim:
+
+
+def as_array(view):
+    """The same, None also where an element is more than one value."""
+    there = of_numpy(view)
+    if there is None or there.dtype.kind == "V" or there.ndim != view.ndim:
         return None
     return there.view(f"V{there.itemsize}") if there.dtype.kind == "S" else there  # S hides zeros
 

@@ -59,6 +59,12 @@ class Driver
 
   def hello(_request) = { language: "Ruby", pid: Process.pid }
 
+  def errors(_request)
+    classes = Shmview.constants.map { |name| Shmview.const_get(name) }
+    classes.select { |c| c.is_a?(Class) && c < Shmview::Error && c::CODE.positive? }
+           .to_h { |c| [c::CODE, c.name.split("::").last] }
+  end
+
   def create(request)
     @segments[request["seg"]] = Shmview.create(request["name"], request["size"], lock: request.fetch("lock", true))
     nil

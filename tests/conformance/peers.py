@@ -5,7 +5,7 @@ A request is a line of JSON, {"do": "lock", "seg": "s"}; so is its answer, {"ok"
 {"error": SHMVIEW_ERR_*, "class": its name in that language, "text": what it says}. Segments and
 views have names that are good within one driver.
 
-    hello                           language and pid
+    hello, errors                   language and pid; the names of all errors, by their numbers
     create, attach                  seg: a name for it; name, size, lock; name, access
     close, remove                   seg; name
     put, dump                       bytes of seg, in hexadecimal
@@ -16,7 +16,8 @@ views have names that are good within one driver.
     slice, row, transpose, reshape, broadcast, field, recast
                                     of: a view; view: a name for the one that is made
     facts                           what a view says about itself
-    kind                            the language's types: of a value, and by its other way
+    kind                            the language's types: of a value, and by its other way, "":
+                                    none
     get, set                        one element; index, value
     values, assign                  all of them, nested by dimensions
     other                           all of them, by the language's other way to the same bytes:

@@ -53,6 +53,7 @@ struct named_segment *new_segment(struct driver *driver, const json_t *request);
 struct shmview_view *view_of(struct driver *driver, const json_t *request, const char *key);
 struct shmview_view *new_view(struct driver *driver, const json_t *request);
 _Noreturn void refuse(const char *what, const char *detail);
+operation run_errors;
 
 /* --- elements.c: values as JSON */
 

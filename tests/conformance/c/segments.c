@@ -107,6 +107,6 @@ static int run_held(struct driver *driver, const json_t *request, json_t **ret_v
 
 const struct operation_row segment_operations[] = {
     {"create", run_create}, {"attach", run_attach}, {"close", run_close}, {"remove", run_remove},
-    {"put", run_put},       {"dump", run_dump},     {"hello", run_hello}, {"die", run_die},
-    {"held", run_held},     {NULL, NULL},
+    {"put", run_put},       {"dump", run_dump},     {"hello", run_hello}, {"errors", run_errors},
+    {"die", run_die},       {"held", run_held},     {NULL, NULL},
 };

@@ -168,15 +168,11 @@ static int run_facts(struct driver *driver, const json_t *request, json_t **ret_
 
 static int run_kind(struct driver *driver, const json_t *request, json_t **ret_value)
 {
+    static const char *const getters[] = {
+        [KIND_INTEGER] = "int64",   [KIND_TRUTH] = "int64", [KIND_FLOAT] = "double",
+        [KIND_COMPLEX] = "complex", [KIND_BYTES] = "bytes", [KIND_STRUCT] = "bytes"};
     uint32_t dtype = view_of(driver, request, "view")->dtype;
-    const char *type = c_type(dtype);
-    enum kind kind = kind_of(dtype);
-    *ret_value = json_pack("{s:s, s:s}", "value",
-                           kind == KIND_BYTES || kind == KIND_STRUCT ? "bytes"
-                           : kind == KIND_COMPLEX                    ? "double[2]"
-                           : kind == KIND_FLOAT                      ? "double"
-                                                                     : "int64_t",
-                           "other", *type ? type : "none");
+    *ret_value = json_pack("{s:s, s:s}", "value", getters[kind_of(dtype)], "other", c_type(dtype));
     return 0;
 }
 
