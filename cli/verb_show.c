@@ -8,6 +8,7 @@
 
 #include "picture.h"
 #include "show.h"
+#include "views.h"
 
 /* What two questions tell of a segment. */
 struct facts {
@@ -255,20 +256,25 @@ static void print_facts(const struct facts *f)
 
 /* --- The verb ------------------------------------------------------------ */
 
-static int run_show(struct context *c, int argc, char **argv)
+#define OPTION_VIEWS OPTION_LONG
+
+static int print_views(struct context *c, const char *name, const struct table_options *how)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'J'}, COMMON_OPTIONS};
-    bool json = false;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        json = true;
-    }
-    if (!has_arguments(c, argc, argv, 1, 1))
-        return EXIT_USAGE;
+    CLEANUP_TABLE struct table *table = NULL;
+    CLEANUP_FACTS struct facts f = {NULL};
+    int status;
+    if (views_table(c, how, &table, &status))
+        return status;
+    status = connect_daemon(c);
+    status = status ? status : ask(c, name, &f);
+    return status ? status : views_print(table, f.d, f.s->layout);
+}
+
+static int print_all(struct context *c, const char *name, bool json)
+{
     CLEANUP_FACTS struct facts f = {NULL};
     int status = connect_daemon(c);
-    status = status ? status : ask(c, argv[optind], &f);
+    status = status ? status : ask(c, name, &f);
     if (status)
         return status;
     if (json)
@@ -277,13 +283,36 @@ static int run_show(struct context *c, int argc, char **argv)
     return EXIT_OK;
 }
 
+static int run_show(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"views", no_argument, NULL, OPTION_VIEWS},
+        TABLE_OPTIONS,
+        COMMON_OPTIONS,
+    };
+    struct table_options how = {0};
+    bool views = false, table = false;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        if (o == OPTION_EXIT)
+            return c->status;
+        views |= o == OPTION_VIEWS;
+        table |= table_option(&how, o) && o != 'J';
+    }
+    if (!has_arguments(c, argc, argv, 1, 1))
+        return EXIT_USAGE;
+    if (table && !views)
+        return fail_usage(c, "options of tables belong to --views");
+    return views ? print_views(c, argv[optind], &how) : print_all(c, argv[optind], how.json);
+}
+
 const struct verb verb_show = {
     .name = "show",
     .arguments = "NAME",
     .summary = "Show everything about a segment, with a picture of its memory",
-    .help = "The picture has a bar for each view, at the place of its bytes; '*' marks the\n"
-            "layout that is current. A view whose strides leave gaps is shaded.\n"
-            "\n"
-            "  -J, --json                JSON, sizes and offsets in bytes\n",
+    .help =
+        "The picture has a bar for each view, at the place of its bytes; '*' marks the\n"
+        "layout that is current. A view whose strides leave gaps is shaded.\n"
+        "\n"
+        "      --views               only a table of the views, with these options:\n" TABLE_HELP,
     .run = run_show,
 };

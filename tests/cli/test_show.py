@@ -110,6 +110,22 @@ def test_json(ctl):
     assert "lock       none, and so no phases" in ctl("show", "seg").out
 
 
+def test_views(ctl):
+    ctl("create", "seg", *LAYOUTS)
+    ctl("switch", "seg", "int")
+    heading, *rows = ctl("show", "seg", "--views").rows
+    assert heading == "LAYOUT VIEW TYPE SHAPE OFFSET BYTES CURRENT".split()
+    assert rows == [["float", "A", "float32", "100", "0", "400B", "no"],
+                    ["float", "B", "float32", "100", "600", "400B", "no"],
+                    ["int", "D", "int32", "250", "0", "1000B", "yes"],
+                    ["int", "gap", "int16", "4", "200", "8B", "yes"]]
+    *_, gap = ctl("show", "seg", "--views", "-J", "-o", "VIEW,STRIDES,END").json["views"]
+    assert gap == {"view": "gap", "strides": "200", "end": 802}
+    ctl("show", "seg", "-o", "VIEW", status=2, err="options of tables belong to --views")
+    ctl("show", "seg", "--views", "-o", "X", status=2, err="there is no column 'X'")
+    ctl("show", "ghost", "--views", status=4, err="no segment 'ghost'")
+
+
 def test_refused(ctl):
     ctl("show", "ghost", status=4, err="no segment 'ghost': 'shmviewctl list' shows the segments")
     ctl("show", status=2, err="an argument is missing: show NAME")
