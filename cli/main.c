@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "complete.h"
 
 #define VERB_GROUP(title)
 #define VERB(name) extern const struct verb verb_##name;
@@ -41,7 +42,7 @@ static void print_overview(void)
     puts("\n'shmviewctl VERB --help' tells about one; --version says which this is.");
 }
 
-/* For completion: one name a line. */
+/* One name a line. */
 static void print_verbs(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
@@ -52,6 +53,7 @@ static void print_verbs(void)
 enum {
     OPTION_VERSION = OPTION_LONG,
     OPTION_VERBS,
+    OPTION_COMPLETE,
 };
 
 /* What stands before the verb. Returns -1 to go on. */
@@ -60,6 +62,7 @@ static int read_options(struct context *c, int argc, char **argv)
     static const struct option options[] = {
         {"version", no_argument, NULL, OPTION_VERSION},
         {"list-verbs", no_argument, NULL, OPTION_VERBS},
+        {"complete", no_argument, NULL, OPTION_COMPLETE},
         COMMON_OPTIONS,
     };
     for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
@@ -67,8 +70,11 @@ static int read_options(struct context *c, int argc, char **argv)
             return c->status;
         if (o == 'h')
             print_overview();
-        else if (o == OPTION_VERBS)
+        else if (o == OPTION_VERBS ||
+                 (o == OPTION_COMPLETE && !complete(c, argc - optind, argv + optind, find_verb)))
             print_verbs();
+        else if (o == OPTION_COMPLETE)
+            return EXIT_OK;
         else
             printf("shmviewctl %s\n", shmview_version());
         return EXIT_OK;

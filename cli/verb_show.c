@@ -298,7 +298,8 @@ static int run_show(struct context *c, int argc, char **argv)
         views |= o == OPTION_VIEWS;
         table |= table_option(&how, o) && o != 'J';
     }
-    if (!has_arguments(c, argc, argv, 1, 1))
+    bool lists = views && how.columns && strcmp(how.columns, "help") == 0;
+    if (!has_arguments(c, argc, argv, lists ? 0 : 1, 1))
         return EXIT_USAGE;
     if (table && !views)
         return fail_usage(c, "options of tables belong to --views");

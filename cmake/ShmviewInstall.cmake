@@ -78,3 +78,12 @@ write_basic_package_version_file(shmview-config-version.cmake COMPATIBILITY Same
 install(FILES "${PROJECT_BINARY_DIR}/shmview-config.cmake"
               "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir}
         COMPONENT development)
+
+# Completion lies where each shell looks for it; Debian's zsh has a place of its own for packages.
+set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+if(CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND EXISTS /etc/debian_version)
+  set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+endif()
+install(FILES cli/completion/shmviewctl.bash RENAME shmviewctl COMPONENT tools
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+install(FILES cli/completion/_shmviewctl DESTINATION ${zsh_dir} COMPONENT tools)

@@ -17,11 +17,14 @@ cd "$scratch"
 
 # Any prefix: the files must find each other from where they lie.
 "$cmake" --install "$build" --prefix "$scratch/usr" > log
-for file in bin/shmviewd share/shmview/io.shmview.varlink share/doc/shmview/shmviewd.json \
+for file in bin/shmviewd bin/shmviewctl share/man/man1/shmviewctl.1 \
+    share/bash-completion/completions/shmviewctl \
+    share/shmview/io.shmview.varlink share/doc/shmview/shmviewd.json \
     share/man/man5/shmviewd.json.5 lib/systemd/{system,user}/shmviewd.{service,socket} \
     lib/{sysusers,tmpfiles}.d/shmviewd.conf; do
     [ -s "usr/$file" ] || { echo "not installed: $file" >&2; exit 1; }
 done
+compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion for zsh" >&2; exit 1; }
 for unit in usr/lib/systemd/*/shmviewd.service; do
     grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
 done
