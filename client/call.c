@@ -260,7 +260,7 @@ static bool is_one_of(const char *method, const char *const *list)
 
 /* Twice would not be the same. */
 static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
-                                        "io.shmview.DefineLayout", NULL};
+                                        "io.shmview.DefineLayout", "io.shmview.Entrust", NULL};
 
 static int exchange(struct shmview_connection *c, const char *method, const char *text, size_t n,
                     struct reply *reply)

@@ -320,6 +320,21 @@ int shmview_remove(struct shmview_connection *connection, const char *name)
     return r;
 }
 
+int shmview_entrust(struct shmview_segment *segment, uint32_t pid)
+{
+    struct reply reply;
+    if (!segment->connection)
+        return fail(SHMVIEW_ERR_INVALID, "'%s' is no segment of a daemon", segment->name);
+    if (pid == 0 || pid > INT32_MAX)
+        return fail(SHMVIEW_ERR_INVALID, "%u is no process", pid);
+    int r =
+        connection_call(segment->connection, "io.shmview.Entrust",
+                        json_pack("{s:s, s:i}", "name", segment->name, "pid", (int)pid), &reply);
+    if (r == 0)
+        reply_deinit(&reply);
+    return r;
+}
+
 /* --- Detaching ----------------------------------------------------------- */
 
 static bool is_mine(const struct shmview_segment *s)

@@ -114,6 +114,11 @@ static const struct field describe_fields[] = {
     {"id", FIELD_INT, true, .offset = AT(wire_describe, id), .max = INT64_MAX},
     END,
 };
+static const struct field entrust_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_entrust, name), .max = LIMIT_NAME_BYTES},
+    {"pid", FIELD_INT, false, .offset = AT(wire_entrust, pid), .min = 1, .max = INT32_MAX},
+    END,
+};
 static const struct field held_fields[] = {
     {"attachment", FIELD_INT, false, .offset = AT(wire_held, attachment), .max = INT64_MAX},
     END,
@@ -183,6 +188,12 @@ int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct w
 {
     *ret = (struct wire_attach){.id = WIRE_ABSENT};
     return fields_read(parameters, attach_fields, true, ret, fault);
+}
+
+int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_entrust){0};
+    return fields_read(parameters, entrust_fields, true, ret, fault);
 }
 
 int wire_read_describe(const json_t *parameters, struct wire_describe *ret,

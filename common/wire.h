@@ -105,6 +105,11 @@ struct wire_describe {
     int64_t id; /* as in wire_attach */
 };
 
+struct wire_entrust {
+    const char *name;
+    int64_t pid;
+};
+
 struct wire_held {
     int64_t attachment;
 };
@@ -149,6 +154,7 @@ int wire_read_set_access(const json_t *parameters, struct wire_set_access *ret,
 int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault);
 int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
                        struct wire_fault *fault);
+int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct wire_fault *fault);
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault);
 int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault);
 int wire_read_name(const json_t *parameters, const char *member, const char **ret,

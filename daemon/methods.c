@@ -235,6 +235,43 @@ static void remove_segment(struct state *state, struct connection *c, const json
         registry_remove(&state->registry, s);
 }
 
+static bool has_created(const struct connection *c, const struct segment *segment)
+{
+    const struct segment *s;
+    LIST_FOREACH(s, &c->created, created)
+    if (s == segment)
+        return true;
+    return false;
+}
+
+static void entrust(struct state *state, struct connection *c, const json_t *parameters,
+                    struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_entrust want;
+    if (wire_read_entrust(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct segment *s = find(state, c, want.name, WIRE_ABSENT, answer);
+    if (!s)
+        return;
+    if (!has_created(c, s)) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
+               "only who created '%s', with lifetime creator, can entrust it", s->name);
+        return;
+    }
+    pid_t pid = (pid_t)want.pid;
+    int r = peer_descends(c->peer.pid, pid) ? survivor_entrust(state, s, pid, c->peer.uid) : 1;
+    if (r > 0)
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
+               "process %d is no ancestor of process %d, or of another user: '%s' stays its "
+               "creator's",
+               pid, c->peer.pid, s->name);
+    else if (r)
+        refuse_system(answer, "a segment cannot be entrusted", -r);
+}
+
 static void set_access(struct state *state, struct connection *c, const json_t *parameters,
                        struct answer *answer)
 {
@@ -352,6 +389,7 @@ static const struct method {
     {"io.shmview.Watch", watch},
     {"io.shmview.Watches", watches},
     {"io.shmview.Remove", remove_segment},
+    {"io.shmview.Entrust", entrust},
     {"io.shmview.SetAccess", set_access},
     {"io.shmview.List", list},
     {"io.shmview.Describe", describe},

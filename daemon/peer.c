@@ -40,11 +40,15 @@ static int pidfd_by_pid(int socket_fd, pid_t pid)
     return fd;
 }
 
-/* Field 22 of /proc/PID/stat: the command before it may hold anything. */
-static uint64_t start_time(pid_t pid)
+#define GENERATIONS_MAX 64 /* that are looked at */
+#define STAT_PARENT     4
+#define STAT_START      22
+
+/* A field of /proc/PID/stat, or 0: the command before them may hold anything. */
+static uint64_t stat_field(pid_t pid, int number)
 {
     char path[32], text[1024];
-    unsigned long long ticks;
+    unsigned long long value;
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     FILE *f = fopen(path, "re");
     if (!f)
@@ -53,11 +57,9 @@ static uint64_t start_time(pid_t pid)
     fclose(f);
     text[n] = '\0';
     const char *p = strrchr(text, ')');
-    for (int field = 2; p && field < 22; field++)
+    for (int field = 2; p && field < number; field++)
         p = strchr(p + 1, ' ');
-    if (!p || sscanf(p, "%llu", &ticks) != 1)
-        return 0;
-    return ticks;
+    return p && sscanf(p, "%llu", &value) == 1 ? value : 0;
 }
 
 uint64_t peer_birth(int pidfd, pid_t pid)
@@ -68,7 +70,7 @@ uint64_t peer_birth(int pidfd, pid_t pid)
     if (fstatfs(pidfd, &fs) == 0 && (uint64_t)fs.f_type == PIDFS_MAGIC)
         return fstat(pidfd, &st) ? 0 : st.st_ino | BIRTH_IS_INODE;
     errno = ESRCH;
-    uint64_t birth = start_time(pid);
+    uint64_t birth = stat_field(pid, STAT_START);
     if (birth == 0) {
         if (errno == ENOENT || errno == EACCES || errno == EPERM)
             errno = ESRCH;
@@ -80,6 +82,16 @@ uint64_t peer_birth(int pidfd, pid_t pid)
         return birth;
     errno = ESRCH;
     return 0;
+}
+
+bool peer_descends(pid_t pid, pid_t ancestor)
+{
+    for (int i = 0; i < GENERATIONS_MAX && pid > 1; i++) {
+        if (pid == ancestor)
+            return true;
+        pid = (pid_t)stat_field(pid, STAT_PARENT);
+    }
+    return false;
 }
 
 /* Returns how many, and them, new; or -errno. */

@@ -3,6 +3,7 @@
 #ifndef DAEMON_PEER_H
 #define DAEMON_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -20,6 +21,9 @@ struct peer {
 /* A number for the process behind a pidfd that no other process of that pid has, as long
  * as the machine runs; 0 with errno if it cannot be told: ESRCH if it is dead or hidden. */
 uint64_t peer_birth(int pidfd, pid_t pid);
+
+/* Whether pid is that process or has it among its ancestors; never of process 1. */
+bool peer_descends(pid_t pid, pid_t ancestor);
 
 /* Asks the kernel: who it was when it connected. Returns 0 and owes peer_deinit(), or
  * -errno; -ESRCH if the peer is dead already. */

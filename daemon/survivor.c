@@ -2,7 +2,9 @@
 #include "daemon/survivor.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -89,6 +91,51 @@ struct survivor *survivor_find(struct state *state, const struct store_holder *h
 {
     struct survivor *s = find(state, holder);
     return s ? s : survivor_new(state, holder);
+}
+
+/* Those that hold nothing any more: what was entrusted to them was removed. */
+static void forget_idle(struct state *state)
+{
+    struct survivor *s, *next;
+    for (s = LIST_FIRST(&state->survivors); s; s = next) {
+        next = LIST_NEXT(s, link);
+        if (LIST_EMPTY(&s->attachments) && LIST_EMPTY(&s->created))
+            survivor_free(s);
+    }
+}
+
+static bool belongs_to(pid_t pid, uid_t uid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    return stat(path, &st) == 0 && st.st_uid == uid;
+}
+
+int survivor_entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid)
+{
+    struct store_holder holder = {.pid = (uint32_t)pid}, old = segment->holder;
+    forget_idle(state);
+    CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH || errno == EINVAL ? 1 : -errno;
+    holder.birth = peer_birth(pidfd, pid);
+    if (!holder.birth)
+        return errno == ESRCH ? 1 : -errno;
+    if (!belongs_to(pid, uid))
+        return 1;
+    struct survivor *s = survivor_find(state, &holder);
+    if (!s)
+        return errno == ESRCH ? 1 : -errno;
+    segment->holder = holder;
+    int r = segment_keep(segment);
+    if (r) {
+        segment->holder = old;
+        return r;
+    }
+    LIST_REMOVE(segment, created);
+    LIST_INSERT_HEAD(&s->created, segment, created);
+    return 0;
 }
 
 static bool is_among(uint64_t id, const struct wire_held *held, size_t n)

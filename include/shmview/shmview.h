@@ -106,7 +106,7 @@ enum shmview_access {
 enum shmview_lifetime {
     SHMVIEW_ATTACHED = 1, /* with its last attachment (the default) */
     SHMVIEW_MANUAL = 2,   /* when it is removed */
-    SHMVIEW_CREATOR = 3,  /* with the connection that created it */
+    SHMVIEW_CREATOR = 3,  /* with the connection that created it; see shmview_entrust() */
 };
 
 #define SHMVIEW_NO_LOCK  1u /* create: the segment has no lock, only its data */
@@ -152,6 +152,19 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
  * _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
 int shmview_attach(struct shmview_connection *connection, const char *name, int access,
                    unsigned flags, struct shmview_segment **ret_segment);
+
+/* Lets a segment, which this process has created with lifetime creator, go with the process pid
+ * from now on, and no longer with the connection: for a worker whose results the family's first
+ * process shall find after the worker's end.
+ *
+ * That process is an ancestor of this one, or this one itself, and of the same user; not process 1.
+ * Blocks for one round trip. Any thread.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_DENIED (it is no such process, or the segment was not
+ * created so by this connection), _NOT_FOUND (its name is gone), _INVALID, _UNSUPPORTED (the daemon
+ * is older than this), _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure; then all is as
+ * it was. */
+int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
 /* Detaches: unmaps, tells the daemon, frees the handle. Takes NULL. Views of the
  * segment are invalid from here on. Does not wait for the daemon, which does what it is asked

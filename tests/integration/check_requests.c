@@ -84,6 +84,9 @@ static const struct refused refused[] = {
     {"Detach", "{'attachment': '1'}", "attachment", "must be an integer"},
     {"Detach", "{'attachment': -1}", "attachment", "is -1"},
     {"Remove", "{'name': {}}", "name", "must be a string"},
+    {"Entrust", "{'name': 'seg'}", "pid", "missing"},
+    {"Entrust", "{'name': 'seg', 'pid': '1'}", "pid", "must be an integer"},
+    {"Entrust", "{'name': 'seg', 'pid': 0}", "pid", "is 0"},
     {"Describe", "{}", "name", "missing"},
     {"Describe", "{'name': 'seg', 'ide': 1}", "ide", "not a known member"},
 

@@ -453,6 +453,9 @@ def use_daemon(path):
     grant(client)
     be_refused(client, path)
     client.call(SHMVIEW + "Remove", name="foreign")
+    client.call(SHMVIEW + "Create", name="left", size=10, lifetime="creator")
+    client.call(SHMVIEW + "Entrust", name="left", pid=os.getpid())
+    client.call(SHMVIEW + "Remove", name="left")
     assert client.call(SHMVIEW + "List") == {"segments": []}
     client.call(SHMVIEW + "Detach", attachment=writer)
 

@@ -60,6 +60,7 @@ static const struct {
                      "'shape':[]}]}}"},
     {"DefineLayout", "{'name':'s','layout':{'name':'x','views':[{'name':'v','format':'d',"
                      "'shape':[2]},{'name':'w','format':'d','shape':[2]}]}}"},
+    {"Entrust", "{'name':'s','pid':1}"},
     {"Remove", "{'name':'none'}"},
     {"Create", "{'name':'s','size':1}"},
     {"Create", "{'name':'.','size':1}"},

@@ -10,6 +10,11 @@ from .shared_memory import ShareableList, SharedMemory
 __all__ = ["SharedMemoryManager"]
 
 
+class _Block(SharedMemory):
+    """One that goes with the process that creates it, though that is somebody's child."""
+    _outlives_child = False
+
+
 class SharedMemoryServer(Server):
     """Creates the blocks and has them until it ends: they end with its process."""
 
@@ -32,7 +37,7 @@ class SharedMemoryServer(Server):
 
     def create_segment(self, c, size):
         """Creates a block; returns its name."""
-        block = SharedMemory(create=True, size=size)
+        block = _Block(create=True, size=size)
         self._blocks[block.name] = block
         block.close()
         return block.name

@@ -10,9 +10,10 @@ import secrets
 import struct
 import sys
 import types
+from multiprocessing import process
 
 from . import _core
-from ._errors import Exists
+from ._errors import Denied, Exists, Unsupported
 
 __all__ = ["SharedMemory", "ShareableList"]
 
@@ -26,6 +27,26 @@ def _make_filename():
     return _SHM_NAME_PREFIX + secrets.token_hex(8)
 
 
+def _root():
+    """The process that the family of this one began with, as far as multiprocessing tells; 0: this
+    is it. Children of children are counted: a fork server in between is as good as the first."""
+    parent = process.parent_process()
+    if parent is None:
+        return 0
+    pid = parent.pid
+    for _ in range(len(process.current_process()._identity) - 1):
+        pid = _parent_of(pid) or pid
+    return pid
+
+
+def _parent_of(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
+            return int(stat.read().rpartition(b")")[2].split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 class SharedMemory:
     """SharedMemory(name=None, create=False, size=0, *, track=True)
 
@@ -34,9 +55,9 @@ class SharedMemory:
     name: 1 to 128 letters, digits, '.', '_', '-', no dot in front; None, with create: one that
     nobody has. create: make it, zeroed and committed, of size bytes; else attach it.
 
-    A block ends with unlink(), by whomever, and at the latest when the process that created it
-    ends, however that is; who has it attached keeps the bytes. track=False, when it is created:
-    only with unlink().
+    A block ends with unlink(), by whomever, and at the latest when the process ends that
+    multiprocessing's family began with, however that is: a child's block outlives the child.
+    Who has it attached keeps the bytes. track=False, when it is created: only with unlink().
 
     Raises FileExistsError, FileNotFoundError, ValueError; shmview.NoSpace, an OSError with
     ENOSPC and a MemoryError, where /dev/shm has not enough; other subclasses of shmview.Error."""
@@ -47,6 +68,7 @@ class SharedMemory:
     _flags = os.O_RDWR
     _mode = 0o600
     _track = True
+    _outlives_child = True
 
     def __init__(self, name=None, create=False, size=0, *, track=True):
         if not size >= 0:
@@ -61,19 +83,28 @@ class SharedMemory:
         self._open(name, size)
         self._buf = memoryview(self._segment)
 
-    def _open(self, name, size):
+    def _create(self, name, size):
         lifetime = "creator" if self._track else "manual"
+        self._segment = _core.create(name, size, lifetime=lifetime, lock=False)
+        root = _root() if self._track and self._outlives_child else 0
+        if root:
+            try:
+                self._segment.entrust(root)
+            except (Denied, Unsupported):
+                pass  # the root is gone, or not to be seen from where the daemon is
+
+    def _open(self, name, size):
         while name is None:
             self._name = _make_filename()
             try:
-                self._segment = _core.create(self._name, size, lifetime=lifetime, lock=False)
+                self._create(self._name, size)
                 return
             except Exists:
                 continue
         self._name = name = name[1:] if name[:1] == "/" else name
         if self._flags & os.O_CREAT:
             try:
-                self._segment = _core.create(name, size or 1, lifetime=lifetime, lock=False)
+                self._create(name, size or 1)
                 return
             except Exists:
                 if self._flags & os.O_EXCL:

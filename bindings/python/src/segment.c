@@ -149,6 +149,24 @@ PyObject *segment_remove(PyObject *op, PyObject *Py_UNUSED(unused))
     return remove_name(self->state, self->connection, name);
 }
 
+PyObject *segment_entrust(PyObject *op, PyObject *number)
+{
+    struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = segment_use(self);
+    unsigned long pid = handle ? PyLong_AsUnsignedLong(number) : 0;
+    int r;
+    if (!handle || PyErr_Occurred())
+        return NULL;
+    COUNT_ADD(self->n_calls, 1);
+    Py_BEGIN_ALLOW_THREADS
+    r = pid > UINT32_MAX ? -SHMVIEW_ERR_INVALID : shmview_entrust(handle, (uint32_t)pid);
+    Py_END_ALLOW_THREADS
+    COUNT_ADD(self->n_calls, -1);
+    if (r)
+        return raise_error(self->state, r, "{s:s}", "name", shmview_name(handle));
+    Py_RETURN_NONE;
+}
+
 /* --- Closing ------------------------------------------------------------- */
 
 /* shmview._aio must let go of the descriptor before it is closed. */

@@ -9,6 +9,7 @@
 /* segment.c */
 PyObject *segment_close(PyObject *self, PyObject *unused);
 PyObject *segment_remove(PyObject *self, PyObject *unused);
+PyObject *segment_entrust(PyObject *self, PyObject *number);
 PyObject *segment_reduce(PyObject *self, PyObject *unused);
 PyObject *segment_get_name(PyObject *self, void *closure);
 PyObject *segment_get_size(PyObject *self, void *closure);

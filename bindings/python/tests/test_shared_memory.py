@@ -161,6 +161,57 @@ def test_the_creators_end(end, track):
     mine.close()
 
 
+def make(depth=0, method=None):
+    if depth:
+        with multiprocessing.get_context(method).Pool(1) as pool:
+            return pool.apply(make, (depth - 1, method))
+    block = SharedMemory(create=True, size=10)
+    block.buf[0] = 7
+    return block.name
+
+
+def make_deeper(pipe, method):
+    pipe.send(make(1, method))
+
+
+def test_a_childs_block_outlives_it(context, daemon):
+    with context.Pool(1) as pool:
+        names = [pool.apply(make), pool.apply(make)]
+    here, there = context.Pipe()
+    child = context.Process(target=make_deeper, args=(there, context.get_start_method()))
+    child.start()
+    names.append(here.recv())
+    child.join()
+    daemon.process.send_signal(signal.SIGTERM)
+    assert daemon.process.wait(60) == 0
+    daemon.start()
+    for name in names:
+        block = SharedMemory(name)
+        assert block.buf[0] == 7
+        block.close()
+        block.unlink()
+
+
+FAMILY = """
+import multiprocessing, os, signal, shmview, sys
+def work():
+    return shmview.SharedMemory(create=True, size=10).name
+if __name__ == "__main__":
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        name = pool.apply(work)
+    shmview.SharedMemory(name).close()
+    print(name, flush=True)
+    if sys.argv[1] == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("end", ["kill", "exit"])
+def test_it_goes_with_the_first_of_the_family(run, end):
+    name = run(FAMILY, end, status=-signal.SIGKILL if end == "kill" else 0).strip()
+    await_(lambda: not exists(name), what="the end of the block")
+
+
 GROUP = """
 import multiprocessing, os, signal, shmview, time
 def work(pipe):
