@@ -13,7 +13,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check install deb bench bench-python bench-ruby format clean help deps deps-check deps-deb \
+.PHONY: all demo check install deb bench bench-python bench-ruby bench-ctl format clean help deps deps-check deps-deb \
     build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -30,6 +30,7 @@ help:
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make bench-ruby    the Ruby package beside the classes of Ruby itself'
+	@echo 'make bench-ctl     shmviewctl beside programs that do the like with files'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      Debian packages, in build/deb'
 	@echo 'make format   reformat the sources'
@@ -69,6 +70,9 @@ bench-python: deps all
 bench-ruby: deps all
 	@RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	    ruby bench/ruby.rb $(BENCH_ARGS)
+
+bench-ctl: deps all
+	@PYTHONPATH=$(CURDIR)/build/python /usr/bin/python3 bench/ctl.py --build build/release $(BENCH_ARGS)
 
 deps:
 	@tools/deps.sh build

@@ -173,24 +173,39 @@ int64_t realtime_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+/* Of many in a list most are the same, and databases may be far away. */
+struct known_name {
+    bool is_known;
+    int64_t id;
+    char name[64];
+};
+
+static const char *keep_name(struct known_name *known, int64_t id, const char *name)
+{
+    *known = (struct known_name){.is_known = true, .id = id};
+    if (name)
+        snprintf(known->name, sizeof known->name, "%s", name);
+    else
+        snprintf(known->name, sizeof known->name, "%" PRId64, id);
+    return known->name;
+}
+
 const char *user_name(int64_t uid)
 {
-    static char number[HUMAN_BYTES];
+    static struct known_name known;
+    if (known.is_known && known.id == uid)
+        return known.name;
     const struct passwd *p = getpwuid((uid_t)uid);
-    if (p)
-        return p->pw_name;
-    snprintf(number, sizeof number, "%" PRId64, uid);
-    return number;
+    return keep_name(&known, uid, p ? p->pw_name : NULL);
 }
 
 const char *group_name(int64_t gid)
 {
-    static char number[HUMAN_BYTES];
+    static struct known_name known;
+    if (known.is_known && known.id == gid)
+        return known.name;
     const struct group *g = getgrgid((gid_t)gid);
-    if (g)
-        return g->gr_name;
-    snprintf(number, sizeof number, "%" PRId64, gid);
-    return number;
+    return keep_name(&known, gid, g ? g->gr_name : NULL);
 }
 
 /* --- Words --------------------------------------------------------------- */

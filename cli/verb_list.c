@@ -98,12 +98,10 @@ static int64_t count_waiting(const struct shmview_segment_stats *s)
 
 static int add_segment(struct table *table, const struct shmview_segment_stats *s, int64_t now)
 {
-    char owner[HUMAN_BYTES + 64] = "", user[64], group[64];
+    char owner[HUMAN_BYTES + 64] = "";
     const struct shmview_party_stats *holder = lock_owner(s, owner, sizeof owner);
     int64_t since = holder && holder->since_us >= 0 ? now - holder->since_us : -1;
     int64_t waiting = count_waiting(s);
-    snprintf(user, sizeof user, "%s", user_name(s->owner));
-    snprintf(group, sizeof group, "%s", group_name(s->group));
     const struct cell cells[N_COLUMNS] = {
         [NAME] = cell_text(s->name),
         [SIZE] = cell_number(s->size),
@@ -112,12 +110,12 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [ATTACHED] = cell_number(s->attachments),
         [LOCK_OWNER] = {.text = owner, .color = waiting ? "yellow" : NULL},
         [SINCE] = cell_number(since),
-        [OWNER] = cell_text(user),
+        [OWNER] = cell_text(user_name(s->owner)),
         [MODE] = cell_number(s->mode),
         [LIFETIME] = cell_text(lifetime_name(s->lifetime)),
         [AGE] = cell_number(s->created_us >= 0 ? now - s->created_us : -1),
         [OWNER_UID] = cell_number(s->owner),
-        [GROUP] = cell_text(group),
+        [GROUP] = cell_text(group_name(s->group)),
         [GROUP_GID] = cell_number(s->group),
         [GENERATION] = cell_number(s->generation),
         [LAYOUTS] = cell_number(s->layouts),
