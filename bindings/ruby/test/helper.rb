@@ -87,7 +87,7 @@ class ShmviewTest < Minitest::Test
   end
 
   def teardown
-    return collect unless passed?
+    return collect(consumers: true) unless passed?
 
     last = nil
     # the machine's stack may show an object for a while longer
@@ -100,8 +100,9 @@ class ShmviewTest < Minitest::Test
   end
 
   # Closes every segment that is left: a conservative collector may see some for long.
-  def collect
+  def collect(consumers: false)
     GC.start
+    ObjectSpace.each_object(Shmview::MemoryView, &:release) if consumers
     ObjectSpace.each_object(Shmview::Segment) do |segment|
       segment.close unless segment.frozen?
     rescue Shmview::Busy

@@ -9,7 +9,7 @@ require_relative "helper"
 class TestView < ShmviewTest
   def setup
     super
-    @seg = Shmview.create("seg", 4096)
+    @seg = Shmview.create("seg-#{name}", 4096)
   end
 
   def test_elements_of_every_type
@@ -259,6 +259,6 @@ class TestView < ShmviewTest
     refute_respond_to view, :dup_elements
     assert_raises(TypeError, NoMethodError) { view.clone }
     assert_raises(TypeError, NoMethodError) { @seg.dup }
-    assert_equal "#<Shmview::View of 'seg', format 'i', shape [5]>", view.inspect
+    assert_equal "#<Shmview::View of 'seg-test_enumerable', format 'i', shape [5]>", view.inspect
   end
 end

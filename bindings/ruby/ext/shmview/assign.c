@@ -127,7 +127,7 @@ static void assign(VALUE self, struct view *view, const struct shmview_view *to,
         assign_array(self, view, to, value);
         return;
     }
-    VALUE from = RB_SPECIAL_CONST_P(value) ? Qundef : foreign_view(value, false);
+    VALUE from = RB_SPECIAL_CONST_P(value) ? Qundef : foreign_view(value);
     if (from != Qundef)
         assign_view(self, to, from);
     else

@@ -141,6 +141,8 @@ void held_pop(struct shmview_segment *handle);
 /* Before a lock is taken: leaves what a Ruby thread that has ended left held, on whose native
  * thread this one runs now, as by a death. */
 void held_check(void);
+/* From here on nothing is left: Ruby frees its objects. */
+void held_end(void);
 void Init_held(void);
 
 /* --- phase.c ------------------------------------------------------------- */

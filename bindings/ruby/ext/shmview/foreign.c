@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* --- Getting ------------------------------------------------------------- */
 
@@ -86,9 +87,8 @@ void got_free(struct got *got)
     free(got);
 }
 
-static void process_ends(VALUE unused)
+void got_end(void)
 {
-    (void)unused;
     while (all) {
         struct got *got = all;
         struct segment *segment = got->segment;
@@ -151,42 +151,43 @@ static void give_back(void *got)
 struct wrapping {
     VALUE object;
     struct got *got;
-    bool is_mine; /* got is not the segment's yet */
+    bool is_mine;  /* got is no segment's yet */
+    bool may_copy; /* what cannot be seen where it is */
     VALUE segment;
     char *format; /* malloc() */
 };
 
-static void check_shape(const struct got *got)
+static bool has_sub_offsets(const rb_memory_view_t *view)
 {
-    const rb_memory_view_t *view = &got->view;
-    if (view->ndim > SHMVIEW_MAX_NDIM)
+    for (ssize_t d = 0; view->sub_offsets && d < view->ndim; d++)
+        if (view->sub_offsets[d] >= 0)
+            return true;
+    return false;
+}
+
+static void check_shape(const rb_memory_view_t *view)
+{
+    if (view->ndim < 0 || view->ndim > SHMVIEW_MAX_NDIM)
         raise_text(SHMVIEW_ERR_LIMIT, "a MemoryView of %zd dimensions, the limit is %d", view->ndim,
                    SHMVIEW_MAX_NDIM);
-    if (view->sub_offsets)
-        for (ssize_t d = 0; d < view->ndim; d++)
-            if (view->sub_offsets[d] >= 0)
-                raise_text(SHMVIEW_ERR_CONTIGUOUS,
-                           "the MemoryView's rows are behind pointers of its own (sub-offsets), "
-                           "which cannot be seen as a part of a segment; copy its elements");
-    if (view->ndim != 1 && view->ndim && !view->shape)
+    if (view->ndim > 1 && !view->shape)
         raise_text(SHMVIEW_ERR_INVALID, "a MemoryView of %zd dimensions without a shape",
                    view->ndim);
 }
 
-/* Makes the view; w->format is of the kind that aligned says. */
-static int make_view(struct wrapping *w, uint64_t offset, bool aligned, struct shmview_view *ret)
+/* The view of the wrapping's segment: element [0, ..., 0] is at offset, strides are those given or
+ * none. */
+static int make_view(struct wrapping *w, uint64_t offset, const ssize_t *steps,
+                     struct shmview_view *ret)
 {
-    rb_memory_view_t *view = &w->got->view;
+    const rb_memory_view_t *view = &w->got->view;
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
-    ssize_t steps[SHMVIEW_MAX_NDIM];
-    got_strides(view, steps);
     for (ssize_t d = 0; d < view->ndim; d++) {
         shape[d] = got_length(view, d);
-        strides[d] = steps[d];
+        strides[d] = steps ? steps[d] : 0;
     }
-    free(w->format);
-    w->format = pep_format(view->item_desc.components, view->item_desc.length,
-                           (size_t)view->item_size, aligned);
+    w->format =
+        pep_format(view->item_desc.components, view->item_desc.length, (size_t)view->item_size);
     if (!w->format)
         rb_memerror();
     struct shmview_view_spec spec = {
@@ -194,22 +195,58 @@ static int make_view(struct wrapping *w, uint64_t offset, bool aligned, struct s
         .offset = offset,
         .ndim = (uint32_t)view->ndim,
         .shape = shape,
-        .strides = strides,
+        .strides = steps ? strides : NULL,
     };
-    return shmview_view_make(segment_of(w->segment)->handle, &spec, ret);
+    int r = shmview_view_make(segment_of(w->segment)->handle, &spec, ret);
+    free(w->format);
+    w->format = NULL;
+    return r;
 }
 
-static VALUE wrap(VALUE arg)
+/* The elements from dimension d on, one after the other. */
+static char *copy_elements(const rb_memory_view_t *view, const ssize_t *strides, ssize_t d,
+                           const char *from, char *to)
 {
-    struct wrapping *w = (struct wrapping *)arg;
+    if (d == view->ndim) {
+        memcpy(to, from, (size_t)view->item_size);
+        return to + view->item_size;
+    }
+    ssize_t n = got_length(view, d);
+    for (ssize_t i = 0; i < n; i++) {
+        const char *p = from + i * strides[d];
+        if (view->sub_offsets && view->sub_offsets[d] >= 0)
+            p = *(char *const *)(const void *)p + view->sub_offsets[d];
+        to = copy_elements(view, strides, d + 1, p, to);
+    }
+    return to;
+}
+
+/* A view of a copy, in row-major order. */
+static int wrap_copy(struct wrapping *w, const ssize_t *strides, struct shmview_view *ret)
+{
+    const rb_memory_view_t *view = &w->got->view;
+    size_t n = (size_t)view->item_size;
+    for (ssize_t d = 0; d < view->ndim; d++)
+        if (__builtin_mul_overflow(n, (size_t)got_length(view, d), &n))
+            return -SHMVIEW_ERR_OVERFLOW;
+    w->segment = segment_wrap(NULL, w->object);
+    char *copy = malloc(n + 1);
+    if (!copy)
+        return -SHMVIEW_ERR_NO_MEMORY;
+    int r =
+        shmview_wrap(copy, n, SHMVIEW_WRAP_READ_ONLY, free, copy, &segment_of(w->segment)->handle);
+    if (r) {
+        free(copy);
+        return r;
+    }
+    copy_elements(view, strides, 0, view->data, copy);
+    return make_view(w, 0, NULL, ret);
+}
+
+static int wrap_here(struct wrapping *w, const ssize_t *strides, struct shmview_view *ret)
+{
     rb_memory_view_t *view = &w->got->view;
-    ssize_t strides[SHMVIEW_MAX_NDIM];
     size_t before, behind;
-    struct shmview_view v;
-    check_shape(w->got);
-    if (view->format)
-        rb_memory_view_prepare_item_desc(view);
-    got_strides(view, strides);
     reach(view, strides, &before, &behind);
     char *first = before + behind ? (char *)view->data - before : NULL;
     w->segment = segment_wrap(NULL, w->object);
@@ -217,12 +254,32 @@ static VALUE wrap(VALUE arg)
     int r = shmview_wrap(first, before + behind, view->readonly ? SHMVIEW_WRAP_READ_ONLY : 0,
                          give_back, w->got, &segment->handle);
     if (r)
-        raise_error(r, Qnil);
+        return r;
     w->is_mine = false;
     w->got->segment = segment;
-    r = make_view(w, before, true, &v);
-    if (r == -SHMVIEW_ERR_MISALIGNED)
-        r = make_view(w, before, false, &v);
+    return make_view(w, before, strides, ret);
+}
+
+static VALUE wrap(VALUE arg)
+{
+    struct wrapping *w = (struct wrapping *)arg;
+    rb_memory_view_t *view = &w->got->view;
+    ssize_t strides[SHMVIEW_MAX_NDIM];
+    struct shmview_view v;
+    check_shape(view);
+    if (view->format)
+        rb_memory_view_prepare_item_desc(view);
+    got_strides(view, strides);
+    bool is_indirect = has_sub_offsets(view);
+    if (is_indirect && !w->may_copy)
+        raise_text(SHMVIEW_ERR_CONTIGUOUS,
+                   "the MemoryView's rows are behind pointers (sub-offsets), which are no part of "
+                   "a segment; copy its elements: view[] = object");
+    int r = is_indirect ? wrap_copy(w, strides, &v) : wrap_here(w, strides, &v);
+    VALUE owner = w->segment; /* of got, until the copy is made */
+    if (r == -SHMVIEW_ERR_MISALIGNED && w->may_copy)
+        r = wrap_copy(w, strides, &v);
+    RB_GC_GUARD(owner);
     if (r)
         raise_error(r, Qnil);
     return view_new(w->segment, &v);
@@ -239,7 +296,7 @@ static VALUE end_wrapping(VALUE arg)
 
 #define ALL_FLAGS (RUBY_MEMORY_VIEW_INDIRECT | RUBY_MEMORY_VIEW_FORMAT)
 
-VALUE foreign_view(VALUE object, bool writable)
+static VALUE open_foreign(VALUE object, bool writable, bool may_copy)
 {
     if (rb_typeddata_is_kind_of(object, &view_type))
         return object;
@@ -251,6 +308,7 @@ VALUE foreign_view(VALUE object, bool writable)
         .object = object,
         .got = got_get(object, ALL_FLAGS | (writable ? RUBY_MEMORY_VIEW_WRITABLE : 0)),
         .is_mine = true,
+        .may_copy = may_copy,
         .segment = Qnil,
     };
     if (!w.got)
@@ -258,6 +316,11 @@ VALUE foreign_view(VALUE object, bool writable)
                    "the object exports no MemoryView%s now",
                    writable ? " that may be written; take one that is only read," : "");
     return rb_ensure(wrap, (VALUE)&w, end_wrapping, (VALUE)&w);
+}
+
+VALUE foreign_view(VALUE object)
+{
+    return open_foreign(object, false, true);
 }
 
 /*
@@ -268,7 +331,8 @@ VALUE foreign_view(VALUE object, bool writable)
  * that memory, without a name, a lock and a daemon; closing it gives the MemoryView back.
  *
  * Raises TypeError (the object exports none), ReadOnly (it may not be written), NotContiguous (its
- * rows are behind pointers), Limit (more than 8 dimensions), Bounds, Overflow.
+ * rows are behind pointers), Misaligned (for both: <tt>view[] = object</tt> copies), Limit (more
+ * than 8 dimensions), Bounds, Overflow.
  */
 static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
 {
@@ -278,7 +342,7 @@ static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
     rb_scan_args(argc, argv, "1:", &object, &options);
     rb_get_kwargs(options, keywords, 0, 1, &writable);
     bool wish = writable != Qundef && RTEST(writable);
-    VALUE view = foreign_view(object, wish);
+    VALUE view = open_foreign(object, wish, false);
     if (view == Qundef)
         rb_raise(rb_eTypeError, "%" PRIsVALUE " exports no MemoryView", rb_class_of(object));
     if (view != object)
@@ -303,7 +367,7 @@ static VALUE view_equal(VALUE self, VALUE other)
     if (self == other && view_of(self)->seg == NULL)
         return Qtrue;
     struct view *view = view_use(self);
-    VALUE from = RB_SPECIAL_CONST_P(other) ? Qundef : foreign_view(other, false);
+    VALUE from = RB_SPECIAL_CONST_P(other) ? Qundef : foreign_view(other);
     if (from == Qundef)
         return Qfalse;
     struct view *source = view_use(from);
@@ -319,5 +383,4 @@ void Init_foreign(void)
 {
     rb_define_singleton_method(mShmview, "wrap", shmview_s_wrap, -1);
     rb_define_method(cView, "==", view_equal, 1);
-    rb_set_end_proc(process_ends, Qnil);
 }

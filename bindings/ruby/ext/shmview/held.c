@@ -113,9 +113,8 @@ static void native_thread_ends(void *arg)
     held->room = 0;
 }
 
-static void process_ends(VALUE unused)
+void held_end(void)
 {
-    (void)unused;
     atomic_store(&ending, true);
 }
 
@@ -152,5 +151,4 @@ void Init_held(void)
         rb_memerror();
     rb_gc_register_mark_object(TypedData_Wrap_Struct(0, &root_type, &mine));
     rb_add_event_hook(thread_ends, RUBY_EVENT_THREAD_END, Qnil);
-    rb_set_end_proc(process_ends, Qnil);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The extension behind shmview: lib/shmview.rb loads what it builds upon first. */
-#include "view.h"
+#include "memory_view.h"
 
 VALUE mShmview;
 ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major, id_shared,
@@ -11,6 +11,23 @@ static VALUE core_version(VALUE module)
 {
     (void)module;
     return rb_obj_freeze(rb_utf8_str_new_cstr(shmview_version()));
+}
+
+/* Called behind every at_exit block, of which there may be some that use shmview, and before all
+ * objects are freed: that is when Ruby runs the finalizers that are left. */
+static VALUE process_ends(RB_BLOCK_CALL_FUNC_ARGLIST(id, data))
+{
+    (void)id, (void)data, (void)argc, (void)argv, (void)blockarg;
+    held_end();
+    got_end();
+    return Qnil;
+}
+
+static void watch_the_end(void)
+{
+    VALUE last = rb_obj_alloc(rb_cObject);
+    rb_gc_register_mark_object(last);
+    rb_define_finalizer(last, rb_proc_new(process_ends, Qnil));
 }
 
 RUBY_FUNC_EXPORTED void Init_core(void);
@@ -44,5 +61,6 @@ void Init_core(void)
     Init_foreign();
     Init_consumer();
     Init_io_buffer();
+    watch_the_end();
     rb_define_module_function(rb_path2class("Shmview::Core"), "version", core_version, 0);
 }

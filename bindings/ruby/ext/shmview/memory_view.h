@@ -11,9 +11,8 @@
 
 /* A format of libshmview as MemoryView writes it: malloc()ed, NULL without memory. */
 char *ruby_format(const char *pep);
-/* The other way, from what Ruby has made of it. aligned: where that is one number. */
-char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size,
-                 bool aligned);
+/* The other way, from what Ruby has made of it. */
+char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size);
 
 /* --- foreign.c ----------------------------------------------------------- */
 
@@ -33,6 +32,8 @@ struct got *got_get(VALUE object, int flags);
 /* Gives it back; once more does no harm. */
 void got_release(struct got *got);
 void got_free(struct got *got);
+/* Gives back all, before Ruby frees its objects. */
+void got_end(void);
 
 /* How many elements dimension d has: a MemoryView may leave out its shape. */
 ssize_t got_length(const rb_memory_view_t *view, ssize_t d);

@@ -185,8 +185,7 @@ static char pep_letter(const rb_memory_view_item_component_t *c, char *ret_mark)
 /* Counts up to this are written out, for an element that is flat as MemoryView has it. */
 #define WRITTEN_OUT 16
 
-char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size,
-                 bool aligned)
+char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size)
 {
     struct text text = {0};
     size_t at = 0;
@@ -197,7 +196,7 @@ char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t i
     }
     if (n == 1 && list->repeat == 1 && list->offset == 0 && list->size == item_size) {
         char letter = pep_letter(list, &mark);
-        if (aligned && (mark == '<') == IS_LITTLE)
+        if ((mark == '<') == IS_LITTLE)
             add(&text, "%c", letter);
         else
             add(&text, "%c%c", mark, letter);

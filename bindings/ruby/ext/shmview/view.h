@@ -101,8 +101,9 @@ void Init_shape(void);
 
 /* --- foreign.c ----------------------------------------------------------- */
 
-/* A View of what object exports, without a copy; Qundef where it exports nothing. */
-VALUE foreign_view(VALUE object, bool writable);
+/* A View of what object exports, or, where that cannot be seen as it is, of a copy; Qundef where
+ * its class exports nothing. */
+VALUE foreign_view(VALUE object);
 void Init_foreign(void);
 
 /* --- memory_view.c ------------------------------------------------------- */
