@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bar on standard error, where that is a terminal and it takes a while. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct progress {
+    uint64_t total;
+    int64_t begin_ns, shown_ns;
+    bool is_terminal, is_shown;
+    bool has_utf8;
+};
+
+void progress_begin(struct progress *p, uint64_t total_bytes);
+/* done bytes are. */
+void progress_update(struct progress *p, uint64_t done);
+/* Removes the bar. */
+void progress_end(struct progress *p);
+
+/* One line of width columns: " 37% ━━━━━       380M of 1G  850M/s  0:01 left". Returns text. */
+const char *progress_text(char *text, size_t bytes, size_t width, bool utf8, uint64_t done,
+                          uint64_t total, int64_t elapsed_ns);
+
+#endif

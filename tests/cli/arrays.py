@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of every kind, and segments that are made of them."""
+
+import os
+
+import numpy
+
+STRUCT = numpy.dtype([("a", "i1"), ("b", "f8"), ("c", [("x", "<u2", 2), ("y", "S3")])], align=True)
+
+
+def structs(n):
+    array = numpy.zeros(n, STRUCT)
+    array["a"] = range(n)
+    array["b"] = numpy.arange(n) / 4
+    array["c"]["x"] = [[i, i + 1] for i in range(n)]
+    array["c"]["y"] = b"abc"
+    return array
+
+
+def arrays():
+    """By name: every type and every way to lie in a file."""
+    some = numpy.array([0, 1, 2, 3, 100, 127])
+    made = {code: some.astype(code) for code in
+            ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g",
+             ">i2", ">u4", ">i8", ">f2", ">f4", ">f8")}
+    made["largest"] = numpy.array([2**64 - 1, 0], "u8")
+    made["smallest"] = numpy.array([-2**63, 2**63 - 1], "i8")
+    made["c8"] = numpy.array([1 + 2j, -0.5j, 3], "c8")
+    made[">c16"] = numpy.array([[1 + 2j, -0.5j], [numpy.nan, 1e10]], ">c16")
+    made["special"] = numpy.array([numpy.nan, numpy.inf, -numpy.inf, -0.0, 1])
+    made["nan"] = numpy.array([numpy.nan, numpy.inf], "f4")
+    made["text"] = numpy.array([b"a", b"bcd", b"", b"\xff'\\"], "S4")
+    made["scalar"] = numpy.array(2.5)
+    made["empty"] = numpy.zeros((0, 3), "i4")
+    made["one"] = numpy.array([[[7]]], "i2")
+    made["fortran"] = numpy.asfortranarray(numpy.arange(24, dtype="i4").reshape(2, 3, 4))
+    made["structs"] = structs(3)
+    made["packed"] = numpy.array([(1, 2.5)], [("a", "i1"), ("b", "<f4")])
+    made["deep"] = numpy.arange(2**8, dtype="u1").reshape((2,) * 8)
+    return made
+
+
+def same(a, b):
+    """Type, shape and bytes; numpy leaves the padding of structs to chance when it reads them."""
+    describe = numpy.lib.format.dtype_to_descr
+    values = (a == b).all() if a.dtype.names else a.tobytes() == b.tobytes()
+    return describe(a.dtype) == describe(b.dtype) and a.shape == b.shape and values
+
+
+def create(ctl, directory, name, array):
+    """The segment called name, whose only view, "array", is like that."""
+    path = os.path.join(directory, f"{name}.npy")
+    numpy.save(path, array)
+    ctl("load", "--create", path, name)
+    return path
