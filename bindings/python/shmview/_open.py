@@ -6,7 +6,7 @@ import secrets
 import time
 
 from . import _core
-from ._errors import NotFound
+from ._errors import Limit, NotFound, Unsupported
 from ._layouts import collect, names
 
 
@@ -86,7 +86,8 @@ def attach(name, readonly=False, *, access=None, timeout=0, populate=False, conn
 
     readonly: its bytes cannot be changed, its lock can be taken; the same as access='read'.
     access: 'peek' (no lock, nothing can be disturbed), 'read' or 'write' (the default).
-    timeout: seconds to wait for a segment of this name to be created; None: as long as it takes.
+    timeout: seconds to wait for a segment of this name to be created, of which the daemon tells;
+    None: as long as it takes. The GIL is free meanwhile, and signal handlers run.
     populate: every page is mapped now instead of at first touch.
 
     Raises NotFound (a FileNotFoundError; also where this user may not see it), Denied, NoSlot,
@@ -95,14 +96,30 @@ def attach(name, readonly=False, *, access=None, timeout=0, populate=False, conn
         access = "read" if readonly else "write"
     elif readonly and access == "write":
         raise ValueError("access='write' is not readonly")
-    end = None if timeout is None else time.monotonic() + timeout
-    pause = 0.001
-    while True:
+    def attempt():
         try:
             return _core.attach(name, access=access, populate=populate, connection=connection)
         except NotFound:
-            left = pause if end is None else end - time.monotonic()
-            if left <= 0:
-                raise
-        time.sleep(min(pause, left))
+            return None
+
+    if timeout != 0:
+        found = attempt() or _await(name, timeout, connection, attempt)
+        if found is not None:
+            return found
+    return _core.attach(name, access=access, populate=populate, connection=connection)
+
+
+def _await(name, timeout, connection, attempt):
+    """What attempt() returns once the segment is there; None if it is not in time."""
+    end = None if timeout is None else time.monotonic() + timeout
+    try:
+        return _core.await_creation(name, timeout, connection, attempt)
+    except (Limit, Unsupported):  # a daemon tells only so many at a time
+        pause = 0.001
+    while end is None or time.monotonic() < end:
+        time.sleep(pause)
         pause = min(pause * 2, 0.05)
+        found = attempt()
+        if found is not None:
+            return found
+    return None

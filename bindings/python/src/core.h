@@ -113,6 +113,15 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
 
+/* --- creation.c ---------------------------------------------------------- */
+
+PyObject *module_await_creation(PyObject *module, PyObject *args);
+
+/* --- layouts.c ----------------------------------------------------------- */
+
+/* A new list of the names of those that have a view of this name; or NULL. Asks the daemon. */
+PyObject *layouts_with(struct segment *segment, PyObject *view);
+
 /* --- segment_view.c ------------------------------------------------------ */
 
 /* What a user gives as format, in a text that libshmview knows: a new str, or NULL. */

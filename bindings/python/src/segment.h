@@ -43,6 +43,9 @@ PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_bind(PyObject *self, PyObject *args);
 PyObject *segment_handle(PyObject *self, PyObject *unused);
 
+/* layouts.c */
+PyObject *segment_get_layouts(PyObject *self, void *closure);
+
 /* phase.c */
 PyObject *segment_get_change(PyObject *self, void *closure);
 PyObject *segment_get_phase(PyObject *self, void *closure);

@@ -68,8 +68,10 @@ static PyMethodDef methods[] = {
      "ValueErrors and name the dimension and the byte."},
     {"view", WITH_KEYWORDS(segment_view),
      "view(name, layout=None)\n--\n\n"
-     "Opens the view called name of a layout: of the current phase's, or of that which is named.\n"
-     "It belongs to the phase that is current now, and is stale afterwards.\n\nRaises NoLayout."},
+     "Opens the view called name of a layout: of that which is named, else of the current "
+     "phase's,\n"
+     "or, while there has been no phase, of the only one that has such a view. It belongs to the "
+     "phase that is current now, and is stale afterwards.\n\nRaises NoLayout."},
     {"define", WITH_KEYWORDS(segment_define),
      "define(layouts=None, **more)\n\n"
      "Declares layouts: named sets of views that hold at the same time, by keyword or in a dict.\n"
@@ -119,6 +121,12 @@ static PyGetSetDef getset[] = {
      "What this attachment may do: 'peek' (see the bytes), 'read' (and lock), 'write'.", NULL},
     {"closed", segment_get_closed, NULL, "Whether close() was called.", NULL},
     {"buf", segment_get_buf, NULL, "A View of all bytes, format 'B'.", NULL},
+    {"layouts", segment_get_layouts, NULL,
+     "The layouts that there are, as define() takes them: a dict of names, each with a dict of\n"
+     "views, each a dict of 'format', 'shape', 'offset', 'strides' and 'readonly'. Asks the "
+     "daemon\n"
+     "anew each time. Raises NotFound where the name was removed; Disconnected.",
+     NULL},
     {"phase", segment_get_phase, NULL, "The name of the layout that is current, or None.", NULL},
     {"generation", segment_get_generation, NULL, "How often the phase was switched; it wraps to 1.",
      NULL},

@@ -113,32 +113,43 @@ PyObject *segment_get_buf(PyObject *op, void *Py_UNUSED(closure))
 
 /* --- Layouts ------------------------------------------------------------- */
 
-/* The layout that has the view, of those that were declared through this handle: a borrowed
- * str, or NULL, with an exception only if something failed. */
+/* The only layout that has the view: of those that were declared through this handle, else of
+ * all that the daemon knows. A new str, or NULL with an exception. */
 static PyObject *layout_with(struct segment *self, PyObject *view)
 {
     PyObject *names = self->layouts ? PyDict_GetItemWithError(self->layouts, view) : NULL;
-    return names && PyList_GET_SIZE(names) == 1 ? PyList_GET_ITEM(names, 0) : NULL;
+    if (!names && PyErr_Occurred())
+        return NULL;
+    names = names ? Py_NewRef(names) : layouts_with(self, view);
+    PyObject *found = NULL, *text = NULL;
+    Py_ssize_t n = names ? PyList_GET_SIZE(names) : 1;
+    if (names && n == 1)
+        found = Py_NewRef(PyList_GET_ITEM(names, 0));
+    else if (n == 0)
+        text = PyUnicode_FromFormat("no layout has a view %R; Segment.layouts tells what there is",
+                                    view);
+    else if (names)
+        text = PyUnicode_FromFormat(
+            "no phase is current, and %zd layouts have a view %R, %R: say view(%R, layout=...)", n,
+            view, names, view);
+    const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
+    if (utf8)
+        raise_text(self->state, SHMVIEW_ERR_NO_LAYOUT, utf8);
+    Py_XDECREF(text);
+    Py_XDECREF(names);
+    return found;
 }
 
-/* The name of the layout to look in, or NULL with an exception. */
-static const char *choose_layout(struct segment *self, PyObject *view, PyObject *layout,
-                                 struct shmview_phase *phase)
+/* The name of the layout to look in: a new str, or NULL with an exception. */
+static PyObject *choose_layout(struct segment *self, PyObject *view, PyObject *layout)
 {
+    struct shmview_phase phase;
     if (layout != Py_None)
-        return PyUnicode_AsUTF8(layout);
-    int r = shmview_phase_get(self->handle, phase);
+        return Py_NewRef(layout);
+    int r = shmview_phase_get(self->handle, &phase);
     if (r && r != -SHMVIEW_ERR_NO_LOCK)
-        return (const char *)raise_error(self->state, r, NULL);
-    if (r == 0 && phase->generation)
-        return phase->name;
-    PyObject *found = layout_with(self, view);
-    if (found)
-        return PyUnicode_AsUTF8(found);
-    if (!PyErr_Occurred())
-        raise_text(self->state, SHMVIEW_ERR_NO_LAYOUT,
-                   "no phase is current, so that the layout must be said: view(name, layout=...)");
-    return NULL;
+        return raise_error(self->state, r, NULL);
+    return r == 0 && phase.generation ? PyUnicode_FromString(phase.name) : layout_with(self, view);
 }
 
 PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
@@ -146,7 +157,6 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keywords[] = {"name", "layout", NULL};
     struct segment *self = (struct segment *)op;
     PyObject *name_arg, *layout_arg = Py_None;
-    struct shmview_phase phase;
     struct shmview_view v;
     int r;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|O:view", keywords, &name_arg, &layout_arg))
@@ -157,17 +167,22 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
     }
     struct shmview_segment *handle = segment_use(self);
     const char *name = handle ? PyUnicode_AsUTF8(name_arg) : NULL;
-    const char *layout = name ? choose_layout(self, name_arg, layout_arg, &phase) : NULL;
-    if (!layout)
+    PyObject *chosen = name ? choose_layout(self, name_arg, layout_arg) : NULL;
+    const char *layout = chosen ? PyUnicode_AsUTF8(chosen) : NULL;
+    if (!layout) {
+        Py_XDECREF(chosen);
         return NULL;
+    }
     COUNT_ADD(self->n_calls, 1);
     Py_BEGIN_ALLOW_THREADS
     r = shmview_view_open(handle, layout, name, &v);
     Py_END_ALLOW_THREADS
     COUNT_ADD(self->n_calls, -1);
-    if (r)
-        return raise_error(self->state, r, "{s:s,s:O}", "layout", layout, "view", name_arg);
-    return view_new(self, &v);
+    PyObject *view =
+        r ? raise_error(self->state, r, "{s:O,s:O}", "layout", chosen, "view", name_arg)
+          : view_new(self, &v);
+    Py_DECREF(chosen);
+    return view;
 }
 
 /* One view of a layout, as shmview._layouts has it: (name, format, offset, shape, strides or

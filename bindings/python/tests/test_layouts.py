@@ -100,6 +100,39 @@ def test_phases():
             seg.switch("none")
 
 
+def test_an_attacher_knows_the_layouts():
+    layouts = {"float": {"A": ("f4", (2, 3)), "B": ("f8", 4, 32)}, "int": {"A": "i4", "D": ("i2", 8)},
+               "odd": {"S": {"format": "i", "shape": (2, 3), "strides": (4, 8), "offset": 8, "readonly": True}}}
+    seg = shmview.create("seg", 128, layouts=layouts)
+    other = shmview.attach("seg", readonly=True)
+    told = other.layouts
+    assert list(told) == ["float", "int", "odd"] and list(told["float"]) == ["A", "B"]
+    assert told["float"]["B"] == dict(format="d", shape=(4,), offset=32, strides=(8,), readonly=False)
+    assert told["odd"]["S"] == dict(format="i", shape=(2, 3), offset=8, strides=(4, 8), readonly=True)
+    copy = shmview.create("copy", layouts=told)  # they can be declared again as they are
+    assert copy.layouts == told
+    assert other.view("B").shape == (4,) and other.view("D").format == "h"  # there is only one each
+    with pytest.raises(shmview.NoLayout, match="2 layouts have a view 'A', .'float', 'int'."):
+        other.view("A")
+    with pytest.raises(shmview.NoLayout, match="no layout has a view 'C'"):
+        other.view("C")
+    seg.define(late={"L": ("B", 3)})
+    assert other.view("L").nbytes == 3 and list(other.layouts["late"]) == ["L"]
+    with seg:
+        seg.switch("int")
+    assert other.view("A").format == "i"
+    rows = shmview.create("rows", 256)
+    rows.define(rows={"R": dict(format="i", shape=(3, 4), strides=(8, 4), offset=128, suboffsets=(0, -1))})
+    assert rows.layouts["rows"]["R"]["suboffsets"] == (0, -1)
+    assert shmview.create("plain", 8).layouts == {}
+    rows.remove()
+    with pytest.raises(shmview.NotFound):
+        rows.layouts
+    rows.close()
+    with pytest.raises(ValueError):
+        rows.layouts
+
+
 def test_wait():
     seg = shmview.create("seg", float={"A": ("f4", 4)}, int={"D": ("i4", 4)})
     other = shmview.attach("seg")

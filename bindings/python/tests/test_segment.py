@@ -3,8 +3,10 @@
 
 import errno
 import pickle
+import threading
 
 import pytest
+from conftest import PATIENCE, await_, descriptors
 
 import shmview
 
@@ -31,6 +33,37 @@ def test_create_attach():
         with pytest.raises(ValueError, match="closed"):
             use()
     assert bytes(memoryview(other)[:3]) == b"abc"
+
+
+def sockets():
+    return sum(target == "socket" for _, target in descriptors())
+
+
+def test_attach_waits():
+    found, before = [], sockets()
+
+    def wait(n):
+        found.append(shmview.attach("late", timeout=PATIENCE, readonly=n % 2 == 0))
+    for n_threads in 1, 70:  # more than a daemon tells of events
+        threads = [threading.Thread(target=wait, args=(n,)) for n in range(n_threads)]
+        for thread in threads:
+            thread.start()
+        await_(lambda: sockets() > before, what="a subscriber")
+        made = shmview.create("late", 10)
+        for thread in threads:
+            thread.join()
+        assert [seg.name for seg in found] == ["late"] * n_threads
+        for seg in [*found, made]:
+            seg.close()
+        found.clear()
+        assert sockets() == before
+    for timeout in 0, 0.001, 0.06:
+        with pytest.raises(shmview.NotFound) as e:
+            shmview.attach("late", timeout=timeout)
+        assert e.value.name == "late"
+    for wrong in -1, float("nan"):
+        with pytest.raises(ValueError, match="timeout"):
+            shmview.attach("late", timeout=wrong)
 
 
 def test_errors():

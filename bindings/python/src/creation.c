@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for a segment to be created: the daemon tells of it. */
+#include <shmview/monitor.h>
+
+#include "core.h"
+
+#define KINDS (SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_CREATED) | SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_ACCESS))
+
+/* Until the next event, or deadline. Returns 0, 1 (the deadline has passed), or -1 with an
+ * exception, which may be that of a signal handler. */
+static int next_event(struct state *state, struct shmview_monitor *monitor, int64_t deadline)
+{
+    const struct shmview_event *event;
+    for (;;) {
+        int64_t slice;
+        int r;
+        Py_BEGIN_ALLOW_THREADS
+        slice = shmview_deadline(SLICE_NS);
+        if (slice > deadline)
+            slice = deadline;
+        r = shmview_monitor_next(monitor, slice, &event);
+        Py_END_ALLOW_THREADS
+        if (r == 0)
+            return 0;
+        if (r != -SHMVIEW_ERR_TIMED_OUT && r != -SHMVIEW_ERR_DISCONNECTED) {
+            raise_error(state, r, NULL);
+            return -1;
+        }
+        if (slice == deadline)
+            return 1;
+        if (PyErr_CheckSignals())
+            return -1;
+    }
+}
+
+/* await_creation(name, timeout, connection, attempt): what attempt() returns, called now and
+ * whenever the daemon tells that a segment of this name was created, or that others may
+ * use it; None if it still returns that when the time is over. */
+PyObject *module_await_creation(PyObject *module, PyObject *args)
+{
+    struct state *state = PyModule_GetState(module);
+    struct shmview_monitor_options options = {
+        .struct_bytes = sizeof options, .kinds = KINDS, .n_names = 1};
+    struct shmview_monitor *monitor = NULL;
+    PyObject *timeout, *connection_arg, *attempt;
+    const char *name;
+    int64_t deadline;
+    int r;
+    if (!PyArg_ParseTuple(args, "sOOO:await_creation", &name, &timeout, &connection_arg,
+                          &attempt) ||
+        parse_timeout(timeout, &deadline))
+        return NULL;
+    struct connection *connection = connection_take(state, connection_arg);
+    struct shmview_connection *handle = connection ? connection_use(connection) : NULL;
+    PyObject *got = NULL;
+    if (handle) {
+        options.names = &name;
+        COUNT_ADD(connection->n_calls, 1);
+        Py_BEGIN_ALLOW_THREADS
+        r = shmview_monitor_open(handle, &options, &monitor);
+        Py_END_ALLOW_THREADS
+        COUNT_ADD(connection->n_calls, -1);
+        if (r)
+            raise_error(state, r, "{s:s}", "name", name);
+        for (r = 0; monitor && r == 0;) {
+            Py_XDECREF(got);
+            got = PyObject_CallNoArgs(attempt);
+            r = got == Py_None ? next_event(state, monitor, deadline) : 1;
+        }
+        if (r < 0)
+            Py_CLEAR(got);
+    }
+    shmview_monitor_close(monitor);
+    Py_XDECREF((PyObject *)connection);
+    return got;
+}
