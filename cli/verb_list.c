@@ -2,7 +2,7 @@
 /* list: all segments, a line each. */
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <string.h>
+#include <unistd.h>
 
 #include <shmview/stats.h>
 
@@ -167,6 +167,8 @@ static int list(struct context *c, struct table *table, char **patterns, bool *s
     for (size_t i = 0; status == EXIT_OK && i < stats->n_segments; i++)
         if (is_wanted(stats->segments[i], patterns, seen))
             status = add_segment(table, stats->segments[i], now);
+    if (stats->n_segments == 0 && isatty(STDOUT_FILENO))
+        fputs("There are no segments: 'shmviewctl create' makes one.\n", stderr);
     shmview_stats_free(stats);
     if (status == EXIT_OK)
         status = table_print(table);

@@ -234,7 +234,11 @@ static void print_attached(const struct facts *f, int64_t now)
     const struct shmview_segment_stats *s = f->s;
     printf(LABEL "%" PRId64 "\n", "attached", s->attachments);
     for (size_t i = 0; i < s->n_parties; i++)
-        print_party(s->parties[i], now);
+        if (s->parties[i]->holds)
+            print_party(s->parties[i], now);
+    for (size_t i = 0; i < s->n_parties; i++)
+        if (!s->parties[i]->holds)
+            print_party(s->parties[i], now);
     if (s->n_parties && (int64_t)s->n_parties < s->attachments)
         printf("    and %" PRId64 " more\n", s->attachments - (int64_t)s->n_parties);
 }

@@ -4,6 +4,7 @@
 import ctypes
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -136,6 +137,23 @@ class Ctl:
         return subprocess.Popen([CTL, *map(str, words)], env=self.environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, preexec_fn=end_with_parent, **options)
+
+    def on_a_terminal(self, *words, **env):
+        """What it prints on a terminal, on standard output and error, if it succeeds."""
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([CTL, *map(str, words)], stdin=subprocess.DEVNULL,
+                                   stdout=theirs, stderr=theirs, env=dict(self.environment, **env),
+                                   preexec_fn=end_with_parent)
+        os.close(theirs)
+        out = b""
+        try:
+            while more := os.read(ours, 65536):
+                out += more
+        except OSError:
+            pass  # the end, as terminals say it
+        os.close(ours)
+        assert process.wait(100) == 0, out
+        return out.decode()
 
     def segments(self):
         return self("list", "--json").json["segments"]

@@ -7,6 +7,7 @@ COLUMNS = "NAME SIZE RESIDENT PHASE ATTACHED LOCK-OWNER SINCE OWNER MODE LIFETIM
 def test_empty(ctl):
     assert ctl("list").out == ""
     assert ctl("list", "--json").json == {"segments": []}
+    assert ctl.on_a_terminal("list") == "There are no segments: 'shmviewctl create' makes one.\r\n"
 
 
 def test_columns_are_refused_by_name(ctl):

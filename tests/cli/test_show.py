@@ -2,10 +2,8 @@
 """show, and its picture of the memory."""
 
 import os
-import pty
-import subprocess
 
-from conftest import CTL, await_
+from conftest import await_
 
 LAYOUTS = ["-l", "float: A=f4[100] B=f4[100]@600", "-l", "int: D=i4[250] gap=i2[4]@200:strides(200)"]
 
@@ -132,25 +130,9 @@ def test_refused(ctl):
     ctl("show", "a", "b", status=2, err="'b' is one argument too many")
 
 
-def on_a_terminal(ctl, *words, **env):
-    """What it prints on a terminal of 80 columns."""
-    ours, theirs = pty.openpty()
-    done = subprocess.run([CTL, *words], stdout=theirs, env=dict(ctl.environment, **env),
-                          timeout=100, check=True)
-    os.close(theirs)
-    out = b""
-    try:
-        while more := os.read(ours, 65536):
-            out += more
-    except OSError:
-        pass  # the end, as terminals say it
-    os.close(ours)
-    return out.decode()
-
-
 def test_colors_are_for_terminals(ctl):
     ctl("create", "seg", *LAYOUTS)
-    assert "\033[" in on_a_terminal(ctl, "show", "seg")
-    assert "\033[" not in on_a_terminal(ctl, "show", "seg", NO_COLOR="1")
-    assert "\033[" not in on_a_terminal(ctl, "show", "seg", TERM="dumb")
+    assert "\033[" in ctl.on_a_terminal("show", "seg")
+    assert "\033[" not in ctl.on_a_terminal("show", "seg", NO_COLOR="1")
+    assert "\033[" not in ctl.on_a_terminal("show", "seg", TERM="dumb")
     assert "\033[" not in ctl("show", "seg").out
