@@ -47,7 +47,8 @@ class TestSegment < ShmviewTest
     assert_equal ["huge", 1 << 50], [error.name, error[:size]]
     assert_operator error.limit, :>=, error.free
     assert_raises(Shmview::Invalid) { Shmview.create("no/name", 1) }
-    assert_raises(ArgumentError) { Shmview.create("zero", 0) }
+    assert_raises(Shmview::Invalid) { Shmview.create("zero", 0) }
+    assert_raises(ArgumentError) { Shmview.create("less", -1) }
     assert_raises(ArgumentError) { Shmview.create("none") }
     assert_raises(ArgumentError) { Shmview.create("x", 1, lifetime: :never) }
     assert_raises(ArgumentError) { Shmview.attach("demo", readonly: true, access: :write) }
@@ -212,6 +213,9 @@ class TestSegment < ShmviewTest
     assert_predicate view, :released?
     # an index, a value, a block that closes while it is used
     [->(v, s) { v[Class.new { define_method(:to_int) { s.close; 0 } }.new] },
+     ->(v, s) { v[0..Class.new { define_method(:to_int) { s.close; 0 }; def <=>(_) = 0; def coerce(x) = [x, 0] }.new] },
+     ->(_, s) { s.wait(change: Class.new { define_method(:to_int) { s.close; 0 } }.new) },
+     ->(v, _) { Shmview::MemoryView.new(v).then { |mv| mv[Class.new { define_method(:to_int) { mv.release; 0 } }.new] } },
      ->(v, s) { v[0] = Class.new { define_method(:to_int) { s.close; 5 } }.new },
      ->(v, s) { v.fill(Class.new { define_method(:to_int) { s.close; 5 } }.new) },
      ->(v, s) { v[0..1] = [1, Class.new { define_method(:to_int) { s.close; 5 } }.new] },

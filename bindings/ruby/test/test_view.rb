@@ -60,7 +60,7 @@ class TestView < ShmviewTest
     assert_equal [[4, 5, 6, 7], [8, 9, 10, 11]], view.drop(1).map(&:to_a)
     [[3, 0], [0, 4], [-4, 0], [0, -5], [0, 2**70], [-2**70, 0]].each do |at|
       error = assert_raises(Shmview::Bounds) { view[*at] }
-      assert_match(/index .* is out of dimension/, error.message)
+      assert_match(/index .* of dimension/, error.message)
       assert_raises(Shmview::Bounds) { view[*at] = 1 }
     end
     assert_raises(Shmview::Bounds) { view[0, 0, 0] }

@@ -140,8 +140,7 @@ static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value)
 {
     struct view *view = view_of(self);
     struct shmview_view to;
-    bool single = view_locate(view, argc, argv, &to);
-    view_use_writable(self); /* an index may have run any code */
+    bool single = view_locate(self, argc, argv, &to);
     if (single) {
         store_single(self, view, &to, value);
     } else if (to.item == view->v.item) {

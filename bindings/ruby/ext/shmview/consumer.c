@@ -248,18 +248,21 @@ static VALUE consumer_prepare_item_desc(VALUE self)
 /* The place of an element: checked, as Ruby does not. */
 static void *locate(VALUE self, int argc, const VALUE *argv, ssize_t *indices)
 {
+    if (argc > NDIM_MAX)
+        raise_text(SHMVIEW_ERR_LIMIT, "%d indices, the limit is %d", argc, NDIM_MAX);
+    for (int d = 0; d < argc; d++)
+        indices[d] = NUM2SSIZET(argv[d]); /* which may run any code */
     rb_memory_view_t *view = use(self);
-    if (argc != view->ndim || argc > NDIM_MAX)
+    if (argc != view->ndim)
         raise_text(SHMVIEW_ERR_BOUNDS, "%d indices, the MemoryView has %zd dimensions", argc,
                    view->ndim);
     for (int d = 0; d < argc; d++) {
-        ssize_t n = got_length(view, d), i = NUM2SSIZET(argv[d]);
+        ssize_t n = got_length(view, d), i = indices[d];
         indices[d] = i < 0 ? i + n : i;
         if (indices[d] < 0 || indices[d] >= n)
-            raise_text(SHMVIEW_ERR_BOUNDS, "index %zd is out of dimension %d, which has %zd", i, d,
+            raise_text(SHMVIEW_ERR_BOUNDS, "index %zd of dimension %d, which has length %zd", i, d,
                        n);
     }
-    use(self); /* an index may have run any code */
     char *p = rb_memory_view_get_item_pointer(view, indices);
     if (view->ndim == 1 && view->sub_offsets && view->sub_offsets[0] >= 0)
         p = *(char **)(void *)p + view->sub_offsets[0]; /* which Ruby 3.1 forgets */

@@ -42,81 +42,101 @@ VALUE view_load_single(struct view *view, const struct shmview_view *single)
 
 /* --- Parts --------------------------------------------------------------- */
 
-/* A bound, or the default where it is nil; below 0 it counts from the end. */
-static int64_t bound(VALUE value, int64_t n, int64_t otherwise)
+/* One argument of [], as numbers: what converting it runs has run when the view is looked at. */
+struct index {
+    bool is_slice, has_first, has_last, excludes_last;
+    int64_t first, last, step; /* an index is in first */
+};
+
+/* What is beyond every view stays there. */
+static int64_t to_bound(VALUE value)
 {
-    if (NIL_P(value))
-        return otherwise;
     VALUE number = rb_to_int(value);
-    if (!FIXNUM_P(number))
-        return RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ? -1 : INT64_MAX / 2;
-    int64_t i = FIX2LONG(number);
-    return i < 0 ? i + n : i;
+    if (FIXNUM_P(number))
+        return FIX2LONG(number);
+    return RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ? FIXNUM_MIN : FIXNUM_MAX;
+}
+
+static void convert(VALUE argument, struct index *ret)
+{
+    rb_arithmetic_sequence_components_t c;
+    *ret = (struct index){.step = 1};
+    if (!rb_arithmetic_sequence_extract(argument, &c)) {
+        ret->first = to_bound(argument);
+        return;
+    }
+    ret->is_slice = true;
+    ret->has_first = !NIL_P(c.begin);
+    ret->has_last = !NIL_P(c.end);
+    ret->excludes_last = c.exclude_end && ret->has_last;
+    ret->first = ret->has_first ? to_bound(c.begin) : 0;
+    ret->last = ret->has_last ? to_bound(c.end) : 0;
+    ret->step = NUM2LL(c.step);
+    if (ret->step == 0)
+        rb_raise(rb_eArgError, "a step of 0 goes nowhere");
+}
+
+/* A bound below 0 counts from the end. */
+static int64_t bound(bool is_there, int64_t i, int64_t n, int64_t otherwise)
+{
+    return !is_there ? otherwise : i < 0 ? i + n : i;
 }
 
 /* first..last, first...last, each with a step, as Array#[] has them; what is outside is cut. */
-static int slice(struct shmview_view *v, uint32_t d, const rb_arithmetic_sequence_components_t *c)
+static int slice(struct shmview_view *v, uint32_t d, const struct index *index)
 {
-    int64_t n = v->shape[d], step = NUM2LL(c->step);
-    if (step == 0)
-        rb_raise(rb_eArgError, "a step of 0 goes nowhere");
-    int64_t first = bound(c->begin, n, step > 0 ? 0 : n - 1);
-    int64_t last = bound(c->end, n, step > 0 ? n - 1 : 0);
-    bool excluded = c->exclude_end && !NIL_P(c->end);
+    int64_t n = v->shape[d], step = index->step;
+    int64_t first = bound(index->has_first, index->first, n, step > 0 ? 0 : n - 1);
+    int64_t last = bound(index->has_last, index->last, n, step > 0 ? n - 1 : 0);
     if (step > 0) {
-        int64_t stop = last + !excluded;
+        int64_t stop = last + !index->excludes_last;
         return shmview_view_slice(v, d, first < 0 ? 0 : first, stop < 0 ? 0 : stop, step, v);
     }
-    int64_t stop = last - !excluded;
+    int64_t stop = last - !index->excludes_last;
     if (first < 0)
         return shmview_view_slice(v, d, 0, 0, 1, v);
     return shmview_view_slice(v, d, first, stop < 0 ? SHMVIEW_OMIT : stop, step, v);
 }
 
-static int single_index(struct shmview_view *v, uint32_t d, VALUE index)
+static int single_index(struct shmview_view *v, uint32_t d, int64_t i)
 {
-    VALUE number = rb_to_int(index);
-    long i = FIXNUM_P(number)                                ? FIX2LONG(number)
-             : RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ? FIXNUM_MIN
-                                                             : FIXNUM_MAX;
     if ((i < 0 ? i + v->shape[d] : i) < 0 || i >= v->shape[d])
         fail_bounds(v, i, d);
     return shmview_view_index(v, d, i, v);
 }
 
-static void field(struct shmview_view *v, VALUE name)
+/* name is a String, a Symbol, or nil: the only component of an element without names. */
+static void field(const struct shmview_view *v, VALUE name, struct shmview_view *ret)
 {
     VALUE text = NIL_P(name) ? Qnil : rb_String(name);
-    int r = shmview_view_field(v, NIL_P(name) ? NULL : StringValueCStr(text), v);
+    int r = shmview_view_field(v, NIL_P(text) ? NULL : StringValueCStr(text), ret);
     if (r)
         raise_error(r, fact("field", text));
 }
 
-bool view_locate(struct view *view, int argc, const VALUE *argv, struct shmview_view *ret)
+bool view_locate(VALUE self, int argc, const VALUE *argv, struct shmview_view *ret)
 {
-    rb_arithmetic_sequence_components_t c;
-    struct shmview_view v = view->v;
-    bool single = (uint32_t)argc == v.ndim;
+    struct view *view = view_use(self);
+    struct index indices[SHMVIEW_MAX_NDIM];
+    bool single = (uint32_t)argc == view->v.ndim;
     if (argc == 1 && (RB_TYPE_P(argv[0], T_STRING) || RB_SYMBOL_P(argv[0]))) {
-        field(&v, argv[0]);
-        *ret = v;
+        field(&view->v, argv[0], ret);
         return false;
     }
-    if ((uint32_t)argc > v.ndim)
-        raise_text(SHMVIEW_ERR_BOUNDS, "%d indices, the view has %u dimensions", argc, v.ndim);
+    if ((uint32_t)argc > view->v.ndim)
+        raise_text(SHMVIEW_ERR_BOUNDS, "%d indices, the view has %u dimensions", argc,
+                   view->v.ndim);
+    for (int i = 0; i < argc; i++)
+        convert(argv[i], &indices[i]);
+    *ret = view_use(self)->v;
     uint32_t d = 0;
     for (int i = 0; i < argc; i++) {
-        int r;
-        if (rb_arithmetic_sequence_extract(argv[i], &c)) {
-            r = slice(&v, d++, &c);
-            single = false;
-        } else {
-            r = single_index(&v, d, argv[i]);
-        }
+        single &= !indices[i].is_slice;
+        int r = indices[i].is_slice ? slice(ret, d++, &indices[i])
+                                    : single_index(ret, d, indices[i].first);
         if (r)
             raise_error(r, Qnil);
     }
-    *ret = v;
     return single;
 }
 
@@ -126,8 +146,7 @@ static VALUE part(int argc, const VALUE *argv, VALUE self)
 {
     struct view *view = view_of(self);
     struct shmview_view v;
-    bool single = view_locate(view, argc, argv, &v);
-    view_use(self); /* an index may have run any code */
+    bool single = view_locate(self, argc, argv, &v);
     return single ? view_load_single(view, &v) : view_new(view->segment, &v);
 }
 
@@ -163,8 +182,8 @@ static VALUE view_field(int argc, VALUE *argv, VALUE self)
     rb_scan_args(argc, argv, "01", &name);
     if (!NIL_P(name))
         name = rb_String(name); /* which may run any code */
-    struct shmview_view v = view_use(self)->v;
-    field(&v, name);
+    struct shmview_view v;
+    field(&view_use(self)->v, name, &v);
     return view_new(view_of(self)->segment, &v);
 }
 

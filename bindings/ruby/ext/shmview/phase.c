@@ -194,9 +194,11 @@ static VALUE segment_wait(int argc, VALUE *argv, VALUE self)
     if (!NIL_P(values[GENERATION]))
         for_phase.after = count_of(values[GENERATION], "generation");
     int64_t deadline = parse_timeout(values[TIMEOUT]);
+    if (!NIL_P(values[CHANGE]))
+        for_change.seen = count_of(values[CHANGE], "change");
     struct segment *segment = segment_use(self);
-    for_change.seen = NIL_P(values[CHANGE]) ? shmview_change(segment->handle)
-                                            : count_of(values[CHANGE], "change");
+    if (NIL_P(values[CHANGE]))
+        for_change.seen = shmview_change(segment->handle);
     int state = for_a_phase ? wait_unlocked(segment, wait_phase, &for_phase, deadline, &r)
                             : wait_unlocked(segment, wait_change, &for_change, deadline, &r);
     if (state)

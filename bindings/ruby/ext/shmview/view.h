@@ -84,7 +84,7 @@ void struct_set(struct view *view, char *p, VALUE value);
 /* --- index.c ------------------------------------------------------------- */
 
 /* Applies the arguments of []: *ret is what is left. Returns whether that is one element. */
-bool view_locate(struct view *view, int argc, const VALUE *argv, struct shmview_view *ret);
+bool view_locate(VALUE self, int argc, const VALUE *argv, struct shmview_view *ret);
 /* The element at p, which view_locate() has found. */
 VALUE view_load_single(struct view *view, const struct shmview_view *single);
 void Init_index(void);
