@@ -30,6 +30,7 @@ ENOUGH = {
     "lock": ["name", "true"],
     "metrics": [],
     "monitor": [],
+    "top": ["--batch"],
     "who": [],
 }
 
