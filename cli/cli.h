@@ -142,7 +142,8 @@ int64_t realtime_us(void);
 /* Words for the library's numbers; NULL for one that is none. */
 const char *access_name(uint32_t access);
 const char *lifetime_name(uint32_t lifetime);
-const char *hold_name(uint32_t hold); /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED */
+const char *hold_name(uint32_t hold);        /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED */
+extern const char *const owner_died_names[]; /* of lock --owner-died */
 extern const char *const access_names[], *const lifetime_names[]; /* index + 1 is the number */
 
 /* --- Output -------------------------------------------------------------- */

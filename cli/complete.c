@@ -5,7 +5,10 @@
 #include <string.h>
 
 #include <shmview/describe.h>
+#include <shmview/monitor.h>
 #include <shmview/stats.h>
+
+#include "top.h"
 
 #define KIND_BYTES 128
 
@@ -154,20 +157,32 @@ static char *columns_of(struct context *c, const struct verb *verb)
     return text;
 }
 
-/* Behind what is there already: "+" and names with commas. */
+/* One more of a list, behind what is there already: "+" and names with commas. */
+static void offer_next(const struct line *l, const char *name, int bytes)
+{
+    char candidate[4 * KIND_BYTES];
+    const char *comma = strrchr(l->now, ',');
+    int before = comma ? (int)(comma + 1 - l->now) : l->now[0] == '+';
+    snprintf(candidate, sizeof candidate, "%.*s%.*s", before, l->now, bytes, name);
+    offer(l, candidate);
+}
+
 static void offer_columns(struct line *l)
 {
     CLEANUP_FREE char *text = columns_of(l->c, l->verb);
-    const char *comma = strrchr(l->now, ',');
-    int before = comma ? (int)(comma + 1 - l->now) : l->now[0] == '+';
     char *rest = text, *line;
     while (text && (line = strsep(&rest, "\n"))) {
-        char candidate[4 * KIND_BYTES];
         int n = (int)strcspn(line, " ");
-        snprintf(candidate, sizeof candidate, "%.*s%.*s", before, l->now, n, line);
         if (n)
-            offer(l, candidate);
+            offer_next(l, line, n);
     }
+}
+
+static void offer_event_kinds(const struct line *l)
+{
+    const char *name;
+    for (int kind = 1; (name = shmview_event_kind_name(kind)); kind++)
+        offer_next(l, name, (int)strlen(name));
 }
 
 /* --- What may come ------------------------------------------------------- */
@@ -178,7 +193,11 @@ static void offer_kind(struct line *l, const char *kind)
         {"FILE", ":files"},  {"PATH", ":files"}, {"ARGUMENT", ":files"}, {"COMMAND", ":commands"},
         {"OWNER", ":users"}, {"USER", ":users"}, {"GROUP", ":groups"},
     };
-    if (begins(kind, "NAME") || begins(kind, "PATTERN")) {
+    static const struct {
+        const char *kind;
+        const char *const *words;
+    } lists[] = {{"WHEN", lifetime_names}, {"KEY", top_key_names}, {"WHAT", owner_died_names}};
+    if (begins(kind, "NAME") || begins(kind, "PATTERN") || begins(kind, "FILTER")) {
         if (strchr(kind, '/') && strchr(l->now, '/'))
             offer_views(l);
         else
@@ -189,8 +208,11 @@ static void offer_kind(struct line *l, const char *kind)
         offer_layouts(l);
     if (strcmp(kind, "COLUMNS") == 0 && l->verb)
         offer_columns(l);
-    for (size_t i = 0; strcmp(kind, "WHEN") == 0 && lifetime_names[i]; i++)
-        offer(l, lifetime_names[i]);
+    if (begins(kind, "KIND"))
+        offer_event_kinds(l);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; strcmp(kind, lists[i].kind) == 0 && lists[i].words[k]; k++)
+            offer(l, lists[i].words[k]);
     for (size_t i = 0; i < ARRAY_LEN(shells); i++)
         if (begins(kind, shells[i][0]))
             puts(shells[i][1]);

@@ -17,7 +17,7 @@ enum died_mode {
     DIED_REPAIR,
     DIED_FAIL
 };
-static const char *const died_modes[] = {"tell", "repair", "fail", NULL};
+const char *const owner_died_names[] = {"tell", "repair", "fail", NULL};
 
 struct request {
     const char *name;
@@ -59,7 +59,7 @@ static int read_option(struct context *c, struct request *q, int o)
         q->shell_command = optarg;
         return 0;
     case OPTION_OWNER_DIED:
-        return parse_word(c, "--owner-died", optarg, died_modes, &q->died);
+        return parse_word(c, "--owner-died", optarg, owner_died_names, &q->died);
     case OPTION_DIED_STATUS:
         return parse_number(c, "--owner-died-exit-code", optarg, 0, 255, &q->died_status);
     default:
@@ -250,7 +250,7 @@ const struct verb verb_lock = {
             "  -w, --timeout TIME        wait at most so long: 10, 0.5, 500ms, 2min\n"
             "  -E, --conflict-exit-code N  status where it was not to be had in time (1)\n"
             "  -c, --command TEXT        have $SHELL run TEXT instead\n"
-            "      --owner-died MODE     where the last holder died inside:\n"
+            "      --owner-died WHAT     where the last holder died inside:\n"
             "                            tell     run the command, go on telling (default)\n"
             "                            repair   the same; its success ends the telling\n"
             "                            fail     run nothing\n"

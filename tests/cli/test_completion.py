@@ -69,7 +69,7 @@ def test_names_that_are_there_now(ctl, complete):
     assert complete("shmviewctl show ") == []
     for name in "cam.1", "cam.2", "mic":
         ctl("create", name, "1")
-    for verb in "show", "remove", "wait", "list", "who", "lock", "define":
+    for verb in "show", "remove", "wait", "list", "who", "lock", "define", "top", "monitor", "metrics":
         assert complete(f"shmviewctl {verb} ") == ["cam.1", "cam.2", "mic"]
     assert complete("shmviewctl show cam") == ["cam.1", "cam.2"]
     assert complete("shmviewctl remove mic ca") == ["cam.1", "cam.2"]
@@ -111,6 +111,13 @@ def test_options(complete):
     assert complete("shmviewctl list --no") == ["--noheadings"]
     assert complete("shmviewctl create x --lifetime ") == ["attached", "creator", "manual"]
     assert complete("shmviewctl create x --lifetime m") == ["manual"]
+
+
+def test_words_of_options(complete):
+    assert complete("shmviewctl lock --owner-died ") == ["fail", "repair", "tell"]
+    assert complete("shmviewctl top -s a") == ["age", "attached"]
+    assert complete("shmviewctl monitor --kind ow") == ["owner_died"]
+    assert complete("shmviewctl monitor -k died,re") == ["died,recovered", "died,removed"]
 
 
 def test_columns(complete):
