@@ -320,6 +320,7 @@ START_TEST(what_is_told_when_three_more_have_died)
     AWAIT(status_of(seg).owner_is_dead);
     for (int i = 0; i < 4; i++)
         OK(shmview_detach(other[i])); /* the end of a slot is a death, however orderly */
+    OK(shmview_ping(conn));           /* the daemon has heard of them */
     ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
     OK(shmview_owner_died(seg, &death));
     ck_assert_uint_eq(death.pid, (unsigned)pid); /* as it wrote itself */
