@@ -21,9 +21,14 @@
 /* The low bit of change_waits; the rest counts, so that each notification changes it. */
 #define CHANGE_WAITED 1u
 
-/* How long a waiter looks before it parks: a notifier that answers at once is
- * seen without a system call. */
-#define SPIN_NS 20000
+/* How long a waiter looks before it parks: a notifier that answers at once is seen without a
+ * system call. Waits of a handle are like each other: where looking was in vain, be it that the
+ * notifier needs the processor on which we look, the next one looks half as long, and soon none
+ * does but one in so many. */
+#define LOOK_NS_FIRST 50000
+#define LOOK_NS_MOST  100000
+#define LOOK_NS_LEAST 2000
+#define LOOKS_ANEW    64
 
 uint32_t shmview_change(const struct shmview_segment *segment)
 {
@@ -33,18 +38,37 @@ uint32_t shmview_change(const struct shmview_segment *segment)
 
 /* --- Waiting ------------------------------------------------------------- */
 
-static void spin_until_changed(struct shmview_control *c, uint32_t seen, int64_t deadline)
+/* Returns whether it has changed. */
+static bool look_until_changed(const struct shmview_control *c, uint32_t seen, int64_t until)
 {
-    int64_t until = spins_allowed() ? now_ns() + SPIN_NS : 0;
-    if (deadline < until)
-        until = deadline;
-    do {
-        for (int i = 0; i < 64 && until; i++) {
-            if (atomic_load_explicit(word(&c->change), memory_order_acquire) != seen)
-                return;
+    do
+        for (int i = 0; i < 64; i++) {
+            if (atomic_load_explicit(const_word(&c->change), memory_order_acquire) != seen)
+                return true;
             relax();
         }
-    } while (until && now_ns() < until);
+    while (now_ns() < until);
+    return false;
+}
+
+static void look(struct shmview_segment *s, uint32_t seen, int64_t deadline)
+{
+    struct looking l = atomic_load_explicit(&s->looking, memory_order_relaxed);
+    if (!spins_allowed() || shmview_change(s) != seen)
+        return;
+    uint32_t ns = l.in_vain % LOOKS_ANEW == 0 ? LOOK_NS_FIRST : l.ns;
+    int64_t began = now_ns(), until = began + ns;
+    if (ns < LOOK_NS_LEAST) {
+        l.in_vain++;
+    } else if (look_until_changed(s->control, seen, deadline < until ? deadline : until)) {
+        int64_t twice = 2 * (now_ns() - began);
+        l.in_vain = 1;
+        l.ns = twice > LOOK_NS_MOST ? LOOK_NS_MOST : twice > ns ? (uint32_t)twice : ns;
+    } else {
+        l.in_vain++;
+        l.ns = ns / 2;
+    }
+    atomic_store_explicit(&s->looking, l, memory_order_relaxed);
 }
 
 int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,
@@ -56,7 +80,7 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
     struct shmview_control *c = segment->control;
     int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
     if (deadline)
-        spin_until_changed(c, seen, deadline);
+        look(segment, seen, deadline);
     for (;;) {
         uint32_t waits = atomic_load(word(&c->change_waits));
         uint32_t now = atomic_load(word(&c->change));

@@ -153,6 +153,12 @@ struct lock_state {
     uint32_t dead; /* id of who died inside, if that was reported and is not yet over */
 };
 
+/* What the last waits for a change have taught. */
+struct looking {
+    uint32_t ns;      /* how long the next one looks before it parks */
+    uint32_t in_vain; /* times that looking was, one after the other; 0: never looked */
+};
+
 struct shmview_segment {
     /* what every lock call reads comes first */
     struct lock_state lock;
@@ -171,6 +177,7 @@ struct shmview_segment {
     int64_t attachment;
     struct layouts layouts;
     int change_fd;                   /* -1: nobody asked for it */
+    _Atomic(struct looking) looking; /* for changes, until now */
     uint32_t watches;                /* of the liveness object, when others were asked for */
     struct frame_descriptors others; /* sockets of those who want to hear of changes */
     struct formats formats;          /* of its views; under NOT_FORKED */
