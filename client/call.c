@@ -137,7 +137,9 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
     }
     if (c->in.used != c->in.n)
         return hang_up(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
-    if (wire_reply_parse(&reply->wire, text, n, &fault))
+    reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
+                                            &reply->attachment);
+    if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
         return hang_up(c, SHMVIEW_ERR_PROTOCOL, fault.reason);
     return 0;
 }

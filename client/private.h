@@ -83,7 +83,11 @@ struct shmview_connection {
 
 /* A reply and the descriptors that came with it. */
 struct reply {
-    struct wire_reply wire;
+    struct wire_reply wire;      /* nothing, if it is_attached */
+    bool is_attached;            /* the usual one to Attach and Create */
+    struct wire_segment segment; /* ... then what it tells; strings are in room */
+    struct wire_attachment attachment;
+    char room[LIMIT_NAME_BYTES + 1];
     struct frame_descriptors fds;
     uint32_t serial; /* of the connection when it came */
 };

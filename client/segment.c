@@ -180,25 +180,40 @@ static void segment_free(struct shmview_segment *s)
 
 /* --- Attaching ----------------------------------------------------------- */
 
-/* Takes what the reply of Create and Attach says. Keeps its JSON for the strings
- * of the layouts. */
-static int take_attachment(struct shmview_segment *s, struct reply *reply,
-                           struct wire_attachment *a)
+/* What the reply of Create and Attach says; strings are borrowed from it. Returns 0 or an error;
+ * then *ret_attachment has an id if that is known. Owes wire_layouts_free() in any case. */
+static int read_attached(const struct reply *reply, struct wire_segment *ret_segment,
+                         struct wire_attachment *ret_attachment)
 {
     struct wire_fault fault;
-    struct wire_segment told;
-    if (wire_read_attachment(reply->wire.parameters, "attachment", a, &fault) == 0) {
-        s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
-        s->attachment = a->id;
-        if (wire_read_segment(reply->wire.parameters, "segment", &told, &fault) == 0) {
-            s->id = (uint64_t)told.id;
-            s->size = (uint64_t)told.size;
-            s->access = (int)a->access;
-            snprintf(s->name, sizeof s->name, "%s", told.name);
-            return 0;
-        }
+    const json_t *p = reply->wire.parameters;
+    if (reply->is_attached) {
+        *ret_segment = reply->segment;
+        *ret_attachment = reply->attachment;
+        return 0;
     }
+    if (wire_read_attachment(p, "attachment", ret_attachment, &fault))
+        *ret_attachment = (struct wire_attachment){0};
+    else if (wire_read_segment(p, "segment", ret_segment, &fault) == 0)
+        return 0;
     return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
+}
+
+/* Keeps its JSON for the strings of the layouts. */
+static int take_attachment(struct shmview_segment *s, const struct reply *reply,
+                           struct wire_attachment *a)
+{
+    struct wire_segment told;
+    int r = read_attached(reply, &told, a);
+    s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
+    s->attachment = a->id;
+    if (r)
+        return r;
+    s->id = (uint64_t)told.id;
+    s->size = (uint64_t)told.size;
+    s->access = (int)a->access;
+    snprintf(s->name, sizeof s->name, "%s", told.name);
+    return 0;
 }
 
 static void enlist(struct shmview_segment *s)
@@ -437,7 +452,7 @@ static uint32_t lock_word_now(const struct shmview_segment *s)
 static int attach_again(struct shmview_segment *s, uint32_t epoch)
 {
     struct reply reply;
-    struct wire_fault fault;
+    struct wire_segment told;
     struct wire_attachment a;
     struct wire_attach attach = {.name = s->name, .access = s->access, .id = (int64_t)s->id};
     size_t n = 0;
@@ -445,22 +460,20 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     int r = connection_call_text(s->connection, "io.shmview.Attach", call, n, &reply);
     if (r)
         return r;
-    if (wire_read_attachment(reply.wire.parameters, "attachment", &a, &fault)) {
-        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
-    } else {
-        wire_layouts_free(a.layouts, a.n_layouts);
+    r = read_attached(&reply, &told, &a);
+    wire_layouts_free(a.layouts, a.n_layouts);
+    if (r == 0)
         r = check_attachment(&a, &reply.fds);
-        if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
-            r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
-        if (r == 0)
-            r = connection_hold(s->connection, a.id, &reply);
-        if (r == 0) {
-            s->attachment = a.id;
-            change_close(s); /* the ancestor's */
-            if (s->control)
-                lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
-            atomic_store_explicit(&s->epoch, epoch, memory_order_release);
-        }
+    if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
+        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
+    if (r == 0)
+        r = connection_hold(s->connection, a.id, &reply);
+    if (r == 0) {
+        s->attachment = a.id;
+        change_close(s); /* the ancestor's */
+        if (s->control)
+            lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
+        atomic_store_explicit(&s->epoch, epoch, memory_order_release);
     }
     reply_deinit(&reply);
     return r;

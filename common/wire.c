@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "common/fields_scan.h"
 #include "common/fields_text.h"
 #include "common/json_text.h"
 #include "common/limits.h"
@@ -275,13 +276,20 @@ json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n)
     return fields_write_array(layout_fields, sizeof *layouts, layouts, n);
 }
 
+#define NO_SEGMENT                                                                                 \
+    {                                                                                              \
+        .group = WIRE_ABSENT, .mode = WIRE_ABSENT                                                  \
+    }
+#define NO_ATTACHMENT                                                                              \
+    {                                                                                              \
+        .control = WIRE_ABSENT, .liveness = WIRE_ABSENT, .slot = WIRE_ABSENT,                      \
+        .generation = WIRE_ABSENT                                                                  \
+    }
+
 int wire_read_attachment(const json_t *parameters, const char *member, struct wire_attachment *ret,
                          struct wire_fault *fault)
 {
-    *ret = (struct wire_attachment){.control = WIRE_ABSENT,
-                                    .liveness = WIRE_ABSENT,
-                                    .slot = WIRE_ABSENT,
-                                    .generation = WIRE_ABSENT};
+    *ret = (struct wire_attachment)NO_ATTACHMENT;
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = attachment_fields}, END};
     if (fields_read(parameters, fields, false, ret, fault) == 0)
         return 0;
@@ -294,7 +302,7 @@ int wire_read_segment(const json_t *parameters, const char *member, struct wire_
                       struct wire_fault *fault)
 {
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, END};
-    *ret = (struct wire_segment){.group = WIRE_ABSENT, .mode = WIRE_ABSENT};
+    *ret = (struct wire_segment)NO_SEGMENT;
     return fields_read(parameters, fields, false, ret, fault);
 }
 
@@ -318,6 +326,19 @@ int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_
     *ret = got.acl;
     *ret_n = got.n;
     return 0;
+}
+
+bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
+                        struct wire_segment *ret_segment, struct wire_attachment *ret_attachment)
+{
+    struct fields_scan scan = {text, room, room_bytes};
+    *ret_segment = (struct wire_segment)NO_SEGMENT;
+    *ret_attachment = (struct wire_attachment)NO_ATTACHMENT;
+    return fields_scan_literal(&scan, "{\"parameters\":{\"segment\":{") &&
+           fields_scan_members(&scan, segment_fields, ret_segment) &&
+           fields_scan_literal(&scan, ",\"acl\":[]},\"attachment\":") &&
+           fields_scan(&scan, attachment_fields, ret_attachment) &&
+           fields_scan_literal(&scan, "}}") && !*scan.at;
 }
 
 int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,

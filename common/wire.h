@@ -216,6 +216,11 @@ int wire_read_segment(const json_t *parameters, const char *member, struct wire_
 /* Its list of users and groups; none from a daemon that has no such lists. *ret is new: free(). */
 int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_entry **ret,
                   size_t *ret_n, struct wire_fault *fault);
+/* Both from the text of a reply, which ends with a NUL, as wire_attached_text() writes it for a
+ * segment without layouts and further rights; strings are copied to room. Returns whether it is
+ * such a one; of any other nothing is said. */
+bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
+                        struct wire_segment *ret_segment, struct wire_attachment *ret_attachment);
 int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
                       size_t *ret_n, struct wire_fault *fault);
 

@@ -284,10 +284,25 @@ START_TEST(attachment)
         struct wire_attachment to;
         struct wire_fault fault;
         size_t n = 0;
+        const struct wire_acl_entry nobody = {0};
         const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
-        char *text = wire_attached_text(&of, NULL, 0, both[i], &n);
+        char *text = wire_attached_text(&of, &nobody, 0, both[i], &n);
+        struct wire_segment scanned_of;
+        struct wire_attachment scanned;
+        char room[LIMIT_NAME_BYTES + 1];
+        bool scans = wire_attached_scan(text, room, sizeof room, &scanned_of, &scanned);
+        ck_assert_int_eq(scans, both[i]->n_layouts == 0);
         struct wire_reply reply = travel_back_text(text, n);
         ck_assert_int_eq(wire_read_attachment(reply.parameters, "attachment", &to, &fault), 0);
+        if (scans) {
+            ck_assert_str_eq(scanned_of.name, "s");
+            ck_assert_int_eq(scanned_of.lifetime, SHMVIEW_MANUAL);
+            ck_assert_int_eq(scanned.id, both[i]->id);
+            ck_assert_int_eq(scanned.descriptors, both[i]->descriptors);
+            ck_assert_int_eq(scanned.slot, both[i]->slot);
+            ck_assert_int_eq(scanned.access, both[i]->access);
+            ck_assert_ptr_null(scanned.layouts);
+        }
         ck_assert_int_eq(to.id, both[i]->id);
         ck_assert_int_eq(to.descriptors, both[i]->descriptors);
         ck_assert_int_eq(to.data, 0);
