@@ -329,7 +329,9 @@ int shmview_remove(struct shmview_connection *connection, const char *name)
     int r = segment_check_name(name);
     if (r)
         return r;
-    r = connection_call(connection, "io.shmview.Remove", json_pack("{s:s}", "name", name), &reply);
+    size_t n = 0;
+    char *call = wire_remove_text(name, &n);
+    r = connection_call_text(connection, "io.shmview.Remove", call, n, &reply);
     if (r == 0)
         reply_deinit(&reply);
     return r;

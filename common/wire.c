@@ -415,8 +415,15 @@ void wire_call_deinit(struct wire_call *call)
     *call = (struct wire_call){0};
 }
 
+/* Of a reply that says no more than that it was done. */
+static const char done_text[] = "{\"parameters\":{}}";
+
 int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n, struct wire_fault *fault)
 {
+    if (n == sizeof done_text - 1 && memcmp(text, done_text, n) == 0) {
+        *reply = (struct wire_reply){0};
+        return 0;
+    }
     *reply = (struct wire_reply){.root = load(text, n, 0, fault)};
     if (!reply->root)
         return -1;
@@ -456,8 +463,11 @@ char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
 
 char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
 {
+    if (error || parameters)
+        return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
     /* Varlink clients expect the member even where nothing is returned */
-    return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
+    *ret_bytes = sizeof done_text;
+    return strdup(done_text);
 }
 
 static void add(struct json_text *text, const char *s)
@@ -492,6 +502,13 @@ char *wire_detach_text(int64_t attachment, size_t *ret_bytes)
 {
     struct wire_held held = {attachment};
     return fields_call_text("io.shmview.Detach", held_fields, &held, true, ret_bytes);
+}
+
+char *wire_remove_text(const char *name, size_t *ret_bytes)
+{
+    static const struct field fields[] = {{"name", FIELD_STRING, false, .max = LIMIT_NAME_BYTES},
+                                          END};
+    return fields_call_text("io.shmview.Remove", fields, &name, false, ret_bytes);
 }
 
 char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,

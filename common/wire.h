@@ -175,6 +175,7 @@ char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
 /* The calls that are made often, the same way. Detach is oneway. */
 char *wire_create_text(const struct wire_create *create, size_t *ret_bytes);
 char *wire_attach_text(const struct wire_attach *attach, size_t *ret_bytes);
+char *wire_remove_text(const char *name, size_t *ret_bytes);
 char *wire_detach_text(int64_t attachment, size_t *ret_bytes);
 
 /* The same for one that is answered many times. */
@@ -183,7 +184,7 @@ char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_
 /* --- Replies ------------------------------------------------------------- */
 
 struct wire_reply {
-    json_t *root;
+    json_t *root;       /* NULL where parameters are none */
     const char *error;  /* NULL: success */
     json_t *parameters; /* borrowed; NULL means none */
 };

@@ -19,8 +19,8 @@
 /* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
 #define COMMIT_STEP_BYTES   ((uint64_t)64 << 20)
 #define MEMORY_RESERVE_PART 32
-#define MEMORY_SMALL_BYTES  ((uint64_t)1 << 20)
-#define MEMORY_HOLDS_NS     100000000
+#define SPACE_SMALL_BYTES   ((uint64_t)1 << 20)
+#define SPACE_HOLDS_NS      100000000
 /* Memory from here on is given back off the loop: it would take as long as an attach. */
 #define DISCARD_BYTES (1 << 20)
 
@@ -55,29 +55,10 @@ static uint64_t memory_free(void)
     return have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
 }
 
-/* To read that takes as long as a small creation. What was read lately holds for small ones until
- * a part of it is given away: in so short a time others hardly take more than the reserve. */
-static uint64_t memory_free_lately(uint64_t bytes)
-{
-    static uint64_t had, given;
-    static int64_t read_ns;
-    int64_t now = now_ns();
-    bool is_small = bytes > 0 && bytes <= MEMORY_SMALL_BYTES;
-    if (!is_small || now - read_ns > MEMORY_HOLDS_NS || given + bytes > had / MEMORY_RESERVE_PART) {
-        had = memory_free();
-        given = 0;
-        read_ns = now;
-    }
-    uint64_t left = had - given;
-    given += bytes;
-    return left;
-}
-
-/* For one who asks for bytes; 0: for one who wants to know. */
-static struct object_space space_now(uint64_t bytes)
+static struct object_space space_now(void)
 {
     struct statvfs fs;
-    uint64_t memory = memory_free_lately(bytes);
+    uint64_t memory = memory_free();
     if (statvfs(SHM_DIRECTORY, &fs) || fs.f_blocks == 0)
         return (struct object_space){memory, memory}; /* a tmpfs without a limit */
     uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
@@ -85,6 +66,30 @@ static struct object_space space_now(uint64_t bytes)
         .free = unused < memory ? unused : memory,
         .limit = (uint64_t)fs.f_blocks * fs.f_frsize,
     };
+}
+
+/* For one who asks for bytes; 0: for one who wants to know. To look takes as long as a small
+ * creation: what was seen lately holds for those, until a part of it is given away. In so short
+ * a time others hardly take more than the reserve. */
+static struct object_space space_lately(uint64_t bytes)
+{
+    static struct object_space seen;
+    static uint64_t given;
+    static int64_t seen_ns;
+    int64_t now = now_ns();
+    bool is_small = bytes > 0 && bytes <= SPACE_SMALL_BYTES;
+    if (!is_small || now - seen_ns > SPACE_HOLDS_NS ||
+        given + bytes > seen.free / MEMORY_RESERVE_PART) {
+        seen = space_now();
+        given = 0;
+        seen_ns = now;
+    }
+    struct object_space left = {seen.free - given, seen.limit};
+    if (is_small)
+        given += bytes;
+    else
+        seen_ns = 0; /* what is given away now is not seen yet */
+    return left;
 }
 
 /* Allocations run side by side: each is promised its bytes before it commits the
@@ -102,7 +107,7 @@ void object_unpromise(uint64_t bytes)
 /* The caller has promise_lock. */
 static struct object_space space_left(uint64_t bytes)
 {
-    struct object_space space = space_now(bytes);
+    struct object_space space = space_lately(bytes);
     space.free -= promised < space.free ? promised : space.free;
     return space;
 }

@@ -199,7 +199,8 @@ int segment_allocate(struct segment *segment, const atomic_bool *cancel,
 
 int segment_allocate_now(struct segment *segment)
 {
-    return allocate(segment, NULL, NULL);
+    int r = allocate(segment, NULL, NULL);
+    return r == -ENOSPC ? -EAGAIN : r;
 }
 
 void segment_leave(struct segment *segment)

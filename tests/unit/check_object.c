@@ -214,24 +214,54 @@ START_TEST(side_by_side)
 }
 END_TEST
 
+#define LARGE (2 << 20) /* enough to look each time */
+
 /* The figures must not be needed: without them the kernel decides. */
 START_TEST(figures_that_cannot_be_had)
 {
     struct object o = named("data");
     struct object_space space;
     faults_begin_call("fopen", 1, EMFILE, false);
-    int fd = object_create(&o, 100, NULL, &space);
+    int fd = object_create(&o, LARGE, NULL, &space);
     ck_assert(faults_end());
     ck_assert_int_ge(fd, 0);
     close(fd);
     object_remove(&o);
     o = named("data");
     faults_begin_call("statvfs", 1, ENOSYS, false);
-    fd = object_create(&o, 100, NULL, &space);
+    fd = object_create(&o, LARGE, NULL, &space);
     ck_assert(faults_end());
     ck_assert_int_ge(fd, 0);
     close(fd);
     object_remove(&o);
+}
+END_TEST
+
+/* Returns whether it is looked how much is free. */
+static bool looks(uint64_t bytes)
+{
+    struct object o = named("data");
+    struct object_space space;
+    faults_begin_call("statvfs", 1, ENOSYS, false);
+    int fd = object_create(&o, bytes, NULL, &space);
+    bool looked = faults_end();
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    object_remove(&o);
+    return looked;
+}
+
+START_TEST(small_ones_go_by_what_was_seen_lately)
+{
+    space_now();
+    ck_assert(looks(100));
+    /* a moment's pause lets it look again, but not each time */
+    unsigned n = 0;
+    for (int i = 0; i < 50; i++)
+        n += looks(100);
+    ck_assert_uint_lt(n, 50);
+    ck_assert(looks(LARGE));
+    ck_assert(looks(100));
 }
 END_TEST
 
@@ -388,6 +418,7 @@ UNIT_MAIN("object", UNIT_TEST(create_and_remove), UNIT_TEST(name_that_is_taken),
           UNIT_TEST(create_through_a_symlink), UNIT_TEST(cancelled_before_it_begins),
           UNIT_TEST(cancelled_on_the_way), UNIT_TEST(more_than_is_free),
           UNIT_TEST(promises_are_settled), UNIT_TEST(side_by_side),
-          UNIT_TEST(figures_that_cannot_be_had), UNIT_TEST(open_again),
-          UNIT_TEST(replaced_by_another), UNIT_TEST(replaced_by_what_is_no_file),
-          UNIT_TEST(replaced_by_a_fifo), UNIT_TEST(grow), UNIT_TEST(rename_once))
+          UNIT_TEST(figures_that_cannot_be_had), UNIT_TEST(small_ones_go_by_what_was_seen_lately),
+          UNIT_TEST(open_again), UNIT_TEST(replaced_by_another),
+          UNIT_TEST(replaced_by_what_is_no_file), UNIT_TEST(replaced_by_a_fifo), UNIT_TEST(grow),
+          UNIT_TEST(rename_once))
