@@ -323,12 +323,11 @@ const struct verb verb_load = {
     .name = "load",
     .arguments = "FILE NAME[/[LAYOUT:]VIEW][SLICE]",
     .summary = "Read an npy file into a view; '-' is standard input",
-    .help =
-        "A file that does not fit changes nothing. The lock is held meanwhile.\n\n"
-        "  -r, --raw                 the file is only bytes, in C order\n"
-        "  -c, --convert             convert elements to the type of the view\n"
-        "      --create              make the segment, with one view, first\n"
-        "  -N, --notify              tell those who wait for a change\n"
-        "  -J, --json                tell what was read\n" TARGET_HELP,
+    .help = "A file that does not fit changes nothing. The lock is held meanwhile.\n\n"
+            "  -r, --raw                 the file is only bytes, in C order\n"
+            "  -c, --convert             convert elements to the type of the view\n"
+            "      --create              make the segment, with one view, first\n"
+            "  -N, --notify              tell those who wait for a change\n"
+            "  -J, --json                tell what was read\n" TARGET_HELP,
     .run = run_load,
 };

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
-    libsndfile1-dev libsmartcols-dev libncurses-dev python3-dev ruby ruby-dev)
+    libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
 deb=("${build[@]}" dpkg-dev file)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest

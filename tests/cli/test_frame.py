@@ -27,6 +27,8 @@ ENOUGH = {
     "fill": ["seg/A", "1"],
     "save": ["seg/A", "/dev/null"],
     "load": ["/dev/null", "seg"],
+    "stats": ["seg"],
+    "plot": ["seg"],
     "lock": ["name", "true"],
     "metrics": [],
     "monitor": [],
