@@ -76,7 +76,8 @@ This package has the headers for C and C++, what pkg-config and CMake need,
 the manual pages, and the interface that the daemon speaks.
 "
                 DEPENDS "${library} (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})"
-                SUGGESTS shmview-tools)
+                SUGGESTS shmview-tools
+                SHLIBDEPS OFF)
 if(TARGET shmview_python)
   math(EXPR next "${SHMVIEW_PYTHON_MINOR} + 1")
   shmview_package(python python3-shmview python no

@@ -12,7 +12,7 @@ fill_container() {
     local deb
     mkdir "$root"/test/{1,2}
     cp "${debs[@]}" "$root/test/1"
-    cp -r "$source/tests/stranger" "$root/test"
+    cp -r "$source/tests/stranger" "$source/tests/scripts/tour.py" "$root/test"
     # the same, but newer
     for deb in "${debs[@]}"; do
         dpkg-deb -R "$deb" "$scratch/deb"

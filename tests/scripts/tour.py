@@ -12,6 +12,7 @@ a line, or, alone on a line, any lines. How much space is between words does not
 
 import ctypes
 import difflib
+import fcntl
 import os
 import pty
 import re
@@ -24,9 +25,8 @@ import sys
 import tempfile
 import termios
 import time
-import fcntl
 
-SOURCE, BUILD = os.environ["SHMVIEW_SOURCE_DIR"], os.environ["SHMVIEW_BUILD_DIR"]
+BUILD = os.environ.get("SHMVIEW_BUILD_DIR")  # else what is installed is toured
 SYSTEM_SOCKET = "/run/shmviewd/io.shmview"
 PROMPT = "@tour@$ "
 PROMPTS = {"$": PROMPT, ">>>": ">>> ", "...": "... "}
@@ -198,63 +198,79 @@ class Terminal:
 
 
 def environment_of(folder):
-    """As after an installation: programs, library and module are found."""
+    """That of a user of this machine, with a home of his own."""
     home = os.path.join(folder, "home")
-    run = os.path.join(folder, "run")
-    prefix = os.path.join(folder, "usr")
-    subprocess.run([os.environ["CMAKE"], "--install", BUILD, "--prefix", prefix], check=True,
-                   stdout=subprocess.DEVNULL)
-    place = {os.path.basename(found): parent for parent, folders, files in os.walk(prefix)
-             for found in (*folders, *files)}
-    os.makedirs(home)
-    os.mkdir(run, 0o700)
+    os.mkdir(home)
     # the interpreter of the tour is not to edit lines: it would echo what is typed
     with open(os.path.join(folder, "readline.py"), "w") as file:
         file.write("raise ImportError\n")
-    return {
-        "PATH": f"{prefix}/bin:/usr/bin:/bin", "HOME": home, "XDG_RUNTIME_DIR": run,
-        "SHMVIEW_IDLE_EXIT": "1", "SHMVIEW_DAEMON": f"{prefix}/bin/shmviewd",
-        "SHMVIEW_CONFIG": "/dev/null", "LD_LIBRARY_PATH": place["libshmview.so"],
-        "PKG_CONFIG_PATH": place["shmview.pc"], "PYTHONPATH": f"{place['__init__.pyi'][:-len('/shmview')]}:{folder}",
-        "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT,
-        "PS2": "",
-    }
+    return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": folder,
+            "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT,
+            "PS2": ""}
+
+
+def install_build(folder, environment):
+    """Installs the build below the folder, and has it found there; what it starts is apart."""
+    run, prefix = os.path.join(folder, "run"), os.path.join(folder, "usr")
+    os.mkdir(run, 0o700)
+    subprocess.run([os.environ["CMAKE"], "--install", BUILD, "--prefix", prefix], check=True,
+                   stdout=subprocess.DEVNULL)
+    place = {found: parent for parent, folders, files in os.walk(prefix) for found in files}
+    package = os.path.dirname(place["_open.py"])
+    environment.update(
+        PATH=f"{prefix}/bin:{environment['PATH']}", PYTHONPATH=f"{package}:{folder}",
+        LD_LIBRARY_PATH=place["libshmview.so"], PKG_CONFIG_PATH=place["shmview.pc"],
+        XDG_RUNTIME_DIR=run, SHMVIEW_DAEMON=f"{prefix}/bin/shmviewd", SHMVIEW_IDLE_EXIT=str(10 * SECONDS),
+        SHMVIEW_CONFIG="/dev/null")
 
 
 def keep_off(environment):
     """Where the machine has a daemon, the tour has one of its own beside it."""
     if os.path.exists(SYSTEM_SOCKET):
         environment["SHMVIEW_SOCKET"] = f"{environment['XDG_RUNTIME_DIR']}/io.shmview"
-        subprocess.run([environment["SHMVIEW_DAEMON"], "--session", "--idle-exit", "5",
-                        "--socket", environment["SHMVIEW_SOCKET"]], env=environment, check=True)
+        subprocess.run([environment["SHMVIEW_DAEMON"], "--session", "--socket",
+                        environment["SHMVIEW_SOCKET"]], env=environment, check=True)
 
 
 def processes_of(folder):
-    """Those whose environment names the folder, but ours."""
-    found = []
+    """The names of those whose environment has the folder as a home, by their numbers."""
+    found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 if f"HOME={folder}/".encode() in file.read():
-                    found.append(int(pid))
+                    with open(f"/proc/{pid}/comm") as name:
+                        found[int(pid)] = name.read().strip()
         except OSError:
             pass
     return found
 
 
-def follow(steps, terminals, home):
-    """Does all steps. Returns the number of those that went wrong: none, or one."""
-    for step in steps:
+def end_daemon(folder):
+    """Ends the daemon, which takes its segments along. Returns what else was left running."""
+    left = processes_of(folder)
+    for pid, name in left.items():
+        os.kill(pid, signal.SIGINT if name == "shmviewd" else signal.SIGKILL)
+    end = time.monotonic() + SECONDS
+    while processes_of(folder):
+        assert time.monotonic() < end, f"{processes_of(folder)} do not end"
+        time.sleep(0.05)
+    return [name for name in left.values() if name != "shmviewd"]
+
+
+def follow(path, terminals, home):
+    """Does all steps. Returns whether all went as it says there."""
+    for step in read_tour(path):
         if isinstance(step, File):
             with open(os.path.join(home, step.name), "w") as file:
                 file.write("\n".join(step.lines) + "\n")
             continue
         printed = terminals[step.terminal].do(step)
         if printed is not None:
-            print(f"docs/tour.md:{step.line}: terminal {step.terminal}, {step.typed!r}:")
+            print(f"{path}:{step.line}: terminal {step.terminal}, {step.typed!r}:")
             print("\n".join(difflib.ndiff(step.expected, printed)))
-            return 1
-    return 0
+            return False
+    return True
 
 
 def tour(path):
@@ -262,30 +278,25 @@ def tour(path):
     terminals = {}
     try:
         environment = environment_of(folder)
-        keep_off(environment)
+        if BUILD:
+            install_build(folder, environment)
+            keep_off(environment)
         for number in (1, 2):
             terminals[number] = Terminal(environment["HOME"], environment)
-        wrong = follow(read_tour(path), terminals, environment["HOME"])
-        for terminal in terminals.values():
-            terminal.close()
-        terminals = {}
-        end = time.monotonic() + SECONDS
-        while not wrong and (left := processes_of(folder)):
-            if time.monotonic() > end:
-                print(f"processes {left} were left behind")
-                return 1
-            time.sleep(0.05)
-        return wrong
+        went_well = follow(path, terminals, environment["HOME"])
     finally:
         for terminal in terminals.values():
             terminal.close()
-        for pid in processes_of(folder):
-            os.kill(pid, signal.SIGINT)  # a daemon takes its segments along
+        left = end_daemon(folder)
         shutil.rmtree(folder)
+    if went_well and left:
+        print(f"left running: {', '.join(left)}")
+    return went_well and not left
 
 
 if __name__ == "__main__":
     if os.environ.get("SHMVIEW_SANITIZE_FLAGS"):
         print("skipped: the tour's own programs have no sanitizers in them")
         sys.exit(77)
-    sys.exit(tour(sys.argv[1] if len(sys.argv) > 1 else f"{SOURCE}/docs/tour.md"))
+    where = sys.argv[1] if len(sys.argv) > 1 else f"{os.environ['SHMVIEW_SOURCE_DIR']}/docs/tour.md"
+    sys.exit(not tour(where))

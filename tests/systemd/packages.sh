@@ -69,6 +69,11 @@ step "a project of another's"
 mkdir /test/built
 as root bash /test/stranger/build.sh /test/built
 
+step "the tour"
+if has_package python3-shmview && has_package shmview-tools && python3 -c 'import numpy'; then
+    as carol /usr/bin/python3 /test/tour.py /usr/share/doc/shmview/tour.md || die "the tour is another one"
+fi
+
 step "upgrade"
 first=$(property MainPID)
 echo '{"log_level": "info"}' > /etc/shmviewd.json
