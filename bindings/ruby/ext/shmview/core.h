@@ -110,8 +110,10 @@ struct segment {
     struct shmview_segment *handle; /* NULL: closed */
     struct link *link;              /* the connection's; NULL: foreign memory */
     atomic_size_t n_calls;          /* that use the handle without the GVL now */
+    unsigned forks;                 /* n_forks when n_calls was counted */
 };
 extern const rb_data_type_t segment_type;
+extern unsigned n_forks; /* behind this process: a child has none of its parent's other threads */
 
 static inline struct segment *segment_of(VALUE self)
 {
@@ -124,6 +126,25 @@ static inline struct segment *segment_use(VALUE self)
     if (UNLIKELY(!segment->handle))
         raise_closed("the segment");
     return segment;
+}
+/* How many calls of this process use the handle without the GVL. */
+static inline size_t calls_of(struct segment *segment)
+{
+    if (UNLIKELY(segment->forks != n_forks)) {
+        segment->forks = n_forks;
+        atomic_store(&segment->n_calls, 0);
+    }
+    return atomic_load(&segment->n_calls);
+}
+/* Before and after such a call: the segment cannot be closed meanwhile. */
+static inline void call_begins(struct segment *segment)
+{
+    calls_of(segment);
+    atomic_fetch_add(&segment->n_calls, 1);
+}
+static inline void call_ends(struct segment *segment)
+{
+    atomic_fetch_sub(&segment->n_calls, 1);
 }
 /* A Segment of foreign memory. The handle is the object's from here on. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);

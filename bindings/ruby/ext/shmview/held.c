@@ -29,6 +29,7 @@ static _Thread_local struct held mine __attribute__((tls_model("initial-exec")))
 static struct held *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_key_t at_end;
+unsigned n_forks;
 static atomic_bool ending; /* the segments may be gone by now */
 
 static void leave(struct held *held)
@@ -48,6 +49,17 @@ void held_check(void)
         leave(&mine);
 }
 
+static void link_in(void)
+{
+    pthread_mutex_lock(&all_lock);
+    mine.next = all;
+    mine.prev = &all;
+    if (all)
+        all->prev = &mine.next;
+    all = &mine;
+    pthread_mutex_unlock(&all_lock);
+}
+
 /* Where there is no memory for it, a lock is left only by the native thread's end. */
 static bool make_room(void)
 {
@@ -56,13 +68,7 @@ static bool make_room(void)
     if (!holds)
         return false;
     if (!mine.room) {
-        pthread_mutex_lock(&all_lock);
-        mine.next = all;
-        mine.prev = &all;
-        if (all)
-            all->prev = &mine.next;
-        all = &mine;
-        pthread_mutex_unlock(&all_lock);
+        link_in();
         pthread_setspecific(at_end, &mine);
     }
     mine.holds = holds;
@@ -101,9 +107,9 @@ static void thread_ends(rb_event_flag_t event, VALUE data, VALUE self, ID id, VA
 static void native_thread_ends(void *arg)
 {
     struct held *held = arg;
+    pthread_mutex_lock(&all_lock); /* the collector sees a segment until its lock is left */
     if (!atomic_load(&ending))
         leave(held);
-    pthread_mutex_lock(&all_lock);
     *held->prev = held->next;
     if (held->next)
         held->next->prev = held->prev;
@@ -118,12 +124,16 @@ void held_end(void)
     atomic_store(&ending, true);
 }
 
-/* A child holds nothing of its parent's, and has one thread. */
+/* A child holds nothing of its parent's, and has one thread: the memory of the others is the next
+ * ones'. */
 static void child_begins(void)
 {
+    n_forks++;
     pthread_mutex_init(&all_lock, NULL);
-    for (struct held *held = all; held; held = held->next)
-        held->n = 0;
+    all = NULL;
+    mine.n = 0;
+    if (mine.room)
+        link_in();
 }
 
 static void mark_all(void *unused)

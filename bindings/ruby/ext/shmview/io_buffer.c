@@ -69,10 +69,13 @@ static void copy_bytes(void *arg)
         memcpy(c->bytes, c->v->data, c->v->nbytes);
 }
 
-/* Neither the String nor the segment goes away or changes its place meanwhile. */
+/* Neither the String nor the segment goes away or changes its place meanwhile, also if another
+ * thread releases the view. */
 static void copy_string(VALUE self, VALUE string, bool to_view)
 {
-    struct view *view = view_use(self);
+    const struct view *view = view_use(self);
+    VALUE segment = view->segment;
+    struct segment *seg = view->seg;
     struct bytes_copy c = {&view->v, RSTRING_PTR(string), to_view, 0};
     int state = 0;
     if (view->v.nbytes == 0)
@@ -81,11 +84,12 @@ static void copy_string(VALUE self, VALUE string, bool to_view)
         copy_bytes(&c);
     } else {
         rb_str_locktmp(string);
-        atomic_fetch_add(&view->seg->n_calls, 1);
+        call_begins(seg);
         state = call_unlocked(copy_bytes, &c);
-        atomic_fetch_sub(&view->seg->n_calls, 1);
+        call_ends(seg);
         rb_str_unlocktmp(string);
     }
+    RB_GC_GUARD(segment);
     RB_GC_GUARD(string);
     if (state)
         rb_jump_tag(state);

@@ -38,9 +38,9 @@ static void make_call(VALUE self, void (*call)(void *), struct plain_call *c, VA
 {
     struct segment *segment = segment_use(self);
     c->handle = segment->handle;
-    atomic_fetch_add(&segment->n_calls, 1);
+    call_begins(segment);
     int state = call_unlocked(call, c);
-    atomic_fetch_sub(&segment->n_calls, 1);
+    call_ends(segment);
     if (state)
         rb_jump_tag(state);
     if (c->r)

@@ -62,6 +62,7 @@ static VALUE segment_new(void)
     struct segment *segment;
     VALUE self = TypedData_Make_Struct(cSegment, struct segment, &segment_type, segment);
     segment->connection = segment->layouts = segment->owner = Qnil;
+    segment->forks = n_forks;
     return self;
 }
 
@@ -155,7 +156,9 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
     };
     VALUE facts = fact("name", name);
     rb_hash_aset(facts, ID2SYM(rb_intern("size")), number);
-    return open_segment(connection_value(connection), &o, create, facts);
+    VALUE self = open_segment(connection_value(connection), &o, create, facts);
+    RB_GC_GUARD(name);
+    return self;
 }
 
 /* Core.attach(name, access, populate, connection) */
@@ -169,7 +172,9 @@ static VALUE core_attach(VALUE module, VALUE name, VALUE access, VALUE populate,
         .access = (int)choose("access", access, accesses),
         .options = {.flags = RTEST(populate) ? SHMVIEW_POPULATE : 0},
     };
-    return open_segment(connection_value(connection), &o, attach, fact("name", name));
+    VALUE self = open_segment(connection_value(connection), &o, attach, fact("name", name));
+    RB_GC_GUARD(name);
+    return self;
 }
 
 static void remove_name(void *arg)
@@ -236,7 +241,7 @@ static VALUE segment_close(VALUE self)
     if (!segment->handle)
         return Qnil;
     rb_check_frozen(self);
-    size_t n = atomic_load(&segment->n_calls);
+    size_t n = calls_of(segment);
     if (n)
         raise_text(SHMVIEW_ERR_BUSY,
                    "%zu threads are in calls of '%s'; close it when they are done", n,

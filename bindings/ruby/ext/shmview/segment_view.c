@@ -38,6 +38,7 @@ uint32_t parse_numbers(const char *what, VALUE numbers, int64_t *ret)
 /* How a view is described: what points into numbers is filled by describe(). */
 struct description {
     struct shmview_view_spec spec;
+    long name_at, format_at; /* in a layout: of its texts */
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
 };
 
@@ -112,9 +113,9 @@ static void make_call(VALUE self, void (*call)(void *), struct layout_call *c)
 {
     struct segment *segment = segment_use(self);
     c->handle = segment->handle;
-    atomic_fetch_add(&segment->n_calls, 1);
+    call_begins(segment);
     int state = call_unlocked(call, c);
-    atomic_fetch_sub(&segment->n_calls, 1);
+    call_ends(segment);
     if (state)
         rb_jump_tag(state);
 }
@@ -187,6 +188,15 @@ enum {
     READONLY
 };
 
+/* Puts a text behind the others, which nobody moves while the GVL is free. Returns where. */
+static long keep_text(VALUE texts, VALUE text)
+{
+    long at = RSTRING_LEN(texts);
+    const char *s = StringValueCStr(text);
+    rb_str_cat(texts, s, (long)strlen(s) + 1);
+    return at;
+}
+
 /* _define(layout, [[name, format, offset, shape, strides, suboffsets, readonly], ...]) */
 static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
 {
@@ -196,16 +206,20 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
     struct description *all = rb_alloc_tmp_buffer(&room, (n + 1) * (long)sizeof *all);
     struct shmview_view_spec *specs =
         rb_alloc_tmp_buffer(&specs_room, (n + 1) * (long)sizeof *specs);
+    VALUE texts = rb_str_buf_new(0);
     for (long i = 0; i < n; i++) {
         VALUE view = RARRAY_AREF(views, i);
-        VALUE name = RARRAY_AREF(view, NAME), format = RARRAY_AREF(view, FORMAT);
         memset(&all[i], 0, sizeof all[i]);
+        all[i].name_at = keep_text(texts, RARRAY_AREF(view, NAME));
+        all[i].format_at = keep_text(texts, RARRAY_AREF(view, FORMAT));
         describe(&all[i], RARRAY_AREF(view, OFFSET), RARRAY_AREF(view, SHAPE),
                  RARRAY_AREF(view, STRIDES), RARRAY_AREF(view, SUBOFFSETS),
                  RARRAY_AREF(view, READONLY));
+    }
+    for (long i = 0; i < n; i++) {
         specs[i] = all[i].spec;
-        specs[i].name = StringValueCStr(name);
-        specs[i].format = StringValueCStr(format);
+        specs[i].name = RSTRING_PTR(texts) + all[i].name_at;
+        specs[i].format = RSTRING_PTR(texts) + all[i].format_at;
     }
     struct layout_call c = {.layout = StringValueCStr(layout), .specs = specs, .n = (size_t)n};
     make_call(self, define, &c);
@@ -214,6 +228,8 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
     rb_free_tmp_buffer(&specs_room);
     rb_free_tmp_buffer(&room);
     RB_GC_GUARD(views);
+    RB_GC_GUARD(layout);
+    RB_GC_GUARD(texts);
     return self;
 }
 

@@ -74,14 +74,14 @@ int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t d
 {
     struct wait w = {segment->handle, call, arg, deadline, false, false, 0};
     int state = 0;
-    atomic_fetch_add(&segment->n_calls, 1);
+    call_begins(segment);
     while (!w.over && !state) {
         atomic_store(&w.interrupted, false);
         rb_thread_call_without_gvl2(run_wait, &w, interrupt, &w);
         if (!w.over)
             rb_protect(check_ints, Qnil, &state);
     }
-    atomic_fetch_sub(&segment->n_calls, 1);
+    call_ends(segment);
     *ret = w.r;
     return state;
 }

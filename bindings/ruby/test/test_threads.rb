@@ -1,0 +1,55 @@
+# frozen_string_literal: true
+
+# SPDX-License-Identifier: Apache-2.0
+
+require_relative "helper"
+
+# What threads do to each other's calls, and what a fork leaves of other threads.
+class TestThreads < ShmviewTest
+  LARGE = 32 << 20 # bytes, which are copied without the GVL
+
+  def test_a_view_is_released_during_a_copy
+    seg = Shmview.create("seg", LARGE)
+    bytes = "\1" * LARGE
+    3.times do
+      view = seg.cast("B").fill(7)
+      thread = Thread.new { view.get_string(bytes) }
+      Thread.pass while thread.status == "run"
+      view.release
+      begin
+        assert_equal 7, thread.value.getbyte(LARGE - 1)
+      rescue Shmview::Closed # before it began
+        nil
+      end
+    end
+  end
+
+  def test_a_child_has_none_of_the_calls_of_other_threads
+    seg = Shmview.create("seg", 100)
+    waiter = Thread.new { seg.wait(change: 0) }
+    await { waiter.status == "sleep" && (begin; seg.close; rescue Shmview::Busy; true; end) }
+    assert in_child { seg.close.nil? }
+    seg.notify
+    assert_equal 1, waiter.value
+  end
+
+  def test_a_child_knows_nothing_of_what_other_threads_held
+    seg = Shmview.create("seg", 100)
+    queue = Queue.new
+    threads = Array.new(3) do
+      Thread.new do
+        seg.synchronize { nil }
+        queue.pop
+      end
+    end
+    await { queue.num_waiting == 3 }
+    rounds = in_child do
+      Array.new(5) do
+        Array.new(4) { Thread.new { seg.synchronize { GC.start } } }.each(&:join).size
+      end
+    end
+    assert_equal [4] * 5, rounds
+    3.times { queue << nil }
+    threads.each(&:join)
+  end
+end
