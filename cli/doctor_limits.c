@@ -96,20 +96,20 @@ static void check_daemon(struct doctor *d)
 static void check_quota(struct doctor *d, const char *check, const char *whose, int64_t used,
                         int64_t limit, const char *means)
 {
-    char used_text[HUMAN_BYTES], limit_text_[HUMAN_BYTES];
+    char used_text[HUMAN_BYTES], limit_of[HUMAN_BYTES];
     bool is_bytes = strcmp(check, "quota-bytes") == 0;
     if (limit < 0)
         return;
     if (is_bytes) {
         human_bytes(used_text, used);
-        human_bytes(limit_text_, limit);
+        human_bytes(limit_of, limit);
     } else {
         snprintf(used_text, sizeof used_text, "%" PRId64, used);
-        snprintf(limit_text_, sizeof limit_text_, "%" PRId64, limit);
+        snprintf(limit_of, sizeof limit_of, "%" PRId64, limit);
     }
     doctor_find(d, doctor_level_of((double)used, (double)limit), check, means,
                 "remove or detach what is not needed, or raise quotas in shmviewd.json(5)",
-                "%s: %s of %s", whose, used_text, limit_text_);
+                "%s: %s of %s", whose, used_text, limit_of);
     doctor_measure(d, (double)used, (double)limit);
 }
 

@@ -4,11 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -66,6 +66,7 @@ static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_
     snprintf(number, sizeof number, "%d", ready);
     int null = open("/dev/null", O_RDWR);
     int said = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what this program was started with */
     if (null < 0 || said < 0 || fcntl(ready, F_SETFD, 0))
         _exit(EXIT_FAILED);
     dup2(null, STDIN_FILENO);

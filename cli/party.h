@@ -9,4 +9,7 @@
  * Static. */
 const char *party_state(const struct shmview_party_stats *party);
 
+/* What a client wrote about itself may hold anything: what is no printable ASCII becomes "?". */
+void party_make_printable(char *text);
+
 #endif

@@ -10,6 +10,7 @@
 
 #define ESC          27
 #define ESC_DELAY_MS 25
+#define COST_PART    5 /* of the time at most one part goes into asking the daemon */
 #define DETAIL_LINES                                                                               \
     300 /* of one segment: 64 attachments, 200 of who waits, and what is around                    \
          */
@@ -345,10 +346,12 @@ static int serve(struct context *c, struct screen *s, int64_t delay_ns, top_refr
             return fail_memory(c);
         if (r == 0 && shmview_deadline(0) < next)
             continue;
+        int64_t began = shmview_deadline(0);
         int status = refresh_stats(c, s->top);
         if (status)
             return status;
-        next = shmview_deadline(delay_ns);
+        int64_t cost = (shmview_deadline(0) - began) * COST_PART;
+        next = shmview_deadline(cost > delay_ns ? cost : delay_ns);
     }
     return EXIT_OK;
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "command.h"
+#include "party.h"
 
 #define STATUS_CONFLICT 1 /* as flock(1) */
 #define STATUS_DIED     5
@@ -139,10 +140,11 @@ static int fail_conflict(struct context *c, struct shmview_segment *segment,
     if (shmview_lock_query(segment, &status, parties, N_PARTIES))
         status.n_parties = 0;
     for (size_t i = 0; i < status.n_parties && i < N_PARTIES; i++) {
-        const struct shmview_lock_party *p = &parties[i];
+        struct shmview_lock_party *p = &parties[i];
         if (p->role != SHMVIEW_HOLDS && p->role != SHMVIEW_HOLDS_SHARED)
             continue;
         bool is_known = p->since_ns > 0;
+        party_make_printable(p->command);
         if (is_known)
             human_duration(since, (monotonic_ns() - p->since_ns) / 1000);
         warn_text(c,
@@ -162,6 +164,7 @@ static void tell_death(struct context *c, struct shmview_segment *segment, const
     char ago[HUMAN_BYTES], pid[16] = "0";
     if (shmview_owner_died(segment, &death))
         death = (struct shmview_death){.pid = 0};
+    party_make_printable(death.command);
     snprintf(pid, sizeof pid, "%" PRIu32, death.pid);
     setenv(OWNER_DIED_VARIABLE, pid, 1);
     if (death.pid == 0) {

@@ -60,6 +60,15 @@ def test_who_is_in_the_way(ctl, holder):
     holder.do("a.unlock()")
 
 
+def test_what_others_call_themselves_reaches_no_terminal(ctl, holder):
+    other = subprocess.Popen(["\033[2J", "lock", "a", "cat"], executable=CTL, env=ctl.environment,
+                             stdin=subprocess.PIPE, preexec_fn=end_with_parent)
+    await_(lambda: "exclusive" in states(ctl), what="the other one")
+    ctl("lock", "a", "-n", "true", status=1, err=f"process {other.pid} (?[2J)")
+    other.communicate(b"")
+    assert other.returncode == 0
+
+
 def test_it_waits(ctl, holder):
     holder.do("a.lock()")
     waiter = ctl.start("lock", "a", "-w", "1h", "--", "echo", "mine")

@@ -86,6 +86,20 @@ def test_status_is_the_commands(ctl):
     ctl("run", "/no/such", status=127, err="cannot run '/no/such'")
 
 
+def test_the_daemon_gets_no_descriptor_of_ours(ctl):
+    ours, other = os.pipe()
+    process = subprocess.Popen([CTL, "run", "--", sys.executable, "-c", WHO + WAIT],
+                               env=ctl.environment, stdin=subprocess.PIPE, pass_fds=[other],
+                               stdout=subprocess.PIPE, text=True)
+    daemon = process.stdout.readline().split()[1]
+    link = os.readlink(f"/proc/self/fd/{other}")
+    fds = f"/proc/{daemon}/fd"
+    assert link not in [os.readlink(f"{fds}/{fd}") for fd in os.listdir(fds)]
+    process.communicate("")
+    os.close(ours)
+    os.close(other)
+
+
 def test_signals_go_to_the_command(ctl):
     process, *rest = start(ctl, WHO + "import signal; signal.pause()")
     process.terminate()
