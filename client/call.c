@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/private.h"
+#include "client/lock.h"
 #include "common/util.h"
 
 /* How long a daemon that is gone is waited for, and how often it is looked for. */
@@ -118,6 +118,30 @@ static int reserve(struct frame *in)
     return frame_reserve(in, LIMIT_REPLY_BYTES);
 }
 
+/* Whether there is something to receive, be it the end. */
+static bool has_come(int fd)
+{
+    char byte;
+    return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+static void look_for_reply(struct shmview_connection *c)
+{
+    if (!spins_allowed())
+        return;
+    uint32_t ns = looking_ns(&c->looking);
+    int64_t began = now_ns(), now = began;
+    bool seen = false;
+    while (!seen && now - began < ns) {
+        seen = has_come(c->fd);
+        now = now_ns();
+    }
+    if (seen)
+        looking_saw(&c->looking, ns, now - began);
+    else
+        looking_in_vain(&c->looking, ns);
+}
+
 static int receive_reply(struct shmview_connection *c, struct reply *reply)
 {
     char *text;
@@ -126,6 +150,7 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
     while (!frame_next(&c->in, &text, &n)) {
         ssize_t r = reserve(&c->in);
         if (r == 0) {
+            look_for_reply(c);
             r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
             if (r == 0)
                 return hang_up(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");

@@ -21,15 +21,6 @@
 /* The low bit of change_waits; the rest counts, so that each notification changes it. */
 #define CHANGE_WAITED 1u
 
-/* How long a waiter looks before it parks: a notifier that answers at once is seen without a
- * system call. Waits of a handle are like each other: where looking was in vain, be it that the
- * notifier needs the processor on which we look, the next one looks half as long, and soon none
- * does but one in so many. */
-#define LOOK_NS_FIRST 50000
-#define LOOK_NS_MOST  100000
-#define LOOK_NS_LEAST 2000
-#define LOOKS_ANEW    64
-
 uint32_t shmview_change(const struct shmview_segment *segment)
 {
     struct shmview_control *c = segment->control;
@@ -56,18 +47,12 @@ static void look(struct shmview_segment *s, uint32_t seen, int64_t deadline)
     struct looking l = atomic_load_explicit(&s->looking, memory_order_relaxed);
     if (!spins_allowed() || shmview_change(s) != seen)
         return;
-    uint32_t ns = l.in_vain % LOOKS_ANEW == 0 ? LOOK_NS_FIRST : l.ns;
+    uint32_t ns = looking_ns(&l);
     int64_t began = now_ns(), until = began + ns;
-    if (ns < LOOK_NS_LEAST) {
-        l.in_vain++;
-    } else if (look_until_changed(s->control, seen, deadline < until ? deadline : until)) {
-        int64_t twice = 2 * (now_ns() - began);
-        l.in_vain = 1;
-        l.ns = twice > LOOK_NS_MOST ? LOOK_NS_MOST : twice > ns ? (uint32_t)twice : ns;
-    } else {
-        l.in_vain++;
-        l.ns = ns / 2;
-    }
+    if (ns && look_until_changed(s->control, seen, deadline < until ? deadline : until))
+        looking_saw(&l, ns, now_ns() - began);
+    else
+        looking_in_vain(&l, ns);
     atomic_store_explicit(&s->looking, l, memory_order_relaxed);
 }
 

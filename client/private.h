@@ -12,6 +12,7 @@
 #include <shmview/layout.h>
 #include <shmview/shmview.h>
 
+#include "client/looking.h"
 #include "common/address.h"
 #include "common/frame.h"
 #include "common/view.h"
@@ -79,6 +80,7 @@ struct shmview_connection {
     int64_t *held; /* the ids of its attachments */
     size_t n_held, held_capacity;
     struct frame in;
+    struct looking looking; /* for replies */
 };
 
 /* A reply and the descriptors that came with it. */
@@ -155,12 +157,6 @@ struct lock_state {
     _Atomic(const void *) owner; /* the thread's own address, NULL: none */
     uint32_t untidy;             /* UNTIDY_*: the way out is not the usual one */
     uint32_t dead; /* id of who died inside, if that was reported and is not yet over */
-};
-
-/* What the last waits for a change have taught. */
-struct looking {
-    uint32_t ns;      /* how long the next one looks before it parks */
-    uint32_t in_vain; /* times that looking was, one after the other; 0: never looked */
 };
 
 struct shmview_segment {
