@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conftest import CTL, Ctl
+from conftest import CTL, Ctl, await_
 
 VERBS = subprocess.run([CTL, "--list-verbs"], capture_output=True, text=True,
                        check=True).stdout.split()
@@ -121,3 +121,16 @@ def test_output_that_cannot_be_written(ctl):
         done = subprocess.run([CTL, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "standard output cannot be written: No space left on device" in done.stderr
+
+
+@pytest.mark.skipif(os.path.exists("/run/shmviewd/io.shmview"), reason="the system's is found")
+def test_only_create_starts_a_daemon(alone):
+    ctl = Ctl(alone.directory)
+    for verb in "list", "wait", "remove":
+        ctl(verb, *ENOUGH[verb], status=3, err="no shmviewd: tried")
+    assert not os.listdir(ctl.directory)
+    ctl("create", "seg", "1")
+    assert [segment["name"] for segment in ctl.segments()] == ["seg"]
+    ctl("remove", "seg")
+    session = os.path.join(ctl.directory, "shmviewd/session/io.shmview")
+    await_(lambda: not os.path.exists(session), what="the end of the session")
