@@ -95,11 +95,35 @@ struct segment {
     struct shmview_segment *handle; /* NULL: closed */
     Py_ssize_t n_out;               /* views and buffers that need the mapping */
     Py_ssize_t n_calls;             /* that use the handle without the GIL now */
+    unsigned forks;                 /* n_forks when n_calls was counted */
     PyObject *watch;                /* what shmview._aio keeps of this segment, or NULL */
     PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
     PyObject *weakrefs;
 };
 extern PyType_Spec segment_spec;
+
+extern unsigned n_forks; /* behind this process: a child has none of its parent's other threads */
+void count_fork(void);   /* in the child */
+
+/* How many calls of this process use the handle without the GIL. */
+static inline Py_ssize_t calls_of(struct segment *segment)
+{
+    if (UNLIKELY(segment->forks != n_forks)) {
+        segment->forks = n_forks;
+        segment->n_calls = 0;
+    }
+    return COUNT(segment->n_calls);
+}
+/* Before and after such a call: the segment cannot be closed meanwhile. */
+static inline void call_begins(struct segment *segment)
+{
+    calls_of(segment);
+    COUNT_ADD(segment->n_calls, 1);
+}
+static inline void call_ends(struct segment *segment)
+{
+    COUNT_ADD(segment->n_calls, -1);
+}
 
 /* The handle, or NULL with ValueError where the segment is closed. */
 static inline struct shmview_segment *segment_use(struct segment *segment)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module shmview._core: its state, its types, its functions. */
+#include <pthread.h>
+
 #include "segment.h"
 #include "special.h"
 #include "view.h"
@@ -41,7 +43,13 @@ static PyObject *take_attribute(const char *module, const char *name)
 
 static int module_exec(PyObject *module)
 {
+    static int counts_forks; /* an interpreter more does not count them twice */
     struct state *s = PyModule_GetState(module);
+    if (!counts_forks && pthread_atfork(NULL, NULL, count_fork)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    counts_forks = 1;
     s->make_error = take_attribute("shmview._errors", "make");
     s->make_death = take_attribute("shmview._errors", "make_death");
     s->types = PyImport_ImportModule("shmview._types");

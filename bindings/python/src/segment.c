@@ -4,6 +4,13 @@
 
 #include <string.h>
 
+unsigned n_forks;
+
+void count_fork(void)
+{
+    n_forks++;
+}
+
 /* --- Opening ------------------------------------------------------------- */
 
 static PyObject *segment_wrap(struct state *state, struct connection *connection,
@@ -14,6 +21,7 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
         return NULL;
     self->state = state;
     self->handle = handle;
+    self->forks = n_forks;
     self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
     COUNT_ADD(connection->n_calls, 1);
     return (PyObject *)self;
@@ -157,11 +165,11 @@ PyObject *segment_entrust(PyObject *op, PyObject *number)
     int r;
     if (!handle || PyErr_Occurred())
         return NULL;
-    COUNT_ADD(self->n_calls, 1);
+    call_begins(self);
     Py_BEGIN_ALLOW_THREADS
     r = pid > UINT32_MAX ? -SHMVIEW_ERR_INVALID : shmview_entrust(handle, (uint32_t)pid);
     Py_END_ALLOW_THREADS
-    COUNT_ADD(self->n_calls, -1);
+    call_ends(self);
     if (r)
         return raise_error(self->state, r, "{s:s}", "name", shmview_name(handle));
     Py_RETURN_NONE;
@@ -196,7 +204,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
                       self->n_out, shmview_name(self->handle));
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
-    if (self->n_calls) {
+    if (calls_of(self)) {
         PyOS_snprintf(text, sizeof text, "%zd threads are in calls of '%.80s'", self->n_calls,
                       shmview_name(self->handle));
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);

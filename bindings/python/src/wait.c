@@ -32,7 +32,7 @@ int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t dea
     if (!handle)
         return -1;
     int raised = 0;
-    COUNT_ADD(segment->n_calls, 1);
+    call_begins(segment);
     for (;;) {
         int64_t slice = deadline;
         int r;
@@ -51,6 +51,6 @@ int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t dea
             break;
         }
     }
-    COUNT_ADD(segment->n_calls, -1);
+    call_ends(segment);
     return raised;
 }

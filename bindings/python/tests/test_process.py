@@ -7,10 +7,12 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
 
 import pytest
 
 import shmview
+from conftest import await_
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -60,6 +62,25 @@ def in_child(act):
         said = pipe.read()
     assert os.waitpid(pid, 0)[1] == 0
     return pickle.loads(said)
+
+
+def test_forked_while_a_thread_waits():
+    seg = shmview.create("seg", 100)
+    other = shmview.attach("seg")
+    other.lock()
+    waiter = threading.Thread(target=lambda: seg.lock() or seg.unlock())
+    waiter.start()
+    await_(lambda: "waits" in [party.role for party in other.lock_status().parties], what="the thread")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            seg.close()  # the child has not the thread that is in a call of it
+        except shmview.Error:
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+    other.unlock()
+    waiter.join()
 
 
 def test_forked_while_it_is_held():
