@@ -33,7 +33,7 @@ PROMPTS = {"$": PROMPT, ">>>": ">>> ", "...": "... "}
 KEYS = {"^C": "\x03", "^D": "\x04", "(q)": "q"}
 SECONDS = 30  # that anything may take
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>78])|[\x0e\x0f]")
-FULL_SCREEN = "\x1b[?1049h"
+FULL_SCREEN, NO_FULL_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 
 
 class Action:
@@ -142,6 +142,7 @@ class Terminal:
                                       env=environment, preexec_fn=begin)
         os.close(slave)
         self.unread = ""
+        self.full_screen = False
         self.until(lambda: self.unread.endswith(PROMPT), "its first prompt")
         self.unread = ""
 
@@ -177,7 +178,7 @@ class Terminal:
         def is_all():
             if action.next_prompt:
                 return self.unread.endswith(PROMPTS[action.next_prompt])
-            if FULL_SCREEN in self.unread:
+            if self.full_screen or FULL_SCREEN in self.unread:
                 return shows(action.expected, ESCAPES.sub("", self.unread))
             return fits(action.expected, self.printed())
         try:
@@ -187,7 +188,8 @@ class Terminal:
         printed = self.printed()
         if action.typed in KEYS.values() and printed[:1] == [""]:
             printed.pop(0)  # the line of the key, which is not echoed
-        full_screen = FULL_SCREEN in self.unread
+        full_screen = self.full_screen or FULL_SCREEN in self.unread
+        self.full_screen = full_screen and NO_FULL_SCREEN not in self.unread
         self.unread = ""
         return None if full_screen or fits(action.expected, printed) else printed
 
