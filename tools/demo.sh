@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# demo.sh [BUILD_DIR]: runs both examples in a runtime directory of their own and
-# shows that nothing is left. The result of the second stays in BUILD_DIR/demo.
+# demo.sh [BUILD_DIR]: runs the examples in a runtime directory of their own, those in Python
+# too where they can run, and shows that nothing is left. The result of the second stays in
+# BUILD_DIR/demo.
 set -euo pipefail
 
 source=$(dirname "$(dirname "$(realpath "$0")")")
@@ -66,6 +67,17 @@ if "$build/examples/phases" "$source/examples/data/sample.wav" "$runtime/none.wa
     exit 1
 fi
 [ ! -e "$runtime/none.wav" ]
+
+title "From Python: casts, one import instead of another, numpy's workers, a C library (bindings/python/examples)"
+export PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1
+if /usr/bin/python3 -c "import numpy, shmview" 2> /dev/null; then
+    for example in casts array phases from_c; do
+        printf '%s\n' "$example.py"
+        /usr/bin/python3 "$source/bindings/python/examples/$example.py" | sed 's/^/    /'
+    done
+else
+    echo "They need the Python package, which was not built, or numpy, which is not there."
+fi
 
 title "What is left"
 for ((i = 0; i < 100; i++)); do
