@@ -107,6 +107,20 @@ static int set_from_buffer(const struct elements *e, const struct part *part, Py
     return same;
 }
 
+/* From a list or a tuple; no code of others runs meanwhile. */
+static int set_from_items(const struct elements *e, const struct part *part, PyObject *value)
+{
+    if (PySequence_Fast_GET_SIZE(value) != part->n)
+        return 0;
+    char *p = part->first;
+    for (Py_ssize_t i = 0; i < part->n; i++, p += part->step) {
+        int r = element_set(e->code[0], p, PySequence_Fast_GET_ITEM(value, i));
+        if (r <= 0)
+            return r;
+    }
+    return 1;
+}
+
 static int set_part(const struct elements *e, PyObject *slice, PyObject *value)
 {
     struct part part;
@@ -116,15 +130,11 @@ static int set_part(const struct elements *e, PyObject *slice, PyObject *value)
         return part.step == e->itemsize && PyObject_CheckBuffer(value)
                    ? set_from_buffer(e, &part, value)
                    : 0;
-    if (PySequence_Fast_GET_SIZE(value) != part.n)
-        return 0;
-    char *p = part.first;
-    for (Py_ssize_t i = 0; i < part.n; i++, p += part.step) {
-        int r = element_set(e->code[0], p, PySequence_Fast_GET_ITEM(value, i));
-        if (r <= 0)
-            return r;
-    }
-    return 1;
+    int r;
+    Py_BEGIN_CRITICAL_SECTION(value); /* a list may grow and shrink */
+    r = set_from_items(e, &part, value);
+    Py_END_CRITICAL_SECTION();
+    return r;
 }
 
 /* --- By key -------------------------------------------------------------- */

@@ -26,6 +26,11 @@ static inline PyObject *Py_NewRef(PyObject *o)
 }
 #endif
 
+#if PY_VERSION_HEX < 0x030d0000
+#define Py_BEGIN_CRITICAL_SECTION(op) {
+#define Py_END_CRITICAL_SECTION()     }
+#endif
+
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 

@@ -20,6 +20,8 @@ LEFT_OUT = {
     "test_shared_memory_cleaned_after_process_termination":
         "asks for a warning of the resource tracker, which there is none of; its process is told "
         "to ignore PYTHONPATH. test_shared_memory.py has the same with a killed creator",
+    "test_shared_memory_tracking": "of 3.13: looks for what the resource tracker says at the end",
+    "test_shared_memory_untracking": "the same without; its program names multiprocessing's own class",
     "test_shared_memory_SharedMemoryManager_reuses_resource_tracker":
         "is about the resource tracker, and imports multiprocessing's own manager",
 }

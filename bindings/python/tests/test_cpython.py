@@ -3,6 +3,7 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 
@@ -25,4 +26,4 @@ def test_suite(daemon, method):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=500)
     said = done.stdout.decode()
     assert done.returncode == 0, said
-    assert "OK (skipped=2)" in said, said
+    assert re.search(r"^OK \(skipped=[2-4]\)$", said, re.M), said
