@@ -137,11 +137,7 @@ static PyObject *connection_ping(PyObject *op, PyObject *Py_UNUSED(unused))
     int r;
     if (!handle)
         return NULL;
-    COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_ping(handle);
-    Py_END_ALLOW_THREADS
-    COUNT_ADD(self->n_calls, -1);
+    CONNECTION_CALL(self, r, shmview_ping(handle));
     if (r)
         return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;

@@ -78,6 +78,16 @@ struct connection {
 };
 extern PyType_Spec connection_spec;
 
+/* r = call, without the GIL; the connection is not closed meanwhile. */
+#define CONNECTION_CALL(connection, r, call)                                                       \
+    do {                                                                                           \
+        COUNT_ADD((connection)->n_calls, 1);                                                       \
+        Py_BEGIN_ALLOW_THREADS;                                                                    \
+        (r) = (call);                                                                              \
+        Py_END_ALLOW_THREADS;                                                                      \
+        COUNT_ADD((connection)->n_calls, -1);                                                      \
+    } while (0)
+
 /* The argument given as connection=, or the process's own where that is None or NULL. A new
  * reference, or NULL with an exception. */
 struct connection *connection_take(struct state *state, PyObject *argument);
@@ -124,6 +134,15 @@ static inline void call_ends(struct segment *segment)
 {
     COUNT_ADD(segment->n_calls, -1);
 }
+/* r = call, without the GIL, between the two. */
+#define SEGMENT_CALL(segment, r, call)                                                             \
+    do {                                                                                           \
+        call_begins(segment);                                                                      \
+        Py_BEGIN_ALLOW_THREADS;                                                                    \
+        (r) = (call);                                                                              \
+        Py_END_ALLOW_THREADS;                                                                      \
+        call_ends(segment);                                                                        \
+    } while (0)
 
 /* The handle, or NULL with ValueError where the segment is closed. */
 static inline struct shmview_segment *segment_use(struct segment *segment)

@@ -55,11 +55,7 @@ PyObject *module_await_creation(PyObject *module, PyObject *args)
     PyObject *got = NULL;
     if (handle) {
         options.names = &name;
-        COUNT_ADD(connection->n_calls, 1);
-        Py_BEGIN_ALLOW_THREADS
-        r = shmview_monitor_open(handle, &options, &monitor);
-        Py_END_ALLOW_THREADS
-        COUNT_ADD(connection->n_calls, -1);
+        CONNECTION_CALL(connection, r, shmview_monitor_open(handle, &options, &monitor));
         if (r)
             raise_error(state, r, "{s:s}", "name", name);
         for (r = 0; monitor && r == 0;) {

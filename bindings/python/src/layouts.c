@@ -59,11 +59,7 @@ PyObject *segment_get_layouts(PyObject *op, void *Py_UNUSED(closure))
     int r;
     if (!connection)
         return NULL;
-    COUNT_ADD(self->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_describe(connection, shmview_name(handle), &told);
-    Py_END_ALLOW_THREADS
-    COUNT_ADD(self->n_calls, -1);
+    SEGMENT_CALL(self, r, shmview_describe(connection, shmview_name(handle), &told));
     if (r)
         return raise_error(self->state, r, "{s:s}", "name", shmview_name(handle));
     PyObject *layouts = PyDict_New();

@@ -15,11 +15,7 @@ static int get_phase(struct segment *self, struct shmview_phase *phase)
     int r;
     if (!handle)
         return -1;
-    call_begins(self);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_phase_get(handle, phase);
-    Py_END_ALLOW_THREADS
-    call_ends(self);
+    SEGMENT_CALL(self, r, shmview_phase_get(handle, phase));
     if (r)
         raise_error(self->state, r, NULL);
     return r ? -1 : 0;
@@ -50,11 +46,7 @@ PyObject *segment_switch(PyObject *op, PyObject *layout)
     int r;
     if (!name)
         return NULL;
-    call_begins(self);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_switch(handle, name);
-    Py_END_ALLOW_THREADS
-    call_ends(self);
+    SEGMENT_CALL(self, r, shmview_switch(handle, name));
     if (r)
         return raise_error(self->state, r, "{s:s}", "layout", name);
     Py_RETURN_NONE;
@@ -66,11 +58,7 @@ static PyObject *notify(struct segment *self, int (*call)(struct shmview_segment
     int r;
     if (!handle)
         return NULL;
-    call_begins(self);
-    Py_BEGIN_ALLOW_THREADS
-    r = call(handle);
-    Py_END_ALLOW_THREADS
-    call_ends(self);
+    SEGMENT_CALL(self, r, call(handle));
     if (r)
         return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;
@@ -92,11 +80,7 @@ PyObject *segment_change_fd(PyObject *op, PyObject *Py_UNUSED(unused))
     int r, fd;
     if (!handle)
         return NULL;
-    call_begins(self);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_change_fd(handle, &fd);
-    Py_END_ALLOW_THREADS
-    call_ends(self);
+    SEGMENT_CALL(self, r, shmview_change_fd(handle, &fd));
     return r ? raise_error(self->state, r, NULL) : PyLong_FromLong(fd);
 }
 

@@ -71,11 +71,7 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
     struct shmview_segment *segment = NULL;
     PyObject *made = NULL;
     if (handle) {
-        COUNT_ADD(connection->n_calls, 1);
-        Py_BEGIN_ALLOW_THREADS
-        r = shmview_create(handle, name, size, &options, &segment);
-        Py_END_ALLOW_THREADS
-        COUNT_ADD(connection->n_calls, -1);
+        CONNECTION_CALL(connection, r, shmview_create(handle, name, size, &options, &segment));
         if (r)
             raise_error(state, r, "{s:s,s:K}", "name", name, "size", size);
         else if (!(made = segment_wrap(state, connection, segment)))
@@ -102,11 +98,9 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     struct shmview_segment *segment = NULL;
     PyObject *made = NULL;
     if (handle) {
-        COUNT_ADD(connection->n_calls, 1);
-        Py_BEGIN_ALLOW_THREADS
-        r = shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment);
-        Py_END_ALLOW_THREADS
-        COUNT_ADD(connection->n_calls, -1);
+        CONNECTION_CALL(
+            connection, r,
+            shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment));
         if (r)
             raise_error(state, r, "{s:s,s:s}", "name", name, "access", access);
         else if (!(made = segment_wrap(state, connection, segment)))
@@ -122,11 +116,7 @@ static PyObject *remove_name(struct state *state, struct connection *connection,
     int r;
     if (!handle)
         return NULL;
-    COUNT_ADD(connection->n_calls, 1);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_remove(handle, name);
-    Py_END_ALLOW_THREADS
-    COUNT_ADD(connection->n_calls, -1);
+    CONNECTION_CALL(connection, r, shmview_remove(handle, name));
     if (r)
         return raise_error(state, r, "{s:s}", "name", name);
     Py_RETURN_NONE;
@@ -165,11 +155,8 @@ PyObject *segment_entrust(PyObject *op, PyObject *number)
     int r;
     if (!handle || PyErr_Occurred())
         return NULL;
-    call_begins(self);
-    Py_BEGIN_ALLOW_THREADS
-    r = pid > UINT32_MAX ? -SHMVIEW_ERR_INVALID : shmview_entrust(handle, (uint32_t)pid);
-    Py_END_ALLOW_THREADS
-    call_ends(self);
+    SEGMENT_CALL(self, r,
+                 pid > UINT32_MAX ? -SHMVIEW_ERR_INVALID : shmview_entrust(handle, (uint32_t)pid));
     if (r)
         return raise_error(self->state, r, "{s:s}", "name", shmview_name(handle));
     Py_RETURN_NONE;

@@ -173,11 +173,7 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
         Py_XDECREF(chosen);
         return NULL;
     }
-    call_begins(self);
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_view_open(handle, layout, name, &v);
-    Py_END_ALLOW_THREADS
-    call_ends(self);
+    SEGMENT_CALL(self, r, shmview_view_open(handle, layout, name, &v));
     PyObject *view =
         r ? raise_error(self->state, r, "{s:O,s:O}", "layout", chosen, "view", name_arg)
           : view_new(self, &v);
@@ -239,11 +235,7 @@ PyObject *segment_define_views(PyObject *op, PyObject *args)
     for (size_t i = 0; parsed && i < n; i++)
         parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &specs[i], &numbers[i]) == 0;
     if (parsed) {
-        call_begins(self);
-        Py_BEGIN_ALLOW_THREADS
-        r = shmview_define(handle, layout, specs, n);
-        Py_END_ALLOW_THREADS
-        call_ends(self);
+        SEGMENT_CALL(self, r, shmview_define(handle, layout, specs, n));
         if (r)
             raise_error(self->state, r, "{s:s}", "layout", layout);
     }
