@@ -147,7 +147,7 @@ static int bad_option(struct context *c, char **argv, const struct option *optio
             what = argv[optind - 1];
     if (o == ':')
         return fail_usage(c, "option %s needs a value", what);
-    if (optopt >= OPTION_LONG || (optopt && strchr(argv[optind - 1], '=')))
+    if (optopt >= OPTION_LONG || (optopt && strncmp(argv[optind - 1], "--", 2) == 0))
         return fail_usage(c, "option %s takes no value", argv[optind - 1]);
     return fail_usage(c, "there is no option %s", what);
 }

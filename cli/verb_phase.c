@@ -207,9 +207,9 @@ static int wait_for(struct context *c, const struct wait_call *w)
 {
     struct shmview_segment *segment;
     int64_t id = -1;
-    int status = w->removed ? find(c, w->name, &id) : wait_presence(c, w, &id);
-    if (status == 0 && w->removed && id >= 0)
-        return wait_presence(c, w, &id);
+    int status = find(c, w->name, &id);
+    if (status == 0 && (id >= 0) == w->removed)
+        status = wait_presence(c, w, &id);
     if (status || (!w->layout && !w->change))
         return status;
     status = attach(c, w->name, SHMVIEW_READ, &segment);

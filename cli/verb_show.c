@@ -135,10 +135,10 @@ static json_t *facts_json(const struct facts *f)
     const struct shmview_description *d = f->d;
     const struct shmview_segment_stats *s = f->s;
     return json_pack(
-        "{s:s, s:I, s:I, s:o, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
+        "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
         "s:o, s:I, s:o, s:o}",
         "name", d->name, "id", (json_int_t)d->id, "size", (json_int_t)d->size, "resident",
-        number(s->resident), "uid", (json_int_t)d->owner, "owner", user_name(d->owner), "gid",
+        number(s->resident), "uid", (json_int_t)d->owner, "owner", text(user_name(d->owner)), "gid",
         number(d->group), "group", text(group_name(d->group)), "mode", mode_text(d->mode), "access",
         entries_json(d), "lifetime", text(lifetime_name(d->lifetime)), "lock", (int)d->has_lock,
         "created", time_text(s->created_us), "phase", "layout", text(s->layout), "generation",

@@ -83,6 +83,7 @@ def test_what_is_no_verb(ctl):
     ctl("frobnicate", status=2, err="there is no verb 'frobnicate'")
     ctl("--frobnicate", status=2, err="there is no option --frobnicate\nTry 'shmviewctl --help'.")
     ctl("-x", status=2, err="there is no option -x")
+    ctl("list", "-Jz=3", status=2, err="there is no option -z")
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -2,6 +2,7 @@
 """show, and its picture of the memory."""
 
 import os
+import pwd
 
 from conftest import await_
 
@@ -101,6 +102,10 @@ def test_json(ctl):
     seg = ctl("show", "seg", "--json").json
     assert (seg["name"], seg["size"], seg["uid"], seg["lock"]) == ("seg", 1000, os.geteuid(), False)
     assert seg["phase"] == {"layout": None, "generation": None}
+    ctl("chmod", "--access", "user:1:r,user:2:rw", "seg")
+    named = ctl("show", "seg", "--json").json
+    assert named["owner"] == pwd.getpwuid(os.geteuid()).pw_name
+    assert [e["name"] for e in named["access"]] == [pwd.getpwuid(uid).pw_name for uid in (1, 2)]
     gap = seg["layouts"][1]["views"][1]
     assert gap == {"name": "gap", "format": "h", "itemsize": 2, "nbytes": 8, "offset": 200,
                    "shape": [4], "strides": [200], "suboffsets": None, "readonly": False,
