@@ -70,7 +70,7 @@ mkdir /test/built
 as root bash /test/stranger/build.sh /test/built
 
 step "the tour"
-if has_package python3-shmview && has_package shmview-tools && python3 -c 'import numpy'; then
+if has_package python3-shmview && has_package shmview-tools && /usr/bin/python3 -c 'import numpy'; then
     as carol /usr/bin/python3 /test/tour.py /usr/share/doc/shmview/tour.md || die "the tour is another one"
 fi
 
