@@ -197,6 +197,10 @@ static VALUE view_fill(VALUE self, VALUE value)
 
 void Init_assign(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+    cView = rb_define_class_under(mShmview, "View", rb_cObject);
+#endif
     rb_define_method(cView, "[]=", view_aset, -1);
     rb_define_method(cView, "fill", view_fill, 1);
 }

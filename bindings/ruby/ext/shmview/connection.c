@@ -222,6 +222,14 @@ static VALUE connection_inspect(VALUE self)
 
 void Init_connection(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+#endif
+    /*
+     * Document-class: Shmview::Connection
+     *
+     * A connection to a shmviewd. Any thread may use it; a forked child goes on with it.
+     */
     cConnection = rb_define_class_under(mShmview, "Connection", rb_cObject);
     rb_define_alloc_func(cConnection, connection_alloc);
     rb_define_method(cConnection, "initialize", connection_initialize, -1);

@@ -415,6 +415,15 @@ static void define_flags(void)
 
 void Init_consumer(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+#endif
+    /*
+     * Document-class: Shmview::MemoryView
+     *
+     * What an object of any class exports as a MemoryView, member by member, and the functions of
+     * ruby/memory_view.h: for tests, for teaching, and for the address that a C function wants.
+     */
     cMemoryView = rb_define_class_under(mShmview, "MemoryView", rb_cObject);
     define_flags();
     rb_define_alloc_func(cMemoryView, consumer_alloc);

@@ -381,6 +381,10 @@ static VALUE view_equal(VALUE self, VALUE other)
 
 void Init_foreign(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+    cView = rb_define_class_under(mShmview, "View", rb_cObject);
+#endif
     rb_define_singleton_method(mShmview, "wrap", shmview_s_wrap, -1);
     rb_define_method(cView, "==", view_equal, 1);
 }

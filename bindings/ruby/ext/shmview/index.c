@@ -273,6 +273,10 @@ static VALUE view_to_a(VALUE self)
 
 void Init_index(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+    cView = rb_define_class_under(mShmview, "View", rb_cObject);
+#endif
     rb_define_method(cView, "[]", view_aref, -1);
     rb_define_method(cView, "field", view_field, -1);
     rb_define_method(cView, "each", view_each, 0);

@@ -271,6 +271,10 @@ static VALUE segment_lock_status(VALUE self)
 
 void Init_lock(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+    cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);
+#endif
     rb_define_private_method(cSegment, "_enter", segment_enter, 1);
     rb_define_private_method(cSegment, "_enter_shared", segment_enter_shared, 1);
     rb_define_private_method(cSegment, "_enter_anyway", segment_enter_anyway, 1);

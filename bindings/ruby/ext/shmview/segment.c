@@ -203,6 +203,7 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     return Qnil;
 }
 
+/* The name, a String; empty for memory of another object. Raises Closed. */
 static VALUE segment_name(VALUE self)
 {
     return rb_utf8_str_new_cstr(shmview_name(segment_use(self)->handle));
@@ -325,7 +326,10 @@ static VALUE segment_set_layouts(VALUE self, VALUE layouts)
 
 void Init_segment(void)
 {
-    VALUE core = rb_define_module_under(mShmview, "Core");
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+#endif
+    VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
     rb_define_module_function(core, "create", core_create, 6);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);

@@ -285,6 +285,10 @@ static VALUE core_format(VALUE module, VALUE format)
 
 void Init_segment_view(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+    cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);
+#endif
     rb_define_private_method(cSegment, "_cast", segment_cast, 6);
     rb_define_private_method(cSegment, "_define", segment_define, 2);
     rb_define_method(cSegment, "view", segment_view, -1);

@@ -111,6 +111,10 @@ static VALUE view_summary(VALUE self)
 
 void Init_shape(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+    cView = rb_define_class_under(mShmview, "View", rb_cObject);
+#endif
     rb_define_method(cView, "cast", view_cast, -1);
     rb_define_method(cView, "reshape", view_reshape, -1);
     rb_define_method(cView, "transpose", view_transpose, -1);

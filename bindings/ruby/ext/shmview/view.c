@@ -235,6 +235,21 @@ static VALUE view_inspect(VALUE self)
 
 void Init_view(void)
 {
+#if 0 /* for RDoc, which looks at one file at a time */
+    mShmview = rb_define_module("Shmview");
+#endif
+    /*
+     * Document-class: Shmview::View
+     *
+     * A typed window on the bytes of a segment, of 0 to 8 dimensions, without a copy: made by
+     * Segment#cast, Segment#view, or from another view. It is Enumerable, and exports MemoryViews.
+     * It takes no lock: hold the segment's. It refers to its segment; when that is closed, each use
+     * raises Closed; a view that was opened in a phase which is over raises StaleView.
+     *
+     * A frozen view cannot be written through, but its bytes change when others write them.
+     * Ractor.make_shareable freezes it with its segment and connection: what is left can be
+     * read, and its lock taken, by all Ractors.
+     */
     cView = rb_define_class_under(mShmview, "View", rb_cObject);
     rb_undef_alloc_func(cView);
     rb_undef_method(CLASS_OF(cView), "new");

@@ -9,17 +9,25 @@ module Shmview
     CODE = 0
 
     # The number of this error.
-    def code = @code || self.class::CODE
+    def code
+      @code || self.class::CODE
+    end
 
     # What the call was about: a Hash, for instance <tt>{name: "demo"}</tt>; each class says what is
     # in it.
-    def facts = @facts || {}
+    def facts
+      @facts || {}
+    end
 
     # The fact of this name, or nil.
-    def [](name) = facts[name]
+    def [](name)
+      facts[name]
+    end
 
     # The name of the segment, or nil where the call was about none.
-    def name = facts[:name]
+    def name
+      facts[:name]
+    end
   end
 
   # The attachment, or what belongs to it, was closed or released: open it anew.
@@ -38,13 +46,19 @@ module Shmview
   class NoSpace < Error
     CODE = 5
     # Bytes that are free, or nil where the daemon did not say.
-    def free = figures[0]
+    def free
+      figures[0]
+    end
     # Bytes that there are in all, or nil.
-    def limit = figures[1]
+    def limit
+      figures[1]
+    end
 
     private
 
-    def figures = message.match(/(\d+) are free, .* holds (\d+)/).to_a.drop(1).map(&:to_i)
+    def figures
+      message.match(/(\d+) are free, .* holds (\d+)/).to_a.drop(1).map(&:to_i)
+    end
   end
 
   # A limit is exceeded: of segments, layouts, attachments; the text has it.

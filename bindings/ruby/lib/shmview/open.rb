@@ -86,17 +86,23 @@ module Shmview
 
     # Removes the name of a segment at once; the memory goes with the last attachment. Returns nil.
     # Blocks for one round trip. Raises NotFound, Denied, Invalid, Disconnected.
-    def remove(name, connection: nil) = Core.remove(name.to_s, connection)
+    def remove(name, connection: nil)
+      Core.remove(name.to_s, connection)
+    end
 
     private
 
-    def main_ractor? = Ractor.current == MAIN_RACTOR
+    def main_ractor?
+      Ractor.current == MAIN_RACTOR
+    end
 
     def fresh(connection, start)
       connection && !connection.closed? ? connection : Connection.new(nil, start: start)
     end
 
-    def fresh_name = "rb-#{Process.pid}-#{Random.bytes(8).unpack1('H*')}"
+    def fresh_name
+      "rb-#{Process.pid}-#{Random.bytes(8).unpack1('H*')}"
+    end
 
     def prepare(segment, resolved, phase, lifetime)
       done = false

@@ -22,7 +22,9 @@ module Shmview
     end
 
     # All bytes, as a View of "B". Raises Closed.
-    def buf = cast("B")
+    def buf
+      cast("B")
+    end
 
     # Declares layouts: named sets of views that hold at the same time; returns self.
     #
@@ -57,7 +59,9 @@ module Shmview
     # from it until it would block, then look at change; it may also wake for no change. It belongs
     # to the segment: closing it only lets go of it. Blocks for one round trip the first time. A
     # forked child asks for its own. Raises Limit, NoLock, Closed, Disconnected.
-    def change_io = IO.for_fd(_change_fd, "r", autoclose: false)
+    def change_io
+      IO.for_fd(_change_fd, "r", autoclose: false)
+    end
 
     private
 

@@ -1,0 +1,41 @@
+# frozen_string_literal: true
+
+# SPDX-License-Identifier: Apache-2.0
+
+require "rubygems"
+require_relative "helper"
+
+# The package: that it is documented, and that gem builds and installs it without network.
+class TestPackage < ShmviewTest
+  ROOT = File.expand_path("..", __dir__)
+
+  # Every class and every public method has a comment that RDoc finds.
+  def test_everything_is_documented
+    said, = Open3.capture2e("rdoc", "-C", "#{ROOT}/lib", *Dir["#{ROOT}/ext/shmview/*.c"], chdir: DIRECTORY)
+    %w[Classes Attributes Methods].each { |kind| assert said.match?(/^ *#{kind}: +[1-9]\d* +\( *0 undoc/), "#{kind}\n#{said}" }
+  end
+
+  def test_gem
+    skip "what is built with sanitizers is loaded with them" if SANITIZED
+    Dir.mktmpdir("shmview-gem-") do |directory|
+      gem = "#{directory}/shmview.gem"
+      home = { "HOME" => directory, "GEM_HOME" => directory, "GEM_SPEC_CACHE" => directory, "RUBYLIB" => nil, "MAKEFLAGS" => nil }
+      run_in(ROOT, home, "gem", "build", "shmview.gemspec", "-o", gem)
+      run_in(directory, home, "gem", "install", "--local", "--no-document", "--install-dir", directory, gem)
+      said = run_in(directory, home, RbConfig.ruby, "-w", "-e",
+                    'gem "shmview"; require "shmview"; p Shmview.create(nil, 10).buf.nbytes, $LOADED_FEATURES.grep(/core.so/)')
+      assert_match(/\A10\n\["#{Regexp.escape(directory)}/, said)
+    end
+  end
+
+  def run_in(folder, environment, *command)
+    said, status = Open3.capture2e(environment, *command, chdir: folder)
+    assert status.success?, said
+    said
+  end
+
+  def test_version
+    header = File.read(File.join(ENV.fetch("SHMVIEW_SOURCE_DIR"), "include/shmview/shmview.h"))
+    assert_equal header.scan(/define SHMVIEW_VERSION_\w+ +(\d+)/).join("."), Shmview::VERSION
+  end
+end
