@@ -155,6 +155,8 @@ void contest_run(struct bench *bench, const struct contest *contest);
 void bench_calls(struct bench *bench);
 /* create.c */
 void bench_create(struct bench *bench);
+/* floor.c */
+void bench_floor(struct bench *bench);
 /* scale.c */
 void bench_scale(struct bench *bench);
 /* greed.c */

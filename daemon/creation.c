@@ -17,7 +17,7 @@
 #include "daemon/stats.h"
 #include "daemon/use.h"
 
-/* Committed on the loop: some 30 us, a few requests' worth. */
+/* Committed on the loop: some 50 us, a few requests' worth. */
 #define SMALL_BYTES ((uint64_t)128 << 10)
 
 struct job {

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A segment without a lock, attached and created, beside the least that a kernel takes for it: a
+ * server that knows nothing, checks nothing and keeps nothing, blocks in recvmsg and passes
+ * the descriptor; the client maps it, and says goodbye without waiting for an answer. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+#define SEGMENT       "floor"
+#define SEGMENT_BYTES 4096
+#define REQUEST_BYTES 80 /* as long as ours */
+#define REPLY_BYTES   280
+#define NAME_BYTES    64
+#define CALLS         100
+
+/* The first byte of a request. */
+enum request {
+    PASS = 'p',
+    MAKE = 'm',
+    UNMAKE = 'u',
+    GOODBYE = 'g',
+};
+
+struct floor {
+    struct bench *bench;
+    int ends[2];
+    pid_t server;
+    char name[NAME_BYTES];
+    struct shmview_segment *held; /* that is attached */
+};
+
+/* --- Messages ------------------------------------------------------------ */
+
+union control {
+    struct cmsghdr align;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+static int send_bytes(int socket, char first, size_t n, int fd)
+{
+    char bytes[REPLY_BYTES] = {first};
+    union control control = {0};
+    struct iovec iov = {bytes, n};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    if (fd >= 0) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &msg, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
+}
+
+/* Returns how many bytes came; *ret_fd is what came with them, or -1. */
+static ssize_t receive_bytes(int socket, char *bytes, size_t n, int *ret_fd)
+{
+    union control control;
+    struct iovec iov = {bytes, n};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    ssize_t got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
+    *ret_fd = -1;
+    if (c && c->cmsg_type == SCM_RIGHTS)
+        memcpy(ret_fd, CMSG_DATA(c), sizeof *ret_fd);
+    return got;
+}
+
+/* --- The server ---------------------------------------------------------- */
+
+static int make(const char *name)
+{
+    int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+    if (fd < 0 || posix_fallocate(fd, 0, SEGMENT_BYTES))
+        _exit(1);
+    return fd;
+}
+
+static int answer(const struct floor *f, char request, int fd)
+{
+    int made, r;
+    switch (request) {
+    case PASS:
+        return send_bytes(f->ends[1], PASS, REPLY_BYTES, fd);
+    case MAKE:
+        made = make(f->name);
+        r = send_bytes(f->ends[1], MAKE, REPLY_BYTES, made);
+        close(made);
+        return r;
+    case UNMAKE:
+        shm_unlink(f->name);
+        return send_bytes(f->ends[1], UNMAKE, 1, -1);
+    default:
+        return 0;
+    }
+}
+
+static void serve(void *arg)
+{
+    const struct floor *f = arg;
+    char bytes[4 * REQUEST_BYTES];
+    close(f->ends[0]);
+    int fd = make(f->name), unused;
+    shm_unlink(f->name);
+    for (;;) {
+        ssize_t n = receive_bytes(f->ends[1], bytes, sizeof bytes, &unused);
+        if (n <= 0)
+            return;
+        for (ssize_t at = 0; at < n; at += REQUEST_BYTES)
+            if (answer(f, bytes[at], fd))
+                return;
+    }
+}
+
+/* --- What is measured ---------------------------------------------------- */
+
+static int call(const struct floor *f, char request, int *ret_fd)
+{
+    char reply[REPLY_BYTES];
+    if (send_bytes(f->ends[0], request, REQUEST_BYTES, -1) == 0 &&
+        receive_bytes(f->ends[0], reply, sizeof reply, ret_fd) > 0)
+        return 0;
+    return failed("the server of the floor: %s", strerror(errno));
+}
+
+/* Attaches what request gets, and lets go of it. */
+static int come_and_go(const struct floor *f, char request)
+{
+    struct stat st;
+    int fd;
+    if (call(f, request, &fd))
+        return -1;
+    void *p = fstat(fd, &st) ? MAP_FAILED
+                             : mmap(NULL, SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED)
+        return failed("mmap: %s", strerror(errno));
+    munmap(p, SEGMENT_BYTES);
+    return send_bytes(f->ends[0], GOODBYE, REQUEST_BYTES, -1);
+}
+
+static int finish(int64_t start, double *ret)
+{
+    *ret = (double)(now_ns() - start) / CALLS;
+    return 0;
+}
+
+static int run_least_attach(void *arg, double *ret)
+{
+    int64_t start = now_ns();
+    for (int i = 0; i < CALLS; i++)
+        if (come_and_go(arg, PASS))
+            return -1;
+    return finish(start, ret);
+}
+
+static int run_least_create(void *arg, double *ret)
+{
+    int64_t start = now_ns();
+    int unused;
+    for (int i = 0; i < CALLS; i++)
+        if (come_and_go(arg, MAKE) || call(arg, UNMAKE, &unused))
+            return -1;
+    return finish(start, ret);
+}
+
+static int run_attach(void *arg, double *ret)
+{
+    const struct floor *f = arg;
+    int64_t start = now_ns();
+    for (int i = 0; i < CALLS; i++) {
+        struct shmview_segment *s;
+        if (shmview_attach(f->bench->connection, SEGMENT, SHMVIEW_WRITE, 0, &s) ||
+            shmview_detach(s))
+            return failed("attach: %s", shmview_error_text());
+    }
+    return finish(start, ret);
+}
+
+static const struct shmview_create_options bare = {
+    .struct_bytes = sizeof bare, .lifetime = SHMVIEW_CREATOR, .flags = SHMVIEW_NO_LOCK};
+
+static int run_create(void *arg, double *ret)
+{
+    struct shmview_connection *c = ((const struct floor *)arg)->bench->connection;
+    int64_t start = now_ns();
+    for (int i = 0; i < CALLS; i++) {
+        struct shmview_segment *s;
+        if (shmview_create(c, "made", SEGMENT_BYTES, &bare, &s) || shmview_detach(s) ||
+            shmview_remove(c, "made"))
+            return failed("create: %s", shmview_error_text());
+    }
+    return finish(start, ret);
+}
+
+/* --- The rows ------------------------------------------------------------ */
+
+static int floor_init(struct floor *f, struct bench *bench)
+{
+    *f = (struct floor){.bench = bench, .server = -1, .ends = {-1, -1}};
+    instance_object_name(f->name, sizeof f->name, "floor");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, f->ends))
+        return failed("socketpair: %s", strerror(errno));
+    f->server = child_start(serve, f);
+    close(f->ends[1]);
+    f->ends[1] = -1;
+    if (f->server < 0)
+        return failed("fork: %s", strerror(errno));
+    if (shmview_create(bench->connection, SEGMENT, SEGMENT_BYTES, &bare, &f->held))
+        return failed("create: %s", shmview_error_text());
+    return 0;
+}
+
+static void floor_deinit(struct floor *f)
+{
+    child_end(f->server);
+    for (int i = 0; i < 2; i++)
+        if (f->ends[i] >= 0)
+            close(f->ends[i]);
+    shm_unlink(f->name);
+    if (f->held)
+        shmview_remove(f->bench->connection, SEGMENT);
+    shmview_detach(f->held);
+}
+
+static void run_place(struct floor *f, enum place place)
+{
+    static const char least[] = "the kernel's least";
+    struct contest attach = {
+        .unit = "us",
+        .scale = 1e-3,
+        .rounds = 41,
+        .rounds_quick = 7,
+        .n = 2,
+        .list = {{"shmview", run_attach, f, {0}}, {least, run_least_attach, f, {0}}},
+    };
+    struct contest create = attach;
+    create.list[0].run = run_create;
+    create.list[1].run = run_least_create;
+    snprintf(attach.what, sizeof attach.what, "attach+detach, no lock, %s", place_name(place));
+    snprintf(create.what, sizeof create.what, "create to remove, no lock, %s", place_name(place));
+    place_process(&f->bench->cpus, place, 0, 0);
+    place_process(&f->bench->cpus, place, 1, f->bench->instance->daemon);
+    place_process(&f->bench->cpus, place, 1, f->server);
+    contest_run(f->bench, &attach);
+    contest_run(f->bench, &create);
+}
+
+void bench_floor(struct bench *bench)
+{
+    static struct floor f;
+    if (!bench_wants_placed(bench, "attach+detach, no lock") &&
+        !bench_wants_placed(bench, "create to remove, no lock"))
+        return;
+    if (floor_init(&f, bench) == 0) {
+        if (place_exists(&bench->cpus, PLACE_TWO))
+            run_place(&f, PLACE_TWO);
+        run_place(&f, PLACE_SAME);
+    } else {
+        bench->n_failed++;
+    }
+    floor_deinit(&f);
+    place_process(&bench->cpus, PLACE_FREE, 0, 0);
+    place_process(&bench->cpus, PLACE_FREE, 1, bench->instance->daemon);
+}
