@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include <cairo.h>
+#include <fontconfig/fontconfig.h>
 
 #include "draw.h"
 
@@ -245,6 +246,9 @@ int png_write(const struct raster *r, const struct png_style *style, bool is_ima
         result =
             cairo_surface_write_to_png_stream(surface, write_some, &sink) != CAIRO_STATUS_SUCCESS;
     cairo_surface_destroy(surface);
+    /* fonts are kept for the next text: there is none, and a leak checker would have to know */
+    cairo_debug_reset_static_data();
+    FcFini();
     if (sink.status)
         return sink.status;
     return result ? fail_memory(file->c) : 0;

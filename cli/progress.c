@@ -32,12 +32,14 @@ const char *progress_text(char *text, size_t bytes, size_t width, bool utf8, uin
     snprintf(tail, sizeof tail, " %s of %s  %s/s  %ld:%02ld left",
              human_bytes(so_far, (int64_t)done), human_bytes(all, (int64_t)total),
              human_bytes(rate, (int64_t)per_second), left / 60, left % 60);
+    const char *full = utf8 ? "━" : "#";
     size_t n = (size_t)snprintf(text, bytes, "%3d%% ", (int)(part * 100));
     size_t room = width > n + strlen(tail) ? width - n - strlen(tail) : 0;
-    size_t full = (size_t)((double)room * part);
-    for (size_t i = 0; i < room && n + 4 < bytes; i++)
-        n += (size_t)snprintf(text + n, bytes - n, "%s", i >= full ? " " : utf8 ? "━" : "#");
-    snprintf(text + n, bytes - n, "%s", tail);
+    size_t n_full = (size_t)((double)room * part);
+    for (size_t i = 0; i < room && n + strlen(full) < bytes; i++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s", i < n_full ? full : " ");
+    if (n < bytes)
+        snprintf(text + n, bytes - n, "%s", tail);
     return text;
 }
 
