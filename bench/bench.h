@@ -181,5 +181,7 @@ void bench_readers(struct bench *bench);
 void bench_elements(struct bench *bench);
 /* bulk.c */
 void bench_bulk(struct bench *bench);
+/* files.c */
+void bench_files(struct bench *bench);
 
 #endif
