@@ -24,6 +24,28 @@ class TestThreads < ShmviewTest
     end
   end
 
+  # The lock is taken without the GVL, which this thread has until it has raised.
+  def test_an_interrupt_comes_with_the_lock
+    seg = Shmview.create("seg", 100)
+    other = Shmview.attach("seg")
+    roles = -> { other.lock_status.parties.map(&:role) }
+    %i[synchronize shared recover].product([:raise, :kill]).each do |hold, interrupt|
+      other.lock
+      thread = Thread.new do
+        seg.public_send(hold) { nil }
+      rescue Interrupt
+        nil
+      end
+      await { roles.call.grep(/waits/).any? }
+      other.unlock
+      nil while thread.alive? && roles.call.grep(/holds/).empty?
+      interrupt == :raise ? thread.raise(Interrupt) : thread.kill
+      thread.join
+      assert other.try_lock, "#{hold} is left by #{interrupt}"
+      other.unlock
+    end
+  end
+
   def test_a_child_has_none_of_the_calls_of_other_threads
     seg = Shmview.create("seg", 100)
     waiter = Thread.new { seg.wait(change: 0) }

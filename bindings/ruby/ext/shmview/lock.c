@@ -114,43 +114,96 @@ static VALUE give(VALUE self, bool repaired)
 
 /* --- With a block -------------------------------------------------------- */
 
-static inline int64_t deadline_of(VALUE timeout)
+static int64_t timeout_option(int argc, const VALUE *argv)
 {
-    return NIL_P(timeout) ? SHMVIEW_FOREVER : parse_timeout(timeout);
+    VALUE options, timeout;
+    if (LIKELY(argc == 0))
+        return SHMVIEW_FOREVER;
+    rb_scan_args(argc, argv, "0:", &options);
+    rb_get_kwargs(options, &id_timeout, 0, 1, &timeout);
+    return timeout == Qundef ? SHMVIEW_FOREVER : parse_timeout(timeout);
 }
 
-/* _enter(timeout), _enter_shared(timeout), _leave: the blocks are called by lib/shmview/lock.rb,
- * which is faster than rb_ensure() and rb_yield(). Nothing here lets an interrupt in once the lock
- * is held, and Ruby looks for one only when a method written in Ruby returns. */
-static VALUE segment_enter(VALUE self, VALUE timeout)
-{
-    take_or_raise(self, SHMVIEW_EXCLUSIVE, deadline_of(timeout));
-    return Qnil;
-}
-static VALUE segment_enter_shared(VALUE self, VALUE timeout)
-{
-    take_or_raise(self, SHMVIEW_SHARED, deadline_of(timeout));
-    return Qnil;
-}
-static VALUE segment_leave(VALUE self)
+/* The blocks are called from here, not from a method in Ruby: there an interrupt may come between
+ * the call that takes the lock and the block, and the lock would stay held. */
+static VALUE give_repaired(VALUE self)
 {
     return give(self, true);
 }
 
-/* _enter_anyway(timeout): the OwnerDied, or nil where nobody died; the lock is held now. */
-static VALUE segment_enter_anyway(VALUE self, VALUE timeout)
+/*
+ * call-seq: synchronize(timeout: nil) { |segment| ... }
+ *
+ * Holds the lock exclusively for the block; returns what the block returns. Recursive for each
+ * thread. Waits without the GVL, at most +timeout+ seconds, then TimedOut is raised; nil: as long
+ * as it takes; signals, Thread#raise, Thread#kill and Timeout.timeout end the wait. The lock
+ * belongs to the thread: all Fibers of one hold it, and a Thread that ends inside has died inside.
+ *
+ * Raises OwnerDied where the last exclusive holder died inside, and holds nothing then: see
+ * recover. Raises TimedOut, Deadlock (the thread holds it shared), NoLock, TooDeep, Closed.
+ */
+static VALUE segment_synchronize(int argc, VALUE *argv, VALUE self)
 {
-    int state, r = take(self, SHMVIEW_EXCLUSIVE, deadline_of(timeout));
-    if (r == 0)
-        return Qnil;
+    rb_need_block();
+    take_or_raise(self, SHMVIEW_EXCLUSIVE, timeout_option(argc, argv));
+    return rb_ensure(rb_yield, self, give_repaired, self);
+}
+
+/*
+ * call-seq: shared(timeout: nil) { |segment| ... }
+ *
+ * Holds the lock among other readers for the block. As synchronize in everything else; also
+ * raises Limit (a thread that holds 64 segments shared).
+ */
+static VALUE segment_shared(int argc, VALUE *argv, VALUE self)
+{
+    rb_need_block();
+    take_or_raise(self, SHMVIEW_SHARED, timeout_option(argc, argv));
+    return rb_ensure(rb_yield, self, give_repaired, self);
+}
+
+struct recovery {
+    VALUE self, died;
+    bool done;
+};
+
+static VALUE yield_recovery(VALUE arg)
+{
+    struct recovery *recovery = (struct recovery *)arg;
+    VALUE found = rb_yield(recovery->died);
+    recovery->done = true;
+    return found;
+}
+
+static VALUE end_recovery(VALUE arg)
+{
+    const struct recovery *recovery = (const struct recovery *)arg;
+    return give(recovery->self, NIL_P(recovery->died) || recovery->done);
+}
+
+/*
+ * call-seq: recover(timeout: nil) { |died| ... }
+ *
+ * Holds the lock exclusively for the block, in any case: it is given the OwnerDied that says who
+ * died inside, or nil. A block that runs to its end has repaired; one that is left by an
+ * exception, break, throw or Thread#kill has not, and the next one is told again. Returns what the
+ * block returns. Raises what synchronize raises but OwnerDied.
+ */
+static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
+{
+    rb_need_block();
+    struct recovery recovery = {self, Qnil, false};
+    int state, r = take(self, SHMVIEW_EXCLUSIVE, timeout_option(argc, argv));
     if (r < 0)
         raise_timed_out(self);
-    VALUE died = rb_protect(describe_death, self, &state);
-    if (state) {
-        give_back(segment_of(self)->handle, false);
-        rb_jump_tag(state);
+    if (r == SHMVIEW_OWNER_DIED) {
+        recovery.died = rb_protect(describe_death, self, &state);
+        if (state) {
+            give_back(segment_of(self)->handle, false);
+            rb_jump_tag(state);
+        }
     }
-    return died;
+    return rb_ensure(yield_recovery, (VALUE)&recovery, end_recovery, (VALUE)&recovery);
 }
 
 /* --- Without a block ----------------------------------------------------- */
@@ -275,10 +328,9 @@ void Init_lock(void)
     mShmview = rb_define_module("Shmview");
     cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);
 #endif
-    rb_define_private_method(cSegment, "_enter", segment_enter, 1);
-    rb_define_private_method(cSegment, "_enter_shared", segment_enter_shared, 1);
-    rb_define_private_method(cSegment, "_enter_anyway", segment_enter_anyway, 1);
-    rb_define_private_method(cSegment, "_leave", segment_leave, 0);
+    rb_define_method(cSegment, "synchronize", segment_synchronize, -1);
+    rb_define_method(cSegment, "shared", segment_shared, -1);
+    rb_define_method(cSegment, "recover", segment_recover, -1);
     rb_define_method(cSegment, "lock", segment_lock, -1);
     rb_define_method(cSegment, "try_lock", segment_try_lock, -1);
     rb_define_method(cSegment, "unlock", segment_unlock, -1);
