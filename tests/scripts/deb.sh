@@ -33,7 +33,7 @@ mv "$scratch"/work/*.deb "$debs"
 cd "$debs"
 
 # What is no folder, without the first slash; pages of the manual as they are in the source.
-DESTDIR=$scratch/root cmake --install "$build" > "$scratch/log"
+DESTDIR=$scratch/root "${CMAKE:-cmake}" --install "$build" > "$scratch/log"
 (cd "$scratch/root" && find . ! -type d) | sed 's|^\./||' | sort > "$scratch/installed"
 for deb in *.deb; do
     dpkg-deb --fsys-tarfile "$deb" | tar -t | sed -n '/\/$/!s|^\./||p'

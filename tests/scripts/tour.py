@@ -46,8 +46,38 @@ class Action:
 
 
 class File:
-    def __init__(self, name):
-        self.name, self.lines = name, []
+    def __init__(self, name, lines):
+        self.name, self.lines = name, lines
+
+
+class Block:
+    """A fenced block: where it begins, its language, and the text since the last one or since
+    a heading."""
+
+    def __init__(self, line, language, above):
+        self.line, self.language, self.above, self.lines = line, language, above, []
+
+    def named(self, pattern, what):
+        """What the text above names last."""
+        found = re.findall(pattern, self.above)
+        assert found, f"line {self.line}: the text above names no {what}"
+        return found[-1]
+
+
+def read_blocks(path):
+    blocks, above, is_inside = [], "", False
+    with open(path) as file:
+        for number, text in enumerate(file.read().split("\n"), 1):
+            if text.startswith("```"):
+                is_inside = not is_inside
+                if is_inside:
+                    blocks.append(Block(number, text[3:], above))
+                above = ""
+            elif is_inside:
+                blocks[-1].lines.append(text)
+            else:
+                above = "" if text.startswith("#") else f"{above}{text}\n"
+    return blocks
 
 
 def read_action(number, text, terminal):
@@ -60,39 +90,27 @@ def read_action(number, text, terminal):
     return None
 
 
+def read_console(block):
+    """The actions of a console block; the first one types nothing if it goes on with another."""
+    terminal = int(block.named(r"[Tt]erminal (\d)", "terminal"))
+    actions = []
+    for number, text in enumerate(block.lines, block.line + 1):
+        action = read_action(number, text, terminal)
+        if action or not actions:
+            actions.append(action or Action(number, terminal))
+        if not action:
+            actions[-1].expected.append(text)
+    return actions
+
+
 def read_tour(path):
     """The actions and files of a tour, in their order."""
-    steps, above, inside = [], "", None
-    with open(path) as file:
-        for number, text in enumerate(file, 1):
-            text = text.rstrip("\n")
-            if inside is None and text.startswith("```"):
-                inside, language = (), text[3:]
-                if language == "console":
-                    named = re.findall(r"[Tt]erminal (\d)", above)
-                    assert named, f"{path}:{number}: the text above names no terminal"
-                    inside = Action(number, int(named[-1]))
-                elif language in ("c", "python"):
-                    named = re.findall(r"as `([\w.]+)`", above)
-                    assert named, f"{path}:{number}: the text above names no file"
-                    inside = File(named[-1])
-                    steps.append(inside)
-                above = ""
-            elif text == "```":
-                inside = None
-            elif inside is None:
-                above = text if text.startswith("#") else above + text + "\n"
-            elif isinstance(inside, File):
-                inside.lines.append(text)
-            elif isinstance(inside, Action):
-                action = read_action(number, text, inside.terminal)
-                if action:
-                    inside = action
-                else:
-                    inside.expected.append(text)
-                if inside not in steps:
-                    steps.append(inside)
-    following = {}
+    steps, following = [], {}
+    for block in read_blocks(path):
+        if block.language == "console":
+            steps += read_console(block)
+        elif block.language in ("c", "python"):
+            steps.append(File(block.named(r"as `([\w.]+)`", "file"), block.lines))
     for action in reversed([step for step in steps if isinstance(step, Action)]):
         after = following.get(action.terminal)
         action.next_prompt = after.prompt if after else "$"
