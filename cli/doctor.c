@@ -22,7 +22,7 @@
 
 static int real_limit(int resource, struct rlimit *ret)
 {
-    return getrlimit(resource, ret);
+    return getrlimit((unsigned)resource, ret);
 }
 
 static int probe_peer_pidfd(void)

@@ -74,7 +74,7 @@ static void check_daemons_view(struct doctor *d, const struct statvfs *fs)
     double shm = fs ? (double)fs->f_bavail * (double)fs->f_frsize : 0;
     bool is_less = fs && fs->f_blocks && (double)s->memory_free < shm * 0.95;
     double used = (double)(s->memory_limit - s->memory_free);
-    doctor_find(d, s->memory_free < MIB ? DOCTOR_FAIL : DOCTOR_OK, "memory-free",
+    doctor_find(d, (double)s->memory_free < MIB ? DOCTOR_FAIL : DOCTOR_OK, "memory-free",
                 "memory and swap that are left, less a reserve, or " SHM ": what is less",
                 "end what takes memory, or add swap", "the daemon can allocate %s%s",
                 human(free_text, (double)s->memory_free),

@@ -155,7 +155,7 @@ static int print_facts_json(struct context *c, const struct facts *f)
 
 int describe_json(struct context *c, const char *name)
 {
-    CLEANUP_FACTS struct facts f = {NULL};
+    CLEANUP_FACTS struct facts f = {.d = NULL};
     int status = ask(c, name, &f);
     return status ? status : print_facts_json(c, &f);
 }
@@ -265,7 +265,7 @@ static void print_facts(const struct facts *f)
 static int print_views(struct context *c, const char *name, const struct table_options *how)
 {
     CLEANUP_TABLE struct table *table = NULL;
-    CLEANUP_FACTS struct facts f = {NULL};
+    CLEANUP_FACTS struct facts f = {.d = NULL};
     int status;
     if (views_table(c, how, &table, &status))
         return status;
@@ -276,7 +276,7 @@ static int print_views(struct context *c, const char *name, const struct table_o
 
 static int print_all(struct context *c, const char *name, bool json)
 {
-    CLEANUP_FACTS struct facts f = {NULL};
+    CLEANUP_FACTS struct facts f = {.d = NULL};
     int status = connect_daemon(c);
     status = status ? status : ask(c, name, &f);
     if (status)
