@@ -96,6 +96,7 @@ def attach(name, readonly=False, *, access=None, timeout=0, populate=False, conn
         access = "read" if readonly else "write"
     elif readonly and access == "write":
         raise ValueError("access='write' is not readonly")
+
     def attempt():
         try:
             return _core.attach(name, access=access, populate=populate, connection=connection)

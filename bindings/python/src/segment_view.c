@@ -165,11 +165,12 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "layout: a name, or None for the current phase");
         return NULL;
     }
-    struct shmview_segment *handle = segment_use(self);
-    const char *name = handle ? PyUnicode_AsUTF8(name_arg) : NULL;
+    const char *name = segment_use(self) ? PyUnicode_AsUTF8(name_arg) : NULL;
     PyObject *chosen = name ? choose_layout(self, name_arg, layout_arg) : NULL;
     const char *layout = chosen ? PyUnicode_AsUTF8(chosen) : NULL;
-    if (!layout) {
+    struct shmview_segment *handle =
+        layout ? segment_use(self) : NULL; /* it may be closed by now */
+    if (!handle) {
         Py_XDECREF(chosen);
         return NULL;
     }
