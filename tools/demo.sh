@@ -79,6 +79,13 @@ else
     echo "They need the Python package, which was not built, or numpy, which is not there."
 fi
 
+if [ -e "$build/ruby/shmview/core.so" ]; then
+    title "In Ruby: ten bytes seen three ways, and one buffer in two phases (bindings/ruby/examples)"
+    for example in array phases; do
+        RUBYLIB=$build/ruby ruby "$source/bindings/ruby/examples/$example.rb"
+    done
+fi
+
 title "What is left"
 for ((i = 0; i < 100; i++)); do
     [ -n "$(daemon_pids)" ] || break

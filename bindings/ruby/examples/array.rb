@@ -2,8 +2,8 @@
 # frozen_string_literal: true
 
 # SPDX-License-Identifier: Apache-2.0
-# Ten bytes that two processes see as five integers of 16 bits: a child fills them under the lock,
-# and its parent reads them as integers, as bytes, and through a MemoryView, without a copy.
+# Ten bytes: a child fills them as five integers of 16 bits under the lock, and its parent sees the
+# first eight as two integers of 32 bits, all as bytes, and through a MemoryView, without a copy.
 
 require "fiddle"
 require "shmview"
@@ -17,14 +17,14 @@ def fill(seg)
 end
 
 Shmview.create(nil, 10) do |seg|
-  numbers = seg.cast("i2") # five of them
+  numbers = seg.cast("i2")
   seg.shared { puts "before: #{numbers.sum}" }
 
   Process.wait(fork { fill(seg) })
   raise "the child failed" unless $?.success?
 
   seg.shared do
-    puts "after: #{numbers.sum} #{numbers.to_a}"
+    puts "after: #{seg.cast('i4', 2).sum}"
     puts "bytes: #{seg.buf.to_a.join(' ')}"
     memory_view = Fiddle::MemoryView.new(numbers)
     puts "Fiddle: format #{memory_view.format}, shape #{memory_view.shape}, last #{memory_view[4]}"
