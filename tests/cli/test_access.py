@@ -2,8 +2,11 @@
 """remove, chmod, chown."""
 
 import os
+import subprocess
 
 import pytest
+
+from conftest import CTL
 
 
 def test_remove(ctl):
@@ -102,3 +105,42 @@ def test_what_is_no_owner(ctl):
     ctl("chown", "", "seg", status=2, err="write it like alice")
     ctl("chown", "4294967295", "seg", status=2, err="there is no user '4294967295'")
     ctl("chown", "root", status=2, err="an argument is missing: chown OWNER[:GROUP] NAME...")
+
+
+@pytest.fixture
+def stranger(ctl):
+    """The program as another user calls it, who may connect."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    path, socket = ctl.directory, ctl.environment["SHMVIEW_SOCKET"]
+    os.chmod(path, 0o755)
+    os.chmod(socket, 0o666)
+
+    def stranger(*words):
+        done = subprocess.run([CTL, *words], capture_output=True, text=True, timeout=100,
+                              env=ctl.environment, user=65533, group=65533, extra_groups=[])
+        return done.returncode, done.stdout, done.stderr
+    try:
+        stranger("--version")
+    except PermissionError:
+        pytest.skip("others may not run what is built here")
+    return stranger
+
+
+def test_what_others_may(ctl, stranger):
+    ctl("create", "open", "4", "-l", "l: A=f4", "--mode", "0644")
+    ctl("create", "closed", "4", "-l", "l: A=f4")
+    status, out, err = stranger("list", "-n", "-o", "NAME")
+    assert (status, out, err) == (0, "open\n", "")
+    assert stranger("show", "open", "--json")[0] == 0
+    assert stranger("wait", "open")[0] == 0
+    for words in (["show", "closed"], ["remove", "closed"], ["chmod", "0666", "closed"],
+                  ["switch", "closed", "l"]):
+        status, out, err = stranger(*words)
+        assert (status, out) == (4, "") and "no segment 'closed'" in err
+    for words in (["remove", "open"], ["chmod", "0666", "open"], ["chown", "65533", "open"],
+                  ["define", "open", "m: A=f4"], ["switch", "open", "l"]):
+        status, out, err = stranger(*words)
+        assert (status, out) == (1, ""), words
+        assert "shows who may; its owner can 'shmviewctl chmod'" in err
+    assert ctl.segment("open")["mode"] == "0644"
