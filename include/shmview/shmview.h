@@ -161,9 +161,8 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
  * Blocks for one round trip. Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_DENIED (it is no such process, or the segment was not
- * created so by this connection), _NOT_FOUND (its name is gone), _INVALID, _UNSUPPORTED (the daemon
- * is older than this), _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure; then all is as
- * it was. */
+ * created so by this connection), _NOT_FOUND (its name is gone), _INVALID, _DISCONNECTED,
+ * _PROTOCOL, _NO_MEMORY or _SYSTEM on failure; then all is as it was. */
 int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
 /* Detaches: unmaps, tells the daemon, frees the handle. Takes NULL. Views of the

@@ -13,7 +13,7 @@ import types
 from multiprocessing import process
 
 from . import _core
-from ._errors import Denied, Exists, NotFound, Unsupported
+from ._errors import Denied, Exists, NotFound
 
 __all__ = ["SharedMemory", "ShareableList"]
 
@@ -90,7 +90,7 @@ class SharedMemory:
         if root:
             try:
                 self._segment.entrust(root)
-            except (Denied, NotFound, Unsupported):
+            except (Denied, NotFound):
                 pass  # the root is gone, or not to be seen from where the daemon is
 
     def _open(self, name, size):

@@ -28,7 +28,7 @@ static PyMethodDef methods[] = {
      "entrust(pid, /)\n--\n\nLets the segment, which this process created with lifetime='creator', "
      "go with another\n"
      "process: an ancestor of this one, of the same user. So a worker leaves its result to\n"
-     "the process that waits for it.\n\nRaises Denied, NotFound, Invalid, Unsupported."},
+     "the process that waits for it.\n\nRaises Denied, NotFound, Invalid, Disconnected."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
     {"shared", segment_shared, METH_NOARGS,
      "shared()\n--\n\nFor 'with seg.shared():', which holds the lock among other readers.\n\n"
