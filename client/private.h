@@ -200,6 +200,16 @@ int segment_step_in(struct shmview_segment *segment);
 /* Calls visit for each segment of this process. */
 void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg);
 
+/* --- map.c --------------------------------------------------------------- */
+
+/* Whether the descriptors are those that the attachment tells of. Returns 0 or an error. */
+int segment_check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds);
+/* Maps them for a segment whose id, size and access are known. flags as of shmview_attach().
+ * Returns 0 or an error; what was mapped until then is in the segment. */
+int segment_map(struct shmview_segment *segment, const struct wire_attachment *a,
+                const struct frame_descriptors *fds, unsigned flags);
+void segment_unmap_lock(struct shmview_segment *segment);
+
 /* --- view.c -------------------------------------------------------------- */
 
 /* Keeps the fault of a view, called name if that is not NULL, as the error. Returns it. */

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/access.h"
@@ -13,11 +12,6 @@
 #include "client/lock.h"
 #include "common/name.h"
 #include "common/util.h"
-
-/* The whole of a control object that has every slot: mapped at once, so that
- * slots which the daemon adds later need no second mapping. */
-#define CONTROL_MAP_BYTES                                                                          \
-    (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
 
 /* Of options before they could say who may use the segment. */
 #define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)
@@ -37,110 +31,6 @@ struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_
 {
     return (struct shmview_slot *)(void *)((char *)segment->control + sizeof *segment->control) +
            slot;
-}
-
-/* --- Mapping ------------------------------------------------------------- */
-
-static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
-                      int flags, void **ret)
-{
-    struct stat st;
-    if (fstat(fd, &st))
-        return fail_errno(what, errno);
-    if (st.st_size < 0 || (uint64_t)st.st_size < least)
-        return fail(SHMVIEW_ERR_LAYOUT_VERSION,
-                    "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
-                    (intmax_t)st.st_size, least);
-    void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
-    if (p == MAP_FAILED)
-        return fail_errno(what, errno);
-    *ret = p;
-    return 0;
-}
-
-/* Reads the n bytes that an object begins with and judges the copy. They are read,
- * not looked at in the mapping: a page fault costs as much as the rest of an attach. */
-static int read_header(int fd, const char *what, uint32_t magic, size_t header_bytes, uint64_t id,
-                       void *ret, size_t n)
-{
-    struct shmview_object_header h;
-    ssize_t got = pread(fd, ret, n, 0);
-    if (got < 0)
-        return fail_errno(what, errno);
-    if ((size_t)got < n)
-        return fail(SHMVIEW_ERR_LAYOUT_VERSION, "the %s object has %zd bytes: it was truncated",
-                    what, got);
-    memcpy(&h, ret, sizeof h);
-    if (h.magic == magic && h.version == SHMVIEW_LAYOUT_VERSION && h.features == 0 &&
-        h.header_bytes == header_bytes && h.segment_id == id)
-        return 0;
-    return fail(SHMVIEW_ERR_LAYOUT_VERSION,
-                "the %s object has magic %08x, version %u, features %x, segment %" PRIu64
-                "; this library knows version %u",
-                what, h.magic, h.version, h.features, h.segment_id, SHMVIEW_LAYOUT_VERSION);
-}
-
-static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
-                    const struct frame_descriptors *fds)
-{
-    struct shmview_control c;
-    struct shmview_object_header l;
-    int control = fds->fd[a->control], liveness = fds->fd[a->liveness];
-    uint64_t least =
-        sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
-    void *map;
-    int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, s->id, &c, sizeof c);
-    if (r == 0)
-        r = read_header(liveness, "liveness", SHMVIEW_LIVENESS_MAGIC,
-                        offsetof(struct shmview_liveness, generation), s->id, &l, sizeof l);
-    if (r == 0)
-        r = map_object(control, "control", least, CONTROL_MAP_BYTES, PROT_READ | PROT_WRITE, 0,
-                       &map);
-    if (r)
-        return r;
-    s->control = map;
-    r = map_object(liveness, "liveness", sizeof *s->live, sizeof *s->live, PROT_READ, 0, &map);
-    if (r)
-        return r;
-    s->live = map;
-    lock_take_slot(s, (uint32_t)a->slot, (uint32_t)a->generation, c.lock);
-    return 0;
-}
-
-static int check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds)
-{
-    int64_t n = (int64_t)fds->n;
-    if (fds->lost)
-        return fail_errno("the descriptors of the segment", EMFILE);
-    bool lock = a->slot != WIRE_ABSENT;
-    if (a->descriptors == n && a->data < n && lock == (a->generation != WIRE_ABSENT) &&
-        lock == (a->control != WIRE_ABSENT) && lock == (a->liveness != WIRE_ABSENT) &&
-        (!lock || (a->control < n && a->liveness < n)))
-        return 0;
-    return fail(SHMVIEW_ERR_PROTOCOL, "%zu descriptors came where %" PRId64 " were told", fds->n,
-                a->descriptors);
-}
-
-static int map_all(struct shmview_segment *s, const struct wire_attachment *a,
-                   const struct frame_descriptors *fds, unsigned flags)
-{
-    int r = check_attachment(a, fds);
-    if (r)
-        return r;
-    if (s->size > SIZE_MAX / 2)
-        return fail(SHMVIEW_ERR_NO_MEMORY, "%" PRIu64 " bytes cannot be mapped here", s->size);
-    int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
-    r = map_object(fds->fd[a->data], "data", s->size, (size_t)s->size, protection,
-                   flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data);
-    return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
-}
-
-static void unmap_lock(struct shmview_segment *s)
-{
-    if (s->control)
-        munmap(s->control, CONTROL_MAP_BYTES);
-    if (s->live)
-        munmap((void *)(uintptr_t)s->live, sizeof *s->live);
 }
 
 /* --- The handle ---------------------------------------------------------- */
@@ -174,7 +64,7 @@ static void segment_deinit(struct shmview_segment *s)
 static void segment_free(struct shmview_segment *s)
 {
     segment_deinit(s);
-    unmap_lock(s);
+    segment_unmap_lock(s);
     free(s);
 }
 
@@ -248,7 +138,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
     }
     r = take_attachment(s, &reply, &a);
     if (r == 0)
-        r = map_all(s, &a, &reply.fds, flags);
+        r = segment_map(s, &a, &reply.fds, flags);
     if (r == 0)
         r = connection_hold(connection, s->attachment, &reply);
     reply_deinit(&reply);
@@ -465,7 +355,7 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     r = read_attached(&reply, &told, &a);
     wire_layouts_free(a.layouts, a.n_layouts);
     if (r == 0)
-        r = check_attachment(&a, &reply.fds);
+        r = segment_check_attachment(&a, &reply.fds);
     if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
     if (r == 0)

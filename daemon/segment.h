@@ -91,6 +91,9 @@ int segment_allocate(struct segment *segment, const atomic_bool *cancel,
  * Returns -EAGAIN where what there is seems not to be enough, and others must be waited for. */
 int segment_allocate_now(struct segment *segment);
 
+/* Removes those of its objects that there are. */
+void segment_remove_objects(struct segment *segment);
+
 /* Removes the objects and frees the segment. Takes NULL. Returns NULL. */
 struct segment *segment_free(struct segment *segment);
 /* Frees it; the objects stay for the next daemon. */

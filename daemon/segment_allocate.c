@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of a new segment, and what they begin with. */
+#include <errno.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/segment.h"
+#include "daemon/use.h"
+
+#define LOCK_BYTES  (SEGMENT_CONTROL_BYTES + sizeof(struct shmview_liveness))
+#define NAMES_TRIED 3 /* where others have taken them */
+
+static int write_all(int fd, const void *bytes, size_t n)
+{
+    ssize_t r = pwrite(fd, bytes, n, 0);
+    if (r < 0)
+        return -errno;
+    return (size_t)r == n ? 0 : -EIO;
+}
+
+static struct shmview_object_header header_of(const struct segment *segment, uint32_t magic,
+                                              size_t bytes)
+{
+    return (struct shmview_object_header){
+        .magic = magic,
+        .version = SHMVIEW_LAYOUT_VERSION,
+        .header_bytes = (uint32_t)bytes,
+        .segment_id = segment->id,
+    };
+}
+
+/* Returns a descriptor, or -errno. */
+static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
+                         const atomic_bool *cancel)
+{
+    struct object object;
+    segment_object(segment, part, &object);
+    int fd = object_create_promised(&object, bytes, cancel);
+    if (fd >= 0) {
+        segment->device = object.device;
+        segment->inodes[part] = object.inode;
+    }
+    return fd;
+}
+
+/* LOCK_BYTES are promised. */
+static int allocate_lock(struct segment *segment)
+{
+    struct segment_use *use = segment->use;
+    int control = use->fds[CONTROL_WRITE] =
+        create_object(segment, CONTROL, SEGMENT_CONTROL_BYTES, NULL);
+    if (control < 0) {
+        object_unpromise(sizeof(struct shmview_liveness));
+        return control;
+    }
+    CLEANUP_FD int liveness =
+        create_object(segment, LIVENESS, sizeof(struct shmview_liveness), NULL);
+    if (liveness < 0)
+        return liveness;
+    struct shmview_control c = {
+        .header = header_of(segment, SHMVIEW_CONTROL_MAGIC, sizeof c),
+        .slots_offset = sizeof c,
+        .slot_bytes = sizeof(struct shmview_slot),
+    };
+    struct shmview_object_header l =
+        header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
+    segment->control_bytes = SEGMENT_CONTROL_BYTES;
+    int r = write_all(control, &c, sizeof c);
+    if (r == 0)
+        r = write_all(liveness, &l, sizeof l);
+    return r ? r : use_map_object(use, liveness);
+}
+
+/* What is promised already. Descriptors and the map stay for who attaches first: its creator. */
+static int allocate_promised(struct segment *segment, uint64_t lock_bytes,
+                             const atomic_bool *cancel)
+{
+    int r = use_begin(segment);
+    if (r) {
+        object_unpromise(segment->size + lock_bytes);
+        return r;
+    }
+    int data = segment->use->fds[DATA_WRITE] = create_object(segment, DATA, segment->size, cancel);
+    if (data < 0)
+        object_unpromise(lock_bytes);
+    r = data < 0 ? data : segment->lock ? allocate_lock(segment) : 0;
+    if (r) {
+        use_leave(segment->use);
+        segment_remove_objects(segment);
+    }
+    return r;
+}
+
+/* ret_space NULL: now or not at all. */
+static int allocate_once(struct segment *segment, const atomic_bool *cancel,
+                         struct object_space *ret_space)
+{
+    uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0, bytes = segment->size + lock_bytes;
+    int r = ret_space ? object_promise(bytes, ret_space) : object_promise_now(bytes);
+    return r ? r : allocate_promised(segment, lock_bytes, cancel);
+}
+
+static int allocate(struct segment *segment, const atomic_bool *cancel,
+                    struct object_space *ret_space)
+{
+    int r = allocate_once(segment, cancel, ret_space);
+    for (int i = 0; r == -EEXIST && i < NAMES_TRIED; i++) {
+        uint32_t suffix;
+        if (getrandom(&suffix, sizeof suffix, GRND_NONBLOCK) != sizeof suffix)
+            break;
+        segment->suffix = suffix | 1;
+        r = allocate_once(segment, cancel, ret_space);
+    }
+    return r;
+}
+
+int segment_allocate(struct segment *segment, const atomic_bool *cancel,
+                     struct object_space *ret_space)
+{
+    int r = allocate(segment, cancel, ret_space);
+    if (r == 0)
+        use_close(segment->use); /* many may be made ahead of the loop */
+    return r;
+}
+
+int segment_allocate_now(struct segment *segment)
+{
+    int r = allocate(segment, NULL, NULL);
+    return r == -ENOSPC ? -EAGAIN : r;
+}
