@@ -76,7 +76,7 @@ static const struct hint {
     {SHMVIEW_ERR_NO_LOCK, EXIT_FAILED, "create it without --no-lock"},
     {SHMVIEW_ERR_READ_ONLY, EXIT_FAILED, "its owner can 'shmviewctl chmod'"},
     {SHMVIEW_ERR_TIMED_OUT, EXIT_TIMED_OUT,
-     "'shmviewctl list -o +LOCK-OWNER' shows who holds locks; or give --timeout more"},
+     "'shmviewctl who' shows who holds locks; or give --timeout more"},
     {SHMVIEW_ERR_FORMAT, EXIT_FAILED, "FORMATS in shmviewctl(1) has the formats that there are"},
     {SHMVIEW_ERR_MISALIGNED, EXIT_FAILED, "give the view another @OFFSET, or other strides"},
     {SHMVIEW_ERR_BOUNDS, EXIT_FAILED, "make the view smaller, or a larger segment"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shmviewctl: see, manage and script the segments of a shmviewd. */
+#include <errno.h>
 #include <locale.h>
 #include <string.h>
 
@@ -104,12 +105,15 @@ int main(int argc, char **argv)
     struct context c = {0};
     setlocale(LC_CTYPE, ""); /* how wide characters are; numbers stay as programs read them */
     int status = run(&c, argc, argv);
-    /* A segment that is still attached goes with the process. */
-    shmview_disconnect(c.connection);
-    free(c.letters);
-    if (ferror(stdout) | fflush(stdout)) {
-        fprintf(stderr, "shmviewctl: standard output cannot be written: %m\n");
+    /* the cause is known if it was the last write that failed */
+    errno = 0;
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "shmviewctl: standard output cannot be written%s%s: write elsewhere\n",
+                errno ? ": " : "", errno ? strerror(errno) : "");
         status = status ? status : EXIT_FAILED;
     }
+    /* a segment that is still attached goes with the process */
+    shmview_disconnect(c.connection);
+    free(c.letters);
     return status;
 }

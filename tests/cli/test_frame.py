@@ -122,6 +122,11 @@ def test_output_that_cannot_be_written(ctl):
         done = subprocess.run([CTL, "--help"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1
     assert "standard output cannot be written: No space left on device" in done.stderr
+    ctl("create", "seg", "-l", "l: " + " ".join(f"v{i}=u1" for i in range(200)))
+    with open("/dev/full", "w") as full:  # more than a buffer
+        done = subprocess.run([CTL, "show", "seg", "--json"], env=ctl.environment, stdout=full,
+                              stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "standard output cannot be written" in done.stderr
 
 
 @pytest.mark.skipif(os.path.exists("/run/shmviewd/io.shmview"), reason="the system's is found")
