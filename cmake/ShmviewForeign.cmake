@@ -2,7 +2,8 @@
 # Interpreters that load what was built with sanitizers, and are not built for them themselves.
 
 # Sets out to what their environment needs, with other variables behind it. The allocator of the
-# interpreter gives way, and what it leaks is its own.
+# interpreter gives way, and what it leaks is its own; so are the stacks it has for signals, which
+# the sanitizer would unmap as if they were its.
 function(shmview_foreign_environment out)
   set(variables)
   if(SHMVIEW_SANITIZE MATCHES "address")
@@ -13,7 +14,7 @@ function(shmview_foreign_environment out)
     endforeach()
     list(JOIN preload ":" preload)
     list(APPEND variables "LD_PRELOAD=${preload}" PYTHONMALLOC=malloc
-         ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1
+         ASAN_OPTIONS=detect_leaks=0:strict_string_checks=1:use_sigaltstack=0
          UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1)
   endif()
   set(${out} ${variables} PARENT_SCOPE)

@@ -96,7 +96,8 @@ class Driver
   def die(_request) = Process.kill(:KILL, Process.pid)
 
   def held(_request)
-    { descriptors: Dir.children("/proc/self/fd").size, mappings: File.foreach("/proc/self/maps").grep(%r{/shmview\.}).size }
+    open = Dir.glob("/proc/self/fd/*").select { |fd| File.symlink?(fd) && File.readlink(fd).start_with?("socket:") }
+    { sockets: open.size, mappings: File.foreach("/proc/self/maps").grep(%r{/shmview\.}).size }
   end
 
   # --- Views

@@ -30,7 +30,7 @@ views have names that are good within one driver.
     switch, phase, wait_phase       seg, layout, after, timeout_ms
     change, notify, wait_change     seg, seen, timeout_ms
     die                             kill -9 to itself
-    held                            how many descriptors, and mappings of segments
+    held                            how many sockets, and mappings of segments
 
 Values are JSON's, integers and floats apart; {"int": "18446744073709551615"} where an integer is
 more than 2^63 - 1, {"float": "nan"}, {"complex": [re, im]}, {"hex": "616263"} for bytes, and an
