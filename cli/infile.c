@@ -12,6 +12,10 @@
 
 static int fail_file(const struct infile *file, int error)
 {
+    if (error == EFAULT)
+        return fail_text(file->c,
+                         "the segment's memory is gone: a program that has it attached for "
+                         "writing has cut it off; remove the segment");
     return fail_text(file->c, "%s cannot be read: %s: is it the file that you mean?", file->path,
                      strerror(error));
 }
@@ -22,6 +26,10 @@ int infile_open(struct context *c, struct infile *file, const char *path)
     *file = (struct infile){.c = c, .path = path, .fd = STDIN_FILENO};
     if (strcmp(path, "-") == 0) {
         file->path = "standard input";
+        if (isatty(file->fd))
+            return fail_usage(c,
+                              "standard input is a terminal: name a file, or send one with '<' or "
+                              "'|'");
     } else {
         file->fd = open(path, O_RDONLY | O_CLOEXEC);
         if (file->fd < 0)

@@ -36,12 +36,13 @@ static void catch_signals(void)
 
 static int fail_file(const struct outfile *file, int error)
 {
+    if (error == EFAULT)
+        return fail_text(file->c,
+                         "the segment's memory is gone: a program that has it attached for "
+                         "writing has cut it off; remove the segment");
     const char *hint = error == ENOSPC || error == EDQUOT ? "make room, or write elsewhere"
-                       : error == EFAULT
-                           ? "a program that has the segment attached for writing has "
-                             "cut its memory off: remove the segment"
-                       : error == EPIPE ? "its reader has gone"
-                                        : "write elsewhere";
+                       : error == EPIPE                   ? "its reader has gone"
+                                                          : "write elsewhere";
     return fail_text(file->c, "%s cannot be written: %s: %s", file->path, strerror(error), hint);
 }
 
@@ -138,7 +139,9 @@ int outfile_open(struct context *c, struct outfile *file, const char *path, uint
     if (strcmp(path, "-") == 0) {
         file->path = "standard output";
         file->fd = STDOUT_FILENO;
-        return 0;
+        return isatty(file->fd) ? fail_usage(c, "standard output is a terminal: name a file, or "
+                                                "send it elsewhere with '>' or '|'")
+                                : 0;
     }
     file->is_ours = true;
     int r = open_place(file, bytes);

@@ -2,8 +2,12 @@
 """Arrays of every kind, and segments that are made of them."""
 
 import os
+import pty
+import subprocess
 
 import numpy
+
+from conftest import CTL, end_with_parent
 
 STRUCT = numpy.dtype([("a", "i1"), ("b", "f8"), ("c", [("x", "<u2", 2), ("y", "S3")])], align=True)
 
@@ -53,3 +57,27 @@ def create(ctl, directory, name, array):
     numpy.save(path, array)
     ctl("load", "--create", path, name)
     return path
+
+
+def cut_off(daemon, name):
+    """Takes the memory of a segment away, as whoever has it for writing can."""
+    path, = (f"/dev/shm/{entry}" for entry in os.listdir("/dev/shm") if entry.endswith(f".{name}")
+             and entry.split(".")[1] in daemon.said())
+    os.truncate(path, 0)
+
+
+def on_terminal(ctl, *words, status=0, **env):
+    """What the program writes to a terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen([CTL, *map(str, words)], env=dict(ctl.environment, **env), stdin=slave,
+                               stdout=slave, stderr=slave, preexec_fn=end_with_parent)
+    os.close(slave)
+    out = b""
+    while True:
+        try:
+            out += os.read(master, 65536)
+        except OSError:  # nobody has the other end any more
+            break
+    os.close(master)
+    assert process.wait(60) == status
+    return out.decode()

@@ -8,8 +8,9 @@ import struct
 import numpy
 import pytest
 
-from arrays import arrays, create, structs
+from arrays import arrays, create, cut_off, structs
 
+FILE = "FILE"  # where a test has one
 RANDOM = numpy.random.default_rng(1)
 
 # What numpy prints in ways of its own.
@@ -286,17 +287,20 @@ def test_no_lock_no_phase(ctl):
     assert ctl("get", "demo/A").out == "[0. 0.]\n"
 
 
-def test_a_peer_cuts_the_memory_off(ctl, daemon, party):
+@pytest.mark.parametrize("words", [["get", "demo"], ["save", "demo", FILE],
+                                   ["save", "demo[::2]", FILE],
+                                   ["stats", "demo"], ["load", "--raw", FILE, "demo[:16]"]])
+def test_a_peer_cuts_the_memory_off(ctl, daemon, party, tmp_path, words):
     ctl("create", "demo", "1M")
     other = party()
     other.do("s = shmview.attach('demo')")
     other.do("s.lock()")
-    waiting = ctl.start("get", "demo")
+    (tmp_path / "file").write_bytes(bytes(16))
+    waiting = ctl.start(*[tmp_path / "file" if word == FILE else word for word in words])
     assert f"waiting for the lock of 'demo', which {other.pid} " in waiting.stderr.readline()
-    path, = (f"/dev/shm/{name}" for name in os.listdir("/dev/shm") if name.endswith(".demo")
-             and name.split(".")[1] in daemon.said())
-    os.truncate(path, 0)
+    cut_off(daemon, "demo")
     other.do("s.unlock()")
     out, err = waiting.communicate()
-    assert waiting.returncode == 1 and out == ""
-    assert "shmviewctl: the segment's memory is gone" in err
+    assert (waiting.returncode, out) == (1, "")
+    assert "the segment's memory is gone" in err
+    assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_bytes() == bytes(16)

@@ -2,7 +2,6 @@
 """plot: characters, colours on a terminal, PNG files."""
 
 import os
-import pty
 import re
 import struct
 import subprocess
@@ -11,8 +10,8 @@ import zlib
 import numpy
 import pytest
 
-from arrays import arrays, create
-from conftest import CTL, end_with_parent
+from arrays import arrays, create, on_terminal
+from conftest import CTL
 
 
 def small(ctl, target, *options, **env):
@@ -73,23 +72,6 @@ def test_an_image_in_shades(ctl, directory):
         "           0 ····░░░▒▒▒▒▓▓▓████ 1\n")
     assert small(ctl, "a", "--height", "4", LC_ALL="C").splitlines()[:2] == [
         "         0 @@@@....", "         3 ....    "]
-
-
-def on_terminal(ctl, *words, **env):
-    """What it writes to a terminal."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen([CTL, *words], env=dict(ctl.environment, **env), stdin=slave,
-                               stdout=slave, stderr=slave, preexec_fn=end_with_parent)
-    os.close(slave)
-    out = b""
-    while True:
-        try:
-            out += os.read(master, 65536)
-        except OSError:  # nobody has the other end any more
-            break
-    os.close(master)
-    assert process.wait(60) == 0
-    return out.decode()
 
 
 def test_colours_on_a_terminal_only(ctl, directory):

@@ -11,7 +11,7 @@ import subprocess
 import numpy
 import pytest
 
-from arrays import arrays, create, same
+from arrays import arrays, create, on_terminal, same
 from conftest import CTL, await_, end_with_parent
 
 
@@ -181,3 +181,11 @@ def test_the_lock(ctl, party, tmp_path):
 def test_no_progress_where_nobody_looks(ctl, directory, tmp_path):
     create(ctl, directory, "a", numpy.zeros(2**20))
     assert ctl("save", "a", tmp_path / "b").err == ""
+
+
+def test_a_terminal_gets_no_bytes(ctl, directory):
+    path = create(ctl, directory, "a", numpy.zeros(4))
+    for words in ["save", "a", "-"], ["plot", "a", "-o", "-"]:
+        assert "standard output is a terminal" in on_terminal(ctl, *words, status=2)
+    assert "standard input is a terminal" in on_terminal(ctl, "load", "-", "a", status=2)
+    assert on_terminal(ctl, "load", path, "a") == ""
