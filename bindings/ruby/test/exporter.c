@@ -13,6 +13,7 @@ struct exporter {
     ssize_t n, offset, item_size, ndim;
     ssize_t shape[NDIM_MAX], strides[NDIM_MAX];
     bool has_shape, has_strides;
+    long n_out;
 };
 
 static long n_out;
@@ -82,13 +83,15 @@ static bool get(VALUE object, rb_memory_view_t *view, int flags)
     view->ndim = self->ndim;
     view->shape = self->has_shape ? self->shape : NULL;
     view->strides = self->has_strides ? self->strides : NULL;
+    self->n_out++;
     n_out++;
     return true;
 }
 
 static bool release(VALUE object, rb_memory_view_t *view)
 {
-    (void)object, (void)view;
+    (void)view;
+    exporter_of(object)->n_out--; /* which is there, says who gives it back */
     n_out--;
     return true;
 }

@@ -91,6 +91,7 @@ class TestProcess < ShmviewTest
     many: "$all = 300.times.map { Fiddle::MemoryView.new(Shmview.create(nil, 100).buf) }",
     wrapped: "$w = 50.times.map { Shmview.wrap(Fiddle::Pointer['abc' * 100]) }; $m = $w.map { |w| Fiddle::MemoryView.new(w) }",
     consumers: "$m = 50.times.map { Shmview::MemoryView.new(Fiddle::Pointer['abc' * 100]) }",
+    exporters: "require 'exporter'; $m = 300.times.map { |i| o = Exporter.new('abc', nil, 1, nil, nil); i.even? ? Shmview::MemoryView.new(o) : Shmview.wrap(o) }",
     closed: "c = Shmview.connect; Shmview.create(nil, 100).close; c.close",
     locked: "$seg = Shmview.create(nil, 100); $seg.lock",
     at_exit: "at_exit { $v[0] = 1; $seg.synchronize { p $v[0] if $v[0] != 1 }; Shmview::MemoryView.new($v)[0] }; $seg = Shmview.create(nil, 100); $v = $seg.buf",

@@ -9,8 +9,8 @@
 
 /* --- Getting ------------------------------------------------------------- */
 
-/* All that are out. Ruby frees every object at the end of the process, its table of what is
- * exported among them: what is given back after that would be looked up in nothing. */
+/* All that are out. At the end of the process Ruby frees every object, in no order: what is given
+ * back after that would be given to an exporter that is gone. */
 static struct got *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* Ractors have a GVL each */
 static bool has_ended;
