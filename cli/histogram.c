@@ -20,8 +20,8 @@ void histogram_init(struct histogram *h, double min, double max, size_t n)
 double histogram_edge(const struct histogram *h, size_t i)
 {
     double range = h->max - h->min;
-    double step = isfinite(range) ? range / (double)h->n
-                                  : h->max / (double)h->n - h->min / (double)h->n;
+    double step =
+        isfinite(range) ? range / (double)h->n : h->max / (double)h->n - h->min / (double)h->n;
     return i == h->n ? h->max : (double)i * step + h->min;
 }
 

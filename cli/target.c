@@ -362,6 +362,13 @@ static int find_layout(struct target *t, const char **ret)
     return 0;
 }
 
+/* The canonical format of an array without a name begins with its lengths. */
+static void flatten(struct shmview_view *v)
+{
+    while (v->format[0] == '(' && shmview_view_field(v, NULL, v) == 0)
+        ;
+}
+
 int target_view(struct target *t, struct shmview_view *ret_view)
 {
     struct problem problem;
@@ -372,12 +379,18 @@ int target_view(struct target *t, struct shmview_view *ret_view)
         status = find_layout(t, &layout);
     if (status)
         return status;
+    int r = 0;
+    snprintf(t->found, sizeof t->found, "%s", layout);
     if (t->view[0])
         status = target_open_view(t, layout, t->view, &v);
-    else if (!t->how->as && shmview_view_cast(t->segment, "B", 0, SHMVIEW_REST, &v))
-        status = fail_call(t->c, -SHMVIEW_ERR_BOUNDS);
+    else if (!t->how->as)
+        r = shmview_view_cast(t->segment, "B", 0, SHMVIEW_REST, &v);
+    if (r)
+        status = fail_call(t->c, r);
     if (status == 0 && t->how->as)
         status = cast(t, &v);
+    if (status == 0)
+        flatten(&v);
     if (status == 0 && slice_apply(&t->slice, &v, &v, &problem))
         status = fail_text(t->c, "%s: %s", target_text(t), problem.text);
     if (status == 0)

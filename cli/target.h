@@ -46,6 +46,7 @@ struct target {
     char name[TARGET_NAME_BYTES];
     char layout[TARGET_VIEW_BYTES]; /* "" where none was named */
     char view[TARGET_VIEW_BYTES];   /* "" where none was named: all the bytes, or as how->as says */
+    char found[TARGET_VIEW_BYTES];  /* the layout of the view, once target_view() has looked */
     struct slice slice;
     struct shmview_segment *segment;
     struct shmview_phase phase; /* generation 0: there is none */
@@ -65,7 +66,8 @@ int target_parse(struct context *c, const struct target_options *how, const char
  * and who died inside. Returns 0 or the exit status; in any case the target owes target_close(). */
 int target_open(struct target *t, int access);
 
-/* The view that was asked for, narrowed by its slice. The lock is held. A view that does not belong
+/* The view that was asked for, narrowed by its slice; arrays within its elements are dimensions, as
+ * numpy has them, as far as there may be so many. The lock is held. A view that does not belong
  * to the phase is refused, unless --any-phase was given. Returns 0 or the exit status. */
 int target_view(struct target *t, struct shmview_view *ret_view);
 

@@ -5,13 +5,6 @@
 
 #define ALIGN 64
 
-void transfer_flatten(struct shmview_view *v)
-{
-    while ((v->dtype & ~(uint32_t)SHMVIEW_SWAPPED) == SHMVIEW_STRUCT &&
-           shmview_view_field(v, NULL, v) == 0)
-        ;
-}
-
 void transfer_npy(const struct shmview_view *v, struct npy *ret)
 {
     *ret = (struct npy){

@@ -10,10 +10,6 @@
 /* The same between a file and the shared memory itself: more takes ext4 many times as long. */
 #define TRANSFER_STRAIGHT_BYTES (UINT64_C(128) << 10)
 
-/* Makes the arrays within elements dimensions, as numpy has them; what would have too many stays.
- */
-void transfer_flatten(struct shmview_view *v);
-
 /* What an npy file of the view is: in Fortran order where that is how it lies, else in C order. */
 void transfer_npy(const struct shmview_view *v, struct npy *ret);
 

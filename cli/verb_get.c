@@ -78,9 +78,8 @@ static int get_one(const struct get *g, struct target *t, FILE *out)
 {
     struct shmview_view v;
     int status = target_view(t, &v);
-    const char *layout = t->view[0] && !t->layout[0] ? t->phase.name : t->layout;
     status = status ? status : settle(g, t, &v, 1);
-    status = status ? status : print_view(g, t, layout, t->view, &v, 0, out);
+    status = status ? status : print_view(g, t, t->found, t->view, &v, 0, out);
     if (status == 0)
         fputc('\n', out);
     return status;

@@ -17,6 +17,7 @@ struct load {
     struct context *c;
     struct target_options how;
     bool raw, convert, create, notify, json;
+    bool created; /* the segment is of this call */
     struct infile file;
     struct npy npy;     /* what the file has; with --raw what the view has */
     const char *format; /* to take the file's bytes as */
@@ -202,6 +203,7 @@ static int create(struct load *l, struct target *t)
                            &segment);
     if (r)
         return fail_call(l->c, r);
+    l->created = true;
     if (!l->raw) {
         if (l->npy.fortran_order)
             shmview_fill_strides(l->npy.ndim, l->npy.shape, l->npy.itemsize, 'F', strides);
@@ -214,8 +216,6 @@ static int create(struct load *l, struct target *t)
     }
     status = r < 0 ? fail_call(l->c, r) : 0;
     shmview_detach(segment);
-    if (status)
-        shmview_remove(l->c->connection, t->name);
     return status;
 }
 
@@ -226,10 +226,7 @@ static int find_view(struct load *l, struct target *t, struct shmview_view *ret)
     int64_t strides[SHMVIEW_MAX_NDIM];
     int status = transfer_choose(t);
     if (status || l->raw || t->view[0] || t->how->as || t->slice.n) {
-        status = status ? status : target_view(t, ret);
-        if (status == 0 && !l->raw)
-            transfer_flatten(ret);
-        return status;
+        return status ? status : target_view(t, ret);
     }
     const struct shmview_view_spec spec = {
         .format = l->npy.format,
@@ -279,6 +276,8 @@ static int run(struct load *l, const char *path, const char *text)
     if (status == 0 && l->create)
         status = create(l, &t);
     status = status ? status : fill(l, &t);
+    if (status && l->created)
+        shmview_remove(l->c->connection, t.name); /* it would be half of what it is for */
     infile_close(&l->file);
     return status;
 }

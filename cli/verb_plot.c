@@ -130,7 +130,6 @@ static int run(const struct plot *p, const char *text)
     status = status ? status : target_view(&t, &v);
     if (status)
         return status;
-    transfer_flatten(&v);
     status = check(p, &t, &v);
     if (status)
         return status;

@@ -109,7 +109,6 @@ static int run(struct save *s, const char *text)
     status = status ? status : target_view(&t, &v);
     if (status)
         return status;
-    transfer_flatten(&v);
     if (t.is_locked && is_stream(s->path)) {
         status = target_copy(&t, &v);
         target_unlock(&t);

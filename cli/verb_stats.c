@@ -7,7 +7,6 @@
 #include "histogram.h"
 #include "scalar.h"
 #include "target.h"
-#include "transfer.h"
 #include "values.h"
 
 #define BINS_DEFAULT 10
@@ -183,9 +182,7 @@ static int examine_one(const struct stats *s, struct target *t)
     if (status)
         return status;
     snprintf(f->view, sizeof f->view, "%s", t->view);
-    snprintf(f->layout, sizeof f->layout, "%s",
-             t->layout[0] || !t->view[0] ? t->layout : t->phase.name);
-    transfer_flatten(&v);
+    snprintf(f->layout, sizeof f->layout, "%s", t->found);
     status = examine(s, &v, f);
     target_unlock(t);
     if (status == 0 && !f->is_real)
@@ -209,7 +206,6 @@ static int examine_layout(const struct stats *s, struct target *t,
             break;
         snprintf(f[i].view, sizeof f[i].view, "%s", layout->views[i]->name);
         snprintf(f[i].layout, sizeof f[i].layout, "%s", layout->name);
-        transfer_flatten(&v);
         status = examine(s, &v, &f[i]);
     }
     target_unlock(t);

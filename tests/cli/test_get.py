@@ -221,11 +221,19 @@ def test_a_view_of_another_phase_is_refused(ctl, phased):
                    "in phase 'float' now").err
         assert "--any-phase" in said
         number = struct.unpack("i", struct.pack("f", 1))[0]
+        assert ctl("get", "--any-phase", "--json", f"demo/{view}").json["layout"] == "int"
         assert ctl("get", "--any-phase", f"demo/{view}").out == f"[{' '.join([str(number)] * 4)}]\n"
     assert ctl("get", "demo/S").out == "0.0\n", "that of the phase"
     ctl("switch", "demo", "int")
     assert ctl("get", "demo/S").out == "0\n"
     ctl("get", "demo/A", status=1, err="is in phase 'int' now")
+
+
+def test_arrays_within_elements_are_dimensions(ctl):
+    ctl("create", "demo", "--layout", "x: A=(2,3)h[2]")
+    ctl("set", "demo/A[1, 0]", "1", "2", "3")
+    assert ctl("get", "demo/A[1]").out == "[[1 2 3]\n [0 0 0]]\n"
+    assert ctl("get", "--json", "demo/A").json["shape"] == [2, 2, 3]
 
 
 def test_names_that_are_not_there(ctl, phased):

@@ -129,6 +129,7 @@ def test_create(ctl, tmp_path):
     ctl("load", "--create", tmp_path / "a.npy", "four[1]", status=2, err="takes a name alone")
     (tmp_path / "bad.npy").write_bytes(b"nothing")
     ctl("load", "--create", tmp_path / "bad.npy", "four", status=1, err="not an npy file")
+    ctl("load", "--create", "--raw", "/dev/null", "four", status=1, err="has 0 bytes, four has 1")
     assert "four" not in [s["name"] for s in ctl.segments()]
 
 
