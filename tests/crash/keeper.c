@@ -143,12 +143,18 @@ void keeper_replace(struct keeper *keeper)
     AWAIT(keeper_deaths(keeper) > before);
 }
 
-/* One that answers has set up everything, its signals too. */
-static void await_answer(const struct keeper *keeper)
+/* One that answers has set up everything, its signals too. Returns which one did: the one that
+ * ran before and after it, as it may end at its point meanwhile and the next begin. */
+static pid_t await_answer(const struct keeper *keeper)
 {
     struct shmview_connection *c = NULL;
-    AWAIT(shmview_connect(keeper->daemon.socket, SHMVIEW_CONNECT_NO_START, &c) == 0);
-    shmview_disconnect(c);
+    pid_t pid;
+    do {
+        pid = running(keeper);
+        AWAIT(shmview_connect(keeper->daemon.socket, SHMVIEW_CONNECT_NO_START, &c) == 0);
+        shmview_disconnect(c);
+    } while (running(keeper) != pid);
+    return pid;
 }
 
 /* Waits until that daemon has ended. Returns whether the keeper has, too. */
@@ -170,8 +176,7 @@ bool keeper_stop(struct keeper *keeper)
     do {
         if (waitpid(keeper->child.pid, &status, WNOHANG) == keeper->child.pid)
             break;
-        await_answer(keeper);
-        pid = running(keeper);
+        pid = await_answer(keeper);
         kill(pid, SIGINT);
     } while (!has_ended(keeper, pid, &status));
     bool at_point = keeper_at_point(keeper);
