@@ -21,7 +21,7 @@ require "tmpdir"
 Warning[:experimental] = false # IO::Buffer, a reference
 
 MIB = 1 << 20
-ROWS = [] # rubocop:disable Style/MutableConstant
+ROWS = []
 
 Row = Struct.new(:name, :reference, :target, :make)
 
@@ -48,10 +48,10 @@ end
 
 # A lambda that runs the statement, which knows x and y, n times, and returns nanoseconds for each,
 # less the loop.
-def loop_of(statement, n, x, y = nil) # rubocop:disable Lint/UnusedMethodArgument
+def loop_of(statement, n, x, y = nil)
   source = "lambda { i = 0; t = clock; while i < #{n}; %s; i += 1; end; clock - t }"
-  measured = eval(format(source, statement), binding) # rubocop:disable Security/Eval
-  idle = eval(format(source, "nil"), binding) # rubocop:disable Security/Eval
+  measured = eval(format(source, statement), binding)
+  idle = eval(format(source, "nil"), binding)
   -> { [1, without_collector(&measured) - idle.call].max.fdiv(n) }
 end
 
