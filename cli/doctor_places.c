@@ -30,8 +30,9 @@ static void check_daemon(struct doctor *d)
         doctor_find(d, DOCTOR_WARN, "daemon",
                     "programs start one for this user that leaves when it is idle; this program "
                     "does not",
-                    "for one that stays: systemctl --user enable --now shmviewd.socket", "%s",
-                    d->socket);
+                    d->uid ? "for one that stays: systemctl --user enable --now shmviewd.socket"
+                           : "for one for everybody: systemctl enable --now shmviewd.socket",
+                    "%s", d->socket);
 }
 
 /* --- Sockets ------------------------------------------------------------- */
