@@ -15,7 +15,7 @@ skip() {
 
 build=${SHMVIEW_BUILD_DIR:?}
 source=${SHMVIEW_SOURCE_DIR:?}
-container_seconds=90 # for all of it; a few are needed
+container_seconds=160 # for all of it; some ten are needed
 
 [ "$(id -u)" -eq 0 ] || skip "needs root"
 for tool in systemd-nspawn systemd-analyze unshare setpriv timeout; do
@@ -88,7 +88,7 @@ Type=oneshot
 ExecStart=/bin/bash /test/$1
 StandardOutput=append:/out/log
 StandardError=append:/out/log
-TimeoutStartSec=80
+TimeoutStartSec=150
 UNIT
 }
 
