@@ -4,6 +4,7 @@
 import ctypes
 import json
 import os
+import pathlib
 import pty
 import signal
 import subprocess
@@ -76,6 +77,13 @@ def directory():
     """A runtime directory without a daemon."""
     with tempfile.TemporaryDirectory(prefix="shmview-cli-") as path:
         yield path
+
+
+@pytest.fixture
+def tmp_path():
+    """pytest's own keeps the last ones."""
+    with tempfile.TemporaryDirectory(prefix="shmview-cli-tmp-") as path:
+        yield pathlib.Path(path)
 
 
 @pytest.fixture(scope="module")
