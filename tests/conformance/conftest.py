@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 
-from peers import PATIENCE_S, Crowd, built
+from peers import PATIENCE_S, Crowd, await_, built
 
 libc = ctypes.CDLL(None)
 
@@ -73,7 +73,8 @@ def crowd(request, all_peers, daemon):
         return
     for peer in all_peers.alive():
         assert peer.ask("held") == before.get(peer, peer.ask("held")), peer.language
-    assert not daemon.objects()
+    # who detaches does not wait until the daemon has done it
+    await_(lambda: not daemon.objects(), "the end of every segment")
 
 
 @pytest.hookimpl(hookwrapper=True)
