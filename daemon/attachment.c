@@ -12,6 +12,7 @@
 #include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/look.h"
+#include "daemon/phases.h"
 #include "daemon/quota.h"
 #include "daemon/use.h"
 
@@ -35,6 +36,7 @@ int attachment_begin(struct attachments *list, struct segment *segment, int64_t 
     struct attachment *a = calloc(1, sizeof *a);
     if (!a)
         return -ENOMEM;
+    phases_note(segment);
     int r = segment_attach(segment, access, ret, ret_fds);
     if (r) {
         free(a);
@@ -217,12 +219,14 @@ static void tell_end(enum wire_event_kind kind, const struct attachment *a,
 
 void attachment_give_up(struct attachment *attachment)
 {
+    phases_note(attachment->segment);
     tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
     attachment_cancel(attachment);
 }
 
 void attachment_give_back(struct registry *registry, struct attachment *attachment)
 {
+    phases_note(attachment->segment);
     tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
     attachment_end(registry, attachment);
 }
@@ -235,6 +239,7 @@ void attachment_died(struct registry *registry, struct attachment *attachment)
     /* before the lock is taken from it: a moment later another may have it */
     if (attachment->slot != WIRE_ABSENT && look_at_attachment(attachment, &seen) == 0)
         look_party(&seen, attachment, &party);
+    phases_note(s);
     tell_end(EVENT_DIED, attachment, &party);
     if (party.inside) {
         segment_owner_died(s);

@@ -356,8 +356,10 @@ void monitor_end(struct connection *connection)
     connection->monitor = NULL;
     events_unsubscribe(&m->subscriber);
     TAILQ_REMOVE(&all->list, m, link);
-    if (wants_phases(m) && --all->n_phases == 0)
+    if (wants_phases(m) && --all->n_phases == 0) {
         uv_timer_stop(&all->clock);
+        phases_end();
+    }
     monitor_free(m);
     monitors_close_if_empty(all);
 }

@@ -9,6 +9,8 @@
 
 #define TURN_NS 1000000
 
+static const struct phases *current; /* NULL while nobody listens */
+
 void phases_begin(struct phases *phases, const struct registry *registry)
 {
     static uint8_t last_session;
@@ -18,6 +20,12 @@ void phases_begin(struct phases *phases, const struct registry *registry)
         .first_unseen = registry->last_id + 1,
         .session = last_session,
     };
+    current = phases;
+}
+
+void phases_end(void)
+{
+    current = NULL;
 }
 
 /* Generations leave 0 out when they wrap. */
@@ -29,8 +37,11 @@ static uint32_t switches_between(uint32_t before, uint32_t now)
 static void look(const struct phases *phases, struct segment *segment)
 {
     static struct look seen;
-    if (!segment->allocated || !segment->lock || segment->n_attachments == 0 ||
-        segment->layouts.n == 0 || look_at_control(segment, &seen))
+    if (!segment->allocated || !segment->lock)
+        return;
+    if (segment->layouts.n == 0)
+        seen.control.phase = 0; /* none was ever switched to */
+    else if (look_at_control(segment, &seen))
         return;
     uint32_t generation = (uint32_t)seen.control.phase;
     uint32_t layout = (uint32_t)(seen.control.phase >> 32);
@@ -48,20 +59,27 @@ static void look(const struct phases *phases, struct segment *segment)
         snprintf(e->text, sizeof e->text, "%s", segment->layouts.list[layout - 1].name);
 }
 
+void phases_note(struct segment *segment)
+{
+    if (current)
+        look(current, segment);
+}
+
 void phases_look(struct phases *phases, const struct registry *registry, const char *const *names,
                  size_t n)
 {
     int64_t end = now_ns() + TURN_NS;
     struct segment *s;
     for (size_t i = 0; i < n; i++)
-        if ((s = registry_find(registry, names[i])))
+        if ((s = registry_find(registry, names[i])) && s->n_attachments)
             look(phases, s);
     for (unsigned i = 1; n == 0; i++) {
         s = registry_next(registry, phases->next);
         phases->next = s ? s->id : 0;
         if (!s)
             return;
-        look(phases, s);
+        if (s->n_attachments)
+            look(phases, s);
         if (i % 16 == 0 && now_ns() > end)
             return;
     }

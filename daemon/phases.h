@@ -3,7 +3,8 @@
  * the daemon nothing; so it looks, a few times a second, at those segments that can be
  * switched: those with layouts that are attached. Switches between two looks are told as one
  * event, with their number. Each turn is short: where there are very many segments each is
- * looked at less often. */
+ * looked at less often. Besides, a segment is looked at whenever an attachment begins and ends, so
+ * that nobody is too quick. */
 #ifndef DAEMON_PHASES_H
 #define DAEMON_PHASES_H
 
@@ -19,6 +20,12 @@ struct phases {
 
 /* Switches from here on will be told. */
 void phases_begin(struct phases *phases, const struct registry *registry);
+
+/* Nobody listens any more. */
+void phases_end(void);
+
+/* An attachment to that segment is about to begin, or to end: looks at it, if anybody listens. */
+void phases_note(struct segment *segment);
 
 /* Looks at some, those called names or (n 0) all in turns, for at most a millisecond, and adds
  * events. */

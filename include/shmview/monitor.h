@@ -88,7 +88,8 @@ struct shmview_monitor;
  * only close it.
  *
  * While there is a subscriber who wants them, the daemon looks for switches of phases ten
- * times a second; it tells of those between two looks as one.
+ * times a second, and whenever somebody attaches or leaves; it tells of those between two looks
+ * as one.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, _LIMIT (the daemon has 64 subscribers),
  * _UNSUPPORTED (it knows no events), _NO_DAEMON, _DENIED, _DISCONNECTED, _PROTOCOL, _NO_MEMORY

@@ -187,6 +187,36 @@ START_TEST(phases)
 }
 END_TEST
 
+/* Nobody is too quick: who attaches, switches and leaves between two looks is seen too. */
+START_TEST(phases_in_passing)
+{
+    const struct shmview_create_options o = {.struct_bytes = sizeof o, .lifetime = SHMVIEW_MANUAL};
+    struct shmview_segment *a;
+    begin();
+    OK(shmview_monitor_close(monitor)); /* nobody listens while it is made */
+    OK(shmview_create(conn, "a", 64, &o, &a));
+    define(a, "one");
+    define(a, "two");
+    OK(shmview_detach(a));
+    OK(shmview_ping(conn));
+    monitor = monitor_open(NULL);
+    for (uint32_t i = 1; i <= 20; i++) {
+        a = client_attach(conn, "a", SHMVIEW_WRITE);
+        OK(shmview_lock(a));
+        OK(shmview_switch(a, i % 2 ? "two" : "one"));
+        OK(shmview_unlock(a));
+        OK(shmview_detach(a));
+        expect(SHMVIEW_EVENT_ATTACHED, "a");
+        const struct shmview_event *e = expect(SHMVIEW_EVENT_PHASE, "a");
+        ck_assert_uint_eq(e->generation, i);
+        ck_assert_str_eq(e->layout, i % 2 ? "two" : "one");
+        expect(SHMVIEW_EVENT_DETACHED, "a");
+    }
+    OK(shmview_remove(conn, "a"));
+    end();
+}
+END_TEST
+
 START_TEST(refusals)
 {
     begin();
@@ -365,6 +395,7 @@ int main(void)
         SUITE_TEST(deaths),
         SUITE_TEST(what_was_given_back_has_not_died),
         SUITE_TEST(phases),
+        SUITE_TEST(phases_in_passing),
         SUITE_TEST(refusals),
         SUITE_TEST(filters),
         SUITE_TEST(what_is_remembered),
