@@ -135,8 +135,9 @@ static int tell_events(struct context *c, struct watch *w, struct shmview_monito
             w->is_open = true;
             w->is_away = false;
         }
-        /* people want to hear of the next daemon, not of this one */
-        if (!fits(w, e) || (is_first && !w->json))
+        /* people want to hear of the next daemon, not of this one, unless they ask for it */
+        bool is_asked = w->json || w->kinds & SHMVIEW_EVENT_BIT(e->kind);
+        if (!fits(w, e) || (is_first && !is_asked))
             continue;
         int status = print_event(c, w, e);
         if (status)

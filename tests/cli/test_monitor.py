@@ -81,6 +81,11 @@ def test_by_kind_and_name(monitor, party):
         [("created", "b1"), ("attached", "b1")]
 
 
+def test_the_beginning_is_told_to_who_asks_for_it(ctl):
+    assert "subscribed" in ctl("monitor", "-k", "subscribed", "--timeout", "50ms").out
+    assert ctl("monitor", "-k", "died", "--timeout", "50ms").out == ""
+
+
 def test_what_is_remembered(ctl, party):
     one = party()
     one.do("a = shmview.create('remembered', 1)")
