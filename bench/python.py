@@ -125,6 +125,25 @@ def creation():
     return timed(ours, 100), timed(theirs, 100)
 
 
+def creation_used():
+    """What both are for: a lock beside the memory, and bytes in it."""
+    frame = bytes(100000)
+
+    def ours():
+        segment = shmview.create("bench-use", 100000)
+        with segment:
+            segment.buf[:] = frame
+        segment.close()
+
+    def theirs():
+        memory = shared_memory.SharedMemory("bench-use", create=True, size=100000)
+        with multiprocessing.RLock():
+            memory.buf[:100000] = frame
+        memory.close()
+        memory.unlink()
+    return timed(ours, 100), timed(theirs, 100)
+
+
 def attachment():
     held = shmview.create("bench-attach", 100000)
     memory = shared_memory.SharedMemory(create=True, size=100000)
@@ -139,6 +158,7 @@ def attachment():
 
 
 row("create, close", "SharedMemory, close, unlink", 2.5, creation)
+row("create, lock, fill, close", "SharedMemory, RLock, unlink", None, creation_used)
 row("attach, close", "SharedMemory, close", 2.5, attachment)
 
 

@@ -12,7 +12,7 @@
 #include <shmview/layout.h>
 #include <shmview/shmview.h>
 
-#include "client/looking.h"
+#include "common/looking.h"
 #include "common/address.h"
 #include "common/frame.h"
 #include "common/view.h"

@@ -34,6 +34,7 @@ static void on_call(struct connection *connection, const struct wire_call *call,
                     struct answer *answer)
 {
     struct server *s = connection->owner;
+    lookout_note(&s->lookout);
     methods_call(&s->state, connection, call, answer);
 }
 
@@ -213,6 +214,7 @@ static void on_listener(uv_poll_t *poll, int status, int poll_events)
 static void on_counts(uv_prepare_t *counts)
 {
     struct server *s = counts->data;
+    lookout_before_wait(&s->lookout);
     const struct segment *segments = s->state.registry.by_id;
     notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
                                                      .n_clients = s->n_connections});
@@ -344,6 +346,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     throttle_init(&server->throttle, &server->loop, &server->state.quota);
     uv_idle_init(&server->loop, &server->turns);
     uv_prepare_init(&server->loop, &server->counts);
+    lookout_init(&server->lookout, &server->loop);
     notify_init(&server->notify, &server->loop);
     server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
     server->door_timer.data = server;

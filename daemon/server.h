@@ -4,6 +4,7 @@
 #define DAEMON_SERVER_H
 
 #include "daemon/listener.h"
+#include "daemon/lookout.h"
 #include "daemon/methods.h"
 #include "daemon/notify.h"
 #include "daemon/options.h"
@@ -18,6 +19,7 @@ struct server {
     uv_timer_t door_timer; /* active while there is not even a descriptor to turn away with */
     uv_prepare_t counts;   /* looks what there is before each wait */
     uv_idle_t turns;       /* active while connections wait for another turn */
+    struct lookout lookout;
     struct listener listener;
     struct state state;
     struct reload reload;

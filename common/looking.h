@@ -3,12 +3,10 @@
  * a sleeping processor, which takes longer than most answers. Waits for the same are like each
  * other: where looking was in vain, be it that the other one needs the processor on which we look,
  * the next time is half as long, and soon none is but one in so many. */
-#ifndef CLIENT_LOOKING_H
-#define CLIENT_LOOKING_H
+#ifndef COMMON_LOOKING_H
+#define COMMON_LOOKING_H
 
 #include <stdint.h>
-
-#pragma GCC visibility push(hidden)
 
 struct looking {
     uint32_t ns;
@@ -20,7 +18,5 @@ struct looking {
 uint32_t looking_ns(const struct looking *looking);
 void looking_saw(struct looking *looking, uint32_t ns, int64_t took_ns);
 void looking_in_vain(struct looking *looking, uint32_t ns);
-
-#pragma GCC visibility pop
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/looking.h"
+#include "common/looking.h"
 
 #define NS_FIRST 50000
 #define NS_MOST  100000
