@@ -12,9 +12,9 @@
 #include <shmview/layout.h>
 #include <shmview/shmview.h>
 
-#include "common/looking.h"
 #include "common/address.h"
 #include "common/frame.h"
+#include "common/looking.h"
 #include "common/view.h"
 #include "common/wire.h"
 
