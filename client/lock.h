@@ -94,9 +94,10 @@ void park(const struct shmview_segment *s, const uint32_t *at, uint32_t value,
 /* Wakes up to n who are parked on at. Returns how many were. */
 int wake(uint32_t *at, int n);
 
-/* Notes in my slot that I wait, for people; and that I wait no more. */
+/* Notes in my slot that I wait, for people; and that I wait no more, be it in vain: who tries
+ * again at once has waited all the while. */
 void wait_begins(struct shmview_segment *s, uint32_t what);
-void wait_ends(struct shmview_segment *s);
+void wait_ends(struct shmview_segment *s, bool in_vain);
 
 /* --- The word: word.c ---------------------------------------------------- */
 

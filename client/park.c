@@ -76,6 +76,9 @@ int wake(uint32_t *at, int n)
 
 /* --- For people ---------------------------------------------------------- */
 
+/* Interpreters wait in slices, between which they look for signals. */
+#define BETWEEN_SLICES_NS 10000000
+
 /* Nobody reads a clock on the way in, so the first who waits for an owner notes
  * when that was: the owner has been inside for longer. */
 static void note_owner(const struct shmview_segment *s, int64_t now)
@@ -94,13 +97,15 @@ void wait_begins(struct shmview_segment *s, uint32_t what)
     int64_t now = now_ns();
     note_owner(s, now);
     /* a reader that queues among the writers has waited all the while */
-    if (atomic_load_explicit(word(&slot->waits), memory_order_relaxed) == SHMVIEW_WAITS_NOT)
+    if (atomic_load_explicit(word(&slot->waits), memory_order_relaxed) == SHMVIEW_WAITS_NOT &&
+        now - atomic_load(&s->gave_up_ns) > BETWEEN_SLICES_NS)
         atomic_store_explicit(word64(&slot->since_ns), (uint64_t)now, memory_order_relaxed);
     atomic_store_explicit(word(&slot->waits), what, memory_order_release);
 }
 
-void wait_ends(struct shmview_segment *s)
+void wait_ends(struct shmview_segment *s, bool in_vain)
 {
     struct shmview_slot *slot = segment_slot(s, s->me & SHMVIEW_SLOT_MASK);
+    atomic_store(&s->gave_up_ns, in_vain ? now_ns() : 0);
     atomic_store_explicit(word(&slot->waits), SHMVIEW_WAITS_NOT, memory_order_relaxed);
 }

@@ -164,9 +164,10 @@ struct shmview_segment {
     struct lock_state lock;
     struct shmview_control *control; /* NULL: no lock */
     const struct shmview_liveness *live;
-    uint32_t *my_readers;    /* the count in my slot */
-    const uint32_t *my_life; /* the generation of my slot, as the daemon has it */
-    uint32_t me;             /* my id in the lock word */
+    uint32_t *my_readers;       /* the count in my slot */
+    const uint32_t *my_life;    /* the generation of my slot, as the daemon has it */
+    uint32_t me;                /* my id in the lock word */
+    _Atomic int64_t gave_up_ns; /* when one of us last waited in vain, for people */
 
     _Atomic uint32_t epoch; /* of the process whose attachment this is */
     struct shmview_connection *connection;

@@ -155,7 +155,7 @@ static int lock_shared_anyhow(struct shmview_segment *s, int64_t deadline)
                     SHARED_MAX);
     int r = lock_shared_waiting(s, deadline, &waits);
     if (waits)
-        wait_ends(s);
+        wait_ends(s, r < 0);
     return r;
 }
 

@@ -84,7 +84,7 @@ int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what
     if (r == 0)
         STEP(AT_TAKEN_LATE);
     if (waits)
-        wait_ends(s);
+        wait_ends(s, r < 0);
     return r;
 }
 
@@ -164,6 +164,6 @@ int drain_readers(struct shmview_segment *s, int64_t deadline)
         STEP(AT_DRAIN_UNPARKED);
     }
     if (waits)
-        wait_ends(s);
+        wait_ends(s, r < 0);
     return r;
 }

@@ -267,7 +267,9 @@ struct shmview_lock_party {
     uint32_t slot;
     uint32_t pid;
     uint32_t reserved;
-    int64_t since_ns; /* CLOCK_MONOTONIC, 0 unknown. A holder: since before this */
+    /* CLOCK_MONOTONIC, 0 unknown. A holder: since before this. Who waited in vain and tries again
+     * within 10 ms has waited since the first time. */
+    int64_t since_ns;
     char command[16];
 };
 

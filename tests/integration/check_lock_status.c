@@ -208,6 +208,36 @@ START_TEST(reader_that_waits_long_stays_a_reader)
 }
 END_TEST
 
+static void write_in_slices(struct child *me, void *arg)
+{
+    int r;
+    do
+        r = shmview_lock_until(arg, shmview_deadline(2 * MS));
+    while (r == -SHMVIEW_ERR_TIMED_OUT);
+    OK(r);
+    child_tell(me, 1);
+    child_pause(me);
+    OK(shmview_unlock(arg));
+}
+
+/* Who gives up and tries again at once, as interpreters do, has waited all the while. */
+START_TEST(waiter_in_slices)
+{
+    struct child writer;
+    struct shmview_lock_party party;
+    open_segment();
+    OK(shmview_lock(seg));
+    child_start(&writer, write_in_slices, seg);
+    AWAIT(parties_in_role(seg, SHMVIEW_WAITS, &party) == 1 &&
+          await_now_ns() - party.since_ns > 50 * MS);
+    OK(shmview_unlock(seg));
+    child_hear(&writer, 1);
+    child_cue(&writer);
+    child_wait(&writer);
+    close_segment();
+}
+END_TEST
+
 START_TEST(dead_owner_is_shown)
 {
     struct child holder;
@@ -470,6 +500,7 @@ int main(void)
         SUITE_TEST(readers_are_shown),
         SUITE_TEST(as_many_as_there_is_room_for),
         SUITE_TEST(reader_that_waits_long_stays_a_reader),
+        SUITE_TEST(waiter_in_slices),
         SUITE_TEST(dead_owner_is_shown),
         SUITE_TEST(forked_child_may_look),
         SUITE_TEST(no_lock),
