@@ -216,8 +216,9 @@ static void peek(void)
     struct shmview_segment *s;
     unsigned who = draw(8);
     snprintf(name, sizeof name, "own%u", who);
+    bool exists = atomic_load(&arena->own[who].exists); /* before: it may be made meanwhile */
     int r = HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_PEEK, 0, &s));
-    if (r == -SHMVIEW_ERR_NOT_FOUND && !atomic_load(&arena->own[who].exists))
+    if (r == -SHMVIEW_ERR_NOT_FOUND && !exists)
         return;
     if (expect(r, 0, "peeking at", name) == 0)
         TIMED(CALL_DETACH, shmview_detach(s));
