@@ -25,16 +25,16 @@ die() {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$build"
-cpack -B "$scratch/work" > "$scratch/log" 2>&1 ||
+cpack -B "$scratch/built" > "$scratch/log" 2>&1 ||
     { cat "$scratch/log"; die "cpack"; }
 rm -rf "$debs"
 mkdir "$debs"
-mv "$scratch"/work/*.deb "$debs"
+mv "$scratch"/built/*.deb "$debs"
 cd "$debs"
 
 # What is no folder, without the first slash; pages of the manual as they are in the source.
-DESTDIR=$scratch/root "${CMAKE:-cmake}" --install "$build" > "$scratch/log"
-(cd "$scratch/root" && find . ! -type d) | sed 's|^\./||' | sort > "$scratch/installed"
+DESTDIR=$scratch/tree "${CMAKE:-cmake}" --install "$build" > "$scratch/log"
+(cd "$scratch/tree" && find . ! -type d) | sed 's|^\./||' | sort > "$scratch/installed"
 for deb in *.deb; do
     dpkg-deb --fsys-tarfile "$deb" | tar -t | sed -n '/\/$/!s|^\./||p'
 done | sed '\|share/man|s|\.gz$||' | sort > "$scratch/packed"
@@ -57,7 +57,7 @@ expect() {
 }
 library=$(basename libshmview[0-9]*.deb)
 library=${library%%_*}
-[ -e "$scratch/root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/libshmview.so.${library#libshmview}" ] ||
+[ -e "$scratch/tree/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)/libshmview.so.${library#libshmview}" ] ||
     die "$library is not named after the library's soname"
 expect shmviewd Depends libuv1
 expect shmviewd Depends liblmdb0
