@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c: what one end writes the other reads; replies; names. */
+/* wire.c: replies, which one end writes and the other reads; names of errors and values. */
 #include "unit.h"
 
 #include <shmview/layout.h>
@@ -8,35 +8,7 @@
 #include "common/util.h"
 #include "common/wire.h"
 
-static char name_128[LIMIT_NAME_BYTES + 1], name_64[LIMIT_VIEW_NAME_BYTES + 1];
-
-static void fill_names(void)
-{
-    memset(name_128, 'N', LIMIT_NAME_BYTES);
-    memset(name_64, 'V', LIMIT_VIEW_NAME_BYTES);
-}
-
-/* Through the text of a call, new, as it travels. Returns the call. */
-static struct wire_call travel_text(const char *method, char *text, size_t n)
-{
-    struct wire_call call;
-    struct wire_fault fault;
-    ck_assert_ptr_nonnull(text);
-    ck_assert_uint_eq(n, strlen(text) + 1);
-    ck_assert_uint_le(n, LIMIT_REQUEST_BYTES);
-    ck_assert_int_eq(wire_call_parse(&call, text, n - 1, &fault), 0);
-    ck_assert_str_eq(call.method, method);
-    free(text);
-    return call;
-}
-
-static struct wire_call travel(const char *method, json_t *parameters)
-{
-    size_t n = 0;
-    ck_assert_ptr_nonnull(parameters);
-    char *text = wire_call_text(method, parameters, &n);
-    return travel_text(method, text, n);
-}
+#include "long_layout.h"
 
 static struct wire_reply travel_back_text(char *text, size_t n)
 {
@@ -55,176 +27,6 @@ static struct wire_reply travel_back(const char *error, json_t *parameters)
     char *text = wire_reply_text(error, parameters, &n);
     return travel_back_text(text, n);
 }
-
-/* --- Requests ------------------------------------------------------------ */
-
-START_TEST(create)
-{
-    fill_names();
-    const char *names[] = {"a", name_128};
-    const int64_t sizes[] = {1, 4096, (int64_t)LIMIT_SEGMENT_BYTES};
-    for (int i = 0; i < 2 * 3 * 4 * 4 * 2; i++) {
-        struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_READ},
-                                       {.is_group = true, .right = WIRE_RIGHT_NONE}};
-        struct wire_create from = {.name = names[i % 2],
-                                   .size = sizes[i / 2 % 3],
-                                   .access = i / 6 % 4,
-                                   .lifetime = i / 24 % 4,
-                                   .lock = i / 96,
-                                   .grant = {.mode = i % 5 ? i : WIRE_ABSENT,
-                                             .owner = i % 7 ? i : WIRE_ABSENT,
-                                             .group = i % 3 ? i : WIRE_ABSENT,
-                                             .acl = i % 4 ? acl : NULL,
-                                             .n_acl = (size_t)(i % 4 ? i % 4 - 1 : 0)}},
-                           to;
-        struct wire_fault fault;
-        size_t n = 0;
-        char *text = wire_create_text(&from, &n);
-        struct wire_call call = travel_text("io.shmview.Create", text, n);
-        ck_assert_int_eq(wire_read_create(call.parameters, &to, &fault), 0);
-        ck_assert_str_eq(to.name, from.name);
-        ck_assert_int_eq(to.size, from.size);
-        ck_assert_int_eq(to.access, from.access);
-        ck_assert_int_eq(to.lifetime, from.lifetime);
-        ck_assert_int_eq(to.lock, from.lock);
-        ck_assert_int_eq(to.grant.mode, from.grant.mode);
-        ck_assert_int_eq(to.grant.owner, from.grant.owner);
-        ck_assert_int_eq(to.grant.group, from.grant.group);
-        ck_assert_uint_eq(to.grant.n_acl, from.grant.n_acl);
-        ck_assert_int_eq(to.grant.acl == NULL, from.grant.acl == NULL);
-        for (size_t k = 0; k < to.grant.n_acl; k++) {
-            ck_assert_int_eq(to.grant.acl[k].is_user, acl[k].is_user);
-            ck_assert_int_eq(to.grant.acl[k].is_group, acl[k].is_group);
-            ck_assert_int_eq(to.grant.acl[k].user, acl[k].user);
-            ck_assert_int_eq(to.grant.acl[k].right, acl[k].right);
-        }
-        free(to.grant.acl);
-        wire_call_deinit(&call);
-    }
-}
-END_TEST
-
-START_TEST(attach)
-{
-    const int64_t ids[] = {WIRE_ABSENT, 0, 1, INT64_MAX};
-    for (int64_t access = 1; access <= 3; access++)
-        for (size_t i = 0; i < 4; i++) {
-            struct wire_attach from = {"seg", access, ids[i]}, to;
-            struct wire_fault fault;
-            size_t n = 0;
-            char *text = wire_attach_text(&from, &n);
-            struct wire_call call = travel_text("io.shmview.Attach", text, n);
-            ck_assert_int_eq(wire_read_attach(call.parameters, &to, &fault), 0);
-            ck_assert_str_eq(to.name, "seg");
-            ck_assert_int_eq(to.access, access);
-            ck_assert_int_eq(to.id, ids[i]);
-            wire_call_deinit(&call);
-        }
-}
-END_TEST
-
-static void assert_same_view(const struct wire_view *a, const struct wire_view *b)
-{
-    ck_assert_str_eq(a->name, b->name);
-    ck_assert_str_eq(a->format, b->format);
-    ck_assert_uint_eq(a->shape.n, b->shape.n);
-    ck_assert_mem_eq(a->shape.values, b->shape.values, a->shape.n * sizeof(int64_t));
-    ck_assert_int_eq(a->has_strides, b->has_strides);
-    if (a->has_strides)
-        ck_assert_uint_eq(a->strides.n, b->strides.n);
-    if (a->has_strides)
-        ck_assert_mem_eq(a->strides.values, b->strides.values, a->strides.n * sizeof(int64_t));
-    ck_assert_int_eq(a->has_suboffsets, b->has_suboffsets);
-    if (a->has_suboffsets)
-        ck_assert_uint_eq(a->suboffsets.n, b->suboffsets.n);
-    if (a->has_suboffsets)
-        ck_assert_mem_eq(a->suboffsets.values, b->suboffsets.values,
-                         a->suboffsets.n * sizeof(int64_t));
-    ck_assert_int_eq(a->read_only, b->read_only);
-    ck_assert_int_eq(a->offset, b->offset);
-}
-
-/* The longest layout that a request may hold. */
-static struct wire_layout longest_layout(void)
-{
-    struct wire_layout l = {name_64, calloc(LIMIT_VIEWS, sizeof *l.views), LIMIT_VIEWS};
-    fill_names();
-    for (size_t i = 0; i < LIMIT_VIEWS; i++) {
-        l.views[i] = (struct wire_view){.name = name_64,
-                                        .format = "float64",
-                                        .shape.n = i % 9,
-                                        .strides.n = i % 9,
-                                        .has_strides = i % 3 != 0,
-                                        .read_only = i % 2,
-                                        .offset = INT64_MAX - (int64_t)i};
-        for (size_t k = 0; k < 8; k++) {
-            l.views[i].shape.values[k] = INT64_MAX - (int64_t)k;
-            l.views[i].strides.values[k] = INT64_MIN + (int64_t)k;
-        }
-    }
-    return l;
-}
-
-START_TEST(define_layout)
-{
-    struct wire_define from = {name_128, longest_layout(), INT64_MAX}, to;
-    struct wire_fault fault;
-    struct wire_call call = travel("io.shmview.DefineLayout", wire_write_define(&from));
-    ck_assert_int_eq(wire_read_define(call.parameters, &to, &fault), 0);
-    ck_assert_str_eq(to.name, name_128);
-    ck_assert_int_eq(to.id, INT64_MAX);
-    ck_assert_str_eq(to.layout.name, name_64);
-    ck_assert_uint_eq(to.layout.n_views, LIMIT_VIEWS);
-    for (size_t i = 0; i < LIMIT_VIEWS; i++)
-        assert_same_view(&to.layout.views[i], &from.layout.views[i]);
-    free(to.layout.views);
-    free(from.layout.views);
-    wire_call_deinit(&call);
-}
-END_TEST
-
-START_TEST(describe)
-{
-    const int64_t ids[] = {WIRE_ABSENT, 0, INT64_MAX};
-    for (size_t i = 0; i < 3; i++) {
-        struct wire_describe from = {"seg", ids[i]}, to;
-        struct wire_fault fault;
-        struct wire_call call = travel("io.shmview.Describe", wire_write_describe(&from));
-        ck_assert_int_eq(wire_read_describe(call.parameters, &to, &fault), 0);
-        ck_assert_str_eq(to.name, "seg");
-        ck_assert_int_eq(to.id, ids[i]);
-        wire_call_deinit(&call);
-    }
-}
-END_TEST
-
-START_TEST(name_and_integer)
-{
-    struct wire_fault fault;
-    const char *name;
-    int64_t i;
-    struct wire_call call = travel("io.shmview.Remove", json_pack("{s:s}", "name", "x"));
-    ck_assert_int_eq(wire_read_name(call.parameters, "name", &name, &fault), 0);
-    ck_assert_str_eq(name, "x");
-    ck_assert_int_eq(wire_read_name(call.parameters, "interface", &name, &fault), -1);
-    wire_call_deinit(&call);
-    call = travel("io.shmview.Detach", json_pack("{s:I}", "attachment", (json_int_t)INT64_MAX));
-    ck_assert_int_eq(wire_read_int(call.parameters, "attachment", &i, &fault), 0);
-    ck_assert_int_eq(i, INT64_MAX);
-    wire_call_deinit(&call);
-}
-END_TEST
-
-START_TEST(call_without_parameters)
-{
-    size_t n;
-    char *text = wire_call_text("io.shmview.Ping", NULL, &n);
-    ck_assert_str_eq(text, "{\"method\":\"io.shmview.Ping\"}");
-    ck_assert_uint_eq(n, strlen(text) + 1);
-    free(text);
-    ck_assert_ptr_null(wire_call_text("\xff", NULL, &n)); /* no UTF-8 */
-}
-END_TEST
 
 /* --- Replies ------------------------------------------------------------- */
 
@@ -520,9 +322,7 @@ START_TEST(names_of_values)
 }
 END_TEST
 
-UNIT_MAIN("wire_round", UNIT_TEST(create), UNIT_TEST(attach), UNIT_TEST(define_layout),
-          UNIT_TEST(describe), UNIT_TEST(name_and_integer), UNIT_TEST(call_without_parameters),
-          UNIT_TEST(segment), UNIT_TEST(attachment), UNIT_TEST(layouts),
+UNIT_MAIN("wire_replies", UNIT_TEST(segment), UNIT_TEST(attachment), UNIT_TEST(layouts),
           UNIT_TEST(replies_of_other_daemons), UNIT_TEST(reply_envelopes), UNIT_TEST(empty_replies),
           UNIT_TEST(errors), UNIT_TEST(error_without_a_name),
           UNIT_TEST(failure_of_the_daemon_has_a_reason), UNIT_TEST(names_of_values))

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One segment of a daemon of one's own, with a lock, and those who take that. */
+#ifndef INTEGRATION_ONE_SEGMENT_H
+#define INTEGRATION_ONE_SEGMENT_H
+
+#include "support/child.h"
+#include "support/client.h"
+
+static struct daemon d;
+static struct shmview_connection *conn;
+static struct shmview_segment *seg;
+
+static inline void open_segment(void)
+{
+    daemon_start(&d);
+    conn = client_connect(&d);
+    seg = client_create(conn, "s", 4096);
+}
+
+static inline void close_segment(void)
+{
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+
+/* Tells 1 when it is inside. */
+static inline void write_on_cue(struct child *me, void *arg)
+{
+    ck_assert_int_ge(shmview_lock(arg), 0);
+    child_tell(me, 1);
+    child_pause(me);
+    OK(shmview_unlock(arg));
+}
+
+static inline struct shmview_lock_status status_of(struct shmview_segment *segment)
+{
+    struct shmview_lock_status status = {.reserved = 77};
+    OK(shmview_lock_query(segment, &status, NULL, 0));
+    ck_assert_int_eq(status.reserved, 0);
+    return status;
+}
+
+#endif

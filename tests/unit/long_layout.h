@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is as long as a message may hold, for tests of requests and replies. */
+#ifndef UNIT_LONG_LAYOUT_H
+#define UNIT_LONG_LAYOUT_H
+
+#include "unit.h"
+
+#include "common/limits.h"
+#include "common/wire.h"
+
+static char name_128[LIMIT_NAME_BYTES + 1], name_64[LIMIT_VIEW_NAME_BYTES + 1];
+
+static inline void fill_names(void)
+{
+    memset(name_128, 'N', LIMIT_NAME_BYTES);
+    memset(name_64, 'V', LIMIT_VIEW_NAME_BYTES);
+}
+
+static inline void assert_same_view(const struct wire_view *a, const struct wire_view *b)
+{
+    ck_assert_str_eq(a->name, b->name);
+    ck_assert_str_eq(a->format, b->format);
+    ck_assert_uint_eq(a->shape.n, b->shape.n);
+    ck_assert_mem_eq(a->shape.values, b->shape.values, a->shape.n * sizeof(int64_t));
+    ck_assert_int_eq(a->has_strides, b->has_strides);
+    if (a->has_strides)
+        ck_assert_uint_eq(a->strides.n, b->strides.n);
+    if (a->has_strides)
+        ck_assert_mem_eq(a->strides.values, b->strides.values, a->strides.n * sizeof(int64_t));
+    ck_assert_int_eq(a->has_suboffsets, b->has_suboffsets);
+    if (a->has_suboffsets)
+        ck_assert_uint_eq(a->suboffsets.n, b->suboffsets.n);
+    if (a->has_suboffsets)
+        ck_assert_mem_eq(a->suboffsets.values, b->suboffsets.values,
+                         a->suboffsets.n * sizeof(int64_t));
+    ck_assert_int_eq(a->read_only, b->read_only);
+    ck_assert_int_eq(a->offset, b->offset);
+}
+
+/* The longest layout that a request may hold. */
+static inline struct wire_layout longest_layout(void)
+{
+    struct wire_layout l = {name_64, calloc(LIMIT_VIEWS, sizeof *l.views), LIMIT_VIEWS};
+    fill_names();
+    for (size_t i = 0; i < LIMIT_VIEWS; i++) {
+        l.views[i] = (struct wire_view){.name = name_64,
+                                        .format = "float64",
+                                        .shape.n = i % 9,
+                                        .strides.n = i % 9,
+                                        .has_strides = i % 3 != 0,
+                                        .read_only = i % 2,
+                                        .offset = INT64_MAX - (int64_t)i};
+        for (size_t k = 0; k < 8; k++) {
+            l.views[i].shape.values[k] = INT64_MAX - (int64_t)k;
+            l.views[i].strides.values[k] = INT64_MIN + (int64_t)k;
+        }
+    }
+    return l;
+}
+
+#endif
