@@ -39,18 +39,18 @@
 #define TYPE(name, type, word)                                                                     \
     typedef type name##_value;                                                                     \
     typedef word name##_word;                                                                      \
-    typedef type name##_at __attribute__((aligned(1), may_alias));
-TYPE(int8, int8_t, uint8_t)
-TYPE(int16, int16_t, uint16_t)
-TYPE(int32, int32_t, uint32_t)
-TYPE(int64, int64_t, uint64_t)
-TYPE(uint8, uint8_t, uint8_t)
-TYPE(uint16, uint16_t, uint16_t)
-TYPE(uint32, uint32_t, uint32_t)
-TYPE(uint64, uint64_t, uint64_t)
-TYPE(float32, float, uint32_t)
-TYPE(float64, double, uint64_t)
-TYPE(truth, uint8_t, uint8_t)
+    typedef type name##_at __attribute__((aligned(1), may_alias))
+TYPE(int8, int8_t, uint8_t);
+TYPE(int16, int16_t, uint16_t);
+TYPE(int32, int32_t, uint32_t);
+TYPE(int64, int64_t, uint64_t);
+TYPE(uint8, uint8_t, uint8_t);
+TYPE(uint16, uint16_t, uint16_t);
+TYPE(uint32, uint32_t, uint32_t);
+TYPE(uint64, uint64_t, uint64_t);
+TYPE(float32, float, uint32_t);
+TYPE(float64, double, uint64_t);
+TYPE(truth, uint8_t, uint8_t);
 
 #define BITS(type)     (8 * (int)sizeof(type##_value))
 #define MANTISSA(type) (sizeof(type##_value) == sizeof(float) ? FLT_MANT_DIG : DBL_MANT_DIG)
