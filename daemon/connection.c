@@ -14,6 +14,7 @@
 #include "daemon/quota.h"
 #include "daemon/refusal.h"
 #include "daemon/stats.h"
+#include "daemon/stray.h"
 
 /* Requests of one client that are answered, and the time they may take, before others
  * get their turn. */
@@ -74,6 +75,11 @@ static void refund(struct connection *c, uint64_t *charged)
     *charged = 0;
 }
 
+static void refund_connection(void *payer)
+{
+    quota_refund(payer, QUOTA_CONNECTIONS, 1);
+}
+
 /* --- Beginning and end --------------------------------------------------- */
 
 static void on_handle_closed(uv_handle_t *handle)
@@ -81,7 +87,10 @@ static void on_handle_closed(uv_handle_t *handle)
     struct connection *c = handle->data;
     if (--c->n_handles)
         return;
-    close(c->fd);
+    if (c->strays)
+        stray_close(c->fd, refund_connection, c->payer);
+    else
+        close(c->fd);
     peer_deinit(&c->peer);
     frame_deinit(&c->in);
     free(c->out);
@@ -97,9 +106,10 @@ void connection_close(struct connection *connection)
     n_connections--;
     refund(connection, &connection->in_charged);
     refund(connection, &connection->out_charged);
-    connection->events->closed(connection);
     /* a forked child may hold the socket too: this ends it for everybody */
     shutdown(connection->fd, SHUT_RDWR);
+    connection->strays = connection->strays && stray_left(connection->fd);
+    connection->events->closed(connection);
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
     uv_close((uv_handle_t *)&connection->process_poll, on_handle_closed);
 }
@@ -149,6 +159,9 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     c->events = events;
     c->owner = owner;
     c->fd = fd;
+    c->strays = stray_possible(fd);
+    if (c->strays)
+        stray_refuse(fd);
     LIST_INIT(&c->attachments);
     LIST_INIT(&c->created);
     c->socket_poll.data = c->process_poll.data = c;
@@ -400,7 +413,8 @@ static bool receive(struct connection *c)
 {
     struct quota_excess excess;
     struct answer answer = {0};
-    ssize_t n = frame_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES, NULL);
+    ssize_t n = c->strays ? stray_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES)
+                          : frame_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES, NULL);
     if (n == -EAGAIN)
         return false;
     if (n == 0)

@@ -43,7 +43,8 @@ struct connection_events {
     /* A request; fills *answer, which is zeroed. */
     void (*call)(struct connection *connection, const struct wire_call *call,
                  struct answer *answer);
-    /* It was closed: end its attachments, forget it. Freed soon after. */
+    /* It was closed: end its attachments, forget it, refund it unless strays is set. Freed soon
+     * after. */
     void (*closed)(struct connection *connection);
     /* It has more requests buffered than one turn may take. */
     void (*again)(struct connection *connection);
@@ -70,6 +71,7 @@ struct connection {
     bool half_closed;   /* the client has shut down its side; more may be unread */
     bool end_of_stream; /* the client has said all it will say */
     bool closing;
+    bool strays;     /* descriptors may lie in the socket; once it is closed: they do */
     bool waits_turn; /* on the owner's again list */
     bool throttled;  /* waits until it may ask again; never both */
     struct frame in;

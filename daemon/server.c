@@ -18,6 +18,7 @@
 #include "daemon/recovery.h"
 #include "daemon/refusal.h"
 #include "daemon/stats.h"
+#include "daemon/stray.h"
 #include "daemon/use.h"
 
 /* A client holds a socket and a pidfd. */
@@ -57,7 +58,8 @@ static void on_closed(struct connection *connection)
     if (connection->waits_turn)
         TAILQ_REMOVE(&s->waiting, connection, turn);
     throttle_forget(&s->throttle, connection);
-    quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
+    if (!connection->strays)
+        quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
     s->n_connections--;
     start_idle_clock(s);
 }
@@ -148,19 +150,19 @@ static void turn_away(struct server *s)
 static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
 {
     bool is_admin = grants_who(&s->state, c).is_admin;
-    unsigned others = s->n_connections - 1;
-    unsigned left = s->state.max_connections > others ? s->state.max_connections - others : 0;
     int r = quota_charge(&s->state.quota, c->peer.uid, is_admin, QUOTA_CONNECTIONS, 1, &c->payer,
                          ret_excess);
     if (r)
         return r;
+    uint64_t others = s->state.quota.used[QUOTA_CONNECTIONS] - 1, most = s->state.max_connections;
+    uint64_t left = most > others ? most - others : 0;
     uint64_t his = c->payer->used[QUOTA_CONNECTIONS] - 1;
-    if (left > s->state.max_connections / KEPT_PART || his < left)
+    if (left > most / KEPT_PART || his < left)
         return 0;
     *ret_excess = (struct quota_excess){.what = "connections", .asked = 1};
     ret_excess->of_all = left == 0;
     ret_excess->used = left ? his : others;
-    ret_excess->limit = left ? left : s->state.max_connections;
+    ret_excess->limit = left ? left : most;
     return -EDQUOT;
 }
 
@@ -233,8 +235,10 @@ static void close_handle(uv_handle_t *handle, void *arg)
 static void finish_stop(struct state *state)
 {
     struct server *s = CONTAINER_OF(state, struct server, state);
-    if (s->stopping && state->n_jobs == 0)
-        uv_walk(&s->loop, close_handle, NULL);
+    if (!s->stopping || state->n_jobs)
+        return;
+    stray_init(NULL);
+    uv_walk(&s->loop, close_handle, NULL);
 }
 
 static void server_stop(struct server *s)
@@ -341,6 +345,8 @@ int server_init(struct server *server, const struct listener *listener, const ch
     if (r)
         return r;
     discard_init(&server->loop);
+    stray_init(&server->loop);
+    stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_timer_init(&server->loop, &server->door_timer);
     throttle_init(&server->throttle, &server->loop, &server->state.quota);

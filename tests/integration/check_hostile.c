@@ -163,43 +163,6 @@ START_TEST(deep_parameters_are_refused)
 }
 END_TEST
 
-static void send_with_descriptor(const struct raw *raw, const char *text, size_t n)
-{
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec iov = {(char *)text, n};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.bytes,
-                         .msg_controllen = sizeof control.bytes};
-    int fd = STDIN_FILENO;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof fd);
-    memcpy(CMSG_DATA(c), &fd, sizeof fd);
-    ck_assert_int_eq(sendmsg(raw->socket, &msg, MSG_NOSIGNAL), (ssize_t)n);
-}
-
-START_TEST(descriptors_with_a_request_are_not_taken)
-{
-    static const char ping[] = "{\"method\": \"io.shmview.Ping\"}";
-    struct raw raw;
-    daemon_start(&d); /* alone: its descriptors are counted */
-    unsigned before = process_descriptors(d.pid);
-    for (int i = 0; i < 20; i++) {
-        raw_connect(&raw, d.socket);
-        send_with_descriptor(&raw, ping, i % 2 ? sizeof ping : 5);
-        raw_expect_end(&raw);
-        raw_close(&raw);
-    }
-    AWAIT(process_descriptors(d.pid) == before);
-    daemon_stop(&d);
-}
-END_TEST
-
 /* --- Stalling ------------------------------------------------------------ */
 
 START_TEST(silence_disturbs_nobody)
@@ -326,7 +289,6 @@ int main(void)
         SUITE_TEST(brackets_without_end_are_refused),
         SUITE_TEST(a_request_has_at_most_a_mebibyte),
         SUITE_TEST(deep_parameters_are_refused),
-        SUITE_TEST(descriptors_with_a_request_are_not_taken),
         SUITE_TEST(silence_disturbs_nobody),
         SUITE_TEST(a_request_may_come_byte_by_byte),
         SUITE_TEST(a_client_that_never_reads_is_not_read),
