@@ -36,10 +36,8 @@ static int enter_again(struct word *w)
 static int wait_sliced(struct lock *lock, int64_t deadline)
 {
     const struct self me = *self_get();
-    uint32_t id = lock->recursive ? me.tid : me.pid;
-    uint64_t birth = lock->recursive ? me.tid_birth : me.pid_birth;
     if (!deadline)
-        return word_wait(lock->word, id, birth, me.pid, 0) ? 1 : 0;
+        return word_wait(lock->word, &me, lock->recursive, 0) ? 1 : 0;
     for (;;) {
         int64_t slice;
         int r;
@@ -47,7 +45,7 @@ static int wait_sliced(struct lock *lock, int64_t deadline)
         slice = word_now() + SLICE_NS;
         if (slice > deadline)
             slice = deadline;
-        r = word_wait(lock->word, id, birth, me.pid, slice);
+        r = word_wait(lock->word, &me, lock->recursive, slice);
         Py_END_ALLOW_THREADS;
         if (r == 0)
             return 0;

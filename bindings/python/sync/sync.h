@@ -76,8 +76,7 @@ static inline int lock_take(struct lock *lock, int64_t deadline)
 {
     struct word *w = lock->word;
     const struct self *me = self_get();
-    uint32_t id = lock->recursive ? me->tid : me->pid;
-    if (LIKELY(word_try(w, id, lock->recursive ? me->tid_birth : me->pid_birth, me->pid))) {
+    if (LIKELY(word_try(w, self_owner(me, lock->recursive), me->pid))) {
         atomic_store_explicit(&w->depth, 1, memory_order_relaxed);
         return LIKELY(!atomic_load_explicit(&w->died, memory_order_relaxed))
                    ? 0
@@ -89,9 +88,7 @@ static inline int lock_take(struct lock *lock, int64_t deadline)
 /* Whether the calling thread, or for a lock of processes its process, holds it. */
 static inline bool lock_is_mine(const struct lock *lock)
 {
-    const struct self *me = self_get();
-    return (atomic_load_explicit(&lock->word->owner, memory_order_relaxed) & WORD_ID) ==
-           (lock->recursive ? me->tid : me->pid);
+    return word_is_of(lock->word, self_owner(self_get(), lock->recursive));
 }
 
 /* Gives it back. Returns 0 or -1 with an exception. */

@@ -22,11 +22,18 @@
 
 _Thread_local struct self self_of_thread __attribute__((tls_model("initial-exec")));
 
-/* What the kernel says of a process or thread: when it was born, in clock ticks since boot.
- * Returns 0; -ESRCH if it is a zombie; -errno if it cannot be told, or is not there. */
-static int ask_kernel(const char *path, uint64_t *ret_birth)
+/* The facts of a process or thread that /proc shows. */
+struct record {
+    uint64_t birth; /* in clock ticks since the machine started */
+    bool is_zombie;
+    unsigned long n_threads; /* of its process; a zombie that leads it counts */
+};
+
+/* Returns 0 or -errno. */
+static int ask_kernel(uint32_t id, struct record *ret)
 {
-    char text[1024];
+    char path[40], text[1024];
+    snprintf(path, sizeof path, "/proc/%u/stat", id);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
@@ -40,33 +47,31 @@ static int ask_kernel(const char *path, uint64_t *ret_birth)
     if (!p || !p[1])
         return -EINVAL;
     p += 2;
-    if (*p == 'Z' || *p == 'X')
-        return -ESRCH;
+    ret->is_zombie = *p == 'Z' || *p == 'X';
     for (int field = 3; field < 22; field++) {
         p = strchr(p, ' ');
         if (!p)
             return -EINVAL;
         p++;
+        if (field + 1 == 20)
+            ret->n_threads = strtoul(p, NULL, 10);
     }
-    *ret_birth = strtoull(p, NULL, 10);
+    ret->birth = strtoull(p, NULL, 10);
     return 0;
 }
 
-static int birth_of(uint32_t id, uint64_t *ret_birth)
+static uint64_t owner_of(uint32_t id)
 {
-    char path[40];
-    snprintf(path, sizeof path, "/proc/%u/stat", id);
-    return ask_kernel(path, ret_birth);
+    struct record found;
+    return ask_kernel(id, &found) ? id : found.birth << 32 | id;
 }
 
 void self_look_up(void)
 {
     int error = errno;
     struct self me = {.tid = (uint32_t)gettid(), .pid = (uint32_t)getpid()};
-    if (birth_of(me.tid, &me.tid_birth))
-        me.tid_birth = 0;
-    if (birth_of(me.pid, &me.pid_birth))
-        me.pid_birth = 0;
+    me.thread = owner_of(me.tid);
+    me.process = owner_of(me.pid);
     self_of_thread = me;
     errno = error;
 }
@@ -82,15 +87,17 @@ int self_init(void)
     return atomic_flag_test_and_set(&done) ? 0 : -pthread_atfork(NULL, NULL, forget_self);
 }
 
-/* birth 0: nobody knows, and its id must do. */
-static bool is_dead(uint32_t id, uint64_t birth)
+/* A process whose first thread has ended is a zombie by its id, and lives while it has
+ * another thread. */
+static bool is_dead(uint64_t owner, bool of_threads)
 {
-    uint64_t now;
-    int r = birth_of(id, &now);
-    if (r == 0)
-        return birth && now != birth;
-    /* /proc may hide those of other users, or not be there at all */
-    return r == -ESRCH || (kill((pid_t)id, 0) < 0 && errno == ESRCH);
+    struct record found;
+    uint32_t id = owner & WORD_ID, birth = (uint32_t)(owner >> 32);
+    if (ask_kernel(id, &found)) /* /proc may hide those of other users, or not be there at all */
+        return kill((pid_t)id, 0) < 0 && errno == ESRCH;
+    if (birth && (uint32_t)found.birth != birth)
+        return true;
+    return found.is_zombie && (of_threads || found.n_threads < 2);
 }
 
 /* --- Waiting ------------------------------------------------------------- */
@@ -102,41 +109,44 @@ int64_t word_now(void)
     return (int64_t)t.tv_sec * SECOND_NS + t.tv_nsec;
 }
 
-static int futex_wait(_Atomic uint32_t *word, uint32_t seen, int64_t ns)
+/* The half of the word that has the id and W: the kernel compares 32 bits. A birth that has
+ * changed besides costs the sleeper at most one pause. */
+static uint32_t *waited_half(struct word *w)
+{
+    return (uint32_t *)&w->owner + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+static int futex_wait(struct word *w, uint64_t seen, int64_t ns)
 {
     struct timespec t = {.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
-    return syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0) ? -errno : 0;
+    return syscall(SYS_futex, waited_half(w), FUTEX_WAIT, (uint32_t)seen, &t, NULL, 0) ? -errno : 0;
 }
 
 void word_wake(struct word *w)
 {
-    syscall(SYS_futex, &w->owner, FUTEX_WAKE, 1, NULL, NULL, 0);
+    syscall(SYS_futex, waited_half(w), FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-/* Takes the word from owner seen if that one is dead. */
-static bool take_over(struct word *w, uint32_t seen, uint32_t id)
+/* Takes the word from a dead owner, if that owner is still in it. */
+static bool take_over(struct word *w, uint64_t seen, uint64_t me, bool of_threads)
 {
-    uint64_t birth = atomic_load(&w->birth);
     uint32_t pid = atomic_load(&w->pid);
-    if (atomic_load(&w->owner) != seen || !is_dead(seen & WORD_ID, birth))
+    if (!is_dead(seen, of_threads) ||
+        !atomic_compare_exchange_strong(&w->owner, &seen, me | WORD_WAITERS))
         return false;
-    if (birth && !atomic_compare_exchange_strong(&w->birth, &birth, 0))
-        return false;
-    if (!atomic_compare_exchange_strong(&w->owner, &seen, id | WORD_WAITERS))
-        return false;
-    atomic_store(&w->died, pid ? pid : seen & WORD_ID);
+    atomic_store(&w->died, pid ? pid : (uint32_t)(seen & WORD_ID));
     return true;
 }
 
-static bool spin(struct word *w, uint32_t id)
+static bool spin(struct word *w, uint64_t me)
 {
     static _Atomic long n_processors;
     if (!atomic_load(&n_processors))
         atomic_store(&n_processors, sysconf(_SC_NPROCESSORS_ONLN));
     for (int i = 0; atomic_load(&n_processors) > 1 && i < SPINS; i++) {
-        uint32_t free = 0;
+        uint64_t free = 0;
         if (!atomic_load_explicit(&w->owner, memory_order_relaxed) &&
-            atomic_compare_exchange_strong(&w->owner, &free, id))
+            atomic_compare_exchange_strong(&w->owner, &free, me))
             return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
@@ -145,15 +155,15 @@ static bool spin(struct word *w, uint32_t id)
     return false;
 }
 
-static int wait_for_word(struct word *w, uint32_t id, int64_t deadline)
+static int wait_for_word(struct word *w, uint64_t me, bool of_threads, int64_t deadline)
 {
     int64_t pause = FIRST_NS;
-    if (deadline && spin(w, id))
+    if (deadline && spin(w, me))
         return 0;
     for (;;) {
-        uint32_t v = atomic_load(&w->owner);
-        if (!(v & WORD_ID)) {
-            if (atomic_compare_exchange_strong(&w->owner, &v, id | WORD_WAITERS))
+        uint64_t v = atomic_load(&w->owner);
+        if (!v) {
+            if (atomic_compare_exchange_strong(&w->owner, &v, me | WORD_WAITERS))
                 return 0;
             continue;
         }
@@ -165,24 +175,22 @@ static int wait_for_word(struct word *w, uint32_t id, int64_t deadline)
         }
         int64_t left = deadline ? deadline - word_now() : 0;
         if (left <= 0)
-            return take_over(w, v, id) ? 0 : -ETIMEDOUT;
-        int r = futex_wait(&w->owner, v, left < pause ? left : pause);
+            return take_over(w, v, me, of_threads) ? 0 : -ETIMEDOUT;
+        int r = futex_wait(w, v, left < pause ? left : pause);
         if (r == -EINTR)
             return r;
         if (r == -ETIMEDOUT) {
-            if (take_over(w, v, id))
+            if (take_over(w, v, me, of_threads))
                 return 0;
             pause = AGAIN_NS;
         }
     }
 }
 
-int word_wait(struct word *w, uint32_t id, uint64_t birth, uint32_t pid, int64_t deadline_ns)
+int word_wait(struct word *w, const struct self *me, bool of_threads, int64_t deadline_ns)
 {
-    int r = wait_for_word(w, id, deadline_ns);
-    if (r == 0) {
-        atomic_store_explicit(&w->birth, birth, memory_order_relaxed);
-        atomic_store_explicit(&w->pid, pid, memory_order_relaxed);
-    }
+    int r = wait_for_word(w, self_owner(me, of_threads), of_threads, deadline_ns);
+    if (r == 0)
+        atomic_store_explicit(&w->pid, me->pid, memory_order_relaxed);
     return r;
 }
