@@ -11,7 +11,10 @@ check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-contai
     cython3 python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
     python3-setuptools python3-wheel ruby-minitest)
 # CPython's own tests, whose package carries the version in its name.
-[ "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" != bookworm ] || check+=(libpython3.11-testsuite)
+case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
+bookworm) check+=(libpython3.11-testsuite) ;;
+trixie) check+=(libpython3.13-testsuite) ;;
+esac
 ci=("${check[@]}" clang clang-format shellcheck git lintian)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 

@@ -145,7 +145,7 @@ def test_json_reads_back_the_same(ctl, directory):
         text = ctl("get", "--json", f"a{size}/array").out
         words = text.split("[")[2].split("]")[0].split(", ")
         assert (numpy.array(words, code) == array).all()
-        assert all(abs(len(word) - len(repr(x).replace("+", ""))) <= 4
+        assert all(abs(len(word) - len(str(x).replace("+", ""))) <= 4
                    for word, x in zip(words, array))
 
 

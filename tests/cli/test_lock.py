@@ -122,9 +122,9 @@ def test_killed_it_frees_the_lock_and_takes_the_command_along(ctl, holder):
 
 # Tells what it gets until SIGTERM; a signal that came twice is counted twice.
 COUNTER = """
-import signal, sys
-def note(number, frame):
-    print(signal.Signals(number).name, flush=True)
+import os, signal, sys
+def note(number, frame):  # print() must not be called again while it runs
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
     signal.signal(number, note)
 signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(5))

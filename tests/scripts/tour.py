@@ -221,12 +221,13 @@ def environment_of(folder):
     """That of a user of this machine, with a home of his own."""
     home = os.path.join(folder, "home")
     os.mkdir(home)
-    # the interpreter of the tour is not to edit lines: it would echo what is typed
+    # The interpreter of the tour must not edit lines, because it would echo the input: Python
+    # before 3.13 imports readline for that, later ones have an editor of their own.
     with open(os.path.join(folder, "readline.py"), "w") as file:
         file.write("raise ImportError\n")
     return {"PATH": "/usr/bin:/bin", "HOME": home, "PYTHONPATH": folder,
-            "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8", "TERM": "xterm", "PS1": PROMPT,
-            "PS2": ""}
+            "PYTHON_BASIC_REPL": "1", "PYTHONDONTWRITEBYTECODE": "1", "LC_ALL": "C.UTF-8",
+            "TERM": "xterm", "PS1": PROMPT, "PS2": ""}
 
 
 def install_build(folder, environment):
