@@ -148,7 +148,11 @@ def test_segments_end_with_killed_processes():
 
 def test_two_interpreters(run):
     """Each has a module of its own, and ends by itself."""
-    run("import _xxsubinterpreters as s, shmview\n"
+    run("import shmview\n"
+        "try:\n"
+        "    import _interpreters as s\n"
+        "except ImportError:  # before Python 3.13\n"
+        "    import _xxsubinterpreters as s\n"
         "seg = shmview.create('seg', 100)\n"
         "i = s.create()\n"
         "s.run_string(i, 'import shmview; seg = shmview.attach(\"seg\"); v = seg.buf; v[0] = 7')\n"
