@@ -76,6 +76,15 @@ static void read_text(int fd, char *text, size_t bytes)
     text[strcspn(text, "\n")] = '\0';
 }
 
+/* A program that failed without a line of text. */
+static void describe_end(const char *program, int status, char *text, size_t bytes)
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, bytes, "%s was ended by signal %d", program, WTERMSIG(status));
+    else
+        snprintf(text, bytes, "%s exited with status %d", program, WEXITSTATUS(status));
+}
+
 int session_start(const char *path, char *text, size_t bytes)
 {
     const char *program = daemon_path();
@@ -98,5 +107,9 @@ int session_start(const char *path, char *text, size_t bytes)
     while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
         continue;
     /* a program that ignores or reaps SIGCHLD itself leaves us without a status */
-    return r == pid && status ? -1 : 0;
+    if (r != pid || status == 0)
+        return 0;
+    if (!text[0])
+        describe_end(program, status, text, bytes);
+    return -1;
 }

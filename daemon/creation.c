@@ -144,12 +144,19 @@ static void refuse_allocation(const struct job *job, struct answer *answer)
 {
     const struct segment *s = job->segment;
     if (job->result == -ENOSPC) {
-        refuse(answer, SHMVIEW_ERR_NO_SPACE,
-               json_pack("{s:I, s:I, s:I}", "asked", (json_int_t)s->size, "free",
-                         (json_int_t)job->space.free, "limit", (json_int_t)job->space.limit),
-               "segment '%s' asks for %" PRIu64 " bytes; %" PRIu64
-               " are free, /dev/shm holds %" PRIu64,
-               s->name, s->size, job->space.free, job->space.limit);
+        uint64_t n_free = object_count_free(), n_needed = s->lock ? N_SEGMENT_PARTS : 1;
+        json_t *facts =
+            json_pack("{s:I, s:I, s:I}", "asked", (json_int_t)s->size, "free",
+                      (json_int_t)job->space.free, "limit", (json_int_t)job->space.limit);
+        if (n_free < n_needed)
+            refuse(answer, SHMVIEW_ERR_NO_SPACE, facts,
+                   "segment '%s' needs %" PRIu64 " inodes of /dev/shm; %" PRIu64 " are free",
+                   s->name, n_needed, n_free);
+        else
+            refuse(answer, SHMVIEW_ERR_NO_SPACE, facts,
+                   "segment '%s' asks for %" PRIu64 " bytes; %" PRIu64
+                   " are free, /dev/shm holds %" PRIu64,
+                   s->name, s->size, job->space.free, job->space.limit);
     } else if (job->result == -EEXIST) {
         refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", s->name),
                "/dev/shm has an object that is not ours under the name of segment '%s'", s->name);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -31,8 +32,13 @@ static int background(int *ret_ready)
         return -errno;
     if (pid > 0) {
         char byte;
+        int status;
         close(ready[1]);
-        _exit(read(ready[0], &byte, 1) == 1 ? 0 : 1);
+        if (read(ready[0], &byte, 1) == 1)
+            _exit(0);
+        if (waitpid(pid, &status, 0) == pid && WIFSIGNALED(status))
+            log_error("ended by signal %d before the socket listened", WTERMSIG(status));
+        _exit(1);
     }
     close(ready[0]);
     setsid();

@@ -120,6 +120,12 @@ struct object_space object_space(void)
     return space;
 }
 
+uint64_t object_count_free(void)
+{
+    struct statvfs fs;
+    return statvfs(SHM_DIRECTORY, &fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
+}
+
 static bool try_promise(uint64_t bytes, struct object_space *ret_space)
 {
     pthread_mutex_lock(&promise_lock);

@@ -34,6 +34,9 @@ struct object_space {
 /* That space now. Any thread. */
 struct object_space object_space(void);
 
+/* How many more objects there may be; UINT64_MAX: no limit is known. */
+uint64_t object_count_free(void);
+
 /* Creates the object called object->name with bytes of zeroed, committed memory.
  * Blocks while the kernel zeroes; looks at *cancel (may be NULL) from time to
  * time. Any thread. Returns a read-write descriptor, which the caller owns, or

@@ -62,7 +62,8 @@ struct quota_usage {
 struct quota_excess {
     const char *what; /* "bytes" ... */
     uint64_t asked, used, limit;
-    bool of_all; /* it is the limit of all users together */
+    uint64_t kept; /* so many are left, for users that have fewer; 0: does not matter */
+    bool of_all;   /* it is the limit of all users together */
 };
 
 void quota_init(struct quota *quota, struct config **config);

@@ -55,11 +55,18 @@ void refuse_quota(struct answer *answer, uid_t uid, const struct quota_excess *e
     char whose[32] = "all users together";
     if (!e->of_all)
         snprintf(whose, sizeof whose, "uid %u", uid);
-    refuse(answer, SHMVIEW_ERR_QUOTA,
-           json_pack("{s:s, s:I, s:I, s:I}", "what", e->what, "asked", (json_int_t)e->asked, "used",
-                     (json_int_t)e->used, "limit", (json_int_t)e->limit),
-           "%" PRIu64 " %s asked for; %s may have %" PRIu64 ", of which %" PRIu64 " are used",
-           e->asked, e->what, whose, e->limit, e->used);
+    json_t *facts =
+        json_pack("{s:s, s:I, s:I, s:I}", "what", e->what, "asked", (json_int_t)e->asked, "used",
+                  (json_int_t)e->used, "limit", (json_int_t)e->limit);
+    if (e->kept)
+        refuse(answer, SHMVIEW_ERR_QUOTA, facts,
+               "%" PRIu64 " %s asked for; the last %" PRIu64
+               " are kept for users that have fewer than that, and %s has %" PRIu64,
+               e->asked, e->what, e->kept, whose, e->used);
+    else
+        refuse(answer, SHMVIEW_ERR_QUOTA, facts,
+               "%" PRIu64 " %s asked for; %s may have %" PRIu64 ", of which %" PRIu64 " are used",
+               e->asked, e->what, whose, e->limit, e->used);
 }
 
 void answer_with(struct answer *answer, json_t *parameters)

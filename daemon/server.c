@@ -162,7 +162,8 @@ static int charge(struct server *s, struct connection *c, struct quota_excess *r
     *ret_excess = (struct quota_excess){.what = "connections", .asked = 1};
     ret_excess->of_all = left == 0;
     ret_excess->used = left ? his : others;
-    ret_excess->limit = left ? left : most;
+    ret_excess->kept = left;
+    ret_excess->limit = left ? his : most;
     return -EDQUOT;
 }
 

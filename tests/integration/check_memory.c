@@ -3,8 +3,10 @@
  * get holds nobody up, and is given back when its creator goes. */
 #include <inttypes.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include "support/await.h"
@@ -44,6 +46,36 @@ static void refuse_size(uint64_t size, int error, const char *part)
     ck_assert_ptr_null(none);
     ck_assert_uint_eq(daemon_objects(&d), 0);
 }
+
+/* A /dev/shm of this process's own, with so few inodes. Returns whether it may have one. */
+static bool mount_shm(const char *options)
+{
+    if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("tmpfs", "/dev/shm", "tmpfs", 0, options)) {
+        puts("skipped: only root can mount");
+        return false;
+    }
+    return true;
+}
+
+START_TEST(inodes_that_run_out_are_named)
+{
+    struct shmview_segment *seg[20] = {NULL};
+    char name[8];
+    int n = 0, r = 0;
+    if (!mount_shm("size=64m,nr_inodes=20"))
+        return;
+    begin();
+    for (; n < 20 && r == 0; n++) {
+        snprintf(name, sizeof name, "s%d", n);
+        r = shmview_create(conn, name, 1, NULL, &seg[n]);
+    }
+    client_expect(r, -SHMVIEW_ERR_NO_SPACE, "inodes of /dev/shm", "shmview_create");
+    for (int i = 0; i < n; i++)
+        OK(shmview_detach(seg[i]));
+    end();
+}
+END_TEST
 
 START_TEST(more_than_there_is_is_refused_with_the_figures)
 {
@@ -224,6 +256,7 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
+        SUITE_TEST(inodes_that_run_out_are_named),
         SUITE_TEST(more_than_there_is_is_refused_with_the_figures),
         SUITE_TEST(sizes_beyond_the_limit_are_refused_with_the_limit),
         SUITE_TEST(a_large_creation_holds_nobody_up),

@@ -316,7 +316,16 @@ START_TEST(a_daemon_that_cannot_start_tells_why)
     setenv("SHMVIEW_DAEMON", "/nonexistent/shmviewd", 1);
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/nonexistent/shmviewd: No such file");
     setenv("SHMVIEW_DAEMON", "/bin/false", 1);
-    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "starting one");
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/bin/false exited with status 1");
+    snprintf(path, sizeof path, "%s/killed", place_directory());
+    FILE *script = fopen(path, "we");
+    ck_assert_ptr_nonnull(script);
+    fputs("#!/bin/sh\nkill -9 $$\n", script);
+    ck_assert_int_eq(fchmod(fileno(script), 0700), 0);
+    fclose(script);
+    setenv("SHMVIEW_DAEMON", path, 1);
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/killed was ended by signal 9");
+    unlink(path);
     setenv("SHMVIEW_DAEMON", daemon_program(), 1);
     setenv("SHMVIEW_IDLE_EXIT", "soon", 1);
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "not 'soon'");
