@@ -244,6 +244,21 @@ static int back_slot(struct segment *segment, int control, uint32_t slot)
     return r;
 }
 
+/* Ids repeat after the generations of a slot have wrapped: a count that a dead reader has left
+ * must not become that of a living client, which writers would wait for. Nobody uses the slot
+ * now, and since the last wrap each id was given out once. */
+static int clear_readers(const struct shmview_liveness *live, int control, uint32_t slot,
+                         uint32_t generation)
+{
+    uint32_t none = 0;
+    size_t offset = sizeof(struct shmview_control) + slot * sizeof(struct shmview_slot) +
+                    offsetof(struct shmview_slot, readers);
+    if ((live->generation[slot] & SHMVIEW_GENERATION_MASK) <= generation)
+        return 0;
+    ssize_t n = pwrite(control, &none, sizeof none, (off_t)offset);
+    return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
+}
+
 static int open_lock(struct segment *segment, struct wire_attachment *ret,
                      struct frame_descriptors *fds)
 {
@@ -256,12 +271,14 @@ static int open_lock(struct segment *segment, struct wire_attachment *ret,
     r = slots_take(&segment->slots, &slot, &generation);
     if (r)
         return r;
+    struct shmview_liveness *live = segment->use->live;
     r = back_slot(segment, control, slot);
+    if (r == 0)
+        r = clear_readers(live, control, slot, generation);
     if (r) {
         slots_give(&segment->slots, slot);
         return r == -ENOSPC ? -ENOMEM : r;
     }
-    struct shmview_liveness *live = segment->use->live;
     atomic_store_explicit(word(&live->high), segment->slots.high, memory_order_release);
     atomic_store_explicit(word(&live->generation[slot]), generation, memory_order_release);
     ret->control = (int64_t)fds->n;

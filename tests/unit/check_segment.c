@@ -199,6 +199,36 @@ START_TEST(slots_and_generations)
 END_TEST
 
 /* The last deaths, for the story that the next owner is told. */
+/* A reader dies with its count in its slot, and nobody takes the lock exclusively until a client
+ * has the dead reader's id. */
+START_TEST(counts_do_not_outlive_the_generations)
+{
+    struct segment *s = make(1, true);
+    struct shmview_control *c = look(s, CONTROL, SEGMENT_CONTROL_BYTES);
+    struct shmview_slot *slot = (struct shmview_slot *)(void *)(c + 1);
+    const uint32_t left = 1u << SHMVIEW_READER_COUNT_BITS | 1;
+    struct wire_attachment a = attach(s, SHMVIEW_READ);
+    ck_assert_int_eq(a.slot, 0);
+    ck_assert_int_eq(a.generation, 1);
+    slot->readers = left;
+    for (int64_t generation = 2; generation < 5; generation++) {
+        segment_detach(s, a.slot, 1);
+        a = attach(s, SHMVIEW_READ);
+        ck_assert_int_eq(a.generation, generation);
+        ck_assert_uint_eq(slot->readers, left); /* writers see that its reader is dead */
+    }
+    s->slots.entries[0].generation = SHMVIEW_GENERATION_MASK;
+    s->use->live->generation[0] = SHMVIEW_GENERATION_MASK;
+    segment_detach(s, a.slot, 1);
+    a = attach(s, SHMVIEW_READ);
+    ck_assert_int_eq(a.generation, 1);
+    ck_assert_uint_eq(slot->readers, 0);
+    segment_detach(s, a.slot, 1);
+    munmap(c, SEGMENT_CONTROL_BYTES);
+    segment_free(s);
+}
+END_TEST
+
 START_TEST(deaths_are_told)
 {
     struct segment *s = make(100, true);
@@ -429,7 +459,7 @@ UNIT_MAIN("segment", UNIT_TEST(headers_of_the_objects), UNIT_TEST(without_a_lock
           UNIT_TEST(object_that_is_in_the_way),
           UNIT_TEST(allocation_that_is_cancelled_or_too_large),
           UNIT_TEST(every_call_of_an_allocation_fails), UNIT_TEST(descriptors_by_access),
-          UNIT_TEST(slots_and_generations), UNIT_TEST(deaths_are_told),
-          UNIT_TEST(a_death_wakes_all), UNIT_TEST(every_slot),
+          UNIT_TEST(slots_and_generations), UNIT_TEST(counts_do_not_outlive_the_generations),
+          UNIT_TEST(deaths_are_told), UNIT_TEST(a_death_wakes_all), UNIT_TEST(every_slot),
           UNIT_TEST(every_call_of_an_attach_fails), UNIT_TEST(objects_that_were_replaced),
           UNIT_TEST(objects_that_were_replaced_while_open), UNIT_TEST(descriptors_are_bounded))
