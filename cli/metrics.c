@@ -44,7 +44,7 @@ static const struct family of_instance[] = {
     INSTANCE("shmview_removed_bytes", GAUGE,
              "Bytes of segments without a name, that attachments keep.", removed_bytes),
     INSTANCE("shmview_memory_free_bytes", GAUGE, "Bytes that new segments could get.", memory_free),
-    INSTANCE("shmview_memory_limit_bytes", GAUGE, "Bytes that /dev/shm may hold.", memory_limit),
+    INSTANCE("shmview_memory_limit_bytes", GAUGE, "Bytes that segments may take.", memory_limit),
     INSTANCE("shmview_segments_created_total", COUNTER, "Segments that were created.",
              total_created),
     INSTANCE("shmview_attachments_made_total", COUNTER, "Attachments that were made.",

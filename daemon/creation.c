@@ -154,9 +154,10 @@ static void refuse_allocation(const struct job *job, struct answer *answer)
                    s->name, n_needed, n_free);
         else
             refuse(answer, SHMVIEW_ERR_NO_SPACE, facts,
-                   "segment '%s' asks for %" PRIu64 " bytes; %" PRIu64
-                   " are free, /dev/shm holds %" PRIu64,
-                   s->name, s->size, job->space.free, job->space.limit);
+                   "segment '%s' asks for %" PRIu64 " bytes; %" PRIu64 " are free, %s %" PRIu64,
+                   s->name, s->size, job->space.free,
+                   job->space.of_group ? "the daemon's control group may have" : "/dev/shm holds",
+                   job->space.limit);
     } else if (job->result == -EEXIST) {
         refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", s->name),
                "/dev/shm has an object that is not ours under the name of segment '%s'", s->name);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/cgroup.h"
 #include "daemon/discard.h"
 
 #define SHM_DIRECTORY "/dev/shm"
@@ -34,15 +35,14 @@ static int commit(int fd, uint64_t from, uint64_t bytes)
 }
 
 /* Memory and swap that the kernel says can still be used, less a reserve that
- * keeps the machine out of the hands of the OOM killer: others take memory too. */
-static uint64_t memory_free(void)
+ * keeps the machine out of the hands of the OOM killer: others take memory too.
+ * *ret_group is what the daemon's control group may have, which is heeded as well. */
+static uint64_t memory_free(struct cgroup_space *ret_group)
 {
-    unsigned long long total = 0, available = 0, swap = 0, kib;
+    unsigned long long total = 0, available = UINT64_MAX / 1024, swap = 0, kib;
     char line[128];
     FILE *f = fopen("/proc/meminfo", "re");
-    if (!f)
-        return UINT64_MAX;
-    while (fgets(line, sizeof line, f)) {
+    while (f && fgets(line, sizeof line, f)) {
         if (sscanf(line, "MemTotal: %llu", &kib) == 1)
             total = kib;
         else if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
@@ -50,22 +50,29 @@ static uint64_t memory_free(void)
         else if (sscanf(line, "SwapFree: %llu", &kib) == 1)
             swap = kib;
     }
-    fclose(f);
+    if (f)
+        fclose(f);
+    *ret_group = cgroup_space((uint64_t)swap * 1024);
     unsigned long long reserve = total / MEMORY_RESERVE_PART, have = available + swap;
-    return have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
+    uint64_t free = have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
+    return free < ret_group->free ? free : ret_group->free;
 }
 
 static struct object_space space_now(void)
 {
     struct statvfs fs;
-    uint64_t memory = memory_free();
-    if (statvfs(SHM_DIRECTORY, &fs) || fs.f_blocks == 0)
-        return (struct object_space){memory, memory}; /* a tmpfs without a limit */
-    uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
-    return (struct object_space){
-        .free = unused < memory ? unused : memory,
-        .limit = (uint64_t)fs.f_blocks * fs.f_frsize,
-    };
+    struct cgroup_space group;
+    uint64_t memory = memory_free(&group);
+    struct object_space space = {.free = memory, .limit = memory}; /* a tmpfs without a limit */
+    if (statvfs(SHM_DIRECTORY, &fs) == 0 && fs.f_blocks) {
+        uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
+        space.free = unused < memory ? unused : memory;
+        space.limit = (uint64_t)fs.f_blocks * fs.f_frsize;
+    }
+    space.of_group = group.limit < space.limit;
+    if (space.of_group)
+        space.limit = group.limit > space.free ? group.limit : space.free;
+    return space;
 }
 
 /* For one who asks for bytes; 0: for one who wants to know. To look takes as long as a small
@@ -84,7 +91,8 @@ static struct object_space space_lately(uint64_t bytes)
         given = 0;
         seen_ns = now;
     }
-    struct object_space left = {seen.free - given, seen.limit};
+    struct object_space left = seen;
+    left.free -= given;
     if (is_small)
         given += bytes;
     else
@@ -160,9 +168,9 @@ static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
     while (done < bytes && r == 0) {
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             r = -ECANCELED;
-        if (done > 0 && r == 0 && memory_free() == 0)
-            r = -ENOSPC;
         uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
+        if (done > 0 && r == 0 && memory_free(&(struct cgroup_space){0}) < step)
+            r = -ENOSPC;
         if (r == 0)
             r = commit(fd, done, step);
         if (r == 0) {

@@ -25,10 +25,12 @@ struct object {
 
 /* How much an allocation could still get, in bytes: the least of what /dev/shm
  * has free and what memory and swap can take, less what other allocations were
- * promised and have not committed yet; and the size of /dev/shm. */
+ * promised and have not committed yet; and the size of /dev/shm, or the limit of the
+ * daemon's control group if that is less. */
 struct object_space {
     uint64_t free;
     uint64_t limit;
+    bool of_group; /* limit is that of the control group */
 };
 
 /* That space now. Any thread. */

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/cgroup.h"
 #include "daemon/declared.h"
 #include "daemon/discard.h"
 #include "daemon/grants.h"
@@ -347,6 +348,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
         return r;
     discard_init(&server->loop);
     stray_init(&server->loop);
+    cgroup_init("");
     stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_timer_init(&server->loop, &server->door_timer);

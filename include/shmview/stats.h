@@ -94,7 +94,7 @@ struct shmview_stats {
     uint64_t next;           /* there are more segments: go on with that as after; 0: no more */
     int64_t pid;             /* of the daemon, as it sees itself */
     int64_t memory_free;     /* bytes that new segments could get now */
-    int64_t memory_limit;    /* bytes that /dev/shm may hold, as the daemon sees it */
+    int64_t memory_limit;    /* bytes that /dev/shm or the daemon's control group may hold */
     int64_t max_connections; /* that the daemon has descriptors for */
     const struct shmview_quota_stats *const *quotas;
     size_t n_quotas;
