@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/lock.h"
+#include "common/descriptor.h"
 #include "common/util.h"
 
 /* How long a daemon that is gone is waited for, and how often it is looked for. */
@@ -32,6 +33,9 @@ static int socket_connect(const char *path)
     CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
+    fd = descriptor_lift(fd);
+    if (fd < 0)
+        return fd;
     do
         r = connect(fd, (const struct sockaddr *)&address, sizeof address);
     while (r && errno == EINTR);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding a daemon. */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,16 +32,31 @@ static void search_note(struct search *search, const char *path, const char *why
         search->n = sizeof search->text - 1;
 }
 
+/* Keeps the path, absolute: the process may go to another directory before it connects again. */
+static int set_path(struct shmview_connection *c, const char *path)
+{
+    char directory[PATH_MAX] = "";
+    bool is_relative = path[0] != '/' && path[0] != '\0';
+    if (is_relative && !getcwd(directory, sizeof directory))
+        return fail_errno("the current directory, in which the socket path begins", errno);
+    const char *slash = directory[0] && directory[1] ? "/" : "";
+    int n = snprintf(c->path, sizeof c->path, "%s%s%s", directory, slash, path);
+    if (n >= 0 && n < (int)sizeof c->path)
+        return 0;
+    return fail(SHMVIEW_ERR_INVALID, "a socket path has at most %zu bytes: %s%s%s",
+                sizeof c->path - 1, directory, slash, path);
+}
+
 /* Connects and asks for an answer: a daemon that is leaving takes a connection
  * and hangs up. Returns 0, 1 if nobody is there, or an error. */
 static int try_path(struct shmview_connection *c, const char *path, bool check,
                     struct search *search)
 {
-    if (snprintf(c->path, sizeof c->path, "%s", path) >= (int)sizeof c->path)
-        return fail(SHMVIEW_ERR_INVALID, "a socket path has at most %zu bytes: %s",
-                    sizeof c->path - 1, path);
+    int r = set_path(c, path);
+    if (r)
+        return r;
     c->is_checked = check;
-    int r = connection_open(c);
+    r = connection_open(c);
     if (r == 1)
         search_note(search, path, errno == ECONNRESET ? "it hung up" : strerror(errno));
     return r;

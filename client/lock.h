@@ -12,6 +12,8 @@
 #ifndef CLIENT_LOCK_H
 #define CLIENT_LOCK_H
 
+#include <signal.h>
+
 #include "client/private.h"
 
 /* Places where the stress test lets a process die; nothing in the product. */
@@ -142,6 +144,8 @@ struct thread_state {
     const void *held;
     uint32_t epoch; /* of the process that the entries belong to */
     uint32_t n_shared;
+    uint32_t exit_rounds;            /* of destructors, since the thread began to end */
+    volatile sig_atomic_t forks_off; /* this thread is inside NOT_FORKED, or about to be */
     struct thread_share {
         struct shmview_segment *segment;
         uint32_t depth;

@@ -9,8 +9,10 @@ struct process_page *process;
 static uint32_t last_epoch; /* of this process and its ancestors */
 static int init_error;
 
+/* Set before the mutex is taken, so that a signal handler that forks in between sees it. */
 void fork_off(void)
 {
+    self.forks_off = 1;
     pthread_mutex_lock(&process->forks);
 }
 
@@ -18,16 +20,21 @@ void fork_back(const char *unused)
 {
     (void)unused;
     pthread_mutex_unlock(&process->forks);
+    self.forks_off = 0;
 }
 
+/* A thread with forks_off set forks in a signal handler: it would wait for itself. Its child
+ * may have half a change, but may call nothing here either. */
 static void before_fork(void)
 {
-    fork_off();
+    if (!self.forks_off)
+        pthread_mutex_lock(&process->forks);
 }
 
 static void after_fork_in_parent(void)
 {
-    fork_back(NULL);
+    if (!self.forks_off)
+        pthread_mutex_unlock(&process->forks);
 }
 
 /* The thread that forked is the child's only one: it holds nothing there. */

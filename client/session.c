@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "client/private.h"
+#include "common/descriptor.h"
 #include "common/util.h"
 
 #define START_TIMEOUT_MS 10000
@@ -85,17 +86,33 @@ static void describe_end(const char *program, int status, char *text, size_t byt
         snprintf(text, bytes, "%s exited with status %d", program, WEXITSTATUS(status));
 }
 
+/* Returns 0 or -errno. */
+static int open_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC))
+        return -errno;
+    ends[0] = descriptor_lift(ends[0]);
+    ends[1] = descriptor_lift(ends[1]);
+    if (ends[0] >= 0 && ends[1] >= 0)
+        return 0;
+    int r = ends[0] < 0 ? ends[0] : ends[1];
+    close_fdp(&ends[0]);
+    close_fdp(&ends[1]);
+    return r;
+}
+
 int session_start(const char *path, char *text, size_t bytes)
 {
     const char *program = daemon_path();
     char *argv[] = {(char *)program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
     int ends[2], status = 0;
     pid_t pid;
-    if (pipe2(ends, O_CLOEXEC)) {
-        snprintf(text, bytes, "pipe: %s", strerror(errno));
+    int r = open_pipe(ends);
+    if (r) {
+        snprintf(text, bytes, "pipe: %s", strerror(-r));
         return -1;
     }
-    int r = spawn(program, argv, ends[1], &pid);
+    r = spawn(program, argv, ends[1], &pid);
     close(ends[1]);
     if (r) {
         close(ends[0]);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -34,23 +35,27 @@ static void release_at_exit(struct shmview_segment *s, void *owner)
         abandon(s); /* neither another thread's, nor an ancestor's */
 }
 
+static pthread_key_t exit_key;
+static int exit_key_error;
+
 static void on_thread_exit(void *state)
 {
-    if (thread_open() == 0)
-        while (self.n_shared) {
-            STEP(AT_THREAD_SHARES);
-            leave_slot(self.shared[--self.n_shared].segment);
-        }
+    if (self.epoch == process_epoch()) {
+        if (thread_open() == 0)
+            while (self.n_shared) {
+                STEP(AT_THREAD_SHARES);
+                leave_slot(self.shared[--self.n_shared].segment);
+            }
+        atomic_fetch_sub(&process->n_threads, 1);
+        segment_each(release_at_exit, state);
+    }
     free(self.shared);
     self.shared = NULL;
     self.epoch = 0; /* a destructor that runs later may lock again: register again */
     self.held = &thread_special;
-    atomic_fetch_sub(&process->n_threads, 1);
-    segment_each(release_at_exit, state);
+    if (++self.exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+        pthread_setspecific(exit_key, state); /* to run in the last round, and know that it is */
 }
-
-static pthread_key_t exit_key;
-static int exit_key_error;
 
 static void make_exit_key(void)
 {
@@ -60,6 +65,9 @@ static void make_exit_key(void)
 static int thread_register(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (self.exit_rounds == PTHREAD_DESTRUCTOR_ITERATIONS)
+        return fail(SHMVIEW_ERR_LIMIT, "this thread ends: nothing would give the lock back after "
+                                       "its last round of destructors");
     /* a slot counts the threads that hold shared in 12 bits */
     if (atomic_fetch_add(&process->n_threads, 1) >= SHMVIEW_READER_COUNT_MASK) {
         atomic_fetch_sub(&process->n_threads, 1);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "common/descriptor.h"
 #include "common/util.h"
 
 /* Most messages fit, and malloc has a fast list for it. */
@@ -62,7 +63,7 @@ int frame_reserve(struct frame *frame, size_t limit)
 
 static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descriptors)
 {
-    bool fits = true;
+    bool fits = true, lost = false;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
             continue;
@@ -70,15 +71,19 @@ static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descri
         for (size_t i = 0; i < n; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (descriptors->n < LIMIT_DESCRIPTORS) {
-                descriptors->fd[descriptors->n++] = fd;
-            } else {
+            if (descriptors->n == LIMIT_DESCRIPTORS) {
                 fits = false;
                 close(fd);
+                continue;
             }
+            fd = descriptor_lift(fd);
+            if (fd < 0)
+                lost = true;
+            else
+                descriptors->fd[descriptors->n++] = fd;
         }
     }
-    if (fits && msg->msg_flags & MSG_CTRUNC) {
+    if (fits && (lost || msg->msg_flags & MSG_CTRUNC)) {
         frame_descriptors_close(descriptors);
         descriptors->lost = true;
     }

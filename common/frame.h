@@ -19,7 +19,7 @@ struct frame {
     size_t used;    /* consumed from the front */
 };
 
-/* Descriptors that came along, in order. The holder owns them. */
+/* Descriptors that came along, in order, none of them 0, 1 or 2. The holder owns them. */
 struct frame_descriptors {
     bool lost; /* some did not fit into this process: its table is full */
     size_t n;

@@ -27,7 +27,14 @@
  * Fork: a child uses its parent's handles as if it had opened them itself; on
  * first use it gets a connection and a lock slot of its own. It never holds or
  * releases its parent's lock. After vfork or in a signal handler nothing here
- * may be called.
+ * may be called. A signal handler that interrupts a call of the library may
+ * fork; the child may then call only async-signal-safe functions (POSIX), so
+ * nothing here, and must not return from the handler: it calls exec or _exit.
+ * Where the signal may interrupt malloc() of a process with threads such a
+ * handler needs _Fork(), because glibc's fork() waits for that malloc().
+ * Unloading: dlclose() leaves the library in memory, because threads that have
+ * locked, and forks, still run functions of it. Programs that link the static
+ * library into a plugin must not unload that plugin.
  * The library starts no thread, installs no signal handler and prints nothing. It keeps
  * one descriptor open for each connection, and those of shmview_change_fd(): one for
  * who asks, one for each of them with who notifies. */
@@ -63,7 +70,9 @@ struct shmview_segment;
 
 /* Connects to a daemon.
  *
- * socket_path is borrowed for the call and names the daemon's socket. NULL
+ * socket_path is borrowed for the call and names the daemon's socket. A relative
+ * path begins in the directory that is current now, also when the library connects
+ * again later; the absolute path has at most 107 bytes. NULL
  * means: $SHMVIEW_SOCKET if set; else the user's daemon
  * ($XDG_RUNTIME_DIR/shmviewd/io.shmview); else the system's
  * (/run/shmviewd/io.shmview); else this user's session daemon, which is started

@@ -360,6 +360,42 @@ START_TEST(paths_have_a_limit)
 }
 END_TEST
 
+START_TEST(a_relative_path_leads_to_one_place)
+{
+    char cwd[256];
+    struct shmview_connection *conn = NULL, *none = NULL;
+    ck_assert_ptr_nonnull(getcwd(cwd, sizeof cwd));
+    daemon_start(&d);
+    ck_assert_int_eq(chdir(place_directory()), 0);
+    OK(shmview_connect(strrchr(d.socket, '/') + 1, 0, &conn));
+    ck_assert_str_eq(shmview_socket_path(conn), d.socket);
+    struct shmview_segment *seg = client_create(conn, "s", 100);
+    ck_assert_int_eq(chdir("/"), 0);
+    daemon_kill(&d);
+    daemon_restart(&d);
+    OK(shmview_ping(conn));
+    OK(shmview_detach(client_attach(conn, "s", SHMVIEW_PEEK)));
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+
+    char deep[400], longest[108];
+    snprintf(deep, sizeof deep, "%s/%0100d", place_directory(), 0);
+    ck_assert_int_eq(mkdir(deep, 0700), 0);
+    ck_assert_int_eq(chdir(deep), 0);
+    REFUSED(shmview_connect("socket", 0, &none), INVALID, "at most 107 bytes: /");
+    ck_assert_int_eq(rmdir(deep), 0);
+    REFUSED(shmview_connect("socket", 0, &none), SYSTEM, "current directory");
+    memset(longest, 'p', 107);
+    longest[107] = '\0';
+    ck_assert_int_eq(chdir("/"), 0);
+    REFUSED(shmview_connect(longest, 0, &none), INVALID, "at most 107 bytes: /p");
+    ck_assert_ptr_null(none);
+    ck_assert_int_eq(chdir(cwd), 0);
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
 /* --- Something else answers there ---------------------------------------- */
 
 /* Serves one connection: says this much of text, whatever is asked, and hangs up. */
@@ -430,6 +466,7 @@ int main(void)
         SUITE_TEST(the_environment_comes_before_all),
         SUITE_TEST(a_daemon_that_cannot_start_tells_why),
         SUITE_TEST(paths_have_a_limit),
+        SUITE_TEST(a_relative_path_leads_to_one_place),
         SUITE_TEST(what_is_no_shmviewd_is_told_apart),
         SUITE_END,
     };
