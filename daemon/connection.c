@@ -239,19 +239,17 @@ static void send_answer(struct connection *c, struct answer *answer);
 /* A reply cannot be sent, and what it gives is taken back: another one is to be made. */
 static void take_back(struct connection *c, struct answer *answer)
 {
-    struct attachment *a = attachment_find(&c->attachments, answer->attachment);
-    if (answer->attachment && a)
-        attachment_give_up(a);
+    if (c->events->take_back)
+        c->events->take_back(c, answer);
     answer_deinit(answer);
 }
 
-/* The kernel lets one user have only so many descriptors in flight, and others have
- * used them up: this client is told, and keeps what it has. */
-static void refuse_descriptors(struct connection *c, struct answer *answer)
+/* Descriptors cannot be sent: this client is told, and keeps what it has. */
+static void refuse_descriptors(struct connection *c, struct answer *answer, const char *reason)
 {
     take_back(c, answer);
     answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
-    answer->parameters = json_pack("{s:s}", "reason", "too many descriptors are on their way");
+    answer->parameters = json_pack("{s:s}", "reason", reason);
     send_answer(c, answer);
 }
 
@@ -296,14 +294,19 @@ static void send_answer(struct connection *c, struct answer *answer)
         return;
     }
     ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
-    if (sent == -EAGAIN)
-        sent = keep_descriptors(c, answer);
-    if (sent == -ETOOMANYREFS) {
+    int kept = sent == -EAGAIN ? keep_descriptors(c, answer) : 0;
+    if (sent == -ETOOMANYREFS || kept) {
         free(text);
         refund(c, &c->out_charged);
-        refuse_descriptors(c, answer);
+        frame_descriptors_close(&c->out_fds);
+        /* the kernel lets a user have only so many in flight */
+        refuse_descriptors(c, answer,
+                           kept ? "the daemon has no descriptor left"
+                                : "too many descriptors are on their way");
         return;
     }
+    if (sent == -EAGAIN)
+        sent = 0;
     answer_deinit(answer);
     if (sent >= 0 && (size_t)sent < n) {
         c->out = STEAL(text);

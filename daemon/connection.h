@@ -34,6 +34,7 @@ struct answer {
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
     bool fds_borrowed;
     uint64_t attachment; /* that it tells of; 0: none */
+    uint64_t created;    /* segment that was created for it; 0: none */
     bool pending;        /* comes later, by connection_answer() */
     bool continues;      /* more follow */
 };
@@ -53,6 +54,8 @@ struct connection_events {
     /* A request of it is there: whether it may be taken now. If not, whoever says so calls
      * connection_take_turn() when it may; nothing is read until then. May be NULL: always. */
     bool (*may_ask)(struct connection *connection);
+    /* A reply cannot be sent: undo what it gives. May be NULL. */
+    void (*take_back)(struct connection *connection, const struct answer *answer);
 };
 
 struct connection {

@@ -192,6 +192,7 @@ static bool finish(struct job *job, struct answer *answer)
     } else {
         answer_with(answer, json_pack("{s:o}", "segment", creation_describe(s)));
     }
+    answer->created = s->id;
     return !answer->error;
 }
 

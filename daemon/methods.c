@@ -430,6 +430,17 @@ void methods_call(struct state *state, struct connection *connection, const stru
     events_by(0, UINT32_MAX);
 }
 
+void methods_take_back(struct state *state, struct connection *connection,
+                       const struct answer *answer)
+{
+    struct attachment *a = attachment_find(&connection->attachments, answer->attachment);
+    struct segment *s = registry_find_id(&state->registry, answer->created);
+    if (a)
+        attachment_give_up(a);
+    if (s)
+        registry_remove(&state->registry, s);
+}
+
 void methods_forget(struct connection *connection)
 {
     struct attachment *a;

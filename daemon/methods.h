@@ -38,6 +38,10 @@ struct state {
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
                   struct answer *answer);
 
+/* Undoes what answer, which cannot be sent, has given: its attachment, and its segment. */
+void methods_take_back(struct state *state, struct connection *connection,
+                       const struct answer *answer);
+
 /* Gives back everything the connection holds, and cancels what it waits for: its
  * client is dead, or has gone. */
 void methods_release(struct state *state, struct connection *connection);

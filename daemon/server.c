@@ -99,12 +99,19 @@ static bool on_may_ask(struct connection *connection)
            throttle_may_ask(&s->throttle, connection, grants_who(&s->state, connection).is_admin);
 }
 
+static void on_take_back(struct connection *connection, const struct answer *answer)
+{
+    struct server *s = connection->owner;
+    methods_take_back(&s->state, connection, answer);
+}
+
 static const struct connection_events events = {
     .call = on_call,
     .closed = on_closed,
     .again = on_again,
     .drained = monitor_drained,
     .may_ask = on_may_ask,
+    .take_back = on_take_back,
 };
 
 /* --- Accepting ----------------------------------------------------------- */

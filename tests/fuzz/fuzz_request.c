@@ -84,8 +84,8 @@ static void begin_once(void)
 
 static void admit(struct client *client)
 {
-    static const struct connection_events events = {on_call, on_closed, on_again, monitor_drained,
-                                                    NULL};
+    static const struct connection_events events = {
+        .call = on_call, .closed = on_closed, .again = on_again, .drained = monitor_drained};
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
         die("no sockets");

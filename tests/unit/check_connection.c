@@ -285,8 +285,8 @@ END_TEST
 
 START_TEST(refused_at_the_door)
 {
-    static const struct connection_events events = {house_on_call, house_on_closed, house_on_again,
-                                                    NULL, NULL};
+    static const struct connection_events events = {
+        .call = house_on_call, .closed = house_on_closed, .again = house_on_again};
     const char *names[] = {"calloc", "getsockopt"};
     begin(count);
     hush();

@@ -108,8 +108,10 @@ static bool every_other(struct connection *c)
 /* Nothing is read and nothing is lost while a request may not be taken. */
 START_TEST(a_request_that_must_wait)
 {
-    static const struct connection_events events = {house_on_call, house_on_closed, house_on_again,
-                                                    NULL, every_other};
+    static const struct connection_events events = {.call = house_on_call,
+                                                    .closed = house_on_closed,
+                                                    .again = house_on_again,
+                                                    .may_ask = every_other};
     struct guest *g = begin(count);
     g->connection->events = &events;
     for (unsigned i = 0; i < 5; i++)

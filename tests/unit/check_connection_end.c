@@ -132,8 +132,8 @@ END_TEST
 START_TEST(death_of_a_process_whose_socket_is_held)
 {
     int ends[2], ready[2];
-    static const struct connection_events events = {house_on_call, house_on_closed, house_on_again,
-                                                    NULL, NULL};
+    static const struct connection_events events = {
+        .call = house_on_call, .closed = house_on_closed, .again = house_on_again};
     begin(count);
     ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
     /* who calls socketpair() is the peer of both ends: so the child makes it */

@@ -6,6 +6,7 @@
 #include "house.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
 
 static struct house house;
 static struct guest *guest;
@@ -200,6 +201,51 @@ START_TEST(creation_stops_when_its_client_leaves)
 }
 END_TEST
 
+static struct rlimit all_descriptors;
+
+static void take_descriptors(void)
+{
+    getrlimit(RLIMIT_NOFILE, &all_descriptors);
+    setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, all_descriptors.rlim_max});
+}
+
+/* The reply's descriptors cannot be sent: nothing is left of the creation. EAGAIN: nor kept. */
+static void creation_without_a_reply(int error_number, unsigned size, const char *lifetime)
+{
+    char parameters[128];
+    house_open(&house);
+    guest = house_admit(&house);
+    snprintf(parameters, sizeof parameters,
+             "{'name':'s','size':%u,'access':'write','lifetime':'%s'}", size, lifetime);
+    if (error_number == EAGAIN)
+        faults_hook("sendmsg", take_descriptors);
+    faults_begin_call("sendmsg", 1, error_number, false);
+    json_t *reply = house_exchange(guest, "Create", parameters);
+    ck_assert(faults_end());
+    if (error_number == EAGAIN)
+        setrlimit(RLIMIT_NOFILE, &all_descriptors);
+    ck_assert_str_eq(json_string_value(json_object_get(reply, "error")), "io.shmview.Failed");
+    ck_assert_ptr_null(house.state.registry.by_id);
+    ck_assert_ptr_null(house.state.registry.by_name);
+    for (int kind = 0; kind < N_QUOTA_KINDS; kind++)
+        ck_assert_uint_eq(house.state.quota.used[kind], 0);
+    house_call(guest, "Create", "{'name':'s','size':4000,'access':'write'}");
+    house_close(&house);
+}
+
+START_TEST(a_creation_whose_reply_cannot_be_sent)
+{
+    static const char *const lifetimes[] = {"attached", "manual", "creator"};
+    hush();
+    for (size_t i = 0; i < ARRAY_LEN(lifetimes); i++) {
+        creation_without_a_reply(ETOOMANYREFS, 4096, lifetimes[i]);
+        creation_without_a_reply(ETOOMANYREFS, 1 << 20, lifetimes[i]);
+        creation_without_a_reply(EAGAIN, 4096, lifetimes[i]);
+    }
+}
+END_TEST
+
 UNIT_MAIN("methods_faults", UNIT_TEST(memory_runs_out), UNIT_TEST(system_fails),
           UNIT_TEST(memory_runs_out_and_no_half_answer_is_given), UNIT_TEST(creation_fails),
-          UNIT_TEST(creation_stops_when_its_client_leaves))
+          UNIT_TEST(creation_stops_when_its_client_leaves),
+          UNIT_TEST(a_creation_whose_reply_cannot_be_sent))

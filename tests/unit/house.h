@@ -91,6 +91,12 @@ static inline void house_on_again(struct connection *c)
     c->waits_turn = true;
 }
 
+static inline void house_on_take_back(struct connection *c, const struct answer *answer)
+{
+    struct house *house = c->owner;
+    methods_take_back(&house->state, c, answer);
+}
+
 static inline void house_on_job_done(struct state *state)
 {
     (void)state;
@@ -123,8 +129,11 @@ static inline void house_open(struct house *house)
 
 static inline struct guest *house_admit(struct house *house)
 {
-    static const struct connection_events events = {house_on_call, house_on_closed, house_on_again,
-                                                    monitor_drained, NULL};
+    static const struct connection_events events = {.call = house_on_call,
+                                                    .closed = house_on_closed,
+                                                    .again = house_on_again,
+                                                    .drained = monitor_drained,
+                                                    .take_back = house_on_take_back};
     int ends[2];
     struct guest *g = &house->guests[house->n_guests];
     ck_assert_uint_lt(house->n_guests, HOUSE_GUESTS);
