@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,8 @@
 
 #define START_TIMEOUT_NS 10000000000
 #define START_RETRY_NS   5000000
+/* How long a daemon is waited for that is being started again. */
+#define RESTART_TIMEOUT_NS 900000000
 
 /* --- Finding a daemon ---------------------------------------------------- */
 
@@ -71,6 +74,45 @@ static int pause_start(int64_t deadline)
     return 0;
 }
 
+/* A file that a daemon has left at this path: NULL, or its suffix. Each daemon has a lock and a
+ * registry there; one that does not keep its segments removes all of them when it leaves. */
+static const char *find_trace(const char *path)
+{
+    static const char *const suffixes[] = {"", ".lock", ".registry"};
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
+        char name[sizeof(address_path) + sizeof ".registry"];
+        struct stat st;
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        if (lstat(name, &st) == 0)
+            return suffixes[i];
+    }
+    return NULL;
+}
+
+/* Connects to an instance that the library does not start. Another daemon would have other
+ * segments, so the caller gets none while there is a trace of this one. Returns 0, 1 if no
+ * daemon was here, or an error. */
+static int connect_instance(struct shmview_connection *c, const char *path, bool check,
+                            struct search *search)
+{
+    int64_t deadline = now_ns() + RESTART_TIMEOUT_NS;
+    struct search last;
+    const char *trace;
+    int r;
+    do {
+        last = *search;
+        r = try_path(c, path, check, &last);
+        trace = r == 1 ? find_trace(path) : NULL;
+    } while (trace && pause_start(deadline) == 0);
+    *search = last;
+    if (!trace)
+        return r;
+    return fail(SHMVIEW_ERR_NO_DAEMON,
+                "no shmviewd: tried %s; %s%s shows that a daemon has segments there: start it "
+                "again, remove that file, or set $SHMVIEW_SOCKET",
+                search->text, path, trace);
+}
+
 /* Somebody else may be starting it at the same moment: whoever wins serves us. */
 static int connect_session(struct shmview_connection *c, const char *path, bool start,
                            struct search *search)
@@ -101,9 +143,9 @@ static int connect_default(struct shmview_connection *c, bool start, struct sear
         return try_path(c, set, false, search);
     if (address_user(user) || address_session(session))
         return fail(SHMVIEW_ERR_INVALID, "$XDG_RUNTIME_DIR is too long for a socket path");
-    int r = try_path(c, user, true, search);
+    int r = connect_instance(c, user, true, search);
     if (r == 1)
-        r = try_path(c, ADDRESS_SYSTEM, false, search);
+        r = connect_instance(c, ADDRESS_SYSTEM, false, search);
     if (r == 1)
         r = connect_session(c, session, start, search);
     return r;

@@ -76,7 +76,10 @@ struct shmview_segment;
  * means: $SHMVIEW_SOCKET if set; else the user's daemon
  * ($XDG_RUNTIME_DIR/shmviewd/io.shmview); else the system's
  * (/run/shmviewd/io.shmview); else this user's session daemon, which is started
- * if need be and leaves by itself some time after it was last needed.
+ * if need be and leaves by itself some time after it was last needed. A user's
+ * or the system's daemon that is not there, but has left its socket, its lock
+ * file or its registry, is waited for (at most 0.9 s each); if it does not come,
+ * the call fails, because another daemon would have other segments.
  * flags is 0 or SHMVIEW_CONNECT_NO_START. *ret_connection is new: the caller
  * owes shmview_disconnect(). Blocks for one round trip, or until a session
  * daemon is up (at most 10 s). Any thread.

@@ -285,6 +285,112 @@ START_TEST(the_users_daemon_comes_first)
 }
 END_TEST
 
+/* Starts the user's daemon, and a client of it. */
+static struct shmview_connection *begin_with_users(void)
+{
+    char directory[64];
+    begin("600");
+    snprintf(directory, sizeof directory, "%s/shmviewd", place_directory());
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    daemon_start_named(&d, "shmviewd/io.shmview");
+    return connect_default();
+}
+
+static void connect_while_it_restarts(struct child *me, void *arg)
+{
+    struct shmview_connection *mine;
+    (void)arg;
+    child_tell(me, 1);
+    OK(shmview_connect(NULL, 0, &mine));
+    ck_assert_str_eq(shmview_socket_path(mine), d.socket);
+    OK(shmview_detach(client_attach(mine, "here", SHMVIEW_PEEK)));
+    OK(shmview_disconnect(mine));
+}
+
+START_TEST(the_users_daemon_is_waited_for)
+{
+    struct child child;
+    struct shmview_connection *conn = begin_with_users();
+    struct shmview_segment *seg = client_create(conn, "here", 100);
+    for (int killed = 0; killed < 2; killed++) {
+        if (killed)
+            daemon_kill(&d);
+        else
+            daemon_leave(&d);
+        child_start(&child, connect_while_it_restarts, NULL);
+        child_hear(&child, 1);
+        pause_ms(100);
+        daemon_restart(&d);
+        child_wait(&child);
+        ck_assert_int_ne(access(session, F_OK), 0);
+    }
+    OK(shmview_detach(seg));
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+START_TEST(a_users_daemon_that_does_not_come_is_not_replaced)
+{
+    char file[192];
+    struct shmview_connection *none = NULL, *conn = begin_with_users();
+    OK(shmview_disconnect(conn));
+    daemon_leave(&d);
+    snprintf(file, sizeof file, "%s.registry shows that a daemon has segments there", d.socket);
+    int64_t began = await_now_ns();
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, file);
+    ck_assert_int_lt(await_now_ns() - began, 5000000000);
+    daemon_restart(&d);
+    daemon_kill(&d);
+    snprintf(file, sizeof file, "%s shows that a daemon has segments there", d.socket);
+    REFUSED(shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &none), NO_DAEMON, file);
+    ck_assert_ptr_null(none);
+    ck_assert_uint_eq(place_daemons(), 0);
+    daemon_restart(&d);
+    daemon_stop(&d); /* leaves nothing, so that a session may come in its place */
+    conn = connect_default();
+    ck_assert_str_eq(shmview_socket_path(conn), session);
+    daemon_adopt(&d, session);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+    end();
+}
+END_TEST
+
+/* Takes one connection after the other, and hangs up: a daemon that turns clients away. */
+static void hang_up_on_everybody(struct child *me, void *arg)
+{
+    int fd = *(const int *)arg;
+    child_tell(me, 1);
+    for (;;)
+        close(accept(fd, NULL, NULL));
+}
+
+START_TEST(a_users_daemon_that_hangs_up_is_not_replaced)
+{
+    struct child child;
+    struct shmview_connection *none = NULL;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    begin("600");
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/shmviewd", place_directory());
+    ck_assert_int_eq(mkdir(address.sun_path, 0700), 0);
+    strcat(address.sun_path, "/io.shmview");
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(fd, (const struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(fd, 8), 0);
+    child_start(&child, hang_up_on_everybody, &fd);
+    child_hear(&child, 1);
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "it hung up");
+    ck_assert_ptr_null(none);
+    ck_assert_uint_eq(place_daemons(), 0);
+    child_kill(&child);
+    close(fd);
+    unlink(address.sun_path);
+    end();
+}
+END_TEST
+
 START_TEST(the_environment_comes_before_all)
 {
     struct shmview_connection *none = NULL;
@@ -463,6 +569,9 @@ int main(void)
         SUITE_TEST(one_that_leaves_is_followed_by_another),
         SUITE_TEST(without_starting_it_lists_what_was_tried),
         SUITE_TEST(the_users_daemon_comes_first),
+        SUITE_TEST(the_users_daemon_is_waited_for),
+        SUITE_TEST(a_users_daemon_that_does_not_come_is_not_replaced),
+        SUITE_TEST(a_users_daemon_that_hangs_up_is_not_replaced),
         SUITE_TEST(the_environment_comes_before_all),
         SUITE_TEST(a_daemon_that_cannot_start_tells_why),
         SUITE_TEST(paths_have_a_limit),
