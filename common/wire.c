@@ -67,20 +67,31 @@ static const struct field acl_fields[] = {
                                     .of = acl_fields, .of_bytes = sizeof(struct wire_acl_entry),   \
                                     .max = LIMIT_ACL_ENTRIES                                       \
     }
+/* Of an attachment, all but the layouts, which may be text. */
+#define ATTACHMENT_HEAD                                                                            \
+    {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},                 \
+        {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),                       \
+         .enums = wire_access_names},                                                              \
+        {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),              \
+         .max = LIMIT_DESCRIPTORS},                                                                \
+        {"data", FIELD_INT, false, .offset = AT(wire_attachment, data),                            \
+         .max = LIMIT_DESCRIPTORS - 1},                                                            \
+        {"control", FIELD_INT, true, .offset = AT(wire_attachment, control),                       \
+         .max = LIMIT_DESCRIPTORS - 1},                                                            \
+        {"liveness", FIELD_INT, true, .offset = AT(wire_attachment, liveness),                     \
+         .max = LIMIT_DESCRIPTORS - 1},                                                            \
+        {"slot", FIELD_INT, true, .offset = AT(wire_attachment, slot),                             \
+         .max = SHMVIEW_SLOTS_MAX - 1},                                                            \
+    {                                                                                              \
+        "generation", FIELD_INT, true, .offset = AT(wire_attachment, generation), .min = 1,        \
+                                       .max = SHMVIEW_GENERATION_MASK                              \
+    }
+static const struct field attachment_head_fields[] = {
+    ATTACHMENT_HEAD,
+    END,
+};
 static const struct field attachment_fields[] = {
-    {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},
-    {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),
-     .enums = wire_access_names},
-    {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),
-     .max = LIMIT_DESCRIPTORS},
-    {"data", FIELD_INT, false, .offset = AT(wire_attachment, data), .max = LIMIT_DESCRIPTORS - 1},
-    {"control", FIELD_INT, true, .offset = AT(wire_attachment, control),
-     .max = LIMIT_DESCRIPTORS - 1},
-    {"liveness", FIELD_INT, true, .offset = AT(wire_attachment, liveness),
-     .max = LIMIT_DESCRIPTORS - 1},
-    {"slot", FIELD_INT, true, .offset = AT(wire_attachment, slot), .max = SHMVIEW_SLOTS_MAX - 1},
-    {"generation", FIELD_INT, true, .offset = AT(wire_attachment, generation), .min = 1,
-     .max = SHMVIEW_GENERATION_MASK},
+    ATTACHMENT_HEAD,
     {"layouts", FIELD_OBJECTS, false, .offset = AT(wire_attachment, layouts),
      .extra = AT(wire_attachment, n_layouts), .of = layout_fields,
      .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
@@ -404,19 +415,51 @@ char *wire_remove_text(const char *name, size_t *ret_bytes)
     return fields_call_text("io.shmview.Remove", fields, &name, false, ret_bytes);
 }
 
+void wire_add_segment(struct json_text *text, const struct wire_segment *segment,
+                      const struct wire_acl_entry *acl, size_t n)
+{
+    add(text, "{");
+    fields_text_members(segment_fields, segment, text);
+    if (acl) {
+        add(text, ",\"acl\":");
+        fields_text_array(acl_fields, sizeof *acl, acl, n, text);
+    }
+    add(text, "}");
+}
+
 char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                         size_t n, const struct wire_attachment *attachment, size_t *ret_bytes)
+                         size_t n, const struct wire_attachment *attachment,
+                         const struct wire_text *layouts, size_t *ret_bytes)
 {
     struct json_text t;
     json_text_begin(&t);
-    add(&t, "{\"parameters\":{\"segment\":{");
-    fields_text_members(segment_fields, segment, &t);
-    if (acl) {
-        add(&t, ",\"acl\":");
-        fields_text_array(acl_fields, sizeof *acl, acl, n, &t);
-    }
-    add(&t, "},\"attachment\":");
-    fields_text(attachment_fields, attachment, &t);
-    add(&t, "}}");
+    add(&t, "{\"parameters\":{\"segment\":");
+    wire_add_segment(&t, segment, acl, n);
+    add(&t, ",\"attachment\":{");
+    fields_text_members(attachment_head_fields, attachment, &t);
+    add(&t, ",\"layouts\":[");
+    json_text_add(&t, layouts->bytes, layouts->n);
+    add(&t, "]}}}");
+    return json_text_end(&t, ret_bytes);
+}
+
+char *wire_described_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                          size_t n, const struct wire_text *layouts, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    add(&t, "{\"parameters\":{\"segment\":");
+    wire_add_segment(&t, segment, acl, n);
+    add(&t, ",\"layouts\":[");
+    json_text_add(&t, layouts->bytes, layouts->n);
+    add(&t, "]}}");
+    return json_text_end(&t, ret_bytes);
+}
+
+char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    fields_text(layout_fields, layout, &t);
     return json_text_end(&t, ret_bytes);
 }

@@ -17,6 +17,7 @@
 #include <shmview/shmview.h>
 
 #include "common/fields.h"
+#include "common/json_text.h"
 
 #define WIRE_ABSENT FIELDS_ABSENT /* an optional integer that is not there */
 
@@ -199,9 +200,28 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
 /* The same for one of many: more follow. */
 char *wire_continued_text(json_t *parameters, size_t *ret_bytes);
 
-/* The reply to Attach, and to Create with an access. acl: n entries, or NULL. */
+/* Text that was made before: of layouts, with commas between them. */
+struct wire_text {
+    const char *bytes;
+    size_t n;
+};
+
+/* The reply to Attach, and to Create with an access. acl: n entries, or NULL. The layouts of
+ * attachment do not count. */
 char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                         size_t n, const struct wire_attachment *attachment, size_t *ret_bytes);
+                         size_t n, const struct wire_attachment *attachment,
+                         const struct wire_text *layouts, size_t *ret_bytes);
+
+/* The reply to Describe. */
+char *wire_described_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                          size_t n, const struct wire_text *layouts, size_t *ret_bytes);
+
+/* Adds a segment, as replies have it. */
+void wire_add_segment(struct json_text *text, const struct wire_segment *segment,
+                      const struct wire_acl_entry *acl, size_t n);
+
+/* One layout. New, with a NUL that *ret_bytes counts; NULL if memory is short. */
+char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes);
 
 /* acl: n entries, or NULL. */
 json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,

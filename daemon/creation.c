@@ -60,6 +60,25 @@ json_t *creation_describe(const struct segment *s)
     return wire_write_segment(&told, grant.acl, grant.n_acl);
 }
 
+void creation_list(const struct segment *s, struct json_text *text)
+{
+    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
+    struct wire_grant grant;
+    struct wire_segment told = tell_segment(s, room, &grant);
+    wire_add_segment(text, &told, grant.acl, grant.n_acl);
+}
+
+void creation_describe_all(const struct segment *s, struct answer *answer)
+{
+    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
+    struct wire_grant grant;
+    size_t n = 0;
+    struct wire_text layouts = layouts_text(&s->layouts);
+    struct wire_segment told = tell_segment(s, room, &grant);
+    char *text = wire_described_text(&told, grant.acl, grant.n_acl, &layouts, &n);
+    answer_with_text(answer, text, n);
+}
+
 static void answer_attached(const struct segment *segment, const struct wire_attachment *attachment,
                             struct answer *answer)
 {
@@ -67,7 +86,8 @@ static void answer_attached(const struct segment *segment, const struct wire_att
     struct wire_grant grant;
     size_t n = 0;
     struct wire_segment told = tell_segment(segment, room, &grant);
-    char *text = wire_attached_text(&told, grant.acl, grant.n_acl, attachment, &n);
+    struct wire_text layouts = layouts_text(&segment->layouts);
+    char *text = wire_attached_text(&told, grant.acl, grant.n_acl, attachment, &layouts, &n);
     answer_with_text(answer, text, n);
 }
 

@@ -27,4 +27,10 @@ void creation_attach(struct state *state, struct connection *connection, struct 
 
 json_t *creation_describe(const struct segment *segment);
 
+/* Adds the segment as List has it. */
+void creation_list(const struct segment *segment, struct json_text *text);
+
+/* Answers Describe: the segment with its layouts. */
+void creation_describe_all(const struct segment *segment, struct answer *answer);
+
 #endif

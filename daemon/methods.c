@@ -295,16 +295,23 @@ static void list(struct state *state, struct connection *c, const json_t *parame
         refuse_parameter(answer, &fault);
         return;
     }
-    json_t *segments = json_array();
+    static const char head[] = "{\"parameters\":{\"segments\":[";
+    struct json_text text;
     struct segment *s, *next;
     struct who who = grants_who(state, c);
-    HASH_ITER (by_name, state->registry.by_name, s, next)
-        if (may_see(&who, s) && json_array_append_new(segments, creation_describe(s))) {
-            json_decref(segments);
-            segments = NULL;
-            break;
-        }
-    answer_with(answer, json_pack("{s:o}", "segments", segments));
+    size_t n = 0;
+    json_text_begin(&text);
+    json_text_add(&text, head, sizeof head - 1);
+    HASH_ITER (by_name, state->registry.by_name, s, next) {
+        if (!may_see(&who, s))
+            continue;
+        if (n++)
+            json_text_add(&text, ",", 1);
+        creation_list(s, &text);
+    }
+    json_text_add(&text, "]}}", 3);
+    char *whole = json_text_end(&text, &n);
+    answer_with_text(answer, whole, n);
 }
 
 static void describe(struct state *state, struct connection *c, const json_t *parameters,
@@ -318,8 +325,7 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
     }
     struct segment *s = find(state, c, want.name, want.id, answer);
     if (s)
-        answer_with(answer, json_pack("{s:o, s:o}", "segment", creation_describe(s), "layouts",
-                                      wire_write_layouts(s->layouts.list, s->layouts.n)));
+        creation_describe_all(s, answer);
 }
 
 static bool check_layout(struct state *state, struct connection *c, const struct segment *s,

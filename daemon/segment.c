@@ -12,7 +12,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/json_text.h"
 #include "common/util.h"
 #include "daemon/use.h"
 
@@ -300,8 +299,6 @@ int segment_attach(struct segment *segment, int64_t access, struct wire_attachme
         .liveness = WIRE_ABSENT,
         .slot = WIRE_ABSENT,
         .generation = WIRE_ABSENT,
-        .layouts = segment->layouts.list,
-        .n_layouts = segment->layouts.n,
     };
     int r = use_begin(segment);
     if (r)
@@ -394,11 +391,11 @@ int segment_add_layout(struct segment *segment, const struct wire_layout *layout
     int index = layouts_add(&segment->layouts, layout);
     if (index < 0 || !segment->home->store)
         return index;
-    json_t *json = json_pack("{s:o}", "layouts", wire_write_layouts(layout, 1));
-    char *text = json_text(json, NULL);
-    json_decref(json);
-    int r =
-        text ? store_put_layout(segment->home->store, segment->id, (uint32_t)index, text) : -ENOMEM;
+    struct wire_text last = layouts_text_of_last(&segment->layouts);
+    char *text = NULL;
+    int r = asprintf(&text, "{\"layouts\":[%.*s]}", (int)last.n, last.bytes) < 0 ? -ENOMEM : 0;
+    if (r == 0)
+        r = store_put_layout(segment->home->store, segment->id, (uint32_t)index, text);
     free(text);
     if (r == 0)
         return index;

@@ -46,26 +46,31 @@ END_TEST
 START_TEST(every_allocation_of_a_reply_fails)
 {
     struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
-    struct wire_layout list[2] = {{"l", &view, 1}, {"m", &view, 1}};
+    struct wire_layout layout = {"l", &view, 1};
+    struct wire_text layouts;
     struct wire_attachment from = {.id = 5,
                                    .descriptors = 3,
                                    .control = 1,
                                    .liveness = 2,
                                    .slot = 1,
                                    .generation = 1,
-                                   .layouts = list,
-                                   .n_layouts = 2,
                                    .access = 3},
                            a;
     const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
     size_t bytes;
-    char *text = NULL;
+    char *text = NULL, *layouts_text;
     unsigned n;
     int r = 0;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n), layouts_text = wire_layout_text(&layout, &bytes),
+        faults_end();
+         n++)
+        free(layouts_text);
+    layouts = (struct wire_text){layouts_text, bytes - 1};
     for (n = 1; faults_begin(FAULTS_MEMORY, n),
-        text = wire_attached_text(&of, NULL, 0, &from, &bytes), faults_end();
+        text = wire_attached_text(&of, NULL, 0, &from, &layouts, &bytes), faults_end();
          n++)
         free(text);
+    free(layouts_text);
     struct wire_reply reply;
     struct wire_fault fault;
     for (n = 1; faults_begin(FAULTS_MEMORY, n),

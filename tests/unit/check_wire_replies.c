@@ -87,8 +87,17 @@ START_TEST(attachment)
         struct wire_fault fault;
         size_t n = 0;
         const struct wire_acl_entry nobody = {0};
+        static char layouts_text[200000];
+        struct wire_text all = {layouts_text, 0};
+        for (size_t k = 0; k < both[i]->n_layouts; k++) {
+            size_t bytes;
+            char *one = wire_layout_text(&layouts[k], &bytes);
+            ck_assert_uint_lt(all.n + bytes + 1, sizeof layouts_text);
+            all.n += (size_t)sprintf(layouts_text + all.n, "%s%s", k ? "," : "", one);
+            free(one);
+        }
         const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
-        char *text = wire_attached_text(&of, &nobody, 0, both[i], &n);
+        char *text = wire_attached_text(&of, &nobody, 0, both[i], &all, &n);
         struct wire_segment scanned_of;
         struct wire_attachment scanned;
         char room[LIMIT_NAME_BYTES + 1];
