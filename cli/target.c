@@ -206,10 +206,10 @@ void target_unlock(struct target *t)
 {
     if (!t->is_locked)
         return;
-    if (t->owner_died)
-        shmview_unlock_not_repaired(t->segment); /* who can tell is told as well */
-    else
-        shmview_unlock(t->segment);
+    /* the next owner, which may be able to repair, is told as well */
+    int r = t->owner_died ? shmview_unlock_not_repaired(t->segment) : shmview_unlock(t->segment);
+    if (r)
+        fail_call(t->c, r);
     t->is_locked = false;
 }
 

@@ -184,16 +184,18 @@ static void tell_death(struct context *c, struct shmview_segment *segment, const
 
 /* --- Running under it ---------------------------------------------------- */
 
-/* Gives it back so that the next one is told what there is to tell. */
-static void give_back(struct context *c, struct shmview_segment *segment, const struct request *q,
-                      bool was_died, int status, int signal_number)
+/* Gives it back so that the next one is told what there is to tell. Returns the exit status: that
+ * of the command, or a failure if the command succeeded and others may have been inside as well. */
+static int give_back(struct context *c, struct shmview_segment *segment, const struct request *q,
+                     bool was_died, int status, int signal_number)
 {
     bool is_in_order = !was_died || (q->died == DIED_REPAIR && status == 0);
     if (signal_number && !q->shared)
         is_in_order = false; /* the command died inside */
     int r = is_in_order ? shmview_unlock(segment) : shmview_unlock_not_repaired(segment);
     if (r)
-        warn_text(c, "while the command ran the lock was lost: %s", shmview_error_text());
+        warn_text(c, "the lock was lost while the command ran: %s", shmview_error_text());
+    return r && status == 0 ? EXIT_FAILED : status;
 }
 
 static int run_locked(struct context *c, struct shmview_segment *segment, const struct request *q,
@@ -215,8 +217,7 @@ static int run_locked(struct context *c, struct shmview_segment *segment, const 
         return (int)q->died_status;
     }
     int status = command_run(c, &command, &number);
-    give_back(c, segment, q, was_died, status, number);
-    return status;
+    return give_back(c, segment, q, was_died, status, number);
 }
 
 static int run_lock(struct context *c, int argc, char **argv)

@@ -17,10 +17,16 @@ __attribute__((noinline)) int fail_timed_out(const struct shmview_segment *s)
     return fail(SHMVIEW_ERR_TIMED_OUT, "the lock of '%s' is held by another", s->name);
 }
 
-/* The word does not name this process any more: nothing shared is touched. */
-__attribute__((noinline)) int fail_taken_away(const struct shmview_segment *s)
+__attribute__((noinline)) int fail_lost(struct shmview_segment *s)
 {
-    return fail(SHMVIEW_ERR_NOT_OWNER, "the lock of '%s' was taken away from this process",
+    if (!slot_is_mine(s))
+        atomic_store(&s->lock.epoch, LOST_EPOCH);
+    else if (atomic_load(&s->lock.epoch) != LOST_EPOCH)
+        return fail(SHMVIEW_ERR_LOST,
+                    "the lock of '%s' was taken away from this process by another one", s->name);
+    return fail(SHMVIEW_ERR_LOST,
+                "the daemon has ended this attachment of '%s', and its hold of the lock with it: "
+                "detach it and attach again",
                 s->name);
 }
 
@@ -28,6 +34,8 @@ __attribute__((noinline)) int fail_taken_away(const struct shmview_segment *s)
 
 int lock_again(struct shmview_segment *s)
 {
+    if (!word_is_mine(s))
+        return fail_lost(s);
     if (s->lock.nested == INT32_MAX)
         return fail(SHMVIEW_ERR_TOO_DEEP, "the lock of '%s' is held %u times", s->name,
                     s->lock.nested);
@@ -35,19 +43,21 @@ int lock_again(struct shmview_segment *s)
     return 0;
 }
 
-/* The word is mine: waits for the readers and goes inside. */
-static int finish_taking(struct shmview_segment *s, int64_t deadline)
+int finish_taking(struct shmview_segment *s, int64_t deadline)
 {
-    if (drain_readers(s, deadline) == 0)
+    int r = drain_readers(s, deadline);
+    if (r == 0 && slot_is_mine(s))
         return go_inside(s);
     STEP(AT_DRAIN_GIVES_UP);
     release_word(s, lock_word(s)); /* inside is as it was */
-    return fail_timed_out(s);
+    return r ? fail_timed_out(s) : fail_lost(s);
 }
 
 int lock_exclusive(struct shmview_segment *s, int64_t deadline)
 {
     uint32_t free = 0;
+    if (!slot_is_mine(s))
+        return fail_lost(s); /* it need not wait to learn that */
     STEP(AT_TAKES);
     if (!swap(&s->control->lock, &free, s->me) &&
         take_word_waiting(s, deadline, SHMVIEW_WAITS_EXCLUSIVE))
@@ -82,7 +92,7 @@ __attribute__((always_inline)) static inline int lock_until(struct shmview_segme
     if (__builtin_expect(!is_ready(s) || self.held || !swap(&s->control->lock, &free, s->me), 0))
         return lock_slowly(s, deadline);
     STEP(AT_TAKEN);
-    if (__builtin_expect(atomic_load(word(&s->control->readers_used)) != 0, 0))
+    if (__builtin_expect(atomic_load(word(&s->control->readers_used)) != 0 || !slot_is_mine(s), 0))
         return finish_taking(s, deadline);
     return go_inside(s);
 }
@@ -138,20 +148,14 @@ static inline void go_outside(struct shmview_segment *s)
 /* The word has changed since it was read: others wait, or it is not mine. */
 __attribute__((noinline)) static int unlock_contended(struct shmview_segment *s, uint32_t v)
 {
-    return release_word(s, v) ? fail_taken_away(s) : 0;
-}
-
-__attribute__((noinline)) static int unlock_slowly(struct shmview_segment *s)
-{
-    int r = enter(s);
-    return r ? r : unlock_shared(s);
+    return release_word(s, v) ? fail_lost(s) : 0;
 }
 
 static inline int unlock_exclusive(struct shmview_segment *s)
 {
     if (__builtin_expect(s->lock.nested != 0, 0)) {
         s->lock.nested--;
-        return 0;
+        return word_is_mine(s) ? 0 : fail_lost(s);
     }
     uint32_t v = lock_word(s);
     if (__builtin_expect(owner_of(v) == s->me, 1))
@@ -163,6 +167,14 @@ static inline int unlock_exclusive(struct shmview_segment *s)
         return 0;
     }
     return unlock_contended(s, lock_word(s));
+}
+
+__attribute__((noinline)) static int unlock_slowly(struct shmview_segment *s)
+{
+    int r = enter_to_leave(s);
+    if (r)
+        return r;
+    return held_by_me(s) ? unlock_exclusive(s) : unlock_shared(s);
 }
 
 int shmview_unlock(struct shmview_segment *segment)
@@ -185,7 +197,7 @@ void shmview_unlock_scope(struct shmview_segment **segment)
 
 int shmview_unlock_not_repaired(struct shmview_segment *segment)
 {
-    int r = enter(segment);
+    int r = enter_to_leave(segment);
     if (r)
         return r;
     if (!held_by_me(segment))

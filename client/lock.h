@@ -188,6 +188,12 @@ static inline int enter(struct shmview_segment *s)
     return __builtin_expect(is_ready(s), 1) ? 0 : enter_slowly(s);
 }
 
+/* Whether this process's attachment, not an ancestor's, is known to have ended. */
+bool is_lost(const struct shmview_segment *s);
+
+/* Like enter(), for calls that give the lock back: a handle that is lost may do that. */
+int enter_to_leave(struct shmview_segment *s);
+
 /* --- Inside: lock.c, shared.c -------------------------------------------- */
 
 /* The word is mine and the readers are gone: goes inside. Returns 0 or
@@ -211,6 +217,10 @@ static inline int go_inside(struct shmview_segment *s)
     return r;
 }
 
+/* The word is mine: waits for the readers and goes inside, unless the slot is not mine any more. A
+ * client whose attachment has ended would otherwise go inside under an id that all others take for
+ * dead, and they would follow it. */
+int finish_taking(struct shmview_segment *s, int64_t deadline);
 /* Takes the lock exclusively, the thread holding nothing of this segment. */
 int lock_exclusive(struct shmview_segment *s, int64_t deadline);
 /* Nested: once more. */
@@ -233,14 +243,22 @@ static inline bool slot_is_mine(const struct shmview_segment *s)
            s->me >> SHMVIEW_SLOT_BITS;
 }
 
-int fail_taken_away(const struct shmview_segment *s);
+/* Whether the word names this process, and its slot is still its own. */
+static inline bool word_is_mine(const struct shmview_segment *s)
+{
+    return owner_of(lock_word(s)) == s->me && slot_is_mine(s);
+}
+
+/* The slot or the word is not mine any more. If it is the slot, every later call that takes the
+ * lock fails as well. Returns -SHMVIEW_ERR_LOST. */
+int fail_lost(struct shmview_segment *s);
 
 /* The slot's count goes down by one; an owner that waits for it is woken. Returns 0, or
  * an error, and touches nothing, if the slot is not mine any more. */
 static inline int leave_slot(struct shmview_segment *s)
 {
     if (__builtin_expect(!slot_is_mine(s), 0))
-        return fail_taken_away(s);
+        return fail_lost(s);
     STEP(AT_UNCOUNTS);
     atomic_fetch_sub(word(s->my_readers), 1);
     STEP(AT_UNCOUNTED);

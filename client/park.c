@@ -95,6 +95,8 @@ void wait_begins(struct shmview_segment *s, uint32_t what)
 {
     struct shmview_slot *slot = segment_slot(s, s->me & SHMVIEW_SLOT_MASK);
     int64_t now = now_ns();
+    if (!slot_is_mine(s))
+        return;
     note_owner(s, now);
     /* a reader that queues among the writers has waited all the while */
     if (atomic_load_explicit(word(&slot->waits), memory_order_relaxed) == SHMVIEW_WAITS_NOT &&
@@ -107,5 +109,7 @@ void wait_ends(struct shmview_segment *s, bool in_vain)
 {
     struct shmview_slot *slot = segment_slot(s, s->me & SHMVIEW_SLOT_MASK);
     atomic_store(&s->gave_up_ns, in_vain ? now_ns() : 0);
+    if (!slot_is_mine(s))
+        return;
     atomic_store_explicit(word(&slot->waits), SHMVIEW_WAITS_NOT, memory_order_relaxed);
 }

@@ -56,6 +56,8 @@ int shmview_switch(struct shmview_segment *segment, const char *layout)
         return r;
     if (!held_by_me(segment))
         return fail_not_owner(segment);
+    if (!word_is_mine(segment))
+        return fail_lost(segment);
     if (segment->access != SHMVIEW_WRITE)
         return fail(SHMVIEW_ERR_READ_ONLY, "segment '%s' is attached with access read",
                     segment->name);

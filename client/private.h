@@ -141,10 +141,11 @@ struct layouts {
     size_t n;
 };
 
-/* Epochs that no process has: of a lock that is not there, and of one whose slot is
- * not signed yet. */
+/* Epochs that no process has: of a lock that is not there, of one whose slot is
+ * not signed yet, and of one whose attachment the daemon has ended. */
 #define NO_LOCK_EPOCH  UINT32_MAX
 #define UNSIGNED_EPOCH (UINT32_MAX - 1)
+#define LOST_EPOCH     (UINT32_MAX - 2)
 
 #define UNTIDY_OWNER_DIED   1u
 #define UNTIDY_NOT_REPAIRED 2u

@@ -251,8 +251,13 @@ static bool is_mine(const struct shmview_segment *s)
 
 static bool is_shared(const struct shmview_segment *s)
 {
-    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH &&
+    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH && slot_is_mine(s) &&
            atomic_load(word(s->my_readers)) & SHMVIEW_READER_COUNT_MASK;
+}
+
+static bool was_shared(const struct shmview_segment *s)
+{
+    return s->control && atomic_load(word(&s->control->readers_used));
 }
 
 void segment_close(struct shmview_segment *segment)
@@ -262,8 +267,9 @@ void segment_close(struct shmview_segment *segment)
     void *arg = segment->release_arg;
     bool mine = is_mine(segment);
     /* a thread that shares the lock still looks at the handle when it ends: what it looks
-     * at stays, and says that the slot is not ours any more */
-    bool stays = mine && is_shared(segment);
+     * at stays, and says that the slot is not ours any more. Of a lock that was lost, only that
+     * some process has shared it is known. */
+    bool stays = mine && (is_shared(segment) || (is_lost(segment) && was_shared(segment)));
     if (segment->connection && !stays) {
         pthread_mutex_lock(&process->segments);
         {

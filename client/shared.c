@@ -60,16 +60,13 @@ static int lock_by_word(struct shmview_segment *s, int64_t deadline)
     STEP(AT_FAIR_TAKEN);
     if (who_inside(load_inside(s))) {
         STEP(AT_FAIR_REPAIRS);
-        if (drain_readers(s, deadline) == 0)
-            return go_inside(s);
-        r = fail_timed_out(s);
-    } else {
-        if (enter_slot(s))
-            remember(s);
-        else
-            r = fail_taken_away(s);
-        STEP(AT_FAIR_COUNTED);
+        return finish_taking(s, deadline);
     }
+    if (enter_slot(s))
+        remember(s);
+    else
+        r = fail_lost(s);
+    STEP(AT_FAIR_COUNTED);
     release_word(s, lock_word(s));
     return r;
 }
@@ -126,7 +123,7 @@ static int lock_shared_waiting(struct shmview_segment *s, int64_t deadline, bool
     for (int failures = 0;; failures++) {
         bool dirty;
         if (!enter_slot(s))
-            return fail_taken_away(s);
+            return fail_lost(s);
         uint32_t v = try_slot(s, &dirty);
         if (!dirty && !owner_of(v))
             return 0;
@@ -147,6 +144,8 @@ static int lock_shared_anyhow(struct shmview_segment *s, int64_t deadline)
         return lock_again(s); /* the exclusive holder may read */
     int entry = thread_find(s);
     if (entry >= 0) {
+        if (!slot_is_mine(s))
+            return fail_lost(s);
         self.shared[entry].depth++; /* nested: never waits behind a writer */
         return 0;
     }

@@ -13,13 +13,21 @@ __thread struct thread_state self __attribute__((tls_model("initial-exec"))) = {
     .held = &thread_special,
 };
 
+/* Whether this process's attachment, not an ancestor's, has ended. */
+bool is_lost(const struct shmview_segment *s)
+{
+    return atomic_load(&s->lock.epoch) == LOST_EPOCH && atomic_load(&s->epoch) == process_epoch();
+}
+
 /* --- The end of a thread ------------------------------------------------- */
 
-/* The owner stays inside for the next one, as if it had died. */
+/* The owner stays inside for the next one, as if it had died. A lock that was lost has its next
+ * owner already. */
 static void abandon(struct shmview_segment *s)
 {
     STEP(AT_THREAD_EXITS);
-    store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, s->me);
+    if (word_is_mine(s))
+        store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, s->me);
     s->lock.nested = 0;
     s->lock.dead = 0;
     s->lock.untidy = 0;
@@ -31,7 +39,8 @@ static void abandon(struct shmview_segment *s)
 /* A thread that exits while it is inside has died there. */
 static void release_at_exit(struct shmview_segment *s, void *owner)
 {
-    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == owner && is_ready(s))
+    if (atomic_load_explicit(&s->lock.owner, memory_order_relaxed) == owner &&
+        (is_ready(s) || is_lost(s)))
         abandon(s); /* neither another thread's, nor an ancestor's */
 }
 
@@ -144,7 +153,7 @@ static void share_give_up(struct shmview_segment *s)
 
 void lock_give_up(struct shmview_segment *segment)
 {
-    if (!is_ready(segment))
+    if (!is_ready(segment) && !is_lost(segment))
         return; /* never taken, or by an ancestor */
     if (held_by_me(segment)) {
         segment->lock.nested = 0;
@@ -190,7 +199,8 @@ static void sign_slot(struct shmview_segment *segment)
     STEP(AT_ADOPT_COUNTS);
     atomic_store_explicit(word(&mine->id), segment->me, memory_order_release);
     STEP(AT_ADOPTED);
-    atomic_store_explicit(&segment->lock.epoch, process_epoch(), memory_order_release);
+    uint32_t unsigned_epoch = UNSIGNED_EPOCH; /* or it was lost since */
+    atomic_compare_exchange_strong(&segment->lock.epoch, &unsigned_epoch, process_epoch());
 }
 
 int enter_slowly(struct shmview_segment *s)
@@ -205,8 +215,15 @@ int enter_slowly(struct shmview_segment *s)
                     s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
                                               : "was created without a lock");
     pthread_mutex_lock(&process->segments);
-    if (!is_ready(s))
+    if (is_lost(s) || !slot_is_mine(s))
+        r = fail_lost(s);
+    else if (!is_ready(s))
         sign_slot(s);
     pthread_mutex_unlock(&process->segments);
-    return 0;
+    return r;
+}
+
+int enter_to_leave(struct shmview_segment *s)
+{
+    return is_lost(s) ? 0 : enter(s);
 }

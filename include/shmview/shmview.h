@@ -215,8 +215,15 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
  * taking it exclusively is -SHMVIEW_ERR_DEADLOCK. Readers that could starve take
  * their turn among the writers. No call is a cancellation point while it waits.
  *
+ * A living process keeps its attachments, and its locks with them, whatever becomes of its
+ * connection and of the daemon. If an attachment has ended nevertheless (its segment was removed
+ * with the daemon's instance, or its registry was damaged), the handle is lost: each call below,
+ * those that give the lock back included, returns -SHMVIEW_ERR_LOST. From a call that gives it
+ * back, that means that the lock was lost while it was held, and others may have written in the
+ * meantime. The lock is not held then. Detach the handle and attach again.
+ *
  * On failure: -SHMVIEW_ERR_NO_LOCK (created without a lock, or attached with
- * SHMVIEW_PEEK), _DEADLOCK, _TOO_DEEP (2^31 nested), _LIMIT (a thread that holds 64
+ * SHMVIEW_PEEK), _LOST, _DEADLOCK, _TOO_DEEP (2^31 nested), _LIMIT (a thread that holds 64
  * segments shared, or the 4096th thread of a process that uses locks); for a process that
  * was forked, what shmview_attach() returns if it cannot get a slot of its own. */
 
@@ -243,7 +250,7 @@ int shmview_lock_shared_until(struct shmview_segment *segment, int64_t deadline_
 int64_t shmview_deadline(int64_t timeout_ns);
 
 /* Gives back what this thread took last, exclusive or shared. Does not block.
- * Returns 0, -SHMVIEW_ERR_NOT_OWNER (nothing is changed) or _NO_LOCK. */
+ * Returns 0, -SHMVIEW_ERR_NOT_OWNER (nothing is changed), _LOST (see above) or _NO_LOCK. */
 int shmview_unlock(struct shmview_segment *segment);
 
 /* The same for an exclusive holder, and the next one gets SHMVIEW_OWNER_DIED: the

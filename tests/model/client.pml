@@ -45,6 +45,14 @@ inline forget()
     told = false
 }
 
+#ifdef EARLY
+#define note_late()       late = OUTCAST
+#define assert_not_late() assert(!late)
+#else
+#define note_late()       skip
+#define assert_not_late() skip
+#endif
+
 inline next_slot()
 {
     x = 0;
@@ -83,6 +91,9 @@ active [THREADS] proctype client()
     byte x, i; /* what a reader slot was, and which */
     byte patience, n_failed;
     bool shared, busy, told;
+#ifdef EARLY
+    bool late; /* was declared dead before it began to take the lock */
+#endif
 #ifdef FAULT_DIRTY_IS_ID
     byte heir_of;
 #endif
@@ -180,6 +191,7 @@ take:
         busy = readers_used;
 #endif
         atomic {
+            note_late();
             v = 0;
             n_failed = 0;
             check(word == 0, look);
@@ -292,8 +304,18 @@ looked:
 
         /* --- Inside --- */
 enter:
+#ifdef FAULT_NOT_CHECKED /* goes inside under an id that the others take for dead */
         atomic { forget_waiting(); busy = false; patience = 0; told = TOLD }
-        atomic { dirty = MARK; go_writing(); told = false }
+#else
+        atomic {
+            forget_waiting();
+            busy = false;
+            patience = 0;
+            check(live[MY_SLOT] == generation, release)
+        }
+        atomic { told = TOLD }
+#endif
+        atomic { assert_not_late(); dirty = MARK; go_writing(); told = false }
         atomic {
             if
             :: OWNER(word) == ME -> quit(writing)

@@ -45,6 +45,7 @@ rows=(
     "breaks|readers_used looked at early|FAULT_USED_EARLY SHARED"
     "breaks|readers_used set late|FAULT_USED_LATE SHARED"
     "breaks|dirty is an id|FAULT_DIRTY_IS_ID DEATHS=2 REUSE"
+    "breaks|slot not checked|FAULT_NOT_CHECKED EARLY THREADS=3 REUSE"
     "breaks|word freed by plain store|FAULT_PLAIN_STORE EARLY THREADS=3 REUSE"
     "sticks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
     "sticks|readers park on the word|FAULT_READERS_ON_WORD THREADS=3 SHARED"

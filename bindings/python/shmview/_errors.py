@@ -170,6 +170,12 @@ class StaleViewError(Error, RuntimeError):
     code = 45
 
 
+class Lost(Error, RuntimeError):
+    """The lock was lost while it was held, because the attachment had ended: others may have written.
+    close() the segment and attach it again."""
+    code = 48
+
+
 class ConversionError(Error, OverflowError, ValueError):
     """A value that the element's type cannot hold without loss."""
     code = 46

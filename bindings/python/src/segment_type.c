@@ -52,7 +52,7 @@ static PyMethodDef methods[] = {
      "Raises OwnerDied, Deadlock, NoLock, Limit."},
     {"unlock", WITH_KEYWORDS(segment_unlock),
      "unlock(*, repaired=True)\n--\n\nGives back what this thread took last. repaired=False says\n"
-     "that the bytes are not in order: the next one gets OwnerDied.\n\nRaises NotOwner, NoLock."},
+     "that the bytes are not in order: the next one gets OwnerDied.\n\nRaises NotOwner, Lost, NoLock."},
     {"lock_status", segment_lock_status, METH_NOARGS,
      "lock_status()\n--\n\n"
      "Who holds the lock and who waits, as a LockStatus; takes nothing.\n\nRaises NoLock."},
@@ -97,7 +97,7 @@ static PyMethodDef methods[] = {
      "switch(layout, /)\n--\n\n"
      "Makes a layout the current phase, tells all who wait, and makes views of other phases\n"
      "stale. The caller holds the lock exclusively.\n\n"
-     "Raises NotOwner, ReadOnly, NoLayout, NoLock."},
+     "Raises NotOwner, Lost, ReadOnly, NoLayout, NoLock."},
     {"wait", WITH_KEYWORDS(segment_wait),
      "wait(phase=None, *, generation=None, change=None, timeout=None)\n--\n\n"
      "Waits for a phase, for any phase after a generation (or both), and returns its generation;\n"

@@ -5,6 +5,7 @@ import contextlib
 import os
 import pickle
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -253,3 +254,34 @@ def test_the_gil_is_free():
     time.sleep(0)
     other.notify()
     thread.join()
+
+
+def lose():
+    """Marks every slot of the one segment as dead, as the daemon does when it ends an attachment."""
+    with open("/proc/self/maps") as maps:
+        path, = {line.split()[-1] for line in maps if "liveness" in line}
+    with open(path, "r+b") as live:
+        live.seek(36)
+        high, = struct.unpack("I", live.read(4))
+        live.seek(96)
+        generations = struct.unpack(f"{high}I", live.read(4 * high))
+        live.seek(96)
+        live.write(struct.pack(f"{high}I", *(g | 1 << 31 for g in generations)))
+
+
+def test_lost():
+    seg = shmview.create("lost", 100)
+    shmview.attach("lost").close()  # a second slot
+    with pytest.raises(shmview.Lost, match="has ended this attachment of 'lost'") as e:
+        with seg:
+            lose()
+            with contextlib.suppress(RuntimeError):
+                with shmview.attach("lost"):  # gets the lock at once
+                    pass
+    assert isinstance(e.value, RuntimeError) and e.value.code == 48
+    for take in seg.lock, seg.trylock, seg.__enter__, seg.shared().__enter__, seg.recover().__enter__:
+        with pytest.raises(shmview.Lost):
+            take()
+    with pytest.raises(shmview.NotOwner):
+        seg.unlock()
+    seg.close()

@@ -207,4 +207,32 @@ class TestLock < ShmviewTest
     assert_operator party.since, :>=, 0
     @seg.unlock
   end
+
+  # Marks every slot of all segments as dead, as the daemon does when it ends an attachment.
+  def lose
+    File.foreach("/proc/self/maps").grep(/liveness/).map { |line| line.split.last }.uniq.each { |path| lose_in(path) }
+  end
+
+  def lose_in(path)
+    high = IO.binread(path, 4, 36).unpack1("L")
+    generations = IO.binread(path, 4 * high, 96).unpack("L*")
+    IO.binwrite(path, generations.map { |g| g | 1 << 31 }.pack("L*"), 96)
+  end
+
+  def test_lost
+    seg = Shmview.create("lost", 100)
+    error = assert_raises(Shmview::Lost) do
+      seg.synchronize do
+        lose
+        Shmview.attach("lost") { |next_one| assert_raises(Shmview::OwnerDied) { next_one.lock } }
+      end
+    end
+    assert_equal 48, error.code
+    assert_match(/has ended this attachment of 'lost'/, error.message)
+    [-> { seg.lock }, -> { seg.try_lock }, -> { seg.shared {} }, -> { seg.recover {} }].each do |take|
+      assert_raises(Shmview::Lost) { take.call }
+    end
+    assert_raises(Shmview::NotOwner) { seg.unlock }
+    seg.close
+  end
 end

@@ -106,9 +106,10 @@ static VALUE give(VALUE self, bool repaired)
     struct segment *segment = segment_use(self);
     int r =
         repaired ? shmview_unlock(segment->handle) : shmview_unlock_not_repaired(segment->handle);
+    if (LIKELY(r == 0) || r == -SHMVIEW_ERR_LOST)
+        held_pop(segment->handle);
     if (UNLIKELY(r))
         raise_error(r, Qnil);
-    held_pop(segment->handle);
     return Qnil;
 }
 
@@ -261,7 +262,7 @@ static VALUE segment_try_lock(int argc, VALUE *argv, VALUE self)
  * call-seq: unlock(repaired: true)
  *
  * Gives back what this thread took last, exclusive or shared; returns self. +repaired+: false
- * tells the next one OwnerDied: the bytes are not in order. Raises NotOwner, NoLock, Closed.
+ * tells the next one OwnerDied: the bytes are not in order. Raises NotOwner, Lost, NoLock, Closed.
  */
 static VALUE segment_unlock(int argc, VALUE *argv, VALUE self)
 {

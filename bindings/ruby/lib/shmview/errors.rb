@@ -117,6 +117,9 @@ module Shmview
   class ConversionError < Error; CODE = 46; end
   # The view's strides are more than the consumer can bear.
   class NotContiguous < Error; CODE = 47; end
+  # The lock was lost while it was held, because the attachment had ended: others may have written.
+  # Close the segment and attach it again.
+  class Lost < Error; CODE = 48; end
 
   # The last exclusive holder of a lock died inside: the bytes may be half written. What raises
   # this holds nothing; see Segment#recover.
