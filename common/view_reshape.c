@@ -42,8 +42,25 @@ static int64_t steps(int64_t n, int64_t stride)
     return (int64_t)((uint64_t)n * (uint64_t)stride);
 }
 
+/* The dimensions of a view whose lengths are not 1. */
+struct extents {
+    uint32_t n;
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
+};
+
+static struct extents extents_of(const struct view_desc *desc)
+{
+    struct extents e = {0};
+    for (uint32_t d = 0; d < desc->ndim; d++)
+        if (desc->shape[d] != 1) {
+            e.shape[e.n] = desc->shape[d];
+            e.strides[e.n++] = desc->strides[d];
+        }
+    return e;
+}
+
 /* Strides of the new dimensions that are the count elements of the old ones from..to-1. */
-static int divide_group(const struct view_desc *old, uint32_t from, uint32_t to,
+static int divide_group(const struct extents *old, uint32_t from, uint32_t to,
                         struct view_desc *desc, uint32_t first, uint32_t end,
                         struct view_fault *fault)
 {
@@ -63,11 +80,10 @@ static int divide_group(const struct view_desc *old, uint32_t from, uint32_t to,
 }
 
 /* Neither has a length of 0, both have the same number of elements. */
-static int set_strides(const struct view_desc *old, struct view_desc *desc,
-                       struct view_fault *fault)
+static int set_strides(const struct extents *old, struct view_desc *desc, struct view_fault *fault)
 {
     uint32_t from = 0, first = 0;
-    while (from < old->ndim && first < desc->ndim) {
+    while (from < old->n && first < desc->ndim) {
         int64_t n = old->shape[from], m = desc->shape[first];
         uint32_t to = from + 1, end = first + 1;
         while (n != m)
@@ -88,7 +104,7 @@ static int set_strides(const struct view_desc *old, struct view_desc *desc,
 int view_reshape(struct view_desc *desc, uint32_t ndim, const int64_t *shape,
                  struct view_fault *fault)
 {
-    struct view_desc to = *desc, old = *desc;
+    struct view_desc to = *desc;
     if (desc->indirect)
         return view_fault_set(fault, SHMVIEW_ERR_INVALID, "a view with suboffsets has one shape");
     if (ndim > SHMVIEW_MAX_NDIM)
@@ -97,12 +113,7 @@ int view_reshape(struct view_desc *desc, uint32_t ndim, const int64_t *shape,
     if (complete_shape(desc, ndim, shape, to.shape, fault))
         return -1;
     to.ndim = ndim;
-    old.ndim = 0;
-    for (uint32_t d = 0; d < desc->ndim; d++)
-        if (desc->shape[d] != 1) {
-            old.shape[old.ndim] = desc->shape[d];
-            old.strides[old.ndim++] = desc->strides[d];
-        }
+    struct extents old = extents_of(desc);
     bool empty = false;
     for (uint32_t d = 0; d < ndim; d++)
         empty = empty || to.shape[d] == 0;

@@ -143,7 +143,7 @@ int peer_of(int socket_fd, struct peer *ret)
     }
     /* a wrong one would be taken for another's by the next daemon */
     uint64_t birth = peer_birth(fd, cred.pid);
-    gid_t *groups;
+    gid_t *groups = NULL;
     int n_groups = birth == 0 && errno != ESRCH ? -errno : groups_of(socket_fd, &groups);
     if (n_groups < 0) {
         close(fd);
