@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/loop.h"
 #include "daemon/quota.h"
 #include "daemon/refusal.h"
 #include "daemon/stats.h"
@@ -165,7 +166,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     LIST_INIT(&c->attachments);
     LIST_INIT(&c->created);
     c->socket_poll.data = c->process_poll.data = c;
-    if (uv_poll_init(loop, &c->socket_poll, fd)) {
+    if (loop_poll_init(loop, &c->socket_poll, fd)) {
         log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
                   "a socket cannot be watched: a client was turned away");
         peer_deinit(&c->peer);
@@ -174,7 +175,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         return NULL;
     }
     c->n_handles = 1;
-    int failed = uv_poll_init(loop, &c->process_poll, c->peer.pidfd);
+    int failed = loop_poll_init(loop, &c->process_poll, c->peer.pidfd);
     if (failed == 0) {
         c->n_handles = 2;
         failed = uv_poll_start(&c->process_poll, UV_READABLE, on_process) ||

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "daemon/log.h"
+
 #define THREADS_USUAL 4
 #define THREADS_MOST  64
 /* What libuv gives a thread of its pool, if the limit of stacks is not larger. */
@@ -64,7 +66,9 @@ static int start_pool(uv_loop_t *loop)
 {
     static uv_work_t first;
     char n_threads[16];
-    unsigned n = startable(wanted_threads());
+    unsigned wanted = wanted_threads(), n = startable(wanted);
+    if (n < wanted)
+        log_warning("%u of %u threads can be started: memory or processes are limited", n, wanted);
     if (n == 0)
         return -EAGAIN;
     snprintf(n_threads, sizeof n_threads, "%u", n);

@@ -15,6 +15,7 @@
 #include "daemon/discard.h"
 #include "daemon/grants.h"
 #include "daemon/log.h"
+#include "daemon/loop.h"
 #include "daemon/monitor.h"
 #include "daemon/recovery.h"
 #include "daemon/refusal.h"
@@ -350,7 +351,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     server->state.loop = &server->loop;
     share_descriptors(server);
     server->reserve_fd = open_reserve();
-    int r = uv_loop_init(&server->loop);
+    int r = loop_init(&server->loop);
     if (r)
         return r;
     discard_init(&server->loop);
@@ -368,7 +369,7 @@ int server_init(struct server *server, const struct listener *listener, const ch
     server->door_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;
-    r = uv_poll_init(&server->loop, &server->listener_poll, listener->fd);
+    r = loop_poll_init(&server->loop, &server->listener_poll, listener->fd);
     if (r == 0)
         r = start_signal(server, &server->sigterm, SIGTERM);
     if (r == 0)
