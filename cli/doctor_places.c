@@ -16,9 +16,7 @@
 #define SHM            "/dev/shm"
 #define PREFIX         "shmview."
 #define DAEMON_OBJECT  "+daemon" /* which it holds locked */
-#define N_INSTANCES    64
 #define N_LISTED_BYTES (4 << 20) /* of /proc/net/unix, /proc/locks */
-#define INSTANCE_BYTES 64
 
 static void check_daemon(struct doctor *d)
 {
@@ -119,8 +117,8 @@ static void check_sockets(struct doctor *d)
 
 /* --- Objects ------------------------------------------------------------- */
 
+/* The directory of one instance. */
 struct instance {
-    char name[INSTANCE_BYTES];
     unsigned n;
     double bytes;
     bool is_served;
@@ -135,46 +133,43 @@ static bool is_locked(const char *locks, const struct stat *st)
     return strstr(locks, id);
 }
 
-/* The instance of an object, "shmview.INSTANCE.NAME" or "shmview.INSTANCE+...". Returns NULL for
- * one too many. */
-static struct instance *instance_of(struct instance *list, size_t *n, const char *object)
-{
-    const char *name = object + strlen(PREFIX);
-    size_t bytes = strcspn(name, ".+"), i = 0;
-    while (i < *n && (strncmp(list[i].name, name, bytes) != 0 || list[i].name[bytes]))
-        i++;
-    if (i == N_INSTANCES || bytes >= INSTANCE_BYTES)
-        return NULL;
-    if (i == *n) {
-        list[i] = (struct instance){.n = 0};
-        memcpy(list[i].name, name, bytes);
-        ++*n;
-    }
-    return &list[i];
-}
-
-static void add_object(struct instance *list, size_t *n, int dir, const char *name,
-                       const char *locks)
+static void add_object(struct instance *instance, int dir, const char *name, const char *locks)
 {
     struct stat st;
-    struct instance *i = instance_of(list, n, name);
-    size_t end = strlen(name), m = strlen(DAEMON_OBJECT);
-    if (!i || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW))
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
         return;
-    i->n++;
-    i->bytes += (double)st.st_blocks * 512;
-    if (end > m && strcmp(name + end - m, DAEMON_OBJECT) == 0) {
-        i->n--;
-        i->is_served = is_locked(locks, &st);
+    if (strcmp(name, DAEMON_OBJECT) == 0) {
+        instance->is_served = is_locked(locks, &st);
+    } else {
+        instance->n++;
+        instance->bytes += (double)st.st_blocks * 512;
     }
+}
+
+/* Returns whether this user may look into the directory: that of another user is closed. */
+static bool look_at_instance(struct instance *instance, int shm, const char *name,
+                             const char *locks)
+{
+    *instance = (struct instance){.n = 0};
+    int fd = openat(shm, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (!dir) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    for (struct dirent *e; (e = readdir(dir));)
+        add_object(instance, dirfd(dir), e->d_name, locks);
+    closedir(dir);
+    return true;
 }
 
 static void check_objects(struct doctor *d)
 {
-    static struct instance list[N_INSTANCES];
+    struct instance i;
     char path[DOCTOR_PATH], size[HUMAN_BYTES];
     CLEANUP_FREE char *locks = malloc(N_LISTED_BYTES);
-    size_t n = 0, n_served = 0, n_left = 0;
+    size_t n_served = 0, n_left = 0, n_closed = 0;
     if (!locks) {
         d->is_short = true;
         return;
@@ -182,27 +177,29 @@ static void check_objects(struct doctor *d)
     if (!doctor_read(d, "/proc/locks", false, locks, N_LISTED_BYTES))
         locks[0] = '\0';
     DIR *dir = opendir(doctor_path(d, SHM, path));
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) == 0)
-            add_object(list, &n, dirfd(dir), e->d_name, locks);
-    if (dir)
-        closedir(dir);
-    for (size_t i = 0; i < n; i++) {
-        n_served += list[i].is_served;
-        if (list[i].is_served || list[i].n == 0)
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (strncmp(e->d_name, PREFIX, strlen(PREFIX)) != 0)
+            continue;
+        bool seen = look_at_instance(&i, dirfd(dir), e->d_name, locks);
+        n_closed += !seen;
+        n_served += i.is_served;
+        if (i.is_served || i.n == 0)
             continue;
         n_left++;
         doctor_find(d, DOCTOR_WARN, "objects",
                     "a daemon that ended left its segments for the next one on its socket; none "
                     "that can be seen from here looks after them",
                     "start one on that socket and end it with SIGINT, or, if nobody needs them, "
-                    "remove " SHM "/" PREFIX "INSTANCE.* and " PREFIX "INSTANCE+*",
-                    "%u objects, %s, of instance %s", list[i].n,
-                    human_bytes(size, (int64_t)list[i].bytes), list[i].name);
+                    "remove " SHM "/" PREFIX "INSTANCE",
+                    "%u objects, %s, of instance %s", i.n, human_bytes(size, (int64_t)i.bytes),
+                    e->d_name + strlen(PREFIX));
     }
+    if (dir)
+        closedir(dir);
     if (n_left == 0)
         doctor_find(d, DOCTOR_OK, "objects", "every object in " SHM " has a daemon", NULL,
-                    "nothing is left over; %zu instances are served", n_served);
+                    "nothing is left over; %zu instances are served, %zu are other users'",
+                    n_served, n_closed);
 }
 
 void doctor_check_places(struct doctor *d)

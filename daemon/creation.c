@@ -9,6 +9,7 @@
 #include "common/name.h"
 #include "common/util.h"
 #include "daemon/declared.h"
+#include "daemon/directory.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
 #include "daemon/log.h"
@@ -180,7 +181,8 @@ static void refuse_allocation(const struct job *job, struct answer *answer)
                    job->space.limit);
     } else if (job->result == -EEXIST) {
         refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", s->name),
-               "/dev/shm has an object that is not ours under the name of segment '%s'", s->name);
+               "%s has an object under the name of segment '%s' that no segment owns",
+               directory_path(), s->name);
     } else {
         refuse_system(answer, "a segment cannot be allocated", -job->result);
     }

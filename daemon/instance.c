@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -11,14 +10,15 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/directory.h"
 #include "daemon/listener.h"
 #include "daemon/log.h"
 
-int instance_lock_file(const char *path)
+int instance_lock_file(int dir, const char *name)
 {
     for (;;) {
-        CLEANUP_FD int fd =
-            open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+        CLEANUP_FD int fd = openat(
+            dir, name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
         struct stat mine, named;
         if (fd < 0)
             return -errno;
@@ -29,7 +29,7 @@ int instance_lock_file(const char *path)
         if (flock(fd, LOCK_EX | LOCK_NB))
             return errno == EWOULDBLOCK ? -EBUSY : -errno;
         /* the one who had it before us may have removed the name meanwhile */
-        if (lstat(path, &named) == 0) {
+        if (fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0) {
             if (mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
                 return steal_fd(&fd);
         } else if (errno != ENOENT) {
@@ -38,49 +38,55 @@ int instance_lock_file(const char *path)
     }
 }
 
-/* What another user has put where the lock of /dev/shm would be. */
-static bool is_squatted(int error)
-{
-    return error == -EPERM || error == -EACCES || error == -ELOOP || error == -EISDIR ||
-           error == -ENXIO;
-}
-
-static void unlock_file(const char *path, int *fd)
+static void unlock_file(int dir, const char *name, int *fd)
 {
     if (*fd < 0)
         return;
-    unlink(path);
+    unlinkat(dir, name, 0);
     close_fdp(fd);
+}
+
+static int lock_objects(struct instance_lock *lock, const char *instance)
+{
+    int r = directory_open(instance);
+    if (r) {
+        log_error("cannot make a directory in " DIRECTORY_SHM ": %s", strerror(-r));
+        return r;
+    }
+    r = instance_lock_file(directory_fd(), INSTANCE_LOCK_OBJECT);
+    if (r >= 0) {
+        lock->object_fd = r;
+        return 0;
+    }
+    log_error("instance %s: %s/" INSTANCE_LOCK_OBJECT ": %s", instance, directory_path(),
+              r == -EBUSY ? "another shmviewd serves it" : strerror(-r));
+    directory_close();
+    return r;
 }
 
 int instance_lock(struct instance_lock *lock, const char *socket, const char *instance)
 {
     *lock = (struct instance_lock){.file_fd = -1, .object_fd = -1};
     snprintf(lock->path, sizeof lock->path, "%s.lock", socket);
-    snprintf(lock->object, sizeof lock->object, "/dev/shm/shmview.%s+daemon", instance);
     int r = listener_make_directories(socket);
     if (r)
         return r;
-    const char *where = lock->path;
-    lock->file_fd = r = instance_lock_file(lock->path);
-    if (r >= 0) {
-        where = lock->object;
-        lock->object_fd = r = instance_lock_file(lock->object);
-        if (is_squatted(r)) {
-            log_warning("%s is not ours (%s): going on without it", lock->object, strerror(-r));
-            r = 0;
-        }
+    r = instance_lock_file(AT_FDCWD, lock->path);
+    if (r < 0) {
+        log_error("instance %s: %s: %s", instance, lock->path,
+                  r == -EBUSY ? "another shmviewd serves it" : strerror(-r));
+        return r;
     }
-    if (r >= 0)
-        return 0;
-    log_error("instance %s: %s: %s", instance, where,
-              r == -EBUSY ? "another shmviewd serves it" : strerror(-r));
-    unlock_file(lock->path, &lock->file_fd);
+    lock->file_fd = r;
+    r = lock_objects(lock, instance);
+    if (r)
+        unlock_file(AT_FDCWD, lock->path, &lock->file_fd);
     return r;
 }
 
 void instance_unlock(struct instance_lock *lock)
 {
-    unlock_file(lock->object, &lock->object_fd);
-    unlock_file(lock->path, &lock->file_fd);
+    unlock_file(directory_fd(), INSTANCE_LOCK_OBJECT, &lock->object_fd);
+    directory_close();
+    unlock_file(AT_FDCWD, lock->path, &lock->file_fd);
 }

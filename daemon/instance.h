@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One daemon an instance. The lock is a file beside the socket, where only the instance's
- * own user can write: nobody else can take it. A second one lies in /dev/shm, for daemons
- * that share that and not their files, as those of two containers may: they would sweep each
- * other's objects. Another user can take that name; it is done without, then. */
+ * own user can write: nobody else can take it. A second one lies among the instance's objects,
+ * for daemons that share /dev/shm and not their files, as those of two containers may: they
+ * would sweep each other's objects. */
 #ifndef DAEMON_INSTANCE_H
 #define DAEMON_INSTANCE_H
 
 #include "common/address.h"
-#include "daemon/object.h"
+
+#define INSTANCE_LOCK_OBJECT "+daemon"
 
 struct instance_lock {
     char path[sizeof(address_path) + sizeof ".lock"];
-    char object[sizeof "/dev/shm" + sizeof(object_name)];
     int file_fd, object_fd;
 };
 
 /* Takes the lock of the instance that is called instance and serves socket, for the life of
- * the process; makes the directories above socket. Returns 0 and owes instance_unlock(), or
- * -errno and has said why. */
+ * the process; makes the directories above socket and that of the objects. Returns 0 and owes
+ * instance_unlock(), or -errno and has said why. */
 int instance_lock(struct instance_lock *lock, const char *socket, const char *instance);
 void instance_unlock(struct instance_lock *lock);
 
-/* One lock: the file at path, which is this user's own. Returns a descriptor to keep open;
- * -EBUSY if another process has it; -EPERM if it is another user's, or no file; or -errno. */
-int instance_lock_file(const char *path);
+/* One lock: the file of that name in the directory dir, which is this user's own. Returns a
+ * descriptor to keep open; -EBUSY if another process has it; -EPERM if it is another user's, or
+ * no file; or -errno. */
+int instance_lock_file(int dir, const char *name);
 
 #endif

@@ -93,7 +93,7 @@ static int serve(const struct options *options, const struct listener *listener,
                  const char *instance, struct config *config, struct store *store, int ready)
 {
     struct server server;
-    int r = server_init(&server, listener, instance, options, store, config);
+    int r = server_init(&server, listener, options, store, config);
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;

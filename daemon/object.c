@@ -7,16 +7,15 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/cgroup.h"
+#include "daemon/directory.h"
 #include "daemon/discard.h"
 
-#define SHM_DIRECTORY "/dev/shm"
 /* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
 #define COMMIT_STEP_BYTES   ((uint64_t)64 << 20)
 #define MEMORY_RESERVE_PART 32
@@ -64,7 +63,7 @@ static struct object_space space_now(void)
     struct cgroup_space group;
     uint64_t memory = memory_free(&group);
     struct object_space space = {.free = memory, .limit = memory}; /* a tmpfs without a limit */
-    if (statvfs(SHM_DIRECTORY, &fs) == 0 && fs.f_blocks) {
+    if (statvfs(DIRECTORY_SHM, &fs) == 0 && fs.f_blocks) {
         uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
         space.free = unused < memory ? unused : memory;
         space.limit = (uint64_t)fs.f_blocks * fs.f_frsize;
@@ -131,7 +130,7 @@ struct object_space object_space(void)
 uint64_t object_count_free(void)
 {
     struct statvfs fs;
-    return statvfs(SHM_DIRECTORY, &fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
+    return statvfs(DIRECTORY_SHM, &fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
 }
 
 static bool try_promise(uint64_t bytes, struct object_space *ret_space)
@@ -190,12 +189,13 @@ static bool is_same(const struct object *object, const struct stat *st)
 
 int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel)
 {
-    CLEANUP_FD int fd = shm_open(object->name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW, 0600);
+    CLEANUP_FD int fd = openat(directory_fd(), object->name,
+                               O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
     struct stat st;
     if (fd < 0 || fstat(fd, &st)) {
         int r = -errno;
         if (fd >= 0)
-            shm_unlink(object->name);
+            unlinkat(directory_fd(), object->name, 0);
         object_unpromise(bytes);
         return r;
     }
@@ -203,7 +203,7 @@ int object_create_promised(struct object *object, uint64_t bytes, const atomic_b
     object->inode = st.st_ino;
     int r = commit_promised(fd, bytes, cancel);
     if (r) {
-        shm_unlink(object->name);
+        unlinkat(directory_fd(), object->name, 0);
         return r;
     }
     return steal_fd(&fd);
@@ -219,7 +219,8 @@ int object_create(struct object *object, uint64_t bytes, const atomic_bool *canc
 int object_open(const struct object *object, int flags)
 {
     /* O_NONBLOCK: a FIFO under that name must not hold us up */
-    CLEANUP_FD int fd = shm_open(object->name, flags | O_NOFOLLOW | O_NONBLOCK, 0);
+    CLEANUP_FD int fd =
+        openat(directory_fd(), object->name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return -errno;
     struct stat st;
@@ -237,35 +238,28 @@ int object_grow(int fd, uint64_t bytes)
     return have >= bytes ? 0 : commit(fd, have, bytes - have);
 }
 
-/* Names come and go by path, not by descriptor: there may be none left. */
-typedef char object_path[sizeof SHM_DIRECTORY + sizeof(object_name)];
-
-/* Returns 0 with the path of the object if its name still leads to it, or -errno. */
-static int find_path(const struct object *object, object_path ret_path, struct stat *ret_st)
+/* Returns 0 if the name still leads to the object, or -errno. */
+static int find(const struct object *object, struct stat *ret_st)
 {
-    snprintf(ret_path, sizeof(object_path), SHM_DIRECTORY "%s", object->name);
-    if (lstat(ret_path, ret_st))
+    if (fstatat(directory_fd(), object->name, ret_st, AT_SYMLINK_NOFOLLOW))
         return -errno;
     return is_same(object, ret_st) ? 0 : -ESTALE;
 }
 
 int64_t object_size(const struct object *object)
 {
-    object_path path;
     struct stat st;
-    int r = find_path(object, path, &st);
+    int r = find(object, &st);
     return r ? r : st.st_size;
 }
 
 int object_rename(struct object *object, const object_name name)
 {
-    object_path from, to;
     struct stat st;
-    int r = find_path(object, from, &st);
+    int r = find(object, &st);
     if (r)
         return r;
-    snprintf(to, sizeof to, SHM_DIRECTORY "%s", name);
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+    if (renameat2(directory_fd(), object->name, directory_fd(), name, RENAME_NOREPLACE))
         return -errno;
     memcpy(object->name, name, sizeof(object_name));
     return 0;
@@ -273,28 +267,27 @@ int object_rename(struct object *object, const object_name name)
 
 void object_remove(struct object *object)
 {
-    object_path path;
     struct stat st;
-    if (object->name[0] && find_path(object, path, &st) == 0) {
-        int fd = st.st_size >= DISCARD_BYTES ? open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC) : -1;
-        unlink(path);
+    if (object->name[0] && find(object, &st) == 0) {
+        int fd = st.st_size >= DISCARD_BYTES
+                     ? openat(directory_fd(), object->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
+                     : -1;
+        unlinkat(directory_fd(), object->name, 0);
         if (fd >= 0)
             discard(fd);
     }
     object->name[0] = '\0';
 }
 
-unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *name, ino_t inode),
-                      void *arg)
+unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode), void *arg)
 {
     unsigned n = 0;
-    DIR *dir = opendir(SHM_DIRECTORY);
+    DIR *dir = opendir(directory_path());
     if (!dir)
         return 0;
     for (struct dirent *e; (e = readdir(dir));) {
         struct stat st;
-        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
-            (!keep || !keep(arg, e->d_name, e->d_ino)) &&
+        if (!keep(arg, e->d_name, e->d_ino) &&
             fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
             st.st_uid == geteuid() && unlinkat(dirfd(dir), e->d_name, 0) == 0)
             n++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects in /dev/shm: the only caller of shm_open and shm_unlink, so that the
- * choice of backing stays in one file.
+/* Objects in the instance's directory below /dev/shm (directory.h). No other file opens or
+ * removes one, so that the choice of backing stays here.
  *
  * Objects are mode 0600 and are handed out as descriptors only. A name that is
  * opened again is believed only if it is still the object that was created. */
@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* "/shmview." instance "." name, or "+" id ".control" */
-typedef char object_name[NAME_MAX + 2];
+/* In the directory: the name of a segment, or "+" id ".control" */
+typedef char object_name[NAME_MAX + 1];
 
 /* One object that this daemon created. */
 struct object {
@@ -73,9 +73,8 @@ int object_rename(struct object *object, const object_name name);
  * later (discard.h), and at the latest when somebody asks for more than there is. */
 void object_remove(struct object *object);
 
-/* Removes every object whose name begins with prefix and that belongs to this user, unless
- * keep (may be NULL) says otherwise. Names are without the slash. Returns how many. */
-unsigned object_sweep(const char *prefix, bool (*keep)(void *arg, const char *name, ino_t inode),
-                      void *arg);
+/* Removes every object in the directory that belongs to this user, unless keep says otherwise.
+ * Returns how many. */
+unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode), void *arg);
 
 #endif

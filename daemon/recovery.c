@@ -12,6 +12,7 @@
 #include "common/util.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
+#include "daemon/instance.h"
 #include "daemon/log.h"
 #include "daemon/segment_restore.h"
 
@@ -244,20 +245,11 @@ static void settle(struct recovery *r)
 static bool is_ours(void *arg, const char *name, ino_t inode)
 {
     const struct registry *registry = arg;
-    const char *rest = name + strlen("shmview.") + strlen(registry->home.instance);
-    const struct segment *s = NULL;
-    if (strcmp(rest, "+daemon") == 0) /* the instance's lock */
+    if (strcmp(name, INSTANCE_LOCK_OBJECT) == 0)
         return true;
-    char segment_name[LIMIT_NAME_BYTES + 1];
-    if (*rest == '.') {
-        /* what follows a "~" is a suffix */
-        snprintf(segment_name, sizeof segment_name, "%.*s", (int)strcspn(rest + 1, "~"), rest + 1);
-        s = registry_find(registry, segment_name);
-    } else if (*rest == '+') {
-        s = registry_find_id(registry, strtoull(rest + 1, NULL, 10));
-    } else {
-        return true; /* of an instance whose name begins with ours */
-    }
+    const struct segment *s = name[0] == '+'
+                                  ? registry_find_id(registry, strtoull(name + 1, NULL, 10))
+                                  : registry_find(registry, name);
     for (int part = 0; s && part < N_SEGMENT_PARTS; part++)
         if (s->inodes[part] == inode)
             return true;
@@ -266,9 +258,7 @@ static bool is_ours(void *arg, const char *name, ino_t inode)
 
 static void sweep(struct registry *registry)
 {
-    char prefix[80];
-    snprintf(prefix, sizeof prefix, "shmview.%s", registry->home.instance);
-    unsigned n = object_sweep(prefix, is_ours, registry);
+    unsigned n = object_sweep(is_ours, registry);
     if (n)
         log_warning("removed %u objects that belong to no segment", n);
 }

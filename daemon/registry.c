@@ -13,10 +13,9 @@ static _Thread_local int hash_failed;
 #include "daemon/log.h"
 #include "daemon/quota.h"
 
-void registry_init(struct registry *registry, const char *instance)
+void registry_init(struct registry *registry)
 {
     *registry = (struct registry){0};
-    snprintf(registry->home.instance, sizeof registry->home.instance, "%s", instance);
 }
 
 static void forget(struct registry *registry, struct segment *segment)
@@ -92,7 +91,6 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
         return NULL;
     s->size = record->size;
     s->lifetime = (uint8_t)record->lifetime;
-    s->suffix = record->suffix;
     s->lock = record->flags & STORE_LOCK;
     s->allocated = true;
     s->named = named;

@@ -16,7 +16,7 @@ struct registry {
     uint64_t removed_bytes;   /* of those among them whose name is gone */
 };
 
-void registry_init(struct registry *registry, const char *instance);
+void registry_init(struct registry *registry);
 
 /* Frees all segments; nobody may be attached any more. */
 void registry_deinit(struct registry *registry);

@@ -33,29 +33,16 @@ struct segment *segment_new(const struct segment_home *home, uint64_t id, const 
 
 /* --- Objects ------------------------------------------------------------- */
 
-/* A mark that no name of a segment can have, and the suffix. */
-typedef char suffix_text[16];
-static const char *suffix_of(const struct segment *segment, suffix_text text)
-{
-    text[0] = '\0';
-    if (segment->suffix)
-        snprintf(text, sizeof(suffix_text), "~%08x", segment->suffix);
-    return text;
-}
-
+/* The mark is one that no name of a segment can have. */
 static void name_by_id(const struct segment *segment, enum segment_part part, object_name ret)
 {
     static const char *const parts[] = {"data", "control", "liveness"};
-    suffix_text suffix;
-    snprintf(ret, sizeof(object_name), "/shmview.%s+%" PRIu64 "%s.%s", segment->home->instance,
-             segment->id, suffix_of(segment, suffix), parts[part]);
+    snprintf(ret, sizeof(object_name), "+%" PRIu64 ".%s", segment->id, parts[part]);
 }
 
 static void name_by_name(const struct segment *segment, object_name ret)
 {
-    suffix_text suffix;
-    snprintf(ret, sizeof(object_name), "/shmview.%s.%s%s", segment->home->instance, segment->name,
-             suffix_of(segment, suffix));
+    snprintf(ret, sizeof(object_name), "%s", segment->name);
 }
 
 void segment_object(const struct segment *segment, enum segment_part part, struct object *ret)
@@ -134,7 +121,6 @@ int segment_keep(const struct segment *segment)
         .device = segment->device,
         .inode = {segment->inodes[DATA], segment->inodes[CONTROL], segment->inodes[LIVENESS]},
         .lifetime = segment->lifetime,
-        .suffix = segment->suffix,
         .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0),
     };
     if (segment->access)

@@ -37,7 +37,6 @@ struct segment_use;
 
 /* What all segments of an instance have in common. */
 struct segment_home {
-    char instance[64];
     struct store *store; /* where they are kept; NULL: nowhere */
 };
 
@@ -57,8 +56,7 @@ struct segment {
     uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0: there is none */
     const struct access *access;      /* shared: whose it is, who else may use it */
     struct quota_user *payer;         /* who is charged for it; NULL: nobody */
-    uint32_t suffix;        /* in the names of its objects, where others had taken them; 0: none */
-    uint32_t control_bytes; /* committed */
+    uint32_t control_bytes;           /* committed */
     uint32_t n_attachments;
     uint32_t phase_seen; /* generation, when phases.c looked last */
     uint8_t lifetime;    /* enum shmview_lifetime */
@@ -79,11 +77,9 @@ struct segment {
 /* Returns a segment without objects, or NULL: memory is short. home must outlive it. */
 struct segment *segment_new(const struct segment_home *home, uint64_t id, const char *name);
 
-/* Allocates the objects and writes their headers. Where another user has taken a name it gets
- * one that cannot be known beforehand. Blocks; made to run off the
- * loop, where nothing else touches the segment. Returns 0, and its use is the caller's to end
- * where nobody attaches; -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then
- * nothing is left. */
+/* Allocates the objects and writes their headers. Blocks; made to run off the loop, where nothing
+ * else touches the segment. Returns 0, and its use is the caller's to end where nobody attaches;
+ * -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
 int segment_allocate(struct segment *segment, const atomic_bool *cancel,
                      struct object_space *ret_space);
 

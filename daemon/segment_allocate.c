@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects of a new segment, and what they begin with. */
 #include <errno.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "common/util.h"
 #include "daemon/segment.h"
 #include "daemon/use.h"
 
-#define LOCK_BYTES  (SEGMENT_CONTROL_BYTES + sizeof(struct shmview_liveness))
-#define NAMES_TRIED 3 /* where others have taken them */
+#define LOCK_BYTES (SEGMENT_CONTROL_BYTES + sizeof(struct shmview_liveness))
 
 static int write_all(int fd, const void *bytes, size_t n)
 {
@@ -93,26 +91,12 @@ static int allocate_promised(struct segment *segment, uint64_t lock_bytes,
 }
 
 /* ret_space NULL: now or not at all. */
-static int allocate_once(struct segment *segment, const atomic_bool *cancel,
-                         struct object_space *ret_space)
+static int allocate(struct segment *segment, const atomic_bool *cancel,
+                    struct object_space *ret_space)
 {
     uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0, bytes = segment->size + lock_bytes;
     int r = ret_space ? object_promise(bytes, ret_space) : object_promise_now(bytes);
     return r ? r : allocate_promised(segment, lock_bytes, cancel);
-}
-
-static int allocate(struct segment *segment, const atomic_bool *cancel,
-                    struct object_space *ret_space)
-{
-    int r = allocate_once(segment, cancel, ret_space);
-    for (int i = 0; r == -EEXIST && i < NAMES_TRIED; i++) {
-        uint32_t suffix;
-        if (getrandom(&suffix, sizeof suffix, GRND_NONBLOCK) != sizeof suffix)
-            break;
-        segment->suffix = suffix | 1;
-        r = allocate_once(segment, cancel, ret_space);
-    }
-    return r;
 }
 
 int segment_allocate(struct segment *segment, const atomic_bool *cancel,

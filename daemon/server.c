@@ -337,13 +337,13 @@ static void make_declared(struct server *s)
         uv_run(&s->loop, UV_RUN_ONCE);
 }
 
-int server_init(struct server *server, const struct listener *listener, const char *instance,
+int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config)
 {
     *server = (struct server){.listener = *listener, .idle_exit = options->idle_exit};
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->waiting);
-    registry_init(&server->state.registry, instance);
+    registry_init(&server->state.registry);
     server->state.registry.home.store = store;
     server->state.config = config;
     quota_init(&server->state.quota, &server->state.config);

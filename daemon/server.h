@@ -37,7 +37,7 @@ struct server {
 /* Takes over the listener, the store, the configuration, and what the last daemon left.
  * Segments that are declared exist when this returns, or it is said why not. options lives
  * as long as the server. Returns 0 or -errno. */
-int server_init(struct server *server, const struct listener *listener, const char *instance,
+int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config);
 
 /* Serves until SIGTERM: then everything stays for the next daemon; or until SIGINT or

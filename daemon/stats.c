@@ -10,6 +10,7 @@
 
 #include "common/util.h"
 #include "common/wire_stats.h"
+#include "daemon/directory.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
 #include "daemon/log.h"
@@ -125,11 +126,10 @@ static void look_at_parties(struct page *page, const struct segment *s, const st
 static void look_at_object(const struct segment *s, struct wire_segment_stats *w)
 {
     struct object object;
-    char path[sizeof object.name + 16];
     struct statx st;
     segment_object(s, DATA, &object);
-    snprintf(path, sizeof path, "/dev/shm%s", object.name);
-    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_BTIME | STATX_BLOCKS | STATX_INO, &st) ||
+    if (statx(directory_fd(), object.name, AT_SYMLINK_NOFOLLOW,
+              STATX_BTIME | STATX_BLOCKS | STATX_INO, &st) ||
         st.stx_ino != s->inodes[DATA])
         return;
     w->resident = (int64_t)st.stx_blocks * 512;

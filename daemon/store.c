@@ -25,7 +25,7 @@
 #include "common/util.h"
 #include "daemon/store_record.h"
 
-#define STORE_VERSION     2u
+#define STORE_VERSION     3u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
 

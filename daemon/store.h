@@ -37,7 +37,6 @@ struct store_segment {
     struct store_holder creator;
     uint32_t lifetime;
     uint32_t flags;
-    uint32_t suffix;                 /* in the names of its objects */
     struct access access;            /* kept with as many entries as it has, before the name */
     char name[LIMIT_NAME_BYTES + 1]; /* kept as long as it is */
 };

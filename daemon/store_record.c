@@ -4,7 +4,7 @@
 #include <string.h>
 
 _Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
-_Static_assert(offsetof(struct store_segment, access) == 92, "records have no gaps");
+_Static_assert(offsetof(struct store_segment, access) == 88, "records have no gaps");
 _Static_assert(sizeof(struct access_entry) == 8, "records have no gaps");
 
 /* What comes before the entries of the access control list, which has no fixed length. */

@@ -24,10 +24,10 @@ daemon_pids() {
     grep -lasF --file=- "${files[@]}" <<< "$runtime" | cut -d / -f 3 || true
 }
 
-# Prints what the daemon's instance is called in /dev/shm: one object tells that it runs.
+# Prints the name of the daemon's directory in /dev/shm: the daemon holds one object in it open.
 instance_of() {
-    find "/proc/$1/fd" -lname '/dev/shm/shmview.*+daemon' -printf '%l\n' 2> /dev/null |
-        sed 's|^/dev/shm/||; s|+daemon$||; q'
+    find "/proc/$1/fd" -lname '/dev/shm/shmview.*/+daemon' -printf '%l\n' 2> /dev/null |
+        sed 's|^/dev/shm/||; s|/+daemon$||; q'
 }
 
 end() {
@@ -97,7 +97,7 @@ if [ -n "$(daemon_pids)" ]; then
 fi
 echo "The daemon has left by itself."
 if [ -n "$instance" ]; then
-    left=$(find /dev/shm -name "shmview.$instance*")
+    left=$(find /dev/shm -name "$instance*")
     echo "Its shared memory: ${left:-none}"
     [ -z "$left" ]
 fi

@@ -61,9 +61,8 @@ def create(ctl, directory, name, array):
 
 def cut_off(daemon, name):
     """Takes the memory of a segment away, as whoever has it for writing can."""
-    path, = (f"/dev/shm/{entry}" for entry in os.listdir("/dev/shm") if entry.endswith(f".{name}")
-             and entry.split(".")[1] in daemon.said())
-    os.truncate(path, 0)
+    instance = daemon.said().split(", instance ")[1].split(",")[0]
+    os.truncate(f"/dev/shm/shmview.{instance}/{name}", 0)
 
 
 def on_terminal(ctl, *words, status=0, **env):

@@ -56,8 +56,8 @@ def objects(socket):
     hashed = 0xcbf29ce484222325
     for byte in socket.encode():
         hashed = (hashed ^ byte) * 0x100000001b3 % 2**64
-    instance = f"shmview.{os.getuid()}-{hashed:016x}"
-    return [name for name in os.listdir("/dev/shm") if name.startswith(instance)]
+    directory = f"/dev/shm/shmview.{os.getuid()}-{hashed:016x}"
+    return os.listdir(directory) if os.path.exists(directory) else []
 
 
 def assert_nothing_left(socket, daemon, keeper):

@@ -38,8 +38,9 @@ class Daemon:
 
     def objects(self):
         """What /dev/shm has of its segments."""
-        return sorted(name for name in os.listdir("/dev/shm") if not name.endswith("+daemon") and
-                      name.startswith((f"shmview.{self.instance}.", f"shmview.{self.instance}+")))
+        directory = f"/dev/shm/shmview.{self.instance}"
+        names = os.listdir(directory) if os.path.exists(directory) else []
+        return sorted(name for name in names if name != "+daemon")
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)

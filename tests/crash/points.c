@@ -53,8 +53,6 @@ static void point(void)
 
 #pragma GCC diagnostic ignored "-Wnonnull"
 
-POINT(int, shm_open, (const char *name, int flags, mode_t mode), (name, flags, mode))
-POINT(int, shm_unlink, (const char *name), (name))
 POINT(int, unlink, (const char *path), (path))
 POINT(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
 POINT(int, rename, (const char *from, const char *to), (from, to))
@@ -101,6 +99,19 @@ int open(const char *path, int flags, ...)
     if (!real)
         *(void **)&real = dlsym(RTLD_NEXT, "open");
     return real(path, flags, mode);
+}
+
+int openat(int dir, const char *path, int flags, ...)
+{
+    static int (*real)(int, const char *, int, ...);
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    point();
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "openat");
+    return real(dir, path, flags, mode);
 }
 
 long syscall(long number, ...)

@@ -140,26 +140,27 @@ static unsigned living(int fd, uint64_t *ret_id)
 /* Slots are neither lost nor given twice, and no object is left that nothing needs. */
 static void check_objects(const struct world *world, const json_t *list)
 {
-    char prefix[80], path[400];
+    char path[400], directory[120];
     unsigned n_objects = 0, n_things = 0, unnamed = 0, unnamed_found = 0;
     for (unsigned i = 0; i < world->n_things; i++) {
         n_things += world->things[i].exists;
         if (world->things[i].exists && !world->things[i].named)
             unnamed += world->things[i].slots;
     }
-    snprintf(prefix, sizeof prefix, "shmview.%s", world->keeper.daemon.instance);
-    DIR *dir = opendir("/dev/shm");
+    snprintf(directory, sizeof directory, "/dev/shm/shmview.%s", world->keeper.daemon.instance);
+    DIR *dir = opendir(directory);
     for (struct dirent *e; (e = readdir(dir));) {
         uint64_t id;
         size_t k, n = strlen(e->d_name);
         const json_t *segment;
         bool named = false;
-        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0 || strstr(e->d_name, "+daemon"))
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            strcmp(e->d_name, "+daemon") == 0)
             continue;
         n_objects++;
         if (strcmp(e->d_name + n - 4, "ness") != 0)
             continue;
-        snprintf(path, sizeof path, "/dev/shm/%s", e->d_name);
+        snprintf(path, sizeof path, "%s/%s", directory, e->d_name);
         int fd = open(path, O_RDONLY | O_CLOEXEC);
         unsigned slots = living(fd, &id);
         close(fd);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/directory.h"
 #include "daemon/methods.h"
 #include "daemon/monitor.h"
 #include "fuzz.h"
@@ -70,12 +71,15 @@ static void begin_once(void)
         signal(SIGXFSZ, SIG_IGN);
         signal(SIGPIPE, SIG_IGN);
         setrlimit(RLIMIT_FSIZE, &limit);
+        snprintf(instance, sizeof instance, "fuzz%d", (int)getpid());
+        if (directory_open(instance))
+            die("no directory");
+        atexit(directory_close);
         if (uv_loop_init(&loop))
             die("no loop");
         begun = true;
     }
-    snprintf(instance, sizeof instance, "fuzz%d", (int)getpid());
-    registry_init(&state.registry, instance);
+    registry_init(&state.registry);
     state.loop = &loop;
     state.job_done = on_job_done;
     state.config = config_new();

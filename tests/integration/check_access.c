@@ -420,7 +420,7 @@ static void tries_to_write(struct child *me, void *arg)
     ck_assert_int_eq(open(path, O_RDWR | O_CLOEXEC), -1);
     ck_assert_int_eq(errno, EACCES);
     ck_assert_int_eq(fchmod(data, 0666), -1);
-    snprintf(path, sizeof path, "/dev/shm/shmview.%s.a", d.instance);
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s/a", d.instance);
     ck_assert_int_eq(open(path, O_RDONLY | O_CLOEXEC), -1);
     ck_assert_int_eq(errno, EACCES);
     raw_close_fds(&raw);
@@ -434,7 +434,7 @@ START_TEST(read_only_stays_read_only)
     begin();
     as_user(ALICE, ALICE, 0, make_a);
     set(conn, 0604, 0, NULL);
-    snprintf(path, sizeof path, "/dev/shm/shmview.%s.a", d.instance);
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s/a", d.instance);
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_uid, 0); /* the daemon's, not hers */
     ck_assert_uint_eq(st.st_mode & 0777, 0600);

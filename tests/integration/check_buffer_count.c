@@ -55,7 +55,7 @@ static int n_mapped(void)
 {
     char line[512], name[80];
     int n = 0;
-    snprintf(name, sizeof name, "/shmview.%s.s\n", d.instance);
+    snprintf(name, sizeof name, "/shmview.%s/s\n", d.instance);
     FILE *f = fopen("/proc/self/maps", "re");
     while (fgets(line, sizeof line, f))
         n += strstr(line, name) != NULL;

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,15 +94,19 @@ END_TEST
 START_TEST(finds_an_object)
 {
     struct daemon d;
-    char name[128];
+    char directory[128], path[160];
     daemon_start(&d);
     daemon_stop(&d);
-    snprintf(name, sizeof name, "/shmview.%s+1.control", d.instance);
-    int fd = shm_open(name, O_CREAT | O_EXCL | O_RDWR, 0600);
+    snprintf(directory, sizeof directory, "/dev/shm/shmview.%s", d.instance);
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
+    expect_left(directory);
+    snprintf(path, sizeof path, "%s/+1.control", directory);
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
     close(fd);
-    expect_left(name);
-    shm_unlink(name);
+    expect_left(path);
+    unlink(path);
+    rmdir(directory);
 }
 END_TEST
 
@@ -115,7 +119,7 @@ START_TEST(finds_a_segment_of_a_killed_daemon)
     raw_do(&raw, "Create", "{'name': 'left', 'size': 1}");
     raw_close(&raw);
     daemon_kill(&d);
-    expect_left(".left\n");
+    expect_left("/left\n");
     daemon_restart(&d);
     daemon_stop(&d);
 }

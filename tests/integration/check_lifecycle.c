@@ -118,12 +118,13 @@ END_TEST
 START_TEST(create_leaves_an_object_that_is_not_ours)
 {
     char path[200];
+    struct shmview_segment *none = NULL;
     begin();
-    snprintf(path, sizeof path, "/dev/shm/shmview.%s.foreign", d.instance);
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s/foreign", d.instance);
     int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     ck_assert_int_eq(write(fd, "foreign", 7), 7);
     close(fd);
-    OK(shmview_detach(client_create(conn, "foreign", 10)));
+    REFUSED(shmview_create(conn, "foreign", 10, NULL, &none), EXISTS, "that no segment owns");
     struct stat st;
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(st.st_size, 7);

@@ -45,10 +45,9 @@ static bool exists(const char *name)
 /* Data objects whose names are gone: they are called by number. */
 static unsigned unnamed(void)
 {
-    char prefix[80], text[1024] = "";
+    char text[4096] = "";
     unsigned n = 0;
-    snprintf(prefix, sizeof prefix, "%s+", d.instance);
-    place_objects(prefix, text, sizeof text);
+    place_objects(d.instance, text, sizeof text);
     for (const char *p = text; (p = strstr(p, ".data\n")); p++)
         n++;
     return n;

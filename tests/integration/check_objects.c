@@ -20,7 +20,7 @@ static struct daemon d;
 
 START_TEST(objects_are_private_to_the_daemon)
 {
-    const char *const names[] = {".private", "+1.control", "+1.liveness"};
+    const char *const names[] = {"private", "+1.control", "+1.liveness"};
     char path[200];
     struct stat st;
     umask(0);
@@ -28,7 +28,7 @@ START_TEST(objects_are_private_to_the_daemon)
     struct shmview_connection *conn = client_connect(&d);
     struct shmview_segment *seg = client_create(conn, "private", 5000);
     for (size_t i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "/dev/shm/shmview.%s%s", d.instance, names[i]);
+        snprintf(path, sizeof path, "/dev/shm/shmview.%s/%s", d.instance, names[i]);
         ck_assert_msg(stat(path, &st) == 0, "%s: %s", path, strerror(errno));
         ck_assert_int_eq(st.st_mode & 07777, 0600);
         ck_assert_uint_eq(st.st_uid, geteuid());

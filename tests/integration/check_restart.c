@@ -264,15 +264,15 @@ END_TEST
 
 static void object_path(char path[300], const char *part)
 {
-    snprintf(path, 300, "/dev/shm/shmview.%s%s", d.instance, part);
+    snprintf(path, 300, "/dev/shm/shmview.%s/%s", d.instance, part);
 }
 
 START_TEST(orphans_go_and_strangers_stay)
 {
     char orphan[300], stranger[300];
     begin();
-    object_path(orphan, ".orphan");
-    object_path(stranger, ".stranger");
+    object_path(orphan, "orphan");
+    object_path(stranger, "stranger");
     daemon_kill(&d);
     close(open(orphan, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     close(open(stranger, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
@@ -302,9 +302,9 @@ START_TEST(objects_that_were_replaced)
     json_decref(cut);
     raw_close(&raw);
     daemon_kill(&d);
-    object_path(path, ".gone");
+    object_path(path, "gone");
     unlink(path);
-    object_path(path, ".replaced");
+    object_path(path, "replaced");
     unlink(path);
     close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
     object_path(path, id);

@@ -129,7 +129,7 @@ START_TEST(spoiled_control_objects)
     struct shmview_segment *a = client_create(conn, "a", 5000);
     OK(shmview_lock(a));
     ck_assert_uint_eq(ask("a")->parties[0]->holds, SHMVIEW_EXCLUSIVE);
-    snprintf(path, sizeof path, "/dev/shm/shmview.%s+%jd.control", d.instance,
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s/+%jd.control", d.instance,
              (intmax_t)stats->segments[0]->id);
     OK(shmview_unlock(a));
     int fd = open(path, O_RDWR | O_CLOEXEC);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What another user of the machine does to a daemon: takes its names in /dev/shm, opens what
  * he may not, truncates what he may write. Needs root, to become that user. */
+#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -46,7 +48,7 @@ static void end(void)
 
 static void path_of(char path[300], const char *part)
 {
-    snprintf(path, 300, "/dev/shm/shmview.%s%s", d.instance, part);
+    snprintf(path, 300, "/dev/shm/shmview.%s/%s", d.instance, part);
 }
 
 /* --- Names --------------------------------------------------------------- */
@@ -102,67 +104,81 @@ static void give_name_back(struct child *child, const struct place *place)
     child_kill(child);
 }
 
-START_TEST(the_name_of_the_lock_is_taken)
+/* Another user has the name of the directory: the objects lie in one with a random name, which
+ * later daemons find, also after the name is free again. */
+START_TEST(the_name_of_the_directory_is_taken)
 {
-    struct place place;
-    struct child child;
-    daemon_start(&d);
     for (int kind = 0; kind < N_KINDS; kind++) {
+        struct place place = {.kind = (enum kind)kind};
+        struct child child;
+        char arguments[200], text[1000], plain[sizeof d.instance];
+        daemon_start(&d);
+        strcpy(plain, d.instance);
+        path_of(place.path, "");
+        place.path[strlen(place.path) - 1] = '\0';
         daemon_stop(&d);
-        place.kind = (enum kind)kind;
-        path_of(place.path, "+daemon");
         take_name(&child, &place);
         daemon_restart(&d);
-        ck_assert(daemon_said(&d, "+daemon is not ours"));
+        ck_assert(daemon_said(&d, "belongs to another user: the objects of this instance are in"));
         /* one at a time all the same */
-        char arguments[200], text[1000];
         snprintf(arguments, sizeof arguments, "--socket %s", d.socket);
         ck_assert_int_eq(daemon_run(arguments, text, sizeof text), 1);
         ck_assert_msg(strstr(text, "another shmviewd serves it"), "%s", text);
         conn = client_connect(&d);
-        OK(shmview_detach(client_create(conn, "s", 100)));
-        OK(shmview_disconnect(conn));
-        kill(d.pid, SIGINT);
-        ck_assert_int_eq(process_wait(d.pid), 0);
-        d.pid = 0;
-        give_name_back(&child, &place);
-        daemon_restart(&d);
-    }
-    daemon_stop(&d);
-}
-END_TEST
-
-START_TEST(names_of_objects_are_taken)
-{
-    /* the first segment has id 1 */
-    static const char *const parts[] = {".s", "+1.control", "+1.liveness", "+1.data"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        for (int kind = 0; kind < N_KINDS; kind++) {
-            struct place place = {.kind = (enum kind)kind};
-            struct child child;
-            begin();
-            path_of(place.path, parts[i]);
-            take_name(&child, &place);
-            struct shmview_segment *s = client_create(conn, "s", 100);
-            strcpy(shmview_data(s), "bytes");
-            OK(shmview_lock(s));
+        struct shmview_segment *s = client_create(conn, "s", 100);
+        strcpy(shmview_data(s), "bytes");
+        OK(shmview_lock(s));
+        for (int i = 0; i < 2; i++) {
             daemon_kill(&d);
+            if (i == 1)
+                give_name_back(&child, &place);
             daemon_restart(&d);
             struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
             ck_assert_str_eq(shmview_data(other), "bytes");
             REFUSED(shmview_trylock(other), TIMED_OUT, "");
             OK(shmview_detach(other));
-            OK(shmview_remove(conn, "s"));
-            daemon_kill(&d);
-            daemon_restart(&d);
-            ck_assert_str_eq(shmview_data(s), "bytes");
-            OK(shmview_unlock(s));
-            OK(shmview_detach(s));
-            OK(shmview_ping(conn));
-            ck_assert_uint_eq(daemon_objects(&d), 1); /* his */
-            give_name_back(&child, &place);
-            end();
         }
+        OK(shmview_unlock(s));
+        OK(shmview_detach(s));
+        OK(shmview_disconnect(conn));
+        daemon_stop(&d);
+        ck_assert_uint_eq(place_objects(plain, NULL, 0), 0);
+    }
+}
+END_TEST
+
+/* Others see the directory, and nothing of what is in it. */
+static void look_in(struct child *me, void *arg)
+{
+    const char *path = arg;
+    struct stat st;
+    become_stranger();
+    ck_assert_ptr_null(opendir(path));
+    ck_assert_int_eq(errno, EACCES);
+    ck_assert_int_eq(lstat(path, &st), 0);
+    char path_in[300];
+    path_of(path_in, "s");
+    ck_assert_int_eq(lstat(path_in, &st), -1);
+    ck_assert_int_eq(errno, EACCES);
+    child_tell(me, 1);
+}
+
+START_TEST(names_and_sizes_are_not_shown)
+{
+    struct stat st;
+    char path[300];
+    struct child child;
+    umask(0);
+    begin();
+    struct shmview_segment *s = client_create(conn, "s", 100);
+    path_of(path, "");
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_uint_eq(st.st_mode & 07777, 0700);
+    child_start(&child, look_in, path);
+    child_hear(&child, 1);
+    child_wait(&child);
+    OK(shmview_detach(s));
+    end();
 }
 END_TEST
 
@@ -176,7 +192,7 @@ static void look_around(struct child *me, void *arg)
     become_stranger();
     snprintf(path, sizeof path, "/proc/self/fd/%d", inherited);
     ck_assert_int_eq(open(path, O_RDWR), -1); /* read-only stays read-only */
-    path_of(path, ".s");
+    path_of(path, "s");
     ck_assert_int_eq(open(path, O_RDONLY), -1);
     ck_assert_int_eq(truncate(path, 0), -1);
     ck_assert_int_eq(unlink(path), -1);
@@ -206,7 +222,7 @@ START_TEST(nothing_is_to_be_had)
     struct child child;
     begin();
     struct shmview_segment *s = client_create(conn, "s", 100);
-    path_of(path, ".s");
+    path_of(path, "s");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     child_start(&child, look_around, &fd);
@@ -227,7 +243,7 @@ static void cut(const char *id)
     for (int i = 0; i < 2; i++) {
         char part[64], path[300];
         snprintf(part, sizeof part, "+%s.control", id);
-        path_of(path, i ? ".cut" : part);
+        path_of(path, i ? "cut" : part);
         ck_assert_msg(truncate(path, 0) == 0, "%s", parts[i]);
     }
 }
@@ -277,8 +293,8 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(the_name_of_the_lock_is_taken),
-        SUITE_TEST(names_of_objects_are_taken),
+        SUITE_TEST(the_name_of_the_directory_is_taken),
+        SUITE_TEST(names_and_sizes_are_not_shown),
         SUITE_TEST(nothing_is_to_be_had),
         SUITE_TEST(truncated_under_a_running_daemon_and_before_the_next),
         SUITE_END,

@@ -158,14 +158,15 @@ static void find_instance(void)
 /* How many objects the instance has; those that look like a lock's slots still in use. */
 static unsigned count_objects(unsigned *ret_slots)
 {
-    char prefix[80];
+    char path[120];
     unsigned n = 0;
     *ret_slots = 0;
-    size_t length = (size_t)snprintf(prefix, sizeof prefix, "shmview.%s", instance);
-    DIR *dir = opendir("/dev/shm");
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s", instance);
+    DIR *dir = opendir(path);
     for (struct dirent *e; dir && (e = readdir(dir));) {
         struct shmview_liveness live;
-        if (strncmp(e->d_name, prefix, length) != 0 || strstr(e->d_name, "+daemon"))
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+            strcmp(e->d_name, "+daemon") == 0)
             continue;
         n++;
         if (!strstr(e->d_name, ".liveness"))

@@ -63,7 +63,7 @@ refuses() {
 }
 
 segments() {
-    find /dev/shm -name "shmview.$instance*" ! -name '*+daemon'
+    find "/dev/shm/shmview.$instance" -type f ! -name '+daemon'
 }
 no_segments() {
     [ -z "$(segments)" ]
@@ -86,9 +86,9 @@ says array.out "as int8:  10 elements: 0 0 1 0 2 0 3 0 4 0"
 says array.out "refused: "
 pid=$(daemon_pids)
 [[ $pid =~ ^[0-9]+$ ]] || fail "one daemon of this test should run, not '$pid'"
-instance=$(find "/proc/$pid/fd" -lname '/dev/shm/shmview.*+daemon' -printf '%l\n')
+instance=$(find "/proc/$pid/fd" -lname '/dev/shm/shmview.*/+daemon' -printf '%l\n')
 instance=${instance#/dev/shm/shmview.}
-instance=${instance%+daemon}
+instance=${instance%/+daemon}
 [ -n "$instance" ] || fail "the daemon has no instance"
 await no_segments || fail "array left $(segments)"
 

@@ -7,6 +7,7 @@ uses the daemon, and holds every request, reply and error up to the parsed types
 """
 
 import array
+import glob
 import json
 import mmap
 import os
@@ -379,8 +380,7 @@ def run_daemon(program, directory):
         return found and found[1]
 
     def objects():
-        name = re.escape(instance())
-        return [o for o in os.listdir("/dev/shm") if re.match(rf"shmview\.{name}[.+]", o)]
+        return glob.glob(f"/dev/shm/shmview.{glob.escape(instance())}*")
 
     with open(log, "w", encoding="utf-8") as output:
         daemon = subprocess.Popen([program, "--socket", path], stderr=output)
@@ -397,8 +397,8 @@ def run_daemon(program, directory):
         daemon.wait()
         with open(log, encoding="utf-8") as lines:
             sys.stderr.write(lines.read())
-        for name in objects() if instance() else []:
-            os.unlink(os.path.join("/dev/shm", name))
+        for directory in objects() if instance() else []:
+            shutil.rmtree(directory)
         raise
 
 

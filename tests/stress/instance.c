@@ -105,19 +105,20 @@ int instance_start(struct instance *instance, const char *program)
     return -1;
 }
 
-/* Objects of this instance; what follows its name is "." or "+". */
+/* The directory of this instance, and the objects in it. */
 static void remove_objects(const struct instance *instance)
 {
-    char prefix[80];
-    size_t n = (size_t)snprintf(prefix, sizeof prefix, "shmview.%s", instance->name);
-    DIR *dir = opendir(SHM_DIRECTORY);
-    for (struct dirent *e; dir && (e = readdir(dir));)
-        if (strncmp(e->d_name, prefix, n) == 0 && strchr(".+", e->d_name[n])) {
-            report(VIOLATION_LEFT, SHM_DIRECTORY "/%s", e->d_name);
-            unlinkat(dirfd(dir), e->d_name, 0);
-        }
-    if (dir)
-        closedir(dir);
+    char path[120];
+    snprintf(path, sizeof path, SHM_DIRECTORY "/shmview.%s", instance->name);
+    DIR *dir = opendir(path);
+    if (!dir)
+        return;
+    for (struct dirent *e; (e = readdir(dir));) {
+        report(VIOLATION_LEFT, "%s/%s", path, e->d_name);
+        unlinkat(dirfd(dir), e->d_name, 0);
+    }
+    closedir(dir);
+    rmdir(path);
 }
 
 void instance_stop(struct instance *instance)

@@ -153,8 +153,8 @@ static void find_instance(struct daemon *daemon)
     for (struct dirent *e; (e = readdir(dir));) {
         ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof link - 1);
         link[n < 0 ? 0 : n] = '\0';
-        char *end = strstr(link, "+daemon");
-        if (end && sscanf(link, "/dev/shm/shmview.%63[^+]", daemon->instance) == 1)
+        char *end = strstr(link, "/+daemon");
+        if (end && sscanf(link, "/dev/shm/shmview.%63[^/]", daemon->instance) == 1)
             break;
     }
     closedir(dir);
@@ -223,18 +223,13 @@ bool daemon_said(const struct daemon *daemon, const char *text)
 
 unsigned daemon_objects(const struct daemon *daemon)
 {
-    char prefix[80];
-    snprintf(prefix, sizeof prefix, "%s.", daemon->instance);
-    unsigned n = place_objects(prefix, NULL, 0);
-    snprintf(prefix, sizeof prefix, "%s+", daemon->instance);
-    n += place_objects(prefix, NULL, 0);
-    return n - 1; /* the instance's lock */
+    return place_objects(daemon->instance, NULL, 0) - 1; /* the instance's lock */
 }
 
 bool daemon_has_data(const struct daemon *daemon, const char *name)
 {
     char path[300];
-    snprintf(path, sizeof path, "/dev/shm/shmview.%s.%s", daemon->instance, name);
+    snprintf(path, sizeof path, "/dev/shm/shmview.%s/%s", daemon->instance, name);
     return access(path, F_OK) == 0;
 }
 

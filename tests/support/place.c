@@ -61,21 +61,50 @@ void place_note_instance(const char *instance)
     fclose(f);
 }
 
-/* Calls visit for each object whose name begins with "shmview." and prefix. */
-static unsigned each_object(const char *prefix, void (*visit)(const char *, void *), void *arg)
+/* Calls visit for each directory of objects that the instance has, below SHM_DIRECTORY. There is
+ * a suffix where another user had taken the name. */
+static void each_directory(const char *instance, void (*visit)(const char *, void *), void *arg)
 {
-    char whole[128];
-    unsigned n = 0;
-    snprintf(whole, sizeof whole, "shmview.%s", prefix);
-    DIR *dir = opendir(SHM_DIRECTORY);
-    ck_assert_ptr_nonnull(dir);
-    for (struct dirent *e; (e = readdir(dir));)
-        if (strncmp(e->d_name, whole, strlen(whole)) == 0) {
-            n++;
+    char name[128];
+    int n = snprintf(name, sizeof name, "shmview.%s", instance);
+    DIR *shm = opendir(SHM_DIRECTORY);
+    ck_assert_ptr_nonnull(shm);
+    for (struct dirent *e; (e = readdir(shm));)
+        if (strncmp(e->d_name, name, (size_t)n) == 0 &&
+            (e->d_name[n] == '\0' || e->d_name[n] == '~'))
             visit(e->d_name, arg);
-        }
-    closedir(dir);
-    return n;
+    closedir(shm);
+}
+
+struct visit {
+    void (*visit)(const char *, void *);
+    void *arg;
+    unsigned n;
+};
+
+static void visit_objects(const char *directory_name, void *arg)
+{
+    char path[2 * NAME_MAX];
+    struct visit *v = arg;
+    snprintf(path, sizeof path, SHM_DIRECTORY "/%s", directory_name);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+            continue;
+        snprintf(path, sizeof path, "%s/%s", directory_name, e->d_name);
+        v->n++;
+        v->visit(path, v->arg);
+    }
+    if (dir)
+        closedir(dir);
+}
+
+/* Calls visit for each object of the instance, by its path below SHM_DIRECTORY. */
+static unsigned each_object(const char *instance, void (*visit)(const char *, void *), void *arg)
+{
+    struct visit v = {.visit = visit, .arg = arg};
+    each_directory(instance, visit_objects, &v);
+    return v.n;
 }
 
 struct text {
@@ -92,16 +121,16 @@ static void append_object(const char *name, void *arg)
 
 static void remove_object(const char *name, void *arg)
 {
-    char path[sizeof SHM_DIRECTORY + NAME_MAX + 1];
+    char path[2 * NAME_MAX + sizeof SHM_DIRECTORY];
     (void)arg;
     snprintf(path, sizeof path, SHM_DIRECTORY "/%s", name);
-    unlink(path);
+    remove(path);
 }
 
-unsigned place_objects(const char *prefix, char *text, size_t bytes)
+unsigned place_objects(const char *instance, char *text, size_t bytes)
 {
     struct text to = {text, bytes};
-    return each_object(prefix, append_object, &to);
+    return each_object(instance, append_object, &to);
 }
 
 static void each_noted(void (*visit)(const char *, void *), void *arg)
@@ -112,11 +141,8 @@ static void each_noted(void (*visit)(const char *, void *), void *arg)
     if (!f)
         return;
     while (fscanf(f, "%79s", instance) == 1) {
-        /* what follows an instance in a name is one of these */
-        strcat(instance, ".");
         each_object(instance, visit, arg);
-        instance[strlen(instance) - 1] = '+';
-        each_object(instance, visit, arg);
+        each_directory(instance, visit, arg);
     }
     fclose(f);
 }

@@ -15,9 +15,8 @@ const char *place_directory(void);
  * after: its objects must be gone when the test ends. */
 void place_note_instance(const char *instance);
 
-/* Objects in /dev/shm whose names begin with "shmview." and prefix. If text is
- * not NULL their names are appended to it. */
-unsigned place_objects(const char *prefix, char *text, size_t bytes);
+/* Objects of the instance in /dev/shm. If text is not NULL their paths are appended to it. */
+unsigned place_objects(const char *instance, char *text, size_t bytes);
 
 /* Processes, less this one, whose arguments name the directory: its daemons. */
 unsigned place_daemons(void);

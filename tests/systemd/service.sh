@@ -175,7 +175,7 @@ party bob bob XDG_RUNTIME_DIR=$runtime
 expect bob 'create mine 4096' ok
 "${as_bob[@]}" systemctl --user restart $unit
 expect bob ping ok
-[ -n "$(find /dev/shm -name 'shmview.1502-*.mine' -user bob)" ]
+[ -n "$(find /dev/shm -path '/dev/shm/shmview.1502-*/mine' -user bob)" ]
 leave bob
 "${as_bob[@]}" systemctl --user kill -s INT $unit
 none_of_bob() {

@@ -11,7 +11,7 @@ static struct attachments list;
 static struct segment *begin(int64_t lifetime)
 {
     struct object_space space;
-    registry_init(&registry, unit_prefix() + strlen("shmview."));
+    registry_init(&registry);
     LIST_INIT(&list);
     struct segment *s = registry_reserve(&registry, "seg");
     s->size = 100;

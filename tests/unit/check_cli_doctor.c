@@ -362,14 +362,14 @@ START_TEST(objects)
     struct stat st;
     begin();
     put("/dev/shm/other", "");
-    put("/dev/shm/shmview.0-aa+daemon", "");
+    put("/dev/shm/shmview.0-aa/+daemon", "");
     look(doctor_check_places);
     finds("objects", DOCTOR_OK, "0 instances are served");
-    put("/dev/shm/shmview.0-aa.camera", "text");
-    put("/dev/shm/shmview.0-aa+1.control", "");
-    put("/dev/shm/shmview.system+daemon", "");
-    put("/dev/shm/shmview.system.x", "");
-    ck_assert_int_eq(stat(doctor_path(&d, "/dev/shm/shmview.system+daemon", path), &st), 0);
+    put("/dev/shm/shmview.0-aa/camera", "text");
+    put("/dev/shm/shmview.0-aa/+1.control", "");
+    put("/dev/shm/shmview.system/+daemon", "");
+    put("/dev/shm/shmview.system/x", "");
+    ck_assert_int_eq(stat(doctor_path(&d, "/dev/shm/shmview.system/+daemon", path), &st), 0);
     snprintf(lock, sizeof lock, "1: FLOCK  ADVISORY  WRITE 17 %02x:%02x:%ju 0 EOF\n",
              major(st.st_dev), minor(st.st_dev), (uintmax_t)st.st_ino);
     put("/proc/locks", lock);

@@ -13,16 +13,8 @@
 static struct object named(const char *part)
 {
     struct object o = {0};
-    snprintf(o.name, sizeof o.name, "/%s.%s", unit_prefix(), part);
+    snprintf(o.name, sizeof o.name, "%s", part);
     return o;
-}
-
-/* The path of the object's file. */
-static const char *path_of(const char *part)
-{
-    static char path[128];
-    snprintf(path, sizeof path, "/dev/shm/%s.%s", unit_prefix(), part);
-    return path;
 }
 
 static int create(struct object *o, uint64_t bytes)
@@ -80,7 +72,7 @@ START_TEST(name_that_is_taken)
     ck_assert_int_eq(object_create(&second, 20, NULL, &space), -EEXIST);
     ck_assert_uint_eq(unit_objects(), 1);
     struct stat st;
-    ck_assert_int_eq(stat(path_of("data"), &st), 0);
+    ck_assert_int_eq(stat(unit_object("data"), &st), 0);
     ck_assert_int_eq(st.st_size, 10); /* untouched */
     close(fd);
     object_remove(&first);
@@ -93,12 +85,12 @@ START_TEST(create_through_a_symlink)
     struct object_space space;
     char target[128];
     snprintf(target, sizeof target, "%s/target", unit_directory());
-    ck_assert_int_eq(symlink(target, path_of("data")), 0);
+    ck_assert_int_eq(symlink(target, unit_object("data")), 0);
     ck_assert_int_eq(object_create(&o, 10, NULL, &space), -EEXIST);
     ck_assert_int_eq(access(target, F_OK), -1);
     object_remove(&o);
-    ck_assert_uint_ne(inode_at(path_of("data")), 0); /* not ours, still there */
-    unlink(path_of("data"));
+    ck_assert_uint_ne(inode_at(unit_object("data")), 0); /* not ours, still there */
+    unlink(unit_object("data"));
 }
 END_TEST
 
@@ -174,7 +166,7 @@ START_TEST(promises_are_settled)
     for (int i = 0; i < 40; i++) {
         struct object o = named("data");
         atomic_bool cancel = i % 2;
-        faults_begin_call(i % 4 ? "posix_fallocate" : "shm_open", 1, ENOSPC, false);
+        faults_begin_call(i % 4 ? "posix_fallocate" : "openat", 1, ENOSPC, false);
         int fd = object_create(&o, bytes, &cancel, &space);
         faults_end();
         ck_assert_int_lt(fd, 0);
@@ -289,12 +281,12 @@ END_TEST
 /* Puts another object in the place of the one that o names. */
 static ino_t replace(const char *part)
 {
-    unlink(path_of(part));
-    int fd = open(path_of(part), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    unlink(unit_object(part));
+    int fd = open(unit_object(part), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(ftruncate(fd, 100), 0);
     close(fd);
-    return inode_at(path_of(part));
+    return inode_at(unit_object(part));
 }
 
 START_TEST(replaced_by_another)
@@ -307,8 +299,8 @@ START_TEST(replaced_by_another)
     ck_assert_int_eq(object_rename(&o, renamed.name), -ESTALE);
     object_remove(&o);
     ck_assert_str_eq(o.name, "");
-    ck_assert_uint_eq(inode_at(path_of("data")), foreign); /* not ours to remove */
-    unlink(path_of("data"));
+    ck_assert_uint_eq(inode_at(unit_object("data")), foreign); /* not ours to remove */
+    unlink(unit_object("data"));
     close(keep);
 }
 END_TEST
@@ -319,21 +311,21 @@ START_TEST(replaced_by_what_is_no_file)
     int keep = create(&o, 100);
     /* a symlink, even to the very object under another name */
     char moved[128];
-    snprintf(moved, sizeof moved, "/dev/shm/%s.moved", unit_prefix());
-    ck_assert_int_eq(rename(path_of("data"), moved), 0);
-    ck_assert_int_eq(symlink(moved, path_of("data")), 0);
+    snprintf(moved, sizeof moved, "%s", unit_object("moved"));
+    ck_assert_int_eq(rename(unit_object("data"), moved), 0);
+    ck_assert_int_eq(symlink(moved, unit_object("data")), 0);
     ck_assert_int_eq(object_open(&o, O_RDONLY), -ELOOP);
     struct object copy = o;
     object_remove(&copy);
-    ck_assert_uint_ne(inode_at(path_of("data")), 0);
-    unlink(path_of("data"));
-    ck_assert_int_eq(mkdir(path_of("data"), 0700), 0);
+    ck_assert_uint_ne(inode_at(unit_object("data")), 0);
+    unlink(unit_object("data"));
+    ck_assert_int_eq(mkdir(unit_object("data"), 0700), 0);
     ck_assert_int_lt(object_open(&o, O_RDONLY), 0);
     ck_assert_int_lt(object_open(&o, O_RDWR), 0);
     copy = o;
     object_remove(&copy);
-    ck_assert_uint_ne(inode_at(path_of("data")), 0);
-    rmdir(path_of("data"));
+    ck_assert_uint_ne(inode_at(unit_object("data")), 0);
+    rmdir(unit_object("data"));
     ck_assert_int_eq(object_open(&o, O_RDONLY), -ENOENT);
     unlink(moved);
     close(keep);
@@ -345,8 +337,8 @@ START_TEST(replaced_by_a_fifo)
 {
     struct object o = named("data");
     int keep = create(&o, 100);
-    unlink(path_of("data"));
-    ck_assert_int_eq(mkfifo(path_of("data"), 0600), 0);
+    unlink(unit_object("data"));
+    ck_assert_int_eq(mkfifo(unit_object("data"), 0600), 0);
     pid_t pid = fork();
     if (pid == 0) {
         signal(SIGALRM, SIG_DFL); /* check has it handled */
@@ -355,7 +347,7 @@ START_TEST(replaced_by_a_fifo)
     }
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    unlink(path_of("data"));
+    unlink(unit_object("data"));
     close(keep);
     ck_assert_int_eq(status, 0);
 }
@@ -402,8 +394,8 @@ START_TEST(rename_once)
     ck_assert_str_eq(o.name, named("data").name);
     ck_assert_int_eq(object_rename(&o, to.name), 0);
     ck_assert_str_eq(o.name, to.name);
-    ck_assert_uint_eq(inode_at(path_of("moved")), inode);
-    ck_assert_uint_eq(inode_at(path_of("data")), 0);
+    ck_assert_uint_eq(inode_at(unit_object("moved")), inode);
+    ck_assert_uint_eq(inode_at(unit_object("data")), 0);
     int again = object_open(&o, O_RDWR);
     ck_assert_int_ge(again, 0);
     close(again);

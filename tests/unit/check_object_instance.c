@@ -9,53 +9,32 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "daemon/directory.h"
 #include "daemon/instance.h"
 #include "daemon/object.h"
 #include "faults.h"
 
-static const char *name_of(const char *part)
-{
-    static char names[4][128];
-    static unsigned turn;
-    char *name = names[turn++ % 4];
-    snprintf(name, sizeof names[0], "/%s%s", unit_prefix(), part);
-    return name;
-}
-
-/* The lock as it lies in /dev/shm. */
-static const char *path_of(const char *name)
-{
-    static _Thread_local char path[160];
-    snprintf(path, sizeof path, "/dev/shm%s", name);
-    return path;
-}
-
 static int lock(const char *name)
 {
-    return instance_lock_file(path_of(name));
+    return instance_lock_file(directory_fd(), name);
 }
 
 static void unlock(const char *name, int fd)
 {
-    unlink(path_of(name));
+    unlinkat(directory_fd(), name, 0);
     close(fd);
 }
 
-static void touch(const char *part)
+static void touch(const char *name)
 {
-    char path[160];
-    snprintf(path, sizeof path, "/dev/shm%s", name_of(part));
-    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    int fd = open(unit_object(name), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
     close(fd);
 }
 
-static bool exists(const char *part)
+static bool exists(const char *name)
 {
-    char path[160];
-    struct stat st;
-    snprintf(path, sizeof path, "/dev/shm%s", name_of(part));
-    return lstat(path, &st) == 0;
+    return faccessat(directory_fd(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 /* --- Sweeping ------------------------------------------------------------ */
@@ -63,67 +42,56 @@ static bool exists(const char *part)
 static bool is_called(void *wanted, const char *name, ino_t inode)
 {
     (void)inode;
-    return strcmp(name, wanted) == 0;
+    return wanted && strcmp(name, wanted) == 0;
 }
 
-START_TEST(sweep_by_prefix)
+static char lock_name[] = "+daemon";
+
+START_TEST(sweep_keeps_what_it_is_told_to)
 {
-    touch(".a.one");
-    touch(".a.two");
-    touch(".a+lock");
-    touch(".ab.one");
-    ck_assert_uint_eq(object_sweep(name_of(".a.") + 1, NULL, NULL), 2);
-    ck_assert(!exists(".a.one") && !exists(".a.two"));
-    ck_assert(exists(".a+lock") && exists(".ab.one"));
-    touch(".a+1.data");
-    ck_assert_uint_eq(
-        object_sweep(name_of(".a+") + 1, is_called, (void *)(uintptr_t)(name_of(".a+lock") + 1)),
-        1);
-    ck_assert(exists(".a+lock"));
-    ck_assert_uint_eq(object_sweep(name_of(".nothing") + 1, NULL, NULL), 0);
-    ck_assert_uint_eq(object_sweep(name_of("") + 1, NULL, NULL), 2);
+    touch("one");
+    touch("+1.data");
+    touch(lock_name);
+    ck_assert_uint_eq(object_sweep(is_called, lock_name), 2);
+    ck_assert(!exists("one") && !exists("+1.data") && exists(lock_name));
+    ck_assert_uint_eq(object_sweep(is_called, lock_name), 0);
+    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
 }
 END_TEST
 
 START_TEST(sweep_takes_only_our_files)
 {
-    char dir[160], link[160];
-    snprintf(dir, sizeof dir, "/dev/shm%s", name_of(".s.dir"));
-    snprintf(link, sizeof link, "/dev/shm%s", name_of(".s.link"));
-    touch(".s.file");
-    touch(".s.foreign");
-    touch("target");
-    ck_assert_int_eq(mkdir(dir, 0700), 0);
-    ck_assert_int_eq(symlink(name_of("target") + 1, link), 0);
+    touch("file");
+    touch("foreign");
+    touch(lock_name);
+    ck_assert_int_eq(mkdir(unit_object("dir"), 0700), 0);
+    ck_assert_int_eq(symlink(lock_name, unit_object("link")), 0);
     unsigned expected = 2;
-    char foreign[160];
-    snprintf(foreign, sizeof foreign, "/dev/shm%s", name_of(".s.foreign"));
     if (geteuid() == 0) {
-        ck_assert_int_eq(chown(foreign, 12345, 12345), 0);
+        ck_assert_int_eq(chown(unit_object("foreign"), 12345, 12345), 0);
         expected = 1;
     }
-    ck_assert_uint_eq(object_sweep(name_of(".s.") + 1, NULL, NULL), expected);
-    ck_assert(exists(".s.dir") && exists(".s.link") && exists("target"));
-    ck_assert_int_eq(exists(".s.foreign"), expected == 1);
-    rmdir(dir);
-    unlink(link);
-    unlink(foreign);
-    ck_assert_uint_eq(object_sweep(name_of("target") + 1, NULL, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, lock_name), expected);
+    ck_assert(exists("dir") && exists("link") && exists(lock_name));
+    ck_assert_int_eq(exists("foreign"), expected == 1);
+    rmdir(unit_object("dir"));
+    unlink(unit_object("link"));
+    unlink(unit_object("foreign"));
+    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
 }
 END_TEST
 
 START_TEST(sweep_many)
 {
+    static char kept[] = "500";
     for (int i = 0; i < 1000; i++) {
         char part[32];
-        snprintf(part, sizeof part, ".m.%d", i);
+        snprintf(part, sizeof part, "%d", i);
         touch(part);
     }
-    ck_assert_uint_eq(
-        object_sweep(name_of(".m.") + 1, is_called, (void *)(uintptr_t)(name_of(".m.500") + 1)),
-        999);
+    ck_assert_uint_eq(object_sweep(is_called, kept), 999);
     ck_assert_uint_eq(unit_objects(), 1);
-    ck_assert_uint_eq(object_sweep(name_of(".m.") + 1, NULL, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
 }
 END_TEST
 
@@ -131,16 +99,16 @@ END_TEST
 
 START_TEST(instance_lock_is_exclusive)
 {
-    const char *name = name_of("+daemon");
+    const char *name = lock_name;
     int fd = lock(name);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
     ck_assert_int_eq(lock(name), -EBUSY);
-    int other = lock(name_of("+other"));
+    int other = lock("+other");
     ck_assert_int_ge(other, 0);
-    unlock(name_of("+other"), other);
+    unlock("+other", other);
     unlock(name, fd);
-    ck_assert(!exists("+daemon"));
+    ck_assert(!exists(lock_name));
     fd = lock(name);
     ck_assert_int_ge(fd, 0);
     unlock(name, fd);
@@ -149,14 +117,14 @@ END_TEST
 
 START_TEST(instance_lock_of_a_dead_process)
 {
-    const char *name = name_of("+daemon");
+    const char *name = lock_name;
     pid_t pid = fork();
     if (pid == 0)
         _exit(lock(name) >= 0 ? 0 : 1);
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    ck_assert(exists("+daemon")); /* the name outlives it; the lock does not */
+    ck_assert(exists(lock_name)); /* the name outlives it; the lock does not */
     int fd = lock(name);
     ck_assert_int_ge(fd, 0);
     unlock(name, fd);
@@ -165,11 +133,9 @@ END_TEST
 
 START_TEST(instance_lock_through_a_symlink)
 {
-    char link[160];
-    snprintf(link, sizeof link, "/dev/shm%s", name_of("+daemon"));
-    ck_assert_int_eq(symlink("/etc/passwd", link), 0);
-    ck_assert_int_eq(lock(name_of("+daemon")), -ELOOP);
-    unlink(link);
+    ck_assert_int_eq(symlink("/etc/passwd", unit_object(lock_name)), 0);
+    ck_assert_int_eq(lock(lock_name), -ELOOP);
+    unlink(unit_object(lock_name));
 }
 END_TEST
 
@@ -206,7 +172,7 @@ START_TEST(instance_lock_under_contention)
     pthread_t threads[3];
     for (int i = 0; i < 3; i++) {
         c[i] = (struct contender){.rounds = 3000, .inside = &inside, .broken = &broken};
-        snprintf(c[i].name, sizeof c[i].name, "%s", name_of("+daemon"));
+        snprintf(c[i].name, sizeof c[i].name, "%s", lock_name);
         ck_assert_int_eq(pthread_create(&threads[i], NULL, contend, &c[i]), 0);
     }
     unsigned won = 0;
@@ -216,19 +182,19 @@ START_TEST(instance_lock_under_contention)
     }
     ck_assert(!broken);
     ck_assert_uint_gt(won, 0);
-    ck_assert(!exists("+daemon"));
+    ck_assert(!exists(lock_name));
 }
 END_TEST
 
 static void remove_name(void)
 {
-    ck_assert_uint_eq(object_sweep(name_of("+daemon") + 1, NULL, NULL), 1);
+    ck_assert_uint_eq(object_sweep(is_called, NULL), 1);
 }
 
 static void replace_name(void)
 {
     remove_name();
-    touch("+daemon");
+    touch(lock_name);
 }
 
 /* Its owner leaves between our opening the name and our locking it: the lock that
@@ -236,7 +202,7 @@ static void replace_name(void)
 START_TEST(instance_lock_that_was_removed_meanwhile)
 {
     void (*const hooks[])(void) = {remove_name, replace_name};
-    const char *name = name_of("+daemon");
+    const char *name = lock_name;
     for (int i = 0; i < 2; i++) {
         faults_hook("flock", hooks[i]);
         int fd = lock(name);
@@ -254,7 +220,7 @@ END_TEST
  * for ever. */
 START_TEST(instance_lock_with_one_descriptor_left)
 {
-    const char *name = name_of("+daemon");
+    const char *name = lock_name;
     pid_t pid = fork();
     if (pid == 0) {
         int next = dup(0);
@@ -267,7 +233,7 @@ START_TEST(instance_lock_with_one_descriptor_left)
     }
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    object_sweep(name + 1, NULL, NULL);
+    object_sweep(is_called, NULL);
     ck_assert_msg(!WIFSIGNALED(status), "instance_lock_file() does not return");
     ck_assert_int_eq(status, 0);
 }
@@ -279,7 +245,7 @@ static int create(const char *part, uint64_t bytes, struct object *o)
 {
     struct object_space space;
     *o = (struct object){0};
-    snprintf(o->name, sizeof o->name, "%s", name_of(part));
+    snprintf(o->name, sizeof o->name, "%s", part);
     return object_create(o, bytes, NULL, &space);
 }
 
@@ -292,7 +258,7 @@ START_TEST(every_call_of_a_creation_fails)
         int fd = 0;
         faults_errno(errors[i]);
         for (unsigned n = 1;
-             faults_begin(FAULTS_SYSTEM, n), fd = create(".data", 100, &o), faults_end(); n++) {
+             faults_begin(FAULTS_SYSTEM, n), fd = create("data", 100, &o), faults_end(); n++) {
             if (fd >= 0) { /* it went without: the figures of memory and of /dev/shm */
                 close(fd);
                 object_remove(&o);
@@ -301,7 +267,7 @@ START_TEST(every_call_of_a_creation_fails)
             }
             ck_assert_uint_eq(unit_fds(), before);
             ck_assert_msg(unit_objects() == 0, "%s() fails and an object is left", faults_name());
-            object_sweep(name_of(".") + 1, NULL, NULL);
+            object_sweep(is_called, NULL);
         }
         ck_assert_int_ge(fd, 0);
         close(fd);
@@ -314,7 +280,7 @@ START_TEST(interrupted_allocations_are_repeated)
 {
     struct object o;
     faults_begin_call("posix_fallocate", 1, EINTR, false);
-    int fd = create(".data", 100, &o);
+    int fd = create("data", 100, &o);
     ck_assert(faults_end());
     ck_assert_int_ge(fd, 0);
     faults_begin_call("posix_fallocate", 1, EINTR, false);
@@ -329,9 +295,9 @@ START_TEST(every_call_of_the_others_fails)
 {
     struct object o;
     object_name to;
-    int fd = create(".data", 100, &o), got = 0;
+    int fd = create("data", 100, &o), got = 0;
     ck_assert_int_ge(fd, 0);
-    snprintf(to, sizeof to, "%s", name_of(".moved"));
+    snprintf(to, sizeof to, "%s", "moved");
     faults_errno(EIO);
     for (unsigned n = 1;
          faults_begin(FAULTS_SYSTEM, n), got = object_open(&o, O_RDONLY), faults_end(); n++)
@@ -344,13 +310,13 @@ START_TEST(every_call_of_the_others_fails)
     for (unsigned n = 1; faults_begin(FAULTS_SYSTEM, n), got = object_rename(&o, to), faults_end();
          n++) {
         ck_assert_int_lt(got, 0);
-        ck_assert_str_eq(o.name, name_of(".data"));
-        ck_assert(exists(".data") && !exists(".moved"));
+        ck_assert_str_eq(o.name, "data");
+        ck_assert(exists("data") && !exists("moved"));
     }
     ck_assert_int_eq(got, 0);
-    ck_assert(!exists(".data") && exists(".moved"));
+    ck_assert(!exists("data") && exists("moved"));
     faults_begin(FAULTS_SYSTEM, 1);
-    ck_assert_uint_eq(object_sweep(name_of(".") + 1, NULL, NULL), 0);
+    ck_assert_uint_eq(object_sweep(is_called, NULL), 0);
     ck_assert(faults_end());
     object_remove(&o);
     close(fd);
@@ -359,7 +325,7 @@ END_TEST
 
 START_TEST(every_call_of_the_instance_lock_fails)
 {
-    const char *name = name_of("+daemon");
+    const char *name = lock_name;
     unsigned before = unit_fds();
     int fd = 0;
     faults_errno(EIO);
@@ -373,10 +339,10 @@ START_TEST(every_call_of_the_instance_lock_fails)
 }
 END_TEST
 
-UNIT_MAIN("object_instance", UNIT_TEST(sweep_by_prefix), UNIT_TEST(sweep_takes_only_our_files),
-          UNIT_TEST(sweep_many), UNIT_TEST(instance_lock_is_exclusive),
-          UNIT_TEST(instance_lock_of_a_dead_process), UNIT_TEST(instance_lock_through_a_symlink),
-          UNIT_TEST(instance_lock_under_contention),
+UNIT_MAIN("object_instance", UNIT_TEST(sweep_keeps_what_it_is_told_to),
+          UNIT_TEST(sweep_takes_only_our_files), UNIT_TEST(sweep_many),
+          UNIT_TEST(instance_lock_is_exclusive), UNIT_TEST(instance_lock_of_a_dead_process),
+          UNIT_TEST(instance_lock_through_a_symlink), UNIT_TEST(instance_lock_under_contention),
           UNIT_TEST(instance_lock_that_was_removed_meanwhile),
           UNIT_TEST(instance_lock_with_one_descriptor_left),
           UNIT_TEST(every_call_of_a_creation_fails),

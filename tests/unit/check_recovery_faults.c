@@ -107,7 +107,7 @@ static void unbuild(void)
 {
     munmap(live, sizeof *live);
     store_close(store, true);
-    unit_sweep("/dev/shm", unit_prefix());
+    unit_sweep(unit_object_directory(), "");
 }
 
 /* Everything is served, and the dead one's slot is nobody's. */

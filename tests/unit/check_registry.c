@@ -11,7 +11,7 @@ static struct registry registry;
 
 static void begin(void)
 {
-    registry_init(&registry, unit_prefix() + strlen("shmview."));
+    registry_init(&registry);
 }
 
 static struct segment *reserve(const char *name)
@@ -96,12 +96,10 @@ END_TEST
  * clients never reach into what goes by an id. */
 START_TEST(names_of_objects)
 {
-    char longest[LIMIT_NAME_BYTES + 1], instance[64];
+    char longest[LIMIT_NAME_BYTES + 1];
     memset(longest, 'n', LIMIT_NAME_BYTES);
     longest[LIMIT_NAME_BYTES] = '\0';
-    memset(instance, 'i', 63);
-    instance[63] = '\0';
-    registry_init(&registry, instance);
+    begin();
     const char *names[] = {"1.control", "1.data", "1", "daemon", "-", longest};
     struct segment *s[6];
     struct object o[6][N_SEGMENT_PARTS];
@@ -110,9 +108,9 @@ START_TEST(names_of_objects)
         for (int part = 0; part < N_SEGMENT_PARTS; part++) {
             segment_object(s[i], (enum segment_part)part, &o[i][part]);
             ck_assert_uint_lt(strlen(o[i][part].name), NAME_MAX + 1);
-            ck_assert_ptr_null(strchr(o[i][part].name + 1, '/'));
+            ck_assert_ptr_null(strchr(o[i][part].name, '/'));
         }
-        ck_assert_uint_eq(strlen(o[i][DATA].name), strlen("/shmview..") + 63 + strlen(names[i]));
+        ck_assert_str_eq(o[i][DATA].name, names[i]);
     }
     for (int i = 0; i < 6 * N_SEGMENT_PARTS; i++)
         for (int k = 0; k < i; k++)

@@ -112,9 +112,9 @@ MEMORY(realloc, (void *p, size_t n), (p, n))
 MEMORY(aligned_alloc, (size_t align, size_t n), (align, n))
 FAULT(FAULTS_MEMORY, char *, NULL, strdup, (const char *s), (s))
 
-SYSTEM(shm_open, (const char *name, int flags, mode_t mode), (name, flags, mode))
 SYSTEM(fstat, (int fd, struct stat *st), (fd, st))
 SYSTEM(lstat, (const char *path, struct stat *st), (path, st))
+SYSTEM(fstatat, (int dir, const char *path, struct stat *st, int flags), (dir, path, st, flags))
 SYSTEM(statvfs, (const char *path, struct statvfs *st), (path, st))
 SYSTEM(flock, (int fd, int operation), (fd, operation))
 SYSTEM(renameat2, (int from, const char *old, int to, const char *new, unsigned flags),
@@ -155,6 +155,17 @@ int __wrap_open(const char *path, int flags, ...)
     mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
     va_end(ap);
     return faults_fail(FAULTS_SYSTEM, "open") ? -1 : __real_open(path, flags, mode);
+}
+
+int __real_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...);
+int __wrap_openat(int dir, const char *path, int flags, ...)
+{
+    va_list ap;
+    va_start(ap, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(ap, mode_t) : 0;
+    va_end(ap);
+    return faults_fail(FAULTS_SYSTEM, "openat") ? -1 : __real_openat(dir, path, flags, mode);
 }
 
 long __real_syscall(long number, ...);

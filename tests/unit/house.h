@@ -118,7 +118,7 @@ static inline void house_open(struct house *house)
 {
     memset(house, 0, sizeof *house);
     ck_assert_int_eq(uv_loop_init(&house->loop), 0);
-    registry_init(&house->state.registry, unit_prefix() + strlen("shmview."));
+    registry_init(&house->state.registry);
     quota_init(&house->state.quota, &house->state.config);
     house->state.loop = &house->loop;
     house->state.config = config_new();

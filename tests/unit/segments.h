@@ -17,7 +17,6 @@
 static inline struct segment *fresh(uint64_t size, bool lock)
 {
     static struct segment_home home;
-    snprintf(home.instance, sizeof home.instance, "%s", unit_prefix() + strlen("shmview."));
     struct segment *s = segment_new(&home, ID, "seg");
     s->size = size;
     s->lock = lock;

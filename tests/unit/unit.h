@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The main program of a unit test: one TCase for each test, so that
  * CK_RUN_CASE=name runs exactly one. Each test must leave as many descriptors as
- * it found, and no object in /dev/shm under unit_prefix().
+ * it found, and no object in unit_object_directory().
  *
  *     START_TEST(name) { ... } END_TEST
  *     UNIT_MAIN("view", UNIT_TEST(name), ...)
@@ -73,20 +73,44 @@ static inline unsigned unit_sweep(const char *directory, const char *prefix)
     return n;
 }
 
-/* How many objects of this test are in /dev/shm. */
+/* daemon/directory.h, in a test that is linked with it; else NULL. */
+__attribute__((weak)) int directory_open(const char *instance);
+__attribute__((weak)) void directory_close(void);
+
+/* Where a daemon's objects are, if this test is linked with one. */
+static inline const char *unit_object_directory(void)
+{
+    static char path[64];
+    snprintf(path, sizeof path, "/dev/shm/%s", unit_prefix());
+    return path;
+}
+
+/* The path of one of them. The result lives until the next call but three. */
+static inline const char *unit_object(const char *name)
+{
+    static char paths[4][400];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", unit_object_directory(), name);
+    return path;
+}
+
+/* How many there are. */
 static inline unsigned unit_objects(void)
 {
     unsigned n = 0;
-    DIR *d = opendir("/dev/shm");
-    ck_assert_ptr_nonnull(d);
-    for (struct dirent *e; (e = readdir(d));)
-        n += strncmp(e->d_name, unit_prefix(), strlen(unit_prefix())) == 0;
-    closedir(d);
+    DIR *d = opendir(unit_object_directory());
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+    if (d)
+        closedir(d);
     return n;
 }
 
 static inline void unit_enter(void)
 {
+    if (directory_open)
+        ck_assert_int_eq(directory_open(unit_prefix() + strlen("shmview.")), 0);
     unit_fds_before = unit_fds();
 }
 
@@ -94,6 +118,9 @@ static inline void unit_leave(void)
 {
     ck_assert_uint_eq(unit_fds(), unit_fds_before);
     ck_assert_uint_eq(unit_objects(), 0);
+    if (directory_close)
+        directory_close();
+    ck_assert_int_eq(access(unit_object_directory(), F_OK), -1);
 }
 
 /* In the process that runs the tests: a test that failed may have left something. */

@@ -63,10 +63,9 @@ class Daemon:
 
     def objects(self):
         """What /dev/shm has of its segments."""
-        return sorted(name for name in os.listdir("/dev/shm")
-                      if name.startswith((f"shmview.{self.instance}.",
-                                          f"shmview.{self.instance}+"))
-                      and not name.endswith("+daemon"))
+        directory = f"/dev/shm/shmview.{self.instance}"
+        names = os.listdir(directory) if os.path.exists(directory) else []
+        return sorted(name for name in names if name != "+daemon")
 
 
 @pytest.fixture(scope="module")

@@ -60,9 +60,8 @@ class Daemon
 
   # What /dev/shm has of its segments.
   def objects
-    Dir.children("/dev/shm").select do |name|
-      name.start_with?("shmview.#{@instance}.", "shmview.#{@instance}+") && !name.end_with?("+daemon")
-    end.sort
+    directory = "/dev/shm/shmview.#{@instance}"
+    Dir.exist?(directory) ? Dir.children(directory).sort - ["+daemon"] : []
   end
 end
 
