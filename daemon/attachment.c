@@ -115,6 +115,7 @@ static void unwatch(struct attachment *attachment)
     close_fdp(&attachment->watch[0]);
     close_fdp(&attachment->watch[1]);
     attachment->segment->use->n_watches--;
+    quota_refund(attachment->payer, QUOTA_WATCHES, 1);
     n_watches--;
 }
 
@@ -126,13 +127,26 @@ static void tell_watches(const struct segment *segment)
     send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL); /* full: readable already */
 }
 
+/* The daemon's own user may have all of a segment; of all segments nobody may. */
+static bool may_watch(const struct attachment *attachment)
+{
+    const struct segment_use *use = attachment->segment->use;
+    const struct attachment *a;
+    uint64_t his = 0, of_all = attachment->payer ? attachment->payer->used[QUOTA_WATCHES] : 0;
+    bool is_trusted = attachment->uid == 0 || attachment->uid == geteuid();
+    LIST_FOREACH(a, &use->watchers, watcher)
+    his += !is_trusted && a->uid == attachment->uid;
+    return use->n_watches < LIMIT_WATCHES && quota_in_share(of_all, n_watches, max_watches) &&
+           (is_trusted || quota_in_share(his, use->n_watches, LIMIT_WATCHES));
+}
+
 int attachment_watch(struct attachment *attachment, int *ret_fd)
 {
     struct segment *s = attachment->segment;
     if (attachment->slot == WIRE_ABSENT)
         return -ENOLCK;
     if (attachment->watch[0] < 0) {
-        if (s->use->n_watches == LIMIT_WATCHES || n_watches >= max_watches)
+        if (!may_watch(attachment))
             return -EDQUOT;
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, attachment->watch)) {
             attachment->watch[0] = attachment->watch[1] = -1;
@@ -141,6 +155,8 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
         LIST_INSERT_HEAD(&s->use->watchers, attachment, watcher);
         s->use->n_watches++;
         n_watches++;
+        if (attachment->payer)
+            quota_restore(attachment->payer->quota, attachment->payer->uid, QUOTA_WATCHES, 1);
         segment_watches_changed(s);
     }
     *ret_fd = attachment->watch[0];

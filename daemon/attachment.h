@@ -72,8 +72,8 @@ void attachment_died(struct registry *registry, struct attachment *attachment);
 /* Lets it hear of changes, by a socket pair: unlike with an eventfd each write says for
  * itself that it must not wait, so that nobody can make it. *ret_fd is the end to read
  * from, borrowed. Returns 0; -ENOLCK for an attachment without a lock
- * slot, -EDQUOT if LIMIT_WATCHES of the segment watch or the daemon has no more to
- * give, -errno. */
+ * slot, -EDQUOT if LIMIT_WATCHES of the segment watch, or the user has his share of those, or of
+ * all; -errno. */
 int attachment_watch(struct attachment *attachment, int *ret_fd);
 
 /* Duplicates of the ends to write to of all who watch the segment, the caller's.

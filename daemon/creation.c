@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/name.h"
 #include "common/util.h"
@@ -102,6 +103,20 @@ static struct event *tell(enum wire_event_kind kind, const struct segment *segme
     return e;
 }
 
+/* Of the last slots each user gets his share; the daemon's own user may have all. */
+static bool has_slot_for(const struct segment *segment, int64_t access, uid_t uid)
+{
+    uint32_t used = segment->slots.n_used;
+    const struct attachment *a;
+    uint64_t his = 0;
+    if (!segment->lock || access == SHMVIEW_PEEK || used == SHMVIEW_SLOTS_MAX || uid == 0 ||
+        uid == geteuid() || quota_in_share(UINT64_MAX, used, SHMVIEW_SLOTS_MAX))
+        return true;
+    LIST_FOREACH(a, &segment->use->attachments, sibling)
+    his += a->uid == uid && a->slot != WIRE_ABSENT;
+    return quota_in_share(his, used, SHMVIEW_SLOTS_MAX);
+}
+
 void creation_attach(struct state *state, struct connection *connection, struct segment *segment,
                      int64_t access, struct answer *answer)
 {
@@ -110,6 +125,13 @@ void creation_attach(struct state *state, struct connection *connection, struct 
     if (attachments_full(&connection->attachments)) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
                "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
+        return;
+    }
+    if (!has_slot_for(segment, access, connection->peer.uid)) {
+        refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
+               "segment '%s' has %u attachments of %d; the last ones are for users that have fewer "
+               "than are left",
+               segment->name, segment->slots.n_used, SHMVIEW_SLOTS_MAX);
         return;
     }
     if (!grants_attach(state, connection, &payer, answer))

@@ -200,9 +200,11 @@ static void watch(struct state *state, struct connection *c, const json_t *param
     if (r == -ENOLCK) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL, "attachment %" PRIu64 " has no lock slot", a->id);
     } else if (r == -EDQUOT) {
-        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_WATCHES),
-               "segment '%s' has %u watches; the limit is %d, and less where many watch",
-               a->segment->name, a->segment->use->n_watches, LIMIT_WATCHES);
+        refuse(
+            answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_WATCHES),
+            "segment '%s' has %u watches; the limit is %d, and the last ones of a segment and of "
+            "the daemon are for users that have fewer than are left",
+            a->segment->name, a->segment->use->n_watches, LIMIT_WATCHES);
     } else if (r) {
         refuse_system(answer, "a segment cannot be watched", -r);
     } else {

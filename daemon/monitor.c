@@ -18,6 +18,7 @@
 struct monitor {
     struct monitors *of;
     struct connection *connection;
+    struct quota_user *payer; /* who is charged for it */
     struct subscriber subscriber;
     TAILQ_ENTRY(monitor) link;
 };
@@ -255,15 +256,21 @@ static void monitor_free(struct monitor *m)
     for (size_t i = 0; i < m->subscriber.n_names; i++)
         free((char *)m->subscriber.names[i]);
     free(m->subscriber.names);
+    quota_refund(m->payer, QUOTA_MONITORS, 1);
     free(m);
 }
 
-static struct monitor *monitor_new(struct connection *c, const struct wire_monitor *want)
+/* Takes over what payer is charged. */
+static struct monitor *monitor_new(struct connection *c, const struct wire_monitor *want,
+                                   struct quota_user *payer)
 {
     struct monitor *m = calloc(1, sizeof *m);
-    if (!m)
+    if (!m) {
+        quota_refund(payer, QUOTA_MONITORS, 1);
         return NULL;
+    }
     m->connection = c;
+    m->payer = payer;
     m->subscriber.kinds = want->kinds;
     m->subscriber.may_know = may_know;
     m->subscriber.owner = m;
@@ -285,10 +292,16 @@ static const struct segment *find_segment(void *arg, uint64_t id)
     return registry_find_id(arg, id);
 }
 
-/* Returns 0, -ENOMEM or -EDQUOT. */
-static int subscribe(struct state *state, struct connection *c, const struct wire_monitor *want)
+/* Returns 0, -ENOMEM, or -EDQUOT with *ret_excess. */
+static int subscribe(struct state *state, struct connection *c, const struct wire_monitor *want,
+                     struct quota_excess *ret_excess)
 {
-    struct monitor *m = monitor_new(c, want);
+    struct quota_user *payer;
+    int r = quota_charge_share(&state->quota, c->peer.uid, grants_who(state, c).is_admin,
+                               QUOTA_MONITORS, LIMIT_MONITORS, &payer, ret_excess);
+    if (r)
+        return r;
+    struct monitor *m = monitor_new(c, want, payer);
     struct monitors *all = m ? monitors_open(state) : NULL;
     if (!all) {
         if (m)
@@ -299,7 +312,7 @@ static int subscribe(struct state *state, struct connection *c, const struct wir
         on_clock(&all->clock); /* what was switched before this is no news to it */
     uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
     m->of = all; /* before what is remembered is offered to it */
-    int r = events_subscribe(&m->subscriber, after, find_segment, &state->registry);
+    r = events_subscribe(&m->subscriber, after, find_segment, &state->registry);
     if (r) {
         monitor_free(m);
         monitors_close_if_empty(all);
@@ -333,11 +346,11 @@ void monitor_start(struct state *state, struct connection *connection, const jso
         refuse_parameter(answer, &fault);
         return;
     }
-    int r = subscribe(state, connection, &want);
+    struct quota_excess excess = {.what = "monitors", .asked = 1};
+    int r = subscribe(state, connection, &want, &excess);
     free(want.names);
     if (r == -EDQUOT) {
-        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_MONITORS),
-               "%d connections are told of events, which is the limit", LIMIT_MONITORS);
+        refuse_quota(answer, connection->peer.uid, &excess);
     } else if (r) {
         refuse_system(answer, "a connection cannot be told of events", -r);
     } else {

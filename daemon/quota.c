@@ -13,6 +13,7 @@ static _Thread_local int hash_failed;
 #define PAGE_BYTES  4096
 #define SWEEP_FIRST 64
 #define SECOND_NS   1000000000
+#define KEPT_PART   8
 
 void quota_init(struct quota *quota, struct config **config)
 {
@@ -81,13 +82,15 @@ static struct quota_user *user_of(struct quota *quota, uid_t uid)
 
 static uint64_t limit_of(const struct config_quota *limits, enum quota_kind kind)
 {
-    const uint64_t each[N_QUOTA_KINDS] = {limits->bytes, limits->segments, limits->attachments,
-                                          limits->connections, CONFIG_UNLIMITED};
+    const uint64_t each[N_QUOTA_KINDS] = {
+        limits->bytes,    limits->segments, limits->attachments, limits->connections,
+        CONFIG_UNLIMITED, CONFIG_UNLIMITED, CONFIG_UNLIMITED};
     return each[kind];
 }
 
-static const char *const names[N_QUOTA_KINDS] = {"bytes", "segments", "attachments", "connections",
-                                                 "bytes of requests and replies"};
+static const char *const names[N_QUOTA_KINDS] = {
+    "bytes",    "segments", "attachments", "connections", "bytes of requests and replies",
+    "monitors", "watches"};
 
 static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,
                     struct quota_excess *ret)
@@ -122,6 +125,33 @@ int quota_charge(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind 
     add(u, kind, amount);
     *ret_user = u;
     return 0;
+}
+
+bool quota_in_share(uint64_t his, uint64_t all, uint64_t most)
+{
+    uint64_t left = most > all ? most - all : 0;
+    return left > most / KEPT_PART || his < left;
+}
+
+int quota_charge_share(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
+                       uint64_t most, struct quota_user **ret_user, struct quota_excess *ret_excess)
+{
+    struct quota_user *u;
+    int r = quota_charge(quota, uid, is_admin, kind, 1, &u, ret_excess);
+    if (r)
+        return r;
+    uint64_t his = u->used[kind] - 1, all = quota->used[kind] - 1;
+    if (quota_in_share(his, all, most)) {
+        *ret_user = u;
+        return 0;
+    }
+    quota_refund(u, kind, 1);
+    *ret_excess = (struct quota_excess){.what = names[kind], .asked = 1};
+    ret_excess->of_all = all >= most;
+    ret_excess->used = ret_excess->of_all ? all : his;
+    ret_excess->limit = ret_excess->of_all ? most : his;
+    ret_excess->kept = ret_excess->of_all ? 0 : most - all;
+    return -EDQUOT;
 }
 
 struct quota_user *quota_restore(struct quota *quota, uid_t uid, enum quota_kind kind,

@@ -25,6 +25,8 @@ enum quota_kind {
     QUOTA_ATTACHMENTS,
     QUOTA_CONNECTIONS,
     QUOTA_BUFFERS, /* bytes of requests and replies that the daemon holds for him */
+    QUOTA_MONITORS,
+    QUOTA_WATCHES,
     N_QUOTA_KINDS
 };
 
@@ -74,6 +76,16 @@ void quota_deinit(struct quota *quota);
  * Returns 0 with *ret_user, whom quota_refund() is owed; -EDQUOT with *ret_excess; -ENOMEM. */
 int quota_charge(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
                  uint64_t amount, struct quota_user **ret_user, struct quota_excess *ret_excess);
+
+/* Whether a user who has his, of all that are taken, may have one more of most. The last eighth
+ * goes only to users who have fewer than are left, so that there is one for others. */
+bool quota_in_share(uint64_t his, uint64_t all, uint64_t most);
+
+/* Like quota_charge() for one of a kind of which there are most, and of which each user gets his
+ * share; administrators too. */
+int quota_charge_share(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
+                       uint64_t most, struct quota_user **ret_user,
+                       struct quota_excess *ret_excess);
 
 /* Charges him for what is there already, whatever he may have. Returns the user whom a
  * quota_refund() is owed, or NULL: memory is short. */

@@ -28,8 +28,6 @@
 #define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
 #define ACCEPTS_A_TURN             16
 #define DOOR_RETRY_MS              100
-/* That part of the connections is kept for those who have few. */
-#define KEPT_PART 8
 
 /* --- Connections --------------------------------------------------------- */
 
@@ -154,26 +152,11 @@ static void turn_away(struct server *s)
               "out of descriptors: a client %s", nobody ? "waits" : "was turned away");
 }
 
-/* Charges the client for its connection, if there is one for it: the last ones are for those
- * who have fewer than are left. Returns 0, -EDQUOT or -ENOMEM. */
+/* Charges the client for its connection, if there is one for it. Returns 0, -EDQUOT or -ENOMEM. */
 static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
 {
-    bool is_admin = grants_who(&s->state, c).is_admin;
-    int r = quota_charge(&s->state.quota, c->peer.uid, is_admin, QUOTA_CONNECTIONS, 1, &c->payer,
-                         ret_excess);
-    if (r)
-        return r;
-    uint64_t others = s->state.quota.used[QUOTA_CONNECTIONS] - 1, most = s->state.max_connections;
-    uint64_t left = most > others ? most - others : 0;
-    uint64_t his = c->payer->used[QUOTA_CONNECTIONS] - 1;
-    if (left > most / KEPT_PART || his < left)
-        return 0;
-    *ret_excess = (struct quota_excess){.what = "connections", .asked = 1};
-    ret_excess->of_all = left == 0;
-    ret_excess->used = left ? his : others;
-    ret_excess->kept = left;
-    ret_excess->limit = left ? his : most;
-    return -EDQUOT;
+    return quota_charge_share(&s->state.quota, c->peer.uid, grants_who(&s->state, c).is_admin,
+                              QUOTA_CONNECTIONS, s->state.max_connections, &c->payer, ret_excess);
 }
 
 /* Says why before the client has said anything: whatever it asks, this is its reply. */

@@ -91,9 +91,9 @@ struct shmview_monitor;
  * times a second, and whenever somebody attaches or leaves; it tells of those between two looks
  * as one.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, _LIMIT (the daemon has 64 subscribers),
- * _UNSUPPORTED (it knows no events), _NO_DAEMON, _DENIED, _DISCONNECTED, _PROTOCOL, _NO_MEMORY
- * or _SYSTEM on failure. */
+ * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, _QUOTA (the daemon has 64
+ * subscribers, or this user has its share of them), _UNSUPPORTED (it knows no events), _NO_DAEMON,
+ * _DENIED, _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
 int shmview_monitor_open(struct shmview_connection *connection,
                          const struct shmview_monitor_options *options,
                          struct shmview_monitor **ret_monitor);
