@@ -186,8 +186,7 @@ static int read_reply(struct box *box)
     if (wire_read_segment(p, "segment", &s, &fault) ||
         wire_read_acl(p, "segment", &acl, &n_acl, &fault) ||
         wire_read_layouts(p, "layouts", &box->wire, &box->n_wire, &fault))
-        return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter,
-                    fault.reason);
+        return fail_reply(&fault);
     box->description = (struct shmview_description){
         .name = s.name,
         .id = s.id,

@@ -52,6 +52,13 @@ int fail_errno(const char *what, int error_number)
                 strerror_r(error_number, buffer, sizeof buffer));
 }
 
+int fail_reply(const struct wire_fault *fault)
+{
+    if (fault->no_memory)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault->parameter, fault->reason);
+}
+
 const char *shmview_error_text(void)
 {
     const char *text = find_text(false);

@@ -141,6 +141,10 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
     const char *reason;
     wire_reply_deinit(&m->reply);
     if (wire_reply_parse(&m->reply, text, n, &fault)) {
+        if (fault.no_memory) {
+            frame_put_back(&m->in, n); /* for the next call */
+            return fail_reply(&fault);
+        }
         hang_up(m);
         return fail(SHMVIEW_ERR_PROTOCOL, "%s: %s", m->where.path, fault.reason);
     }
@@ -193,11 +197,11 @@ static int receive(struct shmview_monitor *m)
     ssize_t n = r ? r : frame_receive(&m->in, m->fd, LIMIT_REQUEST_BYTES, NULL);
     if (n > 0 || n == -EAGAIN)
         return 0;
+    if (n == -ENOMEM)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     hang_up(m);
     if (n == -EPROTO || n == -EMSGSIZE)
         return fail(SHMVIEW_ERR_PROTOCOL, "%s: descriptors, or too long an event", m->where.path);
-    if (n == -ENOMEM)
-        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     errno = n == 0 ? ECONNRESET : (int)-n;
     return 1;
 }

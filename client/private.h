@@ -26,6 +26,8 @@
 __attribute__((format(printf, 2, 3))) int fail(int error, const char *format, ...);
 /* The same for a system call: SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
 int fail_errno(const char *what, int error_number);
+/* Like fail() for a reply that cannot be read: SHMVIEW_ERR_PROTOCOL, or _NO_MEMORY. */
+int fail_reply(const struct wire_fault *fault);
 
 /* --- process.c: fork ----------------------------------------------------- */
 

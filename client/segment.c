@@ -82,11 +82,13 @@ static int read_attached(const struct reply *reply, struct wire_segment *ret_seg
         *ret_attachment = reply->attachment;
         return 0;
     }
-    if (wire_read_attachment(p, "attachment", ret_attachment, &fault))
-        *ret_attachment = (struct wire_attachment){0};
-    else if (wire_read_segment(p, "segment", ret_segment, &fault) == 0)
+    if (wire_read_attachment(p, "attachment", ret_attachment, &fault)) {
+        if (!fault.no_memory) /* otherwise its id is there, to give it back */
+            *ret_attachment = (struct wire_attachment){0};
+    } else if (wire_read_segment(p, "segment", ret_segment, &fault) == 0) {
         return 0;
-    return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
+    }
+    return fail_reply(&fault);
 }
 
 /* Keeps its JSON for the strings of the layouts. */

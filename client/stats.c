@@ -209,7 +209,7 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
     page->next = box->pages;
     box->pages = page;
     if (wire_read_stats(page->reply.wire.parameters, &w, &fault))
-        r = fail(SHMVIEW_ERR_PROTOCOL, "%s %s", fault.parameter, fault.reason);
+        r = fail_reply(&fault);
     else if (add_segments(box, &w))
         r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (r == 0) {

@@ -250,7 +250,7 @@ static int refresh_layouts(struct shmview_segment *segment)
     const json_t *p = reply.wire.parameters;
     if (wire_read_segment(p, "segment", &told, &fault) ||
         wire_read_layouts(p, "layouts", &now.list, &now.n, &fault)) {
-        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault.parameter, fault.reason);
+        r = fail_reply(&fault);
     } else if ((uint64_t)told.id != segment->id) {
         wire_layouts_free(now.list, now.n);
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon described another segment '%s'", segment->name);

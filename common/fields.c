@@ -12,9 +12,17 @@ int wire_fault_set(struct wire_fault *fault, const char *parameter, const char *
 {
     va_list ap;
     va_start(ap, format);
+    fault->no_memory = false;
     snprintf(fault->parameter, sizeof fault->parameter, "%s", parameter);
     vsnprintf(fault->reason, sizeof fault->reason, format, ap);
     va_end(ap);
+    return -1;
+}
+
+int wire_fault_memory(struct wire_fault *fault, const char *parameter)
+{
+    wire_fault_set(fault, parameter, "out of memory");
+    fault->no_memory = true;
     return -1;
 }
 
@@ -93,7 +101,7 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
         return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
     char *array = calloc(n ? n : 1, f->of_bytes);
     if (!array)
-        return wire_fault_set(fault, f->name, "out of memory");
+        return wire_fault_memory(fault, f->name);
     /* handed over before it is filled: the caller frees what a fault leaves */
     memcpy(base + f->offset, &array, sizeof array);
     memcpy(base + f->extra, &n, sizeof n);
@@ -118,7 +126,7 @@ static int read_strings(const json_t *v, const struct field *f, char *base,
         return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
     const char **array = calloc(n ? n : 1, sizeof *array);
     if (!array)
-        return wire_fault_set(fault, f->name, "out of memory");
+        return wire_fault_memory(fault, f->name);
     memcpy(base + f->offset, &array, sizeof array);
     memcpy(base + f->extra, &n, sizeof n);
     for (size_t i = 0; i < n; i++) {

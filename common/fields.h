@@ -49,12 +49,15 @@ struct field_ints {
 
 /* The member at fault, as a path ("layout.views[3].shape"), and what is wrong. */
 struct wire_fault {
+    bool no_memory; /* nothing is wrong, but memory is short */
     char parameter[160];
     char reason[200];
 };
 
 __attribute__((format(printf, 3, 4))) int
 wire_fault_set(struct wire_fault *fault, const char *parameter, const char *format, ...);
+/* Memory is short. Returns -1. */
+int wire_fault_memory(struct wire_fault *fault, const char *parameter);
 /* Puts the name of the outer member before the path of the inner one. Returns -1. */
 int wire_fault_nest(struct wire_fault *fault, const char *outer);
 

@@ -2,6 +2,7 @@
 /* What is around parameters: calls and replies; and names. */
 #include <string.h>
 
+#include "common/json_read.h"
 #include "common/json_text.h"
 #include "common/util.h"
 #include "common/wire.h"
@@ -15,15 +16,6 @@ static int read_flag(const json_t *root, const char *name, bool *ret, struct wir
         return wire_fault_set(fault, name, "must be true or false");
     *ret = json_is_true(v);
     return 0;
-}
-
-static json_t *load(const char *text, size_t n, size_t flags, struct wire_fault *fault)
-{
-    json_error_t e;
-    json_t *root = json_loadb(text, n, flags, &e);
-    if (!root)
-        wire_fault_set(fault, "", "byte %d: %s", e.position, e.text);
-    return root;
 }
 
 static int read_call(struct wire_call *call, struct wire_fault *fault)
@@ -44,7 +36,7 @@ static int read_call(struct wire_call *call, struct wire_fault *fault)
 
 int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault)
 {
-    *call = (struct wire_call){.root = load(text, n, JSON_REJECT_DUPLICATES, fault)};
+    *call = (struct wire_call){.root = json_read(text, n, true, fault)};
     if (!call->root)
         return -1;
     if (read_call(call, fault) == 0)
@@ -68,7 +60,7 @@ int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n, struc
         *reply = (struct wire_reply){0};
         return 0;
     }
-    *reply = (struct wire_reply){.root = load(text, n, 0, fault)};
+    *reply = (struct wire_reply){.root = json_read(text, n, false, fault)};
     if (!reply->root)
         return -1;
     const json_t *error = json_object_get(reply->root, "error");

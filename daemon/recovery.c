@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/json_read.h"
 #include "common/util.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
@@ -91,7 +92,7 @@ static void take_layout(void *arg, uint32_t index, const char *text)
     if (of->fault || of->error)
         return;
     errno = 0;
-    json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    json_t *json = json_read(text, strlen(text), true, &fault);
     if (index != of->segment->layouts.n || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
         n != 1 || layouts_add(&of->segment->layouts, &list[0]) < 0)
         of->fault = "a layout";

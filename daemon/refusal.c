@@ -39,6 +39,10 @@ void refuse(struct answer *answer, int error, json_t *facts, const char *reason,
 
 void refuse_parameter(struct answer *answer, const struct wire_fault *fault)
 {
+    if (fault->no_memory) {
+        refuse_system(answer, fault->parameter, ENOMEM);
+        return;
+    }
     refuse(answer, SHMVIEW_ERR_INVALID,
            json_pack("{s:o}", "parameter", text_value(fault->parameter)), "%s %s", fault->parameter,
            fault->reason);

@@ -34,7 +34,7 @@ END_TEST
 START_TEST(refuse_a_parameter)
 {
     struct answer a = {0};
-    struct wire_fault fault = {"layout.views[3].shape", "is missing"};
+    struct wire_fault fault = {.parameter = "layout.views[3].shape", .reason = "is missing"};
     refuse_parameter(&a, &fault);
     ck_assert_str_eq(a.error, "org.varlink.service.InvalidParameter");
     ck_assert_str_eq(text_of(&a, "parameter"), "layout.views[3].shape");
