@@ -20,7 +20,7 @@
 /* Requests of one client that are answered, and the time they may take, before others
  * get their turn. */
 #define TURN_REQUESTS 16
-#define TURN_NS       1000000
+#define TURN_NS       250000
 /* For what a client has said before it died. */
 #define LAST_TURNS 16
 
@@ -29,6 +29,7 @@
 
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_process(uv_poll_t *poll, int status, int events);
+static void act(struct connection *c, int events);
 
 static unsigned n_connections;
 
@@ -128,7 +129,9 @@ static void violation(struct connection *c, const char *what)
 static void watch(struct connection *c)
 {
     int events = 0;
-    if (c->out)
+    if (c->waits_turn)
+        events = 0;
+    else if (c->out)
         events = UV_WRITABLE;
     else if (!c->answering && !c->throttled && !c->end_of_stream)
         events = UV_READABLE;
@@ -334,7 +337,7 @@ void connection_answer(struct connection *connection, struct answer *answer)
         answer_deinit(answer);
     else
         send_answer(connection, answer);
-    connection_take_turn(connection);
+    act(connection, 0);
 }
 
 void connection_stream(struct connection *connection, json_t *parameters)
@@ -392,7 +395,7 @@ void connection_take_turn(struct connection *connection)
             began = now_ns(); /* whoever asks one thing at a time costs no clock */
         if (turn == TURN_REQUESTS || (more && turn > 1 && now_ns() - began > TURN_NS)) {
             connection->events->again(connection);
-            return;
+            break;
         }
         if (!frame_next(&connection->in, &text, &n)) {
             if (connection->end_of_stream)
@@ -440,6 +443,43 @@ static bool receive(struct connection *c)
     return true;
 }
 
+static void act_now(struct connection *c, int events)
+{
+    if (events & UV_READABLE) {
+        receive(c);
+        return;
+    }
+    if (events & UV_WRITABLE)
+        flush(c);
+    if (!c->closing && !c->out)
+        connection_take_turn(c);
+    if (events & UV_WRITABLE && !c->closing && !c->out && c->streaming && c->events->drained)
+        c->events->drained(c);
+}
+
+/* What there is to do, 0: for requests that are buffered, is done now or in its turn. */
+static void act(struct connection *c, int events)
+{
+    if (c->closing || c->waits_turn || c->throttled)
+        return;
+    if (!c->events->begin) {
+        act_now(c, events);
+    } else if (c->events->begin(c)) {
+        act_now(c, events);
+        c->events->end(c);
+    } else {
+        c->due = events;
+        watch(c);
+    }
+}
+
+void connection_serve(struct connection *connection)
+{
+    int events = connection->due;
+    connection->due = 0;
+    act_now(connection, events);
+}
+
 /* Whether the peer can neither send nor receive any more. */
 static bool hung_up(int fd)
 {
@@ -452,8 +492,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     struct connection *c = poll->data;
     if (status == 0 && events & UV_READABLE) {
         /* also what it said before it hung up; but first what it has said already */
-        if (!c->waits_turn && !c->throttled)
-            receive(c);
+        act(c, events);
         return;
     }
     if (status < 0 || hung_up(c->fd)) {
@@ -461,11 +500,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         return;
     }
     if (events & UV_WRITABLE) {
-        flush(c);
-        if (!c->closing && !c->out)
-            connection_take_turn(c);
-        if (!c->closing && !c->out && c->streaming && c->events->drained)
-            c->events->drained(c);
+        act(c, events);
     } else if (events & UV_DISCONNECT && c->streaming) {
         connection_close(c); /* nobody listens to the end of what has none */
     } else if (events & UV_DISCONNECT) {

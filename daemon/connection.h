@@ -47,6 +47,10 @@ struct connection_events {
     /* It was closed: end its attachments, forget it, refund it unless strays is set. Freed soon
      * after. */
     void (*closed)(struct connection *connection);
+    /* There is something to do for it: whether it may be done now; then end is called after it.
+     * Else it waits until the owner calls connection_serve(). May be NULL: always. */
+    bool (*begin)(struct connection *connection);
+    void (*end)(struct connection *connection);
     /* It has more requests buffered than one turn may take. */
     void (*again)(struct connection *connection);
     /* It streams, and what was sent is on its way: there is room for more. May be NULL. */
@@ -75,8 +79,11 @@ struct connection {
     bool end_of_stream; /* the client has said all it will say */
     bool closing;
     bool strays;     /* descriptors may lie in the socket; once it is closed: they do */
-    bool waits_turn; /* on the owner's again list */
-    bool throttled;  /* waits until it may ask again; never both */
+    bool waits_turn; /* for connection_serve() */
+    bool waits_slow; /* ... among those that are slow */
+    int due;         /* events that it waits with */
+    int64_t slow_until_ns, suspect_until_ns; /* for the owner of turns */
+    bool throttled;                          /* waits until it may ask again; never both */
     struct frame in;
     char *out; /* what did not fit into the socket */
     size_t out_bytes, out_sent;
@@ -105,6 +112,9 @@ void connection_stream(struct connection *connection, json_t *parameters);
 
 /* Sends an answer, to a call that was made or will be, and closes. Takes what *answer owns. */
 void connection_refuse(struct connection *connection, struct answer *answer);
+
+/* Does what it waited for; waits_turn is false by now. */
+void connection_serve(struct connection *connection);
 
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);

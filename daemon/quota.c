@@ -69,6 +69,8 @@ static struct quota_user *user_of(struct quota *quota, uid_t uid)
     u->quota = quota;
     u->uid = uid;
     TAILQ_INIT(&u->throttled);
+    TAILQ_INIT(&u->quick);
+    TAILQ_INIT(&u->slow);
     hash_failed = 0;
     HASH_ADD(hh, quota->users, uid, sizeof u->uid, u);
     if (hash_failed) {

@@ -32,15 +32,20 @@ enum quota_kind {
 
 struct connection;
 struct quota;
-TAILQ_HEAD(connections_throttled, connection);
+TAILQ_HEAD(connections_waiting, connection);
 
 struct quota_user {
     struct quota *quota;
     uid_t uid;
     uint64_t used[N_QUOTA_KINDS];
     int64_t paid_until_ns;                  /* his requests so far, at the rate he may have */
-    struct connections_throttled throttled; /* until he may ask again */
+    struct connections_waiting throttled;   /* until he may ask again */
     TAILQ_ENTRY(quota_user) link;           /* of those with such connections */
+    struct connections_waiting quick, slow; /* that wait for their turn */
+    TAILQ_ENTRY(quota_user) turn;           /* of those with such connections */
+    int64_t debt_ns;                        /* used in turns, to be paid back */
+    int64_t share_until_ns;                 /* as paid_until_ns, of the time served at once */
+    bool waits_turn;
     bool is_linked;
     UT_hash_handle hh;
 };

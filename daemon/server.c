@@ -55,8 +55,7 @@ static void on_closed(struct connection *connection)
     else
         methods_release(&s->state, connection);
     LIST_REMOVE(connection, link);
-    if (connection->waits_turn)
-        TAILQ_REMOVE(&s->waiting, connection, turn);
+    turns_forget(&s->turns, connection);
     throttle_forget(&s->throttle, connection);
     if (!connection->strays)
         quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
@@ -64,31 +63,22 @@ static void on_closed(struct connection *connection)
     start_idle_clock(s);
 }
 
-static void take_turns(uv_idle_t *idle)
+static bool on_begin(struct connection *connection)
 {
-    struct server *s = idle->data;
-    struct connection *last = TAILQ_LAST(&s->waiting, connections_waiting), *c;
-    /* whoever is put back behind the last one has had his turn */
-    while ((c = TAILQ_FIRST(&s->waiting))) {
-        bool done = c == last;
-        TAILQ_REMOVE(&s->waiting, c, turn);
-        c->waits_turn = false;
-        connection_take_turn(c);
-        if (done)
-            break;
-    }
-    if (TAILQ_EMPTY(&s->waiting))
-        uv_idle_stop(idle);
+    struct server *s = connection->owner;
+    return turns_begin(&s->turns, connection);
+}
+
+static void on_end(struct connection *connection)
+{
+    struct server *s = connection->owner;
+    turns_end(&s->turns, connection);
 }
 
 static void on_again(struct connection *connection)
 {
     struct server *s = connection->owner;
-    if (connection->waits_turn)
-        return;
-    connection->waits_turn = true;
-    TAILQ_INSERT_TAIL(&s->waiting, connection, turn);
-    uv_idle_start(&s->turns, take_turns);
+    turns_again(&s->turns, connection);
 }
 
 static bool on_may_ask(struct connection *connection)
@@ -107,6 +97,8 @@ static void on_take_back(struct connection *connection, const struct answer *ans
 static const struct connection_events events = {
     .call = on_call,
     .closed = on_closed,
+    .begin = on_begin,
+    .end = on_end,
     .again = on_again,
     .drained = monitor_drained,
     .may_ask = on_may_ask,
@@ -209,6 +201,7 @@ static void on_listener(uv_poll_t *poll, int status, int poll_events)
 static void on_counts(uv_prepare_t *counts)
 {
     struct server *s = counts->data;
+    turns_round(&s->turns);
     lookout_before_wait(&s->lookout);
     const struct segment *segments = s->state.registry.by_id;
     notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
@@ -325,7 +318,6 @@ int server_init(struct server *server, const struct listener *listener,
 {
     *server = (struct server){.listener = *listener, .idle_exit = options->idle_exit};
     LIST_INIT(&server->connections);
-    TAILQ_INIT(&server->waiting);
     registry_init(&server->state.registry);
     server->state.registry.home.store = store;
     server->state.config = config;
@@ -344,11 +336,11 @@ int server_init(struct server *server, const struct listener *listener,
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_timer_init(&server->loop, &server->door_timer);
     throttle_init(&server->throttle, &server->loop, &server->state.quota);
-    uv_idle_init(&server->loop, &server->turns);
+    turns_init(&server->turns, &server->loop);
     uv_prepare_init(&server->loop, &server->counts);
     lookout_init(&server->lookout, &server->loop);
     notify_init(&server->notify, &server->loop);
-    server->listener_poll.data = server->idle_timer.data = server->turns.data = server;
+    server->listener_poll.data = server->idle_timer.data = server;
     server->door_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;

@@ -10,6 +10,7 @@
 #include "daemon/options.h"
 #include "daemon/reload.h"
 #include "daemon/throttle.h"
+#include "daemon/turns.h"
 
 struct server {
     uv_loop_t loop;
@@ -18,12 +19,12 @@ struct server {
     uv_timer_t idle_timer;
     uv_timer_t door_timer; /* active while there is not even a descriptor to turn away with */
     uv_prepare_t counts;   /* looks what there is before each wait */
-    uv_idle_t turns;       /* active while connections wait for another turn */
     struct lookout lookout;
     struct listener listener;
     struct state state;
     struct reload reload;
     struct throttle throttle;
+    struct turns turns;
     struct notify notify;
     int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
     unsigned idle_exit;
@@ -31,7 +32,6 @@ struct server {
     bool stopping;
     bool keeps; /* what there is stays for the next daemon */
     LIST_HEAD(, connection) connections;
-    TAILQ_HEAD(connections_waiting, connection) waiting;
 };
 
 /* Takes over the listener, the store, the configuration, and what the last daemon left.

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose turn it is. The loop serves one connection at a time, and some requests take a thousand
+ * times as long as others.
+ *
+ *   event -> served at once
+ *   event -> waits in the queue of its user -> served in a slice
+ *
+ * An event waits if its connection is slow, because its requests took long lately, and is not the
+ * only active one; if other users are active, and its user has used up the share of time that each
+ * user has for being served at once; or if this look for events has brought too much to do.
+ *
+ * Between two slices the loop looks for new events, so that a quick request waits for one slice at
+ * most. Slow connections, and users beyond their share, get at most a fifth of the time while
+ * others are active. Users take turns, and pay for the time that they used; of one user quick
+ * connections come first, then slow ones in turn. */
+#ifndef DAEMON_TURNS_H
+#define DAEMON_TURNS_H
+
+#include "daemon/connection.h"
+#include "daemon/quota.h"
+
+/* Who was served last, and when; and when somebody else was. */
+struct turns_seen {
+    const void *last;
+    int64_t last_ns, other_ns;
+};
+
+struct turns {
+    uv_loop_t *loop;
+    uv_idle_t slices;               /* active while anybody waits, and no rest is made */
+    uv_timer_t resting;             /* active between slices while quick connections are active */
+    TAILQ_HEAD(, quota_user) users; /* with connections that wait */
+    struct turns_seen connections, quick_connections, quick_users;
+    int64_t began_ns, began_cpu_ns; /* of this turn */
+    int64_t round_ns;               /* used at once since the last look for events */
+};
+
+void turns_init(struct turns *turns, uv_loop_t *loop);
+
+/* The loop is about to look for events. */
+void turns_round(struct turns *turns);
+
+/* The connection, which has a payer, has something to do. Returns true if it may do it now, and
+ * owes turns_end(); else it waits, and connection_serve() is called later. */
+bool turns_begin(struct turns *turns, struct connection *connection);
+void turns_end(struct turns *turns, struct connection *connection);
+
+/* The connection has more to do than one turn may take: it waits. */
+void turns_again(struct turns *turns, struct connection *connection);
+
+/* The connection waits no longer: it was closed. */
+void turns_forget(struct turns *turns, struct connection *connection);
+
+#endif
