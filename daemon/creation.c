@@ -23,13 +23,14 @@
 #define SMALL_BYTES ((uint64_t)128 << 10)
 
 struct job {
-    uv_work_t work;
+    struct task task;
     struct state *state;
     struct connection *connection;         /* NULL: gone, or nobody */
     const struct config_segment *declared; /* NULL: a client's */
     struct segment *segment;
     int64_t access;
     atomic_bool cancel;
+    uint64_t committed; /* bytes */
     int result;
     struct object_space space;
 };
@@ -176,11 +177,12 @@ void creation_attach(struct state *state, struct connection *connection, struct 
 
 /* --- Creating ------------------------------------------------------------ */
 
-static void allocate(uv_work_t *work)
+static bool allocate(struct task *task)
 {
-    struct job *job = work->data;
+    struct job *job = CONTAINER_OF(task, struct job, task);
     const atomic_bool *cancel = job->declared ? &job->state->declared.cancel : &job->cancel;
-    job->result = segment_allocate(job->segment, cancel, &job->space);
+    job->result = segment_allocate_some(job->segment, cancel, &job->committed, &job->space);
+    return job->result > 0;
 }
 
 static void refuse_allocation(const struct job *job, struct answer *answer)
@@ -266,13 +268,12 @@ static void settle(struct job *job, struct answer *answer)
         use_leave(s->use);
 }
 
-static void allocated(uv_work_t *work, int status)
+static void allocated(struct task *task)
 {
-    CLEANUP_FREE struct job *job = work->data;
+    CLEANUP_FREE struct job *job = CONTAINER_OF(task, struct job, task);
     struct connection *c = job->connection;
     struct state *state = job->state;
     struct answer answer = {0};
-    (void)status;
     state->n_jobs--;
     if (c)
         events_by(c->peer.pid, c->peer.uid);
@@ -296,6 +297,14 @@ void creation_cancel(struct connection *connection)
     atomic_store(&job->cancel, true);
     job->connection = NULL;
     connection->job = NULL;
+    if (!task_take_back(&job->task))
+        return; /* its thread notices */
+    job->result = -ECANCELED;
+    if (job->committed)
+        allocate(&job->task); /* which gives back what it has */
+    job->state->n_jobs--;
+    settle(job, &(struct answer){0});
+    free(job);
 }
 
 static bool check_create(struct wire_create *create, struct answer *answer)
@@ -345,7 +354,6 @@ static struct job *job_new(struct state *state, struct connection *connection,
     }
     s->lifetime = (uint8_t)create->lifetime;
     s->lock = create->lock;
-    job->work.data = job;
     job->state = state;
     job->connection = connection;
     job->segment = s;
@@ -356,8 +364,11 @@ static struct job *job_new(struct state *state, struct connection *connection,
 static void job_start(struct job *job)
 {
     job->state->n_jobs++;
-    /* fails only without a callback */
-    uv_queue_work(job->state->loop, &job->work, allocate, allocated);
+    job->task.loop = job->state->loop;
+    job->task.user = job->segment->payer;
+    job->task.step = allocate;
+    job->task.done = allocated;
+    task_add(&job->task);
 }
 
 /* What is small takes less time than telling a thread of it. Returns whether it is done. */

@@ -160,7 +160,7 @@ int object_promise_now(uint64_t bytes)
 
 /* Commits bytes that were promised; the promise is settled in any case. What was free when
  * it was made may have gone to other programs since. */
-static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
+int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
 {
     uint64_t done = 0;
     int r = 0;
@@ -168,10 +168,10 @@ static int commit_promised(int fd, uint64_t bytes, const atomic_bool *cancel)
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             r = -ECANCELED;
         uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
-        if (done > 0 && r == 0 && memory_free(&(struct cgroup_space){0}) < step)
+        if (from + done > 0 && r == 0 && memory_free(&(struct cgroup_space){0}) < step)
             r = -ENOSPC;
         if (r == 0)
-            r = commit(fd, done, step);
+            r = commit(fd, from + done, step);
         if (r == 0) {
             object_unpromise(step);
             done += step;
@@ -201,7 +201,7 @@ int object_create_promised(struct object *object, uint64_t bytes, const atomic_b
     }
     object->device = st.st_dev;
     object->inode = st.st_ino;
-    int r = commit_promised(fd, bytes, cancel);
+    int r = object_commit_promised(fd, 0, bytes, cancel);
     if (r) {
         unlinkat(directory_fd(), object->name, 0);
         return r;

@@ -55,6 +55,9 @@ int object_promise(uint64_t bytes, struct object_space *ret_space);
 int object_promise_now(uint64_t bytes);
 int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel);
 void object_unpromise(uint64_t bytes);
+/* Commits bytes more that were promised, from byte `from` of the object; settles the promise in
+ * any case. Returns 0 or -errno. */
+int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel);
 
 /* Opens it again, flags O_RDONLY or O_RDWR. Returns a descriptor, or -errno;
  * -ESTALE if the name leads to something else by now. */

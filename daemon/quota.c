@@ -70,6 +70,7 @@ static struct quota_user *user_of(struct quota *quota, uid_t uid)
     u->uid = uid;
     TAILQ_INIT(&u->throttled);
     TAILQ_INIT(&u->quick);
+    task_user_init(&u->tasks);
     TAILQ_INIT(&u->slow);
     hash_failed = 0;
     HASH_ADD(hh, quota->users, uid, sizeof u->uid, u);

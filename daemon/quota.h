@@ -18,6 +18,7 @@
 #include <uthash.h>
 
 #include "daemon/config.h"
+#include "daemon/task.h"
 
 enum quota_kind {
     QUOTA_BYTES,
@@ -46,6 +47,7 @@ struct quota_user {
     int64_t debt_ns;                        /* used in turns, to be paid back */
     int64_t share_until_ns;                 /* as paid_until_ns, of the time served at once */
     bool waits_turn;
+    struct task_user tasks;
     bool is_linked;
     UT_hash_handle hh;
 };

@@ -35,6 +35,9 @@ struct segment_use;
 /* Of a control object without slots. */
 #define SEGMENT_CONTROL_BYTES 4096
 
+/* Committed before another allocation may have its turn: some 20 ms. */
+#define SEGMENT_STEP_BYTES ((uint64_t)64 << 20)
+
 /* What all segments of an instance have in common. */
 struct segment_home {
     struct store *store; /* where they are kept; NULL: nowhere */
@@ -82,6 +85,11 @@ struct segment *segment_new(const struct segment_home *home, uint64_t id, const 
  * -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
 int segment_allocate(struct segment *segment, const atomic_bool *cancel,
                      struct object_space *ret_space);
+
+/* Does a step of it, of SEGMENT_STEP_BYTES at most. *done is 0 at first. Returns 1: call it again;
+ * else what segment_allocate() returns. */
+int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
+                          struct object_space *ret_space);
 
 /* The same on the loop, for a small one that is attached at once: its descriptors stay open.
  * Returns -EAGAIN where what there is seems not to be enough, and others must be waited for. */

@@ -70,46 +70,81 @@ static int allocate_lock(struct segment *segment)
     return r ? r : use_map_object(use, liveness);
 }
 
-/* What is promised already. Descriptors and the map stay for who attaches first: its creator. */
-static int allocate_promised(struct segment *segment, uint64_t lock_bytes,
-                             const atomic_bool *cancel)
+/* Gives back what a failed allocation has got; bytes are still promised. Returns r. */
+static int give_up(struct segment *segment, uint64_t bytes, int r)
 {
-    int r = use_begin(segment);
-    if (r) {
-        object_unpromise(segment->size + lock_bytes);
-        return r;
-    }
-    int data = segment->use->fds[DATA_WRITE] = create_object(segment, DATA, segment->size, cancel);
-    if (data < 0)
-        object_unpromise(lock_bytes);
-    r = data < 0 ? data : segment->lock ? allocate_lock(segment) : 0;
-    if (r) {
-        use_leave(segment->use);
-        segment_remove_objects(segment);
-    }
+    object_unpromise(bytes);
+    use_leave(segment->use);
+    segment_remove_objects(segment);
     return r;
 }
 
-/* ret_space NULL: now or not at all. */
-static int allocate(struct segment *segment, const atomic_bool *cancel,
-                    struct object_space *ret_space)
+/* Promises all that is needed, and makes the data object with its first bytes. ret_space NULL: now
+ * or not at all. */
+static int begin(struct segment *segment, uint64_t first, const atomic_bool *cancel,
+                 struct object_space *ret_space)
 {
-    uint64_t lock_bytes = segment->lock ? LOCK_BYTES : 0, bytes = segment->size + lock_bytes;
+    uint64_t bytes = segment->size + (segment->lock ? LOCK_BYTES : 0);
     int r = ret_space ? object_promise(bytes, ret_space) : object_promise_now(bytes);
-    return r ? r : allocate_promised(segment, lock_bytes, cancel);
+    if (r)
+        return r;
+    r = use_begin(segment);
+    if (r)
+        return give_up(segment, bytes, r);
+    int data = segment->use->fds[DATA_WRITE] = create_object(segment, DATA, first, cancel);
+    return data < 0 ? give_up(segment, bytes - first, data) : 0;
+}
+
+/* Commits the data that is left, up to a step. */
+static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
+{
+    uint64_t rest = segment->size - from + (segment->lock ? LOCK_BYTES : 0);
+    int data = use_open(segment->use, DATA_WRITE);
+    if (data < 0)
+        return give_up(segment, rest, data);
+    int r = object_commit_promised(data, from, bytes, cancel);
+    return r ? give_up(segment, rest - bytes, r) : 0;
+}
+
+/* Descriptors and the map stay for who attaches first: its creator. */
+static int allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
+                         struct object_space *ret_space)
+{
+    uint64_t left = segment->size - *done;
+    uint64_t step = left < SEGMENT_STEP_BYTES ? left : SEGMENT_STEP_BYTES;
+    int r =
+        *done == 0 ? begin(segment, step, cancel, ret_space) : go_on(segment, *done, step, cancel);
+    if (r)
+        return r;
+    *done += step;
+    if (*done < segment->size)
+        return 1;
+    r = segment->lock ? allocate_lock(segment) : 0;
+    return r ? give_up(segment, 0, r) : 0;
+}
+
+int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
+                          struct object_space *ret_space)
+{
+    int r = allocate_some(segment, cancel, done, ret_space);
+    if (r >= 0)
+        use_close(segment->use); /* many may be made ahead of the loop */
+    return r;
 }
 
 int segment_allocate(struct segment *segment, const atomic_bool *cancel,
                      struct object_space *ret_space)
 {
-    int r = allocate(segment, cancel, ret_space);
-    if (r == 0)
-        use_close(segment->use); /* many may be made ahead of the loop */
+    uint64_t done = 0;
+    int r;
+    while ((r = segment_allocate_some(segment, cancel, &done, ret_space)) > 0)
+        continue;
     return r;
 }
 
 int segment_allocate_now(struct segment *segment)
 {
-    int r = allocate(segment, NULL, NULL);
+    uint64_t done = 0;
+    int r = allocate_some(segment, NULL, &done, NULL);
     return r == -ENOSPC ? -EAGAIN : r;
 }

@@ -101,10 +101,54 @@ START_TEST(large_layouts_on_many_connections)
 }
 END_TEST
 
+/* --- Create -------------------------------------------------------------- */
+
+#define CREATIONS 8
+
+static void create_large(struct child *me, void *arg)
+{
+    static struct raw raw[CREATIONS];
+    (void)arg;
+    for (int i = 0; i < CREATIONS; i++) {
+        char parameters[64];
+        snprintf(parameters, sizeof parameters, "{'name': 'large-%d', 'size': 536870912}", i);
+        raw_connect(&raw[i], d.socket);
+        raw_send_call(&raw[i], "Create", parameters);
+    }
+    child_tell(me, 1);
+    child_pause(me); /* none of them is there yet */
+    for (int i = 0; i < CREATIONS; i++) {
+        struct pollfd p = {.fd = raw[i].socket, .events = POLLIN};
+        ck_assert_int_eq(poll(&p, 1, 0), 0);
+    }
+    child_tell(me, 2);
+    child_pause(me);
+}
+
+/* A small one, which needs a thread as well, does not wait until large ones are made. */
+START_TEST(large_segments_at_once)
+{
+    struct child child;
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    child_start(&child, create_large, NULL);
+    child_hear(&child, 1);
+    ck_assert_int_lt(worst_ping(), AT_MOST_NS);
+    OK(shmview_detach(client_create(conn, "small", 1 << 20)));
+    child_cue(&child);
+    child_hear(&child, 2);
+    child_kill(&child);
+    OK(shmview_disconnect(conn));
+    AWAIT(daemon_objects(&d) == 0); /* those that were not made go with their client */
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(large_layouts_on_many_connections),
+        SUITE_TEST(large_segments_at_once),
         SUITE_END,
     };
     return suite_main("fairness", tests);
