@@ -16,11 +16,17 @@ static bool directory_is_mine(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
 }
 
+static bool is_of_another_user(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && st.st_uid != geteuid();
+}
+
 static int path_below(const char *tail, address_path ret_path)
 {
     const char *dir = secure_getenv("XDG_RUNTIME_DIR");
     address_path buffer;
-    if (!dir || dir[0] != '/') {
+    if (!dir || dir[0] != '/' || is_of_another_user(dir)) {
         snprintf(buffer, sizeof buffer, "/run/user/%u", geteuid());
         if (!directory_is_mine(buffer))
             snprintf(buffer, sizeof buffer, "/tmp/shmview-%u", geteuid());

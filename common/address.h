@@ -10,9 +10,9 @@
 /* A path that fits a socket address, with its NUL. */
 typedef char address_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 
-/* The user's instance: DIR/shmviewd/io.shmview, where DIR is $XDG_RUNTIME_DIR,
- * else /run/user/UID if that is this user's, else /tmp/shmview-UID. Returns 0,
- * or -ENAMETOOLONG. */
+/* The user's instance: DIR/shmviewd/io.shmview, where DIR is $XDG_RUNTIME_DIR, unless that
+ * belongs to another user, as it may under sudo; else /run/user/UID if that is this user's; else
+ * /tmp/shmview-UID. Returns 0, or -ENAMETOOLONG. */
 int address_user(address_path ret_path);
 
 /* This user's session instance: DIR/shmviewd/session/io.shmview. */

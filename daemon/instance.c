@@ -11,8 +11,8 @@
 
 #include "common/util.h"
 #include "daemon/directory.h"
-#include "daemon/listener.h"
 #include "daemon/log.h"
+#include "daemon/way.h"
 
 int instance_lock_file(int dir, const char *name)
 {
@@ -64,23 +64,19 @@ static int lock_objects(struct instance_lock *lock, const char *instance)
     return r;
 }
 
-int instance_lock(struct instance_lock *lock, const char *socket, const char *instance)
+int instance_lock(struct instance_lock *lock, int dir, const char *socket, const char *instance)
 {
-    *lock = (struct instance_lock){.file_fd = -1, .object_fd = -1};
-    snprintf(lock->path, sizeof lock->path, "%s.lock", socket);
-    int r = listener_make_directories(socket);
-    if (r)
-        return r;
-    r = instance_lock_file(AT_FDCWD, lock->path);
+    *lock = (struct instance_lock){.dir = dir, .object_fd = -1};
+    snprintf(lock->name, sizeof lock->name, "%s.lock", way_name(socket));
+    int r = lock->file_fd = instance_lock_file(dir, lock->name);
     if (r < 0) {
-        log_error("instance %s: %s: %s", instance, lock->path,
+        log_error("instance %s: %s.lock: %s", instance, socket,
                   r == -EBUSY ? "another shmviewd serves it" : strerror(-r));
         return r;
     }
-    lock->file_fd = r;
     r = lock_objects(lock, instance);
     if (r)
-        unlock_file(AT_FDCWD, lock->path, &lock->file_fd);
+        unlock_file(dir, lock->name, &lock->file_fd);
     return r;
 }
 
@@ -88,5 +84,5 @@ void instance_unlock(struct instance_lock *lock)
 {
     unlock_file(directory_fd(), INSTANCE_LOCK_OBJECT, &lock->object_fd);
     directory_close();
-    unlock_file(AT_FDCWD, lock->path, &lock->file_fd);
+    unlock_file(lock->dir, lock->name, &lock->file_fd);
 }

@@ -11,14 +11,15 @@
 #define INSTANCE_LOCK_OBJECT "+daemon"
 
 struct instance_lock {
-    char path[sizeof(address_path) + sizeof ".lock"];
+    char name[sizeof(address_path) + sizeof ".lock"]; /* of the file, in dir */
+    int dir;                                          /* borrowed */
     int file_fd, object_fd;
 };
 
-/* Takes the lock of the instance that is called instance and serves socket, for the life of
- * the process; makes the directories above socket and that of the objects. Returns 0 and owes
- * instance_unlock(), or -errno and has said why. */
-int instance_lock(struct instance_lock *lock, const char *socket, const char *instance);
+/* Takes the lock of the instance that is called instance, for the life of the process, and
+ * opens the directory of its objects. dir is that of the path socket, and is borrowed until
+ * instance_unlock(). Returns 0 and owes that, or -errno and has logged the cause. */
+int instance_lock(struct instance_lock *lock, int dir, const char *socket, const char *instance);
 void instance_unlock(struct instance_lock *lock);
 
 /* One lock: the file of that name in the directory dir, which is this user's own. Returns a

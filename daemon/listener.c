@@ -14,28 +14,11 @@
 
 #include "common/util.h"
 #include "daemon/log.h"
+#include "daemon/way.h"
 
 static bool is_system(const char *path)
 {
     return strcmp(path, ADDRESS_SYSTEM) == 0;
-}
-
-int listener_make_directories(const char *path)
-{
-    address_path dir;
-    int r = 0;
-    mode_t mask = umask(is_system(path) ? 022 : 077);
-    snprintf(dir, sizeof dir, "%s", path);
-    for (char *slash = dir; r == 0 && (slash = strchr(slash + 1, '/'));) {
-        *slash = '\0';
-        if (mkdir(dir, 0777) && errno != EEXIST) {
-            r = -errno;
-            log_error("cannot make the directory %s: %s", dir, strerror(-r));
-        }
-        *slash = '/';
-    }
-    umask(mask);
-    return r;
 }
 
 /* Whether somebody accepts connections there. */
@@ -90,10 +73,10 @@ int listener_open(struct listener *listener, const char *path)
     struct sockaddr_un address;
     *listener = (struct listener){.fd = -1};
     int r = address_fill(&address, path);
-    if (r == 0)
-        r = listener_make_directories(path);
-    if (r == 0)
-        r = remove_stale(&address);
+    CLEANUP_FD int dir = r ? r : way_open(path);
+    if (dir < 0)
+        return dir;
+    r = remove_stale(&address);
     if (r)
         return r;
     memcpy(listener->path, address.sun_path, sizeof listener->path);

@@ -16,10 +16,7 @@ struct listener {
     bool passed; /* by the service manager, which keeps it when we leave */
 };
 
-/* Makes the directories above path that are missing. Returns 0 or -errno, and has said why. */
-int listener_make_directories(const char *path);
-
-/* Makes the directory (0700; 0755 for the system's) and the socket (0600; 0666
+/* Makes the directories (way.h) and the socket (0600; 0666
  * for the system's) and listens. A socket that nobody serves is replaced.
  * Returns 0; -EADDRINUSE if somebody serves it; or -errno. Logs the cause. */
 int listener_open(struct listener *listener, const char *path);

@@ -18,6 +18,7 @@
 #include "daemon/options.h"
 #include "daemon/server.h"
 #include "daemon/store_check.h"
+#include "daemon/way.h"
 
 /* Forks. The parent waits for the word that the socket listens and exits with
  * that; the child gets the descriptor to give it on. */
@@ -60,14 +61,12 @@ static void foreground_done(int ready)
     close(ready);
 }
 
-/* sound: what store_check() said before there was a lock. Returns NULL if it has said why. */
-static struct store *open_store(const char *path, int sound)
+/* Ends the check. Returns NULL if it has logged why. */
+static struct store *open_store(int dir, const char *path, struct store_check *check)
 {
     struct store *store;
     bool was_bad;
-    if (sound) /* another daemon may have been writing */
-        sound = store_check(path);
-    int r = store_open(path, sound, &store, &was_bad);
+    int r = store_open(dir, way_name(path), check, &store, &was_bad);
     if (r) {
         log_error("cannot keep a registry in %s: %s", path, strerror(-r));
         return NULL;
@@ -126,37 +125,57 @@ static int take_passed(const struct options *options, struct listener *listener)
     return r;
 }
 
-/* Takes the configuration over. */
-static int serve_instance(const struct options *options, struct config *config, int ready)
+/* dir is that of socket. Takes the configuration over. */
+static int serve_socket(int dir, const char *socket, const struct options *options,
+                        struct listener *listener, struct config *config, int ready)
 {
     listener_instance instance;
     struct instance_lock lock;
-    struct listener listener;
-    if (take_passed(options, &listener)) {
-        config_free(config);
-        return 1;
-    }
-    const char *socket = listener.fd >= 0 ? listener.path : options->socket;
-    listener_instance_of(socket, instance);
+    struct store_check check;
     char registry[sizeof(address_path) + sizeof ".registry"];
     snprintf(registry, sizeof registry, "%s.registry", socket);
-    int sound = store_check(registry);
-    if (instance_lock(&lock, socket, instance)) {
+    listener_instance_of(socket, instance);
+    int status = 1, r = store_check_begin(&check, dir, way_name(registry));
+    if (r)
+        log_error("cannot start a process: %s", strerror(-r));
+    if (r == 0 && instance_lock(&lock, dir, socket, instance)) {
+        store_check_end(&check, -1);
+        r = -1;
+    }
+    if (r) {
         config_free(config);
         return 1;
     }
-    int status = 1;
     struct store *store = NULL;
-    if (listener.fd >= 0 || listener_open(&listener, options->socket) == 0)
-        store = open_store(registry, sound);
+    if (listener->fd >= 0 || listener_open(listener, socket) == 0)
+        store = open_store(dir, registry, &check);
+    else
+        store_check_end(&check, -1);
     if (store) {
-        status = serve(options, &listener, instance, config, store, ready);
+        status = serve(options, listener, instance, config, store, ready);
     } else {
-        listener_close(&listener);
+        listener_close(listener);
         config_free(config);
     }
     instance_unlock(&lock);
     return status;
+}
+
+/* Takes the configuration over. */
+static int serve_instance(const struct options *options, struct config *config, int ready)
+{
+    struct listener listener;
+    const char *socket = NULL;
+    CLEANUP_FD int dir = -1;
+    if (take_passed(options, &listener) == 0) {
+        socket = listener.fd >= 0 ? listener.path : options->socket;
+        dir = way_open(socket);
+    }
+    if (dir < 0) {
+        config_free(config);
+        return 1;
+    }
+    return serve_socket(dir, socket, options, &listener, config, ready);
 }
 
 static void say(void *arg, const char *line)

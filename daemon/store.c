@@ -23,29 +23,31 @@
 
 #include "common/name.h"
 #include "common/util.h"
+#include "daemon/store_file.h"
 #include "daemon/store_record.h"
 
 #define STORE_VERSION     3u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
 
-enum table {
-    META,
-    SEGMENTS,
-    LAYOUTS,
-    ATTACHMENTS,
-    N_TABLES
+const struct store_table_form store_tables[STORE_N_TABLES] = {
+    {"meta", MDB_INTEGERKEY, sizeof(uint64_t)},
+    {"segments", MDB_INTEGERKEY, sizeof(uint64_t)},
+    {"layouts", 0, 2 * sizeof(uint64_t)},
+    {"attachments", MDB_INTEGERKEY, sizeof(uint64_t)},
 };
 
 struct store {
     MDB_env *env; /* NULL: could not be opened again, and is tried with the next call */
-    MDB_dbi tables[N_TABLES];
+    MDB_dbi tables[STORE_N_TABLES];
     size_t bytes;
     uint64_t last_id, starts;
-    char path[PATH_MAX];
+    int dir; /* borrowed */
+    int fd;  /* of the file that was judged: LMDB opens it through this */
+    char name[];
 };
 
-/* The one record of META. */
+/* The one record of STORE_META. */
 struct meta {
     uint64_t version;
     uint64_t last_id;
@@ -69,56 +71,32 @@ static int result(int r)
 
 /* --- Opening ------------------------------------------------------------- */
 
-static int reserve(struct store *s, size_t bytes)
+static int open_env(struct store *s, unsigned flags)
 {
-    int fd;
-    int r = mdb_env_get_fd(s->env, &fd);
-    return r ? result(r) : -posix_fallocate(fd, 0, (off_t)bytes);
-}
-
-static int open_env(struct store *s)
-{
-    struct stat st;
+    char path[32];
     int r = mdb_env_create(&s->env);
-    if (r)
-        return result(r);
-    s->bytes = stat(s->path, &st) == 0 && (size_t)st.st_size > STORE_BYTES_FIRST
-                   ? (size_t)st.st_size
-                   : STORE_BYTES_FIRST;
-    if (s->bytes > STORE_BYTES_MOST)
-        return -EUCLEAN;
-    r = mdb_env_set_maxdbs(s->env, N_TABLES);
+    if (r == 0)
+        r = mdb_env_set_maxdbs(s->env, STORE_N_TABLES);
     if (r == 0)
         r = mdb_env_set_mapsize(s->env, s->bytes);
-    /* first without the writable map: what the file lacks is filled before it is touched */
+    snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
     if (r == 0)
-        r = mdb_env_open(s->env, s->path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK, 0600);
-    if (r)
-        return result(r);
-    return reserve(s, s->bytes);
+        r = mdb_env_open(s->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | flags, 0600);
+    return result(r);
 }
 
 static int reopen_writable(struct store *s)
 {
     mdb_env_close(s->env);
     s->env = NULL;
-    int r = mdb_env_create(&s->env);
-    if (r == 0)
-        r = mdb_env_set_maxdbs(s->env, N_TABLES);
-    if (r == 0)
-        r = mdb_env_set_mapsize(s->env, s->bytes);
-    if (r == 0)
-        r = mdb_env_open(s->env, s->path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP,
-                         0600);
-    return result(r);
+    return open_env(s, MDB_WRITEMAP);
 }
 
 static int open_tables(struct store *s, MDB_txn *txn)
 {
-    static const char *const names[] = {"meta", "segments", "layouts", "attachments"};
     int r = 0;
-    for (int i = 0; r == 0 && i < N_TABLES; i++)
-        r = mdb_dbi_open(txn, names[i], MDB_CREATE | (i == LAYOUTS ? 0 : MDB_INTEGERKEY),
+    for (int i = 0; r == 0 && i < STORE_N_TABLES; i++)
+        r = mdb_dbi_open(txn, store_tables[i].name, MDB_CREATE | store_tables[i].flags,
                          &s->tables[i]);
     return r;
 }
@@ -128,16 +106,16 @@ static int put_meta(struct store *s, MDB_txn *txn, uint64_t last_id)
     uint64_t one = 1;
     struct meta meta = {STORE_VERSION, last_id, s->starts};
     MDB_val k = {sizeof one, &one}, v = {sizeof meta, &meta};
-    return mdb_put(txn, s->tables[META], &k, &v, 0);
+    return mdb_put(txn, s->tables[STORE_META], &k, &v, 0);
 }
 
-/* Reads META, or makes it. Returns MDB_VERSION_MISMATCH for what does not fit. */
+/* Reads STORE_META, or makes it. Returns MDB_VERSION_MISMATCH for what does not fit. */
 static int begin_meta(struct store *s, MDB_txn *txn)
 {
     uint64_t one = 1;
     struct meta meta = {STORE_VERSION, 0, 0};
     MDB_val k = {sizeof one, &one}, v;
-    int r = mdb_get(txn, s->tables[META], &k, &v);
+    int r = mdb_get(txn, s->tables[STORE_META], &k, &v);
     if (r == 0 && v.mv_size != sizeof meta)
         return MDB_VERSION_MISMATCH;
     if (r == 0)
@@ -175,9 +153,24 @@ static int close_if(struct store *s, int r)
     return r;
 }
 
+static int reserve(const struct store *s, size_t bytes)
+{
+    return -posix_fallocate(s->fd, 0, (off_t)bytes);
+}
+
+/* The file is open. */
 static int open_all(struct store *s)
 {
-    int r = open_env(s);
+    struct stat st;
+    if (fstat(s->fd, &st))
+        return -errno;
+    s->bytes = (size_t)st.st_size > STORE_BYTES_FIRST ? (size_t)st.st_size : STORE_BYTES_FIRST;
+    if (s->bytes > STORE_BYTES_MOST)
+        return -EUCLEAN;
+    /* first without the writable map: what the file lacks is filled before it is touched */
+    int r = open_env(s, 0);
+    if (r == 0)
+        r = reserve(s, s->bytes);
     if (r == 0)
         r = reopen_writable(s);
     if (r == 0)
@@ -211,25 +204,40 @@ static int enlarge(struct store *s)
     return open_again(s);
 }
 
-int store_open(const char *path, int sound, struct store **ret, bool *ret_was_bad)
+static int open_or_set_aside(struct store *s, struct store_check *check, bool *ret_was_bad)
 {
     char bad[PATH_MAX];
-    struct store *s = calloc(1, sizeof *s);
-    if (!s)
-        return -ENOMEM;
-    *ret_was_bad = false;
-    if (snprintf(s->path, sizeof s->path, "%s", path) >= (int)sizeof s->path ||
-        snprintf(bad, sizeof bad, "%s.bad", path) >= (int)sizeof bad) {
-        free(s);
+    int r = s->fd = store_file_open(s->dir, s->name, check);
+    if (r >= 0)
+        r = open_all(s);
+    if (r != -EUCLEAN &&
+        r != -EINVAL) /* LMDB says MDB_INVALID, or the kernel, of what is no store */
+        return r;
+    close_fdp(&s->fd);
+    if (snprintf(bad, sizeof bad, "%s.bad", s->name) >= (int)sizeof bad)
         return -ENAMETOOLONG;
+    if (renameat(s->dir, s->name, s->dir, bad))
+        return -errno;
+    *ret_was_bad = true;
+    r = s->fd = store_file_open(s->dir, s->name, NULL);
+    return r < 0 ? r : open_all(s);
+}
+
+int store_open(int dir, const char *name, struct store_check *check, struct store **ret,
+               bool *ret_was_bad)
+{
+    size_t n = strlen(name) + 1;
+    struct store *s = calloc(1, sizeof *s + n);
+    *ret_was_bad = false;
+    if (!s) {
+        store_check_end(check, -1);
+        return -ENOMEM;
     }
-    int r = sound ? sound : open_all(s);
-    if (r == -EUCLEAN ||
-        r == -EINVAL) { /* LMDB says MDB_INVALID, or the kernel, of what is no store */
-        *ret_was_bad = true;
-        r = rename(path, bad) ? -errno : open_all(s);
-    }
+    memcpy(s->name, name, n);
+    s->dir = dir;
+    int r = open_or_set_aside(s, check, ret_was_bad);
     if (r) {
+        close_fdp(&s->fd);
         free(s);
         return r;
     }
@@ -242,8 +250,9 @@ struct store *store_close(struct store *store, bool remove)
     if (!store)
         return NULL;
     mdb_env_close(store->env);
+    close_fdp(&store->fd);
     if (remove)
-        unlink(store->path);
+        unlinkat(store->dir, store->name, 0);
     free(store);
     return NULL;
 }
@@ -276,8 +285,8 @@ static int change(struct store *s, int (*what)(struct store *, MDB_txn *, void *
     return r;
 }
 
-static int put(struct store *s, MDB_txn *txn, enum table table, const void *key, size_t key_bytes,
-               const void *value, size_t value_bytes)
+static int put(struct store *s, MDB_txn *txn, enum store_table table, const void *key,
+               size_t key_bytes, const void *value, size_t value_bytes)
 {
     MDB_val k = {key_bytes, (void *)(uintptr_t)key}, v = {value_bytes, (void *)(uintptr_t)value};
     return mdb_put(txn, s->tables[table], &k, &v, 0);
@@ -288,7 +297,7 @@ static int put_segment(struct store *s, MDB_txn *txn, void *arg)
     const struct store_segment *segment = arg;
     char record[sizeof *segment];
     size_t n = store_record_write(segment, record);
-    int r = put(s, txn, SEGMENTS, &segment->id, sizeof segment->id, record, n);
+    int r = put(s, txn, STORE_SEGMENTS, &segment->id, sizeof segment->id, record, n);
     return r == 0 && segment->id > s->last_id ? put_meta(s, txn, segment->id) : r;
 }
 
@@ -303,7 +312,7 @@ int store_put_segment(struct store *store, const struct store_segment *segment)
 static int put_attachment(struct store *s, MDB_txn *txn, void *arg)
 {
     const struct store_attachment *a = arg;
-    return put(s, txn, ATTACHMENTS, &a->id, sizeof a->id, a, sizeof *a);
+    return put(s, txn, STORE_ATTACHMENTS, &a->id, sizeof a->id, a, sizeof *a);
 }
 
 int store_put_attachment(struct store *store, const struct store_attachment *attachment)
@@ -325,7 +334,7 @@ static struct layout_key layout_key(uint64_t segment, uint64_t index)
 static int put_layout(struct store *s, MDB_txn *txn, void *arg)
 {
     const struct layout_record *l = arg;
-    return put(s, txn, LAYOUTS, &l->key, sizeof l->key, l->text, strlen(l->text) + 1);
+    return put(s, txn, STORE_LAYOUTS, &l->key, sizeof l->key, l->text, strlen(l->text) + 1);
 }
 
 int store_put_layout(struct store *store, uint64_t segment, uint32_t index, const char *text)
@@ -334,7 +343,7 @@ int store_put_layout(struct store *store, uint64_t segment, uint32_t index, cons
     return store ? change(store, put_layout, &record) : 0;
 }
 
-static int delete (struct store *s, MDB_txn *txn, enum table table, const void *key, size_t n)
+static int delete (struct store *s, MDB_txn *txn, enum store_table table, const void *key, size_t n)
 {
     MDB_val k = {n, (void *)(uintptr_t)key};
     int r = mdb_del(txn, s->tables[table], &k, NULL);
@@ -347,7 +356,7 @@ static int delete_segment(struct store *s, MDB_txn *txn, void *arg)
     MDB_cursor *cursor;
     struct layout_key from = layout_key(*id, 0);
     MDB_val k = {sizeof from, &from}, v;
-    int r = mdb_cursor_open(txn, s->tables[LAYOUTS], &cursor);
+    int r = mdb_cursor_open(txn, s->tables[STORE_LAYOUTS], &cursor);
     if (r)
         return r;
     while ((r = mdb_cursor_get(cursor, &k, &v, MDB_SET_RANGE)) == 0 && k.mv_size == sizeof from &&
@@ -360,7 +369,7 @@ static int delete_segment(struct store *s, MDB_txn *txn, void *arg)
     mdb_cursor_close(cursor);
     if (r && r != MDB_NOTFOUND)
         return r;
-    return delete (s, txn, SEGMENTS, id, sizeof *id);
+    return delete (s, txn, STORE_SEGMENTS, id, sizeof *id);
 }
 
 int store_delete_segment(struct store *store, uint64_t id)
@@ -370,7 +379,7 @@ int store_delete_segment(struct store *store, uint64_t id)
 
 static int delete_attachment(struct store *s, MDB_txn *txn, void *arg)
 {
-    return delete (s, txn, ATTACHMENTS, arg, sizeof(uint64_t));
+    return delete (s, txn, STORE_ATTACHMENTS, arg, sizeof(uint64_t));
 }
 
 int store_delete_attachment(struct store *store, uint64_t id)
@@ -391,7 +400,7 @@ uint64_t store_starts(const struct store *store)
 }
 
 /* Visits the records of a table from the key at *from on, until visit returns false. */
-static int each(struct store *s, enum table table, MDB_val *from,
+static int each(struct store *s, enum store_table table, MDB_val *from,
                 bool (*visit)(void *arg, const MDB_val *key, const MDB_val *value), void *arg)
 {
     MDB_txn *txn;
@@ -449,7 +458,7 @@ int store_each_segment(struct store *store,
                        void *arg)
 {
     struct visit v = {.segment = visit, .arg = arg};
-    return store ? each(store, SEGMENTS, NULL, visit_segment, &v) : 0;
+    return store ? each(store, STORE_SEGMENTS, NULL, visit_segment, &v) : 0;
 }
 
 static bool visit_attachment(void *arg, const MDB_val *key, const MDB_val *value)
@@ -470,7 +479,7 @@ int store_each_attachment(struct store *store,
                           void *arg)
 {
     struct visit v = {.attachment = visit, .arg = arg};
-    return store ? each(store, ATTACHMENTS, NULL, visit_attachment, &v) : 0;
+    return store ? each(store, STORE_ATTACHMENTS, NULL, visit_attachment, &v) : 0;
 }
 
 static bool visit_layout(void *arg, const MDB_val *key, const MDB_val *value)
@@ -493,5 +502,5 @@ int store_each_layout(struct store *store, uint64_t segment,
     struct layout_key from = layout_key(segment, 0);
     MDB_val key = {sizeof from, &from};
     struct visit v = {.layout = visit, .arg = arg, .id = segment};
-    return store ? each(store, LAYOUTS, &key, visit_layout, &v) : 0;
+    return store ? each(store, STORE_LAYOUTS, &key, visit_layout, &v) : 0;
 }

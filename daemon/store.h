@@ -51,11 +51,29 @@ struct store_attachment {
     uint32_t uid;        /* of the client, who is charged for it */
 };
 
-/* Opens or makes the file; takes part of the memory it may need beforehand, so that a full
- * file system is an error and no signal. sound is what store_check() says of it. A file of another
- * version, or that is no store, is set aside as PATH.bad and a new one is made; *ret_was_bad tells.
+/* A table of the file, as LMDB has it. */
+enum store_table {
+    STORE_META,
+    STORE_SEGMENTS,
+    STORE_LAYOUTS,
+    STORE_ATTACHMENTS,
+    STORE_N_TABLES
+};
+extern const struct store_table_form {
+    const char *name;
+    unsigned flags;
+    size_t key_bytes;
+} store_tables[STORE_N_TABLES];
+
+/* Opens or makes the file called name in the directory dir, which is borrowed. Takes part of the
+ * memory it may need beforehand, so that a full file system is an error and no signal. The file is
+ * opened once, and judged, tried (by check, which is ended; NULL: not tried) and used through that
+ * descriptor. One that is damaged, of another version, no store, another user's or open to others
+ * is set aside as NAME.bad and a new one is made; *ret_was_bad tells.
  * Returns 0 and owes store_close(), or -errno. */
-int store_open(const char *path, int sound, struct store **ret, bool *ret_was_bad);
+struct store_check;
+int store_open(int dir, const char *name, struct store_check *check, struct store **ret,
+               bool *ret_was_bad);
 
 /* Takes NULL. remove: the file goes too. Returns NULL. */
 struct store *store_close(struct store *store, bool remove);

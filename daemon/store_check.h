@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a file is a store that LMDB can be trusted with: it believes what its pages say,
- * and rubbish in them would end whoever reads it. */
+/* Whether a file is a store that LMDB can be trusted with: LMDB believes its pages, and rubbish in
+ * them can abort the process that uses it. So another process tries a copy first: it reads every
+ * record, changes records on every page, and empties the tables, after which every page must be
+ * free exactly once. */
 #ifndef DAEMON_STORE_CHECK_H
 #define DAEMON_STORE_CHECK_H
 
-/* Looks at the file at path in a process of its own, which may well end there. That has our
- * descriptors for a moment: call it before there are threads, and locks that it would hold
- * on to if we were killed meanwhile. Returns 0 if the file is sound, or empty, or not there;
- * -EUCLEAN if not, or if it is not this user's own; or -errno. */
-int store_check(const char *path);
+#include <sys/types.h>
+
+struct store_check {
+    pid_t pid;
+    int go; /* a pipe on which the process waits */
+};
+
+/* Starts the process, which waits. Begin before the instance's lock is taken, because the process
+ * has all descriptors for a moment, and before there are threads. It will open the file called
+ * name in the directory dir. Returns 0 and owes store_check_end(), or -errno. */
+int store_check_begin(struct store_check *check, int dir, const char *name);
+
+/* Lets the process try the file, of which fd is a descriptor; with fd -1 it ends unused. Takes
+ * NULL. Returns 0 if the file is sound; -EUCLEAN if it is not, or if the name leads to another
+ * file; or -errno. */
+int store_check_end(struct store_check *check, int fd);
 
 #endif

@@ -11,6 +11,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,8 +29,15 @@
 
 static atomic_ulong left;
 
+/* The process that tries the registry is not the daemon. */
+static void points_end(void)
+{
+    atomic_store(&left, 0);
+}
+
 __attribute__((constructor)) static void points_begin(void)
 {
+    pthread_atfork(NULL, NULL, points_end);
     const char *text = getenv("SHMVIEWD_ENDS_AT");
     atomic_store(&left, text ? strtoul(text, NULL, 10) : 0);
 }
@@ -55,7 +63,7 @@ static void point(void)
 
 POINT(int, unlink, (const char *path), (path))
 POINT(int, unlinkat, (int fd, const char *path, int flags), (fd, path, flags))
-POINT(int, rename, (const char *from, const char *to), (from, to))
+POINT(int, renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
 POINT(int, renameat2, (int from, const char *old, int to, const char *new, unsigned flags),
       (from, old, to, new, flags))
 POINT(int, mkdir, (const char *path, mode_t mode), (path, mode))

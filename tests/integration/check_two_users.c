@@ -182,6 +182,105 @@ START_TEST(names_and_sizes_are_not_shown)
 }
 END_TEST
 
+/* --- The way to the socket ----------------------------------------------- */
+
+/* What the stranger puts below the directory that all may write to. */
+enum trap {
+    TRAP_DIRECTORY, /* of his, in which the instance's directory would be */
+    TRAP_LINK,      /* to a directory of ours */
+    TRAP_REGISTRY,
+    TRAP_REGISTRY_LINK,
+    TRAP_LOCK,
+    N_TRAPS
+};
+
+static void set_trap(struct child *me, void *arg)
+{
+    char path[300];
+    const char *below = place_directory();
+    become_stranger();
+    umask(0);
+    switch (*(enum trap *)arg) {
+    case TRAP_DIRECTORY:
+        snprintf(path, sizeof path, "%s/run", below);
+        ck_assert_int_eq(mkdir(path, 0777), 0);
+        break;
+    case TRAP_LINK:
+        snprintf(path, sizeof path, "%s/run", below);
+        ck_assert_int_eq(symlink("ours", path), 0);
+        break;
+    case TRAP_REGISTRY:
+    case TRAP_LOCK:
+        snprintf(path, sizeof path, "%s/socket.%s", below,
+                 *(enum trap *)arg == TRAP_LOCK ? "lock" : "registry");
+        close(open(path, O_CREAT | O_EXCL | O_WRONLY, 0666));
+        break;
+    default:
+        snprintf(path, sizeof path, "%s/socket.registry", below);
+        ck_assert_int_eq(symlink("ours/file", path), 0);
+    }
+    child_tell(me, 1);
+}
+
+/* The daemon touches nothing of that: it serves nothing there, or sets the file aside, which only
+ * root can. */
+START_TEST(traps_on_the_way)
+{
+    static const char *const sockets[] = {"run/socket", "run/socket", "socket", "socket", "socket"};
+    static const char *const causes[] = {"it belongs to another user", "or a symbolic link",
+                                         "socket.registry.bad now", "socket.registry.bad now",
+                                         "socket.lock: "};
+    char ours[300], file[320], arguments[400], text[2000];
+    struct stat st;
+    ck_assert_int_eq(chmod(place_directory(), 01777), 0);
+    snprintf(ours, sizeof ours, "%s/ours", place_directory());
+    snprintf(file, sizeof file, "%s/file", ours);
+    for (enum trap trap = 0; trap < N_TRAPS; trap++) {
+        struct child child;
+        ck_assert_int_eq(mkdir(ours, 0700), 0);
+        close(open(file, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+        child_start(&child, set_trap, &trap);
+        child_hear(&child, 1);
+        child_wait(&child);
+        snprintf(arguments, sizeof arguments, "--idle-exit 1 --socket %s/%s", place_directory(),
+                 sockets[trap]);
+        bool is_served = trap == TRAP_REGISTRY || trap == TRAP_REGISTRY_LINK;
+        ck_assert_int_eq(daemon_run(arguments, text, sizeof text), !is_served);
+        ck_assert_msg(strstr(text, causes[trap]), "%s", text);
+        ck_assert_int_eq(stat(file, &st), 0);
+        ck_assert_int_eq(st.st_size, 0);
+        ck_assert_int_eq(remove(file), 0);
+        ck_assert_int_eq(remove(ours), 0); /* nothing was made in it */
+        static const char *const names[] = {"run", "socket.registry", "socket.lock",
+                                            "socket.registry.bad"};
+        for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+            snprintf(text, sizeof text, "%s/%s", place_directory(), names[i]);
+            remove(text);
+        }
+    }
+}
+END_TEST
+
+/* A directory that others may write to, and that is not sticky, above the socket or further up. */
+START_TEST(open_directories)
+{
+    static const mode_t modes[] = {0777, 0775, 0722, 01777, 0755};
+    char inner[300], arguments[400], text[1000];
+    snprintf(inner, sizeof inner, "%s/inner", place_directory());
+    for (int further = 0; further < 2; further++)
+        for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+            ck_assert_int_eq(chmod(place_directory(), modes[i]), 0);
+            snprintf(arguments, sizeof arguments, "--idle-exit 1 --socket %s/%ssocket",
+                     place_directory(), further ? "inner/" : "");
+            bool is_refused = i < 3;
+            ck_assert_int_eq(daemon_run(arguments, text, sizeof text), is_refused);
+            ck_assert_int_eq(strstr(text, "others may write to it") != NULL, is_refused);
+            ck_assert_int_eq(access(inner, F_OK) == 0, further && !is_refused);
+            rmdir(inner);
+        }
+}
+END_TEST
+
 /* --- What he may not use ------------------------------------------------- */
 
 static void look_around(struct child *me, void *arg)
@@ -295,6 +394,8 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(the_name_of_the_directory_is_taken),
         SUITE_TEST(names_and_sizes_are_not_shown),
+        SUITE_TEST(traps_on_the_way),
+        SUITE_TEST(open_directories),
         SUITE_TEST(nothing_is_to_be_had),
         SUITE_TEST(truncated_under_a_running_daemon_and_before_the_next),
         SUITE_END,

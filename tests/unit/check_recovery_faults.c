@@ -79,7 +79,7 @@ static void look_at(struct segment *s)
 static void build(void)
 {
     bool was_bad;
-    ck_assert_int_eq(store_open(path(), 0, &store, &was_bad), 0);
+    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
     open_house();
     struct guest *g = house_admit(&house);
     house_call(g, "Claim", "{'client':1,'held':[]}");

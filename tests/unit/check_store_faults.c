@@ -48,7 +48,7 @@ static struct store *open_store(void)
 {
     struct store *store = NULL;
     bool was_bad;
-    ck_assert_int_eq(store_open(path(), 0, &store, &was_bad), 0);
+    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
     ck_assert(!was_bad);
     return store;
 }
@@ -99,7 +99,7 @@ static void every_opening(bool exists, unsigned classes, int error)
     for (unsigned n = 1; failed; n++) {
         bool was_bad = false;
         faults_begin(classes, n);
-        int r = store_open(file, 0, &store, &was_bad);
+        int r = store_open(AT_FDCWD, file, NULL, &store, &was_bad);
         failed = faults_end();
         ck_assert_msg(r == 0 || r == (classes == FAULTS_MEMORY ? -ENOMEM : -error), "%s: %s",
                       faults_name(), strerror(-r));
@@ -275,7 +275,7 @@ START_TEST(growing)
     ck_assert_int_eq(put_many(store, &n, 100), -ENOMEM);
     unsigned seen;
     ck_assert_int_eq(visit(store, 0, &seen), -ENOMEM);
-    ck_assert_uint_eq(unit_fds(), unit_fds_before); /* closed, for now */
+    ck_assert_uint_eq(unit_fds(), unit_fds_before + 1); /* closed, for now, but for the file */
     maps_fail = false;
     ck_assert_uint_eq(count(store), n);
     ck_assert_int_eq(put_many(store, &n, 100), 0);
@@ -318,28 +318,45 @@ END_TEST
 
 /* --- Checking ------------------------------------------------------------ */
 
-/* A shortage says nothing of the file. */
+static int open_checked(struct store **ret, bool *ret_was_bad)
+{
+    struct store_check check;
+    int r = store_check_begin(&check, AT_FDCWD, path());
+    return r ? r : store_open(AT_FDCWD, path(), &check, ret, ret_was_bad);
+}
+
+/* A shortage says nothing of the file. In the other process it is armed as well. */
 START_TEST(checking)
 {
-    static const char *const calls[] = {"lstat", "fork", "mdb_env_create", "mdb_env_open",
-                                        "mdb_txn_begin"};
+    static const char *const calls[] = {"fork",         "openat",        "fstat",
+                                        "pread",        "pwrite",        "mdb_env_create",
+                                        "mdb_env_open", "mdb_txn_begin", "realloc"};
+    bool was_bad = false;
     struct store *store = open_store();
     fill(store);
     store_close(store, false);
-    const char *file = path();
+    path();
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         faults_begin_call(calls[i], 1, ENOMEM, false);
-        int r = store_check(file);
+        int r = open_checked(&store, &was_bad);
         faults_end();
         ck_assert_msg(r == -ENOMEM, "%s: %d", calls[i], r);
+        ck_assert(!was_bad && !is_set_aside());
+        ck_assert_uint_eq(unit_fds(), unit_fds_before);
     }
-    ck_assert_int_eq(store_check(path()), 0);
-    bool was_bad;
-    ck_assert_int_eq(store_open(path(), -ENOMEM, &store, &was_bad), -ENOMEM);
-    ck_assert(!was_bad && !is_set_aside());
-    store_close(open_store(), true);
+    ck_assert_int_eq(open_checked(&store, &was_bad), 0);
+    ck_assert(!was_bad);
+    ck_assert_uint_eq(store_tell(store)->n_segments, 3);
+    store_close(store, true);
 }
 END_TEST
+
+static void spoil(off_t at, const void *bytes, size_t n)
+{
+    int fd = open(path(), O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(pwrite(fd, bytes, n, at), (ssize_t)n);
+    close(fd);
+}
 
 /* One that is to be set aside and cannot be is left where it is. */
 START_TEST(setting_aside)
@@ -348,17 +365,84 @@ START_TEST(setting_aside)
     bool was_bad;
     fill(store);
     store_close(store, false);
-    const char *file = path();
-    faults_begin_call("rename", 1, EACCES, false);
-    int r = store_open(file, -EUCLEAN, &store, &was_bad);
+    spoil(0, "rubbish rubbish rubbish rubbish", 32);
+    faults_begin_call("renameat", 1, EACCES, false);
+    int r = open_checked(&store, &was_bad);
     ck_assert(faults_end());
     ck_assert_int_eq(r, -EACCES);
-    store = open_store();
-    ck_assert_uint_eq(store_tell(store)->n_segments, 3);
+    ck_assert(!was_bad && !is_set_aside());
+    ck_assert_int_eq(open_checked(&store, &was_bad), 0);
+    ck_assert(was_bad && is_set_aside());
     store_close(store, true);
+}
+END_TEST
+
+/* The file that the check is to try is not the one that was opened. */
+static void exchange(void)
+{
+    char other[120];
+    snprintf(other, sizeof other, "%s.other", path());
+    ck_assert_int_eq(rename(path(), other), 0);
+    ck_assert_int_eq(rename(other, path()), 0);
+    snprintf(other, sizeof other, "%s.new", path());
+    int fd = open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    close(fd);
+    ck_assert_int_eq(rename(other, path()), 0);
+}
+
+START_TEST(exchanged)
+{
+    struct store *store = open_store();
+    struct store_check check;
+    fill(store);
+    store_close(store, false);
+    int fd = open(path(), O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(store_check_begin(&check, AT_FDCWD, path()), 0);
+    exchange();
+    ck_assert_int_eq(store_check_end(&check, fd), -EUCLEAN);
+    close(fd);
+    ck_assert_int_eq(store_check_begin(&check, AT_FDCWD, path()), 0);
+    ck_assert_int_eq(store_check_end(&check, -1), 0);
+    unlink(path());
+}
+END_TEST
+
+/* Only a file that this user alone may write to, and that has no other name, is one. */
+START_TEST(not_a_file_of_ours)
+{
+    for (int i = 0; i < 6; i++) {
+        char other[120];
+        struct store *store;
+        bool was_bad = false;
+        snprintf(other, sizeof other, "%s.other", path());
+        close(open(other, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        if (i == 0)
+            ck_assert_int_eq(symlink(other, path()), 0);
+        else if (i == 1)
+            ck_assert_int_eq(link(other, path()), 0);
+        else if (i == 2)
+            ck_assert_int_eq(mkfifo(path(), 0600), 0);
+        else if (i == 3)
+            ck_assert_int_eq(mkdir(path(), 0700), 0);
+        else
+            ck_assert_int_eq(rename(other, path()), 0);
+        if (i == 4)
+            ck_assert_int_eq(chmod(path(), 0620), 0);
+        if (i == 5 && (geteuid() || chown(path(), 12345, 12345)))
+            continue;
+        ck_assert_int_eq(open_checked(&store, &was_bad), 0);
+        ck_assert_msg(was_bad && is_set_aside(), "%d", i);
+        struct stat st;
+        if (lstat(other, &st) == 0)
+            ck_assert_int_eq(st.st_size, 0);
+        store_close(store, true);
+        unlink(other);
+        snprintf(other, sizeof other, "%s.bad", path());
+        remove(other);
+    }
 }
 END_TEST
 
 UNIT_MAIN("store_faults", UNIT_TEST(opening), UNIT_TEST(changes), UNIT_TEST(visits),
           UNIT_TEST(growing), UNIT_TEST(growth_fails), UNIT_TEST(checking),
-          UNIT_TEST(setting_aside))
+          UNIT_TEST(setting_aside), UNIT_TEST(exchanged), UNIT_TEST(not_a_file_of_ours))

@@ -124,7 +124,7 @@ SYSTEM(madvise, (void *p, size_t n, int advice), (p, n, advice))
 SYSTEM(socket, (int domain, int type, int protocol), (domain, type, protocol))
 SYSTEM(socketpair, (int domain, int type, int protocol, int ends[2]),
        (domain, type, protocol, ends))
-SYSTEM(rename, (const char *old, const char *new), (old, new))
+SYSTEM(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
 SYSTEM(bind, (int fd, const struct sockaddr *address, socklen_t n), (fd, address, n))
 SYSTEM(listen, (int fd, int n), (fd, n))
 SYSTEM(connect, (int fd, const struct sockaddr *address, socklen_t n), (fd, address, n))

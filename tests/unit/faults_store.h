@@ -23,7 +23,6 @@ STORE_FAULT(mdb_env_create, (MDB_env * *env), (env))
 STORE_FAULT(mdb_env_open, (MDB_env * env, const char *path, unsigned flags, mdb_mode_t mode),
             (env, path, flags, mode))
 STORE_FAULT(mdb_env_set_maxdbs, (MDB_env * env, MDB_dbi n), (env, n))
-STORE_FAULT(mdb_env_get_fd, (MDB_env * env, int *fd), (env, fd))
 STORE_FAULT(mdb_txn_begin, (MDB_env * env, MDB_txn *parent, unsigned flags, MDB_txn **txn),
             (env, parent, flags, txn))
 STORE_FAULT(mdb_dbi_open, (MDB_txn * txn, const char *name, unsigned flags, MDB_dbi *dbi),
