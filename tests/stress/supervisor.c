@@ -185,7 +185,7 @@ static void stop_one(struct supervisor *v, int64_t now)
 /* Each place gets its share of deaths: where one seldom comes by, one dies often. */
 static void set_periods(struct supervisor *v)
 {
-    double share = (double)PLACE_DEATHS_PER_S * LOOK_EVERY_NS / SECOND_NS / N_PLACES;
+    double share = (double)PLACE_DEATHS_PER_S * LOOK_EVERY_NS / SECOND_NS / (int)N_PLACES;
     for (int i = 0; i < N_PLACES; i++) {
         uint64_t reached = arena_reached(i);
         v->rate[i] += 0.2 * ((double)(reached - v->reached[i]) - v->rate[i]);
