@@ -28,6 +28,9 @@
 /* Requests that are not whole yet and replies that are not read yet, of one user. */
 #define LIMIT_BUFFERS_BYTES ((uint64_t)64 << 20)
 
+/* How long requests of a client that has gone may wait for their rate. */
+#define LIMIT_LAST_REQUESTS_NS ((int64_t)10000000000)
+
 /* Of the configuration: far more than people write, little enough to read while serving. */
 #define LIMIT_CONFIG_BYTES    (4 * 1024 * 1024) /* of one file */
 #define LIMIT_CONFIG_FILES    256               /* in the directory */

@@ -21,8 +21,6 @@
  * get their turn. */
 #define TURN_REQUESTS 16
 #define TURN_NS       250000
-/* For what a client has said before it died. */
-#define LAST_TURNS 16
 
 /* A buffer of that size costs nobody anything. */
 #define BUFFER_FREE_BYTES 4096
@@ -113,7 +111,33 @@ void connection_close(struct connection *connection)
     connection->strays = connection->strays && stray_left(connection->fd);
     connection->events->closed(connection);
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
-    uv_close((uv_handle_t *)&connection->process_poll, on_handle_closed);
+    if (!connection->gone)
+        uv_close((uv_handle_t *)&connection->process_poll, on_handle_closed);
+}
+
+/* The client has died or hung up: nobody hears replies. What it has sent is still read and done,
+ * but nothing can be added, although a forked child may hold the socket too. */
+static void lose(struct connection *c)
+{
+    if (c->closing || c->gone)
+        return;
+    if (c->streaming) {
+        connection_close(c);
+        return;
+    }
+    c->gone = true;
+    c->gone_until_ns = now_ns() + LIMIT_LAST_REQUESTS_NS;
+    shutdown(c->fd, SHUT_RD);
+    uv_poll_stop(&c->socket_poll); /* the end would be reported for ever */
+    uv_close((uv_handle_t *)&c->process_poll, on_handle_closed);
+    free(STEAL(c->out));
+    frame_descriptors_close(&c->out_fds);
+    refund(c, &c->out_charged);
+    if (c->answering && !c->oneway) {
+        c->answering = false;
+        if (c->events->cancel)
+            c->events->cancel(c);
+    }
 }
 
 static void violation(struct connection *c, const char *what)
@@ -208,7 +232,7 @@ static void flush(struct connection *c)
         if (n == -EAGAIN)
             return;
         if (n < 0) {
-            connection_close(c);
+            lose(c);
             return;
         }
         frame_descriptors_close(&c->out_fds);
@@ -321,7 +345,16 @@ static void send_answer(struct connection *c, struct answer *answer)
     }
     free(text);
     if (sent < 0)
-        connection_close(c);
+        lose(c);
+}
+
+/* Takes what *answer owns. */
+static void give_answer(struct connection *c, struct answer *answer)
+{
+    if (c->oneway || c->gone)
+        answer_deinit(answer);
+    else
+        send_answer(c, answer);
 }
 
 void connection_refuse(struct connection *connection, struct answer *answer)
@@ -333,10 +366,7 @@ void connection_refuse(struct connection *connection, struct answer *answer)
 void connection_answer(struct connection *connection, struct answer *answer)
 {
     connection->answering = false;
-    if (connection->oneway)
-        answer_deinit(answer);
-    else
-        send_answer(connection, answer);
+    give_answer(connection, answer);
     act(connection, 0);
 }
 
@@ -369,10 +399,7 @@ static void take_request(struct connection *c, const char *text, size_t n)
     if (answer.pending)
         return;
     c->answering = false;
-    if (c->oneway)
-        answer_deinit(&answer);
-    else
-        send_answer(c, &answer);
+    give_answer(c, &answer);
 }
 
 /* An idle client holds no buffer. */
@@ -382,40 +409,7 @@ static void drop_input(struct connection *c)
     refund(c, &c->in_charged);
 }
 
-void connection_take_turn(struct connection *connection)
-{
-    char *text;
-    size_t n;
-    unsigned turn = 0;
-    int64_t began = 0;
-    while (!connection->closing && !connection->answering && !connection->out &&
-           !connection->throttled) {
-        bool more = connection->in.used < connection->in.n;
-        if (more && turn == 1)
-            began = now_ns(); /* whoever asks one thing at a time costs no clock */
-        if (turn == TURN_REQUESTS || (more && turn > 1 && now_ns() - began > TURN_NS)) {
-            connection->events->again(connection);
-            break;
-        }
-        if (!frame_next(&connection->in, &text, &n)) {
-            if (connection->end_of_stream)
-                connection_close(connection);
-            else if (connection->in.used == connection->in.n)
-                drop_input(connection);
-            break;
-        }
-        if (connection->events->may_ask && !connection->events->may_ask(connection)) {
-            frame_put_back(&connection->in, n);
-            break;
-        }
-        take_request(connection, text, n);
-        turn++;
-    }
-    if (!connection->closing)
-        watch(connection);
-}
-
-/* Returns whether there was anything, or the end. */
+/* Returns whether there was anything, or the end. It may be closed by that. */
 static bool receive(struct connection *c)
 {
     struct quota_excess excess;
@@ -432,23 +426,71 @@ static bool receive(struct connection *c)
         violation(c, "a descriptor with a request");
     else if (n < 0)
         connection_close(c);
-    if (c->closing)
-        return true;
-    if (charge(c, &c->in_charged, c->in.capacity, &excess)) {
+    if (!c->closing && charge(c, &c->in_charged, c->in.capacity, &excess)) {
         refuse_buffer(c, &answer, &excess);
         connection_refuse(c, &answer);
-    } else {
-        connection_take_turn(c);
     }
     return true;
 }
 
+/* There is no whole request. Returns whether there may be one now. */
+static bool await_more(struct connection *c)
+{
+    if (c->gone && !c->end_of_stream && receive(c))
+        return true;
+    if (c->gone || c->end_of_stream)
+        connection_close(c);
+    else if (c->in.used == c->in.n)
+        drop_input(c);
+    return false;
+}
+
+/* There is something left that must wait. What a client that has gone holds does not wait. */
+static void wait_on(struct connection *c)
+{
+    if (!c->gone)
+        watch(c);
+    else if (c->events->gone)
+        c->events->gone(c);
+}
+
+void connection_take_turn(struct connection *connection)
+{
+    char *text;
+    size_t n;
+    unsigned turn = 0;
+    int64_t began = 0;
+    if (connection->gone && now_ns() > connection->gone_until_ns)
+        connection_close(connection);
+    while (!connection->closing && !connection->answering && !connection->out &&
+           !connection->throttled) {
+        bool more = connection->in.used < connection->in.n;
+        if (more && turn == 1)
+            began = now_ns(); /* whoever asks one thing at a time costs no clock */
+        if (turn == TURN_REQUESTS || (more && turn > 1 && now_ns() - began > TURN_NS)) {
+            connection->events->again(connection);
+            break;
+        }
+        if (!frame_next(&connection->in, &text, &n)) {
+            if (await_more(connection))
+                continue;
+            break;
+        }
+        if (connection->events->may_ask && !connection->events->may_ask(connection)) {
+            frame_put_back(&connection->in, n);
+            break;
+        }
+        take_request(connection, text, n);
+        turn++;
+    }
+    if (!connection->closing)
+        wait_on(connection);
+}
+
 static void act_now(struct connection *c, int events)
 {
-    if (events & UV_READABLE) {
-        receive(c);
+    if (events & UV_READABLE && !receive(c))
         return;
-    }
     if (events & UV_WRITABLE)
         flush(c);
     if (!c->closing && !c->out)
@@ -469,7 +511,7 @@ static void act(struct connection *c, int events)
         c->events->end(c);
     } else {
         c->due = events;
-        watch(c);
+        wait_on(c);
     }
 }
 
@@ -487,6 +529,17 @@ static bool hung_up(int fd)
     return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
 }
 
+static void end(struct connection *c)
+{
+    lose(c);
+    if (c->closing)
+        return;
+    if (c->waits_turn)
+        wait_on(c);
+    else
+        connection_take_turn(c);
+}
+
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
@@ -496,7 +549,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         return;
     }
     if (status < 0 || hung_up(c->fd)) {
-        connection_close(c);
+        end(c);
         return;
     }
     if (events & UV_WRITABLE) {
@@ -513,13 +566,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 
 static void on_process(uv_poll_t *poll, int status, int events)
 {
-    struct connection *c = poll->data;
     (void)status;
     (void)events;
-    /* what it said last is still heard: it may have given back what it had */
-    unsigned turns = 0;
-    while (turns++ < LAST_TURNS && !c->closing && !c->waits_turn && !c->throttled &&
-           !c->answering && !c->out && receive(c))
-        continue;
-    connection_close(c);
+    end(poll->data);
 }

@@ -58,6 +58,11 @@ struct connection_events {
     /* A request of it is there: whether it may be taken now. If not, whoever says so calls
      * connection_take_turn() when it may; nothing is read until then. May be NULL: always. */
     bool (*may_ask)(struct connection *connection);
+    /* Nobody would hear the answer that is pending: there will be none. May be NULL. */
+    void (*cancel)(struct connection *connection);
+    /* Its client has died or hung up, and has sent requests that must wait: end its attachments
+     * now. Called again whenever it waits again. May be NULL. */
+    void (*gone)(struct connection *connection);
     /* A reply cannot be sent: undo what it gives. May be NULL. */
     void (*take_back)(struct connection *connection, const struct answer *answer);
 };
@@ -77,6 +82,8 @@ struct connection {
     bool streaming;     /* ... without an end: its client says nothing any more */
     bool half_closed;   /* the client has shut down its side; more may be unread */
     bool end_of_stream; /* the client has said all it will say */
+    bool gone;          /* the client has died or hung up; its last requests are being done */
+    int64_t gone_until_ns;
     bool closing;
     bool strays;     /* descriptors may lie in the socket; once it is closed: they do */
     bool waits_turn; /* for connection_serve() */

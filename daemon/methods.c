@@ -465,10 +465,15 @@ void methods_forget(struct connection *connection)
 
 void methods_release(struct state *state, struct connection *connection)
 {
-    struct attachment *a;
-    struct segment *s;
     creation_cancel(connection);
     monitor_end(connection);
+    methods_let_go(state, connection);
+}
+
+void methods_let_go(struct state *state, struct connection *connection)
+{
+    struct attachment *a;
+    struct segment *s;
     events_by(connection->peer.pid, connection->peer.uid);
     while ((a = LIST_FIRST(&connection->attachments)))
         attachment_died(&state->registry, a);

@@ -42,6 +42,8 @@ void methods_call(struct state *state, struct connection *connection, const stru
 void methods_take_back(struct state *state, struct connection *connection,
                        const struct answer *answer);
 
+/* Ends the attachments of the connection, and the segments that go with their creator. */
+void methods_let_go(struct state *state, struct connection *connection);
 /* Gives back everything the connection holds, and cancels what it waits for: its
  * client is dead, or has gone. */
 void methods_release(struct state *state, struct connection *connection);

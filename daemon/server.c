@@ -11,6 +11,7 @@
 
 #include "common/util.h"
 #include "daemon/cgroup.h"
+#include "daemon/creation.h"
 #include "daemon/declared.h"
 #include "daemon/discard.h"
 #include "daemon/grants.h"
@@ -81,6 +82,12 @@ static void on_again(struct connection *connection)
     turns_again(&s->turns, connection);
 }
 
+static void on_gone(struct connection *connection)
+{
+    struct server *s = connection->owner;
+    methods_let_go(&s->state, connection);
+}
+
 static bool on_may_ask(struct connection *connection)
 {
     struct server *s = connection->owner;
@@ -102,6 +109,8 @@ static const struct connection_events events = {
     .again = on_again,
     .drained = monitor_drained,
     .may_ask = on_may_ask,
+    .cancel = creation_cancel,
+    .gone = on_gone,
     .take_back = on_take_back,
 };
 
