@@ -26,19 +26,15 @@ static void read_files(uv_work_t *work)
 
 static void finish(struct reload *reload)
 {
-    reload->active = false;
-    if (reload->again) {
-        reload->again = false;
-        reload_start(reload);
-    } else {
+    if (!reload->again)
         notify_ready();
-    }
+    reload_open(reload);
 }
 
 static void on_declared(struct state *state)
 {
     struct reload *reload = state->declared.arg;
-    if (!reload || atomic_load(&state->declared.cancel)) /* of the start; of the end */
+    if (!reload || atomic_load(&state->declared.cancel)) /* the daemon starts, or ends */
         return;
     log_event(LOG_INFO, &(struct log_event){.kind = LOG_RELOAD},
               "the configuration was read anew, and is in force");
@@ -74,9 +70,18 @@ static void was_read(uv_work_t *work, int status)
 
 void reload_init(struct reload *reload, struct state *state, const char *file, bool required)
 {
-    *reload = (struct reload){.state = state, .file = file, .required = required};
+    *reload = (struct reload){.state = state, .file = file, .required = required, .active = true};
     reload->work.data = reload;
     state->declared.done = on_declared;
+}
+
+void reload_open(struct reload *reload)
+{
+    reload->active = false;
+    if (reload->again) {
+        reload->again = false;
+        reload_start(reload);
+    }
 }
 
 void reload_start(struct reload *reload)

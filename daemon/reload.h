@@ -14,15 +14,20 @@ struct reload {
     struct state *state;
     const char *file; /* borrowed */
     bool required;
-    bool active;
+    bool active;           /* one is under way, or the daemon is not ready yet */
     bool again;            /* asked for while it was active */
     struct config *config; /* that was read */
     char *said[LIMIT_CONFIG_ERRORS + 2];
     size_t n_said;
 };
 
-/* Sets state->declared.done. */
+/* Sets state->declared.done. Until reload_open() nothing is replaced, because the segments that
+ * are being made at the start belong to the configuration in force, and the daemon is not ready
+ * before they exist. */
 void reload_init(struct reload *reload, struct state *state, const char *file, bool required);
+
+/* The daemon is ready: from now on, and for what was asked before. */
+void reload_open(struct reload *reload);
 
 /* Returns at once. Asked for once more while it runs, it runs once more. */
 void reload_start(struct reload *reload);

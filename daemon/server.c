@@ -374,6 +374,7 @@ int server_init(struct server *server, const struct listener *listener,
 
 void server_run(struct server *server)
 {
+    reload_open(&server->reload);
     uv_run(&server->loop, UV_RUN_DEFAULT);
     discard_init(NULL);
     if (server->keeps)

@@ -4,6 +4,7 @@
 
 #include "daemon/config_reader.h"
 #include "daemon/declared.h"
+#include "daemon/reload.h"
 #include "faults.h"
 
 static struct house house;
@@ -124,6 +125,41 @@ START_TEST(a_client_is_at_it)
 }
 END_TEST
 
+/* SIGHUP comes while the segments of the start are being made: the configuration that they belong
+ * to stays until they are there. */
+START_TEST(replaced_while_they_are_made)
+{
+    struct reload reload;
+    char file[100];
+    hush();
+    open_house(two);
+    snprintf(file, sizeof file, "%s/c.json", unit_directory());
+    FILE *f = fopen(file, "we");
+    fputs("{\"segments\":[{\"name\":\"c\",\"size\":1}]}", f);
+    fclose(f);
+    reload_init(&reload, &house.state, file, true);
+    const struct config *config = house.state.config;
+    declared_start(&house.state);
+    ck_assert_uint_eq(house.state.declared.n_pending, 2);
+    reload_start(&reload);
+    while (house.state.n_jobs) {
+        ck_assert_ptr_eq(house.state.config, config);
+        uv_run(&house.loop, UV_RUN_ONCE);
+    }
+    ck_assert_uint_eq(house.state.declared.n_pending, 0);
+    ck_assert(get("a") && get("b") && !get("c"));
+    reload_open(&reload);
+    for (int i = 0; i < 3; i++)
+        reload_start(&reload);
+    while (house.state.n_jobs || house.state.declared.n_pending)
+        uv_run(&house.loop, UV_RUN_ONCE);
+    ck_assert(get("a") && get("b") && get("c"));
+    ck_assert(!reload.active && !reload.again);
+    house_close(&house);
+    unlink(file);
+}
+END_TEST
+
 /* Of each of the two: all of it or nothing, and what failed can be made up for. */
 static void every_failure(unsigned classes, int error_number)
 {
@@ -182,4 +218,5 @@ START_TEST(layouts_are_limited)
 END_TEST
 
 UNIT_MAIN("declared", UNIT_TEST(made_once), UNIT_TEST(nothing_to_do), UNIT_TEST(a_client_is_at_it),
-          UNIT_TEST(one_fails), UNIT_TEST(cancelled), UNIT_TEST(layouts_are_limited))
+          UNIT_TEST(replaced_while_they_are_made), UNIT_TEST(one_fails), UNIT_TEST(cancelled),
+          UNIT_TEST(layouts_are_limited))
