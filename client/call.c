@@ -6,6 +6,7 @@
  * A request that was sent whole and not answered may have been carried out. It is sent again
  * where twice does no harm; else the caller is told. */
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,7 +75,7 @@ void connection_lock(struct shmview_connection *connection)
             NOT_FORKED;
             /* an ancestor's: its thread may have held the mutex, its socket is not ours */
             pthread_mutex_init(&connection->mutex, NULL);
-            close_fdp(&connection->fd);
+            connection_disown(connection);
             frame_deinit(&connection->in);
             connection->n_held = 0; /* an ancestor's attachments */
             atomic_store_explicit(&connection->epoch, epoch, memory_order_release);
@@ -92,8 +93,8 @@ void connection_unlock(struct shmview_connection *connection)
 
 void connection_hang_up(struct shmview_connection *connection)
 {
+    connection_close_socket(connection);
     NOT_FORKED;
-    close_fdp(&connection->fd);
     frame_deinit(&connection->in);
 }
 
@@ -146,6 +147,16 @@ static void look_for_reply(struct shmview_connection *c)
         looking_in_vain(&c->looking, ns);
 }
 
+/* r is what frame_receive() returned: 0, or -errno. */
+static int receive_failed(struct shmview_connection *c, ssize_t r)
+{
+    if (r == 0)
+        return hang_up(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
+    if (r == -EPROTO || r == -EMSGSIZE)
+        return hang_up(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
+    return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
+}
+
 static int receive_reply(struct shmview_connection *c, struct reply *reply)
 {
     char *text;
@@ -157,12 +168,10 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
             look_for_reply(c);
             r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
             if (r == 0)
-                return hang_up(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
+                return receive_failed(c, 0);
         }
-        if (r == -EPROTO || r == -EMSGSIZE)
-            return hang_up(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
         if (r < 0)
-            return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
+            return receive_failed(c, r);
     }
     if (c->in.used != c->in.n)
         return hang_up(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
@@ -185,6 +194,7 @@ static char *claim_text(const struct shmview_connection *c, size_t *ret_n)
     for (size_t i = 0; i < c->n_held; i++)
         held[i].attachment = c->held[i];
     claim.held = held;
+    claim.presence = c->presence ? WIRE_PRESENCE_KEPT : WIRE_PRESENCE_WANTED;
     json_t *parameters = wire_write_claim(&claim);
     return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
 }
@@ -204,6 +214,40 @@ static int ask(struct shmview_connection *c, const char *text, size_t n, struct 
     return r ? hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r)) : receive_reply(c, reply);
 }
 
+/* No fork comes between the arrival of descriptors and the note of them in the connection, by
+ * which the child closes its own. */
+static int receive_claimed(struct shmview_connection *c, struct reply *reply)
+{
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    int r = reserve(&c->in);
+    while (r == 0 && poll(&p, 1, -1) < 0 && errno == EINTR)
+        continue;
+    if (r == 0) {
+        NOT_FORKED;
+        r = (int)frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &c->arrived);
+    }
+    return r > 0 ? receive_reply(c, reply) : receive_failed(c, r);
+}
+
+static void close_arrived(struct shmview_connection *c)
+{
+    NOT_FORKED;
+    frame_descriptors_close(&c->arrived);
+}
+
+/* Maps what came with the reply. */
+static int take_claimed(struct shmview_connection *c, const struct reply *reply)
+{
+    struct wire_claimed claimed;
+    struct wire_fault fault;
+    if (wire_read_claimed(reply->wire.parameters, &claimed, &fault))
+        return hang_up(c, SHMVIEW_ERR_PROTOCOL, fault.reason);
+    if (claimed.presence != WIRE_ABSENT && claimed.presence < (int64_t)c->arrived.n)
+        connection_map_presence(c, c->arrived.fd[claimed.presence]);
+    free(claimed.held);
+    return 0;
+}
+
 static int greet(struct shmview_connection *c)
 {
     size_t n;
@@ -213,13 +257,19 @@ static int greet(struct shmview_connection *c)
         connection_hang_up(c);
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
-    bool sent;
-    int r = ask(c, text, n, &reply, &sent);
+    int r = send_all(c, text, n);
+    if (r == 0 || r == -EPIPE || r == -ECONNRESET) /* one that refuses to hear may say why */
+        r = receive_claimed(c, &reply);
+    else
+        r = hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r));
     if (r == 0 && reply.wire.error) {
         const char *reason;
         int error = wire_error_code(&reply.wire, &reason);
         r = hang_up(c, error, reason);
+    } else if (r == 0) {
+        r = take_claimed(c, &reply);
     }
+    close_arrived(c);
     reply_deinit(&reply);
     if (r == -SHMVIEW_ERR_DISCONNECTED) {
         errno = ECONNRESET; /* it was about to leave */
@@ -255,7 +305,9 @@ int connection_dial(const struct shmview_connection *connection, int *ret_fd)
 int connection_open(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
-    int r = connection_dial(c, &c->fd);
+    int fd, r = connection_dial(c, &fd);
+    if (r == 0)
+        r = connection_take_socket(c, fd);
     if (r)
         return r;
     c->serial++;

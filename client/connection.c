@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -165,18 +164,19 @@ int shmview_connect(const char *socket_path, unsigned flags,
     if (!c)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     c->fd = -1;
-    if (getrandom(&c->client, sizeof c->client, 0) != sizeof c->client)
-        c->client = now_ns();
-    c->client = (c->client & INT64_MAX) | 1; /* more than 0 */
+    c->client = client_number();
     pthread_mutex_init(&c->mutex, NULL);
     atomic_store(&c->epoch, process_epoch());
+    connection_enlist(c);
     r = socket_path ? try_path(c, socket_path, false, &search)
                     : connect_default(c, !(flags & SHMVIEW_CONNECT_NO_START), &search);
     if (r == 0) {
         *ret_connection = c;
         return 0;
     }
+    connection_unmap_presence(c);
     connection_hang_up(c);
+    connection_delist(c);
     free(c);
     return r == 1 ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
 }
@@ -196,7 +196,9 @@ int shmview_disconnect(struct shmview_connection *connection)
     connection_unlock(connection);
     if (n)
         return fail(SHMVIEW_ERR_BUSY, "%u segments are still attached through this connection", n);
+    connection_unmap_presence(connection); /* first: a client without it that hangs up has gone */
     connection_hang_up(connection);
+    connection_delist(connection);
     pthread_mutex_destroy(&connection->mutex);
     free(connection->held);
     free(connection);

@@ -72,7 +72,10 @@ void fork_back(const char *unused);
 struct shmview_connection {
     pthread_mutex_t mutex; /* everything below, and the segments' layouts */
     _Atomic uint32_t epoch;
-    int fd;          /* -1: connect before the next call */
+    int fd;              /* -1: connect before the next call */
+    dev_t socket_device; /* of fd, which is ours as long as it is this file */
+    ino_t socket_inode;
+    void *presence;  /* mapped as long as this process exists, for the daemon; NULL: not mapped */
     bool is_checked; /* who serves the socket must be root or this user */
     bool may_start;  /* a session daemon, if there is none */
     address_path path;
@@ -82,7 +85,9 @@ struct shmview_connection {
     int64_t *held; /* the ids of its attachments */
     size_t n_held, held_capacity;
     struct frame in;
-    struct looking looking; /* for replies */
+    struct frame_descriptors arrived; /* with a reply to Claim */
+    struct looking looking;           /* for replies */
+    LIST_ENTRY(shmview_connection) link;
 };
 
 /* A reply and the descriptors that came with it. */
@@ -127,6 +132,28 @@ void reply_deinit(struct reply *reply);
 /* Locks and unlocks connection->mutex, in a forked child as well. */
 void connection_lock(struct shmview_connection *connection);
 void connection_unlock(struct shmview_connection *connection);
+
+/* --- socket.c ------------------------------------------------------------ */
+
+/* On the list of those whose descriptors a forked child closes. */
+void connection_enlist(struct shmview_connection *connection);
+void connection_delist(struct shmview_connection *connection);
+/* A number by which a daemon can know a client; no other process has it. */
+int64_t client_number(void);
+/* In a forked child, under NOT_FORKED: forgets what its ancestor had. */
+void connection_disown(struct shmview_connection *connection);
+/* In the child, right after the fork; async-signal-safe. */
+void connections_after_fork(void);
+
+/* Gives it a socket, which is closed on failure. Returns 0 or an error. */
+int connection_take_socket(struct shmview_connection *connection, int fd);
+/* Closes the socket unless the program has given its number to another file. */
+void connection_close_socket(struct shmview_connection *connection);
+
+/* Maps the file that the daemon has sent, in place of an older one; where that fails there is
+ * no presence, or the older one. fd stays the caller's. */
+void connection_map_presence(struct shmview_connection *connection, int fd);
+void connection_unmap_presence(struct shmview_connection *connection);
 
 /* --- session.c ----------------------------------------------------------- */
 

@@ -42,6 +42,7 @@ static void after_fork_in_child(void)
 {
     self.epoch = 0;
     self.held = &thread_special;
+    connections_after_fork();
 }
 
 static void make_page(void)

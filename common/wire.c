@@ -134,10 +134,22 @@ static const struct field held_fields[] = {
     {"attachment", FIELD_INT, false, .offset = AT(wire_held, attachment), .max = INT64_MAX},
     END,
 };
+static const char *const presence_names[] = {"wanted", "kept", NULL};
 static const struct field claim_fields[] = {
     {"client", FIELD_INT, false, .offset = AT(wire_claim, client), .min = 1, .max = INT64_MAX},
     {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .extra = AT(wire_claim, n_held),
      .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
+    {"presence", FIELD_ENUM, true, .offset = AT(wire_claim, presence), .enums = presence_names},
+    END,
+};
+static const struct field claimed_fields[] = {
+    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claimed, held),
+     .extra = AT(wire_claimed, n_held), .of = held_fields, .of_bytes = sizeof(struct wire_held),
+     .max = LIMIT_ATTACHMENTS},
+    {"descriptors", FIELD_INT, true, .offset = AT(wire_claimed, descriptors),
+     .max = LIMIT_DESCRIPTORS},
+    {"presence", FIELD_INT, true, .offset = AT(wire_claimed, presence),
+     .max = LIMIT_DESCRIPTORS - 1},
     END,
 };
 static const struct field define_fields[] = {
@@ -258,6 +270,11 @@ json_t *wire_write_claim(const struct wire_claim *claim)
     return fields_write(claim_fields, claim);
 }
 
+json_t *wire_write_claimed(const struct wire_claimed *claimed)
+{
+    return fields_write(claimed_fields, claimed);
+}
+
 json_t *wire_write_describe(const struct wire_describe *describe)
 {
     return fields_write(describe_fields, describe);
@@ -370,6 +387,16 @@ int wire_read_layouts(const json_t *parameters, const char *member, struct wire_
     *ret = got.layouts;
     *ret_n = got.n;
     return 0;
+}
+
+int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_claimed){.descriptors = WIRE_ABSENT, .presence = WIRE_ABSENT};
+    if (fields_read(parameters, claimed_fields, false, ret, fault) == 0)
+        return 0;
+    free(ret->held);
+    ret->held = NULL;
+    return -1;
 }
 
 /* --- Messages that are sent often ---------------------------------------- */

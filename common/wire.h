@@ -115,10 +115,21 @@ struct wire_held {
     int64_t attachment;
 };
 
+#define WIRE_PRESENCE_WANTED 1
+#define WIRE_PRESENCE_KEPT   2
+
 struct wire_claim {
     int64_t client;
     struct wire_held *held; /* new when decoded: free() */
     size_t n_held;
+    int64_t presence; /* 0: none, or one of the above */
+};
+
+/* presence is an index into the descriptors of the message. */
+struct wire_claimed {
+    struct wire_held *held; /* new when decoded: free() */
+    size_t n_held;
+    int64_t descriptors, presence; /* WIRE_ABSENT */
 };
 
 struct wire_define {
@@ -166,6 +177,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 /* Encoders return a new value, or NULL when memory is short. */
 json_t *wire_write_set_access(const struct wire_set_access *set);
 json_t *wire_write_claim(const struct wire_claim *claim);
+json_t *wire_write_claimed(const struct wire_claimed *claimed);
 json_t *wire_write_describe(const struct wire_describe *describe);
 json_t *wire_write_define(const struct wire_define *define);
 
@@ -244,6 +256,8 @@ bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
                         struct wire_segment *ret_segment, struct wire_attachment *ret_attachment);
 int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
                       size_t *ret_n, struct wire_fault *fault);
+/* The reply to Claim. Returns 0 and owes free(ret->held), or -1. */
+int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct wire_fault *fault);
 
 /* The error text that goes with a Varlink error: the daemon's "reason", else the
  * fixed text. Returns the SHMVIEW_ERR_* of the name, PROTOCOL for an unknown one. */

@@ -39,6 +39,7 @@ unsigned connections_count(void)
 void answer_deinit(struct answer *answer)
 {
     json_decref(answer->parameters);
+    json_decref(answer->spare);
     free(answer->text);
     if (!answer->fds_borrowed)
         frame_descriptors_close(&answer->fds);
@@ -109,10 +110,11 @@ void connection_close(struct connection *connection)
     /* a forked child may hold the socket too: this ends it for everybody */
     shutdown(connection->fd, SHUT_RDWR);
     connection->strays = connection->strays && stray_left(connection->fd);
-    connection->events->closed(connection);
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
     if (!connection->gone)
         uv_close((uv_handle_t *)&connection->process_poll, on_handle_closed);
+    /* that may take the pidfd over, to watch it on */
+    connection->events->closed(connection);
 }
 
 /* The client has died or hung up: nobody hears replies. What it has sent is still read and done,
@@ -183,7 +185,8 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         close(fd);
         return NULL;
     }
-    c->holder = (struct store_holder){.birth = c->peer.birth, .pid = (uint32_t)c->peer.pid};
+    c->holder = (struct store_holder){
+        .birth = c->peer.birth, .pid = (uint32_t)c->peer.pid, .uid = c->peer.uid};
     c->events = events;
     c->owner = owner;
     c->fd = fd;
@@ -275,6 +278,13 @@ static void take_back(struct connection *c, struct answer *answer)
 /* Descriptors cannot be sent: this client is told, and keeps what it has. */
 static void refuse_descriptors(struct connection *c, struct answer *answer, const char *reason)
 {
+    json_t *spare = STEAL(answer->spare);
+    if (spare) {
+        answer_deinit(answer);
+        answer->parameters = spare;
+        send_answer(c, answer);
+        return;
+    }
     take_back(c, answer);
     answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
     answer->parameters = json_pack("{s:s}", "reason", reason);
@@ -529,8 +539,9 @@ static bool hung_up(int fd)
     return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
 }
 
-static void end(struct connection *c)
+void connection_end(struct connection *connection)
 {
+    struct connection *c = connection;
     lose(c);
     if (c->closing)
         return;
@@ -549,7 +560,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         return;
     }
     if (status < 0 || hung_up(c->fd)) {
-        end(c);
+        connection_end(c);
         return;
     }
     if (events & UV_WRITABLE) {
@@ -568,5 +579,5 @@ static void on_process(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    end(poll->data);
+    connection_end(poll->data);
 }

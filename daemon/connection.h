@@ -21,6 +21,7 @@
 #include "daemon/attachment.h"
 #include "daemon/peer.h"
 
+struct client;
 struct connection;
 struct monitor;
 struct quota_user;
@@ -33,6 +34,8 @@ struct answer {
     size_t text_bytes;            /* with its NUL */
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
     bool fds_borrowed;
+    json_t
+        *spare; /* owned; the parameters if the descriptors cannot be sent; NULL: an error then */
     uint64_t attachment; /* that it tells of; 0: none */
     uint64_t created;    /* segment that was created for it; 0: none */
     bool pending;        /* comes later, by connection_answer() */
@@ -72,6 +75,7 @@ struct connection {
     void *owner; /* of the events */
     struct peer peer;
     struct store_holder holder; /* as what it has is kept */
+    struct client *client;      /* NULL: it has not said who it is */
     int fd;
     uv_poll_t socket_poll, process_poll;
     int watched;        /* events that socket_poll is armed for */
@@ -125,6 +129,9 @@ void connection_serve(struct connection *connection);
 
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);
+
+/* Closes it, after what its client has said before it died was read. */
+void connection_end(struct connection *connection);
 
 /* Closes it; at once for the caller, and for libuv when it can. */
 void connection_close(struct connection *connection);

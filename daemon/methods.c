@@ -8,6 +8,7 @@
 
 #include "common/util.h"
 #include "daemon/creation.h"
+#include "daemon/entrust.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
 #include "daemon/layout.h"
@@ -68,16 +69,22 @@ static void ping(struct state *state, struct connection *c, const json_t *parame
         refuse_parameter(answer, &fault);
 }
 
-static json_t *held_by(const struct connection *c)
+/* Returns the parameters of the reply to Claim, or NULL: memory is short. */
+static json_t *claimed(const struct connection *c, int64_t descriptors, int64_t presence)
 {
-    json_t *held = json_array();
+    struct wire_claimed told = {.descriptors = descriptors, .presence = presence};
     struct attachment *a;
+    size_t n = 0;
     LIST_FOREACH(a, &c->attachments, link)
-    if (json_array_append_new(held, json_pack("{s:I}", "attachment", (json_int_t)a->id))) {
-        json_decref(held);
+    n++;
+    told.held = calloc(n ? n : 1, sizeof *told.held);
+    if (!told.held)
         return NULL;
-    }
-    return held;
+    LIST_FOREACH(a, &c->attachments, link)
+    told.held[told.n_held++].attachment = (int64_t)a->id;
+    json_t *parameters = wire_write_claimed(&told);
+    free(told.held);
+    return parameters;
 }
 
 static void claim(struct state *state, struct connection *c, const json_t *parameters,
@@ -89,10 +96,21 @@ static void claim(struct state *state, struct connection *c, const json_t *param
         refuse_parameter(answer, &fault);
         return;
     }
-    c->holder.client = (uint64_t)want.client;
-    survivor_claim(state, c, want.held, want.n_held);
+    CLEANUP_FD int fd = -1;
+    int r = client_claim(state, c, &want, &fd);
     free(want.held);
-    answer_with(answer, json_pack("{s:o}", "held", held_by(c)));
+    if (r == -EEXIST) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "this connection is client %" PRIu64 " already",
+               c->holder.client);
+    } else if (r) {
+        refuse_system(answer, "a client cannot be known", -r);
+    } else if (fd < 0) {
+        answer_with(answer, claimed(c, WIRE_ABSENT, WIRE_ABSENT));
+    } else {
+        answer->spare = claimed(c, WIRE_ABSENT, WIRE_ABSENT);
+        answer->fds.fd[answer->fds.n++] = steal_fd(&fd);
+        answer_with(answer, claimed(c, 1, 0));
+    }
 }
 
 static void refuse_not_found(struct answer *answer, const char *name)
@@ -246,8 +264,8 @@ static bool has_created(const struct connection *c, const struct segment *segmen
     return false;
 }
 
-static void entrust(struct state *state, struct connection *c, const json_t *parameters,
-                    struct answer *answer)
+static void entrust_segment(struct state *state, struct connection *c, const json_t *parameters,
+                            struct answer *answer)
 {
     struct wire_fault fault;
     struct wire_entrust want;
@@ -264,7 +282,7 @@ static void entrust(struct state *state, struct connection *c, const json_t *par
         return;
     }
     pid_t pid = (pid_t)want.pid;
-    int r = peer_descends(c->peer.pid, pid) ? survivor_entrust(state, s, pid, c->peer.uid) : 1;
+    int r = peer_descends(c->peer.pid, pid) ? entrust(state, s, pid, c->peer.uid) : 1;
     if (r > 0)
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
                "process %d is no ancestor of process %d, or of another user: '%s' stays its "
@@ -397,7 +415,7 @@ static const struct method {
     {"io.shmview.Watch", watch},
     {"io.shmview.Watches", watches},
     {"io.shmview.Remove", remove_segment},
-    {"io.shmview.Entrust", entrust},
+    {"io.shmview.Entrust", entrust_segment},
     {"io.shmview.SetAccess", set_access},
     {"io.shmview.List", list},
     {"io.shmview.Describe", describe},
@@ -429,6 +447,8 @@ void methods_call(struct state *state, struct connection *connection, const stru
     size_t i = 0;
     while (i < ARRAY_LEN(methods) && strcmp(methods[i].name, call->method) != 0)
         i++;
+    if (connection->client && connection->client->presence == PRESENCE_OFFERED)
+        client_settle(connection->client);
     events_by(connection->peer.pid, connection->peer.uid);
     if (i < ARRAY_LEN(methods))
         methods[i].run(state, connection, call->parameters, answer);
@@ -453,6 +473,7 @@ void methods_forget(struct connection *connection)
 {
     struct attachment *a;
     struct segment *s;
+    bool has_any = !LIST_EMPTY(&connection->attachments) || !LIST_EMPTY(&connection->created);
     creation_cancel(connection);
     monitor_end(connection);
     while ((a = LIST_FIRST(&connection->attachments)))
@@ -461,19 +482,28 @@ void methods_forget(struct connection *connection)
         LIST_REMOVE(s, created);
         s->has_creator = false;
     }
+    client_free(STEAL(connection->client), has_any);
 }
 
 void methods_release(struct state *state, struct connection *connection)
 {
     creation_cancel(connection);
     monitor_end(connection);
+    if (client_lives(connection)) {
+        client_survive(connection);
+        return;
+    }
     methods_let_go(state, connection);
+    /* last: until all is ended, its presence tells a next daemon that it is dead */
+    client_free(STEAL(connection->client), false);
 }
 
 void methods_let_go(struct state *state, struct connection *connection)
 {
     struct attachment *a;
     struct segment *s;
+    if (client_lives(connection))
+        return;
     events_by(connection->peer.pid, connection->peer.uid);
     while ((a = LIST_FIRST(&connection->attachments)))
         attachment_died(&state->registry, a);

@@ -3,11 +3,11 @@
 #ifndef DAEMON_METHODS_H
 #define DAEMON_METHODS_H
 
+#include "daemon/client.h"
 #include "daemon/config.h"
 #include "daemon/connection.h"
 #include "daemon/quota.h"
 #include "daemon/registry.h"
-#include "daemon/survivor.h"
 
 /* Declared segments that are being made: daemon/declared.h. */
 struct state;
@@ -23,7 +23,7 @@ struct monitors;
 
 struct state {
     struct registry registry;
-    struct survivors survivors;
+    struct clients clients;
     struct quota quota;
     struct config *config; /* in force; replaced whole: no pointer into it is kept */
     struct declaring declared;
@@ -42,10 +42,11 @@ void methods_call(struct state *state, struct connection *connection, const stru
 void methods_take_back(struct state *state, struct connection *connection,
                        const struct answer *answer);
 
-/* Ends the attachments of the connection, and the segments that go with their creator. */
+/* Ends the attachments of the connection, and the segments that go with their creator, if its
+ * client is dead. */
 void methods_let_go(struct state *state, struct connection *connection);
-/* Gives back everything the connection holds, and cancels what it waits for: its
- * client is dead, or has gone. */
+/* Cancels what the connection waits for. Everything that it holds stays with its client as long
+ * as that lives, or is given back. */
 void methods_release(struct state *state, struct connection *connection);
 
 /* The same for a client that lives on without this daemon: nothing of what it does in

@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/util.h"
+
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5; not in older headers */
 #endif
@@ -122,7 +124,7 @@ static int groups_of(int socket_fd, gid_t **ret)
 
 void peer_deinit(struct peer *peer)
 {
-    close(peer->pidfd);
+    close_fdp(&peer->pidfd);
     free(peer->groups);
 }
 

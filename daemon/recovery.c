@@ -176,10 +176,10 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
 
 /* Returns NULL if he is dead, or with *ret_error: to take one who lives for dead would take
  * his lock away from him. */
-static struct survivor *find_holder(struct recovery *r, const struct store_holder *holder,
-                                    int *ret_error)
+static struct client *find_holder(struct recovery *r, const struct store_holder *holder,
+                                  int *ret_error)
 {
-    struct survivor *who = survivor_find(r->state, holder);
+    struct client *who = client_find_survivor(r->state, holder);
     *ret_error = who || errno == ESRCH ? 0 : -errno;
     if (*ret_error)
         log_error("process %u cannot be watched: %s", holder->pid, strerror(-*ret_error));
@@ -197,7 +197,7 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
         store_delete_attachment(registry->home.store, record->id); /* its end was announced */
         return;
     }
-    struct survivor *who = error ? NULL : find_holder(r, &record->holder, &error);
+    struct client *who = error ? NULL : find_holder(r, &record->holder, &error);
     struct attachment *a =
         error ? NULL : attachment_restore(who ? &who->attachments : &r->dead, s, record);
     if (a)
@@ -217,7 +217,7 @@ static void find_creators(struct recovery *r)
     HASH_ITER (by_id, r->state->registry.by_id, s, next) {
         if (r->error || s->lifetime != SHMVIEW_CREATOR || !s->named)
             continue;
-        struct survivor *who = find_holder(r, &s->holder, &r->error);
+        struct client *who = find_holder(r, &s->holder, &r->error);
         if (!who)
             continue;
         s->has_creator = true;
@@ -298,6 +298,7 @@ int recovery_run(struct state *state)
     if (r.error == 0) {
         settle(&r);
         sweep(&state->registry);
+        presence_sweep(&state->clients.presence, client_is_known, state);
         if (store_starts(store) > 1)
             tell(&r);
         if (r.n_segments)

@@ -249,7 +249,7 @@ static void server_stop(struct server *s)
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
-    survivors_leave(&s->state);
+    clients_leave(&s->state);
     finish_stop(&s->state);
 }
 
@@ -297,13 +297,14 @@ static unsigned raise_descriptor_limit(void)
 }
 
 /* A sixteenth of the descriptors for segments attached lately, another for those who
- * watch, the rest for clients. */
+ * watch, another for the pidfds of clients that have hung up, the rest for clients. */
 static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
-    unsigned ours = n / 8 + DESCRIPTORS_OF_OURS;
+    unsigned ours = n / 16 * 3 + DESCRIPTORS_OF_OURS;
     use_cache_limit(n / 16 / N_USE_DESCRIPTORS);
     attachment_watch_limit(n / 16 / 2);
+    s->max_watched = n / 16;
     s->state.max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
 }
 
@@ -360,6 +361,7 @@ int server_init(struct server *server, const struct listener *listener,
         r = start_signal(server, &server->sigint, SIGINT);
     if (r == 0)
         r = start_signal(server, &server->sighup, SIGHUP);
+    clients_open(&server->state, server->max_watched);
     if (r == 0)
         r = recovery_run(&server->state);
     if (r == 0)
@@ -381,6 +383,7 @@ void server_run(struct server *server)
         registry_leave(&server->state.registry);
     else
         registry_deinit(&server->state.registry);
+    clients_close(&server->state, !server->keeps);
     store_close(server->state.registry.home.store, !server->keeps);
     quota_deinit(&server->state.quota);
     close_fdp(&server->reserve_fd);

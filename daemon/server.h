@@ -28,6 +28,7 @@ struct server {
     struct notify notify;
     int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
     unsigned idle_exit;
+    unsigned max_watched; /* survivors */
     unsigned n_connections;
     bool stopping;
     bool keeps; /* what there is stays for the next daemon */

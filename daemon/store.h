@@ -21,8 +21,8 @@ struct store;
 struct store_holder {
     uint64_t birth; /* tells the process from others that have its pid; 0: none */
     uint64_t client;
-    uint32_t pid;
-    uint32_t reserved;
+    uint32_t pid; /* 0 if it is in a pid namespace that the daemon cannot see */
+    uint32_t uid;
 };
 
 #define STORE_LOCK  1u

@@ -155,7 +155,7 @@ static void check_objects(const struct world *world, const json_t *list)
         const json_t *segment;
         bool named = false;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            strcmp(e->d_name, "+daemon") == 0)
+            strcmp(e->d_name, "+daemon") == 0 || strcmp(e->d_name, "+presence") == 0)
             continue;
         n_objects++;
         if (strcmp(e->d_name + n - 4, "ness") != 0)

@@ -21,7 +21,7 @@
 #define MOST       65536
 #define SIZE_LIMIT (1 << 20) /* of an object: a creation is not to take long */
 
-struct client {
+struct party {
     struct connection *connection; /* NULL: closed */
     int fd;
     struct frame in;
@@ -29,7 +29,7 @@ struct client {
 
 static uv_loop_t loop;
 static struct state state;
-static struct client clients[CLIENTS];
+static struct party clients[CLIENTS];
 
 static void die(const char *what)
 {
@@ -86,14 +86,14 @@ static void begin_once(void)
     quota_init(&state.quota, &state.config);
 }
 
-static void admit(struct client *client)
+static void admit(struct party *client)
 {
     static const struct connection_events events = {
         .call = on_call, .closed = on_closed, .again = on_again, .drained = monitor_drained};
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
         die("no sockets");
-    *client = (struct client){.fd = ends[0]};
+    *client = (struct party){.fd = ends[0]};
     client->connection = connection_new(&loop, ends[1], &events, NULL);
     if (!client->connection)
         die("no connection");
@@ -101,7 +101,7 @@ static void admit(struct client *client)
 
 /* --- The clients --------------------------------------------------------- */
 
-static void read_replies(struct client *client)
+static void read_replies(struct party *client)
 {
     char *text;
     size_t n;
@@ -118,7 +118,7 @@ static void read_replies(struct client *client)
     frame_descriptors_close(&fds);
 }
 
-static bool is_busy(const struct client *client)
+static bool is_busy(const struct party *client)
 {
     int unread = 0;
     struct connection *c = client->connection;
@@ -147,7 +147,7 @@ static void run(void)
     } while (busy || state.n_jobs);
 }
 
-static void say(struct client *client, const uint8_t *bytes, size_t n)
+static void say(struct party *client, const uint8_t *bytes, size_t n)
 {
     while (n && client->connection) {
         ssize_t sent = send(client->fd, bytes, n, MSG_NOSIGNAL);

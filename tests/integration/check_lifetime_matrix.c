@@ -25,14 +25,17 @@ enum fate {
 enum act {
     DETACHES,
     DISCONNECTS, /* behind that */
-    HANGS_UP,
+    HANGS_UP,    /* and lives on */
+    RETURNS,     /* after that */
     EXITS,
     IS_KILLED,
     EXECS,
-    FORKS,        /* and is killed; its child has done nothing yet */
-    FORKS_TO_USE, /* and is killed; its child has used the segment */
-    REMOVES,      /* and stays attached */
-    HAS_REMOVED,  /* by another one, and stays attached */
+    FORKS_AND_EXECS,  /* its child has done nothing yet */
+    CLONES_AND_EXECS, /* the same, and the fork ran no handlers */
+    FORKS,            /* and is killed; its child has done nothing yet */
+    FORKS_TO_USE,     /* and is killed; its child has used the segment */
+    REMOVES,          /* and stays attached */
+    HAS_REMOVED,      /* by another one, and stays attached */
     N_ACTS
 };
 
@@ -55,21 +58,22 @@ struct row {
 #define ANY (NEVER | BEFORE | UNHEARD | MEANWHILE | AFTER)
 /* Asks the daemon something, so that there must be one. */
 #define ASKS (NEVER | BEFORE | UNHEARD | AFTER)
-/* Closes the socket and lives on, or becomes another program: not covered between two daemons. */
-#define KNOWN (NEVER | BEFORE | AFTER)
 
 /* clang-format off */
 static const struct row rows[N_ACTS] = {
-    [DETACHES]     = {ASKS,  0, {GONE, STAYS, STAYS},         {GONE, STAYS, GONE}},
-    [DISCONNECTS]  = {ASKS,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
-    [HANGS_UP]     = {KNOWN, 0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
-    [EXITS]        = {ANY,   0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
-    [IS_KILLED]    = {ANY,   0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
-    [EXECS]        = {KNOWN, 0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
-    [FORKS]        = {ANY,   0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
-    [FORKS_TO_USE] = {ANY,   1, {STAYS, STAYS, UNNAMED},      {GONE, STAYS, GONE}},
-    [REMOVES]      = {ASKS,  1, {UNNAMED, UNNAMED, UNNAMED},  {GONE, GONE, GONE}},
-    [HAS_REMOVED]  = {ASKS,  1, {UNNAMED, UNNAMED, UNNAMED},  {GONE, GONE, GONE}},
+    [DETACHES]         = {ASKS, 0, {GONE, STAYS, STAYS},         {GONE, STAYS, GONE}},
+    [DISCONNECTS]      = {ASKS, 0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [HANGS_UP]         = {ANY,  1, {STAYS, STAYS, STAYS},        {GONE, STAYS, GONE}},
+    [RETURNS]          = {ASKS, 1, {STAYS, STAYS, STAYS},        {GONE, STAYS, GONE}},
+    [EXITS]            = {ANY,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [IS_KILLED]        = {ANY,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [EXECS]            = {ANY,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [FORKS_AND_EXECS]  = {ANY,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [CLONES_AND_EXECS] = {ANY,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [FORKS]            = {ANY,  0, {GONE, STAYS, GONE},          {GONE, STAYS, GONE}},
+    [FORKS_TO_USE]     = {ANY,  1, {STAYS, STAYS, UNNAMED},      {GONE, STAYS, GONE}},
+    [REMOVES]          = {ASKS, 1, {UNNAMED, UNNAMED, UNNAMED},  {GONE, GONE, GONE}},
+    [HAS_REMOVED]      = {ASKS, 1, {UNNAMED, UNNAMED, UNNAMED},  {GONE, GONE, GONE}},
 };
 /* clang-format on */
 
@@ -151,6 +155,22 @@ static void hang_up(const struct child *me)
             close(fd);
 }
 
+/* A child that does nothing, until the test hangs up. */
+static void leave_child(struct child *me, pid_t pid)
+{
+    ck_assert_int_ge(pid, 0);
+    if (pid)
+        return;
+    char byte;
+    _exit((int)read(me->fd, &byte, 1));
+}
+
+static void become_another(void)
+{
+    execl("/bin/sleep", "sleep", "1000", (char *)NULL);
+    _exit(1);
+}
+
 static void act(struct child *me, struct client *c)
 {
     switch (c->act) {
@@ -164,12 +184,24 @@ static void act(struct child *me, struct client *c)
     case HANGS_UP:
         hang_up(me);
         break;
+    case RETURNS:
+        hang_up(me);
+        OK(shmview_ping(c->connection));
+        break;
     case REMOVES:
         OK(shmview_remove(c->connection, "s"));
         break;
+    case FORKS_AND_EXECS:
+        leave_child(me, fork());
+        become_another();
+        break;
+    case CLONES_AND_EXECS:
+        leave_child(me, _Fork());
+        become_another();
+        break;
     case EXECS:
-        execl("/bin/sleep", "sleep", "1000", (char *)NULL);
-        _exit(1);
+        become_another();
+        break;
     case FORKS:
     case FORKS_TO_USE:
         fork_off(me, c);
@@ -229,7 +261,8 @@ static void happen(struct child *child, const struct client *c)
         child_cue(child);
     if (c->act == EXITS)
         ck_assert_int_eq(process_wait(child->pid), 0);
-    else if (c->act == DETACHES || c->act == DISCONNECTS || c->act == HANGS_UP || c->act == REMOVES)
+    else if (c->act == DETACHES || c->act == DISCONNECTS || c->act == HANGS_UP ||
+             c->act == RETURNS || c->act == REMOVES)
         child_hear(child, 2);
     if (c->restart == MEANWHILE)
         daemon_restart(&d);
@@ -299,9 +332,12 @@ static void run_row(enum act a)
 ROW(detaches, DETACHES)
 ROW(disconnects, DISCONNECTS)
 ROW(hangs_up, HANGS_UP)
+ROW(returns, RETURNS)
 ROW(exits, EXITS)
 ROW(is_killed, IS_KILLED)
 ROW(execs, EXECS)
+ROW(forks_and_execs, FORKS_AND_EXECS)
+ROW(clones_and_execs, CLONES_AND_EXECS)
 ROW(forks_and_is_killed, FORKS)
 ROW(forks_to_use_it_and_is_killed, FORKS_TO_USE)
 ROW(removes_it, REMOVES)
@@ -313,9 +349,12 @@ int main(void)
         SUITE_TEST(detaches),
         SUITE_TEST(disconnects),
         SUITE_TEST(hangs_up),
+        SUITE_TEST(returns),
         SUITE_TEST(exits),
         SUITE_TEST(is_killed),
         SUITE_TEST(execs),
+        SUITE_TEST(forks_and_execs),
+        SUITE_TEST(clones_and_execs),
         SUITE_TEST(forks_and_is_killed),
         SUITE_TEST(forks_to_use_it_and_is_killed),
         SUITE_TEST(removes_it),

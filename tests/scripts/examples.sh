@@ -63,7 +63,7 @@ refuses() {
 }
 
 segments() {
-    find "/dev/shm/shmview.$instance" -type f ! -name '+daemon'
+    find "/dev/shm/shmview.$instance" -type f ! -name '+daemon' ! -path '*/+presence/*'
 }
 no_segments() {
     [ -z "$(segments)" ]

@@ -92,7 +92,7 @@ static void visit_objects(const char *directory_name, void *arg)
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
             continue;
         snprintf(path, sizeof path, "%s/%s", directory_name, e->d_name);
-        v->n++;
+        v->n += strcmp(e->d_name, "+presence") != 0; /* a directory */
         v->visit(path, v->arg);
     }
     if (dir)
@@ -119,12 +119,21 @@ static void append_object(const char *name, void *arg)
         append(to->text, to->bytes, " " SHM_DIRECTORY "/%s\n", name);
 }
 
+static int remove_file(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    remove(path);
+    return 0;
+}
+
 static void remove_object(const char *name, void *arg)
 {
     char path[2 * NAME_MAX + sizeof SHM_DIRECTORY];
     (void)arg;
     snprintf(path, sizeof path, SHM_DIRECTORY "/%s", name);
-    remove(path);
+    nftw(path, remove_file, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 unsigned place_objects(const char *instance, char *text, size_t bytes)
@@ -236,15 +245,6 @@ static int append_file(const char *path, const struct stat *st, int kind, struct
     (void)at;
     if (kind != FTW_D && (n < 4 || strcmp(path + n - 4, ".log") != 0))
         append(found_text, found_bytes, " %s\n", path);
-    return 0;
-}
-
-static int remove_file(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    remove(path);
     return 0;
 }
 

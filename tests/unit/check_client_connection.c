@@ -409,7 +409,7 @@ START_TEST(every_failure_of_a_connect)
     static struct stub_step steps[64];
     const unsigned classes[] = {FAULTS_MEMORY, FAULTS_SYSTEM};
     for (int i = 0; i < 64; i++)
-        steps[i] = (struct stub_step)STUB_PONG;
+        steps[i] = (struct stub_step)STUB_GREETING;
     ck_assert_int_eq(process_init(), 0);
     stub_start(&stub, steps, 64);
     unsigned before = unit_fds();

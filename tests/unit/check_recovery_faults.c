@@ -43,7 +43,7 @@ static void leave(void)
     for (unsigned i = 0; i < house.n_guests; i++)
         if (house.guests[i].connection)
             methods_forget(house.guests[i].connection);
-    survivors_leave(&house.state);
+    clients_leave(&house.state);
     registry_leave(&house.state.registry);
     house_close(&house);
 }
@@ -110,11 +110,17 @@ static void unbuild(void)
     unit_sweep(unit_object_directory(), "");
 }
 
+/* The first client with number 1. */
+static struct client *survivor(void)
+{
+    return LIST_FIRST(&house.state.clients.chains[1]);
+}
+
 /* Everything is served, and the dead one's slot is nobody's. */
 static void check_world(void)
 {
     struct registry *r = &house.state.registry;
-    struct survivor *who = LIST_FIRST(&house.state.survivors);
+    struct client *who = survivor();
     unsigned n = 0;
     struct attachment *a;
     ck_assert_uint_eq(HASH_CNT(by_id, r->by_id), 5);
@@ -219,7 +225,7 @@ static void every_claim(unsigned classes, int error)
         struct guest *g = house_admit(&house);
         char held[200] = "";
         struct attachment *a;
-        LIST_FOREACH(a, &LIST_FIRST(&house.state.survivors)->attachments, link)
+        LIST_FOREACH(a, &survivor()->attachments, link)
         if (a->segment == get("s"))
             sprintf(held + strlen(held), "%s{\"attachment\":%ju}", held[0] ? "," : "",
                     (uintmax_t)a->id);
@@ -239,7 +245,8 @@ static void every_claim(unsigned classes, int error)
         ck_assert_uint_eq(json_array_size(json_object_get(claim(g, held), "held")), 3);
         ck_assert_uint_eq(get("s")->n_attachments, 3);
         ck_assert(!get("a"));
-        ck_assert_ptr_null(LIST_FIRST(&house.state.survivors));
+        ck_assert_ptr_eq(survivor()->connection, g->connection);
+        ck_assert_ptr_null(LIST_NEXT(survivor(), link));
         ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 3);
         leave();
         unbuild();

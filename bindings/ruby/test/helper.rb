@@ -61,7 +61,7 @@ class Daemon
   # What /dev/shm has of its segments.
   def objects
     directory = "/dev/shm/shmview.#{@instance}"
-    Dir.exist?(directory) ? Dir.children(directory).sort - ["+daemon"] : []
+    Dir.exist?(directory) ? Dir.children(directory).sort - ["+daemon", "+presence"] : []
   end
 end
 
