@@ -30,13 +30,6 @@
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
 
-const struct store_table_form store_tables[STORE_N_TABLES] = {
-    {"meta", MDB_INTEGERKEY, sizeof(uint64_t)},
-    {"segments", MDB_INTEGERKEY, sizeof(uint64_t)},
-    {"layouts", 0, 2 * sizeof(uint64_t)},
-    {"attachments", MDB_INTEGERKEY, sizeof(uint64_t)},
-};
-
 struct store {
     MDB_env *env; /* NULL: could not be opened again, and is tried with the next call */
     MDB_dbi tables[STORE_N_TABLES];
@@ -73,13 +66,13 @@ static int result(int r)
 
 static int open_env(struct store *s, unsigned flags)
 {
-    char path[32];
+    store_file_path path;
     int r = mdb_env_create(&s->env);
     if (r == 0)
         r = mdb_env_set_maxdbs(s->env, STORE_N_TABLES);
     if (r == 0)
         r = mdb_env_set_mapsize(s->env, s->bytes);
-    snprintf(path, sizeof path, "/proc/self/fd/%d", s->fd);
+    store_file_path_of(s->fd, path);
     if (r == 0)
         r = mdb_env_open(s->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | flags, 0600);
     return result(r);

@@ -51,26 +51,11 @@ struct store_attachment {
     uint32_t uid;        /* of the client, who is charged for it */
 };
 
-/* A table of the file, as LMDB has it. */
-enum store_table {
-    STORE_META,
-    STORE_SEGMENTS,
-    STORE_LAYOUTS,
-    STORE_ATTACHMENTS,
-    STORE_N_TABLES
-};
-extern const struct store_table_form {
-    const char *name;
-    unsigned flags;
-    size_t key_bytes;
-} store_tables[STORE_N_TABLES];
-
 /* Opens or makes the file called name in the directory dir, which is borrowed. Takes part of the
  * memory it may need beforehand, so that a full file system is an error and no signal. The file is
- * opened once, and judged, tried (by check, which is ended; NULL: not tried) and used through that
- * descriptor. One that is damaged, of another version, no store, another user's or open to others
- * is set aside as NAME.bad and a new one is made; *ret_was_bad tells.
- * Returns 0 and owes store_close(), or -errno. */
+ * opened as store_file.h has it; check is ended, and may be NULL. One that is damaged, of another
+ * version, no store, another user's or open to others is set aside as NAME.bad and a new one is
+ * made; *ret_was_bad tells. Returns 0 and owes store_close(), or -errno. */
 struct store_check;
 int store_open(int dir, const char *name, struct store_check *check, struct store **ret,
                bool *ret_was_bad);

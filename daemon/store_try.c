@@ -10,7 +10,7 @@
 #include <lmdb.h>
 
 #include "common/util.h"
-#include "daemon/store.h"
+#include "daemon/store_file.h"
 
 #define TABLES_MOST    16
 #define ROOM_BYTES     ((size_t)4 << 20)
@@ -28,7 +28,7 @@ struct keys {
 struct trial {
     MDB_env *env;
     size_t page_bytes;
-    size_t last_page;
+    size_t last_page, last_txn;
     struct keys keys[STORE_N_TABLES];
     uint64_t hash; /* of all records */
     bool is_short; /* memory was */
@@ -144,7 +144,8 @@ static bool read_free_pages(struct trial *t, MDB_txn *txn, size_t *n_free)
         return false;
     int r;
     while ((r = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-        if (key.mv_size != sizeof(size_t) || !mark_pages(t, &value, marks))
+        if (key.mv_size != sizeof(size_t) || *(const size_t *)key.mv_data > t->last_txn ||
+            !mark_pages(t, &value, marks))
             return false;
         *n_free += *(const size_t *)value.mv_data;
     }
@@ -169,6 +170,7 @@ static bool count_pages(struct trial *t, MDB_txn *txn)
     if (mdb_env_info(t->env, &info))
         return false;
     t->last_page = info.me_last_pgno;
+    t->last_txn = info.me_last_txnid;
     return read_free_pages(t, txn, &n) && count_used(txn, FREE_DBI, &n) &&
            count_used(txn, MAIN_DBI, &n) && n <= t->last_page + 1;
 }
