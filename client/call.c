@@ -117,6 +117,16 @@ static int send_all(const struct shmview_connection *c, const char *text, size_t
     return 0;
 }
 
+/* Whether sending failed with r because the daemon does not hear. A daemon that refuses to hear
+ * says why before it hangs up, so that there may be something to receive where sending fails. */
+static bool is_refused(const struct shmview_connection *c, int r)
+{
+    if (r != -EPIPE && r != -ECONNRESET)
+        return false;
+    shutdown(c->fd, SHUT_RDWR); /* what has come can be received, and nothing is waited for */
+    return true;
+}
+
 static int reserve(struct frame *in)
 {
     NOT_FORKED;
@@ -147,6 +157,14 @@ static void look_for_reply(struct shmview_connection *c)
         looking_in_vain(&c->looking, ns);
 }
 
+/* What a reply gives that nobody could read, the daemon takes back when it hears a claim without
+ * it. */
+static int unreadable(struct shmview_connection *c, const struct wire_fault *fault)
+{
+    return hang_up(c, fault->no_memory ? SHMVIEW_ERR_NO_MEMORY : SHMVIEW_ERR_PROTOCOL,
+                   fault->reason);
+}
+
 /* r is what frame_receive() returned: 0, or -errno. */
 static int receive_failed(struct shmview_connection *c, ssize_t r)
 {
@@ -154,6 +172,8 @@ static int receive_failed(struct shmview_connection *c, ssize_t r)
         return hang_up(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
     if (r == -EPROTO || r == -EMSGSIZE)
         return hang_up(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
+    if (r == -ENOMEM)
+        return hang_up(c, SHMVIEW_ERR_NO_MEMORY, "out of memory");
     return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
 }
 
@@ -178,7 +198,7 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
     reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
                                             &reply->attachment);
     if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
-        return hang_up(c, SHMVIEW_ERR_PROTOCOL, fault.reason);
+        return unreadable(c, &fault);
     return 0;
 }
 
@@ -199,14 +219,13 @@ static char *claim_text(const struct shmview_connection *c, size_t *ret_n)
     return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
 }
 
-/* Sends and receives. A daemon that refuses to hear says why before it hangs up, so that there
- * may be a reply where sending fails. *ret_sent: the request was sent whole. */
+/* Sends and receives. *ret_sent: the request was sent whole. */
 static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
                bool *ret_sent)
 {
     int r = send_all(c, text, n);
     *ret_sent = r == 0;
-    if (r == -EPIPE || r == -ECONNRESET) {
+    if (is_refused(c, r)) {
         int refused = receive_reply(c, reply);
         connection_hang_up(c);
         return refused;
@@ -241,9 +260,10 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
     struct wire_claimed claimed;
     struct wire_fault fault;
     if (wire_read_claimed(reply->wire.parameters, &claimed, &fault))
-        return hang_up(c, SHMVIEW_ERR_PROTOCOL, fault.reason);
+        return unreadable(c, &fault);
     if (claimed.presence != WIRE_ABSENT && claimed.presence < (int64_t)c->arrived.n)
         connection_map_presence(c, c->arrived.fd[claimed.presence]);
+    segments_claimed(c, claimed.held, claimed.n_held);
     free(claimed.held);
     return 0;
 }
@@ -258,7 +278,7 @@ static int greet(struct shmview_connection *c)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
     int r = send_all(c, text, n);
-    if (r == 0 || r == -EPIPE || r == -ECONNRESET) /* one that refuses to hear may say why */
+    if (r == 0 || is_refused(c, r))
         r = receive_claimed(c, &reply);
     else
         r = hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r));
@@ -310,7 +330,6 @@ int connection_open(struct shmview_connection *connection)
         r = connection_take_socket(c, fd);
     if (r)
         return r;
-    c->serial++;
     return greet(c);
 }
 
@@ -345,6 +364,35 @@ static bool is_one_of(const char *method, const char *const *list)
 static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
                                         "io.shmview.DefineLayout", "io.shmview.Entrust", NULL};
 
+/* Before a request is sent, so that lack of memory costs no more than the request: room for a
+ * reply, and for the id of an attachment. */
+static int prepare(struct shmview_connection *c)
+{
+    NOT_FORKED;
+    if (c->n_held == c->held_capacity) {
+        size_t capacity = c->held_capacity ? c->held_capacity * 2 : 8;
+        int64_t *held = realloc(c->held, capacity * sizeof *held);
+        if (!held)
+            return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+        c->held = held;
+        c->held_capacity = capacity;
+    }
+    return frame_reserve(&c->in, LIMIT_REPLY_BYTES) ? fail(SHMVIEW_ERR_NO_MEMORY, "out of memory")
+                                                    : 0;
+}
+
+/* At once, so that a claim that another thread makes names the attachment. */
+static void note_held(struct shmview_connection *c, struct reply *reply)
+{
+    const json_t *attachment = json_object_get(reply->wire.parameters, "attachment");
+    reply->held = reply->is_attached ? reply->attachment.id
+                                     : json_integer_value(json_object_get(attachment, "id"));
+    if (reply->held > 0)
+        c->held[c->n_held++] = reply->held;
+    else
+        reply->held = 0;
+}
+
 static int exchange(struct shmview_connection *c, const char *method, const char *text, size_t n,
                     struct reply *reply)
 {
@@ -355,12 +403,15 @@ static int exchange(struct shmview_connection *c, const char *method, const char
         if (r == 1)
             r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->path,
                      strerror(errno));
+        if (r == 0)
+            r = prepare(c);
         if (r)
             return r;
         bool sent;
         r = ask(c, text, n, reply, &sent);
         bool may_repeat = !sent || !is_one_of(method, once_only);
-        reply->serial = c->serial;
+        if (r == 0)
+            note_held(c, reply);
         if (r != -SHMVIEW_ERR_DISCONNECTED || !may_repeat || attempt == 2)
             return r;
         reply_deinit(reply);
@@ -401,31 +452,6 @@ int connection_call_text(struct shmview_connection *connection, const char *meth
 
 /* --- What is held -------------------------------------------------------- */
 
-int connection_hold(struct shmview_connection *connection, int64_t attachment,
-                    const struct reply *reply)
-{
-    struct shmview_connection *c = connection;
-    int r = 0;
-    connection_lock(c);
-    if (c->serial != reply->serial) {
-        r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon went away", c->path);
-    } else if (c->n_held == c->held_capacity) {
-        NOT_FORKED;
-        size_t capacity = c->held_capacity ? c->held_capacity * 2 : 8;
-        int64_t *held = realloc(c->held, capacity * sizeof *held);
-        if (held) {
-            c->held = held;
-            c->held_capacity = capacity;
-        } else {
-            r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-        }
-    }
-    if (r == 0)
-        c->held[c->n_held++] = attachment;
-    connection_unlock(c);
-    return r;
-}
-
 static void let_go(struct shmview_connection *c, int64_t attachment)
 {
     for (size_t i = 0; i < c->n_held; i++)
@@ -443,7 +469,7 @@ void connection_give_back(struct shmview_connection *connection, int64_t attachm
     NOT_CANCELLED;
     connection_lock(c);
     let_go(c, attachment);
-    if (c->fd >= 0 && text && send_all(c, text, n))
+    if (c->fd >= 0 && (!text || send_all(c, text, n)))
         connection_hang_up(c);
     /* the claim does not name it, which gives it back; a daemon that is not there is not worth
      * waiting for */

@@ -13,9 +13,18 @@
 static pthread_key_t text_key;
 static bool text_key_made;
 
+/* Stands for a text that there was no memory for. */
+static const char no_memory[] = "out of memory, also for the text of the error";
+
+static void free_text(void *text)
+{
+    if (text != no_memory)
+        free(text);
+}
+
 static void make_text_key(void)
 {
-    text_key_made = pthread_key_create(&text_key, free) == 0;
+    text_key_made = pthread_key_create(&text_key, free_text) == 0;
 }
 
 /* This thread's text, or NULL. */
@@ -24,10 +33,10 @@ static char *find_text(bool make)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, make_text_key);
     char *text = text_key_made ? pthread_getspecific(text_key) : NULL;
-    if (text || !make || !text_key_made)
+    if ((text && text != no_memory) || !make || !text_key_made)
         return text;
     text = malloc(TEXT_BYTES);
-    if (text && pthread_setspecific(text_key, text)) {
+    if (pthread_setspecific(text_key, text ? text : no_memory)) {
         free(text);
         text = NULL;
     }

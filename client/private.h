@@ -38,7 +38,8 @@ struct process_page {
     _Atomic uint32_t epoch;
     _Atomic uint32_t n_threads; /* that use locks */
     pthread_mutex_t mutex;      /* epoch, and the connection's step into it */
-    pthread_mutex_t segments;   /* the list of segments, and a segment's step */
+    pthread_mutex_t steps;      /* a segment's step into a child, and into its slot */
+    pthread_mutex_t segments;   /* the list of segments; after a connection's mutex */
     pthread_mutex_t forks;      /* NOT_FORKED; the last to be taken */
 };
 extern struct process_page *process;
@@ -79,8 +80,7 @@ struct shmview_connection {
     bool is_checked; /* who serves the socket must be root or this user */
     bool may_start;  /* a session daemon, if there is none */
     address_path path;
-    int64_t client;  /* the number that the daemon knows it by */
-    uint32_t serial; /* times that it was connected */
+    int64_t client; /* the number that the daemon knows it by */
     unsigned n_segments;
     int64_t *held; /* the ids of its attachments */
     size_t n_held, held_capacity;
@@ -98,7 +98,7 @@ struct reply {
     struct wire_attachment attachment;
     char room[LIMIT_NAME_BYTES + 1];
     struct frame_descriptors fds;
-    uint32_t serial; /* of the connection when it came */
+    int64_t held; /* the id of the attachment that it gives, which is noted; 0: none */
 };
 
 /* Calls method with parameters (new; stolen; NULL means memory was short) and
@@ -111,11 +111,6 @@ int connection_call(struct shmview_connection *connection, const char *method, j
 int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
                          size_t n, struct reply *reply);
 
-/* Notes that the attachment, of which reply told, is there; no more. Returns 0; or
- * -SHMVIEW_ERR_DISCONNECTED: the connection was lost meanwhile, and the attachment with it;
- * or -SHMVIEW_ERR_NO_MEMORY. */
-int connection_hold(struct shmview_connection *connection, int64_t attachment,
-                    const struct reply *reply);
 /* It is not there any more: tells the daemon, and does not wait for it. What is asked over the
  * connection from then on comes after that. */
 void connection_give_back(struct shmview_connection *connection, int64_t attachment);
@@ -227,6 +222,11 @@ struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_
 
 /* Lets a forked child take part under its own slot. Returns 0 or an error. */
 int segment_step_in(struct shmview_segment *segment);
+
+/* The daemon has these attachments of the connection, whose mutex the caller has: handles of
+ * others are lost from now on. */
+void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
+                      size_t n);
 
 /* Calls visit for each segment of this process. */
 void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg);

@@ -27,6 +27,27 @@ void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg)
     pthread_mutex_unlock(&process->segments);
 }
 
+static bool is_among(int64_t attachment, const struct wire_held *held, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (held[i].attachment == attachment)
+            return true;
+    return false;
+}
+
+void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
+                      size_t n)
+{
+    struct shmview_segment *s;
+    uint32_t epoch = process_epoch();
+    pthread_mutex_lock(&process->segments);
+    LIST_FOREACH(s, &segments, link)
+    if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
+        !is_among(s->attachment, held, n))
+        atomic_store(&s->lock.epoch, LOST_EPOCH);
+    pthread_mutex_unlock(&process->segments);
+}
+
 struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_t slot)
 {
     return (struct shmview_slot *)(void *)((char *)segment->control + sizeof *segment->control) +
@@ -70,8 +91,8 @@ static void segment_free(struct shmview_segment *s)
 
 /* --- Attaching ----------------------------------------------------------- */
 
-/* What the reply of Create and Attach says; strings are borrowed from it. Returns 0 or an error;
- * then *ret_attachment has an id if that is known. Owes wire_layouts_free() in any case. */
+/* What the reply of Create and Attach says; strings are borrowed from it. Returns 0 or an error.
+ * Owes wire_layouts_free() in any case. */
 static int read_attached(const struct reply *reply, struct wire_segment *ret_segment,
                          struct wire_attachment *ret_attachment)
 {
@@ -82,12 +103,10 @@ static int read_attached(const struct reply *reply, struct wire_segment *ret_seg
         *ret_attachment = reply->attachment;
         return 0;
     }
-    if (wire_read_attachment(p, "attachment", ret_attachment, &fault)) {
-        if (!fault.no_memory) /* otherwise its id is there, to give it back */
-            *ret_attachment = (struct wire_attachment){0};
-    } else if (wire_read_segment(p, "segment", ret_segment, &fault) == 0) {
+    if (wire_read_attachment(p, "attachment", ret_attachment, &fault))
+        *ret_attachment = (struct wire_attachment){0};
+    else if (wire_read_segment(p, "segment", ret_segment, &fault) == 0)
         return 0;
-    }
     return fail_reply(&fault);
 }
 
@@ -141,12 +160,10 @@ static int attach_with(struct shmview_connection *connection, const char *method
     r = take_attachment(s, &reply, &a);
     if (r == 0)
         r = segment_map(s, &a, &reply.fds, flags);
-    if (r == 0)
-        r = connection_hold(connection, s->attachment, &reply);
     reply_deinit(&reply);
     if (r) {
-        if (s->attachment)
-            connection_give_back(connection, s->attachment);
+        if (reply.held)
+            connection_give_back(connection, reply.held);
         segment_free(s);
         return r;
     }
@@ -366,8 +383,8 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
         r = segment_check_attachment(&a, &reply.fds);
     if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
-    if (r == 0)
-        r = connection_hold(s->connection, a.id, &reply);
+    if (r && reply.held)
+        connection_give_back(s->connection, reply.held);
     if (r == 0) {
         s->attachment = a.id;
         change_close(s); /* the ancestor's */
@@ -387,10 +404,10 @@ int segment_step_in(struct shmview_segment *segment)
     if (!segment->connection ||
         atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
         return 0;
-    pthread_mutex_lock(&process->segments);
+    pthread_mutex_lock(&process->steps);
     if (atomic_load_explicit(&segment->epoch, memory_order_relaxed) != epoch)
         r = attach_again(segment, epoch);
-    pthread_mutex_unlock(&process->segments);
+    pthread_mutex_unlock(&process->steps);
     return r;
 }
 

@@ -166,7 +166,7 @@ static unsigned count_objects(unsigned *ret_slots)
     for (struct dirent *e; dir && (e = readdir(dir));) {
         struct shmview_liveness live;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
-            strcmp(e->d_name, "+daemon") == 0)
+            strcmp(e->d_name, "+daemon") == 0 || strcmp(e->d_name, "+presence") == 0)
             continue;
         n++;
         if (!strstr(e->d_name, ".liveness"))

@@ -246,6 +246,7 @@ START_TEST(bad_arguments)
     struct shmview_connection *untouched = (void *)path;
     conn = untouched;
     memset(path, 'p', sizeof path);
+    path[0] = '/';
     path[108] = '\0';
     assert_fails(shmview_connect(path, 0, &conn), SHMVIEW_ERR_INVALID, "at most 107 bytes");
     assert_fails(shmview_connect("", 0, &conn), SHMVIEW_ERR_INVALID, "empty");
