@@ -99,6 +99,14 @@ static void on_handle_closed(uv_handle_t *handle)
     free(c);
 }
 
+/* Does nothing the second time, or without a pidfd. */
+static void stop_process_poll(struct connection *c)
+{
+    uv_handle_t *handle = (uv_handle_t *)&c->process_poll;
+    if (c->peer.pidfd >= 0 && !uv_is_closing(handle))
+        uv_close(handle, on_handle_closed);
+}
+
 void connection_close(struct connection *connection)
 {
     if (connection->closing)
@@ -111,8 +119,7 @@ void connection_close(struct connection *connection)
     shutdown(connection->fd, SHUT_RDWR);
     connection->strays = connection->strays && stray_left(connection->fd);
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
-    if (!connection->gone)
-        uv_close((uv_handle_t *)&connection->process_poll, on_handle_closed);
+    stop_process_poll(connection);
     /* that may take the pidfd over, to watch it on */
     connection->events->closed(connection);
 }
@@ -131,7 +138,7 @@ static void lose(struct connection *c)
     c->gone_until_ns = now_ns() + LIMIT_LAST_REQUESTS_NS;
     shutdown(c->fd, SHUT_RD);
     uv_poll_stop(&c->socket_poll); /* the end would be reported for ever */
-    uv_close((uv_handle_t *)&c->process_poll, on_handle_closed);
+    stop_process_poll(c);
     free(STEAL(c->out));
     frame_descriptors_close(&c->out_fds);
     refund(c, &c->out_charged);
@@ -205,12 +212,15 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         return NULL;
     }
     c->n_handles = 1;
-    int failed = loop_poll_init(loop, &c->process_poll, c->peer.pidfd);
-    if (failed == 0) {
-        c->n_handles = 2;
-        failed = uv_poll_start(&c->process_poll, UV_READABLE, on_process) ||
-                 uv_poll_start(&c->socket_poll, UV_READABLE | UV_DISCONNECT, on_socket);
+    int failed = 0;
+    if (c->peer.pidfd >= 0) {
+        failed = loop_poll_init(loop, &c->process_poll, c->peer.pidfd);
+        c->n_handles += failed == 0;
     }
+    if (failed == 0 && c->n_handles == 2)
+        failed = uv_poll_start(&c->process_poll, UV_READABLE, on_process);
+    if (failed == 0)
+        failed = uv_poll_start(&c->socket_poll, UV_READABLE | UV_DISCONNECT, on_socket);
     if (failed) {
         log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
                   "a client cannot be watched: it was turned away");

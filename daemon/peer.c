@@ -139,16 +139,18 @@ int peer_of(int socket_fd, struct peer *ret)
     if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &n)) {
         if (errno != ENOPROTOOPT)
             return errno == EINVAL ? -ESRCH : -errno;
-        fd = pidfd_by_pid(socket_fd, cred.pid);
-        if (fd < 0)
+        /* a process of a pid namespace that is hidden from us has no pid here */
+        fd = cred.pid ? pidfd_by_pid(socket_fd, cred.pid) : -1;
+        if (fd < 0 && cred.pid)
             return fd;
     }
     /* a wrong one would be taken for another's by the next daemon */
-    uint64_t birth = peer_birth(fd, cred.pid);
+    errno = ESRCH;
+    uint64_t birth = fd < 0 ? 0 : peer_birth(fd, cred.pid);
     gid_t *groups = NULL;
     int n_groups = birth == 0 && errno != ESRCH ? -errno : groups_of(socket_fd, &groups);
     if (n_groups < 0) {
-        close(fd);
+        close_fdp(&fd);
         return n_groups;
     }
     *ret = (struct peer){

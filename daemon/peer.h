@@ -9,12 +9,13 @@
 #include <sys/types.h>
 
 struct peer {
-    pid_t pid;
+    pid_t pid; /* 0: it is in a pid namespace that is hidden from this process */
     uid_t uid;
     gid_t gid;
     gid_t *groups; /* supplementary, owned */
     size_t n_groups;
-    int pidfd;      /* owned; readable once the process is dead */
+    int pidfd;      /* owned; readable once the process is dead; -1: there is none for pid 0,
+                     * before Linux 6.5 */
     uint64_t birth; /* tells it from other processes that have or had its pid */
 };
 

@@ -2,8 +2,10 @@
 #include "support/child.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -16,6 +18,32 @@
 
 #include "support/await.h"
 
+/* --- Namespaces ---------------------------------------------------------- */
+
+static int namespace = PROCESS_HERE;
+
+void process_namespace(int which)
+{
+    namespace = which;
+}
+
+pid_t process_fork(void)
+{
+    if (namespace == PROCESS_HERE)
+        return fork();
+    if (namespace == PROCESS_APART)
+        return (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+    int here = open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(here, 0);
+    ck_assert_int_eq(setns(namespace, CLONE_NEWPID), 0);
+    pid_t pid = fork();
+    if (pid) {
+        ck_assert_int_eq(setns(here, CLONE_NEWPID), 0);
+        close(here);
+    }
+    return pid;
+}
+
 /* --- In the test --------------------------------------------------------- */
 
 void child_start(struct child *child, void (*run)(struct child *me, void *arg), void *arg)
@@ -23,13 +51,14 @@ void child_start(struct child *child, void (*run)(struct child *me, void *arg), 
     int ends[2];
     pid_t parent = getpid();
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    pid_t pid = fork();
+    pid_t pid = process_fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         struct child me = {getpid(), ends[1]};
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
+        if (getppid() != parent && namespace == PROCESS_HERE)
             _exit(1);
+        namespace = PROCESS_HERE;
         close(ends[0]);
         run(&me, arg);
         _exit(0);

@@ -58,6 +58,14 @@ void child_forbid_system_calls(void);
 
 /* --- Any process --------------------------------------------------------- */
 
+#define PROCESS_HERE  -1
+#define PROCESS_APART -2
+/* The pid namespace of daemons and children that this process starts from now on: its own, a new
+ * one for each, or one by a descriptor. Others than its own are for root. */
+void process_namespace(int which);
+/* fork() into that. In the child, handlers of pthread_atfork() may not have run. */
+pid_t process_fork(void);
+
 /* SIGKILL to a child of this process, and waits until it is gone. */
 void process_kill(pid_t pid);
 /* SIGSTOP to a child of this process, and waits until it stands still. */

@@ -65,7 +65,7 @@ static void launch(struct daemon *daemon)
     int log = open(daemon->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ck_assert_int_ge(log, 0);
     ck_assert_int_eq(fstat(log, &st), 0);
-    daemon->pid = fork();
+    daemon->pid = process_fork();
     ck_assert_int_ge(daemon->pid, 0);
     if (daemon->pid == 0)
         become_daemon(daemon, program, log);

@@ -2,10 +2,13 @@
 /* connection.c of the daemon: how it ends. */
 #include "daemon/connection.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "answers.h"
+#include "faults.h"
 
 /* --- The end ------------------------------------------------------------- */
 
@@ -172,7 +175,47 @@ START_TEST(death_of_a_process_whose_socket_is_held)
 }
 END_TEST
 
-UNIT_MAIN("connection_end", UNIT_TEST(client_hangs_up),
+/* In a pid namespace in which the test has no pid, with a kernel before Linux 6.5. */
+static int serve_the_unknown(int fd, int other)
+{
+    static const struct connection_events events = {
+        .call = house_on_call, .closed = house_on_closed, .again = house_on_again};
+    struct guest *g = begin(count);
+    faults_begin_call("getsockopt", 2, ENOPROTOOPT, false);
+    house.guests[1] = (struct guest){.house = &house, .fd = other};
+    house.guests[1].connection = connection_new(&house.loop, fd, &events, &house);
+    house.n_guests++;
+    if (!faults_end() || !house.guests[1].connection)
+        return 1;
+    if (house.guests[1].connection->peer.pid || house.guests[1].connection->peer.pidfd >= 0)
+        return 2;
+    send_pings(&house.guests[1], 1);
+    while (n_calls == 0)
+        house_run(&house);
+    house_leave(&house.guests[1]);
+    run_until_closed(&house.guests[1]);
+    house_leave(g);
+    house_close(&house);
+    return 0;
+}
+
+START_TEST(of_a_process_that_cannot_be_seen)
+{
+    int ends[2], status;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    pid_t pid = (pid_t)syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        _exit(serve_the_unknown(ends[0], ends[1]));
+    close(ends[0]);
+    close(ends[1]);
+    if (pid < 0)
+        return; /* only root can have namespaces */
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+UNIT_MAIN("connection_end", UNIT_TEST(of_a_process_that_cannot_be_seen), UNIT_TEST(client_hangs_up),
           UNIT_TEST(client_hangs_up_before_its_requests_are_read), UNIT_TEST(half_closed),
           UNIT_TEST(half_closed_while_an_answer_is_made),
           UNIT_TEST(half_closed_with_requests_that_are_not_read_yet),
