@@ -3,7 +3,9 @@
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
-# The presets that have tests, and those of them that `make check` runs.
+# How many tests run at a time: most of them wait more than they compute.
+TEST_JOBS ?= $(shell expr $(JOBS) '*' 2)
+# The presets that have tests, and those of them that `make check-all` runs.
 TESTED = dev clang asan tsan
 CHECKS = dev asan tsan
 SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
@@ -13,7 +15,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check install deb bench bench-python bench-ruby bench-ctl format clean help deps deps-check deps-deb \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl format clean help deps deps-check deps-deb \
     build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -25,7 +27,9 @@ help:
 	@echo '              and the packages: PYTHONPATH=build/python /usr/bin/python3,'
 	@echo '              RUBYLIB=build/ruby ruby'
 	@echo 'make demo     the same, and run every example'
-	@echo 'make check    build and test: plain, address and undefined sanitizers, thread sanitizer'
+	@echo 'make check    build and test in a few minutes: all but the slowest tests, and with address'
+	@echo '              and undefined sanitizers those that need little besides the sources'
+	@echo 'make check-all  every test: plain, address and undefined sanitizers, thread sanitizer'
 	@echo 'make check-X  one of these: $(TESTED)'
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
@@ -43,9 +47,18 @@ build-release build-deb $(TESTED:%=build-%): build-%:
 
 $(TESTED:%=check-%): check-%: build-%
 	@echo "== $*: test"
-	@$(if $(filter tsan,$*),$(NO_ASLR)) ctest --preset $* -j $(JOBS)
+	@$(if $(filter tsan,$*),$(NO_ASLR)) ctest --preset $* -j $(TEST_JOBS)
 
-check: deps-check $(CHECKS:%=check-%)
+check: deps-check build-dev
+	@echo '== dev: test, all but the slowest'
+	@ctest --preset dev-quick -j $(TEST_JOBS)
+	@echo '== asan: build and test, daemon and library from within'
+	@cmake --preset asan $(CMAKE_ARGS) > /dev/null
+	@cmake --build --preset asan -j $(JOBS) --target inner -- --no-print-directory -s
+	@ctest --preset asan-inner -j $(TEST_JOBS)
+	@echo '== checked; what is slow is left to make check-all'
+
+check-all: deps-check $(CHECKS:%=check-%)
 	@echo '== all checks passed'
 
 demo: deps build-release
