@@ -2,19 +2,16 @@
 #include "daemon/connection.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/events.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/quota.h"
-#include "daemon/refusal.h"
-#include "daemon/stats.h"
+#include "daemon/reply.h"
 #include "daemon/stray.h"
 
 /* Requests of one client that are answered, and the time they may take, before others
@@ -48,10 +45,8 @@ void answer_deinit(struct answer *answer)
 
 /* --- What it holds ------------------------------------------------------- */
 
-/* Charges for a buffer of bytes, in place of *charged. One that is larger than all of them may
- * be together counts as that, so that it may be there alone. Returns 0 or -EDQUOT. */
-static int charge(struct connection *c, uint64_t *charged, uint64_t bytes,
-                  struct quota_excess *ret_excess)
+int connection_charge(struct connection *c, uint64_t *charged, uint64_t bytes,
+                      struct quota_excess *ret_excess)
 {
     struct quota_user *payer = c->payer;
     uint64_t amount = bytes > BUFFER_FREE_BYTES ? bytes : 0;
@@ -70,18 +65,18 @@ static int charge(struct connection *c, uint64_t *charged, uint64_t bytes,
     return r;
 }
 
-static void refund(struct connection *c, uint64_t *charged)
+void connection_refund(struct connection *c, uint64_t *charged)
 {
     quota_refund(c->payer, QUOTA_BUFFERS, *charged);
     *charged = 0;
 }
 
+/* --- Beginning and end --------------------------------------------------- */
+
 static void refund_connection(void *payer)
 {
     quota_refund(payer, QUOTA_CONNECTIONS, 1);
 }
-
-/* --- Beginning and end --------------------------------------------------- */
 
 static void on_handle_closed(uv_handle_t *handle)
 {
@@ -113,8 +108,8 @@ void connection_close(struct connection *connection)
         return;
     connection->closing = true;
     n_connections--;
-    refund(connection, &connection->in_charged);
-    refund(connection, &connection->out_charged);
+    connection_refund(connection, &connection->in_charged);
+    connection_refund(connection, &connection->out_charged);
     /* a forked child may hold the socket too: this ends it for everybody */
     shutdown(connection->fd, SHUT_RDWR);
     connection->strays = connection->strays && stray_left(connection->fd);
@@ -124,10 +119,9 @@ void connection_close(struct connection *connection)
     connection->events->closed(connection);
 }
 
-/* The client has died or hung up: nobody hears replies. What it has sent is still read and done,
- * but nothing can be added, although a forked child may hold the socket too. */
-static void lose(struct connection *c)
+void connection_lose(struct connection *connection)
 {
+    struct connection *c = connection;
     if (c->closing || c->gone)
         return;
     if (c->streaming) {
@@ -141,7 +135,7 @@ static void lose(struct connection *c)
     stop_process_poll(c);
     free(STEAL(c->out));
     frame_descriptors_close(&c->out_fds);
-    refund(c, &c->out_charged);
+    connection_refund(c, &c->out_charged);
     if (c->answering && !c->oneway) {
         c->answering = false;
         if (c->events->cancel)
@@ -237,163 +231,23 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
 
 /* --- Out ----------------------------------------------------------------- */
 
-static void flush(struct connection *c)
-{
-    while (c->out) {
-        ssize_t n = frame_send(c->fd, c->out + c->out_sent, c->out_bytes - c->out_sent,
-                               c->out_fds.fd, c->out_fds.n);
-        if (n == -EAGAIN)
-            return;
-        if (n < 0) {
-            lose(c);
-            return;
-        }
-        frame_descriptors_close(&c->out_fds);
-        c->out_sent += (size_t)n;
-        if (c->out_sent == c->out_bytes) {
-            free(c->out);
-            c->out = NULL;
-            refund(c, &c->out_charged);
-        }
-    }
-}
-
-/* Keeps the descriptors of an answer of which the socket took nothing. */
-static int keep_descriptors(struct connection *c, struct answer *answer)
-{
-    if (!answer->fds_borrowed) {
-        c->out_fds = answer->fds;
-        answer->fds.n = 0;
-        return 0;
-    }
-    for (size_t i = 0; i < answer->fds.n; i++) {
-        int fd = fcntl(answer->fds.fd[i], F_DUPFD_CLOEXEC, 0);
-        if (fd < 0)
-            return -errno;
-        c->out_fds.fd[c->out_fds.n++] = fd;
-    }
-    return 0;
-}
-
-static void send_answer(struct connection *c, struct answer *answer);
-
-/* A reply cannot be sent, and what it gives is taken back: another one is to be made. */
-static void take_back(struct connection *c, struct answer *answer)
-{
-    if (c->events->take_back)
-        c->events->take_back(c, answer);
-    answer_deinit(answer);
-}
-
-/* Descriptors cannot be sent: this client is told, and keeps what it has. */
-static void refuse_descriptors(struct connection *c, struct answer *answer, const char *reason)
-{
-    json_t *spare = STEAL(answer->spare);
-    if (spare) {
-        answer_deinit(answer);
-        answer->parameters = spare;
-        send_answer(c, answer);
-        return;
-    }
-    take_back(c, answer);
-    answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
-    answer->parameters = json_pack("{s:s}", "reason", reason);
-    send_answer(c, answer);
-}
-
-static void refuse_buffer(struct connection *c, struct answer *answer,
-                          const struct quota_excess *excess)
-{
-    take_back(c, answer);
-    refuse_quota(answer, c->peer.uid, excess);
-    stats_note(c, answer);
-    events_by(0, UINT32_MAX);
-}
-
-/* Takes the text from the answer. */
-static char *answer_text(struct answer *answer, size_t *ret_bytes)
-{
-    if (answer->text) {
-        *ret_bytes = answer->text_bytes;
-        return STEAL(answer->text);
-    }
-    json_t *parameters = STEAL(answer->parameters);
-    return answer->continues ? wire_continued_text(parameters, ret_bytes)
-                             : wire_reply_text(answer->error, parameters, ret_bytes);
-}
-
-/* Sends what the socket takes, the descriptors with its first byte; keeps the
- * rest. Takes what *answer owns. */
-static void send_answer(struct connection *c, struct answer *answer)
-{
-    size_t n;
-    char *text = answer_text(answer, &n);
-    if (!text) {
-        log_error("out of memory: a reply is lost");
-        answer_deinit(answer);
-        connection_close(c);
-        return;
-    }
-    struct quota_excess excess;
-    if (charge(c, &c->out_charged, n, &excess)) {
-        free(text);
-        refuse_buffer(c, answer, &excess);
-        send_answer(c, answer);
-        return;
-    }
-    ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
-    int kept = sent == -EAGAIN ? keep_descriptors(c, answer) : 0;
-    if (sent == -ETOOMANYREFS || kept) {
-        free(text);
-        refund(c, &c->out_charged);
-        frame_descriptors_close(&c->out_fds);
-        /* the kernel lets a user have only so many in flight */
-        refuse_descriptors(c, answer,
-                           kept ? "the daemon has no descriptor left"
-                                : "too many descriptors are on their way");
-        return;
-    }
-    if (sent == -EAGAIN)
-        sent = 0;
-    answer_deinit(answer);
-    if (sent >= 0 && (size_t)sent < n) {
-        c->out = STEAL(text);
-        c->out_bytes = n;
-        c->out_sent = (size_t)sent;
-    } else {
-        refund(c, &c->out_charged);
-    }
-    free(text);
-    if (sent < 0)
-        lose(c);
-}
-
-/* Takes what *answer owns. */
-static void give_answer(struct connection *c, struct answer *answer)
-{
-    if (c->oneway || c->gone)
-        answer_deinit(answer);
-    else
-        send_answer(c, answer);
-}
-
 void connection_refuse(struct connection *connection, struct answer *answer)
 {
-    send_answer(connection, answer);
+    reply_send(connection, answer);
     connection_close(connection);
 }
 
 void connection_answer(struct connection *connection, struct answer *answer)
 {
     connection->answering = false;
-    give_answer(connection, answer);
+    reply_give(connection, answer);
     act(connection, 0);
 }
 
 void connection_stream(struct connection *connection, json_t *parameters)
 {
     struct answer answer = {.parameters = parameters, .continues = true};
-    send_answer(connection, &answer);
+    reply_send(connection, &answer);
     if (!connection->closing)
         watch(connection);
 }
@@ -419,14 +273,14 @@ static void take_request(struct connection *c, const char *text, size_t n)
     if (answer.pending)
         return;
     c->answering = false;
-    give_answer(c, &answer);
+    reply_give(c, &answer);
 }
 
 /* An idle client holds no buffer. */
 static void drop_input(struct connection *c)
 {
     frame_deinit(&c->in);
-    refund(c, &c->in_charged);
+    connection_refund(c, &c->in_charged);
 }
 
 /* Returns whether there was anything, or the end. It may be closed by that. */
@@ -446,8 +300,8 @@ static bool receive(struct connection *c)
         violation(c, "a descriptor with a request");
     else if (n < 0)
         connection_close(c);
-    if (!c->closing && charge(c, &c->in_charged, c->in.capacity, &excess)) {
-        refuse_buffer(c, &answer, &excess);
+    if (!c->closing && connection_charge(c, &c->in_charged, c->in.capacity, &excess)) {
+        reply_refuse_buffer(c, &answer, &excess);
         connection_refuse(c, &answer);
     }
     return true;
@@ -512,7 +366,7 @@ static void act_now(struct connection *c, int events)
     if (events & UV_READABLE && !receive(c))
         return;
     if (events & UV_WRITABLE)
-        flush(c);
+        reply_flush(c);
     if (!c->closing && !c->out)
         connection_take_turn(c);
     if (events & UV_WRITABLE && !c->closing && !c->out && c->streaming && c->events->drained)
@@ -552,7 +406,7 @@ static bool hung_up(int fd)
 void connection_end(struct connection *connection)
 {
     struct connection *c = connection;
-    lose(c);
+    connection_lose(c);
     if (c->closing)
         return;
     if (c->waits_turn)

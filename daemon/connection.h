@@ -24,6 +24,7 @@
 struct client;
 struct connection;
 struct monitor;
+struct quota_excess;
 struct quota_user;
 
 /* An answer in the making. */
@@ -132,6 +133,16 @@ void connection_take_turn(struct connection *connection);
 
 /* Closes it, after what its client has said before it died was read. */
 void connection_end(struct connection *connection);
+
+/* The client has died or hung up: nobody hears replies. What it has sent is still read and done,
+ * but nothing can be added, although a forked child may hold the socket too. */
+void connection_lose(struct connection *connection);
+
+/* Charges for a buffer of bytes, in place of *charged. One that is larger than all of them may
+ * be together counts as that, so that it may be there alone. Returns 0 or -EDQUOT. */
+int connection_charge(struct connection *connection, uint64_t *charged, uint64_t bytes,
+                      struct quota_excess *ret_excess);
+void connection_refund(struct connection *connection, uint64_t *charged);
 
 /* Closes it; at once for the caller, and for libuv when it can. */
 void connection_close(struct connection *connection);
