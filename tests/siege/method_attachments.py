@@ -3,31 +3,43 @@
 
 import oracle
 from method import DENIED, FAILED, Method, find, need, take_attachment
-from model import ENDING, LIVE, MAYBE
+from model import ENDING, LIVE, MAYBE, NAMED
 
 
 class Claim(Method):
     def plausible(self, siege, conn):
         model, rng = siege.model, siege.rng
         client = conn.client or conn.agent.client
-        mine = [a for a in model.of_agent(conn.agent) if a.conn in (None, conn) and a.client == client]
+        mine = [a for a in model.of_agent(conn.agent) if a.client == client]
         held = [a.id for a in mine if rng.random() < 0.85]
         if rng.random() < 0.1:
             held.append(rng.choice([0, 1, rng.getrandbits(60)] + list(model.attachments)))
-        return {"client": client, "held": [{"attachment": i} for i in dict.fromkeys(held)]}
+        p = {"client": client, "held": [{"attachment": i} for i in dict.fromkeys(held)]}
+        if rng.random() < 0.85:
+            p["presence"] = "kept" if client in conn.agent.mapped and rng.random() < 0.7 else "wanted"
+        if model.has_bell and rng.random() < 0.5:
+            p["bell"] = True
+        return p
+
+    def predict(self, model, op):
+        conn = op.conn
+        if conn.client and conn.client != op.params["client"]:
+            return {DENIED}, set()
+        return set(), {DENIED} if conn.loose_client else set()
+
+    @staticmethod
+    def _rivals(model, op):
+        """Other connections of the client, which the daemon closes."""
+        client = op.params.get("client")
+        others = [c for c in model.conns if c.agent is op.conn.agent and c is not op.conn]
+        return [c for c in others if c.client and c.client == client]
 
     @staticmethod
     def _parties(model, op):
-        """Attachments of the process without a connection that this request concerns."""
-        client = op.params.get("client")
-        return [a for a in model.of_agent(op.conn.agent) if a.conn is None and a.client == client]
-
-    def sent(self, model, op):
-        op.before = {}
-        for a in Claim._parties(model, op):
-            op.before[a.id] = a.state
-            if a.state == LIVE:
-                a.state, a.loose = MAYBE, True
+        """Attachments of the process that this request concerns."""
+        client, rivals = op.params.get("client"), Claim._rivals(model, op)
+        return [a for a in model.of_agent(op.conn.agent)
+                if a.conn in rivals or (a.conn is None and a.client == client)]
 
     @staticmethod
     def _held(op):
@@ -36,18 +48,61 @@ class Claim(Method):
         except (KeyError, TypeError):
             return set()
 
+    def sent(self, model, op):
+        op.before = {}
+        op.was_loose, op.conn.loose_client = op.conn.loose_client, True
+        for conn in self._rivals(model, op):
+            conn.may_close = True
+        self._doubt_others(model, op)
+        for a in self._parties(model, op):
+            op.before[a.id] = a.state
+            if a.state == LIVE:
+                a.state, a.loose = MAYBE, True
+        op.created = self._created(model, op)
+        for s in op.created:
+            s.name_state = MAYBE
+
+    @staticmethod
+    def _doubt_others(model, op):
+        """Connections whose client number is not known may be of this client."""
+        for conn in model.conns:
+            if conn.agent is op.conn.agent and conn is not op.conn and conn.loose_client:
+                conn.may_close = True
+                for a in model.of_conn(conn):
+                    a.state, a.loose = (MAYBE if a.state == LIVE else a.state), True
+
+    def _created(self, model, op):
+        """Segments with a name that go with the client."""
+        owners = [(op.conn.agent, op.params.get("client")), *self._rivals(model, op)]
+        return [s for s in model.segments.values() if s.creator in owners and s.name_state == NAMED]
+
     def done(self, siege, op, reply, fds):
         model, conn = siege.model, op.conn
-        held, got = Claim._held(op), {h["attachment"] for h in reply["held"]}
-        for a in Claim._parties(model, op):
+        held, got = self._held(op), {h["attachment"] for h in reply["held"]}
+        for a in self._parties(model, op):
             if a.id in got:
-                need(a.id in held, f"{conn}: Claim gave attachment {a.id}, which was not asked for")
-                a.conn, a.loose = conn, False
-                a.state = op.before.get(a.id, a.state)
+                need(a.id in held or op.before.get(a.id) != LIVE,
+                     f"{conn}: Claim gave attachment {a.id}, which was not asked for")
+                a.conn, a.loose, a.state = conn, False, op.before.get(a.id, a.state)
             elif op.before.get(a.id) == LIVE:
                 need(a.id not in held, f"{conn}: Claim lost attachment {a.id} of a living client")
-                a.state = ENDING
+                a.conn, a.state = None, ENDING
             # else another connection of the client may have claimed it
+        self._check_rest(siege, op, got)
+        conn.client, conn.loose_client = op.params["client"], False
+        for rival in self._rivals(model, op):
+            siege.replace_conn(rival, conn)
+        for s in model.segments.values():
+            if s.creator == (conn.agent, conn.client):
+                s.creator = conn
+            if s.creator is conn and s in op.created and not conn.ops:
+                s.name_state = NAMED
+        siege.take_presence(op, reply, fds)
+
+    @staticmethod
+    def _check_rest(siege, op, got):
+        """Attachments in the reply that the client had not without a connection."""
+        model, conn = siege.model, op.conn
         own = {a.id for a in model.of_conn(conn)}
         for i in got - own:
             a = oracle.adopt_attachments(siege, conn, i)
@@ -60,16 +115,18 @@ class Claim(Method):
             need(a.id in got or a.state != LIVE, f"{conn}: the reply to Claim lacks attachment {a.id}")
             if a.id in got and a.state == MAYBE and not conn.ops:
                 a.state = LIVE
-        conn.client = op.params["client"]
-        for s in model.segments.values():
-            if s.creator == (conn.agent, conn.client):
-                s.creator = conn
-        siege.take_presence(conn, reply, fds)
 
     def refused(self, siege, op, error):
-        for a in Claim._parties(siege.model, op):
+        if not op.strict:
+            return
+        op.conn.loose_client = op.was_loose
+        for conn in self._rivals(siege.model, op):
+            conn.may_close = False
+        for a in self._parties(siege.model, op):
             if a.loose and op.before.get(a.id) == LIVE:
                 a.state, a.loose = LIVE, False
+        for s in op.created:
+            s.name_state = NAMED
 
 
 class Attach(Method):

@@ -123,7 +123,7 @@ class Access:
         return who.uid == self.owner == other.owner and (other.group == self.group or who.is_in(other.group))
 
 
-@dataclass
+@dataclass(eq=False)
 class Segment:
     id: int
     name: str
@@ -143,9 +143,10 @@ class Segment:
     control_spoiled: bool = False  # a client wrote or cut the control object
     may_be_lost: bool = False  # a daemon has started since the data was cut
     adopted: bool = False  # known from what others are told; its creator has no answer yet
+    kept_by: str = "none"  # the presence of the creator, when its connection was lost
 
 
-@dataclass
+@dataclass(eq=False)
 class Attachment:
     id: int
     segment: Segment
@@ -160,6 +161,7 @@ class Attachment:
     state: str = LIVE
     loose: bool = False  # which connection has it, and by what client number, is not known
     adopted: bool = False  # known from what others are told; its own reply was not read yet
+    kept_by: str = "none"  # the presence, when its connection was lost
 
 
 class Conn:
@@ -169,6 +171,9 @@ class Conn:
         self.agent = agent
         self.number = number
         self.client = 0
+        self.presence = "none"  # of its client: "held" while the process lives, "none", "maybe"
+        self.loose_client = False  # a Claim had no answer yet
+        self.may_close = False  # the same of another connection of the client, which ends this one
         self.holders = {agent}  # processes that have its socket
         self.open = True  # the daemon has not closed it, as far as is known
         self.ops = []  # requests that have no answer yet
@@ -182,6 +187,20 @@ class Conn:
     def __str__(self):
         return f"{self.agent}.{self.number}"
 
+    def kept_by(self, client):
+        """The presence that keeps what was made under that client number."""
+        return self.presence if client == self.client else "none"
+
+    def fate(self, client, daemon_died):
+        """State of what was made under that client number, after the connection has ended."""
+        if not self.agent.lives:
+            return ENDING
+        if self.loose_client or (client != self.client and (daemon_died or self.presence != "none")):
+            return MAYBE
+        if daemon_died:
+            return MAYBE if not client or self.presence == "maybe" else LIVE
+        return {"held": LIVE, "maybe": MAYBE, "none": ENDING}[self.presence]
+
 
 class Model:
     def __init__(self):
@@ -192,7 +211,7 @@ class Model:
         self.conns = []
         self.unresolved = []  # requests that were sent and may or may not have been carried out
         self.bystanders = []  # the uids of the driver's own connections
-        self.keeps_living = False  # a hang-up of a claimed living client keeps its attachments
+        self.has_bell = False  # what Claim offers
         self.lag = False  # an end was caused that the daemon may not have noticed
         self.declared = {}  # names that the configuration declares and that may be created now
 
@@ -261,7 +280,7 @@ class Model:
                 and all(a.state == LIVE for a in self.attachments.values())
                 and all(s.name_state in (NAMED, UNNAMED) and self.presence_of(s) == LIVE and not s.access_maybe
                         for s in self.segments.values())
-                and not any(c.doubtful for c in self.conns))
+                and not any(c.doubtful or c.may_close for c in self.conns))
 
     def used(self, uid):
         """What a user is charged for."""
@@ -292,19 +311,20 @@ class Model:
         self.conns.remove(conn)
         self.unresolved += conn.ops
         conn.ops = []
-        keeps = conn.agent.lives and (conn.client and self.keeps_living or daemon_died)
         for a in self.of_conn(conn):
-            a.conn = None
-            if not keeps:
+            a.conn, a.kept_by = None, conn.kept_by(a.client)
+            fate = conn.fate(a.client, daemon_died)
+            if a.loose or (fate == MAYBE and a.state == LIVE):
+                a.state, a.loose = MAYBE, True
+            elif fate == ENDING:
                 a.state = ENDING
-            elif not a.client and a.state == LIVE:
-                a.state, a.loose = MAYBE, True  # nothing is promised to a client that had not claimed
         for s in self.segments.values():
             if s.creator is conn:
-                s.creator = (conn.agent, s.client)
-                if not keeps:
+                s.creator, s.kept_by = (conn.agent, s.client), conn.kept_by(s.client)
+                fate = conn.fate(s.client, daemon_died)
+                if fate == ENDING:
                     self.lose_creator(s)
-                elif not s.client and s.name_state == NAMED:
+                elif fate == MAYBE and s.name_state == NAMED:
                     s.name_state = MAYBE
 
     @staticmethod
@@ -316,13 +336,18 @@ class Model:
             s.creator, s.name_state = s.entrusted, MAYBE
 
     def agent_ended(self, agent, gone=True):
-        """A process died or, if it is not gone, replaced its program."""
+        """A process died or, if it is not gone, replaced its program. Of that nobody hears where
+        nothing hangs up and no presence is given up."""
         for a in self.of_agent(agent):
-            a.state = ENDING
+            a.state = ENDING if gone or a.conn or a.kept_by == "held" else MAYBE
         for s in self.segments.values():
             c = s.creator
-            by_conn = isinstance(c, tuple) and c[0] is agent or isinstance(c, Conn) and c.agent is agent
-            if by_conn or (gone and c is agent):
+            if isinstance(c, tuple) and c[0] is agent and not gone and s.kept_by != "held":
+                if s.name_state == NAMED:
+                    s.name_state = MAYBE
+            elif isinstance(c, tuple) and c[0] is agent or isinstance(c, Conn) and c.agent is agent:
+                self.lose_creator(s)
+            elif gone and c is agent:
                 self.lose_creator(s)
             elif gone and s.entrusted is agent and s.name_state == NAMED:
                 s.name_state = MAYBE
@@ -334,11 +359,11 @@ class Model:
                 self.lose_conn(conn)
 
     def daemon_ended(self):
-        """What was under way may have been done or not; no news of a death is sure to be kept."""
+        """What was under way may have been done or not; no news of an end is sure to be kept."""
         for conn in list(self.conns):
             self.lose_conn(conn, daemon_died=True)
         for a in self.attachments.values():
-            if a.state == ENDING and a.agent.lives:
+            if a.state == ENDING and not a.agent.gone and (a.agent.lives or a.kept_by != "held"):
                 a.state = MAYBE
         for s in self.segments.values():
             if s.name_state == ENDING:

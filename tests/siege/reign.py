@@ -24,6 +24,9 @@ class Reign:
             self.model.bystanders.append(BYSTANDER.uid)
             self.bystander = self.make_agent(-1, BYSTANDER)
         self.ping()
+        interface = {"interface": "io.shmview"}
+        text = self.auditor.call("GetInterfaceDescription", interface, service=True)["description"]
+        self.model.has_bell = "bell: ?bool" in text
         self.baseline = self.server.descriptors()
         self.own_objects = len(self.server.objects())
         self.note(f"the daemon of uid {self.server.uid} starts", "*")
@@ -66,8 +69,10 @@ class Reign:
     def new_config(self):
         """Another configuration takes effect on SIGHUP."""
         rng, old = self.rng, self.model.config
-        user = {k: v for k, v in (("bytes", rng.choice([2, 8, 64]) << 20), ("segments", rng.choice([3, 6, 20])),
-                                  ("attachments", rng.choice([5, 20, 100])), ("connections", rng.choice([4, 8, 30])))
+        user = {k: v for k, v in (("bytes", rng.choice([16, 256, 2048, 65536]) << 10),
+                                  ("segments", rng.choice([3, 6, 20])),
+                                  ("attachments", rng.choice([5, 20, 100])),
+                                  ("connections", rng.choice([4, 8, 30])))
                 if rng.random() < 0.5}
         total = {k: v for k, v in (("bytes", rng.choice([16, 64]) << 20), ("segments", rng.choice([8, 30])),
                                    ("attachments", rng.choice([20, 100]))) if rng.random() < 0.25}

@@ -22,6 +22,7 @@ MAGIC = {0x63764D53: "control", 0x6C764D53: "liveness"}
 SLOTS = 1000
 GENERATIONS_AT = 96
 DEAD = 0x80000000
+PRESENCE = "/+presence"  # the directory of presence files
 
 
 class Broken(Exception):
@@ -35,7 +36,7 @@ class Object:
         self.path = path
         st = os.stat(path, follow_symlinks=False)
         self.size, self.inode = st.st_size, st.st_ino
-        self.segment, self.kind = None, "other"
+        self.segment, self.kind = None, "presence" if PRESENCE in path else "other"
         if stat.S_ISREG(st.st_mode):
             with open(path, "rb") as f:
                 head = f.read(HEADER.size)
@@ -190,7 +191,9 @@ class Server:
         paths = [e.path for e in os.scandir(SHM)
                  if e.name.startswith("shmview." + self.instance) and not e.is_dir(follow_symlinks=False)]
         for directory in self._directories():
-            paths += [e.path for e in os.scandir(directory)]
+            paths += [e.path for e in os.scandir(directory) if not e.is_dir(follow_symlinks=False)]
+            if os.path.isdir(directory + PRESENCE):
+                paths += [e.path for e in os.scandir(directory + PRESENCE)]
         return paths
 
     def objects(self):
@@ -234,7 +237,7 @@ class Auditor:
             self.sock.close()
         self.sock = None
 
-    def call(self, method, parameters=None, may_fail=False):
+    def call(self, method, parameters=None, may_fail=False, service=False):
         """Returns the reply's parameters. Raises Broken for an error, if it may not fail, and
         for a late answer."""
         began = time.monotonic()
@@ -242,7 +245,8 @@ class Auditor:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self.sock.settimeout(self.patience)
             self.sock.connect(self.path)
-        request = {"method": "io.shmview." + method, "parameters": parameters or {}}
+        interface = "org.varlink.service." if service else "io.shmview."
+        request = {"method": interface + method, "parameters": parameters or {}}
         try:
             self.sock.sendall(json.dumps(request).encode() + b"\0")
             data = b""

@@ -13,7 +13,7 @@ import agent as agents
 import methods
 from look import Look
 from method import ERRORS, short
-from model import Conn, Model, Who
+from model import ENDING, Conn, Model, Who
 from reign import Reign
 from server import Auditor, Broken, Server
 
@@ -31,6 +31,7 @@ class Agent:
         self.lives = True  # it runs, and is the program that it was
         self.gone = False  # it has ended
         self.client = siege.rng.getrandbits(62) + 1
+        self.mapped = set()  # client numbers whose presence it has mapped
         self.next_conn = 0
 
     def __str__(self):
@@ -163,12 +164,6 @@ class Siege(Reign, Look):
         a.lives = False
         self.model.lag = True
         self.model.agent_ended(a, gone=False)
-
-    def without_conn(self, a):
-        """Whether a process has anything without a connection, whose exec nobody may notice."""
-        model = self.model
-        return not model.keeps_living and any(x.conn is None for x in model.of_agent(a)) or any(
-            isinstance(s.creator, tuple) and s.creator[0] is a for s in model.segments.values())
 
     def claimants(self):
         """Clients that may have a presence file."""
@@ -318,7 +313,7 @@ class Siege(Reign, Look):
         if fds:
             raise Broken(f"{conn}: {len(fds)} descriptors came that no reply announced")
         if ended:
-            if not (refused or may_end or conn.doubtful):
+            if not (refused or may_end or conn.doubtful or conn.may_close):
                 raise Broken(f"{conn}: the daemon hung up")
             self.hung_up_on(conn)
         return refused
@@ -371,7 +366,7 @@ class Siege(Reign, Look):
 
     def pick_size(self):
         rng = self.rng
-        return rng.choice([1, 100, 4096, 5000, 70000, 1 << 20, rng.randrange(1, 1 << 22), 1 << 55])
+        return rng.choice([1, 100, 4096, 5000, 70000, 1 << 20, 3 << 20, rng.randrange(1, 1 << 22), 1 << 55])
 
     def pick_segment(self):
         segments = list(self.model.segments.values())
@@ -402,12 +397,31 @@ class Siege(Reign, Look):
         if attachment.agent.lives and attachment.id % 3:
             self.drop(attachment.agent, list(attachment.fds.values()))
 
-    def take_presence(self, conn, reply, fds):
-        """Maps what came with the reply to Claim."""
-        if not fds:
-            return
-        self.model.keeps_living = True
-        conn.agent.do("map_presence", fds[reply.get("presence", 0)])
-        for i, fd in enumerate(fds):
-            if i == reply.get("bell", 1):
-                conn.bell = fd
+    def take_presence(self, op, reply, fds):
+        """Maps the presence file that came with the reply to Claim, and keeps the bell. The daemon
+        counts the presence only if no request followed before the mapping was there."""
+        conn, wanted = op.conn, op.params.get("presence")
+        if "presence" in reply:
+            conn.agent.do("map_presence", fds[reply["presence"]])
+            conn.agent.mapped.add(conn.client)
+            conn.presence = "maybe" if conn.ops or op.wild else "held"
+        elif wanted == "kept" and not op.wild:
+            conn.presence = "maybe" if conn.ops else "held"
+        else:
+            conn.presence = "none" if not wanted else "maybe"
+        if "bell" in reply:
+            conn.bell = fds[reply["bell"]]
+
+    def replace_conn(self, old, new):
+        """The daemon has closed a connection of a client that claims on another one."""
+        for s in self.model.segments.values():
+            if s.creator is old:
+                s.creator = new
+        for a in self.model.of_conn(old):
+            a.conn = None
+            if not a.loose:
+                a.state = ENDING
+        self.note(f"{old} is replaced by {new}", old.agent, old, new)
+        self.model.lose_conn(old)
+        for holder in sorted((a for a in old.holders if a.lives), key=lambda a: a.number):
+            holder.do("close", old.number)

@@ -75,8 +75,7 @@ def fork_client(siege):
 def exec_client(siege):
     """A client becomes another program, unless a child holds one of its sockets: that is not
     noticed, as nothing of it hangs up."""
-    living = [a for a in siege.living() if all(c.holders == {a} for c in siege.model.conns if c.agent is a)
-              and not siege.without_conn(a)]
+    living = [a for a in siege.living() if all(c.holders == {a} for c in siege.model.conns if c.agent is a)]
     if len(living) > 2:
         siege.exec_agent(siege.rng.choice(living))
 

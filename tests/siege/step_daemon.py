@@ -34,10 +34,7 @@ def end_daemon(siege):
     siege.end_daemon(rng.choice([signal.SIGTERM, signal.SIGKILL, signal.SIGKILL]))
     between = rng.randrange(4)
     for _ in range(between):
-        kinds = [write_data, kill_client_quietly, lock_word]
-        if siege.model.keeps_living:
-            kinds.append(exec_client)
-        rng.choice(kinds)(siege)
+        rng.choice([write_data, kill_client_quietly, lock_word, exec_client])(siege)
     siege.start_daemon()
 
 
