@@ -103,7 +103,7 @@ class Remove(Method):
         need(any(s.access.manages(op.who, c) for s in named for c in (model.config, op.old_config))
              or any(s.access_maybe for s in named), f"{op}: uid {op.who.uid} may not remove it")
         for s in named:
-            s.name_state = UNNAMED if len(named) == 1 else MAYBE
+            s.name_state = UNNAMED if op.strict else MAYBE
 
     def refused(self, siege, op, error):
         for s in siege.model.segments.values():
