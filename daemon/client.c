@@ -11,6 +11,7 @@
 #include "common/util.h"
 #include "daemon/events.h"
 #include "daemon/log.h"
+#include "daemon/loop.h"
 #include "daemon/methods.h"
 
 /* A file is released a moment after inotify reports it, and may be released a moment after its
@@ -138,7 +139,7 @@ static void watch_process(struct client *c, int *pidfd)
     struct clients *clients = &c->state->clients;
     bool is_spare = c->presence != PRESENCE_NONE;
     if (*pidfd < 0 || (is_spare && clients->n_watched >= clients->max_watched) ||
-        uv_poll_init(c->state->loop, &c->poll, *pidfd))
+        loop_poll_init(c->state->loop, &c->poll, *pidfd))
         return;
     c->pidfd = steal_fd(pidfd);
     clients->n_watched += is_spare;
@@ -263,7 +264,7 @@ void clients_open(struct state *state, unsigned max_watched)
     uv_timer_init(state->loop, &clients->timer);
     clients->timer.data = clients->news.data = state;
     if (clients->presence.news >= 0 &&
-        (uv_poll_init(state->loop, &clients->news, clients->presence.news) ||
+        (loop_poll_init(state->loop, &clients->news, clients->presence.news) ||
          uv_poll_start(&clients->news, UV_READABLE, on_news)))
         close_fdp(&clients->presence.news);
     if (clients->presence.news < 0)
