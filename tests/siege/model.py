@@ -314,7 +314,7 @@ class Model:
         for a in self.of_conn(conn):
             a.conn, a.kept_by = None, conn.kept_by(a.client)
             fate = conn.fate(a.client, daemon_died)
-            if a.loose or (fate == MAYBE and a.state == LIVE):
+            if a.loose or (fate == MAYBE and a.state != ENDING):
                 a.state, a.loose = MAYBE, True
             elif fate == ENDING:
                 a.state = ENDING

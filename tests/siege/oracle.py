@@ -102,9 +102,9 @@ def compare_attachment(siege, s, told, waits):
 
 
 def gone_attachment(siege, a):
-    if a.state == LIVE:
+    if a.state == LIVE and not a.segment.may_be_lost:
         raise Broken(f"attachment {a.id} of {a.agent} (connection {a.conn}) to {a.segment.name} is gone")
-    if a.state == ENDING or quiet(siege.model):
+    if a.state == ENDING or a.segment.may_be_lost or quiet(siege.model):
         siege.forget(a)
 
 

@@ -108,15 +108,14 @@ class Reign:
         if not any(got == (spec["size"], spec["owner"], 0o660, "manual") for spec in specs):
             raise Broken(f"declared as {specs}, created as {told}")
 
-    def await_signal(self):
-        """Waits until the daemon has dealt with a SIGHUP, whatever came of it."""
+    def await_reload(self, before):
+        """Waits until the daemon has logged what came of a SIGHUP."""
         until = time.monotonic() + 20
-        while self.server.has_pending(signal.SIGHUP):
+        while self.server.reloads() == before:
+            self.server.check()
             if time.monotonic() > until:
-                raise Broken("the daemon does not receive SIGHUP")
+                raise Broken("the daemon does not obey SIGHUP")
             time.sleep(0.001)
-        for _ in range(3):  # turns of its loop
-            self.auditor.call("Ping")
 
     def await_config(self):
         """Waits until the configuration is in force, which its own limit shows."""

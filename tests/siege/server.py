@@ -174,9 +174,10 @@ class Server:
         fds = sorted(os.listdir(directory), key=int)
         return "\n".join(f"    {fd}: {os.readlink(directory + '/' + fd)}" for fd in fds)
 
-    def has_pending(self, number):
-        with open(f"/proc/{self.pid}/status") as f:
-            return int(re.search(r"ShdPnd:\s+(\w+)", f.read()).group(1), 16) >> (number - 1) & 1
+    def reloads(self):
+        """How many times it has read its configuration, or refused to, on SIGHUP."""
+        with open(self.log_path, "rb") as f:
+            return len(re.findall(rb"the configuration was (?:not )?read", f.read()))
 
     def _directories(self):
         """/dev/shm/shmview.INSTANCE, and that with a suffix."""

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import re
 import signal
 import socket
 import time
@@ -107,8 +108,11 @@ class Siege(Reign, Look):
     def shortened(self, text, most=60):
         """The steps that concern the clients and segments that a failure names."""
         last = self.history[-1][2] if self.history else set()
-        words = set(text.replace("'", " ").replace(".", " ").replace(":", " ").split()) | last
-        told = [(s, t) for s, t, subjects in self.history if not subjects or subjects & words or "*" in subjects]
+
+        def concerns(subject):
+            return subject in last | {"*"} or re.search(rf"(?<![\w.-]){re.escape(subject)}(?![\w-])", text)
+
+        told = [(s, t) for s, t, subjects in self.history if any(map(concerns, subjects))]
         return "\n".join(f"  {s:5} {t}" for s, t in told[-most:])
 
     # --- Clients ---
@@ -366,6 +370,8 @@ class Siege(Reign, Look):
 
     def pick_size(self):
         rng = self.rng
+        if rng.random() < 0.02:
+            return 48 << 20
         return rng.choice([1, 100, 4096, 5000, 70000, 1 << 20, 3 << 20, rng.randrange(1, 1 << 22), 1 << 55])
 
     def pick_segment(self):

@@ -17,9 +17,10 @@ def reload(siege):
         if rng.random() < 0.25:
             siege.server.configure(rng.choice(["{", "[]", '{"quotas": 5}', '{"nothing": 1}', "{}x",
                                                '{"segments": [{"name": "../x", "size": 1}]}', ""]))
+            before = siege.server.reloads()
             os.kill(siege.server.pid, signal.SIGHUP)
             siege.note("SIGHUP with a broken configuration", "*")
-            siege.await_signal()
+            siege.await_reload(before)
     siege.new_config()
     siege.await_config()
     oracle.settle(siege)

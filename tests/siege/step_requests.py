@@ -57,6 +57,23 @@ def burst(siege):
     siege.exchange(conn, ops, cut(siege.rng, data, siege.rng.choice([1, 1, 2, 7])))
 
 
+def attach_often(siege):
+    """One client attaches one segment many times: slots beyond those that the lock had room for."""
+    conn, segment = some_conn(siege), siege.pick_segment()
+    if not conn or not segment:
+        return
+    access = siege.rng.choice(["peek", "read", "write"])
+    ops = []
+    for _ in range(siege.rng.choice([10, 30])):
+        op = siege.make_op(conn, "io.shmview.Attach", wild=False)
+        op.raw = op.params = {"name": segment.name, "access": access}
+        op.oneway = False
+        siege.launch(op)
+        op.strict = False
+        ops.append(op)
+    siege.exchange(conn, ops, [b"".join(op.data() for op in ops)])
+
+
 def last_op(siege, conn):
     """A Ping, whose answer shows that everything before it was done."""
     op = siege.make_op(conn, "io.shmview.Ping", wild=False)

@@ -10,6 +10,7 @@ TABLE = {
     step_requests.one_call: 60,
     step_requests.split_call: 5,
     step_requests.burst: 8,
+    step_requests.attach_often: 0.5,
     step_requests.unread_calls: 3,
     step_requests.read_late: 3,
     step_requests.broken_bytes: 3,
