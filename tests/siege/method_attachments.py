@@ -50,6 +50,7 @@ class Claim(Method):
 
     def sent(self, model, op):
         op.before = {}
+        op.conn.agent.numbers.add(str(op.params.get("client")))
         op.was_loose, op.conn.loose_client = op.conn.loose_client, True
         for conn in self._rivals(model, op):
             conn.may_close = True
@@ -92,6 +93,8 @@ class Claim(Method):
         conn.client, conn.loose_client = op.params["client"], False
         for rival in self._rivals(model, op):
             siege.replace_conn(rival, conn)
+        conn.may_close |= any(o.method == op.method and o.conn.agent is conn.agent and o.conn is not conn
+                              for o in model.open_ops())
         for s in model.segments.values():
             if s.creator == (conn.agent, conn.client):
                 s.creator = conn

@@ -195,7 +195,7 @@ class Conn:
         """State of what was made under that client number, after the connection has ended."""
         if not self.agent.lives:
             return ENDING
-        if self.loose_client or (client != self.client and (daemon_died or self.presence != "none")):
+        if self.loose_client or self.may_close or (client != self.client and (daemon_died or self.presence != "none")):
             return MAYBE
         if daemon_died:
             return MAYBE if not client or self.presence == "maybe" else LIVE

@@ -102,9 +102,9 @@ def compare_attachment(siege, s, told, waits):
 
 
 def gone_attachment(siege, a):
-    if a.state == LIVE and not a.segment.may_be_lost:
+    if a.state == LIVE and not a.segment.may_be_lost and not (a.conn and a.conn.may_close):
         raise Broken(f"attachment {a.id} of {a.agent} (connection {a.conn}) to {a.segment.name} is gone")
-    if a.state == ENDING or a.segment.may_be_lost or quiet(siege.model):
+    if a.state != MAYBE or quiet(siege.model):
         siege.forget(a)
 
 

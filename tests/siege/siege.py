@@ -32,6 +32,7 @@ class Agent:
         self.lives = True  # it runs, and is the program that it was
         self.gone = False  # it has ended
         self.client = siege.rng.getrandbits(62) + 1
+        self.numbers = set()  # client numbers that it has sent
         self.mapped = set()  # client numbers whose presence it has mapped
         self.next_conn = 0
 
@@ -170,8 +171,8 @@ class Siege(Reign, Look):
         self.model.agent_ended(a, gone=False)
 
     def claimants(self):
-        """Clients that may have a presence file."""
-        return [c for c in self.model.conns if c.client] + [a for a in self.agents if not a.gone]
+        """Clients that may have a presence file: processes and the numbers that they claimed."""
+        return [(a, number) for a in self.agents if not a.gone for number in a.numbers]
 
     def _await_end(self, a):
         until = time.monotonic() + 20
