@@ -56,6 +56,8 @@ static const struct family of_instance[] = {
     INSTANCE("shmview_requests_total", COUNTER, "Requests that were answered.", total_requests),
     INSTANCE("shmview_events_lost_total", COUNTER,
              "Events that subscribers were too slow to be told.", total_lost),
+    INSTANCE("shmview_objects_repaired_total", COUNTER,
+             "Objects that clients had truncated, enlarged or overwritten.", total_repaired),
 };
 
 static const struct family of_segment[] = {

@@ -111,6 +111,7 @@ static void fill_instance(struct shmview_stats *s, const struct wire_instance *w
     s->total_owner_died = known(w->n_owner_died);
     s->total_requests = known(w->n_requests);
     s->total_lost = known(w->n_lost);
+    s->total_repaired = known(w->n_repaired);
     s->pid = w->pid;
     s->memory_free = w->memory_free;
     s->memory_limit = w->memory_limit;

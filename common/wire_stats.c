@@ -41,6 +41,7 @@ static const struct wire_instance no_instance = {
     .n_owner_died = WIRE_ABSENT,
     .n_requests = WIRE_ABSENT,
     .n_lost = WIRE_ABSENT,
+    .n_repaired = WIRE_ABSENT,
     .max_connections = WIRE_ABSENT,
 };
 static const struct wire_quota no_quota = {
@@ -119,6 +120,7 @@ static const struct field instance_fields[] = {
     NUMBER(wire_instance, "total_owner_died", n_owner_died, true),
     NUMBER(wire_instance, "total_requests", n_requests, true),
     NUMBER(wire_instance, "total_lost", n_lost, true),
+    NUMBER(wire_instance, "total_repaired", n_repaired, true),
     {"refusals", FIELD_OBJECTS, false, .offset = AT(wire_instance, refusals),
      .extra = AT(wire_instance, n_refusals), .of = refusals_fields,
      .of_bytes = sizeof(struct wire_refusals), .max = LIMIT_STATS_REFUSALS},

@@ -43,7 +43,7 @@ struct wire_instance {
     int64_t started_us, uptime_us, starts;
     int64_t connections, segments, attachments;
     int64_t allocated, removed; /* bytes */
-    int64_t n_created, n_attached, n_died, n_owner_died, n_requests, n_lost;
+    int64_t n_created, n_attached, n_died, n_owner_died, n_requests, n_lost, n_repaired;
     struct wire_refusals *refusals; /* new when decoded */
     size_t n_refusals;
     int64_t pid, memory_free, memory_limit, max_connections;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/discard.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -8,7 +9,8 @@
 
 struct job {
     uv_work_t work;
-    int fd; /* -1: taken */
+    int fd;        /* -1: taken */
+    int64_t bytes; /* that the file gets; -1: it is only closed */
     LIST_ENTRY(job) link;
 };
 
@@ -25,6 +27,13 @@ void discard_init(uv_loop_t *loop)
     loop_thread = pthread_self();
 }
 
+static void finish(int fd, int64_t bytes)
+{
+    if (bytes >= 0 && ftruncate(fd, bytes) == 0)
+        posix_fallocate(fd, 0, bytes);
+    close(fd);
+}
+
 /* Called with the lock held, which it lets go of meanwhile. */
 static void do_job(struct job *job)
 {
@@ -34,7 +43,7 @@ static void do_job(struct job *job)
     job->fd = -1;
     n_busy++;
     pthread_mutex_unlock(&lock);
-    close(fd);
+    finish(fd, job->bytes);
     pthread_mutex_lock(&lock);
     if (--n_busy == 0)
         pthread_cond_broadcast(&idle);
@@ -57,20 +66,31 @@ static void done(uv_work_t *work, int status)
     free(job);
 }
 
-void discard(int fd)
+static void start(int fd, int64_t bytes)
 {
     struct job *job =
         by_loop && pthread_equal(pthread_self(), loop_thread) ? calloc(1, sizeof *job) : NULL;
     if (!job) {
-        close(fd);
+        finish(fd, bytes);
         return;
     }
     job->fd = fd;
+    job->bytes = bytes;
     job->work.data = job;
     pthread_mutex_lock(&lock);
     LIST_INSERT_HEAD(&jobs, job, link);
     pthread_mutex_unlock(&lock);
     uv_queue_work(by_loop, &job->work, work, done); /* fails only without a callback */
+}
+
+void discard(int fd)
+{
+    start(fd, -1);
+}
+
+void discard_excess(int fd, uint64_t bytes)
+{
+    start(fd, (int64_t)bytes);
 }
 
 bool discard_settle(void)

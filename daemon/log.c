@@ -71,6 +71,7 @@ static const char *const message_ids[LOG_N_KINDS] = {
     [LOG_START] = "6b473c8ebe974ed68aa3bdcadd2849ef",
     [LOG_TAKE_OVER] = "38b090b2f40d45f5b6abbfb3103038e8",
     [LOG_SET_ASIDE] = "5dcb194ec9894d4d98c34670fbe7fc50",
+    [LOG_REPAIRED] = "c6b4c5d2a0b94d4b8f6d6cf1e5a7c0b2",
     [LOG_OWNER_DIED] = "1df4aacb1a184402a32d164ad3441707",
     [LOG_QUOTA] = "c7eaea6c0c95468eac923884d97dd488",
     [LOG_PROTOCOL] = "51b2ecf9a2b044ee9709f809f63049e4",

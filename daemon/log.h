@@ -16,6 +16,7 @@ enum log_kind {
     LOG_START,       /* serves from now on */
     LOG_TAKE_OVER,   /* what the daemon before has left was looked through */
     LOG_SET_ASIDE,   /* a registry, a segment or a layout that does not fit */
+    LOG_REPAIRED,    /* an object that a client had truncated, enlarged or overwritten */
     LOG_OWNER_DIED,  /* a client died while it held a lock */
     LOG_QUOTA,       /* a client was refused more than it may have */
     LOG_PROTOCOL,    /* a client broke the protocol and was disconnected */

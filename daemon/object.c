@@ -238,25 +238,17 @@ int object_grow(int fd, uint64_t bytes)
     return have >= bytes ? 0 : commit(fd, have, bytes - have);
 }
 
-/* Returns 0 if the name still leads to the object, or -errno. */
-static int find(const struct object *object, struct stat *ret_st)
+int object_stat(const struct object *object, struct stat *ret)
 {
-    if (fstatat(directory_fd(), object->name, ret_st, AT_SYMLINK_NOFOLLOW))
+    if (fstatat(directory_fd(), object->name, ret, AT_SYMLINK_NOFOLLOW))
         return -errno;
-    return is_same(object, ret_st) ? 0 : -ESTALE;
-}
-
-int64_t object_size(const struct object *object)
-{
-    struct stat st;
-    int r = find(object, &st);
-    return r ? r : st.st_size;
+    return is_same(object, ret) ? 0 : -ESTALE;
 }
 
 int object_rename(struct object *object, const object_name name)
 {
     struct stat st;
-    int r = find(object, &st);
+    int r = object_stat(object, &st);
     if (r)
         return r;
     if (renameat2(directory_fd(), object->name, directory_fd(), name, RENAME_NOREPLACE))
@@ -268,7 +260,7 @@ int object_rename(struct object *object, const object_name name)
 void object_remove(struct object *object)
 {
     struct stat st;
-    if (object->name[0] && find(object, &st) == 0) {
+    if (object->name[0] && object_stat(object, &st) == 0) {
         int fd = st.st_size >= DISCARD_BYTES
                      ? openat(directory_fd(), object->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
                      : -1;

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* In the directory: the name of a segment, or "+" id ".control" */
@@ -63,8 +64,8 @@ int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_b
  * -ESTALE if the name leads to something else by now. */
 int object_open(const struct object *object, int flags);
 
-/* Returns its bytes, or -errno; -ESTALE if the name leads to something else by now. */
-int64_t object_size(const struct object *object);
+/* Looks at it. Returns 0 or -errno; -ESTALE if the name leads to something else by now. */
+int object_stat(const struct object *object, struct stat *ret);
 
 /* Lets the object have at least bytes, committed. Returns 0 or -errno. */
 int object_grow(int fd, uint64_t bytes);

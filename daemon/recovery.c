@@ -15,6 +15,7 @@
 #include "daemon/grants.h"
 #include "daemon/instance.h"
 #include "daemon/log.h"
+#include "daemon/segment_repair.h"
 #include "daemon/segment_restore.h"
 
 struct recovery {
@@ -151,6 +152,8 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         registry_remove(registry, s);
         return;
     }
+    if (error == 0)
+        segment_repair(s); /* tried again later, and by each attach */
     if (error == 0) {
         why = "its owner's quota";
         error = grants_restore(&r->state->quota, s);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/segment_repair.h"
 #include "daemon/use.h"
 
 #define CONTROL_BYTES_STEP 4096
@@ -175,6 +176,12 @@ static void announce(struct shmview_liveness *live)
     syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void segment_announce(struct segment *segment)
+{
+    if (segment->use && segment->use->live)
+        announce(segment->use->live);
+}
+
 /* The daemon's own object: what it says of slots is believed, within its limits. */
 static int read_slots(struct segment *segment)
 {
@@ -215,17 +222,21 @@ static int know_slots(struct segment *segment)
     return r;
 }
 
-/* The slot's line must be backed before anybody may touch it; once is enough, since
- * a client that truncates the object spoils it in any case. */
+uint32_t segment_control_bytes(uint32_t n_slots)
+{
+    uint64_t need = sizeof(struct shmview_control) + n_slots * sizeof(struct shmview_slot);
+    return (uint32_t)((need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP);
+}
+
+/* The slot's line must be backed before anybody may touch it. */
 static int back_slot(struct segment *segment, int control, uint32_t slot)
 {
-    uint64_t need = sizeof(struct shmview_control) + (slot + 1) * sizeof(struct shmview_slot);
-    if (need <= segment->control_bytes)
+    uint32_t bytes = segment_control_bytes(slot + 1);
+    if (bytes <= segment->control_bytes)
         return 0;
-    uint64_t bytes = (need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP;
     int r = object_grow(control, bytes);
     if (r == 0)
-        segment->control_bytes = (uint32_t)bytes;
+        segment->control_bytes = bytes;
     return r;
 }
 
@@ -250,6 +261,8 @@ static int open_lock(struct segment *segment, struct wire_attachment *ret,
     int control = use_open(segment->use, CONTROL_WRITE);
     int liveness = control < 0 ? control : use_open(segment->use, LIVENESS_READ);
     int r = liveness < 0 ? liveness : know_slots(segment);
+    if (r == 0)
+        r = segment_repair(segment);
     if (r)
         return r;
     uint32_t slot, generation;
@@ -293,7 +306,8 @@ int segment_attach(struct segment *segment, int64_t access, struct wire_attachme
     r = use_open(segment->use, access == SHMVIEW_WRITE ? DATA_WRITE : DATA_READ);
     if (r >= 0) {
         fds.fd[fds.n++] = r;
-        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds) : 0;
+        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds)
+                                                    : segment_repair(segment);
     }
     if (r) {
         use_leave(segment->use); /* what cannot be opened is not to stay half open */

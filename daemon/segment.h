@@ -139,6 +139,15 @@ void segment_object(const struct segment *segment, enum segment_part part, struc
 int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
                    struct frame_descriptors *ret_fds);
 
+/* What its control object begins with. */
+void segment_control_header(const struct segment *segment, struct shmview_control *ret);
+
+/* The size of a control object with so many slots. */
+uint32_t segment_control_bytes(uint32_t n_slots);
+
+/* Wakes all who wait for the lock, to look again. */
+void segment_announce(struct segment *segment);
+
 /* Gives a slot back (WIRE_ABSENT: none): publishes the death of its user, whose
  * pid is named to the next owner of the lock, and wakes all who wait. */
 void segment_detach(struct segment *segment, int64_t slot, pid_t pid);

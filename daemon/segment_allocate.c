@@ -28,6 +28,15 @@ static struct shmview_object_header header_of(const struct segment *segment, uin
     };
 }
 
+void segment_control_header(const struct segment *segment, struct shmview_control *ret)
+{
+    *ret = (struct shmview_control){
+        .header = header_of(segment, SHMVIEW_CONTROL_MAGIC, sizeof *ret),
+        .slots_offset = sizeof *ret,
+        .slot_bytes = sizeof(struct shmview_slot),
+    };
+}
+
 /* Returns a descriptor, or -errno. */
 static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
                          const atomic_bool *cancel)
@@ -56,11 +65,8 @@ static int allocate_lock(struct segment *segment)
         create_object(segment, LIVENESS, sizeof(struct shmview_liveness), NULL);
     if (liveness < 0)
         return liveness;
-    struct shmview_control c = {
-        .header = header_of(segment, SHMVIEW_CONTROL_MAGIC, sizeof c),
-        .slots_offset = sizeof c,
-        .slot_bytes = sizeof(struct shmview_slot),
-    };
+    struct shmview_control c;
+    segment_control_header(segment, &c);
     struct shmview_object_header l =
         header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
     segment->control_bytes = SEGMENT_CONTROL_BYTES;

@@ -8,13 +8,13 @@
 
 #include "common/util.h"
 
-/* Returns its size, or -errno; -ESTALE if it is another one. */
-static int64_t measure(const struct segment *segment, enum segment_part part, uint64_t least)
+/* Returns 0, or -errno; -ESTALE if it is another one. What clients did to it does not matter. */
+static int check_identity(const struct segment *segment, enum segment_part part)
 {
     struct object object;
+    struct stat st;
     segment_object(segment, part, &object);
-    int64_t bytes = object_size(&object);
-    return bytes >= 0 && (uint64_t)bytes < least ? -ESTALE : bytes;
+    return object_stat(&object, &st);
 }
 
 static int check_liveness(struct segment *segment)
@@ -34,6 +34,7 @@ static int check_liveness(struct segment *segment)
         l.header.segment_id != segment->id || l.high > SHMVIEW_SLOTS_MAX)
         return -ESTALE;
     segment->unread = l.high > 0;
+    segment->control_bytes = segment_control_bytes(l.high ? l.high : 1);
     struct stat st;
     if (fstat(fd, &st))
         return -errno;
@@ -45,15 +46,13 @@ int segment_restore(struct segment *segment, const char **ret_why)
     /* one that has lost its name may have lost its data's as well */
     bool has_data = segment->named || segment->inodes[DATA];
     *ret_why = "its data";
-    int64_t bytes = has_data ? measure(segment, DATA, segment->size) : 0;
-    if (bytes < 0 || !segment->lock)
-        return bytes < 0 ? (int)bytes : 0;
-    /* what clients did to the control object is theirs; only its slots must be backed */
+    int r = has_data ? check_identity(segment, DATA) : 0;
+    if (r || !segment->lock)
+        return r;
     *ret_why = "its control object";
-    bytes = measure(segment, CONTROL, SEGMENT_CONTROL_BYTES);
-    if (bytes < 0)
-        return (int)bytes;
-    segment->control_bytes = bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX;
+    r = check_identity(segment, CONTROL);
+    if (r)
+        return r;
     *ret_why = "its liveness object";
     return check_liveness(segment);
 }

@@ -20,6 +20,7 @@
 #include "daemon/monitor.h"
 #include "daemon/recovery.h"
 #include "daemon/refusal.h"
+#include "daemon/segment_repair.h"
 #include "daemon/stats.h"
 #include "daemon/stray.h"
 #include "daemon/use.h"
@@ -29,6 +30,7 @@
 #define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
 #define ACCEPTS_A_TURN             16
 #define DOOR_RETRY_MS              100
+#define REPAIR_MS                  500
 
 /* --- Connections --------------------------------------------------------- */
 
@@ -205,11 +207,26 @@ static void on_listener(uv_poll_t *poll, int status, int poll_events)
     }
 }
 
+static bool has_segments(const struct server *s)
+{
+    return s->state.registry.by_id != NULL;
+}
+
 /* --- What systemd is told ------------------------------------------------ */
+
+static void on_repair(uv_timer_t *timer)
+{
+    struct server *s = timer->data;
+    segment_repair_some(&s->state.registry, &s->repaired);
+    if (!has_segments(s))
+        uv_timer_stop(timer);
+}
 
 static void on_counts(uv_prepare_t *counts)
 {
     struct server *s = counts->data;
+    if (has_segments(s) && !uv_is_active((uv_handle_t *)&s->repair_timer))
+        uv_timer_start(&s->repair_timer, on_repair, REPAIR_MS, REPAIR_MS);
     turns_round(&s->turns);
     lookout_before_wait(&s->lookout);
     const struct segment *segments = s->state.registry.by_id;
@@ -265,11 +282,6 @@ static void on_signal(uv_signal_t *signal, int number)
         LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = s->keeps ? "SIGTERM" : "SIGINT"},
         "%s", s->keeps ? "SIGTERM: leaving, segments stay" : "SIGINT: leaving, with all segments");
     server_stop(s);
-}
-
-static bool has_segments(const struct server *s)
-{
-    return s->state.registry.by_id != NULL;
 }
 
 static void on_idle(uv_timer_t *timer)
@@ -345,13 +357,14 @@ int server_init(struct server *server, const struct listener *listener,
     stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_timer_init(&server->loop, &server->door_timer);
+    uv_timer_init(&server->loop, &server->repair_timer);
     throttle_init(&server->throttle, &server->loop, &server->state.quota);
     turns_init(&server->turns, &server->loop);
     uv_prepare_init(&server->loop, &server->counts);
     lookout_init(&server->lookout, &server->loop);
     notify_init(&server->notify, &server->loop);
     server->listener_poll.data = server->idle_timer.data = server;
-    server->door_timer.data = server;
+    server->door_timer.data = server->repair_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;
     r = loop_poll_init(&server->loop, &server->listener_poll, listener->fd);

@@ -16,6 +16,7 @@
 #include "daemon/log.h"
 #include "daemon/look.h"
 #include "daemon/refusal.h"
+#include "daemon/segment_repair.h"
 #include "daemon/use.h"
 
 #define N_ERRORS 64 /* SHMVIEW_ERR_* are less */
@@ -254,7 +255,7 @@ static struct wire_instance look_at_instance(const struct state *state, const st
     if (!tells_all) {
         w.starts = w.connections = w.segments = w.attachments = w.allocated = w.removed =
             w.n_created = w.n_attached = w.n_died = w.n_owner_died = w.n_requests = w.n_lost =
-                w.max_connections = WIRE_ABSENT;
+                w.n_repaired = w.max_connections = WIRE_ABSENT;
         return w;
     }
     const struct registry *r = &state->registry;
@@ -271,6 +272,7 @@ static struct wire_instance look_at_instance(const struct state *state, const st
     w.n_owner_died = (int64_t)events_count(EVENT_OWNER_DIED);
     w.n_requests = (int64_t)n_requests;
     w.n_lost = (int64_t)events_count(EVENT_LOST);
+    w.n_repaired = (int64_t)segment_repairs();
     for (int error = 1; error < N_ERRORS; error++)
         if (refusals[error])
             list[w.n_refusals++] = (struct wire_refusals){.error = wire_error_name(error),

@@ -88,7 +88,8 @@ struct shmview_stats {
     int64_t total_died;
     int64_t total_owner_died;
     int64_t total_requests;
-    int64_t total_lost; /* events */
+    int64_t total_lost;     /* events */
+    int64_t total_repaired; /* objects that clients had truncated, enlarged or overwritten */
     const struct shmview_segment_stats *const *segments;
     size_t n_segments;
     uint64_t next;           /* there are more segments: go on with that as after; 0: no more */

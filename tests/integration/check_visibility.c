@@ -163,9 +163,9 @@ struct sight {
 static void check_totals(const json_t *instance, bool told)
 {
     static const char *const totals[] = {
-        "starts",         "connections",   "segments",        "attachments", "allocated_bytes",
-        "removed_bytes",  "total_created", "total_attached",  "total_died",  "total_owner_died",
-        "total_requests", "total_lost",    "max_connections",
+        "starts",         "connections",   "segments",        "attachments",    "allocated_bytes",
+        "removed_bytes",  "total_created", "total_attached",  "total_died",     "total_owner_died",
+        "total_requests", "total_lost",    "max_connections", "total_repaired",
     };
     size_t i;
     const json_t *quota;
