@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon whose address space, or number of threads, is limited either serves or says why it
+/* A daemon whose address space, or number of threads, is limited either serves or logs why it
  * does not: a signal never ends it, whatever the limit, and whatever clients ask of it there. */
 #include <fcntl.h>
 #include <stdio.h>
