@@ -247,7 +247,7 @@ void attachment_give_back(struct registry *registry, struct attachment *attachme
     attachment_end(registry, attachment);
 }
 
-void attachment_died(struct registry *registry, struct attachment *attachment)
+void attachment_announce(struct attachment *attachment)
 {
     static struct look seen;
     struct look_party party = {0};
@@ -269,6 +269,18 @@ void attachment_died(struct registry *registry, struct attachment *attachment)
                   "segment '%s': pid %d (%s) died while it held the lock", s->name, attachment->pid,
                   party.command);
     }
+    attachment->announced = true;
+    if (attachment->slot == WIRE_ABSENT)
+        return;
+    tell_watches(s);
+    segment_give_slot(s, (uint32_t)attachment->slot, attachment->pid);
+    attachment->slot = WIRE_ABSENT;
+}
+
+void attachment_died(struct registry *registry, struct attachment *attachment)
+{
+    if (!attachment->announced)
+        attachment_announce(attachment);
     attachment_end(registry, attachment);
 }
 

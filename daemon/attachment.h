@@ -12,6 +12,8 @@ struct attachment {
     struct segment *segment;
     int64_t access; /* enum shmview_access */
     int64_t slot;   /* or WIRE_ABSENT */
+    bool departed;  /* its client is dead, and it is about to end */
+    bool announced; /* its death is; it has no slot any more */
     pid_t pid;
     uid_t uid;
     uint32_t generation;        /* of the slot */
@@ -68,6 +70,9 @@ void attachment_give_back(struct registry *registry, struct attachment *attachme
 /* The same for that of a client which has not detached: it is dead, or has hung up. Tells of
  * what it held. */
 void attachment_died(struct registry *registry, struct attachment *attachment);
+
+/* The first part of that: takes what others wait for. attachment_died() does the rest. */
+void attachment_announce(struct attachment *attachment);
 
 /* Lets it hear of changes, by a socket pair: unlike with an eventfd each write says for
  * itself that it must not wait, so that nobody can make it. *ret_fd is the end to read

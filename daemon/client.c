@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/events.h"
+#include "daemon/departure.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/methods.h"
@@ -109,21 +109,17 @@ void client_free(struct client *client, bool keeps)
     uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
+bool client_depart(struct client *client, struct presence_key *ret_key)
+{
+    bool has_presence = client->presence != PRESENCE_NONE;
+    *ret_key = key_of(client);
+    client_free(client, true);
+    return has_presence;
+}
+
 static void died(struct client *c)
 {
-    struct registry *registry = &c->state->registry;
-    struct attachment *a;
-    struct segment *segment;
-    events_by((pid_t)c->holder.pid, c->holder.uid);
-    while ((a = LIST_FIRST(&c->attachments)))
-        attachment_died(registry, a);
-    while ((segment = LIST_FIRST(&c->created))) {
-        LIST_REMOVE(segment, created);
-        segment->has_creator = false;
-        registry_remove(registry, segment);
-    }
-    events_by(0, UINT32_MAX);
-    client_free(c, false);
+    departure_begin(c->state, (pid_t)c->holder.pid, c->holder.uid, &c->attachments, &c->created, c);
 }
 
 static void on_death(uv_poll_t *poll, int status, int events)

@@ -41,7 +41,7 @@ struct client {
     int pidfd; /* of a survivor, owned; -1: none */
     uv_poll_t poll;
     struct attachments attachments; /* of a survivor; else they are its connection's */
-    LIST_HEAD(, segment) created;
+    struct created_segments created;
     LIST_ENTRY(client) link;
     TAILQ_ENTRY(client) doubt;
 };
@@ -84,6 +84,9 @@ void client_survive(struct connection *connection);
 
 /* Frees it; keeps: its presence is for the next daemon. Takes NULL. */
 void client_free(struct client *client, bool keeps);
+/* Frees one that is dead. Returns whether *ret_key, its presence, is yet to be removed: when all
+ * that it had is ended, because until then it tells a next daemon that the client is dead. */
+bool client_depart(struct client *client, struct presence_key *ret_key);
 
 /* Frees all survivors; what they hold stays for the next daemon. */
 void clients_leave(struct state *state);

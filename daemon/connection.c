@@ -18,6 +18,8 @@
  * get their turn. */
 #define TURN_REQUESTS 16
 #define TURN_NS       250000
+/* Turns at once for what a client has said before it went. */
+#define LAST_TURNS 16
 
 /* A buffer of that size costs nobody anything. */
 #define BUFFER_FREE_BYTES 4096
@@ -332,7 +334,7 @@ void connection_take_turn(struct connection *connection)
 {
     char *text;
     size_t n;
-    unsigned turn = 0;
+    unsigned turn = 0, turns = connection->gone ? LAST_TURNS : 1;
     int64_t began = 0;
     if (connection->gone && now_ns() > connection->gone_until_ns)
         connection_close(connection);
@@ -341,7 +343,8 @@ void connection_take_turn(struct connection *connection)
         bool more = connection->in.used < connection->in.n;
         if (more && turn == 1)
             began = now_ns(); /* whoever asks one thing at a time costs no clock */
-        if (turn == TURN_REQUESTS || (more && turn > 1 && now_ns() - began > TURN_NS)) {
+        if (turn == TURN_REQUESTS * turns ||
+            (more && turn > 1 && now_ns() - began > TURN_NS * turns)) {
             connection->events->again(connection);
             break;
         }

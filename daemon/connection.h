@@ -103,9 +103,9 @@ struct connection {
     struct quota_user *payer;         /* who is charged for it; NULL: nobody */
     uint64_t in_charged, out_charged; /* bytes of in and out that he is charged for */
     struct attachments attachments;
-    LIST_HEAD(, segment) created; /* with lifetime "creator" */
-    void *job;                    /* what it waits for, if answering */
-    struct monitor *monitor;      /* what it tells, if streaming */
+    struct created_segments created; /* with lifetime "creator" */
+    void *job;                       /* what it waits for, if answering */
+    struct monitor *monitor;         /* what it tells, if streaming */
     LIST_ENTRY(connection) link;
     TAILQ_ENTRY(connection) turn; /* of those that wait for theirs, or are throttled */
 };

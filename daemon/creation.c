@@ -10,6 +10,7 @@
 #include "common/name.h"
 #include "common/util.h"
 #include "daemon/declared.h"
+#include "daemon/departure.h"
 #include "daemon/directory.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
@@ -332,6 +333,7 @@ static struct job *job_new(struct state *state, struct connection *connection,
                            const struct wire_create *create, const struct access *access,
                            struct answer *answer)
 {
+    departure_settle(state, registry_find(&state->registry, create->name));
     struct segment *s = registry_reserve(&state->registry, create->name);
     if (!s && errno == EEXIST) {
         refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", create->name),

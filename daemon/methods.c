@@ -8,6 +8,7 @@
 
 #include "common/util.h"
 #include "daemon/creation.h"
+#include "daemon/departure.h"
 #include "daemon/entrust.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
@@ -141,6 +142,9 @@ static struct segment *find(struct state *state, struct connection *c, const cha
 {
     struct segment *s = id == WIRE_ABSENT ? registry_find(&state->registry, name)
                                           : registry_find_id(&state->registry, (uint64_t)id);
+    s = departure_settle(state, s);
+    if (s && id == WIRE_ABSENT && !s->named)
+        s = NULL;
     struct who who = grants_who(state, c);
     if (may_see(&who, s) || (s && has_attached(c, s)))
         return s;
@@ -493,24 +497,13 @@ void methods_release(struct state *state, struct connection *connection)
         client_survive(connection);
         return;
     }
-    methods_let_go(state, connection);
-    /* last: until all is ended, its presence tells a next daemon that it is dead */
-    client_free(STEAL(connection->client), false);
+    departure_begin(state, connection->peer.pid, connection->peer.uid, &connection->attachments,
+                    &connection->created, STEAL(connection->client));
 }
 
 void methods_let_go(struct state *state, struct connection *connection)
 {
-    struct attachment *a;
-    struct segment *s;
-    if (client_lives(connection))
-        return;
-    events_by(connection->peer.pid, connection->peer.uid);
-    while ((a = LIST_FIRST(&connection->attachments)))
-        attachment_died(&state->registry, a);
-    while ((s = LIST_FIRST(&connection->created))) {
-        LIST_REMOVE(s, created);
-        s->has_creator = false;
-        registry_remove(&state->registry, s);
-    }
-    events_by(0, UINT32_MAX);
+    if (!client_lives(connection))
+        departure_begin(state, connection->peer.pid, connection->peer.uid, &connection->attachments,
+                        &connection->created, NULL);
 }

@@ -18,6 +18,15 @@ struct declaring {
     void *arg;                    /* for it */
 };
 
+/* What is left of the dead: daemon/departure.h. */
+TAILQ_HEAD(departure_list, departure);
+struct departures {
+    uv_idle_t slices;                 /* active while there is something */
+    struct departure_list announcing; /* some of their attachments are yet to be announced */
+    struct departure_list ending;
+    int64_t used_ns; /* since the last look for events */
+};
+
 /* What methods work on; no sockets. */
 struct monitors;
 
@@ -27,6 +36,7 @@ struct state {
     struct quota quota;
     struct config *config; /* in force; replaced whole: no pointer into it is kept */
     struct declaring declared;
+    struct departures departures;
     uv_loop_t *loop;
     struct monitors *monitors;        /* NULL: nobody hears of events */
     unsigned max_connections;         /* that there are descriptors for */

@@ -320,13 +320,17 @@ int segment_attach(struct segment *segment, int64_t access, struct wire_attachme
     return 0;
 }
 
+void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid)
+{
+    publish_death(segment->use->live, slot, pid);
+    slots_give(&segment->slots, slot);
+}
+
 void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
 {
     segment->n_attachments--;
-    if (slot != WIRE_ABSENT) {
-        publish_death(segment->use->live, (uint32_t)slot, pid);
-        slots_give(&segment->slots, (uint32_t)slot);
-    }
+    if (slot != WIRE_ABSENT)
+        segment_give_slot(segment, (uint32_t)slot, pid);
     use_end(segment->use);
 }
 

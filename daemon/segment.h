@@ -50,6 +50,8 @@ enum segment_part {
     N_SEGMENT_PARTS
 };
 
+LIST_HEAD(created_segments, segment);
+
 struct segment {
     uint64_t id;
     uint64_t size;
@@ -67,6 +69,7 @@ struct segment {
     bool allocated;        /* until then nobody but its creator knows it */
     bool named;            /* found by name; false once removed */
     bool has_creator;      /* lifetime "creator": is on somebody's list */
+    bool departing;        /* its creator is dead, and it is about to go */
     bool unread;           /* its slots are yet to be read from the liveness object */
     uint8_t phase_session; /* when that was */
     struct slots slots;
@@ -151,6 +154,9 @@ void segment_announce(struct segment *segment);
 /* Gives a slot back (WIRE_ABSENT: none): publishes the death of its user, whose
  * pid is named to the next owner of the lock, and wakes all who wait. */
 void segment_detach(struct segment *segment, int64_t slot, pid_t pid);
+
+/* The part of segment_detach() that others wait for: gives a slot back. */
+void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid);
 
 /* The set of those who watch has changed: those who notify are to ask again. */
 void segment_watches_changed(struct segment *segment);

@@ -13,6 +13,7 @@
 #include "daemon/cgroup.h"
 #include "daemon/creation.h"
 #include "daemon/declared.h"
+#include "daemon/departure.h"
 #include "daemon/discard.h"
 #include "daemon/grants.h"
 #include "daemon/log.h"
@@ -228,6 +229,7 @@ static void on_counts(uv_prepare_t *counts)
     if (has_segments(s) && !uv_is_active((uv_handle_t *)&s->repair_timer))
         uv_timer_start(&s->repair_timer, on_repair, REPAIR_MS, REPAIR_MS);
     turns_round(&s->turns);
+    departures_round(&s->state.departures);
     lookout_before_wait(&s->lookout);
     const struct segment *segments = s->state.registry.by_id;
     notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
@@ -266,6 +268,7 @@ static void server_stop(struct server *s)
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
+    departures_finish(&s->state);
     clients_leave(&s->state);
     finish_stop(&s->state);
 }
@@ -360,6 +363,7 @@ int server_init(struct server *server, const struct listener *listener,
     uv_timer_init(&server->loop, &server->repair_timer);
     throttle_init(&server->throttle, &server->loop, &server->state.quota);
     turns_init(&server->turns, &server->loop);
+    departures_init(&server->state);
     uv_prepare_init(&server->loop, &server->counts);
     lookout_init(&server->lookout, &server->loop);
     notify_init(&server->notify, &server->loop);

@@ -13,6 +13,7 @@
 
 #include "common/util.h"
 #include "daemon/directory.h"
+#include "daemon/departure.h"
 #include "daemon/methods.h"
 #include "daemon/monitor.h"
 #include "fuzz.h"
@@ -81,6 +82,7 @@ static void begin_once(void)
     }
     registry_init(&state.registry);
     state.loop = &loop;
+    departures_init(&state);
     state.job_done = on_job_done;
     state.config = config_new();
     quota_init(&state.quota, &state.config);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 
 #include "common/util.h"
+#include "daemon/departure.h"
 #include "daemon/methods.h"
 #include "daemon/monitor.h"
 #include "varlink.h"
@@ -125,6 +126,7 @@ static inline void house_open(struct house *house)
     ck_assert_ptr_nonnull(house->state.config);
     house->state.job_done = house_on_job_done;
     TAILQ_INIT(&house->waiting);
+    departures_init(&house->state);
 }
 
 static inline struct guest *house_admit(struct house *house)
@@ -181,6 +183,8 @@ static inline void house_close(struct house *house)
     for (unsigned i = 0; i < house->n_guests; i++)
         while (house->guests[i].connection && now_ns() < deadline)
             house_run(house);
+    uv_run(&house->loop, UV_RUN_DEFAULT);
+    uv_close((uv_handle_t *)&house->state.departures.slices, NULL);
     uv_run(&house->loop, UV_RUN_DEFAULT);
     ck_assert_uint_eq(house->state.n_jobs, 0);
     registry_deinit(&house->state.registry);
