@@ -43,27 +43,30 @@ int lock_again(struct shmview_segment *s)
     return 0;
 }
 
+__attribute__((noinline)) int go_inside_after_death(struct shmview_segment *s, uint64_t inside)
+{
+    s->lock.dead = who_inside(inside);
+    s->lock.untidy = UNTIDY_OWNER_DIED;
+    store_inside(s->control, inside, s->me);
+    atomic_thread_fence(memory_order_release); /* as in go_inside() */
+    STEP(AT_INSIDE);
+    return SHMVIEW_OWNER_DIED;
+}
+
 int finish_taking(struct shmview_segment *s, int64_t deadline)
 {
     int r = drain_readers(s, deadline);
-    if (r == 0 && slot_is_mine(s))
-        return go_inside(s);
+    if (r == 0)
+        return go_inside(s, s->control, s->me);
     STEP(AT_DRAIN_GIVES_UP);
     release_word(s, lock_word(s)); /* inside is as it was */
-    return r ? fail_timed_out(s) : fail_lost(s);
+    return r == -SHMVIEW_ERR_LOST ? fail_lost(s) : fail_timed_out(s);
 }
 
 int lock_exclusive(struct shmview_segment *s, int64_t deadline)
 {
-    uint32_t free = 0;
-    if (!slot_is_mine(s))
-        return fail_lost(s); /* it need not wait to learn that */
-    STEP(AT_TAKES);
-    if (!swap(&s->control->lock, &free, s->me) &&
-        take_word_waiting(s, deadline, SHMVIEW_WAITS_EXCLUSIVE))
-        return fail_timed_out(s);
-    STEP(AT_TAKEN);
-    return finish_taking(s, deadline);
+    int r = take_word(s, deadline, SHMVIEW_WAITS_EXCLUSIVE);
+    return r ? r : finish_taking(s, deadline);
 }
 
 __attribute__((noinline)) static int lock_slowly(struct shmview_segment *s, int64_t deadline)
@@ -87,14 +90,18 @@ __attribute__((always_inline)) static inline int lock_until(struct shmview_segme
                                                             int64_t deadline)
 {
     uint32_t free = 0;
+    struct shmview_control *c = s->control;
+    uint32_t me = s->me;
     STEP(AT_TAKES);
-    /* a thread that holds it already finds the word owned */
-    if (__builtin_expect(!is_ready(s) || self.held || !swap(&s->control->lock, &free, s->me), 0))
+    /* a thread that holds it already finds the word owned. The slot is looked at before: after the
+     * swap, the look would cost a twentieth of the pair. */
+    if (__builtin_expect(
+            !is_ready(s) || self.held || !slot_is_mine(s) || !swap(&c->lock, &free, me), 0))
         return lock_slowly(s, deadline);
     STEP(AT_TAKEN);
-    if (__builtin_expect(atomic_load(word(&s->control->readers_used)) != 0 || !slot_is_mine(s), 0))
+    if (__builtin_expect(atomic_load(word(&c->readers_used)) != 0, 0))
         return finish_taking(s, deadline);
-    return go_inside(s);
+    return go_inside(s, c, me);
 }
 
 int shmview_lock(struct shmview_segment *segment)
@@ -126,7 +133,7 @@ __attribute__((noinline)) static void go_outside_untidy(struct shmview_segment *
 {
     bool repaired = !(s->lock.untidy & UNTIDY_NOT_REPAIRED);
     uint32_t who = s->lock.dead ? s->lock.dead : s->me;
-    store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, repaired ? 0 : who);
+    store_inside(s->control, load_inside(s) + SHMVIEW_INSIDE_VERSION, repaired ? 0 : who);
     STEP(AT_OUTSIDE_UNTIDY);
     s->lock.untidy = 0;
     s->lock.dead = 0;
@@ -134,39 +141,54 @@ __attribute__((noinline)) static void go_outside_untidy(struct shmview_segment *
 
 /* Nobody is inside any more, unless the bytes are not in order; and the version
  * advances. The release of the word makes it known. */
-static inline void go_outside(struct shmview_segment *s)
+static inline void go_outside(struct shmview_segment *s, struct shmview_control *c)
 {
     atomic_signal_fence(memory_order_seq_cst); /* behind the caller's stores */
     STEP(AT_GOES_OUTSIDE);
-    if (__builtin_expect(s->lock.untidy != 0, 0))
+    if (__builtin_expect(s->lock.untidy != 0, 0)) {
         go_outside_untidy(s);
-    else
-        store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, 0);
+    } else {
+        uint64_t inside = atomic_load_explicit(word64(&c->inside), memory_order_relaxed);
+        store_inside(c, inside + SHMVIEW_INSIDE_VERSION, 0);
+    }
     STEP(AT_OUTSIDE);
 }
 
 /* The word has changed since it was read: others wait, or it is not mine. */
+static int give_word(struct shmview_segment *s)
+{
+    return release_word(s, lock_word(s)) ? fail_lost(s) : 0;
+}
+
+/* The word, v, is not what it was when it was taken. */
 __attribute__((noinline)) static int unlock_contended(struct shmview_segment *s, uint32_t v)
 {
-    return release_word(s, v) ? fail_lost(s) : 0;
+    if (owner_of(v) == s->me)
+        go_outside(s, s->control);
+    atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
+    return give_word(s);
+}
+
+static int unlock_nested(struct shmview_segment *s)
+{
+    s->lock.nested--;
+    return word_is_mine(s) ? 0 : fail_lost(s);
 }
 
 static inline int unlock_exclusive(struct shmview_segment *s)
 {
-    if (__builtin_expect(s->lock.nested != 0, 0)) {
-        s->lock.nested--;
-        return word_is_mine(s) ? 0 : fail_lost(s);
-    }
-    uint32_t v = lock_word(s);
-    if (__builtin_expect(owner_of(v) == s->me, 1))
-        go_outside(s);
+    struct shmview_control *c = s->control;
+    uint32_t me = s->me, v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
+    if (__builtin_expect(s->lock.nested != 0, 0))
+        return unlock_nested(s);
+    if (__builtin_expect(v != me, 0))
+        return unlock_contended(s, v);
+    go_outside(s, c);
     atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
-    uint32_t mine = s->me;
-    if (__builtin_expect(v == mine && swap(&s->control->lock, &mine, 0), 1)) {
-        STEP(AT_RELEASED_ALONE);
-        return 0;
-    }
-    return unlock_contended(s, lock_word(s));
+    if (__builtin_expect(!swap(&c->lock, &me, 0), 0))
+        return give_word(s);
+    STEP(AT_RELEASED_ALONE);
+    return 0;
 }
 
 __attribute__((noinline)) static int unlock_slowly(struct shmview_segment *s)

@@ -65,10 +65,10 @@ static inline uint64_t load_inside(const struct shmview_segment *s)
     return atomic_load_explicit(word64(&s->control->inside), memory_order_relaxed);
 }
 
-static inline void store_inside(const struct shmview_segment *s, uint64_t version, uint32_t who)
+static inline void store_inside(struct shmview_control *control, uint64_t version, uint32_t who)
 {
     uint64_t high = version & ~(uint64_t)SHMVIEW_LOCK_OWNER;
-    atomic_store_explicit(word64(&s->control->inside), high | who, memory_order_release);
+    atomic_store_explicit(word64(&control->inside), high | who, memory_order_release);
 }
 
 /* Whether the daemon knows the user with this id. Rubbish reads as dead. */
@@ -103,9 +103,9 @@ void wait_ends(struct shmview_segment *s, bool in_vain);
 
 /* --- The word: word.c ---------------------------------------------------- */
 
-/* Takes the word after the first attempt failed; what is wanted, SHMVIEW_WAITS_*, is
- * for people. Returns 0 or -SHMVIEW_ERR_TIMED_OUT. */
-int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what);
+/* Takes the word, unless the slot is not mine any more; what is wanted, SHMVIEW_WAITS_*, is for
+ * people. Returns 0, -SHMVIEW_ERR_TIMED_OUT or _LOST. */
+int take_word(struct shmview_segment *s, int64_t deadline, uint32_t what);
 
 /* Wakes whom a word that was v owes a wake-up, now that it is given back. */
 void wake_waiters(struct shmview_segment *s, uint32_t v);
@@ -129,8 +129,8 @@ static inline uint32_t lock_word(const struct shmview_segment *s)
     return atomic_load_explicit(word(&s->control->lock), memory_order_relaxed);
 }
 
-/* I own the word: waits until no living reader is left. Returns 0 or
- * -SHMVIEW_ERR_TIMED_OUT. */
+/* I own the word: waits until no living reader is left. Returns 0, -SHMVIEW_ERR_TIMED_OUT or
+ * _LOST. */
 int drain_readers(struct shmview_segment *s, int64_t deadline);
 
 /* --- Threads: thread.c --------------------------------------------------- */
@@ -196,30 +196,30 @@ int enter_to_leave(struct shmview_segment *s);
 
 /* --- Inside: lock.c, shared.c -------------------------------------------- */
 
-/* The word is mine and the readers are gone: goes inside. Returns 0 or
+/* The rest of go_inside() where the last owner died inside. Returns SHMVIEW_OWNER_DIED. */
+int go_inside_after_death(struct shmview_segment *s, uint64_t inside);
+
+/* The word is mine and the readers are gone: goes inside. control and me are the segment's: a
+ * caller that has them in registers saves loads, which wait for its swap. Returns 0 or
  * SHMVIEW_OWNER_DIED. */
-static inline int go_inside(struct shmview_segment *s)
+static inline int go_inside(struct shmview_segment *s, struct shmview_control *control, uint32_t me)
 {
-    uint64_t inside = load_inside(s);
-    int r = 0;
+    uint64_t inside = atomic_load_explicit(word64(&control->inside), memory_order_relaxed);
     STEP(AT_GOES_INSIDE);
     atomic_store_explicit(&s->lock.owner, &self, memory_order_relaxed);
-    if (__builtin_expect(who_inside(inside) != 0, 0)) {
-        s->lock.dead = who_inside(inside);
-        s->lock.untidy = UNTIDY_OWNER_DIED;
-        r = SHMVIEW_OWNER_DIED;
-    }
-    store_inside(s, inside, s->me);
+    if (__builtin_expect(who_inside(inside) != 0, 0))
+        return go_inside_after_death(s, inside);
+    atomic_store_explicit(word64(&control->inside), inside | me, memory_order_release);
     /* an optimistic reader that sees one of the caller's stores sees this one; and
      * the compiler keeps the caller's stores behind it */
     atomic_thread_fence(memory_order_release);
     STEP(AT_INSIDE);
-    return r;
+    return 0;
 }
 
-/* The word is mine: waits for the readers and goes inside, unless the slot is not mine any more. A
- * client whose attachment has ended would otherwise go inside under an id that all others take for
- * dead, and they would follow it. */
+/* The word is mine: waits for the readers and goes inside. Whoever waits looks at its slot after
+ * the wait: a client whose attachment has ended would otherwise go inside under an id that all
+ * others take for dead, and they would follow it. */
 int finish_taking(struct shmview_segment *s, int64_t deadline);
 /* Takes the lock exclusively, the thread holding nothing of this segment. */
 int lock_exclusive(struct shmview_segment *s, int64_t deadline);

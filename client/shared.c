@@ -52,11 +52,9 @@ static void remember(struct shmview_segment *s)
  * reader while no writer can come in between. */
 static int lock_by_word(struct shmview_segment *s, int64_t deadline)
 {
-    uint32_t free = 0;
-    if (!swap(&s->control->lock, &free, s->me) &&
-        take_word_waiting(s, deadline, SHMVIEW_WAITS_SHARED))
-        return fail_timed_out(s);
-    int r = 0;
+    int r = take_word(s, deadline, SHMVIEW_WAITS_SHARED);
+    if (r)
+        return r;
     STEP(AT_FAIR_TAKEN);
     if (who_inside(load_inside(s))) {
         STEP(AT_FAIR_REPAIRS);

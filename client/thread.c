@@ -27,7 +27,7 @@ static void abandon(struct shmview_segment *s)
 {
     STEP(AT_THREAD_EXITS);
     if (word_is_mine(s))
-        store_inside(s, load_inside(s) + SHMVIEW_INSIDE_VERSION, s->me);
+        store_inside(s->control, load_inside(s) + SHMVIEW_INSIDE_VERSION, s->me);
     s->lock.nested = 0;
     s->lock.dead = 0;
     s->lock.untidy = 0;
@@ -176,7 +176,7 @@ void lock_take_slot(struct shmview_segment *segment, uint32_t slot, uint32_t gen
     /* nobody else may have this id: a word that names it is as old as the last wrap,
      * and others must not wait for it until I come */
     if (owner_of(lock) == segment->me && owner_of(lock_word(segment)) == segment->me) {
-        store_inside(segment, load_inside(segment), segment->me);
+        store_inside(segment->control, load_inside(segment), segment->me);
         release_word(segment, lock_word(segment));
     }
 }

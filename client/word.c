@@ -41,7 +41,7 @@ static bool take_word_spinning(struct shmview_segment *s)
     return false;
 }
 
-/* Returns 0, -SHMVIEW_ERR_TIMED_OUT, or 1: look again. */
+/* Returns 0, -SHMVIEW_ERR_TIMED_OUT or _LOST, or 1: look again. */
 static int take_word_once(struct shmview_segment *s, int64_t deadline, uint32_t what, bool *waits)
 {
     struct shmview_control *c = s->control;
@@ -49,6 +49,10 @@ static int take_word_once(struct shmview_segment *s, int64_t deadline, uint32_t 
     uint32_t deaths = atomic_load(const_word(&s->live->deaths));
     uint32_t v = atomic_load(word(&c->lock));
     STEP(AT_WORD_SEEN);
+    if (!slot_is_mine(s)) {
+        wake(&c->lock, 1); /* it may have taken a wake-up */
+        return -SHMVIEW_ERR_LOST;
+    }
     if (!owner_of(v) || !is_alive(s, v)) {
         /* having waited, assume that others wait */
         uint32_t mine = s->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
@@ -72,7 +76,7 @@ static int take_word_once(struct shmview_segment *s, int64_t deadline, uint32_t 
     return 1;
 }
 
-int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what)
+static int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what)
 {
     bool waits = false;
     int r;
@@ -85,7 +89,19 @@ int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what
         STEP(AT_TAKEN_LATE);
     if (waits)
         wait_ends(s, r < 0);
-    return r;
+    return r == 0 ? 0 : r == -SHMVIEW_ERR_LOST ? fail_lost(s) : fail_timed_out(s);
+}
+
+int take_word(struct shmview_segment *s, int64_t deadline, uint32_t what)
+{
+    uint32_t free = 0;
+    if (!slot_is_mine(s))
+        return fail_lost(s);
+    STEP(AT_TAKES);
+    if (!swap(&s->control->lock, &free, s->me))
+        return take_word_waiting(s, deadline, what);
+    STEP(AT_TAKEN);
+    return 0;
 }
 
 /* --- Giving back --------------------------------------------------------- */
@@ -162,6 +178,10 @@ int drain_readers(struct shmview_segment *s, int64_t deadline)
         STEP(AT_DRAIN_PARKS);
         park(s, &c->drain, event, &deaths, deadline);
         STEP(AT_DRAIN_UNPARKED);
+        if (!slot_is_mine(s)) {
+            r = -SHMVIEW_ERR_LOST;
+            break;
+        }
     }
     if (waits)
         wait_ends(s, r < 0);

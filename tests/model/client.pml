@@ -46,11 +46,14 @@ inline forget()
 }
 
 #ifdef EARLY
-#define note_late()       late = OUTCAST
 #define assert_not_late() assert(!late)
 #else
-#define note_late()       skip
 #define assert_not_late() skip
+#endif
+#ifdef FAULT_NOT_CHECKED /* goes inside under an id that the others take for dead */
+#define check_slot(otherwise) skip
+#else
+#define check_slot(otherwise) check(live[MY_SLOT] == generation, otherwise)
 #endif
 
 inline next_slot()
@@ -190,8 +193,10 @@ take:
 #ifdef FAULT_USED_EARLY /* looked at before the word is mine */
         busy = readers_used;
 #endif
+#ifdef EARLY
+        atomic { late = OUTCAST; check_slot(next) }
+#endif
         atomic {
-            note_late();
             v = 0;
             n_failed = 0;
             check(word == 0, look);
@@ -199,6 +204,15 @@ take:
             goto owner
         }
 look:
+#ifdef EARLY
+        atomic {
+            check_slot(leave_lost);
+            goto look_at_word
+        }
+leave_lost:
+        atomic { wake_one(); goto next }
+look_at_word:
+#endif
 #ifndef FAULT_DEATHS_LATE
         join(deaths);
 #endif
@@ -304,17 +318,7 @@ looked:
 
         /* --- Inside --- */
 enter:
-#ifdef FAULT_NOT_CHECKED /* goes inside under an id that the others take for dead */
         atomic { forget_waiting(); busy = false; patience = 0; told = TOLD }
-#else
-        atomic {
-            forget_waiting();
-            busy = false;
-            patience = 0;
-            check(live[MY_SLOT] == generation, release)
-        }
-        atomic { told = TOLD }
-#endif
         atomic { assert_not_late(); dirty = MARK; go_writing(); told = false }
         atomic {
             if
