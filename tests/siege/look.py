@@ -7,6 +7,7 @@ import oracle
 from model import NAMED
 from server import Broken
 
+CONTROL_MAGIC = b"SMvc"  # as the bytes lie in memory
 LOOK_BYTES = 8192  # of a segment's data, that are compared
 
 
@@ -25,6 +26,8 @@ class Look:
             mode = do("access", fd)
             if mode != expected[what]:
                 raise Broken(f"{a.agent}: the {what} descriptor of {a.access} to {s.name} has mode {mode}")
+        if "control" in a.fds and do("read", a.fds["control"], 0, 4) != CONTROL_MAGIC:
+            raise Broken(f"{s.name}: attached with a damaged control object")
         size = do("size", a.fds["data"])
         if size != s.size and not s.data_spoiled:
             raise Broken(f"{s.name}: its data has {size} bytes instead of {s.size}")

@@ -10,7 +10,7 @@ ERRORS = {"io.shmview." + e for e in (
     "ViewOverflow", "Failed")} | {"org.varlink.service." + e for e in (
         "InterfaceNotFound", "MethodNotFound", "MethodNotImplemented", "InvalidParameter", "PermissionDenied",
         "ExpectedMore")}
-INVALID, DENIED, FAILED = "InvalidParameter", "PermissionDenied", "Failed"
+INVALID, DENIED = "InvalidParameter", "PermissionDenied"
 RIGHTS = {"none": 0, "read": 4, "write": 6}
 
 

@@ -2,7 +2,7 @@
 """Methods that concern attachments and what comes with them."""
 
 import oracle
-from method import DENIED, FAILED, Method, find, need, take_attachment
+from method import DENIED, Method, find, need, take_attachment
 from model import ENDING, LIVE, MAYBE, NAMED
 
 
@@ -150,8 +150,6 @@ class Attach(Method):
             must.add(DENIED)
         if model.excess(op.who.uid, model.config.is_admin(op.who), {"attachments": 1}):
             must.add("QuotaExceeded")
-        if s.control_spoiled or s.data_spoiled:
-            may |= {FAILED, "NoSpace"}
         return must, may
 
     def done(self, siege, op, reply, fds):

@@ -139,9 +139,8 @@ class Segment:
     layouts_maybe: set = field(default_factory=set)
     access_maybe: list = field(default_factory=list)
     bytes: object = None  # the first bytes of its data, as they were written
-    data_spoiled: bool = False  # a client made the data object shorter
-    control_spoiled: bool = False  # a client wrote or cut the control object
-    may_be_lost: bool = False  # a daemon has started since the data was cut
+    data_spoiled: bool = False  # a client made the data object shorter or longer
+    control_spoiled: bool = False  # a client wrote to the control object, or changed its size
     adopted: bool = False  # known from what others are told; its creator has no answer yet
     kept_by: str = "none"  # the presence of the creator, when its connection was lost
 
@@ -258,8 +257,6 @@ class Model:
 
     def presence_of(self, s):
         """Whether a segment must be there (LIVE), may be (MAYBE), or must go (ENDING)."""
-        if s.may_be_lost:
-            return MAYBE
         states = {a.state for a in self.of_segment(s)}
         if LIVE in states:
             return LIVE
@@ -368,5 +365,3 @@ class Model:
         for s in self.segments.values():
             if s.name_state == ENDING:
                 s.name_state = MAYBE
-            if s.data_spoiled:
-                s.may_be_lost = True

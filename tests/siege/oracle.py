@@ -25,7 +25,7 @@ def settle(siege):
         looked, instance = siege.auditor.look()
         waits = compare(siege, looked, instance)
         if not waits:
-            waits = compare_objects(siege, looked)
+            waits = compare_objects(siege, looked) + compare_sizes(siege)
         if not waits:
             break
         if time.monotonic() > until:
@@ -102,7 +102,7 @@ def compare_attachment(siege, s, told, waits):
 
 
 def gone_attachment(siege, a):
-    if a.state == LIVE and not a.segment.may_be_lost and not (a.conn and a.conn.may_close):
+    if a.state == LIVE and not (a.conn and a.conn.may_close):
         raise Broken(f"attachment {a.id} of {a.agent} (connection {a.conn}) to {a.segment.name} is gone")
     if a.state != MAYBE or quiet(siege.model):
         siege.forget(a)
@@ -142,7 +142,7 @@ def adopt_segment(siege, told):
             if s.lifetime == "creator":
                 s.client = op.conn.client
                 s.creator = op.conn if op.conn.open else (op.conn.agent, s.client)
-                s.name_state = NAMED if op.conn.open else MAYBE if op.conn.agent.lives else ENDING
+                s.name_state = NAMED if op.conn.open else ENDING if op.conn.agent.gone else MAYBE
             if op.conn.open is False and s.name_state == NAMED:
                 s.name_state = MAYBE
             break
@@ -183,7 +183,7 @@ def adopt_attachment(siege, s, told):
     if any(o.conn is not op.conn for o in ops) or not (a.client or op.conn.open):
         a.conn, a.loose, a.state, a.client = None, True, MAYBE, 0
     elif not op.conn.open:
-        a.state = MAYBE if op.conn.agent.lives else ENDING
+        a.state = ENDING if op.conn.agent.gone else MAYBE
     elif op.conn.ops:
         a.state = MAYBE
     model.attachments[a.id] = a
@@ -226,7 +226,6 @@ def adopt(siege, looked):
         if s.name_state == MAYBE:
             sure = s.lifetime != "creator" or (s.creator in model.conns and not s.entrusted)
             s.name_state = UNNAMED if not looked[s.id]["named"] else NAMED if sure else MAYBE
-        s.may_be_lost = False
         if doubtful:
             told = siege.auditor.call("Describe", {"name": s.name, "id": s.id})
             s.access, s.access_maybe = method.access_of(told["segment"]), []
@@ -306,6 +305,20 @@ def compare_objects(siege, looked):
     for o in objects:
         if o.kind == "liveness" and o.segment in locks:
             compare_slots(siege, model.segments[o.segment], o.path, waits)
+    return waits
+
+
+def compare_sizes(siege):
+    """The daemon gives a data object that a client has cut or enlarged its size again."""
+    waits = []
+    for a in siege.model.attachments.values():
+        s = a.segment
+        if s.data_spoiled and a.agent.lives and a.fds:
+            size = a.agent.do("size", a.fds["data"])
+            if size == s.size:
+                s.data_spoiled = False
+            else:
+                waits.append(f"the data of {s.name} has {size} bytes, and had {s.size}")
     return waits
 
 
