@@ -57,11 +57,12 @@ class Claim(Method):
         self._doubt_others(model, op)
         for a in self._parties(model, op):
             op.before[a.id] = a.state
+            a.kept_by = "maybe"  # the request may end the presence, or begin another
             if a.state == LIVE:
                 a.state, a.loose = MAYBE, True
         op.created = self._created(model, op)
         for s in op.created:
-            s.name_state = MAYBE
+            s.name_state, s.kept_by = MAYBE, "maybe"
 
     @staticmethod
     def _doubt_others(model, op):
@@ -89,6 +90,9 @@ class Claim(Method):
                 need(a.id not in held, f"{conn}: Claim lost attachment {a.id} of a living client")
                 a.conn, a.state = None, ENDING
             # else another connection of the client may have claimed it
+        for o in conn.ops:
+            if o.method == "io.shmview.Detach":  # of what this connection has now
+                siege.unless_wild(o, o.table.sent, model, o)
         self._check_rest(siege, op, got)
         conn.client, conn.loose_client = op.params["client"], False
         for rival in self._rivals(model, op):
