@@ -18,7 +18,7 @@
 #include "support/suite.h"
 
 #define MIB       ((rlim_t)1 << 20)
-#define N_CLIENTS 40
+#define N_CLIENTS 24
 
 static char path[108], log_path[128];
 
@@ -120,7 +120,7 @@ START_TEST(it_serves_or_says_why)
 #else
     bool least = true, most = false;
     begin();
-    for (rlim_t kib = 6 << 10; kib < 96 << 10; kib += kib / 20) {
+    for (rlim_t kib = 6 << 10; kib < 96 << 10; kib += kib / 9) {
         most = try_limit(&(struct rlimit){kib << 10, kib << 10});
         least = least && most;
     }
