@@ -16,8 +16,10 @@
 #include "common/util.h"
 #include "daemon/store_try.h"
 
-#define CPU_SECONDS 20 /* a tree that has become a ring is not walked for ever */
-#define COPY_BYTES  65536
+/* A tree that has become a ring is not walked for ever. A sound file takes a tenth of that. */
+#define CPU_SECONDS      2
+#define BYTES_PER_SECOND ((off_t)16 << 20)
+#define COPY_BYTES       65536
 
 enum status {
     STATUS_SOUND,
@@ -34,11 +36,12 @@ struct identity {
 /* --- In the other process ------------------------------------------------ */
 
 /* What LMDB prints goes nowhere, and what it crashes with ends the process. */
-static void prepare(void)
+static void prepare(off_t bytes)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGXCPU};
     /* the soft limit is SIGXCPU; SIGKILL is another's */
-    struct rlimit cpu = {CPU_SECONDS, CPU_SECONDS + 1}, none = {0, 0};
+    rlim_t seconds = CPU_SECONDS + (rlim_t)(bytes / BYTES_PER_SECOND);
+    struct rlimit cpu = {seconds, seconds + 1}, none = {0, 0};
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     dup2(null, STDERR_FILENO);
     setrlimit(RLIMIT_CPU, &cpu);
@@ -78,6 +81,7 @@ static int try_file(int dir, const char *name, const struct identity *want)
     int r = copy(fd, memory, st.st_size);
     if (r)
         return r;
+    prepare(st.st_size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
     return store_try(path, (size_t)st.st_size);
 }
@@ -88,7 +92,6 @@ __attribute__((noreturn)) static void judge(int dir, const char *name, int go)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (read(go, &want, sizeof want) != sizeof want) /* it is not wanted, or the daemon died */
         _exit(STATUS_SHORT);
-    prepare();
     int r = try_file(dir, name, &want);
     _exit(r == 0 ? STATUS_SOUND : r == -EUCLEAN ? STATUS_BAD : STATUS_SHORT);
 }

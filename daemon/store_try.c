@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <lmdb.h>
 
@@ -254,6 +255,14 @@ static int run(struct trial *t)
     return 0;
 }
 
+static bool can_map(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p != MAP_FAILED)
+        munmap(p, bytes);
+    return p != MAP_FAILED;
+}
+
 int store_try(const char *path, size_t bytes)
 {
     struct trial t = {0};
@@ -264,8 +273,11 @@ int store_try(const char *path, size_t bytes)
         r = mdb_env_set_maxdbs(t.env, TABLES_MOST);
     if (r == 0)
         r = mdb_env_set_mapsize(t.env, 2 * bytes + ROOM_BYTES);
-    if (r == 0)
+    if (r == 0) {
         r = mdb_env_open(t.env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP, 0);
+        if (r == ENOMEM && can_map(2 * bytes + ROOM_BYTES))
+            r = EINVAL; /* the file claims to be much larger than it is */
+    }
     if (r == 0)
         r = mdb_env_stat(t.env, &stat);
     if (r == 0)

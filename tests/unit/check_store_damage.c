@@ -132,7 +132,7 @@ static int try_it(void)
         struct store *store;
         bool was_bad;
         signal(SIGALRM, SIG_DFL); /* check has it handled */
-        alarm(30);
+        alarm(100);
         int r = open_checked(&store, &was_bad);
         if (r)
             _exit(10);
@@ -235,6 +235,21 @@ static void name_page(size_t page, bool is_last)
     expect_service("a page that is said to be free", page);
 }
 
+/* It is not taken for a lack of memory, after which the daemon would not start. */
+START_TEST(more_pages_than_there_can_be)
+{
+    make();
+    for (size_t page = 0; page < 2; page++)
+        for (size_t at = 136; at < 144; at++) {
+            memcpy(bytes, good, sizeof bytes);
+            bytes[page * PAGE_BYTES + at] ^= 0x20;
+            bytes[(1 - page) * PAGE_BYTES + at] ^= 0x20;
+            expect_service("the last page's number", at);
+        }
+    remove_files();
+}
+END_TEST
+
 START_TEST(free_list_names_pages_in_use)
 {
     make();
@@ -249,7 +264,7 @@ END_TEST
 /* What a sound store is taken for, after any history. */
 START_TEST(sound_ones_are_used)
 {
-    uint64_t seed = 99;
+    uint64_t seed = seed_of(99);
     struct store *store;
     bool was_bad;
     for (int round = 0; round < 30; round++) {
@@ -271,4 +286,5 @@ START_TEST(sound_ones_are_used)
 END_TEST
 
 UNIT_MAIN("store_damage", UNIT_TEST(bytes_change), UNIT_TEST(words_change),
-          UNIT_TEST(free_list_names_pages_in_use), UNIT_TEST(sound_ones_are_used))
+          UNIT_TEST(more_pages_than_there_can_be), UNIT_TEST(free_list_names_pages_in_use),
+          UNIT_TEST(sound_ones_are_used))

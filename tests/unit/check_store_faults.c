@@ -328,9 +328,8 @@ static int open_checked(struct store **ret, bool *ret_was_bad)
 /* A shortage says nothing of the file. In the other process it is armed as well. */
 START_TEST(checking)
 {
-    static const char *const calls[] = {"fork",         "openat",        "fstat",
-                                        "pread",        "pwrite",        "mdb_env_create",
-                                        "mdb_env_open", "mdb_txn_begin", "realloc"};
+    static const char *const calls[] = {"fork",   "openat",         "fstat",         "pread",
+                                        "pwrite", "mdb_env_create", "mdb_txn_begin", "realloc"};
     bool was_bad = false;
     struct store *store = open_store();
     fill(store);
