@@ -17,7 +17,7 @@ class Look:
         i, model = told["id"], self.model
         return model.segments.get(i) or model.past.get(i) or oracle.adopt_segment(self, told)
 
-    def check_descriptors(self, a):
+    def check_descriptors(self, a, is_recent):
         """The descriptors of an attachment give exactly its access, and the data is intact."""
         do, s = a.agent.do, a.segment
         expected = {"data": os.O_RDWR if a.access == "write" else os.O_RDONLY, "control": os.O_RDWR,
@@ -26,7 +26,7 @@ class Look:
             mode = do("access", fd)
             if mode != expected[what]:
                 raise Broken(f"{a.agent}: the {what} descriptor of {a.access} to {s.name} has mode {mode}")
-        if "control" in a.fds and do("read", a.fds["control"], 0, 4) != CONTROL_MAGIC:
+        if is_recent and "control" in a.fds and do("read", a.fds["control"], 0, 4) != CONTROL_MAGIC:
             raise Broken(f"{s.name}: attached with a damaged control object")
         size = do("size", a.fds["data"])
         if size != s.size and not s.data_spoiled:

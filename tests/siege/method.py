@@ -105,6 +105,6 @@ def take_attachment(siege, op, s, got, fds, access):
         same = [b for b in model.of_segment(s)
                 if b is not a and b.state == LIVE and (b.slot, b.generation) == (a.slot, a.generation)]
         need(not same, f"{op}: slot {a.slot} of {s.name} is given twice")
-    siege.check_descriptors(a)
+    siege.check_descriptors(a, op.strict)
     model.attachments[a.id] = a
     siege.check_layouts(s, [layout["name"] for layout in got["layouts"]], op.strict)
