@@ -207,19 +207,6 @@ class Server:
                 pass
         return found
 
-    def generations(self, segment):
-        """The slots of a segment's lock that are alive: {slot: generation}. None: no object."""
-        for o in self.objects():
-            if (o.kind, o.segment) == ("liveness", segment):
-                try:
-                    with open(o.path, "rb") as f:
-                        f.seek(GENERATIONS_AT)
-                        words = struct.unpack(f"={SLOTS}I", f.read(4 * SLOTS).ljust(4 * SLOTS, b"\0"))
-                except FileNotFoundError:
-                    return None
-                return {i: w for i, w in enumerate(words) if w and not w & DEAD}
-        return None
-
     def registry(self):
         return self.socket + ".registry"
 
