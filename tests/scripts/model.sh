@@ -47,7 +47,7 @@ rows=(
     "breaks|dirty is an id|FAULT_DIRTY_IS_ID DEATHS=2 REUSE"
     "breaks|slot not checked|FAULT_NOT_CHECKED EARLY THREADS=3 REUSE"
     "breaks|word freed by plain store|FAULT_PLAIN_STORE EARLY THREADS=3 REUSE"
-    "sticks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
+    "breaks|reader slot stepped blindly|FAULT_SLOT_UNGUARDED EARLY THREADS=3 REUSE SHARED"
     "sticks|readers park on the word|FAULT_READERS_ON_WORD THREADS=3 SHARED"
     "sticks|silent timeout|FAULT_SILENT_TIMEOUT THREADS=3 ROUNDS=2 TIMED"
     "sticks|word claimed without W|FAULT_CLAIM_WITHOUT_W THREADS=3"
