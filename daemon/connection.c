@@ -397,6 +397,8 @@ void connection_serve(struct connection *connection)
     int events = connection->due;
     connection->due = 0;
     act_now(connection, events);
+    if (!connection->closing && !connection->gone)
+        watch(connection); /* nothing was watched for while it waited */
 }
 
 /* Whether the peer can neither send nor receive any more. */

@@ -95,6 +95,8 @@ struct connection {
     bool waits_slow; /* ... among those that are slow */
     int due;         /* events that it waits with */
     int64_t slow_until_ns, suspect_until_ns; /* for the owner of turns */
+    int64_t slow_ns;                         /* used in turns that it waited for */
+    bool is_quick;                           /* its last turn was */
     bool throttled;                          /* waits until it may ask again; never both */
     struct frame in;
     char *out; /* what did not fit into the socket */

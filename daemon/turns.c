@@ -11,8 +11,9 @@
 /* So long a connection or user counts as active. */
 #define ACTIVE_NS 50000000
 /* Slices take one part of the time, and rests the others. */
-#define SLICE_NS   250000
-#define REST_PARTS 4
+#define SLICE_NS    250000
+#define REST_PARTS  4
+#define REST_MAX_MS 5
 /* Of the time, one part is each user's for turns that are taken at once; BURST_NS ahead. */
 #define SHARE_PARTS 8
 #define BURST_NS    5000000
@@ -76,7 +77,9 @@ static void wait_turn(struct turns *t, struct connection *c, int64_t now)
 {
     struct quota_user *u = c->payer;
     c->waits_turn = true;
-    c->waits_slow = is_slow(c, now);
+    c->waits_slow = !c->is_quick || is_slow(c, now); /* one that is new may be either */
+    if (c->waits_slow && c->slow_ns < u->slow_ns)
+        c->slow_ns = u->slow_ns; /* what it did not use before is not saved up */
     TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, turn);
     if (!u->waits_turn)
         TAILQ_INSERT_TAIL(&t->users, u, turn);
@@ -98,6 +101,16 @@ void turns_forget(struct turns *turns, struct connection *connection)
     TAILQ_REMOVE(&turns->users, u, turn);
 }
 
+/* The one of a list that has used least of the time of slices; there is one. */
+static struct connection *least_used(const struct connections_waiting *list)
+{
+    struct connection *c, *least = TAILQ_FIRST(list);
+    TAILQ_FOREACH(c, list, turn)
+    if (c->slow_ns < least->slow_ns)
+        least = c;
+    return least;
+}
+
 /* Takes the connection whose turn it is from the queue; there is one. */
 static struct connection *next(struct turns *t)
 {
@@ -109,7 +122,7 @@ static struct connection *next(struct turns *t)
     }
     if (!TAILQ_NEXT(u, turn))
         u->debt_ns = 0; /* nobody else wants it */
-    struct connection *c = TAILQ_EMPTY(&u->quick) ? TAILQ_FIRST(&u->slow) : TAILQ_FIRST(&u->quick);
+    struct connection *c = least_used(TAILQ_EMPTY(&u->quick) ? &u->slow : &u->quick);
     turns_forget(t, c);
     return c;
 }
@@ -130,6 +143,7 @@ static int64_t end(struct turns *t, struct connection *c, int64_t *ret_now)
     int64_t now = now_ns(), took = now - t->began_ns;
     if (t->began_cpu_ns)
         took = cpu_ns() - t->began_cpu_ns;
+    c->is_quick = took <= QUICK_NS;
     if (took > QUICK_NS) {
         if (t->began_cpu_ns)
             c->slow_until_ns = now + SLOW_NS;
@@ -186,6 +200,8 @@ static bool owes_rest(const struct turns *t, const struct connection *c, int64_t
 static void rest(struct turns *t, int64_t took)
 {
     uint64_t ms = (uint64_t)(took * REST_PARTS + MILLISECOND_NS - 1) / MILLISECOND_NS;
+    if (ms > REST_MAX_MS)
+        ms = REST_MAX_MS;
     uv_update_time(t->loop);
     uv_idle_stop(&t->slices);
     uv_timer_start(&t->resting, on_rested, ms + 1, 0); /* libuv counts the running millisecond */
@@ -203,6 +219,9 @@ static void on_slice(uv_idle_t *idle)
         connection_serve(c);
         int64_t took = end(t, c, &now);
         u->debt_ns += took;
+        if (c->waits_slow)
+            u->slow_ns = c->slow_ns;
+        c->slow_ns += took;
         owed += owes ? took : 0;
         note(&t->connections, c, now);
     }

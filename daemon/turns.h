@@ -12,7 +12,7 @@
  * Between two slices the loop looks for new events, so that a quick request waits for one slice at
  * most. Slow connections, and users beyond their share, get at most a fifth of the time while
  * others are active. Users take turns, and pay for the time that they used; of one user quick
- * connections come first, then slow ones in turn. */
+ * connections come first, then the others; of these the one that has used least. */
 #ifndef DAEMON_TURNS_H
 #define DAEMON_TURNS_H
 
