@@ -98,7 +98,7 @@ static void tell(const struct segment *segment, enum segment_part part, const st
 
 /* --- Repairing ----------------------------------------------------------- */
 
-/* Takes over fd. What is missing is there at once; that it is also committed takes longer. */
+/* Takes over fd. Missing bytes are there at once; committing them may take longer. */
 static int resize(int fd, const struct stat *st, uint64_t bytes)
 {
     CLEANUP_FD int owned = fd;

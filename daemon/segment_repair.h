@@ -7,10 +7,10 @@
 
 #include "daemon/registry.h"
 
-/* Looks at data and control object. What is too much is given back. What is missing is zeros
- * again, and the next owner of the lock is told that the last one died inside. The header of the
- * control object is looked at if that is open. Logs who could have done it, and counts it.
- * Returns 0, or -errno where what is missing cannot be had now. */
+/* Looks at data and control object. Memory beyond the size is given back. Missing bytes become
+ * zeros, and the next owner of the lock learns that the last one died inside. The header of the
+ * control object is looked at if that is open. Logs which clients could have done it, and counts
+ * it. Returns 0, or -errno where memory for the missing bytes cannot be had now. */
 int segment_repair(struct segment *segment);
 
 /* Does so for some of the segments with an id above *after, then goes on with the first. */

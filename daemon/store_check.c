@@ -16,7 +16,8 @@
 #include "common/util.h"
 #include "daemon/store_try.h"
 
-/* A tree that has become a ring is not walked for ever. A sound file takes a tenth of that. */
+/* A tree that has become a ring must not be walked endlessly. A sound file takes a tenth of that.
+ */
 #define CPU_SECONDS      2
 #define BYTES_PER_SECOND ((off_t)16 << 20)
 #define COPY_BYTES       65536
@@ -24,7 +25,7 @@
 enum status {
     STATUS_SOUND,
     STATUS_BAD,
-    STATUS_SHORT /* of memory or descriptors: this says nothing of the file */
+    STATUS_SHORT /* of memory or descriptors: the file may be sound */
 };
 
 /* The file that the daemon has opened. */

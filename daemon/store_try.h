@@ -7,7 +7,8 @@
 
 /* Tries the file at path, of that many bytes, which is spoiled by it. LMDB may abort the process
  * or touch memory that is not there, so call it in a process of its own. Returns 0 if the file is
- * sound; -ENOMEM, -EMFILE, -ENFILE or -EAGAIN where this could not be told; or -EUCLEAN. */
+ * sound; -ENOMEM, -EMFILE, -ENFILE or -EAGAIN where memory or descriptors are short; or -EUCLEAN.
+ */
 int store_try(const char *path, size_t bytes);
 
 #endif

@@ -81,7 +81,7 @@ is_another() {
 }
 
 objects() {
-    find /dev/shm -path '/dev/shm/shmview.*/*' | wc -l
+    find /dev/shm -path '/dev/shm/shmview.*/*' -type f ! -path '*/+presence/*' | wc -l
 }
 
 # Alice and bob have a group in common; carol is a stranger.
