@@ -86,6 +86,7 @@ class Reign:
         config.segments = [{"name": n, "size": rng.choice([1, 4096, 1 << 20, 8 << 20]),
                             "owner": rng.choice(self.users).uid, "mode": "0660"} for n in names]
         self.model.config = config
+        self.admins |= {u.uid for u in self.users if config.is_admin(u)}
         self.note(f"SIGHUP: {json.dumps(config.as_json())}", "*")
         self.expect_declared()
         self.server.configure(json.dumps(config.as_json()))

@@ -97,6 +97,7 @@ class Siege(Reign, Look):
         self.own_objects = 0  # the same of its objects
         self.figures = None
         self.seen = {}  # segment: uids that could see it at some time
+        self.admins = {0}  # uids that could see all at some time, also of segments that had gone
         self.bystander = None
 
     # --- History ---
