@@ -15,48 +15,9 @@
 #include "daemon/layout.h"
 #include "daemon/monitor.h"
 #include "daemon/refusal.h"
+#include "daemon/service.h"
 #include "daemon/stats.h"
 #include "daemon/use.h"
-#include "varlink_text.h"
-
-/* --- org.varlink.service ------------------------------------------------- */
-
-static void get_info(struct state *state, struct connection *c, const json_t *parameters,
-                     struct answer *answer)
-{
-    (void)state;
-    (void)c;
-    struct wire_fault fault;
-    if (wire_read_none(parameters, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    answer_with(answer, json_pack("{s:s, s:s, s:s, s:s, s:[s, s]}", "vendor", "shmview", "product",
-                                  "shmviewd", "version", SHMVIEW_VERSION, "url", "man:shmviewd(8)",
-                                  "interfaces", "org.varlink.service", "io.shmview"));
-}
-
-static void get_interface_description(struct state *state, struct connection *c,
-                                      const json_t *parameters, struct answer *answer)
-{
-    (void)state;
-    (void)c;
-    struct wire_fault fault;
-    const char *interface, *text;
-    if (wire_read_name(parameters, "interface", &interface, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    if (strcmp(interface, "io.shmview") == 0) {
-        text = varlink_text_io_shmview;
-    } else if (strcmp(interface, "org.varlink.service") == 0) {
-        text = varlink_text_org_varlink_service;
-    } else {
-        refuse_varlink(answer, "org.varlink.service.InterfaceNotFound", "interface", interface);
-        return;
-    }
-    answer_with(answer, json_pack("{s:s}", "description", text));
-}
 
 /* --- io.shmview ---------------------------------------------------------- */
 
@@ -426,8 +387,8 @@ static const struct method {
     {"io.shmview.DefineLayout", define_layout},
     {"io.shmview.Monitor", monitor_start},
     {"io.shmview.Stats", stats_tell},
-    {"org.varlink.service.GetInfo", get_info},
-    {"org.varlink.service.GetInterfaceDescription", get_interface_description},
+    {"org.varlink.service.GetInfo", service_get_info},
+    {"org.varlink.service.GetInterfaceDescription", service_get_interface_description},
 };
 
 static void refuse_method(const char *name, struct answer *answer)

@@ -7,6 +7,7 @@
 
 #include "daemon/methods.c"
 #include "varlink.h"
+#include "varlink_text.h"
 
 #define TEXT    varlink_text_io_shmview
 #define SERVICE varlink_text_org_varlink_service
