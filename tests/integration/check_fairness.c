@@ -19,9 +19,10 @@
 #define LAYOUTS 64
 #define VIEWS   256
 #define PINGS   100
-/* A ping beside a greedy client takes some milliseconds at most; a machine that does much else
- * may add as much again, but not this. */
-#define AT_MOST_NS 400000000
+/* A ping beside a greedy client takes some milliseconds at most, and bench measures that. Here the
+ * machine may do much else; without turns a ping would wait for all that was asked, many seconds.
+ */
+#define AT_MOST_NS 3000000000
 
 static struct daemon d;
 
