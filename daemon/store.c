@@ -199,7 +199,6 @@ static int enlarge(struct store *s)
 
 static int open_or_set_aside(struct store *s, struct store_check *check, bool *ret_was_bad)
 {
-    char bad[PATH_MAX];
     int r = s->fd = store_file_open(s->dir, s->name, check);
     if (r >= 0)
         r = open_all(s);
@@ -207,10 +206,9 @@ static int open_or_set_aside(struct store *s, struct store_check *check, bool *r
         r != -EINVAL) /* LMDB says MDB_INVALID, or the kernel, of what is no store */
         return r;
     close_fdp(&s->fd);
-    if (snprintf(bad, sizeof bad, "%s.bad", s->name) >= (int)sizeof bad)
-        return -ENAMETOOLONG;
-    if (renameat(s->dir, s->name, s->dir, bad))
-        return -errno;
+    r = store_file_set_aside(s->dir, s->name);
+    if (r)
+        return r;
     *ret_was_bad = true;
     r = s->fd = store_file_open(s->dir, s->name, NULL);
     return r < 0 ? r : open_all(s);

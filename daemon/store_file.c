@@ -145,3 +145,18 @@ int store_file_open(int dir, const char *name, struct store_check *check)
     int r = bytes > 0 ? renew(dir, name, fd, (size_t)bytes) : -ENOSPC;
     return r == -ENOSPC ? steal_fd(&fd) : r;
 }
+
+int store_file_set_aside(int dir, const char *name)
+{
+    char bad[PATH_MAX];
+    if (snprintf(bad, sizeof bad, "%s.bad", name) >= (int)sizeof bad)
+        return -ENAMETOOLONG;
+    if (renameat(dir, name, dir, bad) == 0)
+        return 0;
+    /* rename() does not replace a directory by a file, nor a file by a directory */
+    int flags = errno == EISDIR ? AT_REMOVEDIR : 0;
+    if ((errno != EISDIR && errno != ENOTDIR) || unlinkat(dir, bad, flags) ||
+        renameat(dir, name, dir, bad))
+        return -errno;
+    return 0;
+}

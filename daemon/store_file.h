@@ -30,6 +30,9 @@ extern const struct store_table_form {
  * and that has only this name; or -errno. */
 int store_file_open(int dir, const char *name, struct store_check *check);
 
+/* Renames the file to NAME.bad, in place of an older one. Returns 0 or -errno. */
+int store_file_set_aside(int dir, const char *name);
+
 /* The path by which LMDB opens a descriptor. */
 typedef char store_file_path[32];
 void store_file_path_of(int fd, store_file_path ret);

@@ -162,6 +162,24 @@ START_TEST(a_link_is_none)
 }
 END_TEST
 
+START_TEST(an_older_bad_one_is_replaced)
+{
+    begin();
+    for (int i = 0; i < 3; i++) { /* a directory, a file, a directory again */
+        ck_assert_int_eq(unlink(path), 0);
+        if (i % 2)
+            ck_assert_int_eq(symlink("/dev/null", path), 0);
+        else
+            ck_assert_int_eq(mkdir(path, 0700), 0);
+        daemon_restart(&d);
+        daemon_leave(&d);
+    }
+    daemon_restart(&d);
+    daemon_stop(&d);
+    ck_assert_int_eq(rmdir(bad), 0);
+}
+END_TEST
+
 START_TEST(what_others_may_write_is_none)
 {
     begin();
@@ -187,6 +205,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(harmed_anyhow),
         SUITE_TEST(a_link_is_none),
+        SUITE_TEST(an_older_bad_one_is_replaced),
         SUITE_TEST(what_others_may_write_is_none),
         SUITE_TEST(another_users_is_none),
         SUITE_END,

@@ -56,10 +56,6 @@ def damage(rng, server):
     path = server.registry()
     if not os.path.exists(path):
         return "it is not there"
-    if os.path.isdir(path + ".bad"):  # no file can be set aside there
-        os.rmdir(path + ".bad")
-    elif os.path.lexists(path + ".bad"):
-        os.unlink(path + ".bad")
     size = os.path.getsize(path)
     kind = rng.choice(["bytes", "bytes", "words", "words", "words", "page", "swap", "cut", "grown", "rubbish", "none",
                        "directory", "link", "open", "foreign"])
