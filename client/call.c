@@ -15,46 +15,13 @@
 #include <unistd.h>
 
 #include "client/lock.h"
-#include "common/descriptor.h"
 #include "common/util.h"
 
 /* How long a daemon that is gone is waited for, and how often it is looked for. */
 #define RETURN_TIMEOUT_NS 900000000
 #define RETURN_RETRY_NS   5000000
-
-/* --- Sockets ------------------------------------------------------------- */
-
-/* Returns a connected socket or -errno. */
-static int socket_connect(const char *path)
-{
-    struct sockaddr_un address;
-    int r = address_fill(&address, path);
-    if (r)
-        return r;
-    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return -errno;
-    fd = descriptor_lift(fd);
-    if (fd < 0)
-        return fd;
-    do
-        r = connect(fd, (const struct sockaddr *)&address, sizeof address);
-    while (r && errno == EINTR);
-    return r ? -errno : steal_fd(&fd);
-}
-
-/* A socket in a directory that others may write proves nothing: who serves it? */
-static int check_server(int fd, const char *path)
-{
-    struct ucred cred;
-    socklen_t n = sizeof cred;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n))
-        return fail_errno("SO_PEERCRED", errno);
-    if (cred.uid == 0 || cred.uid == geteuid())
-        return 0;
-    return fail(SHMVIEW_ERR_DENIED, "%s is served by uid %u, neither root nor this user", path,
-                cred.uid);
-}
+/* How long a reply is waited for where nothing may wait. */
+#define REOPEN_NS 300000
 
 /* --- Calls --------------------------------------------------------------- */
 
@@ -64,10 +31,9 @@ void reply_deinit(struct reply *reply)
     frame_descriptors_close(&reply->fds);
 }
 
-void connection_lock(struct shmview_connection *connection)
+/* Makes the connection this process's. */
+static void step_in(struct shmview_connection *connection)
 {
-    if (!connection)
-        return; /* foreign memory has no layouts that could change */
     uint32_t epoch = process_epoch();
     if (atomic_load_explicit(&connection->epoch, memory_order_acquire) != epoch) {
         pthread_mutex_lock(&process->mutex);
@@ -78,22 +44,39 @@ void connection_lock(struct shmview_connection *connection)
             connection_disown(connection);
             frame_deinit(&connection->in);
             connection->n_held = 0; /* an ancestor's attachments */
+            atomic_store(&connection->owes, false);
             atomic_store_explicit(&connection->epoch, epoch, memory_order_release);
         }
         pthread_mutex_unlock(&process->mutex);
     }
-    pthread_mutex_lock(&connection->mutex);
+}
+
+/* Returns 0 or -SHMVIEW_ERR_INTERRUPTED. */
+static int connection_lock(struct shmview_connection *connection)
+{
+    step_in(connection);
+    return wait_for_mutex(&connection->mutex);
+}
+
+bool connection_trylock(struct shmview_connection *connection)
+{
+    step_in(connection);
+    return pthread_mutex_trylock(&connection->mutex) == 0;
 }
 
 void connection_unlock(struct shmview_connection *connection)
 {
-    if (connection)
+    do {
+        connection_settle(connection);
         pthread_mutex_unlock(&connection->mutex);
+        /* what another thread owes since, which could not have the mutex */
+    } while (atomic_load(&connection->owes) && connection_trylock(connection));
 }
 
 void connection_hang_up(struct shmview_connection *connection)
 {
     connection_close_socket(connection);
+    connection->greets = false;
     NOT_FORKED;
     frame_deinit(&connection->in);
 }
@@ -104,11 +87,21 @@ static int hang_up(struct shmview_connection *c, int error, const char *why)
     return fail(error, "%s: %s", c->path, why);
 }
 
-/* Returns 0 or -errno. */
-static int send_all(const struct shmview_connection *c, const char *text, size_t n)
+/* Ends a wait: the daemon's answer would be taken for that to the next request. */
+static int give_up(struct shmview_connection *c)
+{
+    connection_hang_up(c);
+    return -SHMVIEW_ERR_INTERRUPTED;
+}
+
+int connection_send(const struct shmview_connection *connection, const char *text, size_t n)
 {
     while (n) {
-        ssize_t sent = frame_send(c->fd, text, n, NULL, 0);
+        ssize_t sent = frame_send(connection->fd, text, n, NULL, 0);
+        if (sent == -EAGAIN && wait_go_on())
+            return -ECANCELED;
+        if (sent == -EAGAIN)
+            continue;
         if (sent < 0)
             return (int)sent;
         text += sent;
@@ -190,6 +183,11 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
             if (r == 0)
                 return receive_failed(c, 0);
         }
+        if (r == -EAGAIN || r == -EINTR) {
+            if (wait_go_on())
+                return give_up(c);
+            continue;
+        }
         if (r < 0)
             return receive_failed(c, r);
     }
@@ -205,15 +203,18 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
 /* --- Connecting ---------------------------------------------------------- */
 
 /* What the daemon is to know of us; NULL if memory is short. */
-static char *claim_text(const struct shmview_connection *c, size_t *ret_n)
+static char *claim_text(struct shmview_connection *c, size_t *ret_n)
 {
-    struct wire_claim claim = {.client = c->client, .n_held = c->n_held};
-    CLEANUP_FREE struct wire_held *held = calloc(c->n_held ? c->n_held : 1, sizeof *held);
+    size_t n;
+    CLEANUP_FREE int64_t *ids = connection_claims(c, &n);
+    CLEANUP_FREE struct wire_held *held = ids ? calloc(n + 1, sizeof *held) : NULL;
+    struct wire_claim claim = {.client = c->client, .n_held = n};
     if (!held)
         return NULL;
-    for (size_t i = 0; i < c->n_held; i++)
-        held[i].attachment = c->held[i];
+    for (size_t i = 0; i < n; i++)
+        held[i].attachment = ids[i];
     claim.held = held;
+    claim.bell = true;
     claim.presence = c->presence ? WIRE_PRESENCE_KEPT : WIRE_PRESENCE_WANTED;
     json_t *parameters = wire_write_claim(&claim);
     return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
@@ -223,13 +224,15 @@ static char *claim_text(const struct shmview_connection *c, size_t *ret_n)
 static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
                bool *ret_sent)
 {
-    int r = send_all(c, text, n);
+    int r = connection_send(c, text, n);
     *ret_sent = r == 0;
     if (is_refused(c, r)) {
         int refused = receive_reply(c, reply);
         connection_hang_up(c);
         return refused;
     }
+    if (r == -ECANCELED)
+        return give_up(c);
     return r ? hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r)) : receive_reply(c, reply);
 }
 
@@ -239,8 +242,9 @@ static int receive_claimed(struct shmview_connection *c, struct reply *reply)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
     int r = reserve(&c->in);
-    while (r == 0 && poll(&p, 1, -1) < 0 && errno == EINTR)
-        continue;
+    while (r == 0 && poll(&p, 1, WAIT_SLICE_NS / 1000000) <= 0)
+        if (wait_go_on())
+            return give_up(c);
     if (r == 0) {
         NOT_FORKED;
         r = (int)frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &c->arrived);
@@ -263,25 +267,21 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
         return unreadable(c, &fault);
     if (claimed.presence != WIRE_ABSENT && claimed.presence < (int64_t)c->arrived.n)
         connection_map_presence(c, c->arrived.fd[claimed.presence]);
+    if (claimed.bell != WIRE_ABSENT && claimed.bell < (int64_t)c->arrived.n) {
+        NOT_FORKED;
+        bell_take(c, c->arrived.fd[claimed.bell]);
+    }
     segments_claimed(c, claimed.held, claimed.n_held);
     free(claimed.held);
     return 0;
 }
 
-static int greet(struct shmview_connection *c)
+/* Reads the reply to a claim that was sent. Returns 0; 1 with errno: the daemon is leaving; or an
+ * error. */
+static int be_greeted(struct shmview_connection *c)
 {
-    size_t n;
     struct reply reply = {0};
-    CLEANUP_FREE char *text = claim_text(c, &n);
-    if (!text) {
-        connection_hang_up(c);
-        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    }
-    int r = send_all(c, text, n);
-    if (r == 0 || is_refused(c, r))
-        r = receive_claimed(c, &reply);
-    else
-        r = hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r));
+    int r = receive_claimed(c, &reply);
     if (r == 0 && reply.wire.error) {
         const char *reason;
         int error = wire_error_code(&reply.wire, &reason);
@@ -289,6 +289,7 @@ static int greet(struct shmview_connection *c)
     } else if (r == 0) {
         r = take_claimed(c, &reply);
     }
+    c->greets = false;
     close_arrived(c);
     reply_deinit(&reply);
     if (r == -SHMVIEW_ERR_DISCONNECTED) {
@@ -298,28 +299,22 @@ static int greet(struct shmview_connection *c)
     return r;
 }
 
-/* Whether nobody listens there, so that another place, or time, may be tried. */
-static bool nobody_there(int error)
+static int greet(struct shmview_connection *c)
 {
-    return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;
-}
-
-int connection_dial(const struct shmview_connection *connection, int *ret_fd)
-{
-    const struct shmview_connection *c = connection;
-    CLEANUP_FD int fd = socket_connect(c->path);
-    if (fd < 0 && nobody_there(-fd)) {
-        errno = -fd;
-        return 1;
+    size_t n;
+    CLEANUP_FREE char *text = claim_text(c, &n);
+    if (!text) {
+        connection_hang_up(c);
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
-    if (fd == -EINVAL)
-        return fail(SHMVIEW_ERR_INVALID, "the socket path is empty");
-    if (fd < 0)
-        return fail_errno(c->path, -fd);
-    int r = c->is_checked ? check_server(fd, c->path) : 0;
-    if (r == 0)
-        *ret_fd = steal_fd(&fd);
-    return r;
+    int r = connection_send(c, text, n);
+    if (r == 0 || is_refused(c, r))
+        return be_greeted(c);
+    if (r == -ECANCELED)
+        return give_up(c);
+    connection_hang_up(c);
+    errno = -r;
+    return 1;
 }
 
 int connection_open(struct shmview_connection *connection)
@@ -328,9 +323,38 @@ int connection_open(struct shmview_connection *connection)
     int fd, r = connection_dial(c, &fd);
     if (r == 0)
         r = connection_take_socket(c, fd);
-    if (r)
-        return r;
-    return greet(c);
+    return r ? r : greet(c);
+}
+
+/* Sends a claim over a new socket. Returns whether it is on its way as a whole. */
+static bool greet_quickly(struct shmview_connection *c)
+{
+    int fd;
+    size_t n;
+    if (connection_dial_now(c, &fd) || connection_take_socket(c, fd))
+        return false;
+    CLEANUP_FREE char *text = claim_text(c, &n);
+    return text && send(fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
+}
+
+void connection_reopen(struct shmview_connection *connection)
+{
+    struct shmview_connection *c = connection;
+    char text[ERROR_TEXT_BYTES];
+    int saved = errno;
+    /* what fails here is nothing that the caller has asked for */
+    snprintf(text, sizeof text, "%s", shmview_error_text());
+    if (c->fd < 0) {
+        c->greets = greet_quickly(c);
+        if (!c->greets)
+            connection_hang_up(c);
+    }
+    struct pollfd p = {.fd = c->fd, .events = POLLIN};
+    const struct timespec moment = {.tv_nsec = REOPEN_NS};
+    if (c->greets && ppoll(&p, 1, &moment, NULL) > 0)
+        be_greeted(c);
+    fail(0, "%s", text);
+    errno = saved;
 }
 
 /* Waits for a daemon that is being started again. A session's is started by whoever
@@ -338,14 +362,15 @@ int connection_open(struct shmview_connection *connection)
 static int open_again(struct shmview_connection *c)
 {
     int64_t deadline = now_ns() + RETURN_TIMEOUT_NS;
-    struct timespec step = {.tv_nsec = RETURN_RETRY_NS};
     char text[200];
     int r;
     while ((r = connection_open(c)) == 1 && now_ns() < deadline) {
-        if (c->may_start)
-            session_start(c->path, text, sizeof text);
-        else
-            nanosleep(&step, NULL);
+        int error = errno;
+        int ended = c->may_start ? session_start(c->path, text, sizeof text)
+                                 : wait_a_moment(RETURN_RETRY_NS);
+        if (ended == -SHMVIEW_ERR_INTERRUPTED)
+            return ended;
+        errno = error; /* of connection_open(), for the text */
     }
     return r;
 }
@@ -368,16 +393,7 @@ static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove"
  * reply, and for the id of an attachment. */
 static int prepare(struct shmview_connection *c)
 {
-    NOT_FORKED;
-    if (c->n_held == c->held_capacity) {
-        size_t capacity = c->held_capacity ? c->held_capacity * 2 : 8;
-        int64_t *held = realloc(c->held, capacity * sizeof *held);
-        if (!held)
-            return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-        c->held = held;
-        c->held_capacity = capacity;
-    }
-    return frame_reserve(&c->in, LIMIT_REPLY_BYTES) ? fail(SHMVIEW_ERR_NO_MEMORY, "out of memory")
+    return connection_reserve(c) || reserve(&c->in) ? fail(SHMVIEW_ERR_NO_MEMORY, "out of memory")
                                                     : 0;
 }
 
@@ -388,7 +404,7 @@ static void note_held(struct shmview_connection *c, struct reply *reply)
     reply->held = reply->is_attached ? reply->attachment.id
                                      : json_integer_value(json_object_get(attachment, "id"));
     if (reply->held > 0)
-        c->held[c->n_held++] = reply->held;
+        connection_hold(c, reply->held);
     else
         reply->held = 0;
 }
@@ -397,8 +413,8 @@ static int exchange(struct shmview_connection *c, const char *method, const char
                     struct reply *reply)
 {
     for (int attempt = 0;; attempt++) {
-        int r = 0;
-        if (c->fd < 0)
+        int r = c->greets ? be_greeted(c) : 0;
+        if (c->fd < 0 && r >= 0)
             r = open_again(c);
         if (r == 1)
             r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->path,
@@ -437,9 +453,17 @@ int connection_call_text(struct shmview_connection *connection, const char *meth
         return fail(SHMVIEW_ERR_INVALID, "foreign memory: there is no daemon to ask");
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    if (wait_is_asking())
+        return fail(SHMVIEW_ERR_DEADLOCK,
+                    "%s: this thread waits for the daemon already, and is "
+                    "asked whether it goes on",
+                    connection->path);
     NOT_CANCELLED;
-    connection_lock(connection);
-    int r = exchange(connection, method, text, n, reply);
+    int r = connection_lock(connection);
+    if (r)
+        return r;
+    connection_settle(connection); /* what was given back comes first */
+    r = exchange(connection, method, text, n, reply);
     connection_unlock(connection);
     if (r == 0 && reply->wire.error) {
         int error = wire_error_code(&reply->wire, &reason);
@@ -448,34 +472,6 @@ int connection_call_text(struct shmview_connection *connection, const char *meth
     if (r)
         reply_deinit(reply);
     return r;
-}
-
-/* --- What is held -------------------------------------------------------- */
-
-static void let_go(struct shmview_connection *c, int64_t attachment)
-{
-    for (size_t i = 0; i < c->n_held; i++)
-        if (c->held[i] == attachment) {
-            c->held[i] = c->held[--c->n_held];
-            break;
-        }
-}
-
-void connection_give_back(struct shmview_connection *connection, int64_t attachment)
-{
-    struct shmview_connection *c = connection;
-    size_t n;
-    CLEANUP_FREE char *text = wire_detach_text(attachment, &n);
-    NOT_CANCELLED;
-    connection_lock(c);
-    let_go(c, attachment);
-    if (c->fd >= 0 && (!text || send_all(c, text, n)))
-        connection_hang_up(c);
-    /* the claim does not name it, which gives it back; a daemon that is not there is not worth
-     * waiting for */
-    if (c->fd < 0)
-        connection_open(c);
-    connection_unlock(c);
 }
 
 int shmview_ping(struct shmview_connection *connection)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for a change: a counter that notify bumps, and a descriptor for event loops.
  *
- * Who waits in a call parks on change_waits. Who waits in an event loop asks the
- * daemon for one end of a socket pair; the daemon bumps "watches" in the liveness
- * object, and a notifier that sees a value it has not seen asks for the other ends of
- * all. (An eventfd would do but for one thing: its O_NONBLOCK belongs to all who have
- * it, so that one of them could make the others wait for ever.) So the
- * daemon is asked when somebody comes or goes, not when something changes. */
+ * Who waits in a call parks on change_waits. Who waits in an event loop asks the daemon for one
+ * end of a socket pair. The daemon notes in the liveness object how many do; a notifier that sees
+ * that there are some rings the bell of its connection, and the daemon writes to their sockets.
+ * Notifying waits for nobody. While there is no daemon the sockets have hung up, which wakes who
+ * waits as well. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -120,9 +117,9 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
     int r = enter(segment);
     if (r)
         return r;
-    connection_lock(segment->connection);
+    details_lock();
     int fd = segment->change_fd;
-    connection_unlock(segment->connection);
+    details_unlock(NULL);
     if (fd < 0 || has_ended(fd)) {
         r = ask_for_descriptors(segment, "io.shmview.Watch", &got);
         if (r)
@@ -132,7 +129,7 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
             frame_descriptors_close(&got);
             return r;
         }
-        connection_lock(segment->connection);
+        DETAILS;
         if (segment->change_fd < 0) {
             segment->change_fd = got.fd[0];
         } else {
@@ -142,61 +139,15 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
             close(got.fd[0]);
         }
         fd = segment->change_fd;
-        connection_unlock(segment->connection);
     }
     *ret_fd = fd;
     return 0;
-}
-
-/* The set of watchers has changed: learns it. If the daemon is gone, those who
- * were known are still told. */
-static void refresh_others(struct shmview_segment *s, uint32_t watches)
-{
-    struct frame_descriptors got;
-    if (ask_for_descriptors(s, "io.shmview.Watches", &got))
-        return;
-    connection_lock(s->connection);
-    struct frame_descriptors old = s->others;
-    {
-        NOT_FORKED;
-        s->others = got;
-        s->watches = watches;
-    }
-    connection_unlock(s->connection);
-    frame_descriptors_close(&old);
-}
-
-static void tell_event_loops(struct shmview_segment *s)
-{
-    static const uint64_t one = 1;
-    /* after the counter was bumped: whoever came before that is told, who comes
-     * after it sees the counter */
-    uint32_t watches = atomic_load(const_word(&s->live->watches));
-    if (__builtin_expect(watches == 0, 1))
-        return;
-    NOT_CANCELLED;
-    connection_lock(s->connection);
-    bool known = watches == s->watches;
-    connection_unlock(s->connection);
-    if (!known)
-        refresh_others(s, watches);
-    connection_lock(s->connection);
-    for (size_t i = 0; i < s->others.n; i++) {
-        int fd = s->others.fd[i], unread = 0;
-        /* who has not read the last one yet will look at the counter anyway; and
-         * whatever others do to the socket, this neither waits nor raises a signal */
-        if (ioctl(fd, SIOCOUTQ, &unread) || unread == 0)
-            send(fd, &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
-    }
-    connection_unlock(s->connection);
 }
 
 void change_close(struct shmview_segment *segment)
 {
     NOT_FORKED;
     close_fdp(&segment->change_fd);
-    frame_descriptors_close(&segment->others);
-    segment->watches = 0; /* not asked yet */
 }
 
 /* --- Telling ------------------------------------------------------------- */
@@ -216,7 +167,12 @@ static int notify(struct shmview_segment *s, int n)
             wake(&c->change_waits, n);
             break;
         }
-    tell_event_loops(s);
+    /* after the counter was bumped: those who watched before it are told, those who begin
+     * afterwards see the counter */
+    if (__builtin_expect(atomic_load(const_word(&s->live->watches)) != 0, 0)) {
+        NOT_CANCELLED;
+        connection_ring(s->connection, s->attachment);
+    }
     return 0;
 }
 

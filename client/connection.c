@@ -64,13 +64,10 @@ static int try_path(struct shmview_connection *c, const char *path, bool check,
     return r;
 }
 
+/* Returns 0 to try again, 1 after the deadline, or -SHMVIEW_ERR_INTERRUPTED. */
 static int pause_start(int64_t deadline)
 {
-    struct timespec step = {.tv_nsec = START_RETRY_NS};
-    if (now_ns() > deadline)
-        return -1;
-    nanosleep(&step, NULL);
-    return 0;
+    return now_ns() > deadline ? 1 : wait_a_moment(START_RETRY_NS);
 }
 
 /* A file that a daemon has left at this path: NULL, or its suffix. Each daemon has a lock and a
@@ -97,15 +94,15 @@ static int connect_instance(struct shmview_connection *c, const char *path, bool
     int64_t deadline = now_ns() + RESTART_TIMEOUT_NS;
     struct search last;
     const char *trace;
-    int r;
+    int r, paused = 0;
     do {
         last = *search;
         r = try_path(c, path, check, &last);
         trace = r == 1 ? find_trace(path) : NULL;
-    } while (trace && pause_start(deadline) == 0);
+    } while (trace && (paused = pause_start(deadline)) == 0);
     *search = last;
-    if (!trace)
-        return r;
+    if (!trace || paused < 0)
+        return paused < 0 ? paused : r;
     return fail(SHMVIEW_ERR_NO_DAEMON,
                 "no shmviewd: tried %s; %s%s shows that a daemon has segments there: start it "
                 "again, remove that file, or set $SHMVIEW_SOCKET",
@@ -122,13 +119,18 @@ static int connect_session(struct shmview_connection *c, const char *path, bool 
     if (r != 1 || !start)
         return r;
     int64_t deadline = now_ns() + START_TIMEOUT_NS;
+    int paused = 0;
     do {
         int failed = session_start(path, text, sizeof text);
+        if (failed == -SHMVIEW_ERR_INTERRUPTED)
+            return failed;
         struct search again = {0};
         r = try_path(c, path, true, &again);
         if (r == 1 && failed && !strstr(text, "another shmviewd"))
             break; /* it will not come up */
-    } while (r == 1 && pause_start(deadline) == 0);
+    } while (r == 1 && (paused = pause_start(deadline)) == 0);
+    if (paused < 0)
+        return paused;
     if (r == 1)
         search_note(search, "starting one", text[0] ? text : "no answer in 10 s");
     return r;
@@ -158,12 +160,15 @@ int shmview_connect(const char *socket_path, unsigned flags,
     int r = process_init();
     if (r)
         return r;
+    if (wait_is_asking())
+        return fail(SHMVIEW_ERR_DEADLOCK, "this thread waits for a daemon already, and is asked "
+                                          "whether it goes on");
     if (flags & ~SHMVIEW_CONNECT_NO_START)
         return fail(SHMVIEW_ERR_INVALID, "unknown flags 0x%x", flags);
     struct shmview_connection *c = calloc(1, sizeof *c);
     if (!c)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    c->fd = -1;
+    c->fd = c->bell = -1;
     c->client = client_number();
     pthread_mutex_init(&c->mutex, NULL);
     atomic_store(&c->epoch, process_epoch());
@@ -176,6 +181,7 @@ int shmview_connect(const char *socket_path, unsigned flags,
     }
     connection_unmap_presence(c);
     connection_hang_up(c);
+    bell_close(c);
     connection_delist(c);
     free(c);
     return r == 1 ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
@@ -191,13 +197,12 @@ int shmview_disconnect(struct shmview_connection *connection)
     if (!connection)
         return 0;
     NOT_CANCELLED;
-    connection_lock(connection);
     unsigned n = connection->n_segments;
-    connection_unlock(connection);
     if (n)
         return fail(SHMVIEW_ERR_BUSY, "%u segments are still attached through this connection", n);
     connection_unmap_presence(connection); /* first: a client without it that hangs up has gone */
     connection_hang_up(connection);
+    bell_close(connection);
     connection_delist(connection);
     pthread_mutex_destroy(&connection->mutex);
     free(connection->held);

@@ -7,8 +7,6 @@
 
 #include "client/private.h"
 
-#define TEXT_BYTES 512
-
 /* Not thread-local storage: a library that is loaded late gets little of that. */
 static pthread_key_t text_key;
 static bool text_key_made;
@@ -35,7 +33,7 @@ static char *find_text(bool make)
     char *text = text_key_made ? pthread_getspecific(text_key) : NULL;
     if ((text && text != no_memory) || !make || !text_key_made)
         return text;
-    text = malloc(TEXT_BYTES);
+    text = malloc(ERROR_TEXT_BYTES);
     if (pthread_setspecific(text_key, text ? text : no_memory)) {
         free(text);
         text = NULL;
@@ -49,7 +47,7 @@ int fail(int error, const char *format, ...)
     va_list ap;
     va_start(ap, format);
     if (text)
-        vsnprintf(text, TEXT_BYTES, format, ap);
+        vsnprintf(text, ERROR_TEXT_BYTES, format, ap);
     va_end(ap);
     return -error;
 }

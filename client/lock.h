@@ -144,7 +144,10 @@ struct thread_state {
     const void *held;
     uint32_t epoch; /* of the process that the entries belong to */
     uint32_t n_shared;
-    uint32_t exit_rounds;            /* of destructors, since the thread began to end */
+    uint32_t exit_rounds;      /* of destructors, since the thread began to end */
+    int (*is_over)(void *arg); /* of shmview_on_wait(); NULL: nothing ends a wait */
+    void *is_over_arg;
+    bool is_asking;                  /* is_over() runs in this thread */
     volatile sig_atomic_t forks_off; /* this thread is inside NOT_FORKED, or about to be */
     struct thread_share {
         struct shmview_segment *segment;

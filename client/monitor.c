@@ -56,6 +56,13 @@ static int subscribe(struct shmview_monitor *m)
         return r;
     for (size_t at = 0; at < n;) {
         ssize_t sent = frame_send(m->fd, text + at, n - at, NULL, 0);
+        if (sent == -EAGAIN) {
+            if ((r = wait_go_on())) {
+                hang_up(m);
+                return r;
+            }
+            continue;
+        }
         if (sent < 0) {
             hang_up(m);
             errno = (int)-sent;
@@ -173,20 +180,24 @@ static bool has_come(int64_t deadline)
     return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
 }
 
-/* Waits for something to read, or until the deadline. Returns whether there is. */
-static bool wait_readable(int fd, int64_t deadline)
+/* Waits for something to read, or until the deadline. Returns 1, 0 after the deadline, or
+ * -SHMVIEW_ERR_INTERRUPTED. */
+static int wait_readable(int fd, int64_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     for (;;) {
-        int64_t left = deadline == SHMVIEW_FOREVER ? 1000000000 : deadline - now_ns();
-        struct timespec t = {0};
-        if (left > 0)
-            t = (struct timespec){.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+        int64_t left = deadline == SHMVIEW_FOREVER ? WAIT_SLICE_NS : deadline - now_ns();
+        if (left > WAIT_SLICE_NS)
+            left = WAIT_SLICE_NS;
+        struct timespec t = {.tv_nsec = left > 0 ? left : 0};
         int n = ppoll(&p, 1, &t, NULL);
         if (n > 0)
-            return true;
+            return 1;
         if (has_come(deadline))
-            return false;
+            return 0;
+        int r = wait_go_on();
+        if (r)
+            return r;
     }
 }
 
@@ -195,7 +206,7 @@ static int receive(struct shmview_monitor *m)
 {
     int r = frame_reserve(&m->in, LIMIT_REQUEST_BYTES);
     ssize_t n = r ? r : frame_receive(&m->in, m->fd, LIMIT_REQUEST_BYTES, NULL);
-    if (n > 0 || n == -EAGAIN)
+    if (n > 0 || n == -EAGAIN || n == -EINTR)
         return 0;
     if (n == -ENOMEM)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
@@ -217,15 +228,15 @@ static int step(struct shmview_monitor *m, int64_t deadline)
     }
     if (frame_next(&m->in, &text, &n))
         return take(m, text, n);
-    if (!wait_readable(m->fd, deadline))
-        return fail(SHMVIEW_ERR_TIMED_OUT, "no event until the deadline");
-    int r = receive(m);
+    int r = wait_readable(m->fd, deadline);
+    if (r <= 0)
+        return r ? r : fail(SHMVIEW_ERR_TIMED_OUT, "no event until the deadline");
+    r = receive(m);
     return r < 0 ? r : 1;
 }
 
 static int next(struct shmview_monitor *m, int64_t deadline)
 {
-    const struct timespec pause = {.tv_nsec = RETRY_NS};
     for (;;) {
         int r = step(m, deadline);
         if (r <= 0)
@@ -233,8 +244,8 @@ static int next(struct shmview_monitor *m, int64_t deadline)
         if (r == 2 && has_come(deadline))
             return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", m->where.path,
                         strerror(errno));
-        if (r == 2)
-            nanosleep(&pause, NULL);
+        if (r == 2 && (r = wait_a_moment(RETRY_NS)))
+            return r;
     }
 }
 

@@ -22,6 +22,7 @@
 
 /* --- error.c ------------------------------------------------------------- */
 
+#define ERROR_TEXT_BYTES 512
 /* Keeps the text for shmview_error_text(). Returns -error. */
 __attribute__((format(printf, 2, 3))) int fail(int error, const char *format, ...);
 /* The same for a system call: SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
@@ -33,13 +34,15 @@ int fail_reply(const struct wire_fault *fault);
 
 /* Lies on a page that a forked child finds zeroed. epoch is 0 in a child until
  * its first call here; an object of another epoch belongs to an ancestor. The
- * mutexes are unlocked in a child, whoever held them when it was forked. */
+ * mutexes are unlocked in a child, whoever held them when it was forked. Nobody waits for
+ * the daemon, or for another process, inside segments, details and forks. */
 struct process_page {
     _Atomic uint32_t epoch;
     _Atomic uint32_t n_threads; /* that use locks */
     pthread_mutex_t mutex;      /* epoch, and the connection's step into it */
-    pthread_mutex_t steps;      /* a segment's step into a child, and into its slot */
+    pthread_mutex_t steps;      /* a segment's step into a child, for which the daemon is asked */
     pthread_mutex_t segments;   /* the list of segments; after a connection's mutex */
+    pthread_mutex_t details;    /* layouts, slots, descriptors, what connections hold */
     pthread_mutex_t forks;      /* NOT_FORKED; the last to be taken */
 };
 extern struct process_page *process;
@@ -65,25 +68,36 @@ static inline void cancel_back(int *was)
  * child would inherit half of it. Nothing may block until the end of the block. */
 void fork_off(void);
 void fork_back(const char *unused);
+/* process->details until the end of the block. */
+void details_lock(void);
+void details_unlock(const char *unused);
+#define DETAILS                                                                                    \
+    __attribute__((cleanup(details_unlock), unused)) const char details_was = (details_lock(), 0)
 #define NOT_FORKED    __attribute__((cleanup(fork_back), unused)) const char fork_was = (fork_off(), 0)
 #define NOT_CANCELLED __attribute__((cleanup(cancel_back), unused)) int cancel_was = cancel_off()
 
 /* --- connection.c -------------------------------------------------------- */
 
 struct shmview_connection {
-    pthread_mutex_t mutex; /* everything below, and the segments' layouts */
+    pthread_mutex_t mutex; /* everything below */
     _Atomic uint32_t epoch;
     int fd;              /* -1: connect before the next call */
     dev_t socket_device; /* of fd, which is ours as long as it is this file */
     ino_t socket_inode;
-    void *presence;  /* mapped as long as this process exists, for the daemon; NULL: not mapped */
+    void *presence;   /* mapped as long as this process exists, for the daemon; NULL: not mapped */
+    _Atomic int bell; /* changed under mutex; -1: none */
+    _Atomic dev_t bell_device;
+    _Atomic ino_t bell_inode;
+    bool greets;     /* a claim was sent, its reply not yet read */
     bool is_checked; /* who serves the socket must be root or this user */
     bool may_start;  /* a session daemon, if there is none */
     address_path path;
     int64_t client; /* the number that the daemon knows it by */
-    unsigned n_segments;
-    int64_t *held; /* the ids of its attachments */
-    size_t n_held, held_capacity;
+    _Atomic unsigned n_segments;
+    _Atomic bool owes;            /* attachments are to be given back, or changes told */
+    _Atomic bool rings;           /* ... changes */
+    int64_t *held;                /* their ids; of those that are to be given back, negative */
+    size_t n_held, held_capacity; /* ... under process->details */
     struct frame in;
     struct frame_descriptors arrived; /* with a reply to Claim */
     struct looking looking;           /* for replies */
@@ -111,22 +125,29 @@ int connection_call(struct shmview_connection *connection, const char *method, j
 int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
                          size_t n, struct reply *reply);
 
-/* It is not there any more: tells the daemon, and does not wait for it. What is asked over the
- * connection from then on comes after that. */
-void connection_give_back(struct shmview_connection *connection, int64_t attachment);
-
 /* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
  * error. */
 int connection_open(struct shmview_connection *connection);
-/* The same without a word: *ret_fd is a socket, the caller's. */
-int connection_dial(const struct shmview_connection *connection, int *ret_fd);
+/* The same where it takes no time; it says nothing of failure. The reply to the claim may still be
+ * on its way then: the next call reads it. */
+void connection_reopen(struct shmview_connection *connection);
 /* Forgets the socket and what was read from it. */
 void connection_hang_up(struct shmview_connection *connection);
+/* Sends all of it. Returns 0 or -errno; -ECANCELED: the caller has ended the wait. */
+int connection_send(const struct shmview_connection *connection, const char *text, size_t n);
 void reply_deinit(struct reply *reply);
 
-/* Locks and unlocks connection->mutex, in a forked child as well. */
-void connection_lock(struct shmview_connection *connection);
+/* Locks connection->mutex unless another thread has it; in a forked child as well. */
+bool connection_trylock(struct shmview_connection *connection);
+/* Does what other threads have left to the owner of the mutex, and unlocks it. */
 void connection_unlock(struct shmview_connection *connection);
+
+/* --- dial.c -------------------------------------------------------------- */
+
+/* Like connection_open() without a claim: *ret_fd is a socket, the caller's. */
+int connection_dial(const struct shmview_connection *connection, int *ret_fd);
+/* The same without waiting. Returns 0, -errno or an error. */
+int connection_dial_now(const struct shmview_connection *connection, int *ret_fd);
 
 /* --- socket.c ------------------------------------------------------------ */
 
@@ -150,10 +171,53 @@ void connection_close_socket(struct shmview_connection *connection);
 void connection_map_presence(struct shmview_connection *connection, int fd);
 void connection_unmap_presence(struct shmview_connection *connection);
 
+/* --- bell.c --------------------------------------------------------------- */
+
+/* Has a duplicate of fd as its bell; the number stays, so that others may ring. */
+void bell_take(struct shmview_connection *connection, int fd);
+/* Safe in a signal handler. */
+void bell_close(struct shmview_connection *connection);
+/* Returns whether the daemon will hear of it. attachment 0: of all. */
+bool bell_ring(const struct shmview_connection *connection, int64_t attachment);
+/* The segment has changed: lets the daemon wake those who watch it. Waits for nobody. */
+void connection_ring(struct shmview_connection *connection, int64_t attachment);
+
+/* --- held.c --------------------------------------------------------------- */
+
+/* Makes room for one more attachment. Returns 0 or -ENOMEM. */
+int connection_reserve(struct shmview_connection *connection);
+/* Notes that the attachment is there; there is room for it. */
+void connection_hold(struct shmview_connection *connection, int64_t attachment);
+/* It is not there any more: tells the daemon, and waits for no reply and no other call. What is
+ * asked over the connection from then on comes after that. */
+void connection_give_back(struct shmview_connection *connection, int64_t attachment);
+/* Does what other threads have left to the owner of the mutex, the caller. Waits at most until
+ * the daemon has read what fills the socket, and not even that where a change is to be told. */
+void connection_settle(struct shmview_connection *connection);
+/* The ids that a claim names, new; NULL if memory is short. */
+int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n);
+
+/* --- interrupt.c ---------------------------------------------------------- */
+
+/* A wait for the daemon is as many slices as it takes; after each of them wait_go_on() runs the
+ * function that the caller has given to shmview_on_wait(). This thread may have the mutex of a
+ * connection then. So what that function calls in turn must wait for no connection: it fails
+ * where it would ask a daemon, and leaves a Detach to the owner of the mutex. */
+#define WAIT_SLICE_NS 40000000
+
+/* Returns 0 to go on, or -SHMVIEW_ERR_INTERRUPTED. */
+int wait_go_on(void);
+/* Whether this thread is in wait_go_on(). */
+bool wait_is_asking(void);
+/* Locks the mutex. Returns 0, or -SHMVIEW_ERR_INTERRUPTED without it. */
+int wait_for_mutex(pthread_mutex_t *mutex);
+/* Sleeps. Returns what wait_go_on() returns. */
+int wait_a_moment(int64_t ns);
+
 /* --- session.c ----------------------------------------------------------- */
 
 /* Starts this user's session daemon and waits until it listens or has failed.
- * Returns 0, or -1 with a line about the cause in text. */
+ * Returns 0, -1 with a line about the cause in text, or -SHMVIEW_ERR_INTERRUPTED. */
 int session_start(const char *path, char *text, size_t bytes);
 
 /* --- segment.c ----------------------------------------------------------- */
@@ -204,8 +268,6 @@ struct shmview_segment {
     struct layouts layouts;
     int change_fd;                   /* -1: nobody asked for it */
     _Atomic(struct looking) looking; /* for changes, until now */
-    uint32_t watches;                /* of the liveness object, when others were asked for */
-    struct frame_descriptors others; /* sockets of those who want to hear of changes */
     struct formats formats;          /* of its views; under NOT_FORKED */
     _Atomic uint32_t n_buffers;      /* that are out; the high bit: detach with the last one */
     void (*release)(void *arg);      /* of foreign memory: then connection is NULL */

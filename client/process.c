@@ -23,6 +23,17 @@ void fork_back(const char *unused)
     self.forks_off = 0;
 }
 
+void details_lock(void)
+{
+    pthread_mutex_lock(&process->details);
+}
+
+void details_unlock(const char *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&process->details);
+}
+
 /* A thread with forks_off set forks in a signal handler: it would wait for itself. Its child
  * may have half a change, but may call nothing here either. */
 static void before_fork(void)

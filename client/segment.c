@@ -129,9 +129,7 @@ static int take_attachment(struct shmview_segment *s, const struct reply *reply,
 
 static void enlist(struct shmview_segment *s)
 {
-    connection_lock(s->connection);
     s->connection->n_segments++;
-    connection_unlock(s->connection);
     pthread_mutex_lock(&process->segments);
     {
         NOT_FORKED;
@@ -299,11 +297,8 @@ void segment_close(struct shmview_segment *segment)
     }
     if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
         connection_give_back(segment->connection, segment->attachment);
-    if (segment->connection) {
-        connection_lock(segment->connection);
+    if (segment->connection)
         segment->connection->n_segments--;
-        connection_unlock(segment->connection);
-    }
     if (stays)
         segment_deinit(segment);
     else
@@ -388,9 +383,11 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     if (r == 0) {
         s->attachment = a.id;
         change_close(s); /* the ancestor's */
+        pthread_mutex_lock(&process->segments);
         if (s->control)
             lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
         atomic_store_explicit(&s->epoch, epoch, memory_order_release);
+        pthread_mutex_unlock(&process->segments);
     }
     reply_deinit(&reply);
     return r;
@@ -404,7 +401,14 @@ int segment_step_in(struct shmview_segment *segment)
     if (!segment->connection ||
         atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
         return 0;
-    pthread_mutex_lock(&process->steps);
+    if (wait_is_asking())
+        return fail(SHMVIEW_ERR_DEADLOCK,
+                    "'%s' is not attached by this process yet, and this thread waits for the "
+                    "daemon already",
+                    segment->name);
+    r = wait_for_mutex(&process->steps);
+    if (r)
+        return r;
     if (atomic_load_explicit(&segment->epoch, memory_order_relaxed) != epoch)
         r = attach_again(segment, epoch);
     pthread_mutex_unlock(&process->steps);

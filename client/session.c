@@ -54,27 +54,39 @@ static int spawn(const char *program, char *const argv[], int error_fd, pid_t *r
     return r;
 }
 
-/* Reads what it says until it lets go of its standard error. */
-static void read_text(int fd, char *text, size_t bytes)
+/* Waits for something to read. Returns 1, 0 after the deadline, or -SHMVIEW_ERR_INTERRUPTED. */
+static int await_text(int fd, int64_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int r = 0;
+    while (r == 0 && now_ns() < deadline) {
+        if (poll(&p, 1, WAIT_SLICE_NS / 1000000) > 0)
+            return 1;
+        r = wait_go_on();
+    }
+    return r;
+}
+
+/* Reads what it says until it lets go of its standard error. Returns 0, or
+ * -SHMVIEW_ERR_INTERRUPTED. */
+static int read_text(int fd, char *text, size_t bytes)
 {
     size_t n = 0;
     int64_t deadline = now_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
-    for (;;) {
+    int r;
+    while ((r = await_text(fd, deadline)) == 1) {
         char rest[256];
-        struct pollfd p = {.fd = fd, .events = POLLIN};
-        int64_t left = (deadline - now_ns()) / 1000000;
-        if (left <= 0 || (poll(&p, 1, (int)left) < 0 && errno != EINTR))
-            break;
-        if (!p.revents)
-            continue;
         bool room = n + 1 < bytes;
-        ssize_t r = read(fd, room ? text + n : rest, room ? bytes - 1 - n : sizeof rest);
-        if (r <= 0)
+        ssize_t got = read(fd, room ? text + n : rest, room ? bytes - 1 - n : sizeof rest);
+        if (got <= 0) {
+            r = 0;
             break;
-        n += room ? (size_t)r : 0;
+        }
+        n += room ? (size_t)got : 0;
     }
     text[n] = '\0';
     text[strcspn(text, "\n")] = '\0';
+    return r;
 }
 
 /* A program that failed without a line of text. */
@@ -119,10 +131,14 @@ int session_start(const char *path, char *text, size_t bytes)
         snprintf(text, bytes, "%s: %s", program, strerror(r));
         return -1;
     }
-    read_text(ends[0], text, bytes);
+    int ended = read_text(ends[0], text, bytes);
     close(ends[0]);
+    if (ended)
+        kill(pid, SIGKILL); /* it waits for the daemon, which goes on and leaves when idle */
     while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
         continue;
+    if (ended)
+        return ended;
     /* a program that ignores or reaps SIGCHLD itself leaves us without a status */
     if (r != pid || status == 0)
         return 0;

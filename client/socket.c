@@ -68,6 +68,8 @@ int64_t client_number(void)
 void connection_disown(struct shmview_connection *connection)
 {
     close_socket(connection); /* open where the fork ran no handlers */
+    bell_close(connection);
+    connection->greets = false;
     connection->arrived.n = 0;
     connection->presence = NULL; /* not mapped here, and something else may be by now */
     connection->client = client_number();
@@ -79,6 +81,7 @@ void connections_after_fork(void)
     LIST_FOREACH(c, &connections, link)
     {
         close_socket(c);
+        bell_close(c);
         frame_descriptors_close(&c->arrived);
     }
 }

@@ -214,13 +214,12 @@ int enter_slowly(struct shmview_segment *s)
         return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
                     s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
                                               : "was created without a lock");
-    pthread_mutex_lock(&process->steps);
+    DETAILS;
     if (is_lost(s) || !slot_is_mine(s))
-        r = fail_lost(s);
-    else if (!is_ready(s))
+        return fail_lost(s);
+    if (!is_ready(s))
         sign_slot(s);
-    pthread_mutex_unlock(&process->steps);
-    return r;
+    return 0;
 }
 
 int enter_to_leave(struct shmview_segment *s)

@@ -256,13 +256,13 @@ static int refresh_layouts(struct shmview_segment *segment)
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon described another segment '%s'", segment->name);
     } else {
         now.root = json_incref(reply.wire.root);
-        connection_lock(segment->connection);
-        struct layouts old = segment->layouts;
+        struct layouts old;
         {
+            DETAILS;
             NOT_FORKED;
+            old = segment->layouts;
             segment->layouts = now;
         }
-        connection_unlock(segment->connection);
         wire_layouts_free(old.list, old.n);
         json_decref(old.root);
     }
@@ -280,9 +280,8 @@ static int look_twice(struct shmview_segment *segment,
         int r = attempt ? refresh_layouts(segment) : 0;
         if (r)
             return r;
-        connection_lock(segment->connection);
+        DETAILS;
         found = look(segment, arg);
-        connection_unlock(segment->connection);
     }
     return found;
 }

@@ -110,10 +110,7 @@ ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
         msg.msg_control = control.bytes;
         msg.msg_controllen = sizeof control.bytes;
     }
-    ssize_t n;
-    do
-        n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -errno;
     if (descriptors)

@@ -43,7 +43,7 @@ int frame_reserve(struct frame *frame, size_t limit);
 /* Receives once. Descriptors are appended to *descriptors; where that is NULL,
  * or more come than fit, none is taken and the peer is at fault. Where this process
  * has no room for them those that came are closed and "lost" is set.
- * Returns bytes received (> 0), 0 at the end of the stream, -EAGAIN, -EPROTO
+ * Returns bytes received (> 0), 0 at the end of the stream, -EAGAIN, -EINTR, -EPROTO
  * (descriptors), -EMSGSIZE (a message longer than limit), or another -errno. */
 ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
                       struct frame_descriptors *descriptors);

@@ -140,6 +140,7 @@ static const struct field claim_fields[] = {
     {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .extra = AT(wire_claim, n_held),
      .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
     {"presence", FIELD_ENUM, true, .offset = AT(wire_claim, presence), .enums = presence_names},
+    {"bell", FIELD_BOOL, true, .offset = AT(wire_claim, bell)},
     END,
 };
 static const struct field claimed_fields[] = {
@@ -150,6 +151,7 @@ static const struct field claimed_fields[] = {
      .max = LIMIT_DESCRIPTORS},
     {"presence", FIELD_INT, true, .offset = AT(wire_claimed, presence),
      .max = LIMIT_DESCRIPTORS - 1},
+    {"bell", FIELD_INT, true, .offset = AT(wire_claimed, bell), .max = LIMIT_DESCRIPTORS - 1},
     END,
 };
 static const struct field define_fields[] = {
@@ -391,7 +393,8 @@ int wire_read_layouts(const json_t *parameters, const char *member, struct wire_
 
 int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct wire_fault *fault)
 {
-    *ret = (struct wire_claimed){.descriptors = WIRE_ABSENT, .presence = WIRE_ABSENT};
+    *ret = (struct wire_claimed){
+        .descriptors = WIRE_ABSENT, .presence = WIRE_ABSENT, .bell = WIRE_ABSENT};
     if (fields_read(parameters, claimed_fields, false, ret, fault) == 0)
         return 0;
     free(ret->held);

@@ -123,13 +123,14 @@ struct wire_claim {
     struct wire_held *held; /* new when decoded: free() */
     size_t n_held;
     int64_t presence; /* 0: none, or one of the above */
+    bool bell;
 };
 
-/* presence is an index into the descriptors of the message. */
+/* presence and bell are indices into the descriptors of the message. */
 struct wire_claimed {
     struct wire_held *held; /* new when decoded: free() */
     size_t n_held;
-    int64_t descriptors, presence; /* WIRE_ABSENT */
+    int64_t descriptors, presence, bell; /* WIRE_ABSENT */
 };
 
 struct wire_define {

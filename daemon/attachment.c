@@ -2,9 +2,10 @@
 #include "daemon/attachment.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <linux/sockios.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -119,12 +120,16 @@ static void unwatch(struct attachment *attachment)
     n_watches--;
 }
 
-static void tell_watches(const struct segment *segment)
+void attachment_ring(const struct segment *segment)
 {
     static const uint64_t one = 1;
-    struct attachment *a;
+    const struct attachment *a;
     LIST_FOREACH(a, &segment->use->watchers, watcher)
-    send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL); /* full: readable already */
+    {
+        int unread = 0; /* one that has not read the last one looks at the counter anyway */
+        if (ioctl(a->watch[1], SIOCOUTQ, &unread) || unread == 0)
+            send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
 }
 
 /* The daemon's own user may have all of a segment; of all segments nobody may. */
@@ -163,22 +168,6 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
     return 0;
 }
 
-int attachment_watches(const struct segment *segment, struct frame_descriptors *ret_fds)
-{
-    struct attachment *a;
-    LIST_FOREACH(a, &segment->use->watchers, watcher)
-    {
-        int fd = fcntl(a->watch[1], F_DUPFD_CLOEXEC, 0);
-        if (fd < 0) {
-            int r = -errno;
-            frame_descriptors_close(ret_fds);
-            return r;
-        }
-        ret_fds->fd[ret_fds->n++] = fd;
-    }
-    return 0;
-}
-
 /* --- The end ------------------------------------------------------------- */
 
 void attachment_forget(struct attachment *attachment)
@@ -203,7 +192,7 @@ void attachment_cancel(struct attachment *attachment)
         segment_watches_changed(s);
     }
     /* it may have died between a change and telling of it */
-    tell_watches(s);
+    attachment_ring(s);
     segment_detach(s, attachment->slot, attachment->pid);
     /* after the death: a daemon that finds the record announces it again */
     int r = store_delete_attachment(s->home->store, attachment->id);
@@ -272,7 +261,7 @@ void attachment_announce(struct attachment *attachment)
     attachment->announced = true;
     if (attachment->slot == WIRE_ABSENT)
         return;
-    tell_watches(s);
+    attachment_ring(s);
     segment_give_slot(s, (uint32_t)attachment->slot, attachment->pid);
     attachment->slot = WIRE_ABSENT;
 }

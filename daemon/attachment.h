@@ -81,9 +81,8 @@ void attachment_announce(struct attachment *attachment);
  * all; -errno. */
 int attachment_watch(struct attachment *attachment, int *ret_fd);
 
-/* Duplicates of the ends to write to of all who watch the segment, the caller's.
- * Returns 0 or -errno. */
-int attachment_watches(const struct segment *segment, struct frame_descriptors *ret_fds);
+/* Makes the descriptors of all attachments that watch the segment readable. Does not wait. */
+void attachment_ring(const struct segment *segment);
 
 /* Returns the attachment of that id, or NULL. */
 struct attachment *attachment_find(const struct attachments *list, uint64_t id);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "common/util.h"
+#include "daemon/bell.h"
 #include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/quota.h"
@@ -117,6 +118,7 @@ void connection_close(struct connection *connection)
     connection->strays = connection->strays && stray_left(connection->fd);
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
     stop_process_poll(connection);
+    bell_close(STEAL(connection->bell));
     /* that may take the pidfd over, to watch it on */
     connection->events->closed(connection);
 }

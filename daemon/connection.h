@@ -104,6 +104,7 @@ struct connection {
     struct frame_descriptors out_fds; /* owned; they go with the first byte */
     struct quota_user *payer;         /* who is charged for it; NULL: nobody */
     uint64_t in_charged, out_charged; /* bytes of in and out that he is charged for */
+    struct bell *bell;                /* NULL: its client has none */
     struct attachments attachments;
     struct created_segments created; /* with lifetime "creator" */
     void *job;                       /* what it waits for, if answering */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/util.h"
+#include "daemon/claim.h"
 #include "daemon/creation.h"
 #include "daemon/departure.h"
 #include "daemon/entrust.h"
@@ -29,50 +30,6 @@ static void ping(struct state *state, struct connection *c, const json_t *parame
     struct wire_fault fault;
     if (wire_read_none(parameters, &fault))
         refuse_parameter(answer, &fault);
-}
-
-/* Returns the parameters of the reply to Claim, or NULL: memory is short. */
-static json_t *claimed(const struct connection *c, int64_t descriptors, int64_t presence)
-{
-    struct wire_claimed told = {.descriptors = descriptors, .presence = presence};
-    struct attachment *a;
-    size_t n = 0;
-    LIST_FOREACH(a, &c->attachments, link)
-    n++;
-    told.held = calloc(n ? n : 1, sizeof *told.held);
-    if (!told.held)
-        return NULL;
-    LIST_FOREACH(a, &c->attachments, link)
-    told.held[told.n_held++].attachment = (int64_t)a->id;
-    json_t *parameters = wire_write_claimed(&told);
-    free(told.held);
-    return parameters;
-}
-
-static void claim(struct state *state, struct connection *c, const json_t *parameters,
-                  struct answer *answer)
-{
-    struct wire_fault fault;
-    struct wire_claim want;
-    if (wire_read_claim(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    CLEANUP_FD int fd = -1;
-    int r = client_claim(state, c, &want, &fd);
-    free(want.held);
-    if (r == -EEXIST) {
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "this connection is client %" PRIu64 " already",
-               c->holder.client);
-    } else if (r) {
-        refuse_system(answer, "a client cannot be known", -r);
-    } else if (fd < 0) {
-        answer_with(answer, claimed(c, WIRE_ABSENT, WIRE_ABSENT));
-    } else {
-        answer->spare = claimed(c, WIRE_ABSENT, WIRE_ABSENT);
-        answer->fds.fd[answer->fds.n++] = steal_fd(&fd);
-        answer_with(answer, claimed(c, 1, 0));
-    }
 }
 
 static void refuse_not_found(struct answer *answer, const char *name)
@@ -194,18 +151,6 @@ static void watch(struct state *state, struct connection *c, const json_t *param
         answer->fds.fd[answer->fds.n++] = fd;
         answer_with(answer, json_pack("{s:i, s:i}", "descriptors", 1, "event", 0));
     }
-}
-
-static void watches(struct state *state, struct connection *c, const json_t *parameters,
-                    struct answer *answer)
-{
-    struct attachment *a = find_attachment(c, parameters, answer);
-    (void)state;
-    int r = a ? attachment_watches(a->segment, &answer->fds) : 0;
-    if (r)
-        refuse_system(answer, "the watches of a segment cannot be told", -r);
-    else if (a)
-        answer_with(answer, json_pack("{s:i}", "descriptors", (int)answer->fds.n));
 }
 
 static void remove_segment(struct state *state, struct connection *c, const json_t *parameters,
@@ -373,12 +318,11 @@ static const struct method {
     void (*run)(struct state *, struct connection *, const json_t *parameters, struct answer *);
 } methods[] = {
     {"io.shmview.Ping", ping},
-    {"io.shmview.Claim", claim},
+    {"io.shmview.Claim", claim_answer},
     {"io.shmview.Create", creation_start},
     {"io.shmview.Attach", attach},
     {"io.shmview.Detach", detach},
     {"io.shmview.Watch", watch},
-    {"io.shmview.Watches", watches},
     {"io.shmview.Remove", remove_segment},
     {"io.shmview.Entrust", entrust_segment},
     {"io.shmview.SetAccess", set_access},

@@ -342,7 +342,7 @@ void segment_forget(struct segment *segment)
 
 void segment_watches_changed(struct segment *segment)
 {
-    atomic_fetch_add(word(&segment->use->live->watches), 1);
+    atomic_store(word(&segment->use->live->watches), segment->use->n_watches);
 }
 
 void segment_owner_died(struct segment *segment)

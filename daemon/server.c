@@ -26,8 +26,8 @@
 #include "daemon/stray.h"
 #include "daemon/use.h"
 
-/* A client holds a socket and a pidfd. */
-#define DESCRIPTORS_PER_CONNECTION 2
+/* A client holds a socket, a pidfd and a bell. */
+#define DESCRIPTORS_PER_CONNECTION 3
 #define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
 #define ACCEPTS_A_TURN             16
 #define DOOR_RETRY_MS              100

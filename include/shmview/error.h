@@ -49,7 +49,8 @@ extern "C" {
     X(STALE, 45, "", "the view is of a past phase")                                                \
     X(CONVERSION, 46, "", "a value cannot be converted without loss")                              \
     X(CONTIGUOUS, 47, "", "the view's strides are more than the consumer can bear")                \
-    X(LOST, 48, "", "the lock was lost: the attachment has ended")
+    X(LOST, 48, "", "the lock was lost: the attachment has ended")                                 \
+    X(INTERRUPTED, 49, "", "the caller ended the wait for the daemon")
 
 enum shmview_error {
 #define X(name, value, wire, text) SHMVIEW_ERR_##name = value,

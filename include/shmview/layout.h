@@ -131,7 +131,7 @@ struct shmview_liveness_death {
  *                   rest is that of its last user; 0 = never used
  *   deaths          event counter, bumped and woken after a user was marked as dead
  *   high            slots [0, high) have ever been used
- *   watches         event counter, bumped when somebody began or ceased to watch
+ *   watches         how many attachments watch for changes in an event loop
  *   owner_deaths    how many died while they held the lock exclusively; for people */
 struct shmview_liveness {
     struct shmview_object_header header;

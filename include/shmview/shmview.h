@@ -36,8 +36,8 @@
  * locked, and forks, still run functions of it. Programs that link the static
  * library into a plugin must not unload that plugin.
  * The library starts no thread, installs no signal handler and prints nothing. It keeps
- * one descriptor open for each connection, and those of shmview_change_fd(): one for
- * who asks, one for each of them with who notifies. */
+ * two descriptors open for each connection, and one for each handle that was given to
+ * shmview_change_fd(). */
 #ifndef SHMVIEW_SHMVIEW_H
 #define SHMVIEW_SHMVIEW_H
 
@@ -100,6 +100,21 @@ int shmview_disconnect(struct shmview_connection *connection);
 /* Asks the daemon to answer. Blocks for one round trip. Any thread.
  * Returns 0, or -SHMVIEW_ERR_DISCONNECTED or _PROTOCOL. */
 int shmview_ping(struct shmview_connection *connection);
+
+/* Lets a program end the calling thread's waits for the daemon; interpreters do it on Ctrl-C.
+ *
+ * While a call of this thread waits for the daemon (for a connection, for a reply, for another
+ * thread's call over the same connection, for an event), is_over(arg) is called some 25 times a
+ * second, and after each signal handler that interrupts the wait. If it returns other than 0, the
+ * call fails with -SHMVIEW_ERR_INTERRUPTED. Whether the daemon has done what was asked is then
+ * unknown, as with _DISCONNECTED, but an attachment that it made is given back. NULL, as at the
+ * start of a thread: nothing ends a wait. Waits for locks, changes and phases have deadlines, and
+ * do not call it.
+ *
+ * is_over may call the library; calls that would ask the daemon fail with -SHMVIEW_ERR_DEADLOCK.
+ * It must not wait for another thread that asks the daemon. arg is borrowed until the next call of
+ * this function. Does not block. Never fails. */
+void shmview_on_wait(int (*is_over)(void *arg), void *arg);
 
 /* The path of the socket that the connection was made to, for others to find the same daemon.
  * Borrowed: it lives as long as the connection. Never fails. */
@@ -324,8 +339,9 @@ int shmview_read_validate(const struct shmview_segment *segment, uint64_t versio
 uint32_t shmview_change(const struct shmview_segment *segment);
 
 /* Adds one and wakes all, or one, of those who wait in shmview_wait_change(); event
- * loops hear of both. Blocks for one round trip to the daemon where the set of event
- * loops has changed, else not. Any thread, with or without the lock.
+ * loops hear of both, from the daemon, a moment later or when it runs again. Does not
+ * wait for the daemon; only the first call of a forked child attaches the segment. Any
+ * thread, with or without the lock.
  * Returns 0 or -SHMVIEW_ERR_NO_LOCK. */
 int shmview_notify(struct shmview_segment *segment);
 int shmview_notify_one(struct shmview_segment *segment);
@@ -339,11 +355,10 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
 /* A descriptor that becomes readable when the counter changes, for poll and event
  * loops. Read from it until it would block, then look at the counter; it may also wake
  * for no change. Non-blocking and close-on-exec; borrowed: it lives as long as the
- * handle. End of file means that the daemon was started anew: ask again, and it goes on under
- * the same number. Blocks for one round trip the first time. At most 64 handles of a segment
- * may have one, fewer where the daemon has many to serve. A forked child asks for its
- * own.
- * Returns 0, -SHMVIEW_ERR_LIMIT, _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
+ * handle. End of file means that the daemon has gone: look at the counter and ask again; the
+ * descriptor goes on under the same number. Blocks for one round trip the first time. At most 64
+ * handles of a segment may have one, fewer where the daemon has many to serve. A forked child asks
+ * for its own. Returns 0, -SHMVIEW_ERR_LIMIT, _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
 int shmview_change_fd(struct shmview_segment *segment, int *ret_fd);
 
 /* --- Phases -------------------------------------------------------------- */
@@ -361,6 +376,10 @@ int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret
 
 /* Makes the layout called layout current. The caller holds the lock exclusively,
  * with SHMVIEW_WRITE. Who dies in the middle leaves the old phase or the new one.
+ * Does not wait for the daemon, with one exception: a layout that was defined after this
+ * handle was attached, and that no call has found through it yet, is asked for, while the
+ * caller holds the lock. A program that must not wait then opens a view of the layout, or
+ * calls shmview_wait_phase() for it with deadline 0, before it takes the lock.
  * Views of other phases are stale from here on. Wakes all who wait.
  * Returns 0, -SHMVIEW_ERR_NOT_OWNER, _READ_ONLY, _NO_LAYOUT, _NO_LOCK,
  * _DISCONNECTED or _PROTOCOL. */

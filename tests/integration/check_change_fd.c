@@ -4,8 +4,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "support/await.h"
@@ -100,7 +104,7 @@ START_TEST(each_handle_has_one)
     ck_assert_int_eq(watch(other), other_fd);
     for (int i = 0; i < 3; i++) {
         OK(i % 2 ? shmview_notify(seg) : shmview_notify_one(other));
-        ck_assert(is_readable(other_fd) && is_readable(fd)); /* when the call returns */
+        AWAIT(is_readable(other_fd) && is_readable(fd));
         drain(fd);
         drain(other_fd);
     }
@@ -120,11 +124,11 @@ START_TEST(many_changes_unread)
     for (int i = 0; i < 10000; i++)
         OK(shmview_notify(seg));
     ck_assert_uint_eq(shmview_change(seg), 10000);
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     ck_assert_int_eq(fcntl(fd, F_SETFL, flags), 0);
     drain(fd);
     OK(shmview_notify(seg));
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     close_segment();
 }
 END_TEST
@@ -189,7 +193,7 @@ START_TEST(watchers_come_and_go)
         }
         drain(fd);
         OK(shmview_notify(seg)); /* heard by all, however new */
-        ck_assert(is_readable(fd));
+        AWAIT(is_readable(fd));
         for (int i = 0; i < LOOPS; i++)
             child_hear(&child[i], 2);
         child_kill(&child[0]);
@@ -198,7 +202,7 @@ START_TEST(watchers_come_and_go)
             child_wait(&child[i]);
         }
         OK(shmview_notify(seg));
-        ck_assert(is_readable(fd));
+        AWAIT(is_readable(fd));
     }
     /* the dead are forgotten, sooner or later */
     AWAIT(shmview_notify(seg) == 0 && process_descriptors(getpid()) <= before);
@@ -221,12 +225,12 @@ START_TEST(sixty_four_watches)
         drain(fd[i]);
     OK(shmview_notify(s[64]));
     for (int i = 0; i < 64; i++)
-        ck_assert(is_readable(fd[i]));
+        AWAIT(is_readable(fd[i]));
     OK(shmview_detach(s[7]));
     one_more = watch(s[64]);
     drain(one_more);
     OK(shmview_notify(seg));
-    ck_assert(is_readable(one_more));
+    AWAIT(is_readable(one_more));
     for (int i = 0; i < 65; i++)
         if (i != 7)
             OK(shmview_detach(s[i]));
@@ -259,35 +263,182 @@ START_TEST(death_of_a_user_is_heard)
 }
 END_TEST
 
-START_TEST(known_event_loops_are_told_without_the_daemon)
+/* --- Without the daemon -------------------------------------------------- */
+
+/* Whether the socket has hung up: the daemon has gone. */
+static bool has_ended(int fd)
 {
-    int fd[2], late = 77;
-    struct child child;
+    char byte;
+    return recv(fd, &byte, sizeof byte, MSG_PEEK) == 0;
+}
+
+START_TEST(event_loops_hear_of_the_daemons_end)
+{
+    int late = 77;
     open_segment();
     struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_READ);
-    struct shmview_segment *third = client_attach(conn, "s", SHMVIEW_READ);
-    fd[0] = watch(seg);
-    fd[1] = watch(other);
-    child_start(&child, watch_and_tell, seg);
+    int fd = watch(seg);
+    daemon_kill(&d);
+    await_readable(fd);
+    AWAIT(has_ended(fd));
+    REFUSED(shmview_change_fd(seg, &late), DISCONNECTED, "");
+    ck_assert_int_eq(late, 77);
+    daemon_restart(&d);
+    ck_assert_int_eq(watch(seg), fd); /* under the same number */
+    drain(fd); /* it may have been woken for what this process did before it claimed */
+    /* this process has asked the new daemon; a handle that only notifies is heard as well */
+    OK(shmview_notify(other));
+    AWAIT(is_readable(fd));
+    OK(shmview_detach(other));
+    close_segment();
+}
+END_TEST
+
+static void notify_on_cue(struct child *me, void *arg)
+{
+    for (int i = 0; i < 3; i++) {
+        OK(shmview_notify(arg));
+        child_tell(me, 1);
+        child_pause(me);
+    }
+}
+
+/* It makes no other call: notifying must find the new daemon. */
+START_TEST(a_process_that_only_notifies_outlives_daemons)
+{
+    struct child child;
+    open_segment();
+    int fd = watch(seg);
+    child_start(&child, notify_on_cue, seg);
     child_hear(&child, 1);
-    OK(shmview_notify(third));
+    for (int i = 0; i < 2; i++) {
+        AWAIT(is_readable(fd));
+        drain(fd);
+        daemon_kill(&d);
+        daemon_restart(&d);
+        ck_assert_int_eq(watch(seg), fd);
+        drain(fd);
+        child_cue(&child);
+        child_hear(&child, 1);
+    }
+    AWAIT(is_readable(fd));
+    child_cue(&child);
+    child_wait(&child);
+    close_segment();
+}
+END_TEST
+
+static void watch_and_count(struct child *me, void *arg)
+{
+    int fd = watch(arg);
+    drain(fd);
+    child_tell(me, 1);
+    await_readable(fd);
+    child_tell(me, 2);
+    child_pause(me);
+}
+
+#define RINGS 3000 /* far more than fit into the queue */
+
+START_TEST(rings_queue_while_the_daemon_is_stopped)
+{
+    struct child child[2];
+    open_segment();
+    struct shmview_segment *other = client_create(conn, "other", 4096);
+    child_start(&child[0], watch_and_count, seg);
+    child_start(&child[1], watch_and_count, other);
+    child_hear(&child[0], 1);
+    child_hear(&child[1], 1);
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    for (int i = 0; i < RINGS; i++)
+        OK(shmview_notify(seg));
+    OK(shmview_notify(other)); /* finds the queue full */
+    ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
+    for (int i = 0; i < 2; i++) {
+        child_hear(&child[i], 2);
+        child_cue(&child[i]);
+        child_wait(&child[i]);
+    }
+    OK(shmview_detach(other));
+    close_segment();
+}
+END_TEST
+
+/* --- Time ---------------------------------------------------------------- */
+
+#define CALLS 41
+
+static int compare(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Notifies, and switches, CALLS times. The machine may be busy: the median counts. Without a
+ * bell each call would wait for the daemon. */
+static void expect_quick(const char *when)
+{
+    int64_t took[2][CALLS];
+    OK(shmview_lock(seg));
+    for (int i = 0; i < CALLS; i++) {
+        int64_t began = await_now_ns();
+        OK(shmview_notify(seg));
+        int64_t between = await_now_ns();
+        OK(shmview_switch(seg, i % 2 ? "one" : "two"));
+        took[0][i] = between - began;
+        took[1][i] = await_now_ns() - between;
+    }
+    OK(shmview_unlock(seg));
+    for (int i = 0; i < 2; i++) {
+        qsort(took[i], CALLS, sizeof took[i][0], compare);
+        ck_assert_msg(took[i][CALLS / 2] < 1000000 && took[i][CALLS - 1] < 500000000,
+                      "%s while the daemon %s: %jd us, at worst %jd us", i ? "switch" : "notify",
+                      when, (intmax_t)took[i][CALLS / 2] / 1000,
+                      (intmax_t)took[i][CALLS - 1] / 1000);
+    }
+}
+
+static void *ping(void *unused)
+{
+    return shmview_ping(conn) ? "ping failed" : unused;
+}
+
+static void define(const char *layout)
+{
+    const ptrdiff_t shape = 4;
+    const struct shmview_view_spec view = {.name = "v", .format = "i", .ndim = 1, .shape = &shape};
+    OK(shmview_define(seg, layout, &view, 1));
+}
+
+START_TEST(notify_and_switch_wait_for_nobody)
+{
+    struct child child;
+    pthread_t thread;
+    void *failed;
+    open_segment();
+    define("one");
+    define("two");
+    child_start(&child, watch_and_count, seg);
+    child_hear(&child, 1);
+    expect_quick("serves");
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    expect_quick("is stopped");
+    ck_assert_int_eq(pthread_create(&thread, NULL, ping, NULL), 0);
+    usleep(20000); /* it has the connection, and waits */
+    expect_quick("is stopped, and another thread asks it");
+    ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
+    ck_assert_int_eq(pthread_join(thread, &failed), 0);
+    ck_assert_ptr_null(failed);
     child_hear(&child, 2);
     child_cue(&child);
     child_wait(&child);
-    await_readable(fd[0]);
+    watch(seg);
     daemon_kill(&d);
-    for (int i = 0; i < 3; i++) {
-        drain(fd[0]);
-        drain(fd[1]);
-        OK(shmview_notify(third));
-        ck_assert(is_readable(fd[0]) && is_readable(fd[1]));
-    }
-    ck_assert_int_eq(watch(seg), fd[0]); /* what one has, one has */
-    REFUSED(shmview_change_fd(third, &late), DISCONNECTED, "");
-    ck_assert_int_eq(late, 77);
+    expect_quick("is gone");
     daemon_restart(&d);
-    OK(shmview_detach(other));
-    OK(shmview_detach(third));
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    expect_quick("is another, and stopped");
+    ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
     close_segment();
 }
 END_TEST
@@ -313,13 +464,13 @@ START_TEST(forked_child_has_its_own)
     child_hear(&child, 1);
     drain(fd);
     OK(shmview_notify(other));
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     child_cue(&child);
     child_wait(&child);
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     drain(fd);
     OK(shmview_notify(other));
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     OK(shmview_detach(other));
     close_segment();
 }
@@ -332,8 +483,7 @@ static void notify_and_stay(struct child *me, void *arg)
     child_pause(me);
 }
 
-/* The parent has notified and so knows the watchers; the child closes what it got
- * from its parent and must ask for itself. */
+/* The parent has a bell; the child closes that and gets its own. */
 START_TEST(forked_child_of_a_notifier_is_heard)
 {
     struct child child;
@@ -343,7 +493,7 @@ START_TEST(forked_child_of_a_notifier_is_heard)
     drain(fd);
     child_start(&child, notify_and_stay, seg);
     child_hear(&child, 1);
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     child_cue(&child);
     child_wait(&child);
     close_segment();
@@ -384,7 +534,7 @@ START_TEST(cancelled_notifier_stops_nobody)
     child_hear(&child, 1);
     child_wait(&child);
     ck_assert_uint_eq(shmview_change(seg), 3);
-    ck_assert(is_readable(fd));
+    AWAIT(is_readable(fd));
     close_segment();
 }
 END_TEST
@@ -414,7 +564,10 @@ int main(void)
         SUITE_TEST(watchers_come_and_go),
         SUITE_TEST(sixty_four_watches),
         SUITE_TEST(death_of_a_user_is_heard),
-        SUITE_TEST(known_event_loops_are_told_without_the_daemon),
+        SUITE_TEST(event_loops_hear_of_the_daemons_end),
+        SUITE_TEST(a_process_that_only_notifies_outlives_daemons),
+        SUITE_TEST(rings_queue_while_the_daemon_is_stopped),
+        SUITE_TEST(notify_and_switch_wait_for_nobody),
         SUITE_TEST(forked_child_has_its_own),
         SUITE_TEST(forked_child_of_a_notifier_is_heard),
         SUITE_TEST(cancelled_notifier_stops_nobody),

@@ -12,6 +12,7 @@ import json
 import mmap
 import os
 import re
+import select
 import shutil
 import signal
 import socket
@@ -240,16 +241,21 @@ def grant(client):
 
 
 def watch(client):
-    """The eventfd of an attachment is told to it and to whoever notifies."""
+    """Whoever rings the bell makes the descriptors of all that watch the segment readable."""
+    reply = client.call(SHMVIEW + "Claim", client=7, held=[], bell=True)
+    assert reply["descriptors"] == len(reply["fds"]) == 1
+    bell = socket.socket(fileno=reply["fds"][reply["bell"]])
     reply = client.call(SHMVIEW + "Create", name="watched", size=10, access="write")
     attachment = reply["attachment"]["id"]
     fds = reply["fds"]
-    for method in ("Watch", "Watch", "Watches"):
-        reply = client.call(SHMVIEW + method, attachment=attachment)
+    for _ in range(2):
+        reply = client.call(SHMVIEW + "Watch", attachment=attachment)
         assert reply["descriptors"] == len(reply["fds"]) == 1
         fds += reply["fds"]
-    os.write(fds[-1], (1).to_bytes(8, sys.byteorder))
-    assert os.read(fds[-2], 8) == (1).to_bytes(8, sys.byteorder)
+    bell.send(attachment.to_bytes(8, sys.byteorder))
+    assert select.select([fds[-1]], [], [], 20)[0]
+    assert os.read(fds[-1], 8) == (1).to_bytes(8, sys.byteorder)
+    bell.close()
     client.call(SHMVIEW + "Detach", attachment=attachment)
     client.refused(SHMVIEW + "NotAttached", SHMVIEW + "Watch", attachment=attachment)
     for fd in fds:

@@ -253,6 +253,7 @@ START_TEST(bad_arguments)
     assert_fails(shmview_connect("/x", 2, &conn), SHMVIEW_ERR_INVALID, "unknown flags 0x2");
     assert_fails(shmview_connect(NULL, ~0u, &conn), SHMVIEW_ERR_INVALID, "unknown flags");
     path[107] = '\0';
+    path[0] = '/';
     assert_fails(shmview_connect(path, 0, &conn), SHMVIEW_ERR_NO_DAEMON, path);
     ck_assert_ptr_eq(conn, untouched);
     ck_assert_int_eq(shmview_disconnect(NULL), 0);

@@ -176,6 +176,12 @@ class Lost(Error, RuntimeError):
     code = 48
 
 
+class Interrupted(Error, InterruptedError):
+    """The wait for the daemon was ended. A signal handler that raises ends it with its own
+    exception: only programs that give a function to libshmview themselves see this."""
+    code, number = 49, errno.EINTR
+
+
 class ConversionError(Error, OverflowError, ValueError):
     """A value that the element's type cannot hold without loss."""
     code = 46

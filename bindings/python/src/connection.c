@@ -26,9 +26,7 @@ static PyObject *connection_new(PyTypeObject *type, PyObject *args, PyObject *kw
     if (self && state) {
         const char *said = bytes ? PyBytes_AS_STRING(bytes) : NULL;
         self->state = state;
-        Py_BEGIN_ALLOW_THREADS
-        r = shmview_connect(said, start ? 0 : SHMVIEW_CONNECT_NO_START, &handle);
-        Py_END_ALLOW_THREADS
+        UNLOCKED_CALL(r, shmview_connect(said, start ? 0 : SHMVIEW_CONNECT_NO_START, &handle));
         self->handle = handle;
         if (r) {
             raise_error(state, r, "{s:O}", "path", path);

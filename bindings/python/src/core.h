@@ -63,8 +63,8 @@ PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 /* --- error.c ------------------------------------------------------------- */
 
 /* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call
- * of this thread, and facts as attributes: those of Py_BuildValue(format), a dict, or
- * NULL. Returns NULL. */
+ * of this thread (for SHMVIEW_ERR_INTERRUPTED: what a signal handler has raised), and facts as
+ * attributes: those of Py_BuildValue(format), a dict, or NULL. Returns NULL. */
 PyObject *raise_error(struct state *state, int r, const char *format, ...);
 /* The same with a text of our own, which is borrowed. */
 PyObject *raise_text(struct state *state, int error, const char *text);
@@ -78,13 +78,20 @@ struct connection {
 };
 extern PyType_Spec connection_spec;
 
-/* r = call, without the GIL; the connection is not closed meanwhile. */
+/* r = call, without the GIL. While it waits for the daemon signal handlers run; where one
+ * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised. */
+#define UNLOCKED_CALL(r, call)                                                                     \
+    do {                                                                                           \
+        PyThreadState *unlocked_thread;                                                            \
+        unlocked_begin(&unlocked_thread);                                                          \
+        (r) = (call);                                                                              \
+        unlocked_end(&unlocked_thread);                                                            \
+    } while (0)
+/* The same; the connection cannot be closed before it returns. */
 #define CONNECTION_CALL(connection, r, call)                                                       \
     do {                                                                                           \
         COUNT_ADD((connection)->n_calls, 1);                                                       \
-        Py_BEGIN_ALLOW_THREADS;                                                                    \
-        (r) = (call);                                                                              \
-        Py_END_ALLOW_THREADS;                                                                      \
+        UNLOCKED_CALL(r, call);                                                                    \
         COUNT_ADD((connection)->n_calls, -1);                                                      \
     } while (0)
 
@@ -134,13 +141,11 @@ static inline void call_ends(struct segment *segment)
 {
     COUNT_ADD(segment->n_calls, -1);
 }
-/* r = call, without the GIL, between the two. */
+/* UNLOCKED_CALL(), between the two. */
 #define SEGMENT_CALL(segment, r, call)                                                             \
     do {                                                                                           \
         call_begins(segment);                                                                      \
-        Py_BEGIN_ALLOW_THREADS;                                                                    \
-        (r) = (call);                                                                              \
-        Py_END_ALLOW_THREADS;                                                                      \
+        UNLOCKED_CALL(r, call);                                                                    \
         call_ends(segment);                                                                        \
     } while (0)
 
@@ -172,6 +177,10 @@ PyObject *format_text(struct state *state, PyObject *format);
 PyObject *module_format_size(PyObject *module, PyObject *format);
 
 /* --- wait.c -------------------------------------------------------------- */
+
+/* For UNLOCKED_CALL(). */
+void unlocked_begin(PyThreadState **ret_thread);
+void unlocked_end(PyThreadState **thread);
 
 /* A call that may wait, until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);

@@ -14,12 +14,10 @@ static int next_event(struct state *state, struct shmview_monitor *monitor, int6
     for (;;) {
         int64_t slice;
         int r;
-        Py_BEGIN_ALLOW_THREADS
         slice = shmview_deadline(SLICE_NS);
         if (slice > deadline)
             slice = deadline;
-        r = shmview_monitor_next(monitor, slice, &event);
-        Py_END_ALLOW_THREADS
+        UNLOCKED_CALL(r, shmview_monitor_next(monitor, slice, &event));
         if (r == 0)
             return 0;
         if (r != -SHMVIEW_ERR_TIMED_OUT && r != -SHMVIEW_ERR_DISCONNECTED) {

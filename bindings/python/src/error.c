@@ -25,6 +25,8 @@ static PyObject *raise_made(struct state *state, int error, const char *text, Py
 PyObject *raise_error(struct state *state, int r, const char *format, ...)
 {
     PyObject *facts = NULL;
+    if (r == -SHMVIEW_ERR_INTERRUPTED && PyErr_Occurred())
+        return NULL;
     if (format) {
         va_list ap;
         va_start(ap, format);

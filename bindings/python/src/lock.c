@@ -317,8 +317,9 @@ PyObject *segment_lock_status(PyObject *op, PyObject *Py_UNUSED(unused))
     struct shmview_lock_party *parties = PyMem_Calloc(PARTIES_MAX, sizeof *parties);
     if (!parties)
         return PyErr_NoMemory();
-    int r = shmview_lock_query(handle, &status, parties, PARTIES_MAX);
     PyObject *told = NULL;
+    int r;
+    SEGMENT_CALL(self, r, shmview_lock_query(handle, &status, parties, PARTIES_MAX));
     if (r) {
         raise_error(self->state, r, NULL);
     } else {

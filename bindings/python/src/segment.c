@@ -198,9 +198,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
     }
     struct shmview_segment *handle = self->handle;
     self->handle = NULL; /* other threads shall not use it meanwhile */
-    Py_BEGIN_ALLOW_THREADS
-    r = shmview_detach(handle);
-    Py_END_ALLOW_THREADS
+    UNLOCKED_CALL(r, shmview_detach(handle));
     if (r) {
         self->handle = handle;
         return raise_error(self->state, r, NULL);

@@ -144,9 +144,10 @@ static PyObject *layout_with(struct segment *self, PyObject *view)
 static PyObject *choose_layout(struct segment *self, PyObject *view, PyObject *layout)
 {
     struct shmview_phase phase;
+    int r;
     if (layout != Py_None)
         return Py_NewRef(layout);
-    int r = shmview_phase_get(self->handle, &phase);
+    SEGMENT_CALL(self, r, shmview_phase_get(self->handle, &phase));
     if (r && r != -SHMVIEW_ERR_NO_LOCK)
         return raise_error(self->state, r, NULL);
     return r == 0 && phase.generation ? PyUnicode_FromString(phase.name) : layout_with(self, view);

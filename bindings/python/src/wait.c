@@ -5,6 +5,28 @@
 
 #include <math.h>
 
+/* Asked now and then by a call that waits for the daemon. */
+static int run_handlers(void *arg)
+{
+    PyThreadState **thread = arg;
+    PyEval_RestoreThread(*thread);
+    int raised = PyErr_CheckSignals();
+    *thread = PyEval_SaveThread();
+    return raised;
+}
+
+void unlocked_begin(PyThreadState **ret_thread)
+{
+    *ret_thread = PyEval_SaveThread();
+    shmview_on_wait(run_handlers, ret_thread);
+}
+
+void unlocked_end(PyThreadState **thread)
+{
+    shmview_on_wait(NULL, NULL);
+    PyEval_RestoreThread(*thread);
+}
+
 int parse_timeout(PyObject *timeout, int64_t *ret_deadline)
 {
     if (!timeout || timeout == Py_None) {
@@ -36,13 +58,11 @@ int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t dea
     for (;;) {
         int64_t slice = deadline;
         int r;
-        Py_BEGIN_ALLOW_THREADS
         if (deadline) {
             int64_t end = shmview_deadline(SLICE_NS);
             slice = end < deadline ? end : deadline;
         }
-        r = call(handle, slice, arg);
-        Py_END_ALLOW_THREADS
+        UNLOCKED_CALL(r, call(handle, slice, arg));
         *ret = r;
         if (r != -SHMVIEW_ERR_TIMED_OUT || slice == deadline)
             break;

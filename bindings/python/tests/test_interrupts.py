@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ctrl-C ends every wait, and nothing is held afterwards."""
 
+import signal
+import subprocess
+import threading
+import time
+
 import pytest
+
+import shmview
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -61,3 +68,136 @@ WAITS = ["Lock", "RLock", "with Array", "Array[0]", "Array[:]", "Value", "timeou
 @pytest.mark.parametrize("wait", WAITS)
 def test_interrupt(run, wait):
     assert run(PROGRAM, wait) == "interrupted\n"
+
+
+STOPPED = """
+import os, shmview, signal, sys, threading, time
+daemon = int(sys.argv[2])
+seg = shmview.create("stopped", 100, one={"A": "i"})
+late = shmview.attach("stopped")
+seg.define(two={"B": "f"})
+connection = seg.connection
+done = threading.Event()
+def interrupt():
+    while not done.wait(0.1):
+        os.kill(os.getpid(), signal.SIGINT)
+def handler(*_):
+    if not done.is_set():
+        done.set()
+        raise KeyboardInterrupt
+signal.signal(signal.SIGINT, handler)
+sender = threading.Thread(target=interrupt)
+def behind_another_thread():
+    thread = threading.Thread(target=lambda: shmview.attach("stopped").close())
+    thread.start()
+    time.sleep(0.05)
+    try:
+        connection.ping()
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+        thread.join()
+calls = {
+    "attach": lambda: shmview.attach("stopped"), "create": lambda: shmview.create("other", 100),
+    "remove": seg.remove, "ping": connection.ping, "view": lambda: late.view("B", "two"),
+    "layouts": lambda: seg.layouts, "define": lambda: seg.define(three={"C": "d"}),
+    "entrust": lambda: seg.entrust(1), "connect": shmview.Connection, "changed": seg._change_fd,
+    "attach until": lambda: shmview.attach("nobody", timeout=1000), "another thread's": behind_another_thread,
+}
+ended = False
+with seg:
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        sender.start()
+        calls[sys.argv[1]]()
+        ended = True
+    except KeyboardInterrupt:
+        pass
+    done.set()
+    os.kill(daemon, signal.SIGCONT)
+    sender.join()
+    assert not ended
+    connection.ping()
+    assert [p.pid for p in seg.lock_status().parties] == [os.getpid()]
+    if sys.argv[1] == "create":  # what the daemon has made was given back
+        shmview.create("other", 100).close()
+late.close()
+seg.close()
+print("interrupted")
+"""
+
+CALLS = ["attach", "create", "remove", "ping", "view", "layouts", "define", "entrust", "connect", "changed",
+         "attach until", "another thread's"]
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_interrupt_while_the_daemon_is_stopped(run, daemon, call):
+    try:
+        assert run(STOPPED, call, str(daemon.process.pid)) == "interrupted\n"
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
+HANDLED = """
+import os, shmview, signal, sys, threading
+daemon = int(sys.argv[1])
+seg, heard, seen = shmview.create("handled", 100), [], []
+def handler(*_):
+    heard.append(seg.change)
+    seg.notify()  # asks nobody
+    try:
+        shmview.attach("handled")
+    except shmview.Deadlock as e:
+        seen.append(str(e))
+    if len(heard) == 3:
+        os.kill(daemon, signal.SIGCONT)
+signal.signal(signal.SIGUSR1, handler)
+done = threading.Event()
+def interrupt():
+    while not done.wait(0.05):
+        os.kill(os.getpid(), signal.SIGUSR1)
+sender = threading.Thread(target=interrupt)
+sender.start()
+os.kill(daemon, signal.SIGSTOP)
+other = shmview.attach("handled")  # once, whatever the handler does
+done.set()
+sender.join()
+assert len(heard) >= 3 and heard == list(range(len(heard))) and len(seen) >= 3, (heard, seen)
+other.close()
+seg.close()
+print("handled")
+"""
+
+
+def test_a_handler_that_does_not_raise_ends_nothing(run, daemon):
+    try:
+        assert run(HANDLED, str(daemon.process.pid)) == "handled\n"
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
+def test_a_view_is_opened_without_the_gil(daemon):
+    """The name of the phase is asked for as well, where the handle does not know it yet."""
+    seg = shmview.create("gil", 100)
+    late = shmview.attach("gil")
+    seg.define(two={"B": "f"})
+    with seg:
+        seg.switch("two")
+    views = []
+    thread = threading.Thread(target=lambda: views.append(late.view("B")))
+    waker = subprocess.Popen(["sh", "-c", f"sleep 5; kill -CONT {daemon.process.pid}"])
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        thread.start()
+        began = time.monotonic()
+        time.sleep(0.2)
+        assert time.monotonic() - began < 3
+        assert not views
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+        thread.join()
+        waker.kill()
+        waker.wait()
+    assert len(views) == 1
+    views.clear()
+    late.close()
+    seg.close()

@@ -24,6 +24,34 @@ class TestThreads < ShmviewTest
     end
   end
 
+  # What asks a daemon that does not answer; each ends by an interrupt.
+  def test_an_interrupt_ends_a_wait_for_the_daemon
+    seg = Shmview.create("seg", 100)
+    calls = {
+      attach: -> { Shmview.attach("seg") }, create: -> { Shmview.create("other", 100) },
+      remove: -> { Shmview.remove("seg") }, ping: -> { Shmview.connect.ping },
+      connect: -> { Shmview::Connection.new }, define: -> { seg.define(late: { A: "i" }) },
+    }
+    seg.lock
+    calls.to_a.product(%i[raise kill]).each do |(name, call), interrupt|
+      Process.kill(:STOP, DAEMON.pid)
+      thread = Thread.new do
+        call.call
+      rescue Interrupt
+        :interrupted
+      end
+      await { thread.status == "sleep" }
+      interrupt == :raise ? thread.raise(Interrupt) : thread.kill
+      assert thread.join(10), "#{name} goes on after #{interrupt}"
+      assert_equal :interrupted, thread.value if interrupt == :raise
+    ensure
+      Process.kill(:CONT, DAEMON.pid)
+    end
+    Shmview.connect.ping
+    assert_equal [Process.pid], seg.lock_status.parties.map(&:pid)
+    seg.unlock
+  end
+
   # The lock is taken without the GVL, which this thread has until it has raised.
   def test_an_interrupt_comes_with_the_lock
     seg = Shmview.create("seg", 100)

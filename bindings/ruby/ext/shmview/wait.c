@@ -15,28 +15,51 @@ static VALUE check_ints(VALUE unused)
     return unused;
 }
 
+/* Interrupts that raise nothing, as of a handler of Signal.trap, end a wait for the daemon and
+ * have it begin again; after so many the call is left in peace. */
+#define RETRIES 3
+
 struct plain {
     void (*call)(void *arg);
     void *arg;
     bool done;
+    bool ended; /* by an interrupt: the call has failed */
+    atomic_bool interrupted;
 };
+
+static int is_interrupted(void *arg)
+{
+    struct plain *plain = arg;
+    return plain->ended = atomic_load(&plain->interrupted);
+}
 
 static void *run_plain(void *arg)
 {
     struct plain *plain = arg;
+    shmview_on_wait(is_interrupted, plain);
     plain->call(plain->arg);
-    plain->done = true;
+    shmview_on_wait(NULL, NULL);
+    plain->done = !plain->ended;
     return NULL;
+}
+
+static void interrupt_plain(void *arg)
+{
+    atomic_store(&((struct plain *)arg)->interrupted, true);
 }
 
 int call_unlocked(void (*call)(void *arg), void *arg)
 {
-    struct plain plain = {call, arg, false};
-    int state = 0;
+    struct plain plain = {.call = call, .arg = arg};
+    int state = 0, n_ended = 0;
     for (;;) {
-        rb_thread_call_without_gvl2(run_plain, &plain, NULL, NULL);
+        rb_thread_call_without_gvl2(run_plain, &plain, n_ended < RETRIES ? interrupt_plain : NULL,
+                                    &plain);
         if (plain.done)
             return 0;
+        n_ended += plain.ended;
+        plain.ended = false;
+        atomic_store(&plain.interrupted, false);
         rb_protect(check_ints, Qnil, &state);
         if (state)
             return state;
@@ -53,15 +76,22 @@ struct wait {
     int r;
 };
 
+static int is_wait_interrupted(void *arg)
+{
+    return atomic_load(&((struct wait *)arg)->interrupted);
+}
+
 static void *run_wait(void *arg)
 {
     struct wait *w = arg;
+    shmview_on_wait(is_wait_interrupted, w); /* a forked child asks the daemon first */
     while (!w->over && !atomic_load(&w->interrupted)) {
         int64_t slice = shmview_deadline(SLICE_NS);
         bool last = slice >= w->deadline;
         w->r = w->call(w->handle, last ? w->deadline : slice, w->arg);
-        w->over = last || w->r != -SHMVIEW_ERR_TIMED_OUT;
+        w->over = w->r != -SHMVIEW_ERR_INTERRUPTED && (last || w->r != -SHMVIEW_ERR_TIMED_OUT);
     }
+    shmview_on_wait(NULL, NULL);
     return NULL;
 }
 
