@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/lock.h"
@@ -103,6 +104,31 @@ static int ask_for_descriptors(struct shmview_segment *s, const char *method,
     return 0;
 }
 
+/* Whether the number is still the descriptor's: the program may have closed it, and have given the
+ * number to a file of its own. */
+static bool is_ours(const struct shmview_segment *s, int fd)
+{
+    struct stat st;
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == s->change_device &&
+           st.st_ino == s->change_inode;
+}
+
+/* Keeps fd under the number that event loops know, if that is still ours. Another thread may have
+ * been first; the daemon gave both the same descriptor. */
+static void keep(struct shmview_segment *s, int fd)
+{
+    struct stat st = {0};
+    if (is_ours(s, s->change_fd)) {
+        dup3(fd, s->change_fd, O_CLOEXEC);
+        close(fd);
+    } else {
+        s->change_fd = fd;
+    }
+    fstat(s->change_fd, &st);
+    s->change_device = st.st_dev;
+    s->change_inode = st.st_ino;
+}
+
 /* Whether nobody writes there any more: the daemon was started anew. */
 static bool has_ended(int fd)
 {
@@ -118,7 +144,7 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
     if (r)
         return r;
     details_lock();
-    int fd = segment->change_fd;
+    int fd = is_ours(segment, segment->change_fd) ? segment->change_fd : -1;
     details_unlock(NULL);
     if (fd < 0 || has_ended(fd)) {
         r = ask_for_descriptors(segment, "io.shmview.Watch", &got);
@@ -130,14 +156,7 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
             return r;
         }
         DETAILS;
-        if (segment->change_fd < 0) {
-            segment->change_fd = got.fd[0];
-        } else {
-            /* under the number that event loops know; or another thread was first, and the
-             * daemon gave both the same */
-            dup3(got.fd[0], segment->change_fd, O_CLOEXEC);
-            close(got.fd[0]);
-        }
+        keep(segment, got.fd[0]);
         fd = segment->change_fd;
     }
     *ret_fd = fd;
@@ -147,7 +166,9 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
 void change_close(struct shmview_segment *segment)
 {
     NOT_FORKED;
-    close_fdp(&segment->change_fd);
+    if (is_ours(segment, segment->change_fd))
+        close(segment->change_fd);
+    segment->change_fd = -1;
 }
 
 /* --- Telling ------------------------------------------------------------- */

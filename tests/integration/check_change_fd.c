@@ -113,6 +113,29 @@ START_TEST(each_handle_has_one)
 }
 END_TEST
 
+/* The program closes the number by accident, and gives it to a file of its own: that is no
+ * descriptor of the library's any more. */
+START_TEST(number_that_the_program_has_closed)
+{
+    open_segment();
+    int fd = watch(seg);
+    close(fd);
+    int file = dup3(STDIN_FILENO, fd, O_CLOEXEC);
+    ck_assert_int_eq(file, fd);
+    int other = watch(seg);
+    ck_assert_int_ne(other, file);
+    OK(shmview_notify(seg));
+    await_readable(other);
+    close(other);
+    ck_assert_int_eq(dup3(STDIN_FILENO, other, O_CLOEXEC), other);
+    OK(shmview_detach(seg));
+    ck_assert_int_eq(close(file), 0);
+    ck_assert_int_eq(close(other), 0);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
 START_TEST(many_changes_unread)
 {
     open_segment();
@@ -559,6 +582,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(readable_when_another_process_notifies),
         SUITE_TEST(each_handle_has_one),
+        SUITE_TEST(number_that_the_program_has_closed),
         SUITE_TEST(many_changes_unread),
         SUITE_TEST(event_loops_in_several_processes),
         SUITE_TEST(watchers_come_and_go),
