@@ -121,13 +121,11 @@ START_TEST(same_as_jansson)
 {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         const char *text = unit_json(texts[i]);
-        ck_assert_msg(by_jansson(text, strlen(text)) != NULL, "%s", text);
         for (size_t n = 0; n <= strlen(text); n++)
             assert_same(text, n);
     }
     for (size_t i = 0; i < sizeof bad_texts / sizeof bad_texts[0]; i++) {
         const char *text = unit_json(bad_texts[i]);
-        ck_assert_msg(by_jansson(text, strlen(text)) == NULL, "%s", text);
         assert_same(text, strlen(text));
     }
     assert_same("\"a\0b\"", 5);
