@@ -176,6 +176,32 @@ START_TEST(lost_while_shared)
 }
 END_TEST
 
+/* A daemon that was started again knows nothing of the attachment: whoever dies inside from now on
+ * would keep the lock for good. */
+START_TEST(not_in_the_reply_to_a_claim)
+{
+    objects_make();
+    const struct stub_step all[] = {STUB_GREETING,
+                                    attach_step(REPLY(SEGMENT, ATTACHMENT)),
+                                    {.method = "io.shmview.Ping"},
+                                    STUB_GREETING,
+                                    STUB_PONG,
+                                    detach_step};
+    control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.control, 0);
+    live = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.live, 0);
+    stub_start(&stub, all, 6);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
+    ck_assert_int_eq(shmview_lock(seg), 0);
+    ck_assert_int_eq(shmview_ping(conn), 0); /* hangs up, and is asked again */
+    LOST(shmview_lock(seg));
+    ck_assert_int_eq(shmview_unlock(seg), 0); /* nobody else had it */
+    ck_assert_uint_eq(control->lock, 0);
+    assert_lost();
+    end();
+}
+END_TEST
+
 /* --- Threads ------------------------------------------------------------- */
 
 static pthread_barrier_t inside, lost;
@@ -219,5 +245,5 @@ END_TEST
 
 UNIT_MAIN("client_lost", UNIT_TEST(lost_while_free), UNIT_TEST(lost_while_another_is_inside),
           UNIT_TEST(lost_before_it_is_used), UNIT_TEST(lost_while_held),
-          UNIT_TEST(robbed_while_held), UNIT_TEST(lost_while_shared),
-          UNIT_TEST(lost_by_a_thread_that_ends))
+          UNIT_TEST(not_in_the_reply_to_a_claim), UNIT_TEST(robbed_while_held),
+          UNIT_TEST(lost_while_shared), UNIT_TEST(lost_by_a_thread_that_ends))
