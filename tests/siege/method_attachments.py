@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Methods that concern attachments and what comes with them."""
 
+import itertools
+
 import oracle
 from method import DENIED, Method, find, need, take_attachment
 from model import ENDING, LIVE, MAYBE, NAMED
+
+COUNTER = itertools.count(1)  # of requests
 
 
 class Claim(Method):
@@ -49,7 +53,7 @@ class Claim(Method):
             return set()
 
     def sent(self, model, op):
-        op.before = {}
+        op.before, op.number = {}, next(COUNTER)
         op.conn.agent.numbers.add(str(op.params.get("client")))
         op.was_loose, op.conn.loose_client = op.conn.loose_client, True
         for conn in self._rivals(model, op):
@@ -78,8 +82,26 @@ class Claim(Method):
         owners = [(op.conn.agent, op.params.get("client")), *self._rivals(model, op)]
         return [s for s in model.segments.values() if s.creator in owners and s.name_state == NAMED]
 
+    @staticmethod
+    def _doubt_all(siege, op, fds):
+        """A later Claim had its answer first: which of both the daemon has met last is not known."""
+        for a in siege.model.of_agent(op.conn.agent):
+            a.loose, a.state = True, (MAYBE if a.state == LIVE else a.state)
+        for conn in siege.model.conns:
+            if conn.agent is op.conn.agent:
+                conn.may_close = True
+        for s in siege.model.segments.values():
+            owner = s.creator[0] if isinstance(s.creator, tuple) else getattr(s.creator, "agent", None)
+            if owner is op.conn.agent and s.name_state == NAMED:
+                s.name_state, s.kept_by = MAYBE, "maybe"
+        siege.drop(op.conn.agent, fds)
+
     def done(self, siege, op, reply, fds):
         model, conn = siege.model, op.conn
+        if op.number < conn.agent.answered.get(op.params["client"], 0):
+            self._doubt_all(siege, op, fds)
+            return
+        conn.agent.answered[op.params["client"]] = op.number
         held, got = self._held(op), {h["attachment"] for h in reply["held"]}
         for a in self._parties(model, op):
             if a.id in got:

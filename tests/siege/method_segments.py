@@ -101,7 +101,8 @@ class Remove(Method):
             return  # gone before anybody has told of it, or before this reply was read
         need(named, f"{op}: removed what is not there")
         need(any(s.access.manages(op.who, c) for s in named for c in (model.config, op.old_config))
-             or any(s.access_maybe for s in named) or op.params["name"] in made, f"{op}: uid {op.who.uid} may not remove it")
+             or any(s.access_maybe for s in named) or op.params["name"] in made,
+             f"{op}: uid {op.who.uid} may not remove it")
         for s in named:
             s.name_state = UNNAMED if op.strict else MAYBE
 

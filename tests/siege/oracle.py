@@ -155,6 +155,7 @@ def adopt_segment(siege, told):
     if now:
         s.access = method.access_of(now["segment"])
         s.access_maybe = [method.access_of(told)]
+        s.layouts = [layout["name"] for layout in now["layouts"]]
     if "named" not in told or not told["named"]:
         s.name_state = UNNAMED if "named" in told else MAYBE
     s.adopted = True

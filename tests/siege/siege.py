@@ -32,6 +32,7 @@ class Agent:
         self.lives = True  # it runs, and is the program that it was
         self.gone = False  # it has ended
         self.client = siege.rng.getrandbits(62) + 1
+        self.answered = {}  # client number: the last Claim that had an answer
         self.numbers = set()  # client numbers that it has sent
         self.mapped = set()  # client numbers whose presence it has mapped
         self.next_conn = 0
