@@ -255,37 +255,48 @@ static int run(struct trial *t)
     return 0;
 }
 
-static bool can_map(size_t bytes)
+/* Whether there is address space for twice what the trial maps: more than all that LMDB takes. */
+static bool has_room(size_t bytes)
 {
-    void *p = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t room = 2 * (2 * bytes + ROOM_BYTES);
+    void *p = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED)
-        munmap(p, bytes);
+        munmap(p, room);
     return p != MAP_FAILED;
+}
+
+static int try_env(struct trial *t, const char *path, size_t bytes)
+{
+    MDB_stat stat;
+    MDB_envinfo info;
+    int r = mdb_env_create(&t->env);
+    if (r == 0)
+        r = mdb_env_set_maxdbs(t->env, TABLES_MOST);
+    if (r == 0)
+        r = mdb_env_set_mapsize(t->env, 2 * bytes + ROOM_BYTES);
+    if (r == 0) {
+        r = mdb_env_open(t->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP, 0);
+        if (r == ENOMEM && has_room(bytes))
+            r = EINVAL; /* the file claims to be much larger than it is */
+    }
+    if (r == 0)
+        r = mdb_env_stat(t->env, &stat);
+    if (r == 0)
+        r = mdb_env_info(t->env, &info);
+    if (r == ENOMEM || r == EMFILE || r == ENFILE || r == EAGAIN)
+        return -r;
+    if (r || stat.ms_psize == 0 || info.me_last_pgno >= bytes / stat.ms_psize)
+        return -EUCLEAN;
+    t->page_bytes = stat.ms_psize;
+    return run(t);
 }
 
 int store_try(const char *path, size_t bytes)
 {
     struct trial t = {0};
-    MDB_stat stat;
-    MDB_envinfo info;
-    int r = mdb_env_create(&t.env);
-    if (r == 0)
-        r = mdb_env_set_maxdbs(t.env, TABLES_MOST);
-    if (r == 0)
-        r = mdb_env_set_mapsize(t.env, 2 * bytes + ROOM_BYTES);
-    if (r == 0) {
-        r = mdb_env_open(t.env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP, 0);
-        if (r == ENOMEM && can_map(2 * bytes + ROOM_BYTES))
-            r = EINVAL; /* the file claims to be much larger than it is */
-    }
-    if (r == 0)
-        r = mdb_env_stat(t.env, &stat);
-    if (r == 0)
-        r = mdb_env_info(t.env, &info);
-    if (r == ENOMEM || r == EMFILE || r == ENFILE || r == EAGAIN)
-        return -r;
-    t.page_bytes = stat.ms_psize;
-    if (r || t.page_bytes == 0 || info.me_last_pgno >= bytes / t.page_bytes)
-        return -EUCLEAN;
-    return run(&t);
+    if (!has_room(bytes))
+        return -ENOMEM;
+    int r = try_env(&t, path, bytes);
+    /* a sound file fails as well where memory is short */
+    return r == -EUCLEAN && !has_room(bytes) ? -ENOMEM : r;
 }
