@@ -133,57 +133,53 @@ __attribute__((noinline)) static void go_outside_untidy(struct shmview_segment *
 {
     bool repaired = !(s->lock.untidy & UNTIDY_NOT_REPAIRED);
     uint32_t who = s->lock.dead ? s->lock.dead : s->me;
+    STEP(AT_GOES_OUTSIDE);
     store_inside(s->control, load_inside(s) + SHMVIEW_INSIDE_VERSION, repaired ? 0 : who);
     STEP(AT_OUTSIDE_UNTIDY);
     s->lock.untidy = 0;
     s->lock.dead = 0;
 }
 
-/* Nobody is inside any more, unless the bytes are not in order; and the version
- * advances. The release of the word makes it known. */
-static inline void go_outside(struct shmview_segment *s, struct shmview_control *c)
+/* Nobody is inside any more, and the version advances. The release of the word makes it known. */
+static inline void go_outside(struct shmview_control *c)
 {
     atomic_signal_fence(memory_order_seq_cst); /* behind the caller's stores */
     STEP(AT_GOES_OUTSIDE);
-    if (__builtin_expect(s->lock.untidy != 0, 0)) {
-        go_outside_untidy(s);
-    } else {
-        uint64_t inside = atomic_load_explicit(word64(&c->inside), memory_order_relaxed);
-        store_inside(c, inside + SHMVIEW_INSIDE_VERSION, 0);
-    }
+    uint64_t inside = atomic_load_explicit(word64(&c->inside), memory_order_relaxed);
+    store_inside(c, inside + SHMVIEW_INSIDE_VERSION, 0);
     STEP(AT_OUTSIDE);
 }
 
-/* The word has changed since it was read: others wait, or it is not mine. */
-static int give_word(struct shmview_segment *s)
+/* The word has changed since it was taken: others wait, or it is not mine. */
+__attribute__((noinline)) static int give_word(struct shmview_segment *s)
 {
     return release_word(s, lock_word(s)) ? fail_lost(s) : 0;
 }
 
-/* The word, v, is not what it was when it was taken. */
-__attribute__((noinline)) static int unlock_contended(struct shmview_segment *s, uint32_t v)
+/* Where the lock is held more than once, the bytes are not in order, or the word has changed. */
+__attribute__((noinline)) static int unlock_unusually(struct shmview_segment *s)
 {
-    if (owner_of(v) == s->me)
-        go_outside(s, s->control);
+    if (s->lock.nested) {
+        s->lock.nested--;
+        return word_is_mine(s) ? 0 : fail_lost(s);
+    }
+    if (owner_of(lock_word(s)) == s->me) {
+        if (s->lock.untidy)
+            go_outside_untidy(s);
+        else
+            go_outside(s->control);
+    }
     atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
     return give_word(s);
-}
-
-static int unlock_nested(struct shmview_segment *s)
-{
-    s->lock.nested--;
-    return word_is_mine(s) ? 0 : fail_lost(s);
 }
 
 static inline int unlock_exclusive(struct shmview_segment *s)
 {
     struct shmview_control *c = s->control;
     uint32_t me = s->me, v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
-    if (__builtin_expect(s->lock.nested != 0, 0))
-        return unlock_nested(s);
-    if (__builtin_expect(v != me, 0))
-        return unlock_contended(s, v);
-    go_outside(s, c);
+    if (__builtin_expect((s->lock.nested | s->lock.untidy) != 0 || v != me, 0))
+        return unlock_unusually(s);
+    go_outside(c);
     atomic_store_explicit(&s->lock.owner, NULL, memory_order_relaxed);
     if (__builtin_expect(!swap(&c->lock, &me, 0), 0))
         return give_word(s);
