@@ -266,8 +266,8 @@ struct shmview_segment {
     int access;
     int64_t attachment;
     struct layouts layouts;
-    int change_fd;                   /* -1: nobody asked for it */
-    dev_t change_device;             /* of change_fd, as of a connection's socket */
+    int change_fd;       /* -1: nobody asked for it */
+    dev_t change_device; /* of change_fd, as of a connection's socket */
     ino_t change_inode;
     _Atomic(struct looking) looking; /* for changes, until now */
     struct formats formats;          /* of its views; under NOT_FORKED */

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/directory.h"
 #include "daemon/departure.h"
+#include "daemon/directory.h"
 #include "daemon/methods.h"
 #include "daemon/monitor.h"
 #include "fuzz.h"

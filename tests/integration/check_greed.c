@@ -82,9 +82,9 @@ static bool is_explained(const char *text)
 {
     unsigned long limit, used;
     const char *figures = strstr(text, "may have ");
-    return figures ? sscanf(figures, "may have %lu, of which %lu", &limit, &used) == 2 &&
-                         used == limit
-                   : strstr(text, "are kept for users that have fewer than that") != NULL;
+    return figures
+               ? sscanf(figures, "may have %lu, of which %lu", &limit, &used) == 2 && used == limit
+               : strstr(text, "are kept for users that have fewer than that") != NULL;
 }
 
 /* Connects as often as it may, tells how often, and keeps that. */

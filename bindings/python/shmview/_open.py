@@ -6,7 +6,7 @@ import secrets
 import time
 
 from . import _core
-from ._errors import Limit, NotFound, Unsupported
+from ._errors import Limit, NotFound, Quota, Unsupported
 from ._layouts import collect, names
 
 
@@ -115,7 +115,7 @@ def _await(name, timeout, connection, attempt):
     end = None if timeout is None else time.monotonic() + timeout
     try:
         return _core.await_creation(name, timeout, connection, attempt)
-    except (Limit, Unsupported):  # a daemon tells only so many at a time
+    except (Limit, Quota, Unsupported):  # a daemon has only so many monitors
         pause = 0.001
     while end is None or time.monotonic() < end:
         time.sleep(pause)

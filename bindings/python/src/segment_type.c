@@ -52,7 +52,8 @@ static PyMethodDef methods[] = {
      "Raises OwnerDied, Deadlock, NoLock, Limit."},
     {"unlock", WITH_KEYWORDS(segment_unlock),
      "unlock(*, repaired=True)\n--\n\nGives back what this thread took last. repaired=False says\n"
-     "that the bytes are not in order: the next one gets OwnerDied.\n\nRaises NotOwner, Lost, NoLock."},
+     "that the bytes are not in order: the next one gets OwnerDied.\n\nRaises NotOwner, Lost, "
+     "NoLock."},
     {"lock_status", segment_lock_status, METH_NOARGS,
      "lock_status()\n--\n\n"
      "Who holds the lock and who waits, as a LockStatus; takes nothing.\n\nRaises NoLock."},

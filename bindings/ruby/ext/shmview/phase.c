@@ -80,8 +80,8 @@ static VALUE segment_generation(VALUE self)
  * call-seq: switch(layout)
  *
  * Makes the layout current; returns self. The caller holds the lock exclusively. Views of other
- * phases are stale from here on, and whoever waits is woken. Raises NotOwner, Lost, ReadOnly, NoLayout,
- * NoLock, Closed, Disconnected.
+ * phases are stale from here on, and whoever waits is woken. Raises NotOwner, Lost, ReadOnly,
+ * NoLayout, NoLock, Closed, Disconnected.
  */
 static VALUE segment_switch(VALUE self, VALUE layout)
 {
