@@ -4,6 +4,7 @@
 import json
 import os
 import struct
+import threading
 
 import numpy
 import pytest
@@ -306,9 +307,20 @@ def test_a_peer_cuts_the_memory_off(ctl, daemon, party, tmp_path, words):
     (tmp_path / "file").write_bytes(bytes(16))
     waiting = ctl.start(*[tmp_path / "file" if word == FILE else word for word in words])
     assert f"waiting for the lock of 'demo', which {other.pid} " in waiting.stderr.readline()
+    done = threading.Event()
+
+    def cut_again():
+        while not done.is_set():  # because the daemon repairs it
+            cut_off(daemon, "demo")
+    cutter = threading.Thread(target=cut_again)
     cut_off(daemon, "demo")
-    other.do("s.unlock()")
-    out, err = waiting.communicate()
+    cutter.start()
+    try:
+        other.do("s.unlock()")
+        out, err = waiting.communicate()
+    finally:
+        done.set()
+        cutter.join()
     assert (waiting.returncode, out) == (1, "")
     assert "the segment's memory is gone" in err
     assert os.listdir(tmp_path) == ["file"] and (tmp_path / "file").read_bytes() == bytes(16)
