@@ -128,6 +128,9 @@ class Entrust(Method):
         s = self._of(model, op)
         if not s:
             return {DENIED, "SegmentNotFound"}, set()
+        _, _, errors = find(model, op)
+        if errors:  # it was given to another owner
+            return errors
         agent = op.conn.agent
         while agent and agent.pid != op.params["pid"]:
             agent = agent.parent
