@@ -202,9 +202,11 @@ def read_events(siege):
         conn = siege.rng.choice(conns)
         texts, _, ended = conn.agent.do("receive", conn.number, 100, 0.001)
         siege.server.check()
-        if ended:
-            raise Broken(f"{conn}: the daemon hung up on a monitor")
         check_events(siege, conn, texts)
+        if ended and not conn.may_close:
+            raise Broken(f"{conn}: the daemon hung up on a monitor")
+        if ended:
+            siege.hung_up_on(conn)
 
 
 def check_events(siege, conn, texts):
