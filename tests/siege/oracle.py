@@ -269,6 +269,8 @@ def check_users(siege):
         siege.launch(op)
         siege.figures = None
         siege.exchange(conn, [op], [op.data()])
+        if not siege.figures:
+            continue  # another connection of the client has ended this one
         told = {q["what"]: q["used"] for q in siege.figures["quotas"]}
         used = siege.model.used(who.uid)
         for what, n in used.items():

@@ -188,6 +188,9 @@ def monitor(siege):
     sent, texts, _, ended = conn.agent.do("exchange", conn.number, [text], [], 1, siege.options.patience)
     siege.server.check()
     siege.note(f"{conn} monitors: {texts[:1]}", conn.agent, conn)
+    if ended and conn.may_close:
+        siege.hung_up_on(conn)
+        return
     if not texts or ended:
         raise Broken(f"{conn}: no answer to Monitor")
     if b'"error"' in texts[0]:
