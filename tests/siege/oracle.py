@@ -60,7 +60,7 @@ def compare(siege, looked, instance):
         if s.id not in looked:
             gone_segment(siege, s)
     for name in list(model.declared):
-        if model.has_name(name):
+        if any(told["name"] == name and told["named"] for told in looked.values()):
             del model.declared[name]
         elif model.declared[name]["sure"]:
             waits.append(f"declared segment {name} is not there")

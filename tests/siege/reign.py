@@ -100,7 +100,8 @@ class Reign:
                 sure = not any(s.name == spec["name"] for s in model.segments.values())
                 _, certain = model.named(spec["name"])
                 entry = model.declared.setdefault(spec["name"], {"sure": False, "specs": []})
-                entry["sure"] |= sure and certain
+                removing = any(op.changes_name(spec["name"]) for op in model.open_ops())
+                entry["sure"] |= sure and certain and not removing
                 entry["specs"].append(spec)
 
     def check_declared(self, s, told):

@@ -76,6 +76,9 @@ class Op:
             what["more"] = True
         return json.dumps(what).encode() + b"\0"
 
+    def changes_name(self, name):
+        return self.method == "io.shmview.Remove" and self.params.get("name") == name
+
     def changes(self, segment):
         return self.table.changes(self, segment)
 
