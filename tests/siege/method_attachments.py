@@ -76,6 +76,9 @@ class Claim(Method):
                 conn.may_close = True
                 for a in model.of_conn(conn):
                     a.state, a.loose = (MAYBE if a.state == LIVE else a.state), True
+                for s in model.segments.values():
+                    if s.creator is conn and s.name_state == NAMED:
+                        s.name_state, s.kept_by = MAYBE, "maybe"
 
     def _created(self, model, op):
         """Segments with a name that go with the client."""

@@ -225,7 +225,8 @@ def adopt(siege, looked):
     for s in model.segments.values():
         doubtful = s.access_maybe or s.layouts_maybe
         if s.name_state == MAYBE:
-            sure = s.lifetime != "creator" or (s.creator in model.conns and not s.entrusted)
+            kept = s.creator in model.conns and not s.creator.may_close
+            sure = s.lifetime != "creator" or (kept and not s.entrusted)
             s.name_state = UNNAMED if not looked[s.id]["named"] else NAMED if sure else MAYBE
         if doubtful:
             told = siege.auditor.call("Describe", {"name": s.name, "id": s.id})
