@@ -168,7 +168,8 @@ int shmview_connect(const char *socket_path, unsigned flags,
     struct shmview_connection *c = calloc(1, sizeof *c);
     if (!c)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    c->fd = c->bell = -1;
+    c->fd = -1;
+    atomic_init(&c->bell, -1);
     c->client = client_number();
     pthread_mutex_init(&c->mutex, NULL);
     atomic_store(&c->epoch, process_epoch());

@@ -61,7 +61,7 @@ static bool mount_shm(const char *options)
 START_TEST(inodes_that_run_out_are_named)
 {
     struct shmview_segment *seg[20] = {NULL};
-    char name[8];
+    char name[16];
     int n = 0, r = 0;
     if (!mount_shm("size=64m,nr_inodes=20"))
         return;
