@@ -90,7 +90,8 @@ class Remove(Method):
 
     def sent(self, model, op):
         for s in model.segments.values():
-            if self.changes(op, s) and s.name_state == NAMED and s.access.manages(op.who, model.config):
+            may = not op.strict or s.access.manages(op.who, model.config)  # others may change that before it
+            if self.changes(op, s) and s.name_state == NAMED and may:
                 s.name_state = MAYBE
 
     def done(self, siege, op, reply, fds):
