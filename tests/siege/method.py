@@ -90,8 +90,7 @@ def take_attachment(siege, op, s, got, fds, access):
     need(got["access"] == access, f"{op}: access {got['access']}")
     need(len(fds) == got["descriptors"], f"{op}: {len(fds)} descriptors, {got['descriptors']} were announced")
     need(op.method == "io.shmview.Create"
-         or any(x.may_attach(who, c, access) for x in [s.access] + s.access_maybe
-                for c in (model.config, op.old_config)),
+         or model.may_have_attached(s, op, access),
          f"{op}: uid {who.uid} has no right to {access} {s.name}, which is {s.access}")
     a = known or Attachment(got["id"], s, agent, op.conn, op.conn.client, access)
     a.adopted = a.loose = False

@@ -198,6 +198,7 @@ class SetAccess(Method):
     def sent(self, model, op):
         for s in self._targets(model, op):
             options = [s.access] + s.access_maybe
+            s.had |= set(options)
             s.access_maybe = list(dict.fromkeys(options + [self._new(op, x) for x in options]))
 
     def done(self, siege, op, reply, fds):

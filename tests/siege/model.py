@@ -141,6 +141,8 @@ class Segment:
     bytes: object = None  # the first bytes of its data, as they were written
     data_spoiled: bool = False  # a client made the data object shorter or longer
     control_spoiled: bool = False  # a client wrote to the control object, or changed its size
+    had: set = field(default_factory=set)  # all that its access may have been
+    late: bool = False  # its access at first is not known: its creation was not told by its reply
     adopted: bool = False  # known from what others are told; its creator has no answer yet
     kept_by: str = "none"  # the presence of the creator, when its connection was lost
 
@@ -252,6 +254,12 @@ class Model:
 
     def of_agent(self, agent):
         return [a for a in self.attachments.values() if a.agent is agent]
+
+    def may_have_attached(self, s, op, access):
+        """Whether the right may have been there when the daemon read that request."""
+        options = [s.access] + s.access_maybe + ([] if op.strict else list(s.had))
+        configs = (self.config, op.old_config)
+        return (s.late and not op.strict) or any(x.may_attach(op.who, c, access) for x in options for c in configs)
 
     # --- What must be there ---
 

@@ -158,7 +158,7 @@ def adopt_segment(siege, told):
         s.layouts = [layout["name"] for layout in now["layouts"]]
     if "named" not in told or not told["named"]:
         s.name_state = UNNAMED if "named" in told else MAYBE
-    s.adopted = True
+    s.adopted = s.late = True
     model.segments[s.id] = s
     method.newly_known(model, s)
     return s
@@ -171,9 +171,7 @@ def adopt_attachment(siege, s, told):
     if not ops:
         raise Broken(f"an attachment to {s.name} that nobody asked for: {told}")
     op = ops[0]
-    options = [s.access] + s.access_maybe
-    if op.method == "io.shmview.Attach" and not any(
-            x.may_attach(op.who, c, told["access"]) for x in options for c in (model.config, op.old_config)):
+    if op.method == "io.shmview.Attach" and not model.may_have_attached(s, op, told["access"]):
         raise Broken(f"{op}: uid {op.who.uid} has no right to {s.name}, which is {s.access}")
     a = Attachment(told["attachment"], s, op.conn.agent, op.conn if op.conn.open else None, op.conn.client,
                    told["access"], adopted=True)

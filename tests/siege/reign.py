@@ -134,5 +134,6 @@ class Reign:
     def note_seen(self):
         """Which users can see which segments now."""
         for s in self.model.segments.values():
+            s.had |= {s.access, *s.access_maybe}
             seen = self.seen.setdefault(s.id, set())
             seen |= {u.uid for u in self.users for x in [s.access] + s.access_maybe if x.may_see(u, self.model.config)}
