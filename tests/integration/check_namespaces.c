@@ -145,7 +145,7 @@ static void play_all(bool kills)
     for (int daemon = 0; daemon < N_PLACES; daemon++)
         for (int holder = 0; holder < N_PLACES; holder++)
             for (int waiter = 0; waiter < N_PLACES; waiter++)
-                play(daemon, holder, waiter, kills);
+                play((enum where)daemon, (enum where)holder, (enum where)waiter, kills);
     end();
 }
 
