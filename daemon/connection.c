@@ -19,8 +19,10 @@
  * get their turn. */
 #define TURN_REQUESTS 16
 #define TURN_NS       250000
-/* Turns at once for what a client has said before it went. */
-#define LAST_TURNS 16
+/* For the last requests of a client that has gone: turns at once, and how long they may wait for
+ * more while the client keeps its holdings. */
+#define LAST_TURNS   16
+#define LAST_WAIT_NS 50000000
 
 /* A buffer of that size costs nobody anything. */
 #define BUFFER_FREE_BYTES 4096
@@ -323,12 +325,19 @@ static bool await_more(struct connection *c)
     return false;
 }
 
-/* There is something left that must wait. What a client that has gone holds does not wait. */
+/* Whether a client that has gone only waits for its turn, and has not waited for long. */
+static bool may_finish(const struct connection *c)
+{
+    return c->waits_turn && c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - LAST_WAIT_NS;
+}
+
+/* Something is left that must wait. The holdings of a client that has gone end now, unless its
+ * turn comes soon: a Detach among its last requests must not be taken for a death. */
 static void wait_on(struct connection *c)
 {
     if (!c->gone)
         watch(c);
-    else if (c->events->gone)
+    else if (c->events->gone && !may_finish(c))
         c->events->gone(c);
 }
 
