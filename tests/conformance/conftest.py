@@ -40,7 +40,7 @@ class Daemon:
         """What /dev/shm has of its segments."""
         directory = f"/dev/shm/shmview.{self.instance}"
         names = os.listdir(directory) if os.path.exists(directory) else []
-        return sorted(name for name in names if name != "+daemon")
+        return sorted(name for name in names if name not in ("+daemon", "+presence"))
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
