@@ -279,7 +279,9 @@ class DefineLayout(Method):
 
     @staticmethod
     def _targets(model, op):
-        return [s for s in model.segments.values() if s.id == op.params.get("id") or s.name == op.params.get("name")]
+        if "id" in op.params:
+            return [s for s in model.segments.values() if s.id == op.params["id"]]
+        return [s for s in model.segments.values() if s.name == op.params.get("name") and s.name_state != UNNAMED]
 
     def sent(self, model, op):
         layout = op.params.get("layout")
@@ -290,11 +292,15 @@ class DefineLayout(Method):
 
     def done(self, siege, op, reply, fds):
         name = op.params["layout"]["name"]
-        for s in self._targets(siege.model, op):
-            if s.id == op.params.get("id", s.id):
+        targets = self._targets(siege.model, op)
+        for s in targets:
+            if name in s.layouts:
+                continue
+            if len(targets) == 1 and (op.strict or "id" in op.params):
                 s.layouts_maybe.discard(name)
-                if name not in s.layouts:
-                    s.layouts.append(name)
+                s.layouts.append(name)
+            else:  # another segment may have had the name
+                s.layouts_maybe.add(name)
 
     def refused(self, siege, op, error):
         if op.strict:
