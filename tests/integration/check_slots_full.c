@@ -196,6 +196,10 @@ static void lock_when_there_is_room(struct child *me, void *arg)
     REFUSED(shmview_notify(seg), NO_SLOT, "");
     child_tell(me, 1);
     child_pause(me);
+    int r; /* detaching does not wait for the daemon, and this is another connection */
+    AWAIT((r = shmview_lock(seg)) != -SHMVIEW_ERR_NO_SLOT);
+    OK(r);
+    OK(shmview_unlock(seg));
     pair(seg);
 }
 
