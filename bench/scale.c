@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hundred thousand segments beside a thousand; five thousand clients beside one. */
+/* A hundred thousand segments beside a thousand; four thousand clients beside one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #define CREATES     50
 #define ATTACHES    200
 #define PINGS       200
-#define CLIENTS     5000
+#define CLIENTS     4000
 #define HOLDERS     2
 
 /* A daemon with its segments. */
@@ -318,7 +318,7 @@ static void run_clients(struct bench *bench)
     pid_t holders[HOLDERS] = {0};
     struct holder holder = {.socket = crowded.instance.socket};
     struct contest contest = {
-        .what = "ping, 5000 clients, same core",
+        .what = "ping, 4000 clients, same core",
         .unit = "us",
         .scale = 1e-3,
         .rounds = 41,

@@ -158,8 +158,6 @@ static void take_lists(struct client *c, struct connection *from)
 
 /* --- Doubt --------------------------------------------------------------- */
 
-static void on_timer(uv_timer_t *timer);
-
 static bool has_news(const struct state *state)
 {
     return state->clients.presence.news >= 0;
@@ -175,7 +173,7 @@ static void doubt(struct client *c)
     TAILQ_INSERT_HEAD(&clients->doubted, c, doubt);
     clients->n_doubted++;
     clients->pace_ms = 1;
-    uv_timer_start(&clients->timer, on_timer, 1, 0);
+    alarm_set(&clients->alarm, 1, 0);
 }
 
 /* Ends a client whose presence is not held any more. */
@@ -194,9 +192,9 @@ static void judge(struct client *c)
         doubt(c);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void on_alarm(struct alarm *alarm)
 {
-    struct state *state = timer->data;
+    struct state *state = alarm->data;
     struct clients *clients = &state->clients;
     unsigned n = clients->n_doubted < TESTS_A_TURN ? clients->n_doubted : TESTS_A_TURN;
     unsigned pace = clients->pace_ms < PACE_MOST_MS / 2 ? clients->pace_ms * 2 : PACE_MOST_MS;
@@ -208,7 +206,7 @@ static void on_timer(uv_timer_t *timer)
     if (TAILQ_EMPTY(&clients->doubted))
         return;
     clients->pace_ms = pace;
-    uv_timer_start(timer, on_timer, pace, 0);
+    alarm_set(alarm, pace, 0);
 }
 
 static void on_release(void *arg, struct presence_key key)
@@ -245,26 +243,29 @@ static void on_news(uv_poll_t *poll, int status, int events)
         doubt_all(state);
 }
 
-void clients_open(struct state *state, unsigned max_watched)
+int clients_open(struct state *state, unsigned max_watched)
 {
     struct clients *clients = &state->clients;
     TAILQ_INIT(&clients->doubted);
     clients->max_watched = max_watched;
-    int r = presence_open(&clients->presence);
+    int r = alarm_init(&clients->alarm, state->loop, on_alarm, state);
+    if (r)
+        return r;
+    r = presence_open(&clients->presence);
     if (r) {
         log_warning("clients cannot prove that they live, and lose what they have when their "
                     "connections end: no directory: %s",
                     strerror(-r));
-        return;
+        return 0;
     }
-    uv_timer_init(state->loop, &clients->timer);
-    clients->timer.data = clients->news.data = state;
+    clients->news.data = state;
     if (clients->presence.news >= 0 &&
         (loop_poll_init(state->loop, &clients->news, clients->presence.news) ||
          uv_poll_start(&clients->news, UV_READABLE, on_news)))
         close_fdp(&clients->presence.news);
     if (clients->presence.news < 0)
         log_warning("inotify is not available: the presence of clients is polled instead");
+    return 0;
 }
 
 void clients_close(struct state *state, bool remove)

@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "daemon/alarm.h"
 #include "daemon/attachment.h"
 #include "daemon/presence.h"
 
@@ -53,11 +54,12 @@ struct clients {
     unsigned n_watched, max_watched; /* survivors with a presence that also have a pidfd */
     struct presence presence;
     uv_poll_t news;
-    uv_timer_t timer;
+    struct alarm alarm;
 };
 
-/* Lets clients have a presence. Without this, and where it fails, none has. */
-void clients_open(struct state *state, unsigned max_watched);
+/* Lets clients have a presence; where there is no directory for it, none has. Returns 0 or
+ * -errno. */
+int clients_open(struct state *state, unsigned max_watched);
 void clients_close(struct state *state, bool remove);
 
 /* The survivor who is holder, new if need be. Returns NULL with errno: ESRCH if it is dead. */

@@ -94,10 +94,12 @@ struct connection {
     bool waits_turn; /* for connection_serve() */
     bool waits_slow; /* ... among those that are slow */
     int due;         /* events that it waits with */
-    int64_t slow_until_ns, suspect_until_ns; /* for the owner of turns */
-    int64_t slow_ns;                         /* used in turns that it waited for */
-    bool is_quick;                           /* its last turn was */
-    bool throttled;                          /* waits until it may ask again; never both */
+    /* for the owner of turns */
+    int64_t long_until_ns; /* until then it pays for its long turns */
+    int64_t slow_ns;       /* used in turns that it waited for */
+    bool is_known;         /* it has had a quick turn */
+    uint8_t n_quick;       /* turns since the last long one */
+    bool throttled;        /* waits until it may ask again; never both */
     struct frame in;
     char *out; /* what did not fit into the socket */
     size_t out_bytes, out_sent;

@@ -7,6 +7,7 @@
 
 #include "common/limits.h"
 #include "common/util.h"
+#include "daemon/alarm.h"
 #include "daemon/events.h"
 #include "daemon/grants.h"
 #include "daemon/phases.h"
@@ -26,10 +27,9 @@ struct monitor {
 /* There while anybody monitors. */
 struct monitors {
     struct state *state;
-    uv_idle_t turns;  /* active while there is something to tell */
-    uv_timer_t clock; /* looks at phases */
-    unsigned n_handles;
-    unsigned n_phases; /* who want to hear of phases */
+    uv_idle_t turns;    /* active while there is something to tell */
+    struct alarm clock; /* looks at phases */
+    unsigned n_phases;  /* who want to hear of phases */
     struct phases phases;
     TAILQ_HEAD(, monitor) list;
 };
@@ -189,7 +189,7 @@ void monitor_drained(struct connection *connection)
         wake(connection->monitor->of);
 }
 
-static void on_clock(uv_timer_t *clock)
+static void on_clock(struct alarm *clock)
 {
     struct monitors *all = clock->data;
     const struct registry *registry = &all->state->registry;
@@ -211,11 +211,16 @@ static void on_clock(uv_timer_t *clock)
 
 /* --- Beginning and end --------------------------------------------------- */
 
-static void on_handle_closed(uv_handle_t *handle)
+static void on_turns_closed(uv_handle_t *handle)
 {
-    struct monitors *all = handle->data;
-    if (--all->n_handles == 0)
-        free(all);
+    free(handle->data);
+}
+
+static void on_clock_closed(uv_handle_t *handle)
+{
+    const struct alarm *clock = handle->data;
+    struct monitors *all = clock->data;
+    uv_close((uv_handle_t *)&all->turns, on_turns_closed);
 }
 
 static struct monitors *monitors_open(struct state *state)
@@ -225,12 +230,14 @@ static struct monitors *monitors_open(struct state *state)
     struct monitors *all = calloc(1, sizeof *all);
     if (!all)
         return NULL;
+    if (alarm_init(&all->clock, state->loop, on_clock, all)) {
+        free(all);
+        return NULL;
+    }
     all->state = state;
     TAILQ_INIT(&all->list);
     uv_idle_init(state->loop, &all->turns);
-    uv_timer_init(state->loop, &all->clock);
-    all->turns.data = all->clock.data = all;
-    all->n_handles = 2;
+    all->turns.data = all;
     events_call(wake, all);
     state->monitors = all;
     return all;
@@ -242,8 +249,8 @@ static void monitors_close_if_empty(struct monitors *all)
         return;
     events_call(NULL, NULL);
     all->state->monitors = NULL;
-    uv_close((uv_handle_t *)&all->turns, on_handle_closed);
-    uv_close((uv_handle_t *)&all->clock, on_handle_closed);
+    uv_idle_stop(&all->turns);
+    alarm_close(&all->clock, on_clock_closed);
 }
 
 static bool wants_phases(const struct monitor *m)
@@ -324,7 +331,7 @@ static int subscribe(struct state *state, struct connection *c, const struct wir
     if (wants_phases(m)) {
         if (all->n_phases++ == 0) {
             phases_begin(&all->phases, &state->registry);
-            uv_timer_start(&all->clock, on_clock, PHASES_PERIOD_MS, PHASES_PERIOD_MS);
+            alarm_set(&all->clock, PHASES_PERIOD_MS, PHASES_PERIOD_MS);
         }
         on_clock(&all->clock);
     }
@@ -370,7 +377,7 @@ void monitor_end(struct connection *connection)
     events_unsubscribe(&m->subscriber);
     TAILQ_REMOVE(&all->list, m, link);
     if (wants_phases(m) && --all->n_phases == 0) {
-        uv_timer_stop(&all->clock);
+        alarm_stop(&all->clock);
         phases_end();
     }
     monitor_free(m);

@@ -46,29 +46,32 @@ void notify_ignore(void)
         unsetenv(names[i]);
 }
 
-static void on_watchdog(uv_timer_t *timer)
+static void on_watchdog(struct alarm *alarm)
 {
-    (void)timer;
+    (void)alarm;
     sd_notify(0, "WATCHDOG=1");
 }
 
-static void start_watchdog(struct notify *notify, uv_loop_t *loop)
+static int start_watchdog(struct notify *notify, uv_loop_t *loop)
 {
     uint64_t usec = 0;
     if (sd_watchdog_enabled(0, &usec) <= 0)
-        return;
+        return 0;
     uint64_t ms = usec / 2000 > 0 ? usec / 2000 : 1;
-    uv_timer_init(loop, &notify->watchdog);
-    uv_timer_start(&notify->watchdog, on_watchdog, 0, ms);
+    int r = alarm_init(&notify->watchdog, loop, on_watchdog, NULL);
+    if (r == 0)
+        alarm_set(&notify->watchdog, 0, ms);
+    return r;
 }
 
-void notify_init(struct notify *notify, uv_loop_t *loop)
+static void on_again(struct alarm *alarm);
+
+int notify_init(struct notify *notify, uv_loop_t *loop)
 {
     *notify = (struct notify){.wants_status = getenv("NOTIFY_SOCKET") != NULL,
                               .told = {.n_segments = UINT_MAX}}; /* nothing was told yet */
-    notify->again.data = notify;
-    uv_timer_init(loop, &notify->again);
-    start_watchdog(notify, loop);
+    int r = alarm_init(&notify->again, loop, on_again, notify);
+    return r ? r : start_watchdog(notify, loop);
 }
 
 static bool is_same(const struct notify_status *a, const struct notify_status *b)
@@ -76,20 +79,18 @@ static bool is_same(const struct notify_status *a, const struct notify_status *b
     return a->n_segments == b->n_segments && a->n_clients == b->n_clients;
 }
 
-static void on_again(uv_timer_t *timer);
-
 static void tell_status(struct notify *notify)
 {
     const struct notify_status *s = &notify->status;
     notify->told = *s;
     sd_notifyf(0, "STATUS=%u segment%s, %u client%s", s->n_segments, s->n_segments == 1 ? "" : "s",
                s->n_clients, s->n_clients == 1 ? "" : "s");
-    uv_timer_start(&notify->again, on_again, STATUS_MS, 0);
+    alarm_set(&notify->again, STATUS_MS, 0);
 }
 
-static void on_again(uv_timer_t *timer)
+static void on_again(struct alarm *alarm)
 {
-    struct notify *notify = timer->data;
+    struct notify *notify = alarm->data;
     if (!is_same(&notify->status, &notify->told))
         tell_status(notify);
 }
@@ -97,8 +98,7 @@ static void on_again(uv_timer_t *timer)
 void notify_status(struct notify *notify, struct notify_status status)
 {
     notify->status = status;
-    if (notify->wants_status && !is_same(&status, &notify->told) &&
-        !uv_is_active((uv_handle_t *)&notify->again) &&
+    if (notify->wants_status && !is_same(&status, &notify->told) && !notify->again.is_set &&
         !uv_is_closing((uv_handle_t *)&notify->again))
         tell_status(notify);
 }

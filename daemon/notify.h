@@ -7,14 +7,16 @@
 #include <stdbool.h>
 #include <uv.h>
 
+#include "daemon/alarm.h"
+
 struct notify_status {
     unsigned n_segments, n_clients;
 };
 
 /* The part of it that needs a loop. */
 struct notify {
-    uv_timer_t watchdog;
-    uv_timer_t again; /* runs for a while after a status was told */
+    struct alarm watchdog;
+    struct alarm again; /* set for a while after a status was told */
     struct notify_status status, told;
     bool wants_status;
 };
@@ -26,8 +28,8 @@ int notify_take_socket(void);
 /* What is asked for in the environment is meant for the program that started this one. */
 void notify_ignore(void);
 
-/* Starts the watchdog's clock; closing the loop's handles ends it. */
-void notify_init(struct notify *notify, uv_loop_t *loop);
+/* Starts the watchdog's clock; closing the loop's handles ends it. Returns 0 or -errno. */
+int notify_init(struct notify *notify, uv_loop_t *loop);
 
 /* What there is now; systemd is told at most once a second. */
 void notify_status(struct notify *notify, struct notify_status status);

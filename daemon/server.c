@@ -215,19 +215,19 @@ static bool has_segments(const struct server *s)
 
 /* --- What systemd is told ------------------------------------------------ */
 
-static void on_repair(uv_timer_t *timer)
+static void on_repair(struct alarm *alarm)
 {
-    struct server *s = timer->data;
+    struct server *s = alarm->data;
     segment_repair_some(&s->state.registry, &s->repaired);
     if (!has_segments(s))
-        uv_timer_stop(timer);
+        alarm_stop(alarm);
 }
 
 static void on_counts(uv_prepare_t *counts)
 {
     struct server *s = counts->data;
-    if (has_segments(s) && !uv_is_active((uv_handle_t *)&s->repair_timer))
-        uv_timer_start(&s->repair_timer, on_repair, REPAIR_MS, REPAIR_MS);
+    if (has_segments(s) && !s->repair_alarm.is_set)
+        alarm_set(&s->repair_alarm, REPAIR_MS, REPAIR_MS);
     turns_round(&s->turns);
     departures_round(&s->state.departures);
     lookout_before_wait(&s->lookout);
@@ -338,6 +338,18 @@ static void make_declared(struct server *s)
         uv_run(&s->loop, UV_RUN_ONCE);
 }
 
+static int init_alarms(struct server *s)
+{
+    int r = throttle_init(&s->throttle, &s->loop, &s->state.quota);
+    if (r == 0)
+        r = turns_init(&s->turns, &s->loop);
+    if (r == 0)
+        r = notify_init(&s->notify, &s->loop);
+    if (r == 0)
+        r = alarm_init(&s->repair_alarm, &s->loop, on_repair, s);
+    return r;
+}
+
 int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config)
 {
@@ -360,25 +372,24 @@ int server_init(struct server *server, const struct listener *listener,
     stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_timer_init(&server->loop, &server->door_timer);
-    uv_timer_init(&server->loop, &server->repair_timer);
-    throttle_init(&server->throttle, &server->loop, &server->state.quota);
-    turns_init(&server->turns, &server->loop);
     departures_init(&server->state);
     uv_prepare_init(&server->loop, &server->counts);
     lookout_init(&server->lookout, &server->loop);
-    notify_init(&server->notify, &server->loop);
     server->listener_poll.data = server->idle_timer.data = server;
-    server->door_timer.data = server->repair_timer.data = server;
+    server->door_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;
     r = loop_poll_init(&server->loop, &server->listener_poll, listener->fd);
+    if (r == 0)
+        r = init_alarms(server);
     if (r == 0)
         r = start_signal(server, &server->sigterm, SIGTERM);
     if (r == 0)
         r = start_signal(server, &server->sigint, SIGINT);
     if (r == 0)
         r = start_signal(server, &server->sighup, SIGHUP);
-    clients_open(&server->state, server->max_watched);
+    if (r == 0)
+        r = clients_open(&server->state, server->max_watched);
     if (r == 0)
         r = recovery_run(&server->state);
     if (r == 0)

@@ -17,10 +17,10 @@ struct server {
     uv_poll_t listener_poll;
     uv_signal_t sigterm, sigint, sighup;
     uv_timer_t idle_timer;
-    uv_timer_t door_timer;   /* active while there is not even a descriptor to turn away with */
-    uv_timer_t repair_timer; /* active while there are segments */
-    uint64_t repaired;       /* id of the segment that was looked at last */
-    uv_prepare_t counts;     /* looks what there is before each wait */
+    uv_timer_t door_timer;     /* active while there is not even a descriptor to turn away with */
+    struct alarm repair_alarm; /* set while there are segments */
+    uint64_t repaired;         /* id of the segment that was looked at last */
+    uv_prepare_t counts;       /* looks what there is before each wait */
     struct lookout lookout;
     struct listener listener;
     struct state state;

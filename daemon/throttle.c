@@ -7,15 +7,16 @@
 /* The configuration may have changed meanwhile: nobody waits longer before he asks again. */
 #define WAIT_MAX_MS 1000
 
-static void on_timer(uv_timer_t *timer);
-
 static void arm(struct throttle *t, int64_t wait_ns)
 {
     uint64_t ms = ((uint64_t)wait_ns + MILLISECOND_NS - 1) / MILLISECOND_NS;
     if (ms > WAIT_MAX_MS)
         ms = WAIT_MAX_MS;
-    if (!uv_is_active((uv_handle_t *)&t->timer) || uv_timer_get_due_in(&t->timer) > ms)
-        uv_timer_start(&t->timer, on_timer, ms, 0);
+    int64_t due_ns = now_ns() + (int64_t)ms * MILLISECOND_NS;
+    if (t->alarm.is_set && t->due_ns <= due_ns)
+        return;
+    t->due_ns = due_ns;
+    alarm_set(&t->alarm, ms, 0);
 }
 
 static void link_user(struct throttle *t, struct quota_user *u)
@@ -32,11 +33,12 @@ static void unlink_user(struct throttle *t, struct quota_user *u)
     u->is_linked = false;
 }
 
-void throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota)
+static void on_alarm(struct alarm *alarm);
+
+int throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota)
 {
     *throttle = (struct throttle){.quota = quota};
-    uv_timer_init(loop, &throttle->timer);
-    throttle->timer.data = throttle;
+    return alarm_init(&throttle->alarm, loop, on_alarm, throttle);
 }
 
 bool throttle_may_ask(struct throttle *throttle, struct connection *connection, bool is_admin)
@@ -93,9 +95,9 @@ static bool resume(struct throttle *t)
 }
 
 /* One turn for each user; what comes after that waits until others had theirs. */
-static void on_timer(uv_timer_t *timer)
+static void on_alarm(struct alarm *alarm)
 {
-    struct throttle *t = timer->data;
+    struct throttle *t = alarm->data;
     struct quota_user *u;
     unsigned n = 0;
     bool more = false;

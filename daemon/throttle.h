@@ -7,17 +7,20 @@
 #ifndef DAEMON_THROTTLE_H
 #define DAEMON_THROTTLE_H
 
+#include "daemon/alarm.h"
 #include "daemon/connection.h"
 #include "daemon/quota.h"
 
 struct throttle {
     struct quota *quota;
-    uv_timer_t timer; /* active while anybody waits */
+    struct alarm alarm; /* set while anybody waits */
+    int64_t due_ns;
     const struct connection *resumed;
     bool refused; /* resumed had to wait again */
 };
 
-void throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota);
+/* Returns 0 or -errno. */
+int throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota);
 
 /* Counts one request of the connection, which has a payer. Returns whether it may be taken
  * now; else the connection waits, and is given its turn when it may. */

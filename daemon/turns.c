@@ -5,9 +5,17 @@
 
 #include "common/util.h"
 
-/* A turn that takes longer makes its connection slow for a while. */
-#define QUICK_NS 100000
-#define SLOW_NS  100000000
+/* A turn that takes longer is a long one. Its connection pays for it afterwards: a thousandth of
+ * the time that passes, and a little with each quick turn. A connection that owes too much is slow.
+ * A few long turns do not make it so, because each may have been long by an interrupt, which counts
+ * as the daemon's own time. */
+#define QUICK_NS     100000
+#define LONG_COST    1000
+#define CREDIT_NS    2000000
+#define SLOW_NS      INT64_C(2000000000)
+#define LONG_MOST_NS (2 * SLOW_NS)
+/* So many turns are measured closely at first, and after one that seemed long. */
+#define MEASURED 64
 /* So long a connection or user counts as active. */
 #define ACTIVE_NS 50000000
 /* Slices take one part of the time, and rests the others. */
@@ -25,7 +33,7 @@
 #define MILLISECOND_NS 1000000
 
 static void on_slice(uv_idle_t *idle);
-static void on_rested(uv_timer_t *timer);
+static void on_rested(struct alarm *alarm);
 
 static int64_t cpu_ns(void)
 {
@@ -34,13 +42,13 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-void turns_init(struct turns *turns, uv_loop_t *loop)
+int turns_init(struct turns *turns, uv_loop_t *loop)
 {
-    *turns = (struct turns){.loop = loop};
+    *turns = (struct turns){0};
     TAILQ_INIT(&turns->users);
     uv_idle_init(loop, &turns->slices);
-    uv_timer_init(loop, &turns->resting);
-    turns->slices.data = turns->resting.data = turns;
+    turns->slices.data = turns;
+    return alarm_init(&turns->resting, loop, on_rested, turns);
 }
 
 void turns_round(struct turns *turns)
@@ -70,21 +78,22 @@ static bool others_active(const struct turns_seen *seen, const void *who, int64_
 
 static bool is_slow(const struct connection *c, int64_t now)
 {
-    return c->slow_until_ns > now;
+    return c->long_until_ns > now + SLOW_NS;
 }
 
 static void wait_turn(struct turns *t, struct connection *c, int64_t now)
 {
     struct quota_user *u = c->payer;
     c->waits_turn = true;
-    c->waits_slow = !c->is_quick || is_slow(c, now); /* one that is new may be either */
-    if (c->waits_slow && c->slow_ns < u->slow_ns)
+    bool slow = is_slow(c, now);
+    c->waits_slow = slow || !c->is_known; /* one that is new may be either, and comes first */
+    if (slow && c->slow_ns < u->slow_ns)
         c->slow_ns = u->slow_ns; /* what it did not use before is not saved up */
     TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, turn);
     if (!u->waits_turn)
         TAILQ_INSERT_TAIL(&t->users, u, turn);
     u->waits_turn = true;
-    if (!uv_is_active((uv_handle_t *)&t->resting))
+    if (!t->resting.is_set)
         uv_idle_start(&t->slices, on_slice);
 }
 
@@ -101,12 +110,18 @@ void turns_forget(struct turns *turns, struct connection *connection)
     TAILQ_REMOVE(&turns->users, u, turn);
 }
 
-/* The one of a list that has used least of the time of slices; there is one. */
+/* Whose turns took less: those of slow connections that waited, those of others lately. */
+static bool used_less(const struct connection *a, const struct connection *b)
+{
+    return a->waits_slow ? a->slow_ns < b->slow_ns : a->long_until_ns < b->long_until_ns;
+}
+
+/* The connection of a list that has used least; there is one. */
 static struct connection *least_used(const struct connections_waiting *list)
 {
     struct connection *c, *least = TAILQ_FIRST(list);
     TAILQ_FOREACH(c, list, turn)
-    if (c->slow_ns < least->slow_ns)
+    if (used_less(c, least))
         least = c;
     return least;
 }
@@ -132,9 +147,17 @@ static struct connection *next(struct turns *t)
 static void begin(struct turns *t, const struct connection *c, int64_t now)
 {
     t->began_ns = now;
-    /* a turn that seemed long may only have been interrupted: from then on it is looked at more
-     * closely, which costs two system calls */
-    t->began_cpu_ns = c->suspect_until_ns > now ? cpu_ns() : 0;
+    /* a turn that seems long may only have been interrupted; to measure it closely costs two
+     * system calls */
+    t->began_cpu_ns = c->n_quick < MEASURED ? cpu_ns() : 0;
+}
+
+/* It is known how long a turn took. */
+static void judge(struct connection *c, int64_t took, int64_t now)
+{
+    int64_t until = c->long_until_ns > now ? c->long_until_ns : now;
+    until += took > QUICK_NS ? took * LONG_COST : -CREDIT_NS;
+    c->long_until_ns = until < now + LONG_MOST_NS ? until : now + LONG_MOST_NS;
 }
 
 /* Returns how long the turn took. */
@@ -143,12 +166,10 @@ static int64_t end(struct turns *t, struct connection *c, int64_t *ret_now)
     int64_t now = now_ns(), took = now - t->began_ns;
     if (t->began_cpu_ns)
         took = cpu_ns() - t->began_cpu_ns;
-    c->is_quick = took <= QUICK_NS;
-    if (took > QUICK_NS) {
-        if (t->began_cpu_ns)
-            c->slow_until_ns = now + SLOW_NS;
-        c->suspect_until_ns = now + SLOW_NS;
-    }
+    if (t->began_cpu_ns || took <= QUICK_NS)
+        judge(c, took, now);
+    c->is_known |= took <= QUICK_NS;
+    c->n_quick = took > QUICK_NS ? 0 : c->n_quick < MEASURED ? c->n_quick + 1 : MEASURED;
     *ret_now = now;
     return took;
 }
@@ -202,9 +223,8 @@ static void rest(struct turns *t, int64_t took)
     uint64_t ms = (uint64_t)(took * REST_PARTS + MILLISECOND_NS - 1) / MILLISECOND_NS;
     if (ms > REST_MAX_MS)
         ms = REST_MAX_MS;
-    uv_update_time(t->loop);
     uv_idle_stop(&t->slices);
-    uv_timer_start(&t->resting, on_rested, ms + 1, 0); /* libuv counts the running millisecond */
+    alarm_set(&t->resting, ms, 0);
 }
 
 static void on_slice(uv_idle_t *idle)
@@ -231,9 +251,9 @@ static void on_slice(uv_idle_t *idle)
         rest(t, owed);
 }
 
-static void on_rested(uv_timer_t *timer)
+static void on_rested(struct alarm *alarm)
 {
-    struct turns *t = timer->data;
+    struct turns *t = alarm->data;
     if (!TAILQ_EMPTY(&t->users))
         uv_idle_start(&t->slices, on_slice);
 }

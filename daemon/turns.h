@@ -5,9 +5,9 @@
  *   event -> served at once
  *   event -> waits in the queue of its user -> served in a slice
  *
- * An event waits if its connection is slow, because its requests took long lately, and is not the
- * only active one; if other users are active, and its user has used up the share of time that each
- * user has for being served at once; or if this look for events has brought too much to do.
+ * An event waits if its connection is slow, because many of its turns took long lately, and is not
+ * the only active one; if other users are active, and its user has used up the share of time that
+ * each user has for being served at once; or if this look for events has brought too much to do.
  *
  * Between two slices the loop looks for new events, so that a quick request waits for one slice at
  * most. Slow connections, and users beyond their share, get at most a fifth of the time while
@@ -16,6 +16,7 @@
 #ifndef DAEMON_TURNS_H
 #define DAEMON_TURNS_H
 
+#include "daemon/alarm.h"
 #include "daemon/connection.h"
 #include "daemon/quota.h"
 
@@ -26,16 +27,16 @@ struct turns_seen {
 };
 
 struct turns {
-    uv_loop_t *loop;
     uv_idle_t slices;               /* active while anybody waits, and no rest is made */
-    uv_timer_t resting;             /* active between slices while quick connections are active */
+    struct alarm resting;           /* set between slices while quick connections are active */
     TAILQ_HEAD(, quota_user) users; /* with connections that wait */
     struct turns_seen connections, quick_connections, quick_users;
     int64_t began_ns, began_cpu_ns; /* of this turn */
     int64_t round_ns;               /* used at once since the last look for events */
 };
 
-void turns_init(struct turns *turns, uv_loop_t *loop);
+/* Returns 0 or -errno. */
+int turns_init(struct turns *turns, uv_loop_t *loop);
 
 /* The loop is about to look for events. */
 void turns_round(struct turns *turns);

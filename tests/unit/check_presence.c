@@ -14,7 +14,7 @@ static struct house house;
 static void open_house(bool polls)
 {
     house_open(&house);
-    clients_open(&house.state, 10);
+    ck_assert_int_eq(clients_open(&house.state, 10), 0);
     ck_assert_str_ne(house.state.clients.presence.path, "");
     ck_assert_int_ge(house.state.clients.presence.news, 0);
     if (!polls)

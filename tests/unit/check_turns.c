@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* turns.c: which connections wait for a turn. */
+#include "daemon/turns.h"
+
+#include <time.h>
+
+#include "common/util.h"
+#include "unit.h"
+
+static uv_loop_t loop;
+static struct turns turns;
+static struct quota_user user, other_user;
+
+/* The first loop of a process opens a pipe that libuv keeps. */
+__attribute__((constructor)) static void warm_up(void)
+{
+    uv_loop_init(&loop);
+    uv_loop_close(&loop);
+}
+
+static void init_user(struct quota_user *u)
+{
+    *u = (struct quota_user){0};
+    TAILQ_INIT(&u->quick);
+    TAILQ_INIT(&u->slow);
+}
+
+static void begin(void)
+{
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(turns_init(&turns, &loop), 0);
+    init_user(&user);
+    init_user(&other_user);
+}
+
+static void end(void)
+{
+    alarm_close(&turns.resting, NULL);
+    uv_close((uv_handle_t *)&turns.slices, NULL);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Whether the connection is served at once, by a turn that takes so long, in a round of its own. */
+static bool is_served(struct connection *c, int64_t took_ns)
+{
+    turns_round(&turns);
+    if (!turns_begin(&turns, c)) {
+        turns_forget(&turns, c);
+        return false;
+    }
+    for (int64_t start = cpu_ns(); cpu_ns() - start < took_ns;)
+        ;
+    turns_end(&turns, c);
+    return true;
+}
+
+START_TEST(a_few_long_turns_make_nobody_slow)
+{
+    struct connection calm = {.payer = &user}, other = {.payer = &user};
+    begin();
+    for (int i = 0; i < 1000; i++) {
+        ck_assert(is_served(&other, 0));
+        ck_assert(is_served(&calm, i % 500 == 250 ? 400000 : 0)); /* an interrupt, say */
+    }
+    end();
+}
+END_TEST
+
+START_TEST(many_long_turns_do)
+{
+    struct connection greedy = {.payer = &user}, other = {.payer = &user};
+    int n = 0;
+    begin();
+    do
+        ck_assert(is_served(&other, 0));
+    while (is_served(&greedy, 150000) && n++ < 100);
+    ck_assert_int_ge(n, 5);
+    ck_assert_int_lt(n, 30);
+    ck_assert(is_served(&other, 0));
+    end();
+}
+END_TEST
+
+START_TEST(slow_alone_is_served_at_once)
+{
+    struct connection greedy = {.payer = &user};
+    begin();
+    for (int i = 0; i < 100; i++)
+        ck_assert(is_served(&greedy, 150000));
+    end();
+}
+END_TEST
+
+START_TEST(a_slow_one_pays_by_quick_turns)
+{
+    struct connection greedy = {.payer = &user}, other = {.payer = &user};
+    begin();
+    for (int i = 0; i < 50; i++)
+        ck_assert(is_served(&greedy, 150000));
+    for (int i = 0; i < 3000; i++)
+        ck_assert(is_served(&greedy, 0));
+    ck_assert(is_served(&other, 0));
+    ck_assert(is_served(&greedy, 0));
+    end();
+}
+END_TEST
+
+START_TEST(a_round_has_an_end)
+{
+    struct connection a = {.payer = &user}, b = {.payer = &other_user};
+    begin();
+    ck_assert(is_served(&a, 3000000));
+    ck_assert(!turns_begin(&turns, &b)); /* of the same round */
+    ck_assert(b.waits_turn);
+    turns_forget(&turns, &b);
+    ck_assert(is_served(&b, 0));
+    end();
+}
+END_TEST
+
+UNIT_MAIN("turns", UNIT_TEST(a_few_long_turns_make_nobody_slow), UNIT_TEST(many_long_turns_do),
+          UNIT_TEST(slow_alone_is_served_at_once), UNIT_TEST(a_slow_one_pays_by_quick_turns),
+          UNIT_TEST(a_round_has_an_end))
