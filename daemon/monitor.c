@@ -29,7 +29,8 @@ struct monitors {
     struct state *state;
     uv_idle_t turns;    /* active while there is something to tell */
     struct alarm clock; /* looks at phases */
-    unsigned n_phases;  /* who want to hear of phases */
+    unsigned n_handles;
+    unsigned n_phases; /* who want to hear of phases */
     struct phases phases;
     TAILQ_HEAD(, monitor) list;
 };
@@ -211,16 +212,21 @@ static void on_clock(struct alarm *clock)
 
 /* --- Beginning and end --------------------------------------------------- */
 
+static void on_closed(struct monitors *all)
+{
+    if (--all->n_handles == 0)
+        free(all);
+}
+
 static void on_turns_closed(uv_handle_t *handle)
 {
-    free(handle->data);
+    on_closed(handle->data);
 }
 
 static void on_clock_closed(uv_handle_t *handle)
 {
     const struct alarm *clock = handle->data;
-    struct monitors *all = clock->data;
-    uv_close((uv_handle_t *)&all->turns, on_turns_closed);
+    on_closed(clock->data);
 }
 
 static struct monitors *monitors_open(struct state *state)
@@ -238,6 +244,7 @@ static struct monitors *monitors_open(struct state *state)
     TAILQ_INIT(&all->list);
     uv_idle_init(state->loop, &all->turns);
     all->turns.data = all;
+    all->n_handles = 2;
     events_call(wake, all);
     state->monitors = all;
     return all;
@@ -249,7 +256,7 @@ static void monitors_close_if_empty(struct monitors *all)
         return;
     events_call(NULL, NULL);
     all->state->monitors = NULL;
-    uv_idle_stop(&all->turns);
+    uv_close((uv_handle_t *)&all->turns, on_turns_closed);
     alarm_close(&all->clock, on_clock_closed);
 }
 

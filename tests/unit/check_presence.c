@@ -31,7 +31,7 @@ static void close_house(void)
         house_leave(&house.guests[i]);
     if (clients->presence.news >= 0)
         uv_close((uv_handle_t *)&clients->news, NULL);
-    uv_close((uv_handle_t *)&clients->timer, NULL);
+    alarm_close(&clients->alarm, NULL);
     house_close(&house);
     clients_close(&house.state, true);
 }
