@@ -96,6 +96,8 @@ static int give_up(struct shmview_connection *c)
 
 int connection_send(const struct shmview_connection *connection, const char *text, size_t n)
 {
+    if (!connection_has_socket(connection))
+        return -EBADF;
     while (n) {
         ssize_t sent = frame_send(connection->fd, text, n, NULL, 0);
         if (sent == -EAGAIN && wait_go_on())

@@ -69,7 +69,7 @@ static bool send_detach(struct shmview_connection *c, int64_t attachment, bool m
 {
     size_t n;
     CLEANUP_FREE char *text = wire_detach_text(attachment, &n);
-    if (!text)
+    if (!text || !connection_has_socket(c))
         return false;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent == (ssize_t)n)

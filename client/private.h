@@ -163,6 +163,9 @@ void connections_after_fork(void);
 
 /* Gives it a socket, which is closed on failure. Returns 0 or an error. */
 int connection_take_socket(struct shmview_connection *connection, int fd);
+/* Whether the connection has a socket, and its number still is that: the program may have closed
+ * it and have given the number to another file. Safe in a signal handler. */
+bool connection_has_socket(const struct shmview_connection *connection);
 /* Closes the socket unless the program has given its number to another file. */
 void connection_close_socket(struct shmview_connection *connection);
 

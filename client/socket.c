@@ -2,8 +2,9 @@
 /* The descriptors of a connection in a program that forks, and that may close descriptors which
  * are not its own.
  *
- * A number is closed only while it still is our socket: the program may have closed it and have
- * given the number to a file of its own, in this process or in a forked child. A child closes
+ * A number is closed, and a request sent to it, only while it still is our socket: the program may
+ * have closed it and have given the number to a file of its own, in this process or in a forked
+ * child. A child closes
  * what it inherits at once; otherwise the daemon would not see that its parent has hung up. */
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -41,13 +42,20 @@ int connection_take_socket(struct shmview_connection *connection, int fd)
     return 0;
 }
 
+bool connection_has_socket(const struct shmview_connection *connection)
+{
+    const struct shmview_connection *c = connection;
+    struct stat st;
+    return c->fd >= 0 && fstat(c->fd, &st) == 0 && st.st_dev == c->socket_device &&
+           st.st_ino == c->socket_inode;
+}
+
 /* Safe in a signal handler. */
 static void close_socket(struct shmview_connection *c)
 {
-    struct stat st;
+    bool is_ours = connection_has_socket(c);
     int fd = steal_fd(&c->fd);
-    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_dev == c->socket_device &&
-        st.st_ino == c->socket_inode)
+    if (is_ours)
         close(fd);
 }
 

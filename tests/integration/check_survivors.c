@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that lose their connection and live on: what they have stays theirs until they end. */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@ static struct daemon d;
 enum way {
     CLOSES,  /* the program closes descriptors that are not its own */
     REUSES,  /* and gives the number to a file */
+    TALKS,   /* and gives the number to a socket of its own */
     BABBLES, /* the daemon hangs up, because of what the program has written there */
     LENDS,   /* closes, but a child that ran no fork handlers has the socket */
     N_WAYS
@@ -35,6 +37,7 @@ enum way {
 struct holder {
     enum way way;
     int socket; /* the number that it had */
+    int peer;   /* of the program's own socket of that number */
     struct shmview_connection *connection;
     struct shmview_segment *segment;
 };
@@ -69,6 +72,24 @@ static void expect_file_at(int fd)
     ck_assert_int_eq(byte, 0);
 }
 
+/* Returns its peer. */
+static int put_socket_at(int fd)
+{
+    int pair[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    ck_assert_int_eq(dup2(pair[0], fd), fd);
+    close(pair[0]);
+    return pair[1];
+}
+
+/* Nothing was sent to it, and it was not closed. */
+static void expect_silence(int peer)
+{
+    char byte;
+    ck_assert_int_eq(recv(peer, &byte, 1, MSG_DONTWAIT), -1);
+    ck_assert_int_eq(errno, EAGAIN);
+}
+
 static void lose_connection(struct child *me, struct holder *h)
 {
     char byte;
@@ -83,6 +104,9 @@ static void lose_connection(struct child *me, struct holder *h)
         break;
     case REUSES:
         put_file_at(h->socket);
+        break;
+    case TALKS:
+        h->peer = put_socket_at(h->socket);
         break;
     case BABBLES:
         ck_assert_int_eq(send(h->socket, "{", 2, MSG_NOSIGNAL), 2);
@@ -105,6 +129,8 @@ static void hold(struct child *me, void *arg)
     OK(shmview_ping(h->connection));
     if (h->way == REUSES)
         expect_file_at(h->socket);
+    if (h->way == TALKS)
+        expect_silence(h->peer);
     child_tell(me, 2);
     child_pause(me);
     OK(shmview_unlock(h->segment));
