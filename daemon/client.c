@@ -437,7 +437,8 @@ int client_claim(struct state *state, struct connection *connection, const struc
     if (connection->client && holder.client != (uint64_t)claim->client)
         return -EEXIST;
     holder.client = (uint64_t)claim->client;
-    struct client *old = find(state, &holder), *c = old;
+    /* a client that the connection has already is its client, whatever others claim */
+    struct client *old = connection->client ? connection->client : find(state, &holder), *c = old;
     if (!old || old != connection->client) {
         c = client_new(state, &holder);
         if (!c)

@@ -115,6 +115,31 @@ START_TEST(survives_and_is_polled)
 }
 END_TEST
 
+/* Of three processes with one number the first claims again, after the last, whose birth is not
+ * known, has taken over the number of the second. */
+START_TEST(a_connection_has_one_client)
+{
+    struct guest *g[3];
+    int fd[4];
+    open_house(false);
+    for (int i = 0; i < 3; i++) {
+        g[i] = house_admit(&house);
+        g[i]->connection->holder.pid = 100;
+        g[i]->connection->holder.birth = i == 2 ? 0 : (uint64_t)i + 1;
+        fd[i] = claim(g[i], "wanted", "");
+    }
+    struct client *first = g[0]->connection->client;
+    fd[3] = claim(g[0], "wanted", "");
+    ck_assert_ptr_eq(g[0]->connection->client, first);
+    ck_assert_ptr_eq(first->connection, g[0]->connection);
+    for (int i = 0; i < 4; i++)
+        close_fdp(&fd[i]);
+    hang_up(g[0]);
+    hang_up(g[2]);
+    close_house();
+}
+END_TEST
+
 /* A forked child may have the socket. */
 START_TEST(ends_while_its_connection_is_open)
 {
@@ -205,6 +230,7 @@ START_TEST(goes_without)
 }
 END_TEST
 
-UNIT_MAIN("presence", UNIT_TEST(survives), UNIT_TEST(survives_and_is_polled),
-          UNIT_TEST(ends_while_its_connection_is_open), UNIT_TEST(never_mapped),
-          UNIT_TEST(claims_again), UNIT_TEST(claims_what_is_not_there), UNIT_TEST(goes_without))
+UNIT_MAIN("presence", UNIT_TEST(survives), UNIT_TEST(a_connection_has_one_client),
+          UNIT_TEST(survives_and_is_polled), UNIT_TEST(ends_while_its_connection_is_open),
+          UNIT_TEST(never_mapped), UNIT_TEST(claims_again), UNIT_TEST(claims_what_is_not_there),
+          UNIT_TEST(goes_without))
