@@ -383,6 +383,8 @@ static void act_now(struct connection *c, int events)
         reply_flush(c);
     if (!c->closing && !c->out)
         connection_take_turn(c);
+    else if (!c->closing && !c->gone)
+        watch(c); /* also where a late reply has just filled the socket */
     if (events & UV_WRITABLE && !c->closing && !c->out && c->streaming && c->events->drained)
         c->events->drained(c);
 }
@@ -425,10 +427,10 @@ void connection_end(struct connection *connection)
     connection_lose(c);
     if (c->closing)
         return;
-    if (c->waits_turn)
+    if (c->waits_turn || c->throttled)
         wait_on(c);
     else
-        connection_take_turn(c);
+        act(c, 0); /* its last requests take turns like any others */
 }
 
 static void on_socket(uv_poll_t *poll, int status, int events)
