@@ -34,12 +34,20 @@ static void ring_one(const struct bell *b, uint64_t id)
         attachment_ring(a->segment);
 }
 
+/* Each segment once, of which the connection may have many attachments. */
 static void ring_all(const struct bell *b)
 {
+    static uint64_t n_rings;
     const struct attachment *a;
+    n_rings++;
     LIST_FOREACH(a, &b->connection->attachments, link)
-    if (a->slot != WIRE_ABSENT && a->segment->use->n_watches)
+    {
+        struct segment_use *use = a->segment->use;
+        if (a->slot == WIRE_ABSENT || !use->n_watches || use->n_rung == n_rings)
+            continue;
+        use->n_rung = n_rings;
         attachment_ring(a->segment);
+    }
 }
 
 static void on_ring(uv_poll_t *poll, int status, int events)

@@ -170,7 +170,8 @@ void departure_begin(struct state *state, pid_t pid, uid_t uid, struct attachmen
 struct segment *departure_settle(struct state *state, struct segment *segment)
 {
     const struct departures *all = &state->departures;
-    if (!segment || (TAILQ_EMPTY(&all->announcing) && TAILQ_EMPTY(&all->ending)))
+    if (!segment || !segment->allocated ||
+        (TAILQ_EMPTY(&all->announcing) && TAILQ_EMPTY(&all->ending)))
         return segment;
     uint64_t id = segment->id;
     struct attachment *a = segment->use ? LIST_FIRST(&segment->use->attachments) : NULL, *next;

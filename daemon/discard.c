@@ -38,12 +38,13 @@ static void finish(int fd, int64_t bytes)
 static void do_job(struct job *job)
 {
     int fd = job->fd;
+    int64_t bytes = job->bytes;
     if (fd < 0)
         return;
     job->fd = -1;
     n_busy++;
     pthread_mutex_unlock(&lock);
-    finish(fd, job->bytes);
+    finish(fd, bytes); /* the job may be freed by now */
     pthread_mutex_lock(&lock);
     if (--n_busy == 0)
         pthread_cond_broadcast(&idle);
