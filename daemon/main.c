@@ -205,6 +205,7 @@ int main(int argc, char **argv)
     log_set_level(config->log_level);
     signal(SIGHUP, SIG_IGN); /* until the server reads the configuration anew for it */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* else waitpid() reports no child that has ended */
     signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of one creation */
     umask(077);
     if (options.session) {

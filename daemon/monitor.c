@@ -229,16 +229,16 @@ static void on_clock_closed(uv_handle_t *handle)
     on_closed(clock->data);
 }
 
-static struct monitors *monitors_open(struct state *state)
+/* Returns 0 or -errno. */
+static int monitors_open(struct state *state)
 {
     if (state->monitors)
-        return state->monitors;
+        return 0;
     struct monitors *all = calloc(1, sizeof *all);
-    if (!all)
-        return NULL;
-    if (alarm_init(&all->clock, state->loop, on_clock, all)) {
+    int r = all ? alarm_init(&all->clock, state->loop, on_clock, all) : -ENOMEM;
+    if (r) {
         free(all);
-        return NULL;
+        return r;
     }
     all->state = state;
     TAILQ_INIT(&all->list);
@@ -247,7 +247,7 @@ static struct monitors *monitors_open(struct state *state)
     all->n_handles = 2;
     events_call(wake, all);
     state->monitors = all;
-    return all;
+    return 0;
 }
 
 static void monitors_close_if_empty(struct monitors *all)
@@ -306,7 +306,7 @@ static const struct segment *find_segment(void *arg, uint64_t id)
     return registry_find_id(arg, id);
 }
 
-/* Returns 0, -ENOMEM, or -EDQUOT with *ret_excess. */
+/* Returns 0, -errno, or -EDQUOT with *ret_excess. */
 static int subscribe(struct state *state, struct connection *c, const struct wire_monitor *want,
                      struct quota_excess *ret_excess)
 {
@@ -316,12 +316,14 @@ static int subscribe(struct state *state, struct connection *c, const struct wir
     if (r)
         return r;
     struct monitor *m = monitor_new(c, want, payer);
-    struct monitors *all = m ? monitors_open(state) : NULL;
-    if (!all) {
-        if (m)
-            monitor_free(m);
+    if (!m)
         return -ENOMEM;
+    r = monitors_open(state);
+    if (r) {
+        monitor_free(m);
+        return r;
     }
+    struct monitors *all = state->monitors;
     if (all->n_phases)
         on_clock(&all->clock); /* what was switched before this is no news to it */
     uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
