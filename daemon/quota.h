@@ -46,7 +46,8 @@ struct quota_user {
     TAILQ_ENTRY(quota_user) turn;           /* of those with such connections */
     int64_t debt_ns;                        /* used in turns, to be paid back */
     int64_t share_until_ns;                 /* as paid_until_ns, of the time served at once */
-    int64_t slow_ns; /* what the slow connection that was served last had used */
+    int64_t slow_ns;     /* what the slow connection that was served last had used */
+    int64_t slow_due_ns; /* what its slow connections may use before its quick ones come again */
     bool waits_turn;
     struct task_user tasks;
     bool is_linked;

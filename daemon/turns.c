@@ -16,12 +16,21 @@
 #define LONG_MOST_NS (2 * SLOW_NS)
 /* So many turns are measured closely at first, and after one that seemed long. */
 #define MEASURED 64
+/* One turn of so many is measured whoever has it: nobody can make up for long turns by quick ones.
+ */
+#define SAMPLED 16
+/* A connection that has had no quick turn ranks as if it owed so much. */
+#define UNKNOWN_NS INT64_C(1000000000)
+/* How many connections of a user are compared. */
+#define LOOKED_AT 128
 /* So long a connection or user counts as active. */
 #define ACTIVE_NS 50000000
 /* Slices take one part of the time, and rests the others. */
 #define SLICE_NS    250000
 #define REST_PARTS  4
-#define REST_MAX_MS 5
+#define REST_MAX_MS 250
+/* Of what its connections use in slices, a user's slow ones get one part even if others wait. */
+#define SLOW_PARTS 8
 /* Of the time, one part is each user's for turns that are taken at once; BURST_NS ahead. */
 #define SHARE_PARTS 8
 #define BURST_NS    5000000
@@ -81,19 +90,30 @@ static bool is_slow(const struct connection *c, int64_t now)
     return c->long_until_ns > now + SLOW_NS;
 }
 
+/* Whether the user used up the share of time for being served at once, while others are active. */
+static bool is_beyond(const struct turns *t, const struct quota_user *u, int64_t now)
+{
+    return u->share_until_ns > now + BURST_NS && others_active(&t->quick_users, u, now);
+}
+
+/* Whether somebody who waits, of this user, may have a turn: a rest is for quick connections. */
+static bool may_serve(const struct turns *t, const struct quota_user *u, int64_t now)
+{
+    return !t->resting.is_set || (!TAILQ_EMPTY(&u->quick) && !is_beyond(t, u, now));
+}
+
 static void wait_turn(struct turns *t, struct connection *c, int64_t now)
 {
     struct quota_user *u = c->payer;
     c->waits_turn = true;
-    bool slow = is_slow(c, now);
-    c->waits_slow = slow || !c->is_known; /* one that is new may be either, and comes first */
-    if (slow && c->slow_ns < u->slow_ns)
+    c->waits_slow = is_slow(c, now);
+    if (c->waits_slow && c->slow_ns < u->slow_ns)
         c->slow_ns = u->slow_ns; /* what it did not use before is not saved up */
     TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, turn);
     if (!u->waits_turn)
         TAILQ_INSERT_TAIL(&t->users, u, turn);
     u->waits_turn = true;
-    if (!t->resting.is_set)
+    if (may_serve(t, u, now))
         uv_idle_start(&t->slices, on_slice);
 }
 
@@ -110,34 +130,65 @@ void turns_forget(struct turns *turns, struct connection *connection)
     TAILQ_REMOVE(&turns->users, u, turn);
 }
 
-/* Whose turns took less: those of slow connections that waited, those of others lately. */
-static bool used_less(const struct connection *a, const struct connection *b)
+/* By which connections of a list go: what slow ones have used in slices, what the others owe. One
+ * that has had no quick turn yet may be either, and comes after those that are known. */
+static int64_t rank(const struct connection *c, int64_t now)
 {
-    return a->waits_slow ? a->slow_ns < b->slow_ns : a->long_until_ns < b->long_until_ns;
+    if (c->waits_slow)
+        return c->slow_ns;
+    return (c->long_until_ns > now ? c->long_until_ns : now) + (c->is_known ? 0 : UNKNOWN_NS);
 }
 
-/* The connection of a list that has used least; there is one. */
-static struct connection *least_used(const struct connections_waiting *list)
+/* The connection of a list whose turn it is; there is one. Of a long list only the beginning is
+ * looked at. */
+static struct connection *first_of(const struct connections_waiting *list, int64_t now)
 {
-    struct connection *c, *least = TAILQ_FIRST(list);
+    struct connection *c, *first = TAILQ_FIRST(list);
+    int64_t least = rank(first, now);
+    unsigned n = 0;
     TAILQ_FOREACH(c, list, turn)
-    if (used_less(c, least))
-        least = c;
-    return least;
+    {
+        int64_t r = rank(c, now);
+        if (r < least)
+            first = c, least = r;
+        if (++n == LOOKED_AT)
+            break;
+    }
+    return first;
 }
 
-/* Takes the connection whose turn it is from the queue; there is one. */
-static struct connection *next(struct turns *t)
+/* The user whose turn it is, or NULL while all that wait have to rest. */
+static struct quota_user *next_user(struct turns *t, int64_t now)
 {
-    struct quota_user *u;
-    while ((u = TAILQ_FIRST(&t->users)), u->debt_ns > 0 && TAILQ_NEXT(u, turn)) {
-        u->debt_ns -= QUANTUM_NS;
+    struct quota_user *u, *only = NULL;
+    unsigned n = 0;
+    TAILQ_FOREACH(u, &t->users, turn)
+    if (may_serve(t, u, now)) {
+        only = u;
+        n++;
+    }
+    if (n <= 1) {
+        if (only)
+            only->debt_ns = 0; /* nobody else wants it */
+        return only;
+    }
+    while (u = TAILQ_FIRST(&t->users), !may_serve(t, u, now) || u->debt_ns > 0) {
+        u->debt_ns -= u->debt_ns > 0 ? QUANTUM_NS : 0;
         TAILQ_REMOVE(&t->users, u, turn);
         TAILQ_INSERT_TAIL(&t->users, u, turn);
     }
-    if (!TAILQ_NEXT(u, turn))
-        u->debt_ns = 0; /* nobody else wants it */
-    struct connection *c = least_used(TAILQ_EMPTY(&u->quick) ? &u->slow : &u->quick);
+    return u;
+}
+
+/* Takes the connection whose turn it is from the queue; NULL if there is none now. */
+static struct connection *next(struct turns *t, int64_t now)
+{
+    struct quota_user *u = next_user(t, now);
+    if (!u)
+        return NULL;
+    bool slow = TAILQ_EMPTY(&u->quick) ||
+                (!t->resting.is_set && !TAILQ_EMPTY(&u->slow) && u->slow_due_ns >= SLICE_NS);
+    struct connection *c = first_of(slow ? &u->slow : &u->quick, now);
     turns_forget(t, c);
     return c;
 }
@@ -149,7 +200,8 @@ static void begin(struct turns *t, const struct connection *c, int64_t now)
     t->began_ns = now;
     /* a turn that seems long may only have been interrupted; to measure it closely costs two
      * system calls */
-    t->began_cpu_ns = c->n_quick < MEASURED ? cpu_ns() : 0;
+    bool is_sample = t->n_turns++ % SAMPLED == 0;
+    t->began_cpu_ns = c->n_quick < MEASURED || is_sample ? cpu_ns() : 0;
 }
 
 /* It is known how long a turn took. */
@@ -181,8 +233,7 @@ bool turns_begin(struct turns *turns, struct connection *connection)
     bool waits = turns->round_ns > ROUND_NS;
     if (is_slow(connection, now))
         waits |= !TAILQ_EMPTY(&turns->users) || others_active(&turns->connections, connection, now);
-    if (u->share_until_ns > now + BURST_NS)
-        waits |= others_active(&turns->quick_users, u, now);
+    waits |= is_beyond(turns, u, now);
     if (waits)
         wait_turn(turns, connection, now);
     else
@@ -215,7 +266,7 @@ void turns_again(struct turns *turns, struct connection *connection)
 static bool owes_rest(const struct turns *t, const struct connection *c, int64_t now)
 {
     return (c->waits_slow && others_active(&t->quick_connections, c, now)) ||
-           others_active(&t->quick_users, c->payer, now);
+           is_beyond(t, c->payer, now);
 }
 
 static void rest(struct turns *t, int64_t took)
@@ -223,31 +274,42 @@ static void rest(struct turns *t, int64_t took)
     uint64_t ms = (uint64_t)(took * REST_PARTS + MILLISECOND_NS - 1) / MILLISECOND_NS;
     if (ms > REST_MAX_MS)
         ms = REST_MAX_MS;
-    uv_idle_stop(&t->slices);
     alarm_set(&t->resting, ms, 0);
+}
+
+/* Counts what a turn in a slice took. */
+static void charge(struct connection *c, int64_t took)
+{
+    struct quota_user *u = c->payer;
+    u->debt_ns += took;
+    if (!c->waits_slow) {
+        u->slow_due_ns += took / SLOW_PARTS;
+        if (u->slow_due_ns > SLICE_NS || TAILQ_EMPTY(&u->slow))
+            u->slow_due_ns = TAILQ_EMPTY(&u->slow) ? 0 : SLICE_NS;
+        return;
+    }
+    u->slow_due_ns = 0;
+    u->slow_ns = c->slow_ns;
+    c->slow_ns += took;
 }
 
 static void on_slice(uv_idle_t *idle)
 {
     struct turns *t = idle->data;
     int64_t start = now_ns(), now = start, owed = 0;
-    while (!TAILQ_EMPTY(&t->users) && now - start < SLICE_NS) {
-        struct connection *c = next(t);
-        struct quota_user *u = c->payer;
+    struct connection *c = NULL;
+    while (now - start < SLICE_NS && (c = next(t, now))) {
         bool owes = owes_rest(t, c, now);
-        begin(t, c, now);
+        begin(t, c, now); /* from before it was chosen: that takes time as well */
         connection_serve(c);
         int64_t took = end(t, c, &now);
-        u->debt_ns += took;
-        if (c->waits_slow)
-            u->slow_ns = c->slow_ns;
-        c->slow_ns += took;
+        charge(c, took);
         owed += owes ? took : 0;
         note(&t->connections, c, now);
     }
-    if (TAILQ_EMPTY(&t->users))
+    if (!c || TAILQ_EMPTY(&t->users))
         uv_idle_stop(idle);
-    else if (owed)
+    if (owed)
         rest(t, owed);
 }
 

@@ -11,8 +11,10 @@
  *
  * Between two slices the loop looks for new events, so that a quick request waits for one slice at
  * most. Slow connections, and users beyond their share, get at most a fifth of the time while
- * others are active. Users take turns, and pay for the time that they used; of one user quick
- * connections come first, then the others; of these the one that has used least. */
+ * others are active: a rest follows each of their turns, in which only others are served. Users
+ * take turns, and pay for the time that they used. Of one user's connections quick ones come first,
+ * but slow ones have an eighth of the time in any case; of equals the one comes first that has used
+ * least. */
 #ifndef DAEMON_TURNS_H
 #define DAEMON_TURNS_H
 
@@ -27,12 +29,13 @@ struct turns_seen {
 };
 
 struct turns {
-    uv_idle_t slices;               /* active while anybody waits, and no rest is made */
+    uv_idle_t slices;               /* active while anybody waits who may be served */
     struct alarm resting;           /* set between slices while quick connections are active */
     TAILQ_HEAD(, quota_user) users; /* with connections that wait */
     struct turns_seen connections, quick_connections, quick_users;
     int64_t began_ns, began_cpu_ns; /* of this turn */
-    int64_t round_ns;               /* used at once since the last look for events */
+    unsigned n_turns;
+    int64_t round_ns; /* used at once since the last look for events */
 };
 
 /* Returns 0 or -errno. */
