@@ -52,6 +52,29 @@ class TestThreads < ShmviewTest
     seg.unlock
   end
 
+  # What has filled the socket of a daemon that does not read is waited for, but no failure.
+  def test_a_close_that_is_interrupted_is_no_failure
+    connection = Shmview::Connection.new
+    Shmview.create("seg", 100)
+    all = Array.new(1000) { Shmview.attach("seg", access: :peek, connection: connection) }
+    Process.kill(:STOP, DAEMON.pid)
+    thread = Thread.new do
+      all.each(&:close)
+    rescue Interrupt
+      :interrupted
+    end
+    closed = -> { all.count(&:closed?) }
+    before = await("the wait") { (n = closed.call).positive? && sleep(0.1) && n == closed.call && n }
+    thread.raise(Interrupt) if thread.alive?
+    assert thread.join(10)
+    assert_operator closed.call, :>=, before
+    Process.kill(:CONT, DAEMON.pid)
+    all.each(&:close)
+    connection.close
+  ensure
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
   # The lock is taken without the GVL, which this thread has until it has raised.
   def test_an_interrupt_comes_with_the_lock
     seg = Shmview.create("seg", 100)

@@ -83,10 +83,10 @@ struct connect {
     int r;
 };
 
-static void connect(void *arg)
+static int connect(void *arg)
 {
     struct connect *c = arg;
-    c->r = shmview_connect(c->path, c->flags, &c->handle);
+    return c->r = shmview_connect(c->path, c->flags, &c->handle);
 }
 
 /*
@@ -139,10 +139,10 @@ struct plain_call {
     int r;
 };
 
-static void disconnect(void *arg)
+static int disconnect(void *arg)
 {
     struct plain_call *c = arg;
-    c->r = shmview_disconnect(c->handle);
+    return c->r = shmview_disconnect(c->handle);
 }
 
 /*
@@ -176,10 +176,10 @@ static VALUE connection_close(VALUE self)
     return Qnil;
 }
 
-static void ping(void *arg)
+static int ping(void *arg)
 {
     struct plain_call *c = arg;
-    c->r = shmview_ping(c->handle);
+    return c->r = shmview_ping(c->handle);
 }
 
 /*

@@ -67,10 +67,11 @@ void Init_error(void);
 
 /* --- wait.c -------------------------------------------------------------- */
 
-/* Calls without the GVL. Signals, Thread#raise and Thread#kill end a wait for the daemon. Returns
- * 0, or the state of an exception that is pending, which the caller hands to rb_jump_tag() when
- * all is in order; then the call was not made, or has failed. */
-int call_unlocked(void (*call)(void *arg), void *arg);
+/* Calls without the GVL; call returns what libshmview has returned. Signals, Thread#raise and
+ * Thread#kill end a wait for the daemon. Returns 0, or the state of an exception that is pending,
+ * which the caller hands to rb_jump_tag() when all is in order; then the call was not made, or has
+ * failed. A call that has succeeded is never made again. */
+int call_unlocked(int (*call)(void *arg), void *arg);
 
 /* A call that may wait, until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);

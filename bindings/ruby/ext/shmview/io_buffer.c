@@ -57,7 +57,7 @@ static int copy_by_way(const struct shmview_view *v, char *bytes, bool to_view)
     return r;
 }
 
-static void copy_bytes(void *arg)
+static int copy_bytes(void *arg)
 {
     struct bytes_copy *c = arg;
     c->r = 0;
@@ -67,6 +67,7 @@ static void copy_bytes(void *arg)
         memcpy(c->v->data, c->bytes, c->v->nbytes);
     else
         memcpy(c->bytes, c->v->data, c->v->nbytes);
+    return c->r;
 }
 
 /* Neither the String nor the segment goes away or changes its place meanwhile, also if another

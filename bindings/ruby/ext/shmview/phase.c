@@ -13,28 +13,28 @@ struct plain_call {
     int r;
 };
 
-static void get_phase(void *arg)
+static int get_phase(void *arg)
 {
     struct plain_call *c = arg;
-    c->r = shmview_phase_get(c->handle, &c->phase);
+    return c->r = shmview_phase_get(c->handle, &c->phase);
 }
-static void switch_phase(void *arg)
+static int switch_phase(void *arg)
 {
     struct plain_call *c = arg;
-    c->r = shmview_switch(c->handle, c->layout);
+    return c->r = shmview_switch(c->handle, c->layout);
 }
-static void notify(void *arg)
+static int notify(void *arg)
 {
     struct plain_call *c = arg;
-    c->r = c->notify(c->handle);
+    return c->r = c->notify(c->handle);
 }
-static void change_fd(void *arg)
+static int change_fd(void *arg)
 {
     struct plain_call *c = arg;
-    c->r = shmview_change_fd(c->handle, &c->fd);
+    return c->r = shmview_change_fd(c->handle, &c->fd);
 }
 
-static void make_call(VALUE self, void (*call)(void *), struct plain_call *c, VALUE facts)
+static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)
 {
     struct segment *segment = segment_use(self);
     c->handle = segment->handle;

@@ -98,21 +98,21 @@ struct opening {
     int r;
 };
 
-static void create(void *arg)
+static int create(void *arg)
 {
     struct opening *o = arg;
-    o->r = shmview_create(o->connection, o->name, o->size, &o->options, &o->handle);
+    return o->r = shmview_create(o->connection, o->name, o->size, &o->options, &o->handle);
 }
 
-static void attach(void *arg)
+static int attach(void *arg)
 {
     struct opening *o = arg;
-    o->r = shmview_attach(o->connection, o->name, o->access, o->options.flags & SHMVIEW_POPULATE,
-                          &o->handle);
+    return o->r = shmview_attach(o->connection, o->name, o->access,
+                                 o->options.flags & SHMVIEW_POPULATE, &o->handle);
 }
 
 /* The object is made first: what was opened has an owner at once. */
-static VALUE open_segment(VALUE connection, struct opening *o, void (*call)(void *), VALUE facts)
+static VALUE open_segment(VALUE connection, struct opening *o, int (*call)(void *), VALUE facts)
 {
     struct link *link = connection_use(connection);
     VALUE self = segment_new();
@@ -177,10 +177,10 @@ static VALUE core_attach(VALUE module, VALUE name, VALUE access, VALUE populate,
     return self;
 }
 
-static void remove_name(void *arg)
+static int remove_name(void *arg)
 {
     struct opening *o = arg;
-    o->r = shmview_remove(o->connection, o->name);
+    return o->r = shmview_remove(o->connection, o->name);
 }
 
 /* Core.remove(name, connection) */
@@ -221,10 +221,10 @@ static VALUE segment_remove(VALUE self)
 
 /* --- Closing ------------------------------------------------------------- */
 
-static void detach(void *arg)
+static int detach(void *arg)
 {
     struct opening *o = arg;
-    o->r = shmview_detach(o->handle);
+    return o->r = shmview_detach(o->handle);
 }
 
 /*
@@ -255,7 +255,7 @@ static VALUE segment_close(VALUE self)
     else
         detach(&o); /* gives back what another class exports, which wants the GVL */
     if (state || o.r) {
-        segment->handle = o.handle;
+        segment->handle = o.handle; /* which lives: the call was not made, or has failed */
         if (state)
             rb_jump_tag(state);
         raise_error(o.r, Qnil);

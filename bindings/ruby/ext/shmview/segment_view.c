@@ -93,23 +93,23 @@ struct layout_call {
     int r;
 };
 
-static void open_view(void *arg)
+static int open_view(void *arg)
 {
     struct layout_call *c = arg;
-    c->r = shmview_view_open(c->handle, c->layout, c->name, &c->v);
+    return c->r = shmview_view_open(c->handle, c->layout, c->name, &c->v);
 }
-static void get_phase(void *arg)
+static int get_phase(void *arg)
 {
     struct layout_call *c = arg;
-    c->r = shmview_phase_get(c->handle, &c->phase);
+    return c->r = shmview_phase_get(c->handle, &c->phase);
 }
-static void define(void *arg)
+static int define(void *arg)
 {
     struct layout_call *c = arg;
-    c->r = shmview_define(c->handle, c->layout, c->specs, c->n);
+    return c->r = shmview_define(c->handle, c->layout, c->specs, c->n);
 }
 
-static void make_call(VALUE self, void (*call)(void *), struct layout_call *c)
+static void make_call(VALUE self, int (*call)(void *), struct layout_call *c)
 {
     struct segment *segment = segment_use(self);
     c->handle = segment->handle;

@@ -20,24 +20,25 @@ static VALUE check_ints(VALUE unused)
 #define RETRIES 3
 
 struct plain {
-    void (*call)(void *arg);
+    int (*call)(void *arg);
     void *arg;
     bool done;
-    bool ended; /* by an interrupt: the call has failed */
+    bool ended; /* by an interrupt */
     atomic_bool interrupted;
 };
 
 static int is_interrupted(void *arg)
 {
-    struct plain *plain = arg;
-    return plain->ended = atomic_load(&plain->interrupted);
+    return atomic_load(&((struct plain *)arg)->interrupted);
 }
 
 static void *run_plain(void *arg)
 {
     struct plain *plain = arg;
     shmview_on_wait(is_interrupted, plain);
-    plain->call(plain->arg);
+    /* only the result says whether it was made: a call that has done its work succeeds, although
+     * an interrupt has ended what it would have waited for besides */
+    plain->ended = plain->call(plain->arg) == -SHMVIEW_ERR_INTERRUPTED;
     shmview_on_wait(NULL, NULL);
     plain->done = !plain->ended;
     return NULL;
@@ -48,7 +49,7 @@ static void interrupt_plain(void *arg)
     atomic_store(&((struct plain *)arg)->interrupted, true);
 }
 
-int call_unlocked(void (*call)(void *arg), void *arg)
+int call_unlocked(int (*call)(void *arg), void *arg)
 {
     struct plain plain = {.call = call, .arg = arg};
     int state = 0, n_ended = 0;
