@@ -75,6 +75,68 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
+  # Interrupts that raise nothing: these calls must not be made again.
+  INTERRUPTS = {
+    wakeup: ->(thread) { thread.wakeup },
+    signal: ->(_) { Process.kill(:USR1, Process.pid) },
+  }.freeze
+
+  INTERRUPTS.each do |name, interrupt|
+    define_method(:"test_a_#{name}_does_not_end_a_call_that_is_made_once") do
+      main = Thread.current
+      handled = 0
+      was = trap(:USR1) { handled += 1 }
+      seg = nil
+      connection = Shmview::Connection.new
+      calls = [-> { seg = Shmview.create("once", 100, lifetime: :manual, connection: connection) },
+               -> { seg.define(late: { A: "i" }) }, -> { Shmview.remove("once", connection: connection) }]
+      calls.each do |call|
+        Process.kill(:STOP, DAEMON.pid)
+        thread = Thread.new do
+          await { main.status == "sleep" }
+          5.times { sleep(0.06) && interrupt.call(main) }
+          Process.kill(:CONT, DAEMON.pid)
+        end
+        call.call
+        thread.join
+      end
+      assert_predicate handled, :positive? if name == :signal
+      seg.close
+      connection.close
+    ensure
+      Process.kill(:CONT, DAEMON.pid)
+      trap(:USR1, was)
+    end
+  end
+
+  # The child, which has only the thread that forks, asks for itself.
+  def test_a_handler_forks_during_a_call_that_is_made_once
+    Process.kill(:STOP, DAEMON.pid)
+    said = in_child do
+      pid = parent = Process.pid
+      trap(:USR1) { pid = fork }
+      main = Thread.current
+      Thread.new do
+        await { main.status == "sleep" }
+        Process.kill(:USR1, parent)
+        await { pid != parent }
+        Process.kill(:CONT, DAEMON.pid)
+      end
+      found = begin
+        Shmview.create("forked", 100, lifetime: :manual) && :made
+      rescue Shmview::Exists
+        :exists
+      end
+      exit!(found == :made) if Process.pid != parent
+      Process.wait(pid)
+      Shmview.remove("forked")
+      [found == :made, $?.success?]
+    end
+    assert_includes [[true, false], [false, true]], said
+  ensure
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
   # The lock is taken without the GVL, which this thread has until it has raised.
   def test_an_interrupt_comes_with_the_lock
     seg = Shmview.create("seg", 100)

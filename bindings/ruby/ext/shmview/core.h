@@ -54,6 +54,9 @@ extern VALUE mShmview, cConnection, cSegment, cView;
 /* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call of
  * this thread. facts: a Hash of what the call was about, or Qnil. */
 NORETURN(void raise_error(int r, VALUE facts));
+/* The same with what another thread was told. */
+struct told;
+NORETURN(void raise_told(const struct told *told, VALUE facts));
 /* The same with a text of our own. */
 NORETURN(PRINTF_ARGS(void raise_text(int error, const char *format, ...), 2, 3));
 NORETURN(PRINTF_ARGS(void raise_text_with(int error, VALUE facts, const char *format, ...), 3, 4));
@@ -73,6 +76,9 @@ void Init_error(void);
  * failed. A call that has succeeded is never made again. */
 int call_unlocked(int (*call)(void *arg), void *arg);
 
+/* Runs what interrupts this thread now. Returns 0, or the state of what was raised. */
+int run_interrupts(void);
+
 /* A call that may wait, until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
 struct segment;
@@ -84,6 +90,18 @@ int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t d
 
 /* Seconds, or nil, as a deadline. */
 int64_t parse_timeout(VALUE timeout);
+
+/* --- once.c -------------------------------------------------------------- */
+
+struct told {
+    int r;
+    char text[512]; /* of an error */
+};
+
+/* Like call_unlocked(), for what the daemon must not be asked twice: interrupts that raise nothing
+ * do not end the wait. *told is what another thread has got, which makes the call. A call may have
+ * succeeded although a state is returned: what it has got is the caller's to give back. */
+int call_once(int (*call)(void *arg), void *arg, struct told *told);
 
 /* --- connection.c -------------------------------------------------------- */
 

@@ -30,6 +30,12 @@ void raise_error(int r, VALUE facts)
     UNREACHABLE;
 }
 
+void raise_told(const struct told *told, VALUE facts)
+{
+    raise_made(-told->r, text_of(told->text[0] ? told->text : shmview_strerror(told->r)), facts);
+    UNREACHABLE;
+}
+
 void raise_text(int error, const char *format, ...)
 {
     va_list ap;

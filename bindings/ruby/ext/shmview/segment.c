@@ -101,6 +101,7 @@ struct opening {
 static int create(void *arg)
 {
     struct opening *o = arg;
+    o->handle = NULL; /* in a child, which asks anew: its parent's */
     return o->r = shmview_create(o->connection, o->name, o->size, &o->options, &o->handle);
 }
 
@@ -111,9 +112,11 @@ static int attach(void *arg)
                                  o->options.flags & SHMVIEW_POPULATE, &o->handle);
 }
 
-/* The object is made first: what was opened has an owner at once. */
-static VALUE open_segment(VALUE connection, struct opening *o, int (*call)(void *), VALUE facts)
+/* The object is made first: what was opened has an owner at once. What an interrupt would keep
+ * from the caller is given back now, not when it is collected: others may want its name. */
+static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VALUE facts)
 {
+    struct told told;
     struct link *link = connection_use(connection);
     VALUE self = segment_new();
     struct segment *segment = segment_of(self);
@@ -121,12 +124,17 @@ static VALUE open_segment(VALUE connection, struct opening *o, int (*call)(void 
     segment->link = link_take(link);
     o->connection = link->handle;
     atomic_fetch_add(&link->n_out, 1);
-    int state = call_unlocked(call, o);
-    segment->handle = o->handle;
+    int state = creates ? call_once(create, o, &told) : call_unlocked(attach, o);
+    if (state && o->handle)
+        shmview_detach_later(o->handle);
+    else
+        segment->handle = o->handle;
     if (!segment->handle)
         atomic_fetch_sub(&link->n_out, 1);
     if (state)
         rb_jump_tag(state);
+    if (o->r && creates)
+        raise_told(&told, facts);
     if (o->r)
         raise_error(o->r, facts);
     return self;
@@ -156,7 +164,7 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
     };
     VALUE facts = fact("name", name);
     rb_hash_aset(facts, ID2SYM(rb_intern("size")), number);
-    VALUE self = open_segment(connection_value(connection), &o, create, facts);
+    VALUE self = open_segment(connection_value(connection), &o, true, facts);
     RB_GC_GUARD(name);
     return self;
 }
@@ -172,7 +180,7 @@ static VALUE core_attach(VALUE module, VALUE name, VALUE access, VALUE populate,
         .access = (int)choose("access", access, accesses),
         .options = {.flags = RTEST(populate) ? SHMVIEW_POPULATE : 0},
     };
-    VALUE self = open_segment(connection_value(connection), &o, attach, fact("name", name));
+    VALUE self = open_segment(connection_value(connection), &o, false, fact("name", name));
     RB_GC_GUARD(name);
     return self;
 }
@@ -192,14 +200,15 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     struct opening o = {.name = StringValueCStr(name), .connection = connection_use(used)->handle};
     struct link *link = connection_use(used);
     atomic_fetch_add(&link->n_out, 1);
-    int state = call_unlocked(remove_name, &o);
+    struct told told;
+    int state = call_once(remove_name, &o, &told);
     atomic_fetch_sub(&link->n_out, 1);
     RB_GC_GUARD(name);
     RB_GC_GUARD(used);
     if (state)
         rb_jump_tag(state);
     if (o.r)
-        raise_error(o.r, fact("name", name));
+        raise_told(&told, fact("name", name));
     return Qnil;
 }
 

@@ -221,10 +221,17 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
         specs[i].name = RSTRING_PTR(texts) + all[i].name_at;
         specs[i].format = RSTRING_PTR(texts) + all[i].format_at;
     }
-    struct layout_call c = {.layout = StringValueCStr(layout), .specs = specs, .n = (size_t)n};
-    make_call(self, define, &c);
+    struct segment *segment = segment_use(self);
+    struct layout_call c = {segment->handle, StringValueCStr(layout), .specs = specs,
+                            .n = (size_t)n};
+    struct told told;
+    call_begins(segment);
+    int state = call_once(define, &c, &told);
+    call_ends(segment);
+    if (state)
+        rb_jump_tag(state);
     if (c.r)
-        raise_error(c.r, fact("layout", layout));
+        raise_told(&told, fact("layout", layout));
     rb_free_tmp_buffer(&specs_room);
     rb_free_tmp_buffer(&room);
     RB_GC_GUARD(views);

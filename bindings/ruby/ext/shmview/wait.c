@@ -15,8 +15,16 @@ static VALUE check_ints(VALUE unused)
     return unused;
 }
 
+int run_interrupts(void)
+{
+    int state;
+    rb_protect(check_ints, Qnil, &state);
+    return state;
+}
+
 /* Interrupts that raise nothing, as of a handler of Signal.trap, end a wait for the daemon and
- * have it begin again; after so many the call is left in peace. */
+ * have it begin again; after so many the call is left in peace. What must not begin again is made
+ * in once.c. */
 #define RETRIES 3
 
 struct plain {
@@ -52,7 +60,7 @@ static void interrupt_plain(void *arg)
 int call_unlocked(int (*call)(void *arg), void *arg)
 {
     struct plain plain = {.call = call, .arg = arg};
-    int state = 0, n_ended = 0;
+    int n_ended = 0;
     for (;;) {
         rb_thread_call_without_gvl2(run_plain, &plain, n_ended < RETRIES ? interrupt_plain : NULL,
                                     &plain);
@@ -61,7 +69,7 @@ int call_unlocked(int (*call)(void *arg), void *arg)
         n_ended += plain.ended;
         plain.ended = false;
         atomic_store(&plain.interrupted, false);
-        rb_protect(check_ints, Qnil, &state);
+        int state = run_interrupts();
         if (state)
             return state;
     }
@@ -110,7 +118,7 @@ int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t d
         atomic_store(&w.interrupted, false);
         rb_thread_call_without_gvl2(run_wait, &w, interrupt, &w);
         if (!w.over)
-            rb_protect(check_ints, Qnil, &state);
+            state = run_interrupts();
     }
     call_ends(segment);
     *ret = w.r;
