@@ -137,12 +137,40 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
+  # The daemon answers before the call has noticed that it is to end.
+  def test_what_an_interrupted_call_has_made_is_given_back
+    GC.disable
+    connection = Shmview::Connection.new
+    Shmview.create("old", 100)
+    before = mappings
+    calls = [->(i) { Shmview.create("new#{i}", 100, connection: connection) },
+             ->(_) { Shmview.attach("old", connection: connection) }]
+    (calls * 10).each_with_index do |call, i|
+      Process.kill(:STOP, DAEMON.pid)
+      thread = Thread.new do
+        call.call(i)
+      rescue Interrupt, Shmview::Disconnected
+        nil
+      end
+      await { thread.status == "sleep" }
+      thread.raise(Interrupt)
+      Process.kill(:CONT, DAEMON.pid)
+      assert_nil thread.value
+      assert_equal before, mappings
+    end
+    await("the end of what was made") { DAEMON.objects.grep(/new/).empty? }
+    connection.close
+  ensure
+    GC.enable
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
   # The lock is taken without the GVL, which this thread has until it has raised.
   def test_an_interrupt_comes_with_the_lock
     seg = Shmview.create("seg", 100)
     other = Shmview.attach("seg")
     roles = -> { other.lock_status.parties.map(&:role) }
-    %i[synchronize shared recover].product([:raise, :kill]).each do |hold, interrupt|
+    %i[synchronize shared recover lock].product([:raise, :kill]).each do |hold, interrupt|
       other.lock
       thread = Thread.new do
         seg.public_send(hold) { nil }

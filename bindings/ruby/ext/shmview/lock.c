@@ -57,7 +57,14 @@ static int take(VALUE self, int mode, int64_t deadline)
     int r = try_take(segment->handle, mode);
     if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && deadline != 0)) {
         int state = wait_unlocked(segment, lock_slice, &mode, deadline, &r);
-        if (state) /* then the last attempt has failed */
+        if (!state && r >= 0) { /* what raises now would come between lock and the caller's begin */
+            state = run_interrupts();
+            if (state && r == 0)
+                shmview_unlock(segment->handle);
+            else if (state)
+                shmview_unlock_not_repaired(segment->handle);
+        }
+        if (state)
             rb_jump_tag(state);
     }
     if (LIKELY(r >= 0)) {

@@ -125,6 +125,8 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     o->connection = link->handle;
     atomic_fetch_add(&link->n_out, 1);
     int state = creates ? call_once(create, o, &told) : call_unlocked(attach, o);
+    if (!state && o->handle)
+        state = run_interrupts();
     if (state && o->handle)
         shmview_detach_later(o->handle);
     else
