@@ -52,6 +52,27 @@ class TestThreads < ShmviewTest
     seg.unlock
   end
 
+  # The name of a phase that is new to the object is asked for, and other threads run meanwhile.
+  def test_a_stale_view_asks_without_the_gvl
+    seg = Shmview.create("seg", 100, layouts: { one: { A: "i" } }, phase: :one)
+    other = Shmview.attach("seg")
+    view = other["A"]
+    seg.define(two: { A: "i" })
+    seg.synchronize { seg.switch(:two) }
+    Process.kill(:STOP, DAEMON.pid)
+    safety = Process.spawn("sleep 5; kill -CONT #{DAEMON.pid}", %i[out err] => File::NULL)
+    thread = Thread.new { view[0] }
+    thread.report_on_exception = false
+    await { thread.status == "sleep" }
+    thread.raise(Interrupt)
+    assert_raises(Interrupt) { thread.value }
+    Process.kill(:CONT, DAEMON.pid)
+    assert_match(/phase 2 \('two'\)/, assert_raises(Shmview::StaleView) { view[0] }.message)
+  ensure
+    Process.kill(:CONT, DAEMON.pid)
+    safety && Process.kill(:TERM, safety) && Process.wait(safety)
+  end
+
   # What has filled the socket of a daemon that does not read is waited for, but no failure.
   def test_a_close_that_is_interrupted_is_no_failure
     connection = Shmview::Connection.new

@@ -33,7 +33,7 @@ static VALUE describe_death(VALUE self)
     struct shmview_phase phase = {0};
     shmview_owner_died(handle, &death);
     VALUE name = Qnil;
-    if (shmview_phase_get(handle, &phase) == 0 && phase.generation &&
+    if (phase_now(self, &phase) == 0 && phase.generation &&
         phase.generation == death.phase) /* else another phase has begun since then */
         name = rb_utf8_str_new_cstr(phase.name);
     return make_death(rb_utf8_str_new_cstr(shmview_name(handle)), &death, name);

@@ -34,18 +34,35 @@ static int change_fd(void *arg)
     return c->r = shmview_change_fd(c->handle, &c->fd);
 }
 
-static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)
+/* Returns the state of what was raised. */
+static int call_of(VALUE self, int (*call)(void *), struct plain_call *c)
 {
     struct segment *segment = segment_use(self);
     c->handle = segment->handle;
     call_begins(segment);
     int state = call_unlocked(call, c);
     call_ends(segment);
+    RB_GC_GUARD(self);
+    return state;
+}
+
+int phase_now(VALUE segment, struct shmview_phase *ret)
+{
+    struct plain_call c = {0};
+    int state = call_of(segment, get_phase, &c);
+    if (state)
+        rb_jump_tag(state);
+    *ret = c.phase;
+    return c.r;
+}
+
+static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)
+{
+    int state = call_of(self, call, c);
     if (state)
         rb_jump_tag(state);
     if (c->r)
         raise_error(c->r, facts);
-    RB_GC_GUARD(self);
 }
 
 /*
