@@ -79,7 +79,10 @@ struct connection {
 extern PyType_Spec connection_spec;
 
 /* r = call, without the GIL. While it waits for the daemon signal handlers run; where one
- * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised. */
+ * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised.
+ *
+ * Every call that may ask the daemon is made so, for the handlers run, and wait for the GIL, while
+ * their thread has the library's mutexes: who waited for those with the GIL would wait for ever. */
 #define UNLOCKED_CALL(r, call)                                                                     \
     do {                                                                                           \
         PyThreadState *unlocked_thread;                                                            \
@@ -113,6 +116,7 @@ struct segment {
     Py_ssize_t n_out;               /* views and buffers that need the mapping */
     Py_ssize_t n_calls;             /* that use the handle without the GIL now */
     unsigned forks;                 /* n_forks when n_calls was counted */
+    unsigned entered;               /* n_forks when its lock was known to need no daemon */
     PyObject *watch;                /* what shmview._aio keeps of this segment, or NULL */
     PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
     PyObject *weakrefs;
@@ -148,6 +152,13 @@ static inline void call_ends(struct segment *segment)
         UNLOCKED_CALL(r, call);                                                                    \
         call_ends(segment);                                                                        \
     } while (0)
+
+/* Whether its lock can be touched with the GIL held. A forked child attaches again first, in the
+ * call that needs it. */
+static inline bool is_entered(const struct segment *segment)
+{
+    return LIKELY(segment->entered == n_forks);
+}
 
 /* The handle, or NULL with ValueError where the segment is closed. */
 static inline struct shmview_segment *segment_use(struct segment *segment)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of a segment. What does not wait is done with the GIL held; a call that raises
- * holds nothing. */
+/* The lock of a segment. What neither waits nor asks the daemon is done with the GIL held; a call
+ * that raises holds nothing. */
 #include "segment.h"
 
 #include <stddef.h>
@@ -8,10 +8,15 @@
 
 /* --- Taking and giving --------------------------------------------------- */
 
+/* An attempt with the GIL. */
 static int try_lock(struct shmview_segment *handle, int mode)
 {
     return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
 }
+
+/* In place of the result of such an attempt where none was made, because the daemon may have to be
+ * asked first. One without the GIL comes next, as after an attempt in vain. */
+#define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
 static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
 {
@@ -23,26 +28,42 @@ static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *ar
 /* Who died, of a lock that is held now: an OwnerDied, not raised. */
 static PyObject *describe_death(struct segment *segment)
 {
+    struct shmview_segment *handle = segment->handle;
     struct shmview_death death = {0};
     struct shmview_phase phase = {0};
-    shmview_owner_died(segment->handle, &death);
-    if (shmview_phase_get(segment->handle, &phase) || phase.generation != death.phase)
+    int r;
+    shmview_owner_died(handle, &death);
+    UNLOCKED_CALL(r, shmview_phase_get(handle, &phase)); /* may ask for the name */
+    if (r == -SHMVIEW_ERR_INTERRUPTED)
+        return raise_error(segment->state, r, NULL);
+    if (r || phase.generation != death.phase)
         phase.name[0] = '\0'; /* since then another phase has begun */
     PyObject *command = PyUnicode_DecodeFSDefault(death.command);
     if (!command)
         return NULL;
-    return PyObject_CallFunction(
-        segment->state->make_death, "sIIzNd", shmview_name(segment->handle), death.pid, death.phase,
-        phase.name[0] ? phase.name : NULL, command, (double)death.when_ns / 1e9);
+    return PyObject_CallFunction(segment->state->make_death, "sIIzNd", shmview_name(handle),
+                                 death.pid, death.phase, phase.name[0] ? phase.name : NULL, command,
+                                 (double)death.when_ns / 1e9);
 }
 
-/* The rest of lock_take(), after an attempt that returned r. */
+/* The attempts without the GIL. Returns what lock_slice() does, or -SHMVIEW_ERR_INTERRUPTED with
+ * the exception of a signal handler. */
+static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
+{
+    int r;
+    if (wait_sliced(segment, lock_slice, &mode, deadline, &r))
+        return -SHMVIEW_ERR_INTERRUPTED;
+    if (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT)
+        segment->entered = n_forks;
+    return r;
+}
+
+/* The rest of lock_take(), after an attempt that returned r, or NOT_TRIED. */
 static int take_after(struct segment *segment, int mode, int64_t deadline, int r,
                       PyObject **ret_died)
 {
-    if (r == -SHMVIEW_ERR_TIMED_OUT && deadline != 0 &&
-        wait_sliced(segment, lock_slice, &mode, deadline, &r))
-        return -1;
+    if (r == -SHMVIEW_ERR_TIMED_OUT && (deadline != 0 || !is_entered(segment)))
+        r = take_unlocked(segment, mode, deadline);
     if (LIKELY(r == 0))
         return 0;
     if (r == -SHMVIEW_ERR_TIMED_OUT)
@@ -51,7 +72,9 @@ static int take_after(struct segment *segment, int mode, int64_t deadline, int r
         raise_error(segment->state, r, NULL);
         return -1;
     }
+    call_begins(segment); /* another thread's close() shall not take the handle away meanwhile */
     *ret_died = describe_death(segment);
+    call_ends(segment);
     if (*ret_died)
         return SHMVIEW_OWNER_DIED;
     shmview_unlock_not_repaired(segment->handle);
@@ -63,16 +86,25 @@ int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **re
     struct shmview_segment *handle = segment_use(segment);
     if (UNLIKELY(!handle))
         return -1;
-    int r = try_lock(handle, mode);
+    int r = is_entered(segment) ? try_lock(handle, mode) : NOT_TRIED;
     return LIKELY(r == 0) ? 0 : take_after(segment, mode, deadline, r, ret_died);
+}
+
+static int give(struct shmview_segment *handle, bool repaired)
+{
+    return repaired ? shmview_unlock(handle) : shmview_unlock_not_repaired(handle);
 }
 
 int lock_give(struct segment *segment, bool repaired)
 {
     struct shmview_segment *handle = segment_use(segment);
+    int r;
     if (UNLIKELY(!handle))
         return -1;
-    int r = repaired ? shmview_unlock(handle) : shmview_unlock_not_repaired(handle);
+    if (is_entered(segment))
+        r = give(handle, repaired);
+    else
+        SEGMENT_CALL(segment, r, give(handle, repaired));
     if (LIKELY(r == 0))
         return 0;
     raise_error(segment->state, r, NULL);
@@ -113,8 +145,8 @@ PyObject *segment_enter(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize
     struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = self->handle;
     PyObject *died = NULL;
-    int r = 0;
-    if (LIKELY(handle && (r = shmview_trylock(handle)) == 0))
+    int r = NOT_TRIED;
+    if (LIKELY(handle && is_entered(self) && (r = shmview_trylock(handle)) == 0))
         return Py_NewRef(op);
     if (!segment_use(self))
         return NULL;
@@ -127,11 +159,13 @@ PyObject *segment_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_
     struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = self->handle;
     int r = 0;
-    if (LIKELY(handle && (r = shmview_unlock(handle)) == 0))
+    if (LIKELY(handle && is_entered(self) && (r = shmview_unlock(handle)) == 0))
         Py_RETURN_NONE;
-    if (segment_use(self))
-        raise_error(self->state, r, NULL);
-    return NULL;
+    if (r)
+        return raise_error(self->state, r, NULL);
+    if (lock_give(self, true))
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* --- with segment.shared():, with segment.recover(): ---------------------- */

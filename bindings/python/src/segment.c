@@ -22,6 +22,7 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
     self->state = state;
     self->handle = handle;
     self->forks = n_forks;
+    self->entered = n_forks;
     self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
     COUNT_ADD(connection->n_calls, 1);
     return (PyObject *)self;

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No call waits for the daemon, or for a thread that waits for it, with the GIL held.
+
+A thread that waits for the daemon has the mutex of its connection, and asks for the GIL now and
+then, to run signal handlers. Whoever had the GIL and waited for that mutex would wait for ever,
+and the whole process with it."""
+
+import signal
+
+import pytest
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+# One thread has the mutex and waits for a daemon that is stopped; behind it, another one calls.
+PROLOGUE = """
+import os, shmview, signal, sys, threading, time
+signal.alarm(20)  # which ends the process, and needs no GIL for it
+daemon = int(sys.argv[1])
+def both(connection, call):
+    os.kill(daemon, signal.SIGSTOP)
+    said = []
+    threads = [threading.Thread(target=connection.ping), threading.Thread(target=lambda: said.append(call()))]
+    for thread in threads:
+        thread.start()
+        time.sleep(0.2)  # some slices of a wait
+    os.kill(daemon, signal.SIGCONT)
+    for thread in threads:
+        thread.join()
+    return said[0]
+def outcome(call):
+    try:
+        return call()
+    except Exception as e:
+        return e
+"""
+
+VIEW = PROLOGUE + """
+seg = shmview.create("gil", 100, one={"A": "i"})
+with seg:
+    seg.switch("one")
+late = shmview.attach("gil")  # hears nothing of the other layout
+view = late.view("A")
+seg.define(two={"B": "f"})
+with seg:
+    seg.switch("two")
+died = both(seg.connection, lambda: outcome(lambda: view[0]))
+assert type(died) is shmview.StaleViewError and "phase 2 ('two')" in str(died), died
+view.release()
+late.close()
+seg.close()
+print("done")
+"""
+
+DEATH = PROLOGUE + """
+seg = shmview.create("gil", 100, one={"A": "i"})
+late = shmview.attach("gil")
+seg.define(two={"B": "f"})
+with seg:
+    seg.switch("two")
+pid = os.fork()
+if pid == 0:
+    seg.lock()
+    os._exit(0)
+os.waitpid(pid, 0)
+while not late.lock_status().owner_is_dead:
+    time.sleep(0.01)
+died = both(seg.connection, lambda: outcome(late.lock))
+assert type(died) is shmview.OwnerDied and died.pid == pid and died.phase == "two", died
+with late.recover():
+    pass
+late.close()
+seg.close()
+print("done")
+"""
+
+FORK = PROLOGUE + """
+seg = shmview.create("gil", 100)
+with seg:
+    pass
+calls = {
+    "with": lambda: seg.__enter__() and seg.__exit__(None, None, None),
+    "shared": lambda: seg.shared().__enter__() and seg.unlock(), "lock": lambda: seg.lock(timeout=20) or seg.unlock(),
+    "trylock": lambda: seg.trylock() and seg.unlock(), "recover": lambda: seg.recover().__enter__() or seg.unlock(),
+    "unlock": seg.unlock, "exit": lambda: seg.__exit__(None, None, None),
+    "not repaired": lambda: seg.unlock(repaired=False), "notify": seg.notify,
+}
+pid = os.fork()
+if pid == 0:
+    signal.alarm(20)
+    is_mistake = sys.argv[2] in ("unlock", "exit", "not repaired")
+    r = both(seg.connection, lambda: outcome(calls[sys.argv[2]]))
+    assert type(r) is shmview.NotOwner if is_mistake else r is None, r
+    with seg:
+        assert [p.pid for p in seg.lock_status().parties] == [os.getpid()]
+    assert not seg.lock_status().parties
+    os._exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+seg.close()
+print("done")
+"""
+
+FIRST_CALLS = ["with", "shared", "lock", "trylock", "recover", "unlock", "exit", "not repaired", "notify"]
+
+
+@pytest.fixture
+def run_to_end(run, daemon):
+    def run_to_end(program, *arguments):
+        try:
+            assert run(program, daemon.process.pid, *arguments) == "done\n"
+        finally:
+            daemon.process.send_signal(signal.SIGCONT)
+    return run_to_end
+
+
+def test_a_stale_view(run_to_end):
+    run_to_end(VIEW)
+
+
+def test_the_death_of_an_owner(run_to_end):
+    run_to_end(DEATH)
+
+
+@pytest.mark.parametrize("call", FIRST_CALLS)
+def test_the_first_call_of_a_forked_child(run_to_end, call):
+    run_to_end(FORK, call)
+
+
+# --- Ctrl-C while the daemon does not answer ------------------------------------
+
+ENDED = PROLOGUE + """
+seg = shmview.create("gil", 100, one={"A": "i"})
+late = shmview.attach("gil")
+with seg:
+    seg.switch("one")
+view = late.view("A")
+seg.define(two={"B": "f"})
+with seg:
+    seg.switch("two")
+def interrupt():
+    time.sleep(0.2)
+    os.kill(os.getpid(), signal.SIGINT)
+sender = threading.Thread(target=interrupt)
+pid = os.fork() if sys.argv[2] == "fork" else 0
+if pid == 0:
+    signal.alarm(20)
+    os.kill(daemon, signal.SIGSTOP)
+    sender.start()
+    try:
+        view[0] if sys.argv[2] == "view" else late.lock()
+    except KeyboardInterrupt:
+        pass
+    else:
+        sys.exit("nothing ended the wait")
+    os.kill(daemon, signal.SIGCONT)
+    sender.join()
+    with late:  # which is as good as before
+        assert [p.pid for p in late.lock_status().parties] == [os.getpid()]
+    print("done")
+sys.stdout.flush()
+if sys.argv[2] == "fork":
+    os._exit(0) if pid == 0 else os.waitpid(pid, 0)
+view.release()
+late.close()
+seg.close()
+"""
+
+
+@pytest.mark.parametrize("call", ["view", "fork"])
+def test_interrupt(run_to_end, call):
+    run_to_end(ENDED, call)
