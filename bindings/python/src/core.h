@@ -79,7 +79,8 @@ struct connection {
 extern PyType_Spec connection_spec;
 
 /* r = call, without the GIL. While it waits for the daemon signal handlers run; where one
- * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised.
+ * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised. The call may
+ * have succeeded all the same: what it gave is to be given back.
  *
  * Every call that may ask the daemon is made so, for the handlers run, and wait for the GIL, while
  * their thread has the library's mutexes: who waited for those with the GIL would wait for ever. */
@@ -88,7 +89,7 @@ extern PyType_Spec connection_spec;
         PyThreadState *unlocked_thread;                                                            \
         unlocked_begin(&unlocked_thread);                                                          \
         (r) = (call);                                                                              \
-        unlocked_end(&unlocked_thread);                                                            \
+        (r) = unlocked_end(&unlocked_thread, r);                                                   \
     } while (0)
 /* The same; the connection cannot be closed before it returns. */
 #define CONNECTION_CALL(connection, r, call)                                                       \
@@ -189,9 +190,9 @@ PyObject *module_format_size(PyObject *module, PyObject *format);
 
 /* --- wait.c -------------------------------------------------------------- */
 
-/* For UNLOCKED_CALL(). */
+/* For UNLOCKED_CALL(). Returns r, or -SHMVIEW_ERR_INTERRUPTED where a signal handler has raised. */
 void unlocked_begin(PyThreadState **ret_thread);
-void unlocked_end(PyThreadState **thread);
+int unlocked_end(PyThreadState **thread, int r);
 
 /* A call that may wait, until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);

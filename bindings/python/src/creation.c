@@ -56,7 +56,7 @@ PyObject *module_await_creation(PyObject *module, PyObject *args)
         CONNECTION_CALL(connection, r, shmview_monitor_open(handle, &options, &monitor));
         if (r)
             raise_error(state, r, "{s:s}", "name", name);
-        for (r = 0; monitor && r == 0;) {
+        while (r == 0) {
             Py_XDECREF(got);
             got = PyObject_CallNoArgs(attempt);
             r = got == Py_None ? next_event(state, monitor, deadline) : 1;

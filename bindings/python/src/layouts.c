@@ -60,8 +60,10 @@ PyObject *segment_get_layouts(PyObject *op, void *Py_UNUSED(closure))
     if (!connection)
         return NULL;
     SEGMENT_CALL(self, r, shmview_describe(connection, shmview_name(handle), &told));
-    if (r)
+    if (r) {
+        shmview_description_free(told);
         return raise_error(self->state, r, "{s:s}", "name", shmview_name(handle));
+    }
     PyObject *layouts = PyDict_New();
     for (size_t i = 0; layouts && i < told->n_layouts; i++)
         if (put(layouts, told->layouts[i]->name, build_layout(told->layouts[i])))

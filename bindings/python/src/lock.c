@@ -18,11 +18,25 @@ static int try_lock(struct shmview_segment *handle, int mode)
  * asked first. One without the GIL comes next, as after an attempt in vain. */
 #define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
+/* An attempt without the GIL, and what came of it. */
+struct attempt {
+    int mode, r;
+};
+
 static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
 {
-    const int *mode = arg;
-    return *mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
-                                   : shmview_lock_until(handle, deadline);
+    struct attempt *attempt = arg;
+    attempt->r = attempt->mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
+                                                 : shmview_lock_until(handle, deadline);
+    return attempt->r;
+}
+
+static void give_as_it_was(struct shmview_segment *handle, int taken)
+{
+    if (taken == SHMVIEW_OWNER_DIED)
+        shmview_unlock_not_repaired(handle); /* the next one is told as well */
+    else
+        shmview_unlock(handle);
 }
 
 /* Who died, of a lock that is held now: an OwnerDied, not raised. */
@@ -50,11 +64,15 @@ static PyObject *describe_death(struct segment *segment)
  * the exception of a signal handler. */
 static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 {
+    struct shmview_segment *handle = segment->handle;
+    struct attempt attempt = {mode, -1};
     int r;
-    if (wait_sliced(segment, lock_slice, &mode, deadline, &r))
+    if (wait_sliced(segment, lock_slice, &attempt, deadline, &r))
         return -SHMVIEW_ERR_INTERRUPTED;
-    if (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT)
+    if (attempt.r >= 0 || attempt.r == -SHMVIEW_ERR_TIMED_OUT)
         segment->entered = n_forks;
+    if (r == -SHMVIEW_ERR_INTERRUPTED && attempt.r >= 0)
+        give_as_it_was(handle, attempt.r);
     return r;
 }
 

@@ -28,6 +28,14 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
     return (PyObject *)self;
 }
 
+/* Gives back a handle that nobody gets; NULL is none. */
+static void give_back(struct shmview_segment *handle)
+{
+    Py_BEGIN_ALLOW_THREADS
+    shmview_detach(handle);
+    Py_END_ALLOW_THREADS
+}
+
 /* One of the names, numbered from 1 on; or 0 with ValueError. */
 static int choose(const char *what, const char *name, const char *const *names)
 {
@@ -75,8 +83,10 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
         CONNECTION_CALL(connection, r, shmview_create(handle, name, size, &options, &segment));
         if (r)
             raise_error(state, r, "{s:s,s:K}", "name", name, "size", size);
-        else if (!(made = segment_wrap(state, connection, segment)))
-            shmview_detach(segment);
+        else
+            made = segment_wrap(state, connection, segment);
+        if (!made)
+            give_back(segment);
     }
     Py_XDECREF((PyObject *)connection);
     return made;
@@ -104,8 +114,10 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
             shmview_attach(handle, name, chosen, populate ? SHMVIEW_POPULATE : 0, &segment));
         if (r)
             raise_error(state, r, "{s:s,s:s}", "name", name, "access", access);
-        else if (!(made = segment_wrap(state, connection, segment)))
-            shmview_detach(segment);
+        else
+            made = segment_wrap(state, connection, segment);
+        if (!made)
+            give_back(segment);
     }
     Py_XDECREF((PyObject *)connection);
     return made;
@@ -182,7 +194,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;
     char text[160];
-    int r;
+    int r, busy;
     if (!self->handle)
         Py_RETURN_NONE;
     if (stop_watch(self))
@@ -199,12 +211,13 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
     }
     struct shmview_segment *handle = self->handle;
     self->handle = NULL; /* other threads shall not use it meanwhile */
-    UNLOCKED_CALL(r, shmview_detach(handle));
-    if (r) {
+    UNLOCKED_CALL(r, busy = shmview_detach(handle));
+    if (busy)
         self->handle = handle;
+    else
+        COUNT_ADD(self->connection->n_calls, -1);
+    if (r)
         return raise_error(self->state, r, NULL);
-    }
-    COUNT_ADD(self->connection->n_calls, -1);
     Py_RETURN_NONE;
 }
 

@@ -5,12 +5,13 @@
 
 #include <math.h>
 
-/* Asked now and then by a call that waits for the daemon. */
+/* Asked now and then by a call that waits for the daemon. One that has something to give back may
+ * go on after an exception, and ask once more: handlers run without one only. */
 static int run_handlers(void *arg)
 {
     PyThreadState **thread = arg;
     PyEval_RestoreThread(*thread);
-    int raised = PyErr_CheckSignals();
+    int raised = PyErr_Occurred() || PyErr_CheckSignals();
     *thread = PyEval_SaveThread();
     return raised;
 }
@@ -21,10 +22,11 @@ void unlocked_begin(PyThreadState **ret_thread)
     shmview_on_wait(run_handlers, ret_thread);
 }
 
-void unlocked_end(PyThreadState **thread)
+int unlocked_end(PyThreadState **thread, int r)
 {
     shmview_on_wait(NULL, NULL);
     PyEval_RestoreThread(*thread);
+    return PyErr_Occurred() ? -SHMVIEW_ERR_INTERRUPTED : r;
 }
 
 int parse_timeout(PyObject *timeout, int64_t *ret_deadline)
