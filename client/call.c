@@ -67,7 +67,9 @@ bool connection_trylock(struct shmview_connection *connection)
 void connection_unlock(struct shmview_connection *connection)
 {
     do {
-        connection_settle(connection);
+        /* not where a wait has ended in a forked child: what is owed is its parent's */
+        if (atomic_load(&connection->epoch) == process_epoch())
+            connection_settle(connection);
         pthread_mutex_unlock(&connection->mutex);
         /* what another thread owes since, which could not have the mutex */
     } while (atomic_load(&connection->owes) && connection_trylock(connection));

@@ -152,6 +152,20 @@ static int connect_default(struct shmview_connection *c, bool start, struct sear
     return r;
 }
 
+/* Ends what the daemon knows this process by. A child only forgets what it has inherited: where the
+ * fork ran no handlers as well, something of its own may lie in that place by now. */
+static void let_go(struct shmview_connection *c)
+{
+    if (atomic_load(&c->epoch) != process_epoch()) {
+        NOT_FORKED;
+        connection_disown(c);
+    } else {
+        connection_unmap_presence(c); /* first: a client without it that hangs up has gone */
+    }
+    connection_hang_up(c);
+    bell_close(c);
+}
+
 int shmview_connect(const char *socket_path, unsigned flags,
                     struct shmview_connection **ret_connection)
 {
@@ -160,9 +174,9 @@ int shmview_connect(const char *socket_path, unsigned flags,
     int r = process_init();
     if (r)
         return r;
-    if (wait_is_asking())
-        return fail(SHMVIEW_ERR_DEADLOCK, "this thread waits for a daemon already, and is asked "
-                                          "whether it goes on");
+    r = wait_refuse();
+    if (r)
+        return r;
     if (flags & ~SHMVIEW_CONNECT_NO_START)
         return fail(SHMVIEW_ERR_INVALID, "unknown flags 0x%x", flags);
     struct shmview_connection *c = calloc(1, sizeof *c);
@@ -180,9 +194,7 @@ int shmview_connect(const char *socket_path, unsigned flags,
         *ret_connection = c;
         return 0;
     }
-    connection_unmap_presence(c);
-    connection_hang_up(c);
-    bell_close(c);
+    let_go(c);
     connection_delist(c);
     free(c);
     return r == 1 ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
@@ -201,9 +213,7 @@ int shmview_disconnect(struct shmview_connection *connection)
     unsigned n = connection->n_segments;
     if (n)
         return fail(SHMVIEW_ERR_BUSY, "%u segments are still attached through this connection", n);
-    connection_unmap_presence(connection); /* first: a client without it that hangs up has gone */
-    connection_hang_up(connection);
-    bell_close(connection);
+    let_go(connection);
     connection_delist(connection);
     pthread_mutex_destroy(&connection->mutex);
     free(connection->held);

@@ -17,6 +17,14 @@ bool wait_is_asking(void)
     return self.is_asking;
 }
 
+int wait_refuse(void)
+{
+    if (!self.is_asking)
+        return 0;
+    return fail(SHMVIEW_ERR_DEADLOCK,
+                "this thread waits for a daemon already, and is asked whether it goes on");
+}
+
 int wait_go_on(void)
 {
     int (*is_over)(void *) = self.is_over;
@@ -25,12 +33,16 @@ int wait_go_on(void)
         return 0;
     /* the function, or a signal handler that it runs, may call the library: see private.h */
     int saved = errno;
+    uint32_t epoch = process_epoch();
+    bool was_asking = self.is_asking;
     self.is_over = NULL;
     self.is_asking = true;
     int over = is_over(arg);
-    self.is_asking = false;
-    shmview_on_wait(is_over, arg);
     errno = saved;
+    self.is_asking = was_asking;
+    if (process_epoch() != epoch) /* what is waited for is the parent's, and so is the answer */
+        return fail(SHMVIEW_ERR_INTERRUPTED, "this process was forked during a call of its parent");
+    shmview_on_wait(is_over, arg);
     return over ? fail(SHMVIEW_ERR_INTERRUPTED, "the caller has ended the wait for the daemon") : 0;
 }
 

@@ -299,7 +299,9 @@ int shmview_monitor_open(struct shmview_connection *connection,
 {
     struct shmview_monitor_options o;
     NOT_CANCELLED;
-    int r = read_options(options, &o);
+    int r = wait_refuse();
+    if (r == 0)
+        r = read_options(options, &o);
     if (r)
         return r;
     struct shmview_monitor *m = calloc(1, sizeof *m);
@@ -331,7 +333,10 @@ int shmview_monitor_next(struct shmview_monitor *monitor, int64_t deadline_ns,
                          const struct shmview_event **ret_event)
 {
     NOT_CANCELLED;
-    int r = monitor->has_first ? 0 : next(monitor, deadline_ns);
+    int r = wait_refuse();
+    if (r)
+        return r;
+    r = monitor->has_first ? 0 : next(monitor, deadline_ns);
     monitor->has_first = false;
     if (r == 0)
         *ret_event = &monitor->event;

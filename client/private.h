@@ -212,6 +212,8 @@ int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
 int wait_go_on(void);
 /* Whether this thread is in wait_go_on(). */
 bool wait_is_asking(void);
+/* Returns 0, or -SHMVIEW_ERR_DEADLOCK if it is. */
+int wait_refuse(void);
 /* Locks the mutex. Returns 0, or -SHMVIEW_ERR_INTERRUPTED without it. */
 int wait_for_mutex(pthread_mutex_t *mutex);
 /* Sleeps. Returns what wait_go_on() returns. */

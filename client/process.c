@@ -53,6 +53,9 @@ static void after_fork_in_child(void)
 {
     self.epoch = 0;
     self.held = &thread_special;
+    /* the wait in which the parent was asked is not the child's */
+    self.is_asking = false;
+    self.is_over = NULL;
     connections_after_fork();
 }
 

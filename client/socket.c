@@ -79,6 +79,7 @@ void connection_disown(struct shmview_connection *connection)
     bell_close(connection);
     connection->greets = false;
     connection->arrived.n = 0;
+    connection->arrived.lost = false;
     connection->presence = NULL; /* not mapped here, and something else may be by now */
     connection->client = client_number();
 }
@@ -91,6 +92,7 @@ void connections_after_fork(void)
         close_socket(c);
         bell_close(c);
         frame_descriptors_close(&c->arrived);
+        c->presence = NULL; /* not mapped here: the child may map something else there */
     }
 }
 

@@ -108,11 +108,13 @@ int shmview_ping(struct shmview_connection *connection);
  * second, and after each signal handler that interrupts the wait. If it returns other than 0, the
  * call fails with -SHMVIEW_ERR_INTERRUPTED. Whether the daemon has done what was asked is then
  * unknown, as with _DISCONNECTED, but an attachment that it made is given back. NULL, as at the
- * start of a thread: nothing ends a wait. Waits for locks, changes and phases have deadlines, and
- * do not call it.
+ * start of a thread and of a forked child: nothing ends a wait. Waits for locks, changes and phases
+ * have deadlines, and do not call it.
  *
  * is_over may call the library; calls that would ask the daemon fail with -SHMVIEW_ERR_DEADLOCK.
- * It must not wait for another thread that asks the daemon. arg is borrowed until the next call of
+ * It must not wait for another thread that asks the daemon. It may fork: the child may ask, and
+ * where it returns from is_over its call, which is its parent's, fails with
+ * -SHMVIEW_ERR_INTERRUPTED. arg is borrowed until the next call of
  * this function. Does not block. Never fails. */
 void shmview_on_wait(int (*is_over)(void *arg), void *arg);
 

@@ -2,6 +2,7 @@
 /* Waits for a daemon that does not answer, which the caller ends, or goes on with. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -201,6 +202,7 @@ static int use_the_library(void *arg)
 {
     int *n = arg;
     struct shmview_view v;
+    struct shmview_monitor *m;
     if ((*n)++ == 0) {
         OK(shmview_notify(seg));
         OK(shmview_lock(seg));
@@ -209,6 +211,7 @@ static int use_the_library(void *arg)
         REFUSED(shmview_ping(conn), DEADLOCK, "waits for the daemon already");
         REFUSED(shmview_connect(d.socket, 0, &(struct shmview_connection *){NULL}), DEADLOCK, "");
         REFUSED(shmview_view_open(late, "one", "v", &v), DEADLOCK, "");
+        REFUSED(shmview_monitor_open(conn, NULL, &m), DEADLOCK, "");
         continue_daemon();
     }
     return 0;
@@ -227,6 +230,53 @@ START_TEST(it_may_use_what_asks_nobody)
     ck_assert_int_eq(attachments(), 2);
     ck_assert_uint_eq(shmview_change(seg), 1);
     end();
+}
+END_TEST
+
+/* --- Forks --------------------------------------------------------------- */
+
+static pid_t forked = -1;
+
+/* The child waits for nobody, and may ask. */
+static int fork_once(void *arg)
+{
+    const bool *returns = arg;
+    if (forked >= 0)
+        return 0;
+    forked = fork();
+    if (forked == 0 && !*returns) {
+        REFUSED(shmview_connect("/nonexistent/socket", 0, &(struct shmview_connection *){NULL}),
+                NO_DAEMON, "/nonexistent/socket");
+        _exit(0);
+    }
+    if (forked)
+        continue_daemon();
+    return 0;
+}
+
+START_TEST(it_may_fork)
+{
+    for (int returns = 0; returns < 2; returns++) {
+        bool child_returns = returns;
+        forked = -1;
+        begin();
+        stop_daemon();
+        shmview_on_wait(fork_once, &child_returns);
+        int r = shmview_ping(conn);
+        if (forked == 0) { /* the call is its parent's, and so is the connection */
+            client_expect(r, -SHMVIEW_ERR_INTERRUPTED, "forked", "ping in the child");
+            OK(shmview_ping(conn));
+            OK(shmview_lock(seg));
+            OK(shmview_unlock(seg));
+            _exit(0);
+        }
+        OK(r);
+        shmview_on_wait(NULL, NULL);
+        ck_assert_int_eq(process_wait(forked), 0);
+        OK(shmview_lock(seg)); /* the parent has what it had */
+        OK(shmview_unlock(seg));
+        end();
+    }
 }
 END_TEST
 
@@ -275,11 +325,9 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(each_call_can_be_ended),
-        SUITE_TEST(a_wait_for_another_threads_call),
-        SUITE_TEST(it_may_use_what_asks_nobody),
-        SUITE_TEST(a_signal_is_heard_at_once),
-        SUITE_END,
+        SUITE_TEST(each_call_can_be_ended),      SUITE_TEST(a_wait_for_another_threads_call),
+        SUITE_TEST(it_may_use_what_asks_nobody), SUITE_TEST(it_may_fork),
+        SUITE_TEST(a_signal_is_heard_at_once),   SUITE_END,
     };
     return suite_main("interrupt", tests);
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "client/private.h"
 #include "faults.h"
+#include "stub.h"
 
 static int wait_for(pid_t pid)
 {
@@ -94,6 +96,43 @@ START_TEST(mutexes_are_free_in_a_child)
 }
 END_TEST
 
+/* Where its parent's presence is, a child has something of its own. */
+START_TEST(a_child_disconnects_what_it_inherits)
+{
+    int file = memfd_create("shmview-unit", MFD_CLOEXEC);
+    const struct stub_step step = {.method = "Claim",
+                                   .reply =
+                                       "{'parameters':{'held':[],'descriptors':1,'presence':0}}",
+                                   .fds = {file},
+                                   .n_fds = 1};
+    static struct stub stub;
+    struct shmview_connection *conn;
+    ck_assert_int_eq(ftruncate(file, 1), 0);
+    stub_start(&stub, &step, 1);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    void *at = conn->presence;
+    ck_assert_ptr_nonnull(at);
+    for (int handlers = 0; handlers < 2; handlers++) {
+        int status;
+        pid_t pid = handlers ? fork() : _Fork();
+        if (pid == 0) {
+            volatile char *mine = mmap(at, 4096, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+            if (mine != at || shmview_disconnect(conn))
+                _exit(1);
+            *mine = 1;
+            _exit(0);
+        }
+        ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+        ck_assert_msg(status == 0, "status %x", (unsigned)status);
+        ck_assert_ptr_eq(conn->presence, at);
+    }
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    close(file);
+}
+END_TEST
+
 /* What cannot be made is an error each time it is asked for, not only once. */
 START_TEST(no_page_to_be_had)
 {
@@ -115,4 +154,4 @@ END_TEST
 
 UNIT_MAIN("process", UNIT_TEST(one_epoch_for_a_process), UNIT_TEST(one_epoch_for_all_threads),
           UNIT_TEST(children_and_grandchildren), UNIT_TEST(mutexes_are_free_in_a_child),
-          UNIT_TEST(no_page_to_be_had))
+          UNIT_TEST(a_child_disconnects_what_it_inherits), UNIT_TEST(no_page_to_be_had))
