@@ -6,7 +6,6 @@
  * A request that was sent whole and not answered may have been carried out. It is sent again
  * where twice does no harm; else the caller is told. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +19,6 @@
 /* How long a daemon that is gone is waited for, and how often it is looked for. */
 #define RETURN_TIMEOUT_NS 900000000
 #define RETURN_RETRY_NS   5000000
-/* How long a reply is waited for where nothing may wait. */
-#define REOPEN_NS 300000
 
 /* --- Calls --------------------------------------------------------------- */
 
@@ -43,7 +40,9 @@ static void step_in(struct shmview_connection *connection)
             pthread_mutex_init(&connection->mutex, NULL);
             connection_disown(connection);
             frame_deinit(&connection->in);
-            connection->n_held = 0; /* an ancestor's attachments */
+            connection->n_held = 0; /* an ancestor's attachments, and its changes */
+            connection->is_late = false;
+            atomic_store(&connection->rings, false);
             atomic_store(&connection->owes, false);
             atomic_store_explicit(&connection->epoch, epoch, memory_order_release);
         }
@@ -81,18 +80,19 @@ void connection_hang_up(struct shmview_connection *connection)
     connection->greets = false;
     NOT_FORKED;
     frame_deinit(&connection->in);
+    frame_descriptors_close(&connection->arrived);
+    connection->arrived.lost = false;
 }
 
-static int hang_up(struct shmview_connection *c, int error, const char *why)
+int connection_fail(struct shmview_connection *connection, int error, const char *why)
 {
-    connection_hang_up(c);
-    return fail(error, "%s: %s", c->path, why);
+    connection_hang_up(connection);
+    return fail(error, "%s: %s", connection->path, why);
 }
 
-/* Ends a wait: the daemon's answer would be taken for that to the next request. */
-static int give_up(struct shmview_connection *c)
+int connection_give_up(struct shmview_connection *connection)
 {
-    connection_hang_up(c);
+    connection_hang_up(connection);
     return -SHMVIEW_ERR_INTERRUPTED;
 }
 
@@ -114,13 +114,12 @@ int connection_send(const struct shmview_connection *connection, const char *tex
     return 0;
 }
 
-/* Whether sending failed with r because the daemon does not hear. A daemon that refuses to hear
- * says why before it hangs up, so that there may be something to receive where sending fails. */
-static bool is_refused(const struct shmview_connection *c, int r)
+bool connection_is_refused(const struct shmview_connection *connection, int r)
 {
     if (r != -EPIPE && r != -ECONNRESET)
         return false;
-    shutdown(c->fd, SHUT_RDWR); /* what has come can be received, and nothing is waited for */
+    /* what has come can be received, and nothing is waited for */
+    shutdown(connection->fd, SHUT_RDWR);
     return true;
 }
 
@@ -154,28 +153,27 @@ static void look_for_reply(struct shmview_connection *c)
         looking_in_vain(&c->looking, ns);
 }
 
-/* What a reply gives that nobody could read, the daemon takes back when it hears a claim without
- * it. */
-static int unreadable(struct shmview_connection *c, const struct wire_fault *fault)
+int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault)
 {
-    return hang_up(c, fault->no_memory ? SHMVIEW_ERR_NO_MEMORY : SHMVIEW_ERR_PROTOCOL,
-                   fault->reason);
+    return connection_fail(
+        connection, fault->no_memory ? SHMVIEW_ERR_NO_MEMORY : SHMVIEW_ERR_PROTOCOL, fault->reason);
 }
 
-/* r is what frame_receive() returned: 0, or -errno. */
-static int receive_failed(struct shmview_connection *c, ssize_t r)
+int connection_receive_failed(struct shmview_connection *connection, ssize_t r)
 {
+    struct shmview_connection *c = connection;
     if (r == 0)
-        return hang_up(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
+        return connection_fail(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
     if (r == -EPROTO || r == -EMSGSIZE)
-        return hang_up(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
+        return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
     if (r == -ENOMEM)
-        return hang_up(c, SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    return hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
+        return connection_fail(c, SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    return connection_fail(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
 }
 
-static int receive_reply(struct shmview_connection *c, struct reply *reply)
+int connection_receive(struct shmview_connection *connection, struct reply *reply)
 {
+    struct shmview_connection *c = connection;
     char *text;
     size_t n;
     struct wire_fault fault;
@@ -185,180 +183,23 @@ static int receive_reply(struct shmview_connection *c, struct reply *reply)
             look_for_reply(c);
             r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
             if (r == 0)
-                return receive_failed(c, 0);
+                return connection_receive_failed(c, 0);
         }
         if (r == -EAGAIN || r == -EINTR) {
             if (wait_go_on())
-                return give_up(c);
+                return connection_give_up(c);
             continue;
         }
         if (r < 0)
-            return receive_failed(c, r);
+            return connection_receive_failed(c, r);
     }
     if (c->in.used != c->in.n)
-        return hang_up(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
+        return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
     reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
                                             &reply->attachment);
     if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
-        return unreadable(c, &fault);
+        return connection_unreadable(c, &fault);
     return 0;
-}
-
-/* --- Connecting ---------------------------------------------------------- */
-
-/* What the daemon is to know of us; NULL if memory is short. */
-static char *claim_text(struct shmview_connection *c, size_t *ret_n)
-{
-    size_t n;
-    CLEANUP_FREE int64_t *ids = connection_claims(c, &n);
-    CLEANUP_FREE struct wire_held *held = ids ? calloc(n + 1, sizeof *held) : NULL;
-    struct wire_claim claim = {.client = c->client, .n_held = n};
-    if (!held)
-        return NULL;
-    for (size_t i = 0; i < n; i++)
-        held[i].attachment = ids[i];
-    claim.held = held;
-    claim.bell = true;
-    claim.presence = c->presence ? WIRE_PRESENCE_KEPT : WIRE_PRESENCE_WANTED;
-    json_t *parameters = wire_write_claim(&claim);
-    return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
-}
-
-/* Sends and receives. *ret_sent: the request was sent whole. */
-static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
-               bool *ret_sent)
-{
-    int r = connection_send(c, text, n);
-    *ret_sent = r == 0;
-    if (is_refused(c, r)) {
-        int refused = receive_reply(c, reply);
-        connection_hang_up(c);
-        return refused;
-    }
-    if (r == -ECANCELED)
-        return give_up(c);
-    return r ? hang_up(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r)) : receive_reply(c, reply);
-}
-
-/* No fork comes between the arrival of descriptors and the note of them in the connection, by
- * which the child closes its own. */
-static int receive_claimed(struct shmview_connection *c, struct reply *reply)
-{
-    struct pollfd p = {.fd = c->fd, .events = POLLIN};
-    int r = reserve(&c->in);
-    while (r == 0 && poll(&p, 1, WAIT_SLICE_NS / 1000000) <= 0)
-        if (wait_go_on())
-            return give_up(c);
-    if (r == 0) {
-        NOT_FORKED;
-        r = (int)frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &c->arrived);
-    }
-    return r > 0 ? receive_reply(c, reply) : receive_failed(c, r);
-}
-
-static void close_arrived(struct shmview_connection *c)
-{
-    NOT_FORKED;
-    frame_descriptors_close(&c->arrived);
-}
-
-/* Maps what came with the reply. */
-static int take_claimed(struct shmview_connection *c, const struct reply *reply)
-{
-    struct wire_claimed claimed;
-    struct wire_fault fault;
-    if (wire_read_claimed(reply->wire.parameters, &claimed, &fault))
-        return unreadable(c, &fault);
-    if (claimed.presence != WIRE_ABSENT && claimed.presence < (int64_t)c->arrived.n)
-        connection_map_presence(c, c->arrived.fd[claimed.presence]);
-    if (claimed.bell != WIRE_ABSENT && claimed.bell < (int64_t)c->arrived.n) {
-        NOT_FORKED;
-        bell_take(c, c->arrived.fd[claimed.bell]);
-    }
-    segments_claimed(c, claimed.held, claimed.n_held);
-    free(claimed.held);
-    return 0;
-}
-
-/* Reads the reply to a claim that was sent. Returns 0; 1 with errno: the daemon is leaving; or an
- * error. */
-static int be_greeted(struct shmview_connection *c)
-{
-    struct reply reply = {0};
-    int r = receive_claimed(c, &reply);
-    if (r == 0 && reply.wire.error) {
-        const char *reason;
-        int error = wire_error_code(&reply.wire, &reason);
-        r = hang_up(c, error, reason);
-    } else if (r == 0) {
-        r = take_claimed(c, &reply);
-    }
-    c->greets = false;
-    close_arrived(c);
-    reply_deinit(&reply);
-    if (r == -SHMVIEW_ERR_DISCONNECTED) {
-        errno = ECONNRESET; /* it was about to leave */
-        return 1;
-    }
-    return r;
-}
-
-static int greet(struct shmview_connection *c)
-{
-    size_t n;
-    CLEANUP_FREE char *text = claim_text(c, &n);
-    if (!text) {
-        connection_hang_up(c);
-        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    }
-    int r = connection_send(c, text, n);
-    if (r == 0 || is_refused(c, r))
-        return be_greeted(c);
-    if (r == -ECANCELED)
-        return give_up(c);
-    connection_hang_up(c);
-    errno = -r;
-    return 1;
-}
-
-int connection_open(struct shmview_connection *connection)
-{
-    struct shmview_connection *c = connection;
-    int fd, r = connection_dial(c, &fd);
-    if (r == 0)
-        r = connection_take_socket(c, fd);
-    return r ? r : greet(c);
-}
-
-/* Sends a claim over a new socket. Returns whether it is on its way as a whole. */
-static bool greet_quickly(struct shmview_connection *c)
-{
-    int fd;
-    size_t n;
-    if (connection_dial_now(c, &fd) || connection_take_socket(c, fd))
-        return false;
-    CLEANUP_FREE char *text = claim_text(c, &n);
-    return text && send(fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
-}
-
-void connection_reopen(struct shmview_connection *connection)
-{
-    struct shmview_connection *c = connection;
-    char text[ERROR_TEXT_BYTES];
-    int saved = errno;
-    /* what fails here is nothing that the caller has asked for */
-    snprintf(text, sizeof text, "%s", shmview_error_text());
-    if (c->fd < 0) {
-        c->greets = greet_quickly(c);
-        if (!c->greets)
-            connection_hang_up(c);
-    }
-    struct pollfd p = {.fd = c->fd, .events = POLLIN};
-    const struct timespec moment = {.tv_nsec = REOPEN_NS};
-    if (c->greets && ppoll(&p, 1, &moment, NULL) > 0)
-        be_greeted(c);
-    fail(0, "%s", text);
-    errno = saved;
 }
 
 /* Waits for a daemon that is being started again. A session's is started by whoever
@@ -380,6 +221,23 @@ static int open_again(struct shmview_connection *c)
 }
 
 /* --- Calling ------------------------------------------------------------- */
+
+/* Sends and receives. *ret_sent: the request was sent whole. */
+static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
+               bool *ret_sent)
+{
+    int r = connection_send(c, text, n);
+    *ret_sent = r == 0;
+    if (connection_is_refused(c, r)) {
+        int refused = connection_receive(c, reply);
+        connection_hang_up(c);
+        return refused;
+    }
+    if (r == -ECANCELED)
+        return connection_give_up(c);
+    return r ? connection_fail(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r))
+             : connection_receive(c, reply);
+}
 
 static bool is_one_of(const char *method, const char *const *list)
 {
@@ -417,7 +275,7 @@ static int exchange(struct shmview_connection *c, const char *method, const char
                     struct reply *reply)
 {
     for (int attempt = 0;; attempt++) {
-        int r = c->greets ? be_greeted(c) : 0;
+        int r = c->greets ? connection_be_greeted(c) : 0;
         if (c->fd < 0 && r >= 0)
             r = open_again(c);
         if (r == 1)

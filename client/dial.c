@@ -87,21 +87,17 @@ int connection_dial(const struct shmview_connection *connection, int *ret_fd)
 int connection_dial_now(const struct shmview_connection *connection, int *ret_fd)
 {
     struct sockaddr_un address;
-    int r = address_fill(&address, connection->path);
-    if (r)
-        return r;
+    if (address_fill(&address, connection->path))
+        return -1;
     CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0)
+        fd = descriptor_lift(fd);
     if (fd < 0)
-        return -errno;
-    fd = descriptor_lift(fd);
-    if (fd < 0)
-        return fd;
+        return -1;
     if (connect(fd, (const struct sockaddr *)&address, sizeof address))
-        return -errno;
-    r = prepare_socket(fd);
-    if (r == 0 && connection->is_checked)
-        r = check_server(fd, connection->path);
-    if (r == 0)
-        *ret_fd = steal_fd(&fd);
-    return r;
+        return errno == ENOENT || errno == ECONNREFUSED ? 1 : -1;
+    if (prepare_socket(fd) || (connection->is_checked && check_server(fd, connection->path)))
+        return -1;
+    *ret_fd = steal_fd(&fd);
+    return 0;
 }

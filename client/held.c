@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a connection holds: the ids of its attachments. One that is given back is negative until
  * the daemon is told, by whichever thread has the connection; no thread waits to give back. */
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -42,6 +44,12 @@ int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
     return ids;
 }
 
+bool connection_holds_any(struct shmview_connection *connection)
+{
+    DETAILS;
+    return connection->n_held;
+}
+
 static void mark(struct shmview_connection *c, int64_t attachment)
 {
     DETAILS;
@@ -63,41 +71,99 @@ static int64_t take_marked(struct shmview_connection *c)
     return 0;
 }
 
-/* Returns whether the daemon was told. A daemon that reads nothing for long fills the socket;
- * may_wait: then this waits. */
-static bool send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
+/* Notes that one which was taken is still to be given back: there is room, because the owner of the
+ * mutex has taken it and adds none. */
+static void mark_again(struct shmview_connection *c, int64_t attachment)
+{
+    DETAILS;
+    c->held[c->n_held++] = -attachment;
+}
+
+/* Waits for a moment until the daemon has read what fills the socket. The caller's function is not
+ * asked: a call that frees a handle could not say that the wait was ended. */
+static bool has_room_soon(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int64_t until = now_ns() + WAIT_SLICE_NS, left;
+    int n = 0;
+    while (n <= 0 && (left = until - now_ns()) > 0)
+        n = poll(&p, 1, (int)(left / 1000000) + 1);
+    return n > 0;
+}
+
+/* Returns 0; 1: the socket is full; or -1. */
+static int send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
 {
     size_t n;
     CLEANUP_FREE char *text = wire_detach_text(attachment, &n);
     if (!text || !connection_has_socket(c))
-        return false;
+        return -1;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EAGAIN && may_wait && has_room_soon(c->fd))
+        sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent == (ssize_t)n)
-        return true;
-    size_t done = sent > 0 ? (size_t)sent : 0;
-    return may_wait && connection_send(c, text + done, n - done) == 0;
+        return 0;
+    return sent < 0 && errno == EAGAIN ? 1 : -1;
+}
+
+/* A claim that does not name what was given back says the same, so that a full socket is no reason
+ * to wait: but to hang up without a presence would be our end. */
+static void tell_detached(struct shmview_connection *c, bool may_wait)
+{
+    int64_t id;
+    while ((id = take_marked(c))) {
+        int r = c->fd >= 0 ? send_detach(c, id, may_wait && !c->greets) : 0;
+        if (r == 1 && !c->presence) {
+            mark_again(c, id);
+            c->is_late = true;
+            return;
+        }
+        if (r)
+            connection_hang_up(c);
+    }
+}
+
+/* Whether the daemon has hung up. */
+static bool has_ended(const struct shmview_connection *c)
+{
+    char byte;
+    return connection_has_socket(c) &&
+           recv(c->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* The bell could not be rung. Returns whether the daemon will hear of a change nevertheless, or
+ * nobody is there who would. */
+static bool tell_change(struct shmview_connection *c)
+{
+    if (c->fd >= 0 && !c->greets) {
+        if (bell_ring(c, 0))
+            return true;
+        if (!c->presence && !has_ended(c))
+            return false;
+        connection_hang_up(c);
+    }
+    bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */
+    bool fails = connection_reopen(c) < 0;
+    bool rung = c->fd >= 0 && !c->greets && bell_ring(c, 0);
+    return rung || (claims && !fails);
 }
 
 void connection_settle(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
-    int64_t id;
-    if (!atomic_exchange(&c->owes, false))
+    if (!atomic_exchange(&c->owes, false) && !c->is_late)
         return;
     bool rings = atomic_exchange(&c->rings, false);
-    while ((id = take_marked(c)))
-        if (c->fd >= 0 && (c->greets || !send_detach(c, id, !rings && !wait_is_asking())))
-            connection_hang_up(c);
-    if (rings && !c->greets && c->fd >= 0 && bell_ring(c, 0))
-        rings = false;
-    else if (rings && !c->greets)
-        connection_hang_up(c);
-    /* the claim does not name what was given back, and lets the daemon wake event loops; a daemon
-     * that is not there is not worth waiting for */
-    if (c->fd < 0 || c->greets)
+    bool may_wait = !rings && !c->is_late && !wait_is_asking();
+    c->is_late = false;
+    tell_detached(c, may_wait);
+    if (rings && !tell_change(c)) {
+        atomic_store(&c->rings, true); /* for the next call; without owes, which is tried at once */
+        c->is_late = true;
+    }
+    /* a daemon that is not there is not worth waiting for */
+    if (!rings && (c->fd < 0 || c->greets))
         connection_reopen(c);
-    if (rings && !c->greets)
-        bell_ring(c, 0);
 }
 
 void connection_give_back(struct shmview_connection *connection, int64_t attachment)

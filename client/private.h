@@ -96,10 +96,11 @@ struct shmview_connection {
     _Atomic unsigned n_segments;
     _Atomic bool owes;            /* attachments are to be given back, or changes told */
     _Atomic bool rings;           /* ... changes */
+    bool is_late;                 /* ... and could not be told yet: the next call tries again */
     int64_t *held;                /* their ids; of those that are to be given back, negative */
     size_t n_held, held_capacity; /* ... under process->details */
     struct frame in;
-    struct frame_descriptors arrived; /* with a reply to Claim */
+    struct frame_descriptors arrived; /* with a reply to Claim, or a part of it */
     struct looking looking;           /* for replies */
     LIST_ENTRY(shmview_connection) link;
 };
@@ -125,28 +126,50 @@ int connection_call(struct shmview_connection *connection, const char *method, j
 int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
                          size_t n, struct reply *reply);
 
-/* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
- * error. */
-int connection_open(struct shmview_connection *connection);
-/* The same where it takes no time; it says nothing of failure. The reply to the claim may still be
- * on its way then: the next call reads it. */
-void connection_reopen(struct shmview_connection *connection);
 /* Forgets the socket and what was read from it. */
 void connection_hang_up(struct shmview_connection *connection);
+/* Hangs up, because of the error, which it returns. */
+int connection_fail(struct shmview_connection *connection, int error, const char *why);
+/* Hangs up, because the caller has ended a wait: the daemon's answer would be taken for that to the
+ * next request. */
+int connection_give_up(struct shmview_connection *connection);
 /* Sends all of it. Returns 0 or -errno; -ECANCELED: the caller has ended the wait. */
 int connection_send(const struct shmview_connection *connection, const char *text, size_t n);
 void reply_deinit(struct reply *reply);
+/* Whether sending failed with r because the daemon does not hear. A daemon that refuses to hear
+ * says why before it hangs up, so that there may be something to receive where sending fails. */
+bool connection_is_refused(const struct shmview_connection *connection, int r);
+/* Receives a reply. Returns 0 and owes reply_deinit(), or an error, having hung up. */
+int connection_receive(struct shmview_connection *connection, struct reply *reply);
+/* Hangs up. r is what frame_receive() returned: 0, or -errno. Returns an error. */
+int connection_receive_failed(struct shmview_connection *connection, ssize_t r);
+/* The same for a reply that nobody could read: what it gives, the daemon takes back when it hears a
+ * claim without it. */
+int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault);
 
 /* Locks connection->mutex unless another thread has it; in a forked child as well. */
 bool connection_trylock(struct shmview_connection *connection);
 /* Does what other threads have left to the owner of the mutex, and unlocks it. */
 void connection_unlock(struct shmview_connection *connection);
 
+/* --- claim.c ------------------------------------------------------------- */
+
+/* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
+ * error. */
+int connection_open(struct shmview_connection *connection);
+/* The same where it takes no time, and nobody is asked whether a wait goes on. The reply to the
+ * claim, or the rest of it, may still be on its way then: the next call reads it. Returns 0; 1 if
+ * nobody is there; or -1. */
+int connection_reopen(struct shmview_connection *connection);
+/* Reads the reply to a claim that was sent. Returns 0; 1 with errno: the daemon is leaving; or an
+ * error. */
+int connection_be_greeted(struct shmview_connection *connection);
+
 /* --- dial.c -------------------------------------------------------------- */
 
 /* Like connection_open() without a claim: *ret_fd is a socket, the caller's. */
 int connection_dial(const struct shmview_connection *connection, int *ret_fd);
-/* The same without waiting. Returns 0, -errno or an error. */
+/* The same without waiting. Returns 0; 1 if nobody is there; or -1. */
 int connection_dial_now(const struct shmview_connection *connection, int *ret_fd);
 
 /* --- socket.c ------------------------------------------------------------ */
@@ -194,8 +217,10 @@ void connection_hold(struct shmview_connection *connection, int64_t attachment);
 /* It is not there any more: tells the daemon, and waits for no reply and no other call. What is
  * asked over the connection from then on comes after that. */
 void connection_give_back(struct shmview_connection *connection, int64_t attachment);
-/* Does what other threads have left to the owner of the mutex, the caller. Waits at most until
- * the daemon has read what fills the socket, and not even that where a change is to be told. */
+bool connection_holds_any(struct shmview_connection *connection);
+/* Does what other threads have left to the owner of the mutex, the caller. Waits for a moment where
+ * the socket is full, and not even that where a change is to be told. No wait here asks the
+ * caller's function, so that none can be ended without being reported. */
 void connection_settle(struct shmview_connection *connection);
 /* The ids that a claim names, new; NULL if memory is short. */
 int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n);
@@ -292,8 +317,8 @@ struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_
 /* Lets a forked child take part under its own slot. Returns 0 or an error. */
 int segment_step_in(struct shmview_segment *segment);
 
-/* The daemon has these attachments of the connection, whose mutex the caller has: handles of
- * others are lost from now on. */
+/* The daemon has these attachments of the connection, whose mutex the caller has: handles
+ * of others are lost from now on. */
 void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
                       size_t n);
 
