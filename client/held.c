@@ -44,6 +44,39 @@ int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
     return ids;
 }
 
+static int compare(const void *key, const void *element)
+{
+    const int64_t *id = key;
+    const struct wire_held *held = element;
+    return (*id > held->attachment) - (*id < held->attachment);
+}
+
+bool held_is_among(int64_t attachment, const struct wire_held *held, size_t n)
+{
+    return n && bsearch(&attachment, held, n, sizeof *held, compare);
+}
+
+void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n)
+{
+    struct shmview_connection *c = connection;
+    size_t kept = 0;
+    DETAILS;
+    for (size_t i = 0; i < c->n_held; i++)
+        if (c->held[i] < 0 || held_is_among(c->held[i], held, n))
+            c->held[kept++] = c->held[i];
+    c->n_held = kept;
+}
+
+bool connection_holds(struct shmview_connection *connection, int64_t attachment)
+{
+    struct shmview_connection *c = connection;
+    DETAILS;
+    for (size_t i = c->n_held; i-- > 0;) /* it is asked for one that is new */
+        if (c->held[i] == attachment)
+            return true;
+    return false;
+}
+
 bool connection_holds_any(struct shmview_connection *connection)
 {
     DETAILS;

@@ -217,7 +217,12 @@ void connection_hold(struct shmview_connection *connection, int64_t attachment);
 /* It is not there any more: tells the daemon, and waits for no reply and no other call. What is
  * asked over the connection from then on comes after that. */
 void connection_give_back(struct shmview_connection *connection, int64_t attachment);
+/* The daemon has these, sorted, and no others of those that a claim has named: forgets the rest. */
+void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n);
+bool connection_holds(struct shmview_connection *connection, int64_t attachment);
 bool connection_holds_any(struct shmview_connection *connection);
+/* Whether it is one of these, sorted. */
+bool held_is_among(int64_t attachment, const struct wire_held *held, size_t n);
 /* Does what other threads have left to the owner of the mutex, the caller. Waits for a moment where
  * the socket is full, and not even that where a change is to be told. No wait here asks the
  * caller's function, so that none can be ended without being reported. */
@@ -317,7 +322,7 @@ struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_
 /* Lets a forked child take part under its own slot. Returns 0 or an error. */
 int segment_step_in(struct shmview_segment *segment);
 
-/* The daemon has these attachments of the connection, whose mutex the caller has: handles
+/* The daemon has these attachments of the connection, sorted, whose mutex the caller has: handles
  * of others are lost from now on. */
 void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
                       size_t n);

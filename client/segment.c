@@ -27,14 +27,6 @@ void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg)
     pthread_mutex_unlock(&process->segments);
 }
 
-static bool is_among(int64_t attachment, const struct wire_held *held, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (held[i].attachment == attachment)
-            return true;
-    return false;
-}
-
 void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
                       size_t n)
 {
@@ -43,7 +35,7 @@ void segments_claimed(const struct shmview_connection *connection, const struct 
     pthread_mutex_lock(&process->segments);
     LIST_FOREACH(s, &segments, link)
     if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
-        !is_among(s->attachment, held, n))
+        !held_is_among(s->attachment, held, n))
         atomic_store(&s->lock.epoch, LOST_EPOCH);
     pthread_mutex_unlock(&process->segments);
 }
@@ -138,6 +130,14 @@ static void enlist(struct shmview_segment *s)
     pthread_mutex_unlock(&process->segments);
 }
 
+/* Between the reply and now another thread may have connected again, and the daemon may not have
+ * known the attachment any more: the claim looked for a handle that was not there yet. */
+static void check_held(struct shmview_segment *s)
+{
+    if (s->control && !connection_holds(s->connection, s->attachment))
+        atomic_store(&s->lock.epoch, LOST_EPOCH);
+}
+
 /* call is the method's as text of n bytes, new; stolen. */
 static int attach_with(struct shmview_connection *connection, const char *method, char *call,
                        size_t n, unsigned flags, struct shmview_segment **ret_segment)
@@ -166,6 +166,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
         return r;
     }
     enlist(s);
+    check_held(s);
     *ret_segment = s;
     return 0;
 }
@@ -272,9 +273,11 @@ static bool is_shared(const struct shmview_segment *s)
            atomic_load(word(s->my_readers)) & SHMVIEW_READER_COUNT_MASK;
 }
 
+/* Whether the slot has ended, known or not, after a thread may have shared the lock under it. */
 static bool was_shared(const struct shmview_segment *s)
 {
-    return s->control && atomic_load(word(&s->control->readers_used));
+    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH &&
+           (is_lost(s) || !slot_is_mine(s)) && atomic_load(word(&s->control->readers_used));
 }
 
 void segment_close(struct shmview_segment *segment)
@@ -286,7 +289,7 @@ void segment_close(struct shmview_segment *segment)
     /* a thread that shares the lock still looks at the handle when it ends: what it looks
      * at stays, and says that the slot is not ours any more. Of a lock that was lost, only that
      * some process has shared it is known. */
-    bool stays = mine && (is_shared(segment) || (is_lost(segment) && was_shared(segment)));
+    bool stays = mine && (is_shared(segment) || was_shared(segment));
     if (segment->connection && !stays) {
         pthread_mutex_lock(&process->segments);
         {
@@ -388,6 +391,7 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
             lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
         atomic_store_explicit(&s->epoch, epoch, memory_order_release);
         pthread_mutex_unlock(&process->segments);
+        check_held(s);
     }
     reply_deinit(&reply);
     return r;

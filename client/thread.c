@@ -219,7 +219,7 @@ int enter_slowly(struct shmview_segment *s)
         return fail_lost(s);
     if (!is_ready(s))
         sign_slot(s);
-    return 0;
+    return is_ready(s) ? 0 : fail_lost(s); /* it may have been lost since */
 }
 
 int enter_to_leave(struct shmview_segment *s)

@@ -234,10 +234,10 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
  *
  * A living process keeps its attachments, and its locks with them, whatever becomes of its
  * connection and of the daemon. If an attachment has ended nevertheless (its segment was removed
- * with the daemon's instance, or its registry was damaged), the handle is lost: each call below,
- * those that give the lock back included, returns -SHMVIEW_ERR_LOST. From a call that gives it
- * back, that means that the lock was lost while it was held, and others may have written in the
- * meantime. The lock is not held then. Detach the handle and attach again.
+ * with the daemon's instance, or its registry was damaged), the handle is lost: each call below
+ * that takes the lock, or depends on it, returns -SHMVIEW_ERR_LOST. A call that gives the lock back
+ * returns it too if others may have written in the meantime, and 0 if nobody else has had the lock
+ * until then. The lock is not held in either case. Detach the handle and attach again.
  *
  * On failure: -SHMVIEW_ERR_NO_LOCK (created without a lock, or attached with
  * SHMVIEW_PEEK), _LOST, _DEADLOCK, _TOO_DEEP (2^31 nested), _LIMIT (a thread that holds 64

@@ -185,11 +185,10 @@ START_TEST(not_in_the_reply_to_a_claim)
                                     attach_step(REPLY(SEGMENT, ATTACHMENT)),
                                     {.method = "io.shmview.Ping"},
                                     STUB_GREETING,
-                                    STUB_PONG,
-                                    detach_step};
+                                    STUB_PONG};
     control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.control, 0);
     live = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.live, 0);
-    stub_start(&stub, all, 6);
+    stub_start(&stub, all, 5);
     ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
     ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
     ck_assert_int_eq(shmview_lock(seg), 0);
@@ -199,6 +198,31 @@ START_TEST(not_in_the_reply_to_a_claim)
     ck_assert_uint_eq(control->lock, 0);
     assert_lost();
     end();
+}
+END_TEST
+
+static void claim_meanwhile(void)
+{
+    connection_hang_up(conn);
+    ck_assert_int_eq(shmview_ping(conn), 0);
+}
+
+/* Another thread connects again while what came with the reply to an attach is mapped. */
+START_TEST(lost_before_it_is_mapped)
+{
+    objects_make();
+    const struct stub_step all[] = {STUB_GREETING, attach_step(REPLY(SEGMENT, ATTACHMENT)),
+                                    STUB_GREETING, STUB_PONG};
+    control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.control, 0);
+    live = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.live, 0);
+    stub_start(&stub, all, 4);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    faults_hook("mmap", claim_meanwhile);
+    ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, SHMVIEW_POPULATE, &seg), 0);
+    unit_assert_holds(stub.requests[2], "\"held\":[{\"attachment\":9}]");
+    assert_lost();
+    ck_assert_uint_eq(control->lock, 0);
+    end(); /* the daemon is told nothing of what it does not have */
 }
 END_TEST
 
@@ -214,36 +238,44 @@ static void *hold_and_end(void *shared)
     return r ? seg : NULL;
 }
 
-/* The end of a thread gives back what it holds, and the handle may be gone by then. */
+/* The end of a thread gives back what it holds, and the handle may be gone by then, whether or not
+ * a call has seen that it is lost. */
+static void end_a_thread(bool shared, bool known)
+{
+    pthread_t thread;
+    void *failed;
+    begin();
+    pthread_barrier_init(&inside, NULL, 2);
+    pthread_barrier_init(&lost, NULL, 2);
+    ck_assert_int_eq(pthread_create(&thread, NULL, hold_and_end, shared ? seg : NULL), 0);
+    pthread_barrier_wait(&inside);
+    live->generation[0] = 6;
+    mine->readers = 6u << SHMVIEW_READER_COUNT_BITS | 1;
+    control->lock = OTHERS;
+    control->inside = OTHERS;
+    if (known)
+        LOST(shmview_lock(seg));
+    ck_assert_int_eq(shmview_detach_later(seg), 0);
+    pthread_barrier_wait(&lost);
+    pthread_join(thread, &failed);
+    ck_assert_ptr_null(failed);
+    ck_assert_uint_eq(control->lock, OTHERS);
+    ck_assert(control->inside == OTHERS);
+    ck_assert_uint_eq(mine->readers, 6u << SHMVIEW_READER_COUNT_BITS | 1);
+    seg = NULL;
+    end();
+}
+
 START_TEST(lost_by_a_thread_that_ends)
 {
-    for (int shared = 0; shared < 2; shared++) {
-        pthread_t thread;
-        void *failed;
-        begin();
-        pthread_barrier_init(&inside, NULL, 2);
-        pthread_barrier_init(&lost, NULL, 2);
-        ck_assert_int_eq(pthread_create(&thread, NULL, hold_and_end, shared ? seg : NULL), 0);
-        pthread_barrier_wait(&inside);
-        live->generation[0] = 6;
-        mine->readers = 6u << SHMVIEW_READER_COUNT_BITS | 1;
-        control->lock = OTHERS;
-        control->inside = OTHERS;
-        LOST(shmview_lock(seg));
-        ck_assert_int_eq(shmview_detach_later(seg), 0);
-        pthread_barrier_wait(&lost);
-        pthread_join(thread, &failed);
-        ck_assert_ptr_null(failed);
-        ck_assert_uint_eq(control->lock, OTHERS);
-        ck_assert(control->inside == OTHERS);
-        ck_assert_uint_eq(mine->readers, 6u << SHMVIEW_READER_COUNT_BITS | 1);
-        seg = NULL;
-        end();
-    }
+    for (int shared = 0; shared < 2; shared++)
+        for (int known = 0; known < 2; known++)
+            end_a_thread(shared, known);
 }
 END_TEST
 
 UNIT_MAIN("client_lost", UNIT_TEST(lost_while_free), UNIT_TEST(lost_while_another_is_inside),
           UNIT_TEST(lost_before_it_is_used), UNIT_TEST(lost_while_held),
-          UNIT_TEST(not_in_the_reply_to_a_claim), UNIT_TEST(robbed_while_held),
-          UNIT_TEST(lost_while_shared), UNIT_TEST(lost_by_a_thread_that_ends))
+          UNIT_TEST(not_in_the_reply_to_a_claim), UNIT_TEST(lost_before_it_is_mapped),
+          UNIT_TEST(robbed_while_held), UNIT_TEST(lost_while_shared),
+          UNIT_TEST(lost_by_a_thread_that_ends))
