@@ -49,8 +49,19 @@ static int set_path(struct shmview_connection *c, const char *path)
                 sizeof c->path - 1, directory, slash, path);
 }
 
+/* Leaves errno as it is. */
+static bool is_there(const char *path)
+{
+    struct stat st;
+    int saved = errno;
+    bool there = lstat(path, &st) == 0;
+    errno = saved;
+    return there;
+}
+
 /* Connects and asks for an answer: a daemon that is leaving takes a connection
- * and hangs up. Returns 0, 1 if nobody is there, or an error. */
+ * and hangs up. Returns 0, 1 if nobody is there, or an error. A socket that can be seen and not be
+ * used is somebody's: this user's right to it does not come by waiting. */
 static int try_path(struct shmview_connection *c, const char *path, bool check,
                     struct search *search)
 {
@@ -59,6 +70,8 @@ static int try_path(struct shmview_connection *c, const char *path, bool check,
         return r;
     c->is_checked = check;
     r = connection_open(c);
+    if (r == 1 && errno == EACCES && is_there(path))
+        return fail(SHMVIEW_ERR_DENIED, "this user may not connect to %s", path);
     if (r == 1)
         search_note(search, path, errno == ECONNRESET ? "it hung up" : strerror(errno));
     return r;
@@ -77,9 +90,8 @@ static const char *find_trace(const char *path)
     static const char *const suffixes[] = {"", ".lock", ".registry"};
     for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
         char name[sizeof(address_path) + sizeof ".registry"];
-        struct stat st;
         snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        if (lstat(name, &st) == 0)
+        if (is_there(name))
             return suffixes[i];
     }
     return NULL;

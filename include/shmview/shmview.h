@@ -85,7 +85,8 @@ struct shmview_segment;
  * daemon is up (at most 10 s). Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NO_DAEMON (the text lists what was
- * tried), _INVALID (path too long, unknown flag), _DENIED, _QUOTA (of connections;
+ * tried), _INVALID (path too long, unknown flag), _DENIED (also where a socket is there
+ * that this user may not connect to), _QUOTA (of connections;
  * asked, used and limit in the text), _PROTOCOL (something else answers there),
  * _NO_MEMORY or _SYSTEM on failure. */
 int shmview_connect(const char *socket_path, unsigned flags,

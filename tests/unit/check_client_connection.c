@@ -4,6 +4,7 @@
 
 #include <sys/wait.h>
 
+#include "common/util.h"
 #include "faults.h"
 #include "stub.h"
 
@@ -329,6 +330,34 @@ START_TEST(the_users_daemon)
 }
 END_TEST
 
+/* The socket is there, and this user may not connect to it: to wait helps nobody. */
+START_TEST(a_socket_of_others)
+{
+    char dir[80], path[108];
+    int64_t began = now_ns();
+    unsetenv("SHMVIEW_SOCKET");
+    setenv("XDG_RUNTIME_DIR", unit_directory(), 1);
+    snprintf(dir, sizeof dir, "%s/shmviewd", unit_directory());
+    snprintf(path, sizeof path, "%s/io.shmview", dir);
+    ck_assert_int_eq(mkdir(dir, 0700), 0);
+    close(open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+    for (int named = 0; named < 2; named++) {
+        faults_begin_call("connect", 1, EACCES, true);
+        int r = shmview_connect(named ? path : NULL, SHMVIEW_CONNECT_NO_START, &conn);
+        ck_assert(faults_end());
+        assert_fails(r, SHMVIEW_ERR_DENIED, "this user may not connect to /");
+        unit_assert_holds(shmview_error_text(), path);
+    }
+    ck_assert_int_lt(now_ns() - began, 800000000);
+    /* where not even the socket can be seen another daemon is looked for */
+    unlink(path);
+    faults_begin_call("connect", 1, EACCES, true);
+    int r = shmview_connect(path, 0, &conn);
+    ck_assert(faults_end());
+    assert_fails(r, SHMVIEW_ERR_NO_DAEMON, "Permission denied");
+}
+END_TEST
+
 START_TEST(no_daemon_at_all)
 {
     if (access(ADDRESS_SYSTEM, F_OK) == 0)
@@ -453,6 +482,6 @@ UNIT_MAIN("client_connection", UNIT_TEST(ping), UNIT_TEST(reply_byte_by_byte),
           UNIT_TEST(no_parameters_for_want_of_memory), UNIT_TEST(threads_take_turns),
           UNIT_TEST(a_forked_child_connects_itself), UNIT_TEST(bad_arguments),
           UNIT_TEST(nobody_there), UNIT_TEST(something_else_answers), UNIT_TEST(by_the_environment),
-          UNIT_TEST(the_users_daemon), UNIT_TEST(no_daemon_at_all),
+          UNIT_TEST(the_users_daemon), UNIT_TEST(a_socket_of_others), UNIT_TEST(no_daemon_at_all),
           UNIT_TEST(served_by_another_user), UNIT_TEST(disconnect_while_attached),
           UNIT_TEST(every_failure_of_a_connect), UNIT_TEST(interrupted_connect))
