@@ -398,6 +398,8 @@ static void disconnect(struct client *c)
     struct connection *connection = c->connection;
     if (!connection)
         return;
+    if (connection->gone && !client_lives(connection))
+        connection->events->gone(connection); /* it has died: it only waited for its turn */
     take_lists(c, connection);
     c->connection = NULL;
     connection->client = NULL;
@@ -439,6 +441,8 @@ int client_claim(struct state *state, struct connection *connection, const struc
     holder.client = (uint64_t)claim->client;
     /* a client that the connection has already is its client, whatever others claim */
     struct client *old = connection->client ? connection->client : find(state, &holder), *c = old;
+    if (old && old->connection && old != connection->client && connection_hung_up(connection))
+        return -EEXIST; /* what it sent before it hung up comes late: the client has gone on */
     if (!old || old != connection->client) {
         c = client_new(state, &holder);
         if (!c)

@@ -414,10 +414,9 @@ void connection_serve(struct connection *connection)
         watch(connection); /* nothing was watched for while it waited */
 }
 
-/* Whether the peer can neither send nor receive any more. */
-static bool hung_up(int fd)
+bool connection_hung_up(const struct connection *connection)
 {
-    struct pollfd p = {.fd = fd};
+    struct pollfd p = {.fd = connection->fd};
     return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
 }
 
@@ -441,7 +440,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
         act(c, events);
         return;
     }
-    if (status < 0 || hung_up(c->fd)) {
+    if (status < 0 || connection_hung_up(c)) {
         connection_end(c);
         return;
     }

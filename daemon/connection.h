@@ -136,6 +136,9 @@ void connection_serve(struct connection *connection);
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);
 
+/* Whether the peer can neither send nor receive any more. */
+bool connection_hung_up(const struct connection *connection);
+
 /* Closes it, after what its client has said before it died was read. */
 void connection_end(struct connection *connection);
 
