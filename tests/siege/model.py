@@ -265,12 +265,13 @@ class Model:
 
     def presence_of(self, s):
         """Whether a segment must be there (LIVE), may be (MAYBE), or must go (ENDING)."""
-        states = {a.state for a in self.of_segment(s)}
+        states = {MAYBE if a.state == LIVE and a.conn and a.conn.may_close else a.state for a in self.of_segment(s)}
         if LIVE in states:
             return LIVE
         keeps = s.lifetime != "attached"
         if s.name_state == NAMED and keeps:
-            return LIVE
+            # a Claim of another connection that is still unread may take it, and end with that connection
+            return MAYBE if s.lifetime == "creator" and getattr(s.creator, "may_close", False) else LIVE
         if MAYBE in states or (s.name_state == MAYBE and keeps):
             return MAYBE
         if s.name_state == ENDING and keeps:
