@@ -67,6 +67,8 @@ class Create(Method):
         s.adopted = False
         model.segments[s.id] = s
         newly_known(model, s)
+        if op.removed and s.name_state == NAMED:
+            s.name_state = MAYBE
         if lifetime == "creator":
             s.creator, s.client = op.conn, op.conn.client
         if "attachment" in reply and reply["attachment"]:
@@ -98,6 +100,8 @@ class Remove(Method):
         model = siege.model
         named = [s for s in model.segments.values() if s.name == op.params["name"] and s.name_state != UNNAMED]
         made = [o.params.get("name") for o in model.open_ops() if o.method == "io.shmview.Create"]
+        for o in model.open_ops():
+            o.removed |= o.method == "io.shmview.Create" and o.params.get("name") == op.params["name"]
         if not named and op.params["name"] in made + [s.name for s in model.past.values()]:
             return  # gone before anybody has told of it, or before this reply was read
         need(named, f"{op}: removed what is not there")

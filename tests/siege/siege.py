@@ -59,6 +59,7 @@ class Op:
         self.more = flags.get("more", False)
         self.wild = flags.get("wild", False)
         self.strict = False
+        self.removed = False  # a Remove of that name was answered before this Create was
         self.table = methods.TABLE[method][0] if method in methods.TABLE else methods.Unknown()
         self.old_config = siege.model.config
         self.client = conn.client
