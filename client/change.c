@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/socket.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -132,8 +132,8 @@ static void keep(struct shmview_segment *s, int fd)
 /* Whether nobody writes there any more: the daemon was started anew. */
 static bool has_ended(int fd)
 {
-    char byte;
-    return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP}; /* a change may still be unread */
+    return poll(&p, 1, 0) > 0;
 }
 
 int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)

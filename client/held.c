@@ -168,17 +168,25 @@ static bool has_ended(const struct shmview_connection *c)
  * nobody is there who would. */
 static bool tell_change(struct shmview_connection *c)
 {
-    if (c->fd >= 0 && !c->greets) {
-        if (bell_ring(c, 0))
-            return true;
-        if (!c->presence && !has_ended(c))
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (c->fd >= 0 && !c->greets) {
+            if (bell_ring(c, 0))
+                return true;
+            if (!c->presence && !has_ended(c))
+                return false;
+            connection_hang_up(c);
+        }
+        bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */
+        bool fails = connection_reopen(c) < 0;
+        if (claims)
+            return !fails;
+        /* an older claim, which may have been answered by a daemon that is gone */
+        if (c->greets && !has_ended(c))
             return false;
-        connection_hang_up(c);
+        if (c->greets)
+            connection_hang_up(c);
     }
-    bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */
-    bool fails = connection_reopen(c) < 0;
-    bool rung = c->fd >= 0 && !c->greets && bell_ring(c, 0);
-    return rung || (claims && !fails);
+    return false;
 }
 
 void connection_settle(struct shmview_connection *connection)
