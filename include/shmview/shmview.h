@@ -197,7 +197,8 @@ int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
 /* Detaches: unmaps, tells the daemon, frees the handle. Takes NULL. Views of the
  * segment are invalid from here on. Does not wait for the daemon, which does what it is asked
- * over the same connection from now on after that; one that is gone is not an error.
+ * over the same connection from now on after that; one that is gone is not an error. To another
+ * connection the attachment, and a segment that ends with it, may still be there for a moment.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY, and does nothing, if a thread
  * of this process holds the lock through this handle, or a buffer or tensor of it is still
