@@ -37,8 +37,8 @@ int alarm_init(struct alarm *alarm, uv_loop_t *loop, void (*ring)(struct alarm *
         close_fdp(&alarm->fd);
         return r;
     }
-    uv_poll_start(&alarm->poll, UV_READABLE,
-                  on_ring); /* of a handle that is there it cannot fail */
+    /* of a handle that is there it cannot fail */
+    uv_poll_start(&alarm->poll, UV_READABLE, on_ring);
     return 0;
 }
 

@@ -19,10 +19,8 @@
  * get their turn. */
 #define TURN_REQUESTS 16
 #define TURN_NS       250000
-/* For the last requests of a client that has gone: turns at once, and how long they may wait for
- * more while the client keeps its holdings. */
-#define LAST_TURNS   16
-#define LAST_WAIT_NS 50000000
+/* Turns at once for the last requests of a client that has gone. */
+#define LAST_TURNS 16
 
 /* A buffer of that size costs nobody anything. */
 #define BUFFER_FREE_BYTES 4096
@@ -328,7 +326,9 @@ static bool await_more(struct connection *c)
 /* Whether a client that has gone only waits for its turn, and has not waited for long. */
 static bool may_finish(const struct connection *c)
 {
-    return c->waits_turn && c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - LAST_WAIT_NS;
+    const int64_t linger_ns = CONNECTION_LINGER_MS * INT64_C(1000000);
+    return c->events->lingers && c->waits_turn &&
+           c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - linger_ns;
 }
 
 /* Something is left that must wait. The holdings of a client that has gone end now, unless its
@@ -337,7 +337,9 @@ static void wait_on(struct connection *c)
 {
     if (!c->gone)
         watch(c);
-    else if (c->events->gone && !may_finish(c))
+    else if (may_finish(c))
+        c->events->lingers(c);
+    else if (c->events->gone)
         c->events->gone(c);
 }
 

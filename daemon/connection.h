@@ -43,6 +43,10 @@ struct answer {
     bool continues;      /* more follow */
 };
 
+/* So long the last requests of a client that has gone may wait for their turn while it keeps its
+ * attachments. */
+#define CONNECTION_LINGER_MS 40
+
 /* What a connection needs of the house above it. */
 struct connection_events {
     /* A request; fills *answer, which is zeroed. */
@@ -67,6 +71,9 @@ struct connection_events {
     /* Its client has died or hung up, and has sent requests that must wait: end its attachments
      * now. Called again whenever it waits again. May be NULL. */
     void (*gone)(struct connection *connection);
+    /* Its client has gone too, but its turn may come before CONNECTION_LINGER_MS have passed: call
+     * connection_end() soon, unless it was closed by then. May be NULL: gone is called at once. */
+    void (*lingers)(struct connection *connection);
     /* A reply cannot be sent: undo what it gives. May be NULL. */
     void (*take_back)(struct connection *connection, const struct answer *answer);
 };
@@ -112,6 +119,8 @@ struct connection {
     void *job;                       /* what it waits for, if answering */
     struct monitor *monitor;         /* what it tells, if streaming */
     LIST_ENTRY(connection) link;
+    bool lingers; /* for the owner, as the next */
+    TAILQ_ENTRY(connection) lingering;
     TAILQ_ENTRY(connection) turn; /* of those that wait for theirs, or are throttled */
 };
 

@@ -32,6 +32,7 @@
 #define ACCEPTS_A_TURN             16
 #define DOOR_RETRY_MS              100
 #define REPAIR_MS                  500
+#define LINGER_LOOK_MS             10
 
 /* --- Connections --------------------------------------------------------- */
 
@@ -51,6 +52,13 @@ static void start_idle_clock(struct server *s)
         uv_timer_start(&s->idle_timer, on_idle, (uint64_t)s->idle_exit * 1000, 0);
 }
 
+static void forget_lingering(struct server *s, struct connection *connection)
+{
+    if (connection->lingers)
+        TAILQ_REMOVE(&s->lingering, connection, lingering);
+    connection->lingers = false;
+}
+
 static void on_closed(struct connection *connection)
 {
     struct server *s = connection->owner;
@@ -59,6 +67,7 @@ static void on_closed(struct connection *connection)
     else
         methods_release(&s->state, connection);
     LIST_REMOVE(connection, link);
+    forget_lingering(s, connection);
     turns_forget(&s->turns, connection);
     throttle_forget(&s->throttle, connection);
     if (!connection->strays)
@@ -91,6 +100,31 @@ static void on_gone(struct connection *connection)
     methods_let_go(&s->state, connection);
 }
 
+static void on_lingers(struct connection *connection)
+{
+    struct server *s = connection->owner;
+    if (connection->lingers)
+        return;
+    connection->lingers = true;
+    TAILQ_INSERT_TAIL(&s->lingering, connection, lingering);
+    if (!s->linger_alarm.is_set)
+        alarm_set(&s->linger_alarm, LINGER_LOOK_MS, 0);
+}
+
+/* Those that may linger on come back by on_lingers(), to the end of the queue. */
+static void on_linger_alarm(struct alarm *alarm)
+{
+    struct server *s = alarm->data;
+    struct connection *c;
+    unsigned n = 0;
+    TAILQ_FOREACH(c, &s->lingering, lingering)
+    n++;
+    for (; n && (c = TAILQ_FIRST(&s->lingering)); n--) {
+        forget_lingering(s, c);
+        connection_end(c);
+    }
+}
+
 static bool on_may_ask(struct connection *connection)
 {
     struct server *s = connection->owner;
@@ -114,6 +148,7 @@ static const struct connection_events events = {
     .may_ask = on_may_ask,
     .cancel = creation_cancel,
     .gone = on_gone,
+    .lingers = on_lingers,
     .take_back = on_take_back,
 };
 
@@ -347,6 +382,8 @@ static int init_alarms(struct server *s)
         r = notify_init(&s->notify, &s->loop);
     if (r == 0)
         r = alarm_init(&s->repair_alarm, &s->loop, on_repair, s);
+    if (r == 0)
+        r = alarm_init(&s->linger_alarm, &s->loop, on_linger_alarm, s);
     return r;
 }
 
@@ -355,6 +392,7 @@ int server_init(struct server *server, const struct listener *listener,
 {
     *server = (struct server){.listener = *listener, .idle_exit = options->idle_exit};
     LIST_INIT(&server->connections);
+    TAILQ_INIT(&server->lingering);
     registry_init(&server->state.registry);
     server->state.registry.home.store = store;
     server->state.config = config;

@@ -19,6 +19,7 @@ struct server {
     uv_timer_t idle_timer;
     uv_timer_t door_timer;     /* active while there is not even a descriptor to turn away with */
     struct alarm repair_alarm; /* set while there are segments */
+    struct alarm linger_alarm; /* set while connections linger */
     uint64_t repaired;         /* id of the segment that was looked at last */
     uv_prepare_t counts;       /* looks what there is before each wait */
     struct lookout lookout;
@@ -35,6 +36,7 @@ struct server {
     bool stopping;
     bool keeps; /* what there is stays for the next daemon */
     LIST_HEAD(, connection) connections;
+    TAILQ_HEAD(, connection) lingering; /* clients that have gone, and wait for a turn */
 };
 
 /* Takes over the listener, the store, the configuration, and what the last daemon left.

@@ -129,6 +129,62 @@ START_TEST(closed_twice)
 }
 END_TEST
 
+/* --- Last requests that wait for a turn ---------------------------------- */
+
+static unsigned n_lingers, n_gone;
+
+static bool refuse_turn(struct connection *c)
+{
+    if (!c->waits_turn)
+        TAILQ_INSERT_TAIL(&house.waiting, c, turn);
+    c->waits_turn = true;
+    return false;
+}
+
+static void note_lingers(struct connection *c)
+{
+    (void)c;
+    n_lingers++;
+}
+
+static void note_gone(struct connection *c)
+{
+    (void)c;
+    n_gone++;
+}
+
+/* Its attachments end when that has taken CONNECTION_LINGER_MS, whether or not the turn comes. */
+START_TEST(gone_while_a_turn_does_not_come)
+{
+    static const struct connection_events events = {.call = house_on_call,
+                                                    .closed = house_on_closed,
+                                                    .begin = refuse_turn,
+                                                    .again = house_on_again,
+                                                    .gone = note_gone,
+                                                    .lingers = note_lingers};
+    int ends[2];
+    begin(count);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+    struct guest *g = &house.guests[house.n_guests++];
+    *g = (struct guest){.house = &house, .fd = ends[0]};
+    g->connection = connection_new(&house.loop, ends[1], &events, &house);
+    ck_assert_ptr_nonnull(g->connection);
+    send_pings(g, 1);
+    house_run(&house);
+    ck_assert(g->connection->waits_turn);
+    connection_end(g->connection);
+    connection_end(g->connection);
+    ck_assert_uint_eq(n_lingers, 2);
+    ck_assert_uint_eq(n_gone, 0);
+    g->connection->gone_until_ns -= CONNECTION_LINGER_MS * INT64_C(1000000);
+    connection_end(g->connection);
+    ck_assert_uint_eq(n_lingers, 2);
+    ck_assert_uint_eq(n_gone, 1);
+    connection_close(g->connection);
+    house_close(&house);
+}
+END_TEST
+
 /* --- Processes ----------------------------------------------------------- */
 
 /* A client's process dies while another one still holds its socket. */
@@ -220,4 +276,5 @@ UNIT_MAIN("connection_end", UNIT_TEST(of_a_process_that_cannot_be_seen), UNIT_TE
           UNIT_TEST(half_closed_while_an_answer_is_made),
           UNIT_TEST(half_closed_with_requests_that_are_not_read_yet),
           UNIT_TEST(half_closed_while_an_answer_does_not_fit), UNIT_TEST(closed_by_its_own_request),
-          UNIT_TEST(closed_twice), UNIT_TEST(death_of_a_process_whose_socket_is_held))
+          UNIT_TEST(closed_twice), UNIT_TEST(gone_while_a_turn_does_not_come),
+          UNIT_TEST(death_of_a_process_whose_socket_is_held))
