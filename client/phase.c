@@ -5,6 +5,7 @@
 #include <limits.h>
 
 #include "client/lock.h"
+#include "common/layout_hash.h"
 #include "common/util.h"
 
 static uint64_t load_phase(const struct shmview_segment *s)
@@ -49,6 +50,16 @@ int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret
     return r ? r : describe(segment, load_phase(segment), ret_phase);
 }
 
+/* Returns the index of the layout or an error. Asks nobody: the caller has the lock. */
+static int find_published(struct shmview_segment *s, const char *layout)
+{
+    uint64_t hash = layout_hash(layout);
+    for (int i = 0; i < (int)SHMVIEW_LAYOUTS_MAX; i++)
+        if (atomic_load_explicit(word64(&s->control->layouts[i]), memory_order_relaxed) == hash)
+            return i;
+    return fail_no_layout(s, layout);
+}
+
 int shmview_switch(struct shmview_segment *segment, const char *layout)
 {
     int r = enter(segment);
@@ -61,7 +72,7 @@ int shmview_switch(struct shmview_segment *segment, const char *layout)
     if (segment->access != SHMVIEW_WRITE)
         return fail(SHMVIEW_ERR_READ_ONLY, "segment '%s' is attached with access read",
                     segment->name);
-    int index = layout_find(segment, layout);
+    int index = find_published(segment, layout);
     if (index < 0)
         return index;
     struct shmview_control *c = segment->control;

@@ -362,6 +362,8 @@ int view_finish(struct shmview_segment *segment, const struct view_desc *desc, c
 /* Finds the layout of that name. Asks the daemon if it is not known here. Returns
  * its index or an error. */
 int layout_find(struct shmview_segment *segment, const char *layout);
+/* Returns SHMVIEW_ERR_NO_LAYOUT, negative. */
+int fail_no_layout(const struct shmview_segment *segment, const char *layout);
 /* Copies the name of that layout to ret_name. Returns 0 or an error. */
 int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes);
 

@@ -306,13 +306,17 @@ static int look_for_layout(struct shmview_segment *segment, void *arg)
     return 1;
 }
 
+int fail_no_layout(const struct shmview_segment *segment, const char *layout)
+{
+    return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout '%.70s'", segment->name, layout);
+}
+
 int layout_find(struct shmview_segment *segment, const char *layout)
 {
     struct name_query q = {.wanted = layout};
     int r = look_twice(segment, look_for_layout, &q);
     if (r == 1)
-        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout '%.70s'", segment->name,
-                    layout);
+        return fail_no_layout(segment, layout);
     return r ? r : (int)q.index;
 }
 

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/layout_hash.h"
+
 static void layout_deinit(struct wire_layout *layout)
 {
     for (size_t i = 0; i < layout->n_views; i++) {
@@ -94,8 +96,9 @@ void layouts_drop_last(struct layouts *layouts)
 
 const struct wire_layout *layouts_find(const struct layouts *layouts, const char *name)
 {
+    uint64_t hash = layout_hash(name);
     for (size_t i = 0; i < layouts->n; i++)
-        if (strcmp(layouts->list[i].name, name) == 0)
+        if (layout_hash(layouts->list[i].name) == hash)
             return &layouts->list[i];
     return NULL;
 }

@@ -28,7 +28,7 @@ void layouts_drop_last(struct layouts *layouts);
 struct wire_text layouts_text(const struct layouts *layouts);
 struct wire_text layouts_text_of_last(const struct layouts *layouts);
 
-/* Returns the one of that name, or NULL. */
+/* Returns the one of that name, or of another name with the same hash; or NULL. */
 const struct wire_layout *layouts_find(const struct layouts *layouts, const char *name);
 
 #endif

@@ -273,9 +273,12 @@ static bool check_layout(struct state *state, struct connection *c, const struct
                "a layout needs an attachment with access write on this connection");
         return false;
     }
-    if (layouts_find(&s->layouts, layout->name)) {
+    const struct wire_layout *has = layouts_find(&s->layouts, layout->name);
+    if (has) {
+        bool same = strcmp(has->name, layout->name) == 0;
         refuse(answer, SHMVIEW_ERR_LAYOUT_EXISTS, json_pack("{s:s}", "layout", layout->name),
-               "segment '%s' has a layout '%s' already", s->name, layout->name);
+               "segment '%s' has a layout '%s' already%s", s->name, has->name,
+               same ? "" : ", whose name has the same hash");
         return false;
     }
     if (s->layouts.n == LIMIT_LAYOUTS) {

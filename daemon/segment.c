@@ -191,6 +191,8 @@ static int read_slots(struct segment *segment)
     int r =
         high > SHMVIEW_SLOTS_MAX ? -ESTALE : slots_restore(&segment->slots, live->generation, high);
     if (r == 0)
+        r = segment_publish_layouts(segment);
+    if (r == 0)
         segment->unread = false;
     return r;
 }
@@ -386,23 +388,4 @@ void segment_restored(struct segment *segment)
     if (segment->use->live && !segment->unread)
         give_slots_back(segment);
     use_end(segment->use);
-}
-
-/* --- Layouts ------------------------------------------------------------- */
-
-int segment_add_layout(struct segment *segment, const struct wire_layout *layout)
-{
-    int index = layouts_add(&segment->layouts, layout);
-    if (index < 0 || !segment->home->store)
-        return index;
-    struct wire_text last = layouts_text_of_last(&segment->layouts);
-    char *text = NULL;
-    int r = asprintf(&text, "{\"layouts\":[%.*s]}", (int)last.n, last.bytes) < 0 ? -ENOMEM : 0;
-    if (r == 0)
-        r = store_put_layout(segment->home->store, segment->id, (uint32_t)index, text);
-    free(text);
-    if (r == 0)
-        return index;
-    layouts_drop_last(&segment->layouts);
-    return r;
 }

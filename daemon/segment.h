@@ -167,7 +167,13 @@ void segment_owner_died(struct segment *segment);
 /* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */
 void segment_forget(struct segment *segment);
 
-/* Adds a copy of layout, and keeps it. Returns its index or -errno. Checked by the caller. */
+/* --- segment_layouts.c ---------------------------------------------------- */
+
+/* Adds a copy of layout, publishes and keeps it. Returns its index or -errno. Checked by the
+ * caller. */
 int segment_add_layout(struct segment *segment, const struct wire_layout *layout);
+
+/* Lets clients find the layouts that there are in the control object. Returns 0 or -errno. */
+int segment_publish_layouts(const struct segment *segment);
 
 #endif

@@ -131,6 +131,8 @@ static int rebuild_lock(struct segment *segment)
         return fd;
     segment_control_header(segment, &c);
     int r = write_at(fd, &c, offsetof(struct shmview_control, pad0), 0);
+    if (r == 0)
+        r = segment_publish_layouts(segment);
     if (r == 0 && pread(fd, &is, sizeof is, offsetof(struct shmview_control, inside)) < 0)
         r = -errno;
     if (r == 0 && !(is & SHMVIEW_LOCK_OWNER))

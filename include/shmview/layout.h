@@ -19,7 +19,8 @@
 #define SHMVIEW_LIVENESS_MAGIC 0x6c764d53u /* "SMvl" */
 #define SHMVIEW_LAYOUT_VERSION 1u
 
-#define SHMVIEW_SLOTS_MAX 1000u
+#define SHMVIEW_SLOTS_MAX   1000u
+#define SHMVIEW_LAYOUTS_MAX 64u
 
 /* The lock word.  W:1 R:1 generation:20 slot:10
  *
@@ -91,6 +92,10 @@ struct shmview_slot {
  *   change        counts the notifications
  *   change_waits  bit 0: somebody may be parked here; the rest counts the times that
  *                 they were woken
+ * What a switch finds a layout by, so that it need not ask the daemon:
+ *   layouts       by index, the hashes of their names (FNV-1a, 64 bits; 1 for 0); 0 = there is no
+ *                 such layout. Written by the daemon before anybody else knows of the layout. Two
+ *                 of one segment never have the same
  * The file is as long as the slots in use need; the daemon lets it grow before it
  * gives out a slot. */
 struct shmview_control {
@@ -113,6 +118,7 @@ struct shmview_control {
     uint32_t change;
     uint32_t change_waits;
     uint8_t pad5[376];
+    uint64_t layouts[SHMVIEW_LAYOUTS_MAX];
 };
 
 /* No id has it: whoever compares a generation with that of an id need not know. */
@@ -162,7 +168,7 @@ SHMVIEW_AT_OFFSET(shmview_slot, pid, 8);
 SHMVIEW_AT_OFFSET(shmview_slot, waits, 12);
 SHMVIEW_AT_OFFSET(shmview_slot, command, 16);
 SHMVIEW_AT_OFFSET(shmview_slot, since_ns, 32);
-SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1024, "control header");
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1536, "control header");
 SHMVIEW_AT_OFFSET(shmview_control, slots_offset, 32);
 SHMVIEW_AT_OFFSET(shmview_control, slot_bytes, 36);
 SHMVIEW_AT_OFFSET(shmview_control, lock, 128);
@@ -175,6 +181,7 @@ SHMVIEW_AT_OFFSET(shmview_control, drain, 384);
 SHMVIEW_AT_OFFSET(shmview_control, phase, 512);
 SHMVIEW_AT_OFFSET(shmview_control, change, 640);
 SHMVIEW_AT_OFFSET(shmview_control, change_waits, 644);
+SHMVIEW_AT_OFFSET(shmview_control, layouts, 1024);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness_death) == 16, "death");
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness) == 4096, "one page");
 SHMVIEW_AT_OFFSET(shmview_liveness, deaths, 32);

@@ -380,13 +380,9 @@ int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret
 
 /* Makes the layout called layout current. The caller holds the lock exclusively,
  * with SHMVIEW_WRITE. Who dies in the middle leaves the old phase or the new one.
- * Does not wait for the daemon, with one exception: a layout that was defined after this
- * handle was attached, and that no call has found through it yet, is asked for, while the
- * caller holds the lock. A program that must not wait then opens a view of the layout, or
- * calls shmview_wait_phase() for it with deadline 0, before it takes the lock.
+ * Does not wait for the daemon, also where the layout is new to this handle.
  * Views of other phases are stale from here on. Wakes all who wait.
- * Returns 0, -SHMVIEW_ERR_NOT_OWNER, _READ_ONLY, _NO_LAYOUT, _NO_LOCK,
- * _DISCONNECTED or _PROTOCOL. */
+ * Returns 0, -SHMVIEW_ERR_NOT_OWNER, _LOST, _READ_ONLY, _NO_LAYOUT or _NO_LOCK. */
 int shmview_switch(struct shmview_segment *segment, const char *layout);
 
 /* Waits until the generation is past after and, if layout is not NULL, that layout

@@ -142,8 +142,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Notifies, and switches, CALLS times. The machine may be busy: the median counts. Without a
- * bell each call would wait for the daemon. */
+/* Notifies, and switches, CALLS times, to layouts that the handle has never heard of. The machine
+ * may be busy: the median counts. Without a bell each call would wait for the daemon. */
 static void expect_quick(const char *when)
 {
     int64_t took[2][CALLS];

@@ -320,9 +320,8 @@ START_TEST(known_layouts_without_the_daemon)
     open_segment();
     struct shmview_segment *old = client_attach(conn, "s", SHMVIEW_READ);
     define(seg, "shorts", "S", "int16");
-    OK(shmview_lock(seg));
-    OK(shmview_switch(seg, "shorts")); /* the handle knows it by now */
-    OK(shmview_unlock(seg));
+    open_view(seg, "shorts", "S"); /* the handle knows it by now */
+    switch_to(seg, "shorts");
     daemon_kill(&d);
     REFUSED(shmview_phase_get(old, &phase), DISCONNECTED, "");
     expect_phase(seg, 1, "shorts");
@@ -332,9 +331,32 @@ START_TEST(known_layouts_without_the_daemon)
     ck_assert_int_eq(shmview_view_is_stale(&v), 0);
     OK(shmview_wait_phase(old, "ints", 1, SHMVIEW_FOREVER, &phase));
     OK(shmview_lock(seg));
-    REFUSED(shmview_switch(seg, "doubles"), DISCONNECTED, "");
+    REFUSED(shmview_switch(seg, "doubles"), NO_LAYOUT, "segment 's' has no layout 'doubles'");
     OK(shmview_unlock(seg));
     expect_phase(seg, 2, "ints");
+    daemon_restart(&d);
+    OK(shmview_detach(old));
+    close_segment();
+}
+END_TEST
+
+/* The handle has never heard of the layout: it finds it in the control object. */
+START_TEST(switch_to_a_new_layout_without_the_daemon)
+{
+    struct shmview_phase phase;
+    open_segment();
+    struct shmview_segment *old = client_attach(conn, "s", SHMVIEW_WRITE);
+    define(seg, "shorts", "S", "int16");
+    daemon_kill(&d);
+    switch_to(old, "shorts");
+    daemon_restart(&d);
+    OK(shmview_phase_get(old, &phase));
+    ck_assert_uint_eq(phase.layout, 2);
+    ck_assert_str_eq(phase.name, "shorts");
+    define(seg, "bytes", "B", "uint8"); /* by the daemon that has taken the segment over */
+    daemon_kill(&d);
+    switch_to(old, "bytes");
+    switch_to(old, "ints");
     daemon_restart(&d);
     OK(shmview_detach(old));
     close_segment();
@@ -444,6 +466,7 @@ int main(void)
         SUITE_TEST(what_does_not_come),
         SUITE_TEST(layouts_defined_after_the_attachment),
         SUITE_TEST(known_layouts_without_the_daemon),
+        SUITE_TEST(switch_to_a_new_layout_without_the_daemon),
         SUITE_TEST(generation_wraps_to_one),
         SUITE_TEST(every_phase_is_past_zero),
         SUITE_TEST(rubbish_heals_with_the_next_switch),

@@ -30,6 +30,7 @@ static void begin(void)
     conn = client_connect(&d);
     seg = client_create_with(conn, "s", BYTES, SHMVIEW_MANUAL, 0);
     strcpy(shmview_data(seg), "bytes");
+    OK(shmview_define(seg, "layout", NULL, 0));
     raw_connect(&reader, d.socket);
     json_decref(raw_call(&reader, "Attach", "{'name':'s','access':'read'}"));
     ck_assert_uint_eq(reader.n_fds, 3);
@@ -66,6 +67,7 @@ static void expect_lock(void)
     struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
     ck_assert_str_eq(shmview_data(other), "bytes");
     ck_assert_int_eq(shmview_lock(seg), 1);
+    OK(shmview_switch(seg, "layout"));
     REFUSED(shmview_trylock(other), TIMED_OUT, "");
     OK(shmview_unlock(seg));
     OK(shmview_lock(other));
@@ -80,7 +82,7 @@ static void expect_lock(void)
 /* To nothing, into the words, into the slots, and overwritten. */
 static void damage(int how)
 {
-    static const off_t sizes[] = {0, 40, 140, 1100};
+    static const off_t sizes[] = {0, 40, 140, 1600};
     struct shmview_object_header rubbish;
     memset(&rubbish, 0x55, sizeof rubbish);
     if (how < 4)

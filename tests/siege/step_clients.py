@@ -151,7 +151,7 @@ def spoil_control(siege):
     if kind == 0:
         r = a.agent.do("truncate", fd, rng.choice([0, 100, 4095, 4096, 8192, 1 << 20]))
     elif kind == 1:
-        r = a.agent.do("write", fd, rng.choice([0, 8, 32, 128, 512, 1024, 1024 + 128 * max(a.slot, 0)]),
+        r = a.agent.do("write", fd, rng.choice([0, 8, 32, 128, 512, 1024, 1536, 1536 + 128 * max(a.slot, 0)]),
                        rng.randbytes(rng.choice([4, 8, 64])))
     elif kind == 2:
         r = a.agent.do("write", fd, 0, rng.randbytes(4096))
@@ -173,7 +173,7 @@ def lock_word(siege):
         do("write", fd, 128, struct.pack("=I", 0))
         siege.note(f"{a.agent} unlocks {a.segment.name}", a.agent, a.segment.name)
     elif word == 0:
-        slot = 1024 + 128 * a.slot
+        slot = 1536 + 128 * a.slot
         do("write", fd, slot, struct.pack("=IIII16s", a.generation << 12, identity, a.agent.pid, 0, b"siege"))
         do("write", fd, 128, struct.pack("=I", identity))
         do("write", fd, 136, struct.pack("=Q", (inside & ~0x3FFFFFFF) | identity))

@@ -23,7 +23,7 @@ static void begin(void)
     objects_make();
     control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.control, 0);
     live = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, objects.live, 0);
-    mine = (struct shmview_slot *)(void *)((char *)control + 1024);
+    mine = (struct shmview_slot *)(void *)((char *)control + 1536);
     live->generation[1] = 7;
     steps[0] = (struct stub_step)STUB_GREETING;
     steps[1] = attach_step(REPLY(SEGMENT, ATTACHMENT));

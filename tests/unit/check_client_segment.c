@@ -73,7 +73,7 @@ START_TEST(attach_and_detach)
     ck_assert_int_eq(shmview_trylock(seg), 0);
     ck_assert_int_eq(shmview_unlock(seg), 0);
     struct shmview_slot slot;
-    ck_assert_int_eq(pread(objects.control, &slot, sizeof slot, 1024), (ssize_t)sizeof slot);
+    ck_assert_int_eq(pread(objects.control, &slot, sizeof slot, 1536), (ssize_t)sizeof slot);
     ck_assert_uint_eq(slot.id, 5u << SHMVIEW_SLOT_BITS);
     ck_assert_uint_eq(slot.pid, (uint32_t)getpid());
     ck_assert_int_eq(shmview_detach(seg), 0);
@@ -207,9 +207,9 @@ END_TEST
 START_TEST(objects_that_are_too_short)
 {
     const char *parts[] = {"the data object has 4999 bytes, 5000 are needed",
-                           "the control object has 1151 bytes, 1152 are needed",
+                           "the control object has 1663 bytes, 1664 are needed",
                            "the liveness object has 4095 bytes, 4096 are needed"};
-    const off_t sizes[] = {SIZE - 1, 1024 + 127, 4095};
+    const off_t sizes[] = {SIZE - 1, 1536 + 127, 4095};
     for (int i = 0; i < 3; i++) {
         objects_make();
         int *fds[] = {&objects.data, &objects.control, &objects.live};

@@ -114,6 +114,9 @@ START_TEST(names)
                               "segment 's' has a layout 'l' already");
     ck_assert_str_eq(json_string_value(json_object_get(p, "layout")), "l");
     ck_assert_int_eq(define(g, LAYOUT("L", "")), 1);
+    ck_assert_int_eq(define(g, LAYOUT("8yn0iYCKYHlIj4-BwPqk", "")), 2);
+    house_refused(g, "DefineLayout", LAYOUT("GReLUrM4wMqfg9yzV3KQ", ""), "LayoutExists",
+                  "has a layout '8yn0iYCKYHlIj4-BwPqk' already, whose name has the same hash");
     house_close(&house);
 }
 END_TEST

@@ -27,10 +27,10 @@ START_TEST(headers_of_the_objects)
     struct shmview_liveness *l = look(s, LIVENESS, sizeof *l), zero_l = l[0];
     ck_assert_uint_eq(c->header.magic, SHMVIEW_CONTROL_MAGIC);
     ck_assert_uint_eq(c->header.version, SHMVIEW_LAYOUT_VERSION);
-    ck_assert_uint_eq(c->header.header_bytes, 1024);
+    ck_assert_uint_eq(c->header.header_bytes, 1536);
     ck_assert_uint_eq(c->header.features, 0);
     ck_assert_uint_eq(c->header.segment_id, ID);
-    ck_assert_uint_eq(c->slots_offset, 1024);
+    ck_assert_uint_eq(c->slots_offset, 1536);
     ck_assert_uint_eq(c->slot_bytes, 128);
     ck_assert_uint_eq(l->header.magic, SHMVIEW_LIVENESS_MAGIC);
     ck_assert_uint_eq(l->header.version, SHMVIEW_LAYOUT_VERSION);
@@ -292,7 +292,7 @@ START_TEST(every_slot)
     struct frame_descriptors fds = {.n = 99};
     for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++) {
         ck_assert_int_eq(attach(s, SHMVIEW_READ).slot, i);
-        ck_assert_uint_ge(size_of(s, CONTROL), 1024 + (uint64_t)(i + 1) * 128);
+        ck_assert_uint_ge(size_of(s, CONTROL), 1536 + (uint64_t)(i + 1) * 128);
     }
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &a, &fds), -ENOSPC);
@@ -338,7 +338,7 @@ static void attach_failing(unsigned classes, unsigned crowd)
     }
     ck_assert_int_eq(r, 0);
     ck_assert_uint_eq(s->use->live->generation[a.slot], (unsigned)a.generation);
-    ck_assert_uint_ge(size_of(s, CONTROL), 1024 + 128 * (uint64_t)(a.slot + 1));
+    ck_assert_uint_ge(size_of(s, CONTROL), 1536 + 128 * (uint64_t)(a.slot + 1));
     for (unsigned i = 0; i <= crowd; i++)
         segment_detach(s, i, 1);
     segment_free(s);

@@ -100,5 +100,28 @@ START_TEST(every_allocation_of_a_layout_fails)
 }
 END_TEST
 
-UNIT_MAIN("segment_layout", UNIT_TEST(unname), UNIT_TEST(unname_that_cannot_rename),
-          UNIT_TEST(layouts_are_copies), UNIT_TEST(every_allocation_of_a_layout_fails))
+/* What clients find layouts by; it says nothing of one that was not kept. */
+START_TEST(the_table_in_the_control_object)
+{
+    struct segment *s = make(100, true);
+    struct shmview_control *c = look(s, CONTROL, sizeof *c);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"float", views, 2}), 0);
+    ck_assert_uint_eq(c->layouts[0], UINT64_C(0xa00a62a942b20165));
+    ck_assert_uint_eq(c->layouts[1], 0);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"a", views, 2}), 1);
+    ck_assert_uint_eq(c->layouts[1], UINT64_C(0xaf63dc4c8601ec8c));
+    faults_begin_call("pwrite", 1, EIO, false);
+    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"b", views, 2}), -EIO);
+    ck_assert(faults_end());
+    ck_assert_uint_eq(s->layouts.n, 2);
+    ck_assert_uint_eq(c->layouts[2], 0);
+    munmap(c, sizeof *c);
+    segment_detach(s, a.slot, 1);
+    segment_free(s);
+}
+END_TEST
+
+UNIT_MAIN("segment_layout", UNIT_TEST(unname), UNIT_TEST(the_table_in_the_control_object),
+          UNIT_TEST(unname_that_cannot_rename), UNIT_TEST(layouts_are_copies),
+          UNIT_TEST(every_allocation_of_a_layout_fails))

@@ -32,8 +32,8 @@ static inline int make_object(const void *bytes, size_t n, size_t size)
 static inline void objects_make(void)
 {
     objects.head = (struct shmview_control){
-        .header = {SHMVIEW_CONTROL_MAGIC, SHMVIEW_LAYOUT_VERSION, 1024, 0, ID, 0},
-        .slots_offset = 1024,
+        .header = {SHMVIEW_CONTROL_MAGIC, SHMVIEW_LAYOUT_VERSION, sizeof objects.head, 0, ID, 0},
+        .slots_offset = sizeof objects.head,
         .slot_bytes = 128};
     objects.liveness = (struct shmview_liveness){
         .header = {SHMVIEW_LIVENESS_MAGIC, SHMVIEW_LAYOUT_VERSION, 96, 0, ID, 0},

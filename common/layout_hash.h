@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* By what the control object tells layouts apart. */
+#ifndef COMMON_LAYOUT_HASH_H
+#define COMMON_LAYOUT_HASH_H
+
+#include <stdint.h>
+
+/* FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). Never 0, which stands for no layout. */
+static inline uint64_t layout_hash(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return hash ? hash : 1;
+}
+
+#endif
