@@ -83,6 +83,11 @@ def daemon():
             del os.environ["SHMVIEW_SOCKET"]
 
 
+@pytest.fixture
+def seg(daemon):
+    return shmview.create("seg", 4096)
+
+
 def forget_connections():
     """The next module's tests have another daemon."""
     gc.collect()

@@ -11,11 +11,6 @@ import shmview
 pytestmark = pytest.mark.usefixtures("daemon")
 
 
-@pytest.fixture
-def seg():
-    return shmview.create("seg", 4096)
-
-
 def test_structs(seg):
     v = seg.cast("T{i:a:d:b:T{b:x:(2,3)h:y:}:c:5s:d:}", 4)
     value = (7, 2.5, (-1, [[1, 2, 3], [4, 5, 6]]), b"abcde")

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Releasing a view: what keeps it, and its segment, in use."""
+
+import gc
+import tempfile
+
+import pytest
+
+import shmview
+
+pytestmark = pytest.mark.usefixtures("daemon")
+
+
+def test_release(seg):
+    v = seg.cast("i", 4)
+    with pytest.raises(shmview.Busy, match="1 "):
+        seg.close()
+    m = memoryview(v)
+    with pytest.raises(BufferError):
+        v.release()
+    m.release()
+    v.release()
+    v.release()
+    for use in (lambda: v[0], lambda: len(v), lambda: v.shape, lambda: v.tolist(), lambda: memoryview(v),
+                lambda: v.__setitem__(0, 1), lambda: v == seg.buf, lambda: v.cast("B"), lambda: v.T):
+        with pytest.raises(ValueError, match="released"):
+            use()
+    assert repr(v) == "<shmview.View, released>" and v == v
+    with seg.buf as w:
+        assert len(w) == 4096
+    known = seg.cast("i", 4)
+    known.address
+    known.release()
+    with pytest.raises(ValueError, match="released"):
+        known[0]
+    with pytest.raises(shmview.Busy, match="1 "):
+        seg.close()  # whoever got the address trusts in the object
+    del known
+    seg.close()
+
+
+def test_plain_bytes_keep_the_view(seg):
+    """numpy.frombuffer() and its like give the buffer back, and keep nothing but the view."""
+    numpy = pytest.importorskip("numpy")
+    v = seg.cast("i", 4)
+    array = numpy.frombuffer(v, "i")
+    assert array.base is v
+    v.release()
+    with pytest.raises(ValueError):
+        v[0]
+    del v
+    gc.collect()
+    with pytest.raises(shmview.Busy, match="1 "):
+        seg.close()
+    array[1] = 7
+    assert seg.buf[4] == 7
+    del array
+    v = seg.cast("B", 4096)
+    with tempfile.TemporaryFile() as file:
+        assert file.write(v) == 4096
+        file.seek(0)
+        assert file.readinto(v) == 4096
+    v.release()
+    v.release()
+    del v
+    seg.close()
+
+
+def test_memoryviews_are_counted(seg):
+    v = seg.cast("i", (2, 3))
+    m = memoryview(v)
+    n = memoryview(m)[1:]
+    assert m.obj.view is v and "<buffer of <shmview.View of" in repr(m.obj)
+    with pytest.raises(BufferError, match="1 "):
+        v.release()
+    m.release()
+    with pytest.raises(BufferError, match="1 "):
+        v.release()
+    n.release()
+    v.release()
+    seg.close()
+    with pytest.raises(TypeError):
+        shmview._core.Lease()
+
+
+class Evil:
+    """Its value is asked for in the middle of an assignment."""
+
+    def __init__(self, act):
+        self.act = act
+
+    def __index__(self):
+        self.act()
+        return 1
+
+    __float__ = __index__
+
+
+def test_releasing_in_the_middle(seg):
+    for format in ("i", "Q", "T{i:a:i:b:}", "Zd"):
+        v = seg.cast(format, 4)
+
+        def act():
+            with pytest.raises(BufferError):
+                v.release()
+            with pytest.raises(BufferError):
+                seg.close()
+        evil = Evil(act)
+        if format[0] == "T":
+            v[0] = (evil, evil)
+        elif format != "Zd":
+            v[0] = evil
+            v[1:3] = [evil, evil]
+            v[evil]
+            v[evil] = 1
+        v.release()
