@@ -13,23 +13,7 @@
 #include "support/client.h"
 #include "support/suite.h"
 
-static struct daemon d;
-static struct shmview_connection *conn;
-static struct shmview_segment *seg;
-
-static void open_segment(void)
-{
-    daemon_start(&d);
-    conn = client_connect(&d);
-    seg = client_create(conn, "s", 4096);
-}
-
-static void close_segment(void)
-{
-    OK(shmview_detach(seg));
-    OK(shmview_disconnect(conn));
-    daemon_stop(&d);
-}
+#include "one_segment.h"
 
 /* --- Without the daemon -------------------------------------------------- */
 

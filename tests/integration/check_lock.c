@@ -16,25 +16,9 @@
 #include "support/raw.h"
 #include "support/suite.h"
 
+#include "one_segment.h"
+
 #define MS 1000000
-
-static struct daemon d;
-static struct shmview_connection *conn;
-static struct shmview_segment *seg;
-
-static void open_segment(void)
-{
-    daemon_start(&d);
-    conn = client_connect(&d);
-    seg = client_create(conn, "s", 4096);
-}
-
-static void close_segment(void)
-{
-    OK(shmview_detach(seg));
-    OK(shmview_disconnect(conn));
-    daemon_stop(&d);
-}
 
 /* --- One thread ---------------------------------------------------------- */
 

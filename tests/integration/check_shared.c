@@ -8,25 +8,9 @@
 #include "support/parties.h"
 #include "support/suite.h"
 
+#include "one_segment.h"
+
 #define MS 1000000
-
-static struct daemon d;
-static struct shmview_connection *conn;
-static struct shmview_segment *seg;
-
-static void open_segment(void)
-{
-    daemon_start(&d);
-    conn = client_connect(&d);
-    seg = client_create(conn, "s", 4096);
-}
-
-static void close_segment(void)
-{
-    OK(shmview_detach(seg));
-    OK(shmview_disconnect(conn));
-    daemon_stop(&d);
-}
 
 /* Children: take it, tell 1, wait for the cue, give it back, tell 2. */
 static void hold(struct child *me, struct shmview_segment *segment, int (*take)(void *))
@@ -48,12 +32,12 @@ static int take_exclusively(void *segment)
     return shmview_lock(segment);
 }
 
-static void read_on_cue(struct child *me, void *arg)
+static void hold_shared(struct child *me, void *arg)
 {
     hold(me, arg, take_shared);
 }
 
-static void write_on_cue(struct child *me, void *arg)
+static void hold_exclusively(struct child *me, void *arg)
 {
     hold(me, arg, take_exclusively);
 }
@@ -67,7 +51,7 @@ START_TEST(many_readers_at_once)
     struct child reader[READERS];
     open_segment();
     for (int i = 0; i < READERS; i++)
-        child_start(&reader[i], read_on_cue, seg);
+        child_start(&reader[i], hold_shared, seg);
     for (int i = 0; i < READERS; i++)
         child_hear(&reader[i], 1);
     ck_assert_uint_eq(parties_in_role(seg, SHMVIEW_HOLDS_SHARED, NULL), READERS);
@@ -92,7 +76,7 @@ START_TEST(writer_excludes_readers)
     struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
     OK(shmview_lock(seg));
     REFUSED(shmview_trylock_shared(other), TIMED_OUT, "'s' is held by another");
-    child_start(&reader, read_on_cue, seg);
+    child_start(&reader, hold_shared, seg);
     parties_await(seg, SHMVIEW_WAITS_TO_SHARE, 1);
     OK(shmview_unlock(seg));
     child_hear(&reader, 1);
@@ -109,10 +93,10 @@ START_TEST(readers_exclude_a_writer)
     struct child reader[2], writer;
     open_segment();
     for (int i = 0; i < 2; i++) {
-        child_start(&reader[i], read_on_cue, seg);
+        child_start(&reader[i], hold_shared, seg);
         child_hear(&reader[i], 1);
     }
-    child_start(&writer, write_on_cue, seg);
+    child_start(&writer, hold_exclusively, seg);
     parties_await(seg, SHMVIEW_WAITS, 1);
     child_cue(&reader[0]);
     child_hear(&reader[0], 2);
@@ -136,9 +120,9 @@ START_TEST(readers_wait_for_each_writer_in_turn)
     open_segment();
     OK(shmview_lock(seg));
     for (int i = 0; i < 2; i++)
-        child_start(&writer[i], write_on_cue, seg);
+        child_start(&writer[i], hold_exclusively, seg);
     for (int i = 0; i < 3; i++)
-        child_start(&reader[i], read_on_cue, seg);
+        child_start(&reader[i], hold_shared, seg);
     parties_await(seg, SHMVIEW_WAITS, 2);
     parties_await(seg, SHMVIEW_WAITS_TO_SHARE, 3);
     for (int i = 0; i < 2; i++)
@@ -163,7 +147,7 @@ START_TEST(nested_share_never_waits_behind_a_writer)
     struct child writer;
     open_segment();
     OK(shmview_lock_shared(seg));
-    child_start(&writer, write_on_cue, seg);
+    child_start(&writer, hold_exclusively, seg);
     parties_await(seg, SHMVIEW_WAITS, 1);
     OK(shmview_lock_shared(seg));
     OK(shmview_trylock_shared(seg));

@@ -13,25 +13,9 @@
 #include "support/parties.h"
 #include "support/suite.h"
 
+#include "one_segment.h"
+
 #define MS 1000000
-
-static struct daemon d;
-static struct shmview_connection *conn;
-static struct shmview_segment *seg;
-
-static void open_segment(void)
-{
-    daemon_start(&d);
-    conn = client_connect(&d);
-    seg = client_create(conn, "s", 4096);
-}
-
-static void close_segment(void)
-{
-    OK(shmview_detach(seg));
-    OK(shmview_disconnect(conn));
-    daemon_stop(&d);
-}
 
 static void *shared_memory(size_t bytes)
 {
@@ -44,16 +28,6 @@ static void read_on_cue(struct child *me, void *arg)
 {
     OK(shmview_lock_shared(arg));
     child_tell(me, 1);
-    child_pause(me);
-    OK(shmview_unlock(arg));
-}
-
-/* Takes it in one way or the other and tells how that went, + 1. */
-static void write_on_cue(struct child *me, void *arg)
-{
-    int r = shmview_lock(arg);
-    ck_assert_int_ge(r, 0);
-    child_tell(me, r + 1);
     child_pause(me);
     OK(shmview_unlock(arg));
 }

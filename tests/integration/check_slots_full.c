@@ -13,25 +13,9 @@
 #include "support/raw.h"
 #include "support/suite.h"
 
+#include "one_segment.h" /* seg has slot 0 */
+
 #define SLOTS ((int)SHMVIEW_SLOTS_MAX)
-
-static struct daemon d;
-static struct shmview_connection *conn;
-static struct shmview_segment *seg; /* slot 0 */
-
-static void open_segment(void)
-{
-    daemon_start(&d);
-    conn = client_connect(&d);
-    seg = client_create(conn, "s", 4096);
-}
-
-static void close_segment(void)
-{
-    OK(shmview_detach(seg));
-    OK(shmview_disconnect(conn));
-    daemon_stop(&d);
-}
 
 /* Attachments by one connection, with access write and read in turns. */
 static void attach_many(struct shmview_connection *connection, struct shmview_segment **list, int n)

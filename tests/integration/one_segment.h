@@ -24,11 +24,12 @@ static inline void close_segment(void)
     daemon_stop(&d);
 }
 
-/* Tells 1 when it is inside. */
+/* A child that takes the lock, tells what that returned plus one, and unlocks on the cue. */
 static inline void write_on_cue(struct child *me, void *arg)
 {
-    ck_assert_int_ge(shmview_lock(arg), 0);
-    child_tell(me, 1);
+    int r = shmview_lock(arg);
+    ck_assert_int_ge(r, 0);
+    child_tell(me, r + 1);
     child_pause(me);
     OK(shmview_unlock(arg));
 }
