@@ -48,11 +48,8 @@ END_TEST
 
 static void notify_on_cue(struct child *me, void *arg)
 {
-    for (int i = 0; i < 3; i++) {
-        OK(shmview_notify(arg));
-        child_tell(me, 1);
-        child_pause(me);
-    }
+    for (int i = 0; i < 3; i++)
+        notify_and_stay(me, arg);
 }
 
 /* It makes no other call: notifying must find the new daemon. */
@@ -80,16 +77,6 @@ START_TEST(a_process_that_only_notifies_outlives_daemons)
 }
 END_TEST
 
-static void watch_and_count(struct child *me, void *arg)
-{
-    int fd = watch(arg);
-    drain(fd);
-    child_tell(me, 1);
-    await_readable(fd);
-    child_tell(me, 2);
-    child_pause(me);
-}
-
 #define RINGS 3000 /* far more than fit into the queue */
 
 START_TEST(rings_queue_while_the_daemon_is_stopped)
@@ -97,8 +84,8 @@ START_TEST(rings_queue_while_the_daemon_is_stopped)
     struct child child[2];
     open_segment();
     struct shmview_segment *other = client_create(conn, "other", 4096);
-    child_start(&child[0], watch_and_count, seg);
-    child_start(&child[1], watch_and_count, other);
+    child_start(&child[0], watch_and_tell, seg);
+    child_start(&child[1], watch_and_tell, other);
     child_hear(&child[0], 1);
     child_hear(&child[1], 1);
     ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
@@ -170,7 +157,7 @@ START_TEST(notify_and_switch_wait_for_nobody)
     open_segment();
     define("one");
     define("two");
-    child_start(&child, watch_and_count, seg);
+    child_start(&child, watch_and_tell, seg);
     child_hear(&child, 1);
     expect_quick("serves");
     ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);

@@ -153,16 +153,6 @@ START_TEST(event_loops_in_several_processes)
 }
 END_TEST
 
-static void watch_and_tell(struct child *me, void *arg)
-{
-    int fd = watch(arg);
-    drain(fd);
-    child_tell(me, 1);
-    await_readable(fd);
-    child_tell(me, 2);
-    child_pause(me);
-}
-
 START_TEST(watchers_come_and_go)
 {
     struct child child[LOOPS];
@@ -224,20 +214,13 @@ END_TEST
 
 /* --- Deaths -------------------------------------------------------------- */
 
-static void use_and_wait(struct child *me, void *arg)
-{
-    OK(shmview_notify(arg));
-    child_tell(me, 1);
-    child_pause(me);
-}
-
 /* It may have died between the change and telling of it. */
 START_TEST(death_of_a_user_is_heard)
 {
     struct child child;
     open_segment();
     int fd = watch(seg);
-    child_start(&child, use_and_wait, seg);
+    child_start(&child, notify_and_stay, seg);
     child_hear(&child, 1);
     drain(fd);
     child_kill(&child);
@@ -279,13 +262,6 @@ START_TEST(forked_child_has_its_own)
     close_segment();
 }
 END_TEST
-
-static void notify_and_stay(struct child *me, void *arg)
-{
-    OK(shmview_notify(arg));
-    child_tell(me, 1);
-    child_pause(me);
-}
 
 /* The parent has a bell; the child closes that and gets its own. */
 START_TEST(forked_child_of_a_notifier_is_heard)

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <unistd.h>
 
+#include "support/await.h"
+#include "support/child.h"
 #include "support/client.h"
 
 static inline int watch(struct shmview_segment *segment)
@@ -32,6 +34,25 @@ static inline void drain(int fd)
         r = read(fd, bytes, sizeof bytes);
     while (r > 0);
     ck_assert(r < 0 && errno == EAGAIN);
+}
+
+/* Children. Tells 1 when it watches and 2 at the first change. */
+static inline void watch_and_tell(struct child *me, void *arg)
+{
+    int fd = watch(arg);
+    drain(fd);
+    child_tell(me, 1);
+    await_readable(fd);
+    child_tell(me, 2);
+    child_pause(me);
+}
+
+/* Tells 1 when it has notified. */
+static inline void notify_and_stay(struct child *me, void *arg)
+{
+    OK(shmview_notify(arg));
+    child_tell(me, 1);
+    child_pause(me);
 }
 
 #endif
