@@ -18,6 +18,19 @@ import shmview
 libc = ctypes.CDLL(None)
 PATIENCE = 20  # seconds, for what takes milliseconds and would hang if it were broken
 
+# For programs of tests, which import os and time: leaves a lock whose owner has died.
+DIE_INSIDE = """
+def die_inside(seg):
+    pid = os.fork()
+    if pid == 0:
+        seg.lock()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    while not seg.lock_status().owner_is_dead:
+        time.sleep(0.01)
+    return pid
+"""
+
 
 def await_(condition, seconds=60, what="it"):
     """Waits until condition() is true."""

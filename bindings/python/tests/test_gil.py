@@ -8,6 +8,7 @@ and the whole process with it."""
 import signal
 
 import pytest
+from conftest import DIE_INSIDE
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -51,19 +52,13 @@ seg.close()
 print("done")
 """
 
-DEATH = PROLOGUE + """
+DEATH = PROLOGUE + DIE_INSIDE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
 late = shmview.attach("gil")
 seg.define(two={"B": "f"})
 with seg:
     seg.switch("two")
-pid = os.fork()
-if pid == 0:
-    seg.lock()
-    os._exit(0)
-os.waitpid(pid, 0)
-while not late.lock_status().owner_is_dead:
-    time.sleep(0.01)
+pid = die_inside(seg)
 died = both(seg.connection, lambda: outcome(late.lock))
 assert type(died) is shmview.OwnerDied and died.pid == pid and died.phase == "two", died
 with late.recover():

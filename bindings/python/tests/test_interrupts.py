@@ -12,18 +12,10 @@ import shmview
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
-PROGRAM = """
-import asyncio, os, shmview, signal, sys, threading
-seg = shmview.create(None, 100, one={"A": "i"})
-lock, rlock, array, value = shmview.Lock(), shmview.RLock(), shmview.Array("i", 3), shmview.Value("i")
-held, leave, done = threading.Event(), threading.Event(), threading.Event()
-def hold():
-    with seg, lock, rlock, array, value:
-        held.set()
-        leave.wait()
-holder = threading.Thread(target=hold)
-holder.start()
-held.wait()
+# The thread `sender` sends SIGINT until the handler has raised, or the program sets `done`.
+PROLOGUE = """
+import asyncio, os, shmview, signal, sys, threading, time
+done = threading.Event()
 def interrupt():
     while not done.wait(0.1):
         os.kill(os.getpid(), signal.SIGINT)
@@ -33,6 +25,19 @@ def handler(*_):
         raise KeyboardInterrupt
 signal.signal(signal.SIGINT, handler)
 sender = threading.Thread(target=interrupt)
+"""
+
+PROGRAM = PROLOGUE + """
+seg = shmview.create(None, 100, one={"A": "i"})
+lock, rlock, array, value = shmview.Lock(), shmview.RLock(), shmview.Array("i", 3), shmview.Value("i")
+held, leave = threading.Event(), threading.Event()
+def hold():
+    with seg, lock, rlock, array, value:
+        held.set()
+        leave.wait()
+holder = threading.Thread(target=hold)
+holder.start()
+held.wait()
 async def changed():
     await seg.changed()
 waits = {
@@ -70,23 +75,12 @@ def test_interrupt(run, wait):
     assert run(PROGRAM, wait) == "interrupted\n"
 
 
-STOPPED = """
-import os, shmview, signal, sys, threading, time
+STOPPED = PROLOGUE + """
 daemon = int(sys.argv[2])
 seg = shmview.create("stopped", 100, one={"A": "i"})
 late = shmview.attach("stopped")
 seg.define(two={"B": "f"})
 connection = seg.connection
-done = threading.Event()
-def interrupt():
-    while not done.wait(0.1):
-        os.kill(os.getpid(), signal.SIGINT)
-def handler(*_):
-    if not done.is_set():
-        done.set()
-        raise KeyboardInterrupt
-signal.signal(signal.SIGINT, handler)
-sender = threading.Thread(target=interrupt)
 def behind_another_thread():
     thread = threading.Thread(target=lambda: shmview.attach("stopped").close())
     thread.start()

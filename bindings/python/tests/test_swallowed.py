@@ -9,6 +9,7 @@ import shlex
 import subprocess
 
 import pytest
+from conftest import DIE_INSIDE
 
 pytestmark = pytest.mark.usefixtures("daemon")
 BUILD = os.environ.get("SHMVIEW_BUILD_DIR")
@@ -181,14 +182,8 @@ assert os.waitpid(pid, 0)[1] == 0
 """ + EPILOGUE
 
 # Somebody has died inside: what he left is left to the next owner.
-DEATH = PROLOGUE + """
-pid = os.fork()
-if pid == 0:
-    seg.lock()
-    os._exit(0)
-os.waitpid(pid, 0)
-while not seg.lock_status().owner_is_dead:
-    time.sleep(0.01)
+DEATH = PROLOGUE + DIE_INSIDE + """
+pid = die_inside(seg)
 interrupted("phase_get", seg.lock)
 status = seg.lock_status()
 assert not status.parties and status.dirty
