@@ -76,6 +76,9 @@ void Init_error(void);
  * failed. A call that has succeeded is never made again. */
 int call_unlocked(int (*call)(void *arg), void *arg);
 
+/* For shmview_on_wait(): whether flag, an atomic_bool, is set. */
+int is_flag_set(void *flag);
+
 /* Runs what interrupts this thread now. Returns 0, or the state of what was raised. */
 int run_interrupts(void);
 

@@ -25,15 +25,10 @@ struct errand {
     pthread_t thread;
 };
 
-static int is_ended(void *arg)
-{
-    return atomic_load(&((struct errand *)arg)->ended);
-}
-
 static void *run_errand(void *arg)
 {
     struct errand *e = arg;
-    shmview_on_wait(is_ended, e);
+    shmview_on_wait(is_flag_set, &e->ended);
     e->told->r = e->call(e->arg);
     shmview_on_wait(NULL, NULL);
     snprintf(e->told->text, sizeof e->told->text, "%s", shmview_error_text());

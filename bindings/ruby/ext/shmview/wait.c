@@ -35,15 +35,20 @@ struct plain {
     atomic_bool interrupted;
 };
 
-static int is_interrupted(void *arg)
+int is_flag_set(void *flag)
 {
-    return atomic_load(&((struct plain *)arg)->interrupted);
+    return atomic_load((atomic_bool *)flag);
+}
+
+static void set_flag(void *flag)
+{
+    atomic_store((atomic_bool *)flag, true);
 }
 
 static void *run_plain(void *arg)
 {
     struct plain *plain = arg;
-    shmview_on_wait(is_interrupted, plain);
+    shmview_on_wait(is_flag_set, &plain->interrupted);
     /* only the result says whether it was made: a call that has done its work succeeds, although
      * an interrupt has ended what it would have waited for besides */
     plain->ended = plain->call(plain->arg) == -SHMVIEW_ERR_INTERRUPTED;
@@ -52,18 +57,13 @@ static void *run_plain(void *arg)
     return NULL;
 }
 
-static void interrupt_plain(void *arg)
-{
-    atomic_store(&((struct plain *)arg)->interrupted, true);
-}
-
 int call_unlocked(int (*call)(void *arg), void *arg)
 {
     struct plain plain = {.call = call, .arg = arg};
     int n_ended = 0;
     for (;;) {
-        rb_thread_call_without_gvl2(run_plain, &plain, n_ended < RETRIES ? interrupt_plain : NULL,
-                                    &plain);
+        rb_thread_call_without_gvl2(run_plain, &plain, n_ended < RETRIES ? set_flag : NULL,
+                                    &plain.interrupted);
         if (plain.done)
             return 0;
         n_ended += plain.ended;
@@ -85,15 +85,10 @@ struct wait {
     int r;
 };
 
-static int is_wait_interrupted(void *arg)
-{
-    return atomic_load(&((struct wait *)arg)->interrupted);
-}
-
 static void *run_wait(void *arg)
 {
     struct wait *w = arg;
-    shmview_on_wait(is_wait_interrupted, w); /* a forked child asks the daemon first */
+    shmview_on_wait(is_flag_set, &w->interrupted); /* a forked child asks the daemon first */
     while (!w->over && !atomic_load(&w->interrupted)) {
         int64_t slice = shmview_deadline(SLICE_NS);
         bool last = slice >= w->deadline;
@@ -104,11 +99,6 @@ static void *run_wait(void *arg)
     return NULL;
 }
 
-static void interrupt(void *arg)
-{
-    atomic_store(&((struct wait *)arg)->interrupted, true);
-}
-
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
 {
     struct wait w = {segment->handle, call, arg, deadline, false, false, 0};
@@ -116,7 +106,7 @@ int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t d
     call_begins(segment);
     while (!w.over && !state) {
         atomic_store(&w.interrupted, false);
-        rb_thread_call_without_gvl2(run_wait, &w, interrupt, &w);
+        rb_thread_call_without_gvl2(run_wait, &w, set_flag, &w.interrupted);
         if (!w.over)
             state = run_interrupts();
     }
