@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/lock.h"
+#include "common/descriptor.h"
 #include "common/util.h"
 
 /* The low bit of change_waits; the rest counts, so that each notification changes it. */
@@ -129,13 +129,6 @@ static void keep(struct shmview_segment *s, int fd)
     s->change_inode = st.st_ino;
 }
 
-/* Whether nobody writes there any more: the daemon was started anew. */
-static bool has_ended(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLRDHUP}; /* a change may still be unread */
-    return poll(&p, 1, 0) > 0;
-}
-
 int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
 {
     struct frame_descriptors got;
@@ -146,7 +139,7 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
     details_lock();
     int fd = is_ours(segment, segment->change_fd) ? segment->change_fd : -1;
     details_unlock(NULL);
-    if (fd < 0 || has_ended(fd)) {
+    if (fd < 0 || descriptor_hung_up(fd)) { /* its daemon is gone */
         r = ask_for_descriptors(segment, "io.shmview.Watch", &got);
         if (r)
             return r;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "client/private.h"
+#include "common/descriptor.h"
 #include "common/util.h"
 
 int connection_reserve(struct shmview_connection *connection)
@@ -159,9 +160,7 @@ static void tell_detached(struct shmview_connection *c, bool may_wait)
 /* Whether the daemon has hung up. */
 static bool has_ended(const struct shmview_connection *c)
 {
-    char byte;
-    return connection_has_socket(c) &&
-           recv(c->fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return connection_has_socket(c) && descriptor_hung_up(c->fd);
 }
 
 /* The bell could not be rung. Returns whether the daemon will hear of a change nevertheless, or

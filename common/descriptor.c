@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 int descriptor_lift(int fd)
@@ -13,4 +14,14 @@ int descriptor_lift(int fd)
     int r = lifted < 0 ? -errno : lifted;
     close(fd);
     return r;
+}
+
+bool descriptor_hung_up(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    int r;
+    do
+        r = poll(&p, 1, 0);
+    while (r < 0 && errno == EINTR);
+    return r > 0;
 }

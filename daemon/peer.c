@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/descriptor.h"
 #include "common/util.h"
 
 #ifndef SO_PEERPIDFD
@@ -22,12 +23,6 @@
 #define PIDFS_MAGIC    0x50494446u         /* not in older headers either */
 #define BIRTH_IS_INODE ((uint64_t)1 << 63) /* else clock ticks since the machine booted */
 
-static bool hung_up(int fd)
-{
-    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
-    return poll(&p, 1, 0) > 0;
-}
-
 /* Before Linux 6.5 the pid alone must do: it still names the peer if the socket
  * is open after the pidfd was opened, for only a dead peer's pid is used again. */
 static int pidfd_by_pid(int socket_fd, pid_t pid)
@@ -35,7 +30,7 @@ static int pidfd_by_pid(int socket_fd, pid_t pid)
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (fd < 0)
         return -errno;
-    if (hung_up(socket_fd)) {
+    if (descriptor_hung_up(socket_fd)) {
         close(fd);
         return -ESRCH;
     }
