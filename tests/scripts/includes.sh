@@ -5,42 +5,50 @@
 set -euo pipefail
 cd "${SHMVIEW_SOURCE_DIR:?}"
 
-# What a file of a room may include with quotes: folders, itself among them.
+# No process is started for a file or an include: there are thousands. What a
+# function finds is in a variable.
+
+# Sets folders to what a file of a room may include with quotes, itself among them.
 # An include of the room's own headers is no arrow. "generated" is build output.
 rules() {
     case "$1" in
-    include/*) echo "" ;;
-    common/*) echo "common" ;;
-    daemon/*) echo "daemon common generated" ;;
-    client/*) echo "client common" ;;
-    tests/unit/*) echo "tests/unit tests/support cli daemon client common generated" ;;
-    tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
-    tests/property/*) echo "tests/property common" ;;
-    tests/stress/*) echo "tests/stress client common" ;;
-    tests/exclusion/*) echo "tests/exclusion" ;;
-    tests/integration/*) echo "tests/integration tests/support" ;;
-    tests/crash/*) echo "tests/crash tests/support" ;;
-    tests/rounds/*) echo "tests/rounds tests/support" ;;
-    tests/cpp/*) echo "tests/cpp tests/support" ;;
-    tests/systemd/* | tests/stranger/*) echo "" ;;
-    tests/conformance/*) dirname "$1" ;;
-    tests/abi/*) echo "tests/abi" ;;
-    tests/support/*) echo "tests/support" ;;
-    examples/* | bench/* | cli/* | bindings/*) dirname "$1" ;;
+    include/*) folders="" ;;
+    common/*) folders="common" ;;
+    daemon/*) folders="daemon common generated" ;;
+    client/*) folders="client common" ;;
+    tests/unit/*) folders="tests/unit tests/support cli daemon client common generated" ;;
+    tests/fuzz/*) folders="tests/fuzz tests/property tests/support cli daemon client common generated" ;;
+    tests/property/*) folders="tests/property common" ;;
+    tests/stress/*) folders="tests/stress client common" ;;
+    tests/exclusion/*) folders="tests/exclusion" ;;
+    tests/integration/*) folders="tests/integration tests/support" ;;
+    tests/crash/*) folders="tests/crash tests/support" ;;
+    tests/rounds/*) folders="tests/rounds tests/support" ;;
+    tests/cpp/*) folders="tests/cpp tests/support" ;;
+    tests/systemd/* | tests/stranger/*) folders="" ;;
+    tests/conformance/*) folders=${1%/*} ;;
+    tests/abi/*) folders="tests/abi" ;;
+    tests/support/*) folders="tests/support" ;;
+    examples/* | bench/* | cli/* | bindings/*) folders=${1%/*} ;;
     *) return 1 ;;
     esac
 }
 
-# The file that "$2" names in source $1, looked for where the compiler does.
+# Sets target to the file that "$2" names in source $1, looked for where the compiler does.
 resolve() {
     local place
-    for place in "$(dirname "$1")" . tests; do
+    for place in "${1%/*}" . tests; do
         if [ -e "$place/$2" ]; then
-            realpath --relative-to=. "$place/$2"
+            target=$place/$2
+            target=${target#./}
+            if [[ -n $links || /$target/ == */.* || $target == *//* ]]; then
+                target=$(realpath --relative-to=. "$target")
+            fi
             return
         fi
     done
-    [ "$2" = varlink_text.h ] && echo "generated/$2"
+    target=generated/$2
+    [ "$2" = varlink_text.h ]
 }
 
 wrong=0
@@ -51,11 +59,11 @@ complain() {
 
 check_quoted() {
     local file=$1 name=$2 target folder
-    if ! target=$(resolve "$file" "$name"); then
+    if ! resolve "$file" "$name"; then
         complain "$file" "\"$name\"" "no such file"
         return
     fi
-    for folder in $(rules "$file"); do
+    for folder in ${room[$file]}; do
         [[ $target == "$folder"/* ]] && return
     done
     complain "$file" "\"$name\"" "$target is out of bounds for this room"
@@ -71,25 +79,31 @@ check_angled() {
     fi
 }
 
-include_line='s/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<][^">]*[">]).*/\1/p'
-n_files=0
-while IFS= read -r -d '' file; do
-    file=${file#./}
-    if ! rules "$file" > /dev/null; then
-        echo "no rule for $file: add its folder to tests/scripts/includes.sh" >&2
-        wrong=$((wrong + 1))
-        continue
-    fi
-    n_files=$((n_files + 1))
-    includes=$(sed -nE "$include_line" "$file")
-    while read -r name; do
-        case "$name" in
-        \"*) check_quoted "$file" "${name//\"/}" ;;
-        \<*) check_angled "$file" "${name//[<>]/}" ;;
-        esac
-    done <<< "$includes"
-done < <(find . \( -name .git -o -path ./build \) -prune -o \
+skip=(\( -name .git -o -path ./build \) -prune -o)
+links=$(find . "${skip[@]}" -type l -print -quit)
+mapfile -d '' files < <(find . "${skip[@]}" \
     \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -type f -print0)
 
-echo "$n_files files, $wrong wrong arrows"
-[ "$n_files" -gt 0 ] && [ "$wrong" -eq 0 ]
+declare -A room=() # of each file: its folders
+for file in "${files[@]}"; do
+    if rules "${file#./}"; then
+        room[${file#./}]=$folders
+    else
+        echo "no rule for ${file#./}: add its folder to tests/scripts/includes.sh" >&2
+        wrong=$((wrong + 1))
+    fi
+done
+
+include='^[[:space:]]*#[[:space:]]*include[[:space:]]*["<][^">]*[">]'
+while IFS=: read -r file name; do
+    file=${file#./}
+    [[ -v room[$file] ]] || continue
+    name=${name#"${name%%[\"<]*}"}
+    case "$name" in
+    \"*) check_quoted "$file" "${name//\"/}" ;;
+    \<*) check_angled "$file" "${name//[<>]/}" ;;
+    esac
+done < <([ ${#files[@]} -eq 0 ] || printf '%s\0' "${files[@]}" | xargs -0 grep -aHoE "$include")
+
+echo "${#room[@]} files, $wrong wrong arrows"
+[ ${#room[@]} -gt 0 ] && [ "$wrong" -eq 0 ]
