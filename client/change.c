@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waiting for a change: a counter that notify bumps, and a descriptor for event loops.
  *
- * Who waits in a call parks on change_waits. Who waits in an event loop asks the daemon for one
- * end of a socket pair. The daemon notes in the liveness object how many do; a notifier that sees
- * that there are some rings the bell of its connection, and the daemon writes to their sockets.
- * Notifying waits for nobody. While there is no daemon the sockets have hung up, which wakes who
- * waits as well. */
+ * A thread that waits in a call parks on change_waits. A program that waits in an event loop asks
+ * the daemon for one end of a socket pair. The daemon notes in the liveness object how many do; a
+ * notifier that sees that there are some rings the bell of its connection, and the daemon writes to
+ * their sockets. Notifying waits for nobody. While there is no daemon the sockets have hung up,
+ * which wakes the event loops as well. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,7 +74,7 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "no change of '%s' before the deadline",
                         segment->name);
-        /* say so, look again, park: who notifies meanwhile changes change_waits */
+        /* say so, look again, park: a notifier in between changes change_waits */
         if (!(waits & CHANGE_WAITED)) {
             swap(&c->change_waits, &waits, waits | CHANGE_WAITED);
             STEP(AT_CHANGE_WAITS);
@@ -181,7 +181,7 @@ static int notify(struct shmview_segment *s, int n)
             wake(&c->change_waits, n);
             break;
         }
-    /* after the counter was bumped: those who watched before it are told, those who begin
+    /* after the counter was bumped: watchers from before it are woken, those that begin
      * afterwards see the counter */
     if (__builtin_expect(atomic_load(const_word(&s->live->watches)) != 0, 0)) {
         NOT_CANCELLED;

@@ -105,8 +105,8 @@ static int64_t take_marked(struct shmview_connection *c)
     return 0;
 }
 
-/* Notes that one which was taken is still to be given back: there is room, because the owner of the
- * mutex has taken it and adds none. */
+/* Notes that an id which was taken must still be given back: there is room, because the owner of
+ * the mutex has taken it and adds none. */
 static void mark_again(struct shmview_connection *c, int64_t attachment)
 {
     DETAILS;
@@ -114,7 +114,7 @@ static void mark_again(struct shmview_connection *c, int64_t attachment)
 }
 
 /* Waits for a moment until the daemon has read what fills the socket. The caller's function is not
- * asked: a call that frees a handle could not say that the wait was ended. */
+ * asked: a call that frees a handle could not report that the wait was ended. */
 static bool has_room_soon(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -140,8 +140,8 @@ static int send_detach(struct shmview_connection *c, int64_t attachment, bool ma
     return sent < 0 && errno == EAGAIN ? 1 : -1;
 }
 
-/* A claim that does not name what was given back says the same, so that a full socket is no reason
- * to wait: but to hang up without a presence would be our end. */
+/* A claim that does not name what was given back has the same effect, so a full socket is no reason
+ * to wait. But without a presence, hanging up would end this client. */
 static void tell_detached(struct shmview_connection *c, bool may_wait)
 {
     int64_t id;

@@ -140,7 +140,7 @@ __attribute__((noinline)) static void go_outside_untidy(struct shmview_segment *
     s->lock.dead = 0;
 }
 
-/* Nobody is inside any more, and the version advances. The release of the word makes it known. */
+/* Nobody is inside now, and the version advances. The release of the word publishes both. */
 static inline void go_outside(struct shmview_control *c)
 {
     atomic_signal_fence(memory_order_seq_cst); /* behind the caller's stores */

@@ -25,7 +25,7 @@
 #define ERROR_TEXT_BYTES 512
 /* Keeps the text for shmview_error_text(). Returns -error. */
 __attribute__((format(printf, 2, 3))) int fail(int error, const char *format, ...);
-/* The same for a system call: SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
+/* Like fail(), for a system call: SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
 int fail_errno(const char *what, int error_number);
 /* Like fail() for a reply that cannot be read: SHMVIEW_ERR_PROTOCOL, or _NO_MEMORY. */
 int fail_reply(const struct wire_fault *fault);
@@ -94,10 +94,10 @@ struct shmview_connection {
     address_path path;
     int64_t client; /* the number that the daemon knows it by */
     _Atomic unsigned n_segments;
-    _Atomic bool owes;            /* attachments are to be given back, or changes told */
+    _Atomic bool owes;            /* attachments must be given back, or changes reported */
     _Atomic bool rings;           /* ... changes */
-    bool is_late;                 /* ... and could not be told yet: the next call tries again */
-    int64_t *held;                /* their ids; of those that are to be given back, negative */
+    bool is_late;                 /* ... and could not be reported yet: the next call tries again */
+    int64_t *held;                /* their ids; negative: must be given back */
     size_t n_held, held_capacity; /* ... under process->details */
     struct frame in;
     struct frame_descriptors arrived; /* with a reply to Claim, or a part of it */
@@ -122,7 +122,8 @@ struct reply {
 int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
                     struct reply *reply);
 
-/* The same with the whole call as text of n bytes (new; stolen; NULL means memory was short). */
+/* Like connection_call(), with the whole call as text of n bytes (new; stolen; NULL means memory
+ * was short). */
 int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
                          size_t n, struct reply *reply);
 
@@ -137,14 +138,14 @@ int connection_give_up(struct shmview_connection *connection);
 int connection_send(const struct shmview_connection *connection, const char *text, size_t n);
 void reply_deinit(struct reply *reply);
 /* Whether sending failed with r because the daemon does not hear. A daemon that refuses to hear
- * says why before it hangs up, so that there may be something to receive where sending fails. */
+ * sends its reason before it hangs up, so there may be something to receive where sending fails. */
 bool connection_is_refused(const struct shmview_connection *connection, int r);
 /* Receives a reply. Returns 0 and owes reply_deinit(), or an error, having hung up. */
 int connection_receive(struct shmview_connection *connection, struct reply *reply);
 /* Hangs up. r is what frame_receive() returned: 0, or -errno. Returns an error. */
 int connection_receive_failed(struct shmview_connection *connection, ssize_t r);
-/* The same for a reply that nobody could read: what it gives, the daemon takes back when it hears a
- * claim without it. */
+/* Like connection_receive_failed(), for a reply that could not be read: the daemon takes back what
+ * the reply gave when it reads a claim that does not name it. */
 int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault);
 
 /* Locks connection->mutex unless another thread has it; in a forked child as well. */
@@ -154,12 +155,12 @@ void connection_unlock(struct shmview_connection *connection);
 
 /* --- claim.c ------------------------------------------------------------- */
 
-/* Connects to path and says who we are. Returns 0; 1 with errno set if nobody is there; or an
+/* Connects to path and sends a claim. Returns 0; 1 with errno set if nobody is there; or an
  * error. */
 int connection_open(struct shmview_connection *connection);
-/* The same where it takes no time, and nobody is asked whether a wait goes on. The reply to the
- * claim, or the rest of it, may still be on its way then: the next call reads it. Returns 0; 1 if
- * nobody is there; or -1. */
+/* Like connection_open(), but does not wait, and does not ask whether a wait goes on. The reply to
+ * the claim, or the rest of it, may still be on its way then: the next call reads it. Returns 0; 1
+ * if nobody is there; or -1. */
 int connection_reopen(struct shmview_connection *connection);
 /* Reads the reply to a claim that was sent. Returns 0; 1 with errno: the daemon is leaving; or an
  * error. */
@@ -169,7 +170,7 @@ int connection_be_greeted(struct shmview_connection *connection);
 
 /* Like connection_open() without a claim: *ret_fd is a socket, the caller's. */
 int connection_dial(const struct shmview_connection *connection, int *ret_fd);
-/* The same without waiting. Returns 0; 1 if nobody is there; or -1. */
+/* Like connection_dial(), but does not wait. Returns 0; 1 if nobody is there; or -1. */
 int connection_dial_now(const struct shmview_connection *connection, int *ret_fd);
 
 /* --- socket.c ------------------------------------------------------------ */
@@ -214,8 +215,8 @@ void connection_ring(struct shmview_connection *connection, int64_t attachment);
 int connection_reserve(struct shmview_connection *connection);
 /* Notes that the attachment is there; there is room for it. */
 void connection_hold(struct shmview_connection *connection, int64_t attachment);
-/* It is not there any more: tells the daemon, and waits for no reply and no other call. What is
- * asked over the connection from then on comes after that. */
+/* The attachment has ended: notifies the daemon, and waits for no reply and no other call. Requests
+ * on the connection from then on come after that. */
 void connection_give_back(struct shmview_connection *connection, int64_t attachment);
 /* The daemon has these, sorted, and no others of those that a claim has named: forgets the rest. */
 void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n);
@@ -224,7 +225,7 @@ bool connection_holds_any(struct shmview_connection *connection);
 /* Whether it is one of these, sorted. */
 bool held_is_among(int64_t attachment, const struct wire_held *held, size_t n);
 /* Does what other threads have left to the owner of the mutex, the caller. Waits for a moment where
- * the socket is full, and not even that where a change is to be told. No wait here asks the
+ * the socket is full, and not even that where a change must be reported. No wait here asks the
  * caller's function, so that none can be ended without being reported. */
 void connection_settle(struct shmview_connection *connection);
 /* The ids that a claim names, new; NULL if memory is short. */

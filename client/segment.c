@@ -130,8 +130,8 @@ static void enlist(struct shmview_segment *s)
     pthread_mutex_unlock(&process->segments);
 }
 
-/* Between the reply and now another thread may have connected again, and the daemon may not have
- * known the attachment any more: the claim looked for a handle that was not there yet. */
+/* Between the reply and now another thread may have connected again, and the daemon may have
+ * forgotten the attachment: the claim looked for a handle that was not there yet. */
 static void check_held(struct shmview_segment *s)
 {
     if (s->control && !connection_holds(s->connection, s->attachment))

@@ -67,7 +67,7 @@ static int await_text(int fd, int64_t deadline)
     return r;
 }
 
-/* Reads what it says until it lets go of its standard error. Returns 0, or
+/* Reads what the daemon to be prints until it closes its standard error. Returns 0, or
  * -SHMVIEW_ERR_INTERRUPTED. */
 static int read_text(int fd, char *text, size_t bytes)
 {

@@ -11,8 +11,8 @@
  * it is. */
 int descriptor_lift(int fd);
 
-/* Whether the peer of a connected stream socket sends no more: it has closed its end, or has shut
- * down that direction. What it sent before may still be unread. */
+/* Whether the peer of a connected stream socket has closed its end, or has shut down its sending
+ * side. What it sent before may still be unread. */
 bool descriptor_hung_up(int fd);
 
 #endif

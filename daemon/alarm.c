@@ -20,7 +20,7 @@ static void on_ring(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     if (read(a->fd, &n, sizeof n) != sizeof n || !a->is_set)
-        return; /* it was set anew, or stopped, in this round */
+        return; /* it was set again, or stopped, in this round */
     a->is_set = a->repeats;
     a->ring(a);
 }

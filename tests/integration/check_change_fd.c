@@ -74,8 +74,8 @@ START_TEST(each_handle_has_one)
 }
 END_TEST
 
-/* The program closes the number by accident, and gives it to a file of its own: that is no
- * descriptor of the library's any more. */
+/* The program closes the number by accident, and gives it to a file of its own: the number
+ * is then not the library's. */
 START_TEST(number_that_the_program_has_closed)
 {
     open_segment();
@@ -101,7 +101,7 @@ START_TEST(many_changes_unread)
 {
     open_segment();
     int fd = watch(seg);
-    /* whatever a watcher does to its end, whoever tells must not block */
+    /* whatever a watcher does to its end, a notifier must not block */
     int flags = fcntl(fd, F_GETFL);
     ck_assert(flags & O_NONBLOCK);
     ck_assert_int_eq(fcntl(fd, F_SETFL, flags & ~O_NONBLOCK), 0);

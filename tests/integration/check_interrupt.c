@@ -207,7 +207,7 @@ static int use_the_library(void *arg)
         OK(shmview_notify(seg));
         OK(shmview_lock(seg));
         OK(shmview_unlock(seg));
-        OK(shmview_detach(other)); /* told to the daemon afterwards */
+        OK(shmview_detach(other)); /* sent to the daemon afterwards */
         REFUSED(shmview_ping(conn), DEADLOCK, "waits for the daemon already");
         REFUSED(shmview_connect(d.socket, 0, &(struct shmview_connection *){NULL}), DEADLOCK, "");
         REFUSED(shmview_view_open(late, "one", "v", &v), DEADLOCK, "");

@@ -89,7 +89,7 @@ static void other_user(struct child *me, void *arg)
         expect_of(both[i], SHMVIEW_EVENT_REMOVED, "mine");
         expect_nothing(both[i]);
     }
-    /* nor of what is remembered: that segment is no more */
+    /* nor of what is remembered: that segment has been removed */
     o = (struct shmview_monitor_options){.struct_bytes = sizeof o,
                                          .after = SHMVIEW_MONITOR_REMEMBERED};
     struct shmview_monitor *late = monitor_open(&o);

@@ -269,7 +269,7 @@ END_TEST
 
 /* --- Something else answers there ---------------------------------------- */
 
-/* Serves one connection: says this much of text, whatever is asked, and hangs up. */
+/* Serves one connection: answers its first request with the text in arg, and hangs up. */
 static void impersonate(struct child *me, void *arg)
 {
     const char *text = arg;

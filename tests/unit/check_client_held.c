@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held.c and socket.c of the library: what is told to a daemon without waiting for it, and what a
+/* held.c and socket.c of the library: what is sent to a daemon without waiting for it, and what a
  * claim brings. The test serves its socket itself, as late and as little as it likes. */
 #include "client/private.h"
 
@@ -174,7 +174,7 @@ END_TEST
 
 /* --- A daemon that does not answer --------------------------------------- */
 
-/* Whoever frees a handle cannot report that the caller has ended a wait: he is not asked. */
+/* A call that frees a handle cannot report that the caller has ended a wait: it does not ask. */
 static void fill_the_socket(int file)
 {
     int fd = connect_here(file), asked = 0;
@@ -190,7 +190,7 @@ static void fill_the_socket(int file)
     ck_assert_int_lt(now_ns() - began, 2000000000);
     ck_assert_int_eq(asked, 0);
     if (file >= 0)
-        ck_assert_uint_eq(conn->n_held, 0); /* a claim says the rest */
+        ck_assert_uint_eq(conn->n_held, 0); /* a claim reports the rest */
     else
         ck_assert(conn->socket_inode == inode); /* to hang up would be its end */
     assert_fails(shmview_ping(conn), SHMVIEW_ERR_INTERRUPTED, "");

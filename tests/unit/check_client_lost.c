@@ -176,8 +176,8 @@ START_TEST(lost_while_shared)
 }
 END_TEST
 
-/* A daemon that was started again knows nothing of the attachment: whoever dies inside from now on
- * would keep the lock for good. */
+/* A daemon that was started again knows nothing of the attachment: if its client died inside from
+ * now on, the lock would never be free again. */
 START_TEST(not_in_the_reply_to_a_claim)
 {
     objects_make();
@@ -222,7 +222,7 @@ START_TEST(lost_before_it_is_mapped)
     unit_assert_holds(stub.requests[2], "\"held\":[{\"attachment\":9}]");
     assert_lost();
     ck_assert_uint_eq(control->lock, 0);
-    end(); /* the daemon is told nothing of what it does not have */
+    end(); /* the daemon gets no Detach for what it does not have */
 }
 END_TEST
 

@@ -132,7 +132,7 @@ START_TEST(same_as_jansson)
 }
 END_TEST
 
-/* Bytes of the texts above, changed, left out, and put together anew. */
+/* The texts above with bytes changed, left out, and rearranged. */
 START_TEST(same_as_jansson_when_damaged)
 {
     static const char interesting[] = "{}[]\",:\\u0-1.eE \x80\xc3\xed\xf0\xff\ntrue";

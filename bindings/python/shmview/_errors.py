@@ -156,7 +156,7 @@ class NoMemory(Error, MemoryError):
 
 
 class SystemCallFailed(Error, OSError):
-    """A system call failed; the text says which."""
+    """A system call failed; the text names it."""
     code, number = 43, errno.EIO
 
 

@@ -66,7 +66,7 @@ PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
  * of this thread (for SHMVIEW_ERR_INTERRUPTED: what a signal handler has raised), and facts as
  * attributes: those of Py_BuildValue(format), a dict, or NULL. Returns NULL. */
 PyObject *raise_error(struct state *state, int r, const char *format, ...);
-/* The same with a text of our own, which is borrowed. */
+/* Like raise_error(), but with a text of our own, which is borrowed, and no facts. */
 PyObject *raise_text(struct state *state, int error, const char *text);
 
 /* --- connection.c -------------------------------------------------------- */
@@ -80,10 +80,11 @@ extern PyType_Spec connection_spec;
 
 /* r = call, without the GIL. While it waits for the daemon signal handlers run; where one
  * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised. The call may
- * have succeeded all the same: what it gave is to be given back.
+ * have succeeded all the same: the caller must give back what it got.
  *
  * Every call that may ask the daemon is made so, for the handlers run, and wait for the GIL, while
- * their thread has the library's mutexes: who waited for those with the GIL would wait for ever. */
+ * their thread has the library's mutexes: a thread that waited for those with the GIL would never
+ * get them. */
 #define UNLOCKED_CALL(r, call)                                                                     \
     do {                                                                                           \
         PyThreadState *unlocked_thread;                                                            \
@@ -91,7 +92,7 @@ extern PyType_Spec connection_spec;
         (r) = (call);                                                                              \
         (r) = unlocked_end(&unlocked_thread, r);                                                   \
     } while (0)
-/* The same; the connection cannot be closed before it returns. */
+/* Like UNLOCKED_CALL(), but the connection cannot be closed before the call returns. */
 #define CONNECTION_CALL(connection, r, call)                                                       \
     do {                                                                                           \
         COUNT_ADD((connection)->n_calls, 1);                                                       \

@@ -34,7 +34,7 @@ static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *ar
 static void give_as_it_was(struct shmview_segment *handle, int taken)
 {
     if (taken == SHMVIEW_OWNER_DIED)
-        shmview_unlock_not_repaired(handle); /* the next one is told as well */
+        shmview_unlock_not_repaired(handle); /* so the next owner hears of the death as well */
     else
         shmview_unlock(handle);
 }
@@ -90,7 +90,7 @@ static int take_after(struct segment *segment, int mode, int64_t deadline, int r
         raise_error(segment->state, r, NULL);
         return -1;
     }
-    call_begins(segment); /* another thread's close() shall not take the handle away meanwhile */
+    call_begins(segment); /* another thread's close() must not take the handle away */
     *ret_died = describe_death(segment);
     call_ends(segment);
     if (*ret_died)

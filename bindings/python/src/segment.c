@@ -210,7 +210,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
     struct shmview_segment *handle = self->handle;
-    self->handle = NULL; /* other threads shall not use it meanwhile */
+    self->handle = NULL; /* other threads must not use it while it is detached */
     UNLOCKED_CALL(r, busy = shmview_detach(handle));
     if (busy)
         self->handle = handle;

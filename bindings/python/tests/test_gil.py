@@ -2,8 +2,8 @@
 """No call waits for the daemon, or for a thread that waits for it, with the GIL held.
 
 A thread that waits for the daemon has the mutex of its connection, and asks for the GIL now and
-then, to run signal handlers. Whoever had the GIL and waited for that mutex would wait for ever,
-and the whole process with it."""
+then, to run signal handlers. A thread that had the GIL and waited for that mutex would never get
+it, and the whole process would stand still."""
 
 import signal
 
@@ -12,7 +12,7 @@ from conftest import DIE_INSIDE
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
-# One thread has the mutex and waits for a daemon that is stopped; behind it, another one calls.
+# One thread has the mutex and waits for a daemon that is stopped; then another one calls.
 PROLOGUE = """
 import os, shmview, signal, sys, threading, time
 signal.alarm(20)  # which ends the process, and needs no GIL for it

@@ -2,7 +2,7 @@
 """A signal handler raises while a call of libshmview waits, and the call succeeds all the same.
 
 The exception is raised, and what the call gave is given back. A library that is loaded before
-libshmview lets that happen in a call that it is told of."""
+libshmview lets that happen in a call that the test names."""
 
 import os
 import shlex
@@ -181,7 +181,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 """ + EPILOGUE
 
-# Somebody has died inside: what he left is left to the next owner.
+# An owner has died inside: the next owner finds the segment as it was left.
 DEATH = PROLOGUE + DIE_INSIDE + """
 pid = die_inside(seg)
 interrupted("phase_get", seg.lock)

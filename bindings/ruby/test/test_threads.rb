@@ -52,7 +52,7 @@ class TestThreads < ShmviewTest
     seg.unlock
   end
 
-  # The name of a phase that is new to the object is asked for, and other threads run meanwhile.
+  # The name of a phase that is new to the object is asked for, while other threads run.
   def test_a_stale_view_asks_without_the_gvl
     seg = Shmview.create("seg", 100, layouts: { one: { A: "i" } }, phase: :one)
     other = Shmview.attach("seg")

@@ -54,10 +54,10 @@ extern VALUE mShmview, cConnection, cSegment, cView;
 /* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call of
  * this thread. facts: a Hash of what the call was about, or Qnil. */
 NORETURN(void raise_error(int r, VALUE facts));
-/* The same with what another thread was told. */
+/* Like raise_error(), with the error and the text that another thread got. */
 struct told;
 NORETURN(void raise_told(const struct told *told, VALUE facts));
-/* The same with a text of our own. */
+/* Like raise_error(), with an error and a text of our own. */
 NORETURN(PRINTF_ARGS(void raise_text(int error, const char *format, ...), 2, 3));
 NORETURN(PRINTF_ARGS(void raise_text_with(int error, VALUE facts, const char *format, ...), 3, 4));
 /* Raises Shmview::Closed. */
@@ -85,10 +85,10 @@ int run_interrupts(void);
 /* A call that may wait, until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
 struct segment;
-/* Makes the call without the GVL until it is no more -SHMVIEW_ERR_TIMED_OUT or deadline has
- * passed; signals, Thread#raise and Thread#kill end it. *ret is what it returned. Returns 0, or
- * the state of what was raised: then the call has not succeeded. The segment cannot be closed
- * meanwhile. */
+/* Makes the call without the GVL until it returns something other than
+ * -SHMVIEW_ERR_TIMED_OUT or deadline has passed; signals, Thread#raise and Thread#kill end it. *ret
+ * is what it returned. Returns 0, or the state of what was raised: then the call has not succeeded.
+ * The segment cannot be closed before this returns. */
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
 
 /* Seconds, or nil, as a deadline. */
@@ -102,7 +102,7 @@ struct told {
 };
 
 /* Like call_unlocked(), for what the daemon must not be asked twice: interrupts that raise nothing
- * do not end the wait. *told is what another thread has got, which makes the call. A call may have
+ * do not end the wait. *told is the result in the thread that makes the call. A call may have
  * succeeded although a state is returned: what it has got is the caller's to give back. */
 int call_once(int (*call)(void *arg), void *arg, struct told *told);
 

@@ -5,9 +5,10 @@
  *
  * It must run without libshmview on the stack: it may leave by longjmp(), a handler of Signal.trap
  * may use the library, and threads that have the GVL may wait for the connection that the call has.
- * rb_thread_call_with_gvl() within the wait would break all of that; even behind rb_protect() it
+ * rb_thread_call_with_gvl() within the wait would break all of that; even after rb_protect() it
  * runs interrupts once more on its way back. So a native thread of its own makes the call, which
- * needs no GVL; the caller waits for it, runs what interrupts him, and ends it if that raises. */
+ * needs no GVL; the caller waits for it, runs what interrupts the wait, and ends it if that raises.
+ */
 #include "core.h"
 
 #include <errno.h>
@@ -78,9 +79,9 @@ int call_once(int (*call)(void *arg), void *arg, struct told *told)
         return state;
     sem_init(&e.event, 0, 0);
     bool has_thread = pthread_create(&e.thread, NULL, run_errand, &e) == 0;
-    /* where there can be no more threads, nothing ends the wait */
+    /* if no thread can be made, nothing ends the wait */
     state = wait_for(&e, has_thread ? wait_for_event : run_errand, forks);
-    if (forks != n_forks) /* a handler has forked: this child has not that thread, and asks anew */
+    if (forks != n_forks) /* a handler has forked: the child lacks that thread, and asks again */
         return state ? state : call_once(call, arg, told);
     atomic_store(&e.ended, state != 0);
     if (has_thread)

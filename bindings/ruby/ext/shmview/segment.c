@@ -101,7 +101,7 @@ struct opening {
 static int create(void *arg)
 {
     struct opening *o = arg;
-    o->handle = NULL; /* in a child, which asks anew: its parent's */
+    o->handle = NULL; /* in a child, which asks again: its parent's */
     return o->r = shmview_create(o->connection, o->name, o->size, &o->options, &o->handle);
 }
 
@@ -260,7 +260,7 @@ static VALUE segment_close(VALUE self)
                    shmview_name(segment->handle));
     struct opening o = {.handle = segment->handle};
     int state = 0;
-    segment->handle = NULL; /* other threads shall not use it meanwhile */
+    segment->handle = NULL; /* other threads must not use it while it is detached */
     if (segment->link)
         state = call_unlocked(detach, &o);
     else

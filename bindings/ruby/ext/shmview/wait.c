@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* How long a wait goes on before somebody who interrupts it is heard. */
+/* How long a wait goes on before an interrupt is noticed. */
 #define SLICE_NS 20000000
 
 static VALUE check_ints(VALUE unused)
@@ -49,7 +49,7 @@ static void *run_plain(void *arg)
 {
     struct plain *plain = arg;
     shmview_on_wait(is_flag_set, &plain->interrupted);
-    /* only the result says whether it was made: a call that has done its work succeeds, although
+    /* only the result shows whether it was made: a call that has done its work succeeds, although
      * an interrupt has ended what it would have waited for besides */
     plain->ended = plain->call(plain->arg) == -SHMVIEW_ERR_INTERRUPTED;
     shmview_on_wait(NULL, NULL);
@@ -123,7 +123,7 @@ int64_t parse_timeout(VALUE timeout)
     if (isnan(seconds) || seconds < 0)
         rb_raise(rb_eArgError, "a timeout is a number of seconds, 0 or more, or nil: %+" PRIsVALUE,
                  timeout);
-    /* 0 tries once; what is longer than a hundred years is for ever */
+    /* 0 tries once; what is longer than a hundred years has no deadline */
     return seconds == 0    ? 0
            : seconds > 3e9 ? SHMVIEW_FOREVER
                            : shmview_deadline((int64_t)(seconds * 1e9));

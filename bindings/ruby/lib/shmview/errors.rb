@@ -107,11 +107,11 @@ module Shmview
   class Busy < Error; CODE = 41; end
   # Out of (private) memory.
   class NoMemory < Error; CODE = 42; end
-  # A system call failed; the text says which.
+  # A system call failed; the text names it.
   class SystemCallFailed < Error; CODE = 43; end
   # The lock is held too many times by this thread.
   class TooDeep < Error; CODE = 44; end
-  # The view is of a past phase, or of one that has not come. Open it anew.
+  # The view is of a past phase, or of one that has not come. Open it again.
   class StaleView < Error; CODE = 45; end
   # A value that the element's type cannot hold without loss.
   class ConversionError < Error; CODE = 46; end
