@@ -14,7 +14,7 @@
 #define LIMIT_NAME_BYTES      128 /* a segment's name; fits NAME_MAX with prefix and suffix */
 #define LIMIT_VIEW_NAME_BYTES 64  /* a layout's or a view's name */
 #define LIMIT_VIEWS           256 /* views of one layout */
-#define LIMIT_LAYOUTS         64  /* layouts of one segment: its control object has as many entries */
+#define LIMIT_LAYOUTS         64 /* layouts of one segment: its control object has as many entries */
 #define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far beyond memory, far from overflow */
 #define LIMIT_WATCHES         64            /* of one segment: their sockets ride on one message */
 #define LIMIT_ATTACHMENTS     4096          /* of one connection */
