@@ -14,7 +14,7 @@
 struct reader {
     const char *begin, *at, *end;
     bool is_strict;
-    unsigned depth;
+    unsigned depth, n_values;
     char *room;
     size_t n, capacity;
     struct wire_fault *fault;
@@ -143,7 +143,7 @@ static int read_string(struct reader *r)
                 return bad(r, n ? "a control character" : "bytes that are not UTF-8");
             r->at += n;
         }
-        if (push(r, from, (size_t)(r->at - from)))
+        if (r->at > from && push(r, from, (size_t)(r->at - from)))
             return -1;
         if (takes(r, '"'))
             return push(r, "", 1);
@@ -279,6 +279,10 @@ static bool takes_word(struct reader *r, const char *word)
 static json_t *read_value(struct reader *r)
 {
     skip_space(r);
+    if (r->is_strict && ++r->n_values > LIMIT_JSON_VALUES)
+        return wire_fault_set(r->fault, "", "byte %zu: more than %d values",
+                              (size_t)(r->at - r->begin), LIMIT_JSON_VALUES),
+               NULL;
     if (takes(r, '{'))
         return read_members(r, json_object(), '}', read_member);
     if (takes(r, '['))

@@ -14,9 +14,10 @@
 #include "common/fields.h"
 
 /* Reads n bytes of text: one value of RFC 8259, in UTF-8, without a character of code 0, nested
- * LIMIT_JSON_DEPTH deep at most. is_strict refuses an object that has the same key twice; otherwise
- * the last one counts. A number with a fraction or an exponent becomes a real.
- * Returns a new value; or NULL with *fault, whose no_memory tells bad text from lack of memory. */
+ * LIMIT_JSON_DEPTH deep at most. is_strict refuses an object that has the same key twice, and more
+ * than LIMIT_JSON_VALUES values; otherwise the last value of a key counts. A number with a fraction
+ * or an exponent becomes a real. Returns a new value; or NULL with *fault, whose no_memory tells
+ * bad text from lack of memory. */
 json_t *json_read(const char *text, size_t n, bool is_strict, struct wire_fault *fault);
 
 #endif

@@ -9,8 +9,13 @@
 /* A request: a layout of LIMIT_VIEWS views of 8 dimensions fits with room to spare. */
 #define LIMIT_REQUEST_BYTES (1024 * 1024)
 /* A reply: List of everything; the client's guard against a mad daemon. */
-#define LIMIT_REPLY_BYTES     (256 * 1024 * 1024)
-#define LIMIT_JSON_DEPTH      64  /* requests never go past 8 */
+#define LIMIT_REPLY_BYTES (256 * 1024 * 1024)
+#define LIMIT_JSON_DEPTH  64 /* requests never go past 8 */
+/* Objects, arrays, numbers and so on of one request: making them takes the daemon's loop much
+ * longer than reading their bytes. Each view of a layout has at most 32 (itself, a name, a format,
+ * an offset, a flag, and three arrays of 8 numbers), each attachment that a claim names has 2, and
+ * around those there are at most 16. */
+#define LIMIT_JSON_VALUES     (LIMIT_VIEWS * 32 + 64)
 #define LIMIT_NAME_BYTES      128 /* a segment's name; fits NAME_MAX with prefix and suffix */
 #define LIMIT_VIEW_NAME_BYTES 64  /* a layout's or a view's name */
 #define LIMIT_VIEWS           256 /* views of one layout */

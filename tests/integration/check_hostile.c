@@ -146,6 +146,25 @@ START_TEST(a_request_has_at_most_a_mebibyte)
 }
 END_TEST
 
+/* Reading all of them would keep the other clients waiting for a tenth of a second. */
+START_TEST(a_request_has_at_most_8256_values)
+{
+    static const char head[] = "{\"method\":\"io.shmview.Ping\",\"parameters\":{\"x\":[{}";
+    char *text = malloc(MIB);
+    ck_assert_ptr_nonnull(text);
+    size_t n = sizeof head - 1;
+    memcpy(text, head, n);
+    for (; n + 6 < MIB; n += 3)
+        memcpy(text + n, ",{}", 3);
+    memcpy(text + n, "]}}", 4);
+    begin();
+    expect_violation(text, n + 4);
+    AWAIT(daemon_said(&d, "more than 8256 values"));
+    end();
+    free(text);
+}
+END_TEST
+
 /* What is deep, but not too deep to be read, is refused as any unknown member. */
 START_TEST(deep_parameters_are_refused)
 {
@@ -288,6 +307,7 @@ int main(void)
         SUITE_TEST(what_is_no_call_ends_the_connection),
         SUITE_TEST(brackets_without_end_are_refused),
         SUITE_TEST(a_request_has_at_most_a_mebibyte),
+        SUITE_TEST(a_request_has_at_most_8256_values),
         SUITE_TEST(deep_parameters_are_refused),
         SUITE_TEST(silence_disturbs_nobody),
         SUITE_TEST(a_request_may_come_byte_by_byte),

@@ -181,6 +181,36 @@ START_TEST(depth)
 }
 END_TEST
 
+/* An array of n values, itself among them. */
+static size_t write_values(char *text, const char *value, unsigned n)
+{
+    char *p = text;
+    for (unsigned i = 1; i < n; i++)
+        p += sprintf(p, "%c%s", i == 1 ? '[' : ',', value);
+    return (size_t)(p - text) + (size_t)sprintf(p, "]");
+}
+
+START_TEST(number_of_values)
+{
+    static const char *const values[] = {"0", "1.5", "''", "{}", "[]", "true", "false", "null"};
+    static char text[8 * LIMIT_JSON_VALUES];
+    struct wire_fault fault;
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        const char *value = unit_json(values[i]);
+        for (int more = 0; more < 2; more++) {
+            size_t n = write_values(text, value, LIMIT_JSON_VALUES + (unsigned)more);
+            json_t *got = json_read(text, n, true, &fault);
+            ck_assert_msg((got == NULL) == more, "%d more of %s", more, value);
+            json_decref(got);
+        }
+        unit_assert_holds(fault.reason, "more than 8256 values");
+        json_t *got = json_read(text, strlen(text), false, &fault);
+        ck_assert_uint_eq(json_array_size(got), LIMIT_JSON_VALUES);
+        json_decref(got);
+    }
+}
+END_TEST
+
 /* Whichever allocation fails, the fault says that memory was short, and nothing is lost. */
 START_TEST(every_allocation_fails)
 {
@@ -207,4 +237,4 @@ END_TEST
 
 UNIT_MAIN("json_read", UNIT_TEST(same_as_jansson), UNIT_TEST(same_as_jansson_when_damaged),
           UNIT_TEST(duplicates_where_they_are_allowed), UNIT_TEST(depth),
-          UNIT_TEST(every_allocation_fails))
+          UNIT_TEST(number_of_values), UNIT_TEST(every_allocation_fails))

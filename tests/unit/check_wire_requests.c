@@ -115,6 +115,45 @@ START_TEST(define_layout)
 }
 END_TEST
 
+/* Each view has 32 values, which is what LIMIT_JSON_VALUES counts with. */
+START_TEST(layout_with_the_most_values)
+{
+    struct wire_define from = {name_128, longest_layout(), INT64_MAX}, to;
+    struct wire_fault fault;
+    for (size_t i = 0; i < LIMIT_VIEWS; i++) {
+        struct wire_view *v = &from.layout.views[i];
+        v->shape.n = v->strides.n = v->suboffsets.n = 8;
+        v->has_strides = v->has_suboffsets = v->read_only = true;
+    }
+    json_t *parameters = wire_write_define(&from);
+    const json_t *views = json_object_get(json_object_get(parameters, "layout"), "views");
+    const json_t *view = json_array_get(views, LIMIT_VIEWS - 1);
+    ck_assert_uint_eq(json_object_size(view), 7);
+    ck_assert_uint_eq(json_array_size(json_object_get(view, "suboffsets")), 8);
+    struct wire_call call = travel("io.shmview.DefineLayout", parameters);
+    ck_assert_int_eq(wire_read_define(call.parameters, &to, &fault), 0);
+    ck_assert_uint_eq(to.layout.n_views, LIMIT_VIEWS);
+    free(to.layout.views);
+    free(from.layout.views);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(claim_of_all_that_there_may_be)
+{
+    static struct wire_held held[LIMIT_ATTACHMENTS];
+    struct wire_claim from = {INT64_MAX, held, LIMIT_ATTACHMENTS, WIRE_PRESENCE_KEPT, true}, to;
+    struct wire_fault fault;
+    for (size_t i = 0; i < LIMIT_ATTACHMENTS; i++)
+        held[i].attachment = INT64_MAX - (int64_t)i;
+    struct wire_call call = travel("io.shmview.Claim", wire_write_claim(&from));
+    ck_assert_int_eq(wire_read_claim(call.parameters, &to, &fault), 0);
+    ck_assert_uint_eq(to.n_held, LIMIT_ATTACHMENTS);
+    free(to.held);
+    wire_call_deinit(&call);
+}
+END_TEST
+
 START_TEST(describe)
 {
     const int64_t ids[] = {WIRE_ABSENT, 0, INT64_MAX};
@@ -159,4 +198,5 @@ START_TEST(call_without_parameters)
 END_TEST
 
 UNIT_MAIN("wire_requests", UNIT_TEST(create), UNIT_TEST(attach), UNIT_TEST(define_layout),
+          UNIT_TEST(layout_with_the_most_values), UNIT_TEST(claim_of_all_that_there_may_be),
           UNIT_TEST(describe), UNIT_TEST(name_and_integer), UNIT_TEST(call_without_parameters))
