@@ -222,21 +222,26 @@ static void tell_end(enum wire_event_kind kind, const struct attachment *a,
     memcpy(e->command, party->command, sizeof e->command);
 }
 
-void attachment_give_up(struct attachment *attachment)
+static void announce_detached(struct attachment *attachment)
 {
     phases_note(attachment->segment);
     tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
+}
+
+void attachment_give_up(struct attachment *attachment)
+{
+    announce_detached(attachment);
     attachment_cancel(attachment);
 }
 
 void attachment_give_back(struct registry *registry, struct attachment *attachment)
 {
-    phases_note(attachment->segment);
-    tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
+    announce_detached(attachment);
     attachment_end(registry, attachment);
 }
 
-void attachment_announce(struct attachment *attachment)
+/* Tells that its client is dead, and what that held. */
+static void announce_death(struct attachment *attachment)
 {
     static struct look seen;
     struct look_party party = {0};
@@ -246,18 +251,27 @@ void attachment_announce(struct attachment *attachment)
         look_party(&seen, attachment, &party);
     phases_note(s);
     tell_end(EVENT_DIED, attachment, &party);
-    if (party.inside) {
-        segment_owner_died(s);
-        tell_end(EVENT_OWNER_DIED, attachment, &party);
-        log_event(LOG_NOTICE,
-                  &(struct log_event){.kind = LOG_OWNER_DIED,
-                                      .segment = s->name,
-                                      .has_uid = true,
-                                      .uid = attachment->uid,
-                                      .pid = attachment->pid},
-                  "segment '%s': pid %d (%s) died while it held the lock", s->name, attachment->pid,
-                  party.command);
-    }
+    if (!party.inside)
+        return;
+    segment_owner_died(s);
+    tell_end(EVENT_OWNER_DIED, attachment, &party);
+    log_event(LOG_NOTICE,
+              &(struct log_event){.kind = LOG_OWNER_DIED,
+                                  .segment = s->name,
+                                  .has_uid = true,
+                                  .uid = attachment->uid,
+                                  .pid = attachment->pid},
+              "segment '%s': pid %d (%s) died while it held the lock", s->name, attachment->pid,
+              party.command);
+}
+
+void attachment_announce(struct attachment *attachment)
+{
+    struct segment *s = attachment->segment;
+    if (attachment->unclaimed)
+        announce_detached(attachment);
+    else
+        announce_death(attachment);
     attachment->announced = true;
     if (attachment->slot == WIRE_ABSENT)
         return;

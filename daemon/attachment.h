@@ -12,8 +12,9 @@ struct attachment {
     struct segment *segment;
     int64_t access; /* enum shmview_access */
     int64_t slot;   /* or WIRE_ABSENT */
-    bool departed;  /* its client is dead, and it is about to end */
-    bool announced; /* its death is; it has no slot any more */
+    bool departed;  /* it is about to end: its client is dead, or it is unclaimed */
+    bool unclaimed; /* its client lives, and has not named it in a claim */
+    bool announced; /* its end was told; it has no slot any more */
     pid_t pid;
     uid_t uid;
     uint32_t generation;        /* of the slot */
@@ -67,8 +68,8 @@ void attachment_end(struct registry *registry, struct attachment *attachment);
 /* The same at the client's wish. */
 void attachment_give_back(struct registry *registry, struct attachment *attachment);
 
-/* The same for that of a client which has not detached: it is dead, or has hung up. Tells of
- * what it held. */
+/* The same for one that its client has not detached: the client is dead or has hung up, and events
+ * tell what it held; or it has not claimed the attachment, and events tell that it has detached. */
 void attachment_died(struct registry *registry, struct attachment *attachment);
 
 /* The first part of that: takes what others wait for. attachment_died() does the rest. */

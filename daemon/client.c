@@ -364,32 +364,40 @@ void clients_leave(struct state *state)
 
 /* --- Claiming ------------------------------------------------------------ */
 
-static bool is_among(uint64_t id, const struct wire_held *held, size_t n)
+static int compare_held(const void *a, const void *b)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((uint64_t)held[i].attachment == id)
-            return true;
-    return false;
+    const struct wire_held *x = a, *y = b;
+    return (x->attachment > y->attachment) - (x->attachment < y->attachment);
 }
 
-/* Gives the connection what its client had before. */
+static bool is_among(uint64_t id, const struct wire_held *held, size_t n)
+{
+    const struct wire_held key = {.attachment = (int64_t)id};
+    return n && bsearch(&key, held, n, sizeof *held, compare_held);
+}
+
+/* Gives the connection what its client had before. Attachments that the claim does not name depart,
+ * because ending thousands of them here would keep others waiting. */
 static void give_lists(struct client *from, struct connection *to, const struct wire_claim *claim)
 {
     struct attachment *a, *next;
     struct segment *segment;
+    if (claim->n_held)
+        qsort(claim->held, claim->n_held, sizeof *claim->held, compare_held);
     for (a = LIST_FIRST(&from->attachments); a; a = next) {
         next = LIST_NEXT(a, link);
-        if (is_among(a->id, claim->held, claim->n_held)) {
-            LIST_REMOVE(a, link);
-            LIST_INSERT_HEAD(&to->attachments, a, link);
-        } else {
-            attachment_give_back(&from->state->registry, a); /* the client never heard of it */
-        }
+        a->unclaimed = !is_among(a->id, claim->held, claim->n_held);
+        if (a->unclaimed)
+            continue;
+        LIST_REMOVE(a, link);
+        LIST_INSERT_HEAD(&to->attachments, a, link);
     }
     while ((segment = LIST_FIRST(&from->created))) {
         LIST_REMOVE(segment, created);
         LIST_INSERT_HEAD(&to->created, segment, created);
     }
+    departure_begin(from->state, to->peer.pid, to->peer.uid, &from->attachments, &from->created,
+                    NULL);
 }
 
 /* Makes it a survivor, if it has a connection, whose end is not known yet. */

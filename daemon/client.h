@@ -69,9 +69,10 @@ struct client *client_find_survivor(struct state *state, const struct store_hold
 bool client_is_known(void *arg, struct presence_key key);
 
 /* Makes the connection that of the client with the number in claim, and gives it the segments
- * that this client created and those of its attachments that claim names; ends the others. If
- * the client has another connection, closes that. *ret_fd is a new presence to send, or -1.
- * Returns 0; -EEXIST if the connection is another client's already; -ENOMEM. */
+ * that this client created and those of its attachments that claim names, whose order it changes.
+ * The other attachments depart (departure.h). If the client has another connection, closes that.
+ * *ret_fd is a new presence to send, or -1. Returns 0; -EEXIST if the connection is another
+ * client's already; -ENOMEM. */
 int client_claim(struct state *state, struct connection *connection, const struct wire_claim *claim,
                  int *ret_fd);
 

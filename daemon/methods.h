@@ -18,7 +18,7 @@ struct declaring {
     void *arg;                    /* for it */
 };
 
-/* What is left of the dead: daemon/departure.h. */
+/* What is left of the dead, and unclaimed attachments: daemon/departure.h. */
 TAILQ_HEAD(departure_list, departure);
 struct departures {
     uv_idle_t slices;                 /* active while there is something */
