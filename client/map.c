@@ -48,9 +48,10 @@ static int read_header(int fd, const char *what, uint32_t magic, size_t header_b
         h.header_bytes == header_bytes && h.segment_id == id)
         return 0;
     return fail(SHMVIEW_ERR_LAYOUT_VERSION,
-                "the %s object has magic %08x, version %u, features %x, segment %" PRIu64
-                "; this library knows version %u",
-                what, h.magic, h.version, h.features, h.segment_id, SHMVIEW_LAYOUT_VERSION);
+                "the %s object has magic %08x, version %u, features %x, a header of %u bytes, "
+                "segment %" PRIu64 "; expected are %08x, %u, 0, %zu and %" PRIu64,
+                what, h.magic, h.version, h.features, h.header_bytes, h.segment_id, magic,
+                SHMVIEW_LAYOUT_VERSION, header_bytes, id);
 }
 
 static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,

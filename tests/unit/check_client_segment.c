@@ -220,9 +220,10 @@ START_TEST(objects_that_are_too_short)
 }
 END_TEST
 
-/* Unknown magic, version or feature: refuse. */
+/* Unknown magic, version or feature, or another object: refuse, and say which of them it is. */
 START_TEST(headers_that_are_not_known)
 {
+    char part[200];
     for (int object = 0; object < 2; object++)
         for (int member = 0; member < 5; member++) {
             objects_make();
@@ -234,8 +235,13 @@ START_TEST(headers_that_are_not_known)
                 h.segment_id++;
             ck_assert_int_eq(pwrite(object ? objects.live : objects.control, &h, sizeof h, 0),
                              (ssize_t)sizeof h);
-            refuses(REPLY(SEGMENT, ATTACHMENT), 3, true, SHMVIEW_ERR_LAYOUT_VERSION,
-                    object ? "the liveness object has magic" : "the control object has magic");
+            snprintf(part, sizeof part,
+                     "the %s object has magic %08x, version %u, features %x, a header of %u bytes, "
+                     "segment %llu; expected are %08x, 1, 0, %u and 77",
+                     object ? "liveness" : "control", h.magic, h.version, h.features,
+                     h.header_bytes, (unsigned long long)h.segment_id,
+                     object ? SHMVIEW_LIVENESS_MAGIC : SHMVIEW_CONTROL_MAGIC, object ? 96 : 1536);
+            refuses(REPLY(SEGMENT, ATTACHMENT), 3, true, SHMVIEW_ERR_LAYOUT_VERSION, part);
             objects_close();
         }
 }
