@@ -187,7 +187,7 @@ static int greet(struct shmview_connection *c)
 int connection_open(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
-    int fd, r = connection_dial(c, &fd);
+    int fd, r = connection_dial(c, true, &fd);
     if (r == 0)
         r = connection_take_socket(c, fd);
     return r ? r : greet(c);
@@ -197,9 +197,9 @@ int connection_open(struct shmview_connection *connection)
  * there; -1. */
 static int greet_quickly(struct shmview_connection *c)
 {
-    int fd, r = connection_dial_now(c, &fd);
+    int fd, r = connection_dial(c, false, &fd);
     if (r)
-        return r;
+        return r == 1 && (errno == ENOENT || errno == ECONNREFUSED) ? 1 : -1;
     if (connection_take_socket(c, fd))
         return -1;
     size_t n;

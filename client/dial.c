@@ -21,28 +21,30 @@ static int prepare_socket(int fd)
                : 0;
 }
 
-/* Returns a connected socket or -errno. */
-static int socket_connect(const char *path)
+/* Returns a connected socket or -errno. A daemon that takes no connections at the moment is waited
+ * for, unless waits is false: that is -EAGAIN then. */
+static int socket_connect(const char *path, bool waits)
 {
     struct sockaddr_un address;
     int r = address_fill(&address, path);
     if (r)
         return r;
-    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     fd = descriptor_lift(fd);
     if (fd < 0)
         return fd;
-    r = prepare_socket(fd);
+    r = waits ? prepare_socket(fd) : 0;
     if (r)
         return r;
     while (connect(fd, (const struct sockaddr *)&address, sizeof address))
-        if (errno != EINTR && errno != EAGAIN)
+        if (!waits || (errno != EINTR && errno != EAGAIN))
             return -errno;
         else if (wait_go_on())
             return -ECANCELED;
-    return steal_fd(&fd);
+    r = waits ? 0 : prepare_socket(fd);
+    return r ? r : steal_fd(&fd);
 }
 
 /* A socket in a directory that others may write proves nothing: who serves it? */
@@ -64,11 +66,11 @@ static bool nobody_there(int error)
     return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;
 }
 
-int connection_dial(const struct shmview_connection *connection, int *ret_fd)
+int connection_dial(const struct shmview_connection *connection, bool waits, int *ret_fd)
 {
     const struct shmview_connection *c = connection;
-    CLEANUP_FD int fd = socket_connect(c->path);
-    if (fd < 0 && nobody_there(-fd)) {
+    CLEANUP_FD int fd = socket_connect(c->path, waits);
+    if (fd < 0 && (nobody_there(-fd) || fd == -EAGAIN)) {
         errno = -fd;
         return 1;
     }
@@ -82,22 +84,4 @@ int connection_dial(const struct shmview_connection *connection, int *ret_fd)
     if (r == 0)
         *ret_fd = steal_fd(&fd);
     return r;
-}
-
-int connection_dial_now(const struct shmview_connection *connection, int *ret_fd)
-{
-    struct sockaddr_un address;
-    if (address_fill(&address, connection->path))
-        return -1;
-    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd >= 0)
-        fd = descriptor_lift(fd);
-    if (fd < 0)
-        return -1;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof address))
-        return errno == ENOENT || errno == ECONNREFUSED ? 1 : -1;
-    if (prepare_socket(fd) || (connection->is_checked && check_server(fd, connection->path)))
-        return -1;
-    *ret_fd = steal_fd(&fd);
-    return 0;
 }

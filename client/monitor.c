@@ -43,20 +43,26 @@ static void hang_up(struct shmview_monitor *m)
     frame_deinit(&m->in);
 }
 
-/* Returns 0; 1 with errno if nobody is there; or an error. */
-static int subscribe(struct shmview_monitor *m)
+static bool has_come(int64_t deadline)
+{
+    return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
+}
+
+/* Waits for a daemon that is too busy to connect to, unless there is a deadline. Returns 0; 1 with
+ * errno if nobody is there, or EAGAIN if the daemon is too busy; or an error. */
+static int subscribe(struct shmview_monitor *m, int64_t deadline)
 {
     size_t n;
     json_t *parameters = wire_write_monitor(&m->want);
     CLEANUP_FREE char *text = wire_stream_call_text("io.shmview.Monitor", parameters, &n);
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    int r = connection_dial(&m->where, &m->fd);
+    int r = connection_dial(&m->where, deadline == SHMVIEW_FOREVER, &m->fd);
     if (r)
         return r;
     for (size_t at = 0; at < n;) {
         ssize_t sent = frame_send(m->fd, text + at, n - at, NULL, 0);
-        if (sent == -EAGAIN) {
+        if (sent == -EAGAIN && !has_come(deadline)) {
             if ((r = wait_go_on())) {
                 hang_up(m);
                 return r;
@@ -175,11 +181,6 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
 
 /* --- Waiting ------------------------------------------------------------- */
 
-static bool has_come(int64_t deadline)
-{
-    return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
-}
-
 /* Waits for something to read, or until the deadline. Returns 1, 0 after the deadline, or
  * -SHMVIEW_ERR_INTERRUPTED. */
 static int wait_readable(int fd, int64_t deadline)
@@ -223,7 +224,7 @@ static int step(struct shmview_monitor *m, int64_t deadline)
     char *text;
     size_t n;
     if (m->fd < 0) {
-        int r = subscribe(m);
+        int r = subscribe(m, deadline);
         return r == 1 ? 2 : r ? r : 1;
     }
     if (frame_next(&m->in, &text, &n))
@@ -242,8 +243,8 @@ static int next(struct shmview_monitor *m, int64_t deadline)
         if (r <= 0)
             return r;
         if (r == 2 && has_come(deadline))
-            return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", m->where.path,
-                        strerror(errno));
+            return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is %s: %s", m->where.path,
+                        errno == EAGAIN ? "too busy to connect to" : "gone", strerror(errno));
         if (r == 2 && (r = wait_a_moment(RETRY_NS)))
             return r;
     }

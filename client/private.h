@@ -168,10 +168,10 @@ int connection_be_greeted(struct shmview_connection *connection);
 
 /* --- dial.c -------------------------------------------------------------- */
 
-/* Like connection_open() without a claim: *ret_fd is a socket, the caller's. */
-int connection_dial(const struct shmview_connection *connection, int *ret_fd);
-/* Like connection_dial(), but does not wait. Returns 0; 1 if nobody is there; or -1. */
-int connection_dial_now(const struct shmview_connection *connection, int *ret_fd);
+/* Connects: *ret_fd is a socket, the caller's. waits: also where the daemon's queue of new
+ * connections is full, until there is room. Returns 0; 1 with errno if nobody is there, or EAGAIN
+ * if that queue is full; or an error. */
+int connection_dial(const struct shmview_connection *connection, bool waits, int *ret_fd);
 
 /* --- socket.c ------------------------------------------------------------ */
 

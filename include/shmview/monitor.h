@@ -108,14 +108,14 @@ int shmview_monitor_close(struct shmview_monitor *monitor);
  * event that it has given, as far as the new daemon remembers: SUBSCRIBED says so.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_TIMED_OUT; -SHMVIEW_ERR_DISCONNECTED if the
- * deadline has come and the daemon is not there: the next call looks again; _LIMIT, _DENIED,
- * _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
+ * deadline has come and the daemon is not there, or takes no connections at the moment: the next
+ * call tries again; _LIMIT, _DENIED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
 int shmview_monitor_next(struct shmview_monitor *monitor, int64_t deadline_ns,
                          const struct shmview_event **ret_event);
 
 /* The descriptor to wait for in an event loop: when it is readable, call
  * shmview_monitor_next() with deadline 0 until it returns -SHMVIEW_ERR_TIMED_OUT. Borrowed;
- * another one after each SUBSCRIBED, and -1 while there is no daemon. Never fails. */
+ * another one after each SUBSCRIBED, and -1 while the monitor is not connected. Never fails. */
 int shmview_monitor_fd(const struct shmview_monitor *monitor);
 
 /* The name of a kind, as the protocol has it: "owner_died". NULL if it is none. The string is

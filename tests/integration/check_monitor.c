@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "integration/monitored.h"
@@ -389,6 +391,58 @@ START_TEST(restarts)
 }
 END_TEST
 
+static void fill_address(struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(ret->sun_path, sizeof ret->sun_path, "%s", d.socket);
+}
+
+/* Listens in the place of the daemon, and has no room for another connection. */
+static void be_busy(int *ret_listener, int *ret_client)
+{
+    struct sockaddr_un address;
+    fill_address(&address);
+    ck_assert_int_eq(unlink(d.socket), 0);
+    *ret_listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    *ret_client = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(*ret_listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(*ret_listener, 0), 0); /* that is one */
+    ck_assert_int_eq(connect(*ret_client, (struct sockaddr *)&address, sizeof address), 0);
+}
+
+static int end_at_third(void *arg)
+{
+    int *n = arg;
+    return ++*n == 3;
+}
+
+START_TEST(a_daemon_too_busy_to_connect_to)
+{
+    const struct shmview_event *e;
+    int listener, client, n = 0;
+    begin();
+    daemon_kill(&d);
+    REFUSED(shmview_monitor_next(monitor, 0, &e), DISCONNECTED, "gone");
+    be_busy(&listener, &client);
+    shmview_on_wait(end_at_third, &n); /* otherwise a failure would be a wait without end */
+    REFUSED(shmview_monitor_next(monitor, 0, &e), DISCONNECTED, "too busy");
+    ck_assert_int_eq(n, 0);
+    REFUSED(shmview_monitor_next(monitor, shmview_deadline(AWAIT_NS), &e), INTERRUPTED, "");
+    ck_assert_int_eq(n, 3);
+    n = 0;
+    REFUSED(shmview_monitor_next(monitor, SHMVIEW_FOREVER, &e), INTERRUPTED, "");
+    ck_assert_int_eq(n, 3);
+    shmview_on_wait(NULL, NULL);
+    ck_assert_int_eq(shmview_monitor_fd(monitor), -1);
+    close(client);
+    close(listener);
+    daemon_restart(&d);
+    expect(SHMVIEW_EVENT_SUBSCRIBED, "");
+    expect(SHMVIEW_EVENT_RECOVERED, "");
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -403,6 +457,7 @@ int main(void)
         SUITE_TEST(calls_that_are_none),
         SUITE_TEST(too_many),
         SUITE_TEST(restarts),
+        SUITE_TEST(a_daemon_too_busy_to_connect_to),
         SUITE_END,
     };
     return suite_main("monitor", tests);
