@@ -19,17 +19,17 @@ static bool is_ours(const struct shmview_connection *c, int fd)
            st.st_ino == atomic_load(&c->bell_inode);
 }
 
-void bell_take(struct shmview_connection *connection, int fd)
+void bell_take(struct shmview_connection *connection, int *fd)
 {
     struct shmview_connection *c = connection;
     struct stat st;
-    if (fstat(fd, &st))
+    if (fstat(*fd, &st))
         return;
     int bell = atomic_load(&c->bell);
-    if (is_ours(c, bell))
-        bell = dup3(fd, bell, O_CLOEXEC);
-    else
-        bell = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    if (!is_ours(c, bell))
+        bell = steal_fd(fd); /* a duplicate would need one more descriptor */
+    else if (dup3(*fd, bell, O_CLOEXEC) < 0)
+        return;
     atomic_store(&c->bell_device, st.st_dev);
     atomic_store(&c->bell_inode, st.st_ino);
     atomic_store(&c->bell, bell);

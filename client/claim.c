@@ -109,7 +109,7 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
         connection_map_presence(c, c->arrived.fd[claimed.presence]);
     if (claimed.bell != WIRE_ABSENT && claimed.bell < (int64_t)c->arrived.n) {
         NOT_FORKED;
-        bell_take(c, c->arrived.fd[claimed.bell]);
+        bell_take(c, &c->arrived.fd[claimed.bell]);
     }
     if (claimed.n_held)
         qsort(claimed.held, claimed.n_held, sizeof *claimed.held, compare);
@@ -193,6 +193,20 @@ int connection_open(struct shmview_connection *connection)
     return r ? r : greet(c);
 }
 
+int connection_claim(struct shmview_connection *connection)
+{
+    struct shmview_connection *c = connection;
+    size_t n;
+    if (!connection_has_socket(c))
+        return -EBADF;
+    CLEANUP_FREE char *text = claim_text(c, &n);
+    if (!text)
+        return -ENOMEM;
+    ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    c->greets = sent == (ssize_t)n;
+    return c->greets ? 0 : sent < 0 ? -errno : -EPIPE; /* a part of a request is none */
+}
+
 /* Sends a claim over a new socket. Returns 0 where it is on its way as a whole; 1 if nobody is
  * there; -1. */
 static int greet_quickly(struct shmview_connection *c)
@@ -202,10 +216,7 @@ static int greet_quickly(struct shmview_connection *c)
         return r == 1 && (errno == ENOENT || errno == ECONNREFUSED) ? 1 : -1;
     if (connection_take_socket(c, fd))
         return -1;
-    size_t n;
-    CLEANUP_FREE char *text = claim_text(c, &n);
-    c->greets = text && send(fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)n;
-    if (c->greets)
+    if (connection_claim(c) == 0)
         return 0;
     connection_hang_up(c);
     return -1;

@@ -164,15 +164,21 @@ static bool has_ended(const struct shmview_connection *c)
 }
 
 /* The bell could not be rung. Returns whether the daemon will hear of a change nevertheless, or
- * nobody is there who would. */
+ * nobody is there who would. To hang up without a presence would be our end, unless the daemon has
+ * done so. */
 static bool tell_change(struct shmview_connection *c)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         if (c->fd >= 0 && !c->greets) {
             if (bell_ring(c, 0))
                 return true;
-            if (!c->presence && !has_ended(c))
-                return false;
+            /* not over a new socket: where there is no descriptor for that one, the old one would
+             * be lost as well */
+            int r = has_ended(c) ? -ECONNRESET : connection_claim(c);
+            if (r == 0)
+                connection_reopen(c);
+            if (r == 0 || r == -ENOMEM || (r == -EAGAIN && !c->presence))
+                return r == 0;
             connection_hang_up(c);
         }
         bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */

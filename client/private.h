@@ -162,6 +162,10 @@ int connection_open(struct shmview_connection *connection);
  * the claim, or the rest of it, may still be on its way then: the next call reads it. Returns 0; 1
  * if nobody is there; or -1. */
 int connection_reopen(struct shmview_connection *connection);
+/* Sends a claim over the socket that it has, without waiting; connection_reopen() reads the reply.
+ * The daemon then wakes those who watch what is attached, and sends a new bell. Returns 0; -ENOMEM;
+ * -EAGAIN if the socket is full; any other -errno if the socket is of no use any more. */
+int connection_claim(struct shmview_connection *connection);
 /* Reads the reply to a claim that was sent. Returns 0; 1 with errno: the daemon is leaving; or an
  * error. */
 int connection_be_greeted(struct shmview_connection *connection);
@@ -200,8 +204,9 @@ void connection_unmap_presence(struct shmview_connection *connection);
 
 /* --- bell.c --------------------------------------------------------------- */
 
-/* Has a duplicate of fd as its bell; the number stays, so that others may ring. */
-void bell_take(struct shmview_connection *connection, int fd);
+/* Has *fd as its bell, and sets that to -1; or a duplicate of it under the number of the older
+ * bell, so that others may ring meanwhile. Where that fails the older bell stays. */
+void bell_take(struct shmview_connection *connection, int *fd);
 /* Safe in a signal handler. */
 void bell_close(struct shmview_connection *connection);
 /* Returns whether the daemon will hear of it. attachment 0: of all. */

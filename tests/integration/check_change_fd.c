@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -94,6 +95,50 @@ START_TEST(number_that_the_program_has_closed)
     ck_assert_int_eq(close(other), 0);
     OK(shmview_disconnect(conn));
     daemon_stop(&d);
+}
+END_TEST
+
+/* The only socket of that kind here. */
+static int find_bell(void)
+{
+    int type;
+    for (int fd = 0; fd < 1024; fd++) {
+        socklen_t n = sizeof type;
+        if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_SEQPACKET)
+            return fd;
+    }
+    return -1;
+}
+
+static void expect_heard(int fd)
+{
+    drain(fd);
+    OK(shmview_notify(seg));
+    await_readable(fd);
+}
+
+/* What a short lack of descriptors costs is over with it, and the connection stays. */
+START_TEST(no_bell_and_no_descriptors)
+{
+    struct rlimit old;
+    open_segment();
+    int fd = watch(seg), bell = find_bell();
+    ck_assert_int_ge(bell, 0);
+    expect_heard(fd);
+    close(bell);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    const struct rlimit few = {3, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    for (int i = 0; i < 3; i++) {
+        expect_heard(fd);
+        OK(shmview_ping(conn));
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    expect_heard(fd);
+    OK(shmview_ping(conn));
+    ck_assert_int_ge(find_bell(), 0);
+    expect_heard(fd);
+    close_segment();
 }
 END_TEST
 
@@ -340,6 +385,7 @@ int main(void)
         SUITE_TEST(readable_when_another_process_notifies),
         SUITE_TEST(each_handle_has_one),
         SUITE_TEST(number_that_the_program_has_closed),
+        SUITE_TEST(no_bell_and_no_descriptors),
         SUITE_TEST(many_changes_unread),
         SUITE_TEST(event_loops_in_several_processes),
         SUITE_TEST(watchers_come_and_go),

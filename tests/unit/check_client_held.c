@@ -124,11 +124,58 @@ START_TEST(no_room_for_descriptors)
 }
 END_TEST
 
+/* The bell that came is used as it is: a duplicate would need another descriptor. */
+START_TEST(room_for_what_comes_and_no_more)
+{
+    const struct stub_step step = begin_descriptors();
+    struct rlimit old;
+    int fd[4];
+    stub_start(&stub, &step, 1);
+    for (int i = 0; i < 4; i++) /* both ends of a connection, a presence, a bell */
+        fd[i] = dup(presence);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    const struct rlimit few = {(rlim_t)fd[3] + 1, old.rlim_max};
+    for (int i = 0; i < 4; i++)
+        close(fd[i]);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int r = shmview_connect(stub.path, 0, &conn);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    ck_assert_int_eq(r, 0);
+    ck_assert_ptr_nonnull(conn->presence);
+    ck_assert(bell_ring(conn, 9));
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    end_descriptors();
+}
+END_TEST
+
+/* A claim over the same socket brings a bell, and tells of the change. No new socket is made. */
+START_TEST(a_bell_that_was_lost)
+{
+    const struct stub_step step = begin_descriptors();
+    const struct stub_step steps[] = {step, step, STUB_PONG};
+    stub_start(&stub, steps, 3);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    ino_t inode = conn->socket_inode;
+    bell_close(conn);
+    faults_begin_call("socket", 1, EMFILE, true);
+    connection_ring(conn, 9);
+    ck_assert_int_eq(shmview_ping(conn), 0); /* reads the reply, unless the ring has */
+    ck_assert(!faults_end());
+    ck_assert(conn->socket_inode == inode);
+    ck_assert(!conn->rings);
+    ck_assert(bell_ring(conn, 9));
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    end_descriptors();
+}
+END_TEST
+
 /* A hang-up would be its end. */
 START_TEST(no_bell_and_no_presence)
 {
-    const struct stub_step steps[] = {STUB_GREETING, STUB_PONG};
-    stub_start(&stub, steps, 2);
+    const struct stub_step steps[] = {STUB_GREETING, STUB_GREETING, STUB_PONG};
+    stub_start(&stub, steps, 3);
     ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
     ino_t inode = conn->socket_inode;
     connection_ring(conn, 9);
@@ -290,6 +337,8 @@ START_TEST(a_claims_number_is_given_away)
 }
 END_TEST
 
-UNIT_MAIN("client_held", UNIT_TEST(no_room_for_descriptors), UNIT_TEST(no_bell_and_no_presence),
-          UNIT_TEST(a_change_that_cannot_be_told_yet), UNIT_TEST(a_full_socket),
-          UNIT_TEST(a_claim_that_is_answered_in_part), UNIT_TEST(a_claims_number_is_given_away))
+UNIT_MAIN("client_held", UNIT_TEST(no_room_for_descriptors),
+          UNIT_TEST(room_for_what_comes_and_no_more), UNIT_TEST(a_bell_that_was_lost),
+          UNIT_TEST(no_bell_and_no_presence), UNIT_TEST(a_change_that_cannot_be_told_yet),
+          UNIT_TEST(a_full_socket), UNIT_TEST(a_claim_that_is_answered_in_part),
+          UNIT_TEST(a_claims_number_is_given_away))
