@@ -93,8 +93,9 @@ __attribute__((always_inline)) static inline int lock_until(struct shmview_segme
     struct shmview_control *c = s->control;
     uint32_t me = s->me;
     STEP(AT_TAKES);
-    /* a thread that holds it already finds the word owned. The slot is looked at before: after the
-     * swap, the look would cost a twentieth of the pair. */
+    /* a thread that holds it already finds the word owned. The slot is looked at before the swap:
+     * a look after it would exclude no more, since the slot may be lost until the lock is given
+     * back, and would cost a twentieth of the pair (docs/LAYOUT.md, "Exclusive"). */
     if (__builtin_expect(
             !is_ready(s) || self.held || !slot_is_mine(s) || !swap(&c->lock, &free, me), 0))
         return lock_slowly(s, deadline);

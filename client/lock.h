@@ -220,9 +220,9 @@ static inline int go_inside(struct shmview_segment *s, struct shmview_control *c
     return 0;
 }
 
-/* The word is mine: waits for the readers and goes inside. Whoever waits looks at its slot after
- * the wait: a client whose attachment has ended would otherwise go inside under an id that all
- * others take for dead, and they would follow it. */
+/* The word is mine: waits for the readers and goes inside. A client looks at its slot after each
+ * sleep, as it has before it took the word: one whose attachment has ended would otherwise go
+ * inside under an id that all others take for dead, and they would follow it. */
 int finish_taking(struct shmview_segment *s, int64_t deadline);
 /* Takes the lock exclusively, the thread holding nothing of this segment. */
 int lock_exclusive(struct shmview_segment *s, int64_t deadline);
