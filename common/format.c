@@ -10,6 +10,7 @@
 /* A format and what it points to, in one piece: the nodes, then the text. */
 struct kept_format {
     struct kept_format *next;
+    uint32_t hash; /* of the text, which may begin as all others do */
     struct format format;
     struct format_node nodes[];
 };
@@ -104,8 +105,11 @@ static const struct format *keep(struct formats *pool, const struct format_tree 
                                  const char *text)
 {
     size_t nodes_bytes = t->n * sizeof *t->nodes, text_bytes = strlen(text) + 1;
+    uint32_t hash = 0;
+    for (size_t i = 0; text[i]; i++)
+        hash = hash * 31 + (unsigned char)text[i];
     for (struct kept_format *k = pool->first; k; k = k->next)
-        if (strcmp(k->format.text, text) == 0)
+        if (k->hash == hash && strcmp(k->format.text, text) == 0)
             return &k->format;
     struct kept_format *k = malloc(sizeof *k + nodes_bytes + text_bytes);
     if (!k)
@@ -121,6 +125,7 @@ static const struct format *keep(struct formats *pool, const struct format_tree 
         .nodes = k->nodes,
         .text = own_text,
     };
+    k->hash = hash;
     k->next = pool->first;
     pool->first = k;
     return &k->format;

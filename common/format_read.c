@@ -22,6 +22,7 @@ struct reader {
     const char *extra[FORMAT_BRACES]; /* components that may be too many */
     struct format_tree *tree;
     struct format_fault *fault;
+    uint32_t hashes[ARRAY_LEN(((struct format_tree *)0)->nodes)]; /* of the nodes' names */
 };
 
 /* What stands before a type code. */
@@ -181,10 +182,11 @@ static int read_name(struct reader *r, const struct frame_of *of, struct format_
     if (*r->p != ':')
         return 0;
     const char *at = ++r->p;
+    uint32_t hash = 0;
     while (*r->p && *r->p != ':') {
         if (*r->p < ' ' || *r->p > '~')
             return fault_at(r, r->p, "a name is of printable ASCII characters");
-        r->p++;
+        hash = hash * 31 + (unsigned char)*r->p++;
     }
     size_t n = (size_t)(r->p - at);
     if (!*r->p)
@@ -195,12 +197,14 @@ static int read_name(struct reader *r, const struct frame_of *of, struct format_
     if (n == 0 || n > sizeof((struct shmview_component *)0)->name - 1)
         return fault_at(r, at, "a name has 1 to %zu characters",
                         sizeof((struct shmview_component *)0)->name - 1);
-    for (uint32_t i = of->first; &r->tree->nodes[i] < node; i++) {
+    uint32_t own = (uint32_t)(node - r->tree->nodes);
+    for (uint32_t i = of->first; i < own; i++) {
         const struct format_node *other = &r->tree->nodes[i];
-        if (other->depth == node->depth && other->name_bytes == n &&
+        if (r->hashes[i] == hash && other->depth == node->depth && other->name_bytes == n &&
             memcmp(r->text + other->name_at, at, n) == 0)
             return fault_at(r, at, "a second field '%.*s'", (int)n, at);
     }
+    r->hashes[own] = hash;
     node->name_at = (uint16_t)(at - r->text);
     node->name_bytes = (uint16_t)n;
     return 0;

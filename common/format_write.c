@@ -2,8 +2,6 @@
 /* The canonical text: sizes are standard ones; a struct has no alignment of its own, all
  * padding in it is written out, so that every reader of PEP 3118 sees the same offsets
  * whatever it thinks of '@'. */
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "common/format_read.h"
@@ -16,15 +14,29 @@ struct writer {
     const char *from;
 };
 
-__attribute__((format(printf, 2, 3))) static void put(struct writer *w, const char *format, ...)
+/* Not by snprintf(): a layout has thousands of components, and the daemon writes them all while
+ * its clients wait. */
+static void put(struct writer *w, const char *bytes, size_t n)
 {
-    va_list ap;
-    va_start(ap, format);
-    int n = vsnprintf(w->text + w->n, SHMVIEW_FORMAT_BYTES - w->n, format, ap);
-    va_end(ap);
-    w->is_full = w->is_full || n < 0 || (size_t)n >= SHMVIEW_FORMAT_BYTES - w->n;
-    if (!w->is_full)
-        w->n += (size_t)n;
+    w->is_full = w->is_full || n >= SHMVIEW_FORMAT_BYTES - w->n; /* with room for the NUL */
+    if (w->is_full)
+        return;
+    memcpy(w->text + w->n, bytes, n);
+    w->n += n;
+}
+
+static void put_text(struct writer *w, const char *text)
+{
+    put(w, text, strlen(text));
+}
+
+static void put_number(struct writer *w, uint32_t n)
+{
+    char digits[10], *p = digits + sizeof digits;
+    do
+        *--p = (char)('0' + n % 10);
+    while (n /= 10);
+    put(w, p, (size_t)(digits + sizeof digits - p));
 }
 
 static char mark_of(uint32_t dtype)
@@ -38,22 +50,26 @@ static char mark_of(uint32_t dtype)
 static void put_mark(struct writer *w, char mark)
 {
     if (w->mode != mark)
-        put(w, "%c", mark);
+        put(w, &mark, 1);
     w->mode = mark;
 }
 
 static void put_padding(struct writer *w, uint32_t n)
 {
     if (n > 1)
-        put(w, "%ux", n);
-    else if (n)
-        put(w, "x");
+        put_number(w, n);
+    if (n)
+        put_text(w, "x");
 }
 
 static void put_shape(struct writer *w, const struct format_node *node)
 {
-    for (uint32_t d = 0; d < node->ndim; d++)
-        put(w, "%s%u%s", d ? "," : "(", node->shape[d], d + 1u == node->ndim ? ")" : "");
+    for (uint32_t d = 0; d < node->ndim; d++) {
+        put_text(w, d ? "," : "(");
+        put_number(w, node->shape[d]);
+    }
+    if (node->ndim)
+        put_text(w, ")");
 }
 
 static void put_letters(struct writer *w, const struct format_node *node)
@@ -61,8 +77,8 @@ static void put_letters(struct writer *w, const struct format_node *node)
     const char *letters = dtype_of(node->dtype)->letters;
     bool is_string = node->dtype == SHMVIEW_BYTES || node->dtype == SHMVIEW_PASCAL;
     if (is_string && node->bytes > 1)
-        put(w, "%u", node->bytes);
-    put(w, "%s", letters);
+        put_number(w, node->bytes);
+    put_text(w, letters);
 }
 
 static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i, uint32_t depth,
@@ -83,7 +99,9 @@ static uint32_t write_node(struct writer *w, struct format_tree *t, uint32_t i)
     }
     if (node->name_bytes) {
         size_t at = w->n + 1;
-        put(w, ":%.*s:", (int)node->name_bytes, w->from + node->name_at);
+        put_text(w, ":");
+        put(w, w->from + node->name_at, node->name_bytes);
+        put_text(w, ":");
         node->name_at = (uint16_t)at;
     }
     return i;
@@ -94,7 +112,7 @@ static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i
                              uint32_t begin, uint32_t end)
 {
     uint32_t at = begin;
-    put(w, "T{");
+    put_text(w, "T{");
     while (i < t->n && t->nodes[i].depth == depth) {
         const struct format_node *node = &t->nodes[i];
         put_padding(w, node->offset - at);
@@ -102,7 +120,7 @@ static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i
         i = write_node(w, t, i);
     }
     put_padding(w, end - at);
-    put(w, "}");
+    put_text(w, "}");
     return i;
 }
 
@@ -124,5 +142,6 @@ int format_write(struct format_tree *tree, const char *from, char text[SHMVIEW_F
         write_node(&w, tree, 0);
     else
         write_struct(&w, tree, 0, 0, 0, tree->itemsize);
+    text[w.n] = '\0';
     return w.is_full ? -1 : 0;
 }
