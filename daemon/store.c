@@ -25,6 +25,7 @@
 #include "common/util.h"
 #include "daemon/store_file.h"
 #include "daemon/store_record.h"
+#include "daemon/store_room.h"
 
 #define STORE_VERSION     3u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
@@ -146,11 +147,6 @@ static int close_if(struct store *s, int r)
     return r;
 }
 
-static int reserve(const struct store *s, size_t bytes)
-{
-    return -posix_fallocate(s->fd, 0, (off_t)bytes);
-}
-
 /* The file is open. */
 static int open_all(struct store *s)
 {
@@ -163,7 +159,7 @@ static int open_all(struct store *s)
     /* first without the writable map: what the file lacks is filled before it is touched */
     int r = open_env(s, 0);
     if (r == 0)
-        r = reserve(s, s->bytes);
+        r = -posix_fallocate(s->fd, 0, (off_t)s->bytes);
     if (r == 0)
         r = reopen_writable(s);
     if (r == 0)
@@ -190,11 +186,8 @@ static int open_again(struct store *s)
 /* Not by setting the map's size: LMDB goes on with none if the new one cannot be made. */
 static int enlarge(struct store *s)
 {
-    int r = reserve(s, s->bytes * 2);
-    if (r)
-        return r;
-    s->bytes *= 2;
-    return open_again(s);
+    int r = store_room_grow(s->fd, s->bytes, &s->bytes);
+    return r ? r : open_again(s);
 }
 
 static int open_or_set_aside(struct store *s, struct store_check *check, bool *ret_was_bad)
@@ -325,7 +318,14 @@ static struct layout_key layout_key(uint64_t segment, uint64_t index)
 static int put_layout(struct store *s, MDB_txn *txn, void *arg)
 {
     const struct layout_record *l = arg;
-    return put(s, txn, STORE_LAYOUTS, &l->key, sizeof l->key, l->text, strlen(l->text) + 1);
+    const size_t n = strlen(l->text) + 1;
+    MDB_stat stat;
+    int r = mdb_stat(txn, s->tables[STORE_LAYOUTS], &stat);
+    if (r)
+        return r;
+    size_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
+    r = -store_room_for_layouts(s->fd, s->bytes, pages * stat.ms_psize + n);
+    return r ? r : put(s, txn, STORE_LAYOUTS, &l->key, sizeof l->key, l->text, n);
 }
 
 int store_put_layout(struct store *store, uint64_t segment, uint32_t index, const char *text)

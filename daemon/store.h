@@ -63,7 +63,8 @@ int store_open(int dir, const char *name, struct store_check *check, struct stor
 /* Takes NULL. remove: the file goes too. Returns NULL. */
 struct store *store_close(struct store *store, bool remove);
 
-/* Puts a record, new or changed. Returns 0 or -errno (-ENOSPC). */
+/* Puts a record, new or changed. Returns 0 or -errno: -ENOSPC if the file system is full; for a
+ * layout already when what is left is kept for records, see store_room.h. */
 int store_put_segment(struct store *store, const struct store_segment *segment);
 int store_put_attachment(struct store *store, const struct store_attachment *attachment);
 /* text is JSON, a layout; index its place in the segment. */

@@ -116,6 +116,7 @@ SYSTEM(fstat, (int fd, struct stat *st), (fd, st))
 SYSTEM(lstat, (const char *path, struct stat *st), (path, st))
 SYSTEM(fstatat, (int dir, const char *path, struct stat *st, int flags), (dir, path, st, flags))
 SYSTEM(statvfs, (const char *path, struct statvfs *st), (path, st))
+SYSTEM(fstatvfs, (int fd, struct statvfs *st), (fd, st))
 SYSTEM(flock, (int fd, int operation), (fd, operation))
 SYSTEM(renameat2, (int from, const char *old, int to, const char *new, unsigned flags),
        (from, old, to, new, flags))
