@@ -97,7 +97,7 @@ static void check_quota(struct doctor *d, const char *check, const char *whose, 
                         int64_t limit, const char *means)
 {
     char used_text[HUMAN_BYTES], limit_of[HUMAN_BYTES];
-    bool is_bytes = strcmp(check, "quota-bytes") == 0;
+    bool is_bytes = strstr(check, "bytes") != NULL;
     if (limit < 0)
         return;
     if (is_bytes) {
@@ -120,7 +120,8 @@ static void check_quotas(struct doctor *d)
     } names[] = {{"bytes", "quota-bytes"},
                  {"segments", "quota-segments"},
                  {"attachments", "quota-attachments"},
-                 {"connections", "quota-connections"}};
+                 {"connections", "quota-connections"},
+                 {"layout_bytes", "quota-layout-bytes"}};
     size_t before = d->n;
     for (size_t i = 0; i < d->stats->n_quotas; i++) {
         const struct shmview_quota_stats *q = d->stats->quotas[i];

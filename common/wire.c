@@ -300,11 +300,6 @@ json_t *wire_write_segment(const struct wire_segment *segment, const struct wire
     return o;
 }
 
-json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n)
-{
-    return fields_write_array(layout_fields, sizeof *layouts, layouts, n);
-}
-
 #define NO_SEGMENT                                                                                 \
     {                                                                                              \
         .group = WIRE_ABSENT, .mode = WIRE_ABSENT                                                  \

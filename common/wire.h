@@ -239,7 +239,6 @@ char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes);
 /* acl: n entries, or NULL. */
 json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
                            size_t n);
-json_t *wire_write_layouts(const struct wire_layout *layouts, size_t n);
 
 /* member is where in parameters it is. Decoders of
  * replies pass over members they do not know: a newer daemon may add some. */

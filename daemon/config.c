@@ -14,9 +14,11 @@ struct config *config_new(void)
         .segments = CONFIG_UNLIMITED,
         .attachments = CONFIG_UNLIMITED,
         .connections = CONFIG_UNLIMITED,
+        .layout_bytes = CONFIG_UNLIMITED,
         .requests_per_second = CONFIG_UNLIMITED,
         .burst = CONFIG_UNLIMITED,
     };
+    c->user.layout_bytes = CONFIG_LAYOUT_BYTES;
     c->kept = json_array();
     if (!c->kept)
         return config_free(c);

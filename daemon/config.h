@@ -15,12 +15,15 @@
 
 #define CONFIG_UNLIMITED UINT64_MAX
 
+#define CONFIG_LAYOUT_BYTES ((uint64_t)16 << 20) /* of a user, where nothing is configured */
+
 /* What one user, or all together, may have. CONFIG_UNLIMITED: any number. */
 struct config_quota {
     uint64_t bytes;
     uint64_t segments;
     uint64_t attachments;
     uint64_t connections;
+    uint64_t layout_bytes;
     uint64_t requests_per_second;
     uint64_t burst; /* requests at once after a pause */
 };
@@ -59,8 +62,8 @@ struct config {
     struct formats formats;
 };
 
-/* Returns the built-in configuration, that of no file at all: unlimited, mode 0600,
- * everybody may create, no administrators but root; or NULL when memory is short. */
+/* Returns the built-in configuration, that of no file at all: unlimited but for layouts, mode
+ * 0600, everybody may create, no administrators but root; or NULL when memory is short. */
 struct config *config_new(void);
 
 /* The segment declared under that name, or NULL. */

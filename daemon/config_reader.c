@@ -190,13 +190,10 @@ static void read_quota_count(struct config_reader *reader, const json_t *value, 
 static void read_quota(struct config_reader *reader, const json_t *value, void *at)
 {
     static const struct config_key keys[] = {
-        QUOTA(bytes, read_quota_bytes),
-        QUOTA(segments, read_quota_count),
-        QUOTA(attachments, read_quota_count),
-        QUOTA(connections, read_quota_count),
-        QUOTA(requests_per_second, read_quota_count),
-        QUOTA(burst, read_quota_count),
-        {.name = NULL},
+        QUOTA(bytes, read_quota_bytes),        QUOTA(segments, read_quota_count),
+        QUOTA(attachments, read_quota_count),  QUOTA(connections, read_quota_count),
+        QUOTA(layout_bytes, read_quota_bytes), QUOTA(requests_per_second, read_quota_count),
+        QUOTA(burst, read_quota_count),        {.name = NULL},
     };
     config_read_object(reader, value, keys, at);
 }

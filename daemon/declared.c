@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/declared.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/util.h"
 #include "daemon/creation.h"
+#include "daemon/grants.h"
 #include "daemon/log.h"
 
 __attribute__((format(printf, 2, 3))) static void differs(const struct config_segment *want,
@@ -19,31 +23,41 @@ __attribute__((format(printf, 2, 3))) static void differs(const struct config_se
                 want->file, want->line, text);
 }
 
-/* Both are in the canonical form. */
-static bool same_layout(const struct wire_layout *a, const struct wire_layout *b)
+/* Returns whether the segment has this layout, or another one under its name: text is that of its
+ * canonical form, n bytes with the NUL. */
+static bool has_layout(const struct segment *segment, const struct config_segment *want,
+                       const char *name, const char *text, size_t n)
 {
-    json_t *x = wire_write_layouts(a, 1), *y = wire_write_layouts(b, 1);
-    bool same = x && y && json_equal(x, y);
-    json_decref(x);
-    json_decref(y);
-    return same;
+    const struct layout *has = layouts_find(&segment->layouts, name);
+    struct wire_text own = has ? layouts_text_of(&segment->layouts, has) : (struct wire_text){0};
+    if (has && (own.n != n - 1 || memcmp(own.bytes, text, own.n) != 0))
+        differs(want, "layout '%s'", name);
+    return has;
+}
+
+static int add_layout(struct segment *segment, const char *name, const char *text, size_t n)
+{
+    grants_declare_layout(segment, n);
+    int r = segment_add_layout(segment, name, text, n);
+    if (r < 0)
+        quota_refund(segment->payer, QUOTA_LAYOUT_BYTES, n);
+    return r;
 }
 
 void declared_add_layouts(struct segment *segment, const struct config_segment *want)
 {
     for (size_t i = 0; i < want->n_layouts; i++) {
         const struct wire_layout *layout = &want->layouts[i];
-        const struct wire_layout *has = layouts_find(&segment->layouts, layout->name);
-        if (has && !same_layout(has, layout))
-            differs(want, "layout '%s'", layout->name);
-        if (has)
+        size_t n = 0;
+        CLEANUP_FREE char *text = wire_layout_text(layout, &n);
+        if (text && has_layout(segment, want, layout->name, text, n))
             continue;
         if (segment->layouts.n == LIMIT_LAYOUTS) {
             differs(want, "layout '%s' is missing, and %d are the limit", layout->name,
                     LIMIT_LAYOUTS);
             continue;
         }
-        int r = segment_add_layout(segment, layout);
+        int r = text ? add_layout(segment, layout->name, text, n) : -ENOMEM;
         if (r < 0)
             log_error("layout '%s' of segment '%s' cannot be kept: %s", layout->name, segment->name,
                       strerror(-r));

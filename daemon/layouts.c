@@ -7,94 +7,55 @@
 
 #include "common/layout_hash.h"
 
-static void layout_deinit(struct wire_layout *layout)
-{
-    for (size_t i = 0; i < layout->n_views; i++) {
-        free((char *)layout->views[i].name);
-        free((char *)layout->views[i].format);
-    }
-    free(layout->views);
-    free((char *)layout->name);
-}
-
 void layouts_deinit(struct layouts *layouts)
 {
     for (size_t i = 0; i < layouts->n; i++)
-        layout_deinit(&layouts->list[i]);
+        free(layouts->list[i].name);
     free(layouts->list);
     free(layouts->text);
     *layouts = (struct layouts){0};
 }
 
-static int copy_view(struct wire_view *to, const struct wire_view *from)
-{
-    *to = *from;
-    to->name = strdup(from->name);
-    to->format = strdup(from->format);
-    return to->name && to->format ? 0 : -ENOMEM;
-}
-
-/* Adds layout to the text. */
-static int add_text(struct layouts *layouts, const struct wire_layout *layout)
-{
-    size_t n, at = layouts->text_bytes, comma = at > 0;
-    char *text = wire_layout_text(layout, &n);
-    char *all = text ? realloc(layouts->text, at + comma + n) : NULL;
-    if (all) {
-        layouts->text = all;
-        all[at] = ',';
-        memcpy(all + at + comma, text, n);
-        layouts->last_at = at;
-        layouts->text_bytes = at + comma + n - 1; /* without the NUL */
-    }
-    free(text);
-    return all ? 0 : -ENOMEM;
-}
-
 struct wire_text layouts_text(const struct layouts *layouts)
 {
-    return (struct wire_text){layouts->text ? layouts->text : "", layouts->text_bytes};
+    return layouts->n ? (struct wire_text){layouts->text, layouts->text_bytes - 1}
+                      : (struct wire_text){"", 0};
 }
 
-struct wire_text layouts_text_of_last(const struct layouts *layouts)
+struct wire_text layouts_text_of(const struct layouts *layouts, const struct layout *layout)
 {
-    size_t from = layouts->last_at + (layouts->last_at > 0);
-    return (struct wire_text){layouts->text + from, layouts->text_bytes - from};
+    return (struct wire_text){layouts->text + layout->at, layout->n};
 }
 
-int layouts_add(struct layouts *layouts, const struct wire_layout *layout)
+int layouts_add(struct layouts *layouts, const char *name, const char *text, size_t n)
 {
-    struct wire_layout *list = realloc(layouts->list, (layouts->n + 1) * sizeof *list);
+    const size_t at = layouts->text_bytes;
+    struct layout *list = realloc(layouts->list, (layouts->n + 1) * sizeof *list);
     if (!list)
         return -ENOMEM;
     layouts->list = list;
-    struct wire_layout copy = {
-        .name = strdup(layout->name),
-        .views = calloc(layout->n_views, sizeof *copy.views),
-        .n_views = layout->n_views,
-    };
-    int r = copy.name && copy.views ? 0 : -ENOMEM;
-    if (!copy.views)
-        copy.n_views = 0;
-    for (size_t i = 0; r == 0 && i < copy.n_views; i++)
-        r = copy_view(&copy.views[i], &layout->views[i]);
-    if (r == 0)
-        r = add_text(layouts, layout);
-    if (r) {
-        layout_deinit(&copy);
-        return r;
+    char *own_name = strdup(name);
+    char *all = own_name ? realloc(layouts->text, at + n) : NULL;
+    if (!all) {
+        free(own_name);
+        return -ENOMEM;
     }
-    list[layouts->n] = copy;
+    memcpy(all + at, text, n - 1);
+    all[at + n - 1] = ',';
+    layouts->text = all;
+    layouts->text_bytes = at + n;
+    list[layouts->n] = (struct layout){own_name, at, n - 1};
     return (int)layouts->n++;
 }
 
 void layouts_drop_last(struct layouts *layouts)
 {
-    layout_deinit(&layouts->list[--layouts->n]);
-    layouts->text_bytes = layouts->last_at;
+    const struct layout *last = &layouts->list[--layouts->n];
+    layouts->text_bytes = last->at;
+    free(last->name);
 }
 
-const struct wire_layout *layouts_find(const struct layouts *layouts, const char *name)
+const struct layout *layouts_find(const struct layouts *layouts, const char *name)
 {
     uint64_t hash = layout_hash(name);
     for (size_t i = 0; i < layouts->n; i++)

@@ -273,7 +273,7 @@ static bool check_layout(struct state *state, struct connection *c, const struct
                "a layout needs an attachment with access write on this connection");
         return false;
     }
-    const struct wire_layout *has = layouts_find(&s->layouts, layout->name);
+    const struct layout *has = layouts_find(&s->layouts, layout->name);
     if (has) {
         bool same = strcmp(has->name, layout->name) == 0;
         refuse(answer, SHMVIEW_ERR_LAYOUT_EXISTS, json_pack("{s:s}", "layout", layout->name),
@@ -292,6 +292,27 @@ static bool check_layout(struct state *state, struct connection *c, const struct
     return false;
 }
 
+/* The layout is checked. */
+static void add_layout(struct state *state, struct connection *c, struct segment *s,
+                       const struct wire_layout *layout, struct answer *answer)
+{
+    size_t n = 0;
+    CLEANUP_FREE char *text = wire_layout_text(layout, &n);
+    if (!text) {
+        refuse_system(answer, "a layout cannot be kept", ENOMEM);
+        return;
+    }
+    if (!grants_layout(state, c, s, n, answer))
+        return;
+    int index = segment_add_layout(s, layout->name, text, n);
+    if (index >= 0) {
+        answer_with(answer, json_pack("{s:i}", "index", index));
+        return;
+    }
+    quota_refund(s->payer, QUOTA_LAYOUT_BYTES, n);
+    refuse_system(answer, "a layout cannot be kept", -index);
+}
+
 static void define_layout(struct state *state, struct connection *c, const json_t *parameters,
                           struct answer *answer)
 {
@@ -303,13 +324,8 @@ static void define_layout(struct state *state, struct connection *c, const json_
         return;
     }
     struct segment *s = find(state, c, define.name, define.id, answer);
-    if (s && check_layout(state, c, s, &define.layout, &formats, answer)) {
-        int index = segment_add_layout(s, &define.layout);
-        if (index < 0)
-            refuse_system(answer, "a layout cannot be kept", -index);
-        else
-            answer_with(answer, json_pack("{s:i}", "index", index));
-    }
+    if (s && check_layout(state, c, s, &define.layout, &formats, answer))
+        add_layout(state, c, s, &define.layout, answer);
     formats_deinit(&formats);
     free(define.layout.views);
 }

@@ -86,14 +86,15 @@ static struct quota_user *user_of(struct quota *quota, uid_t uid)
 static uint64_t limit_of(const struct config_quota *limits, enum quota_kind kind)
 {
     const uint64_t each[N_QUOTA_KINDS] = {
-        limits->bytes,    limits->segments, limits->attachments, limits->connections,
-        CONFIG_UNLIMITED, CONFIG_UNLIMITED, CONFIG_UNLIMITED};
+        limits->bytes,        limits->segments, limits->attachments, limits->connections,
+        limits->layout_bytes, CONFIG_UNLIMITED, CONFIG_UNLIMITED,    CONFIG_UNLIMITED};
     return each[kind];
 }
 
-static const char *const names[N_QUOTA_KINDS] = {
-    "bytes",    "segments", "attachments", "connections", "bytes of requests and replies",
-    "monitors", "watches"};
+static const char *const names[N_QUOTA_KINDS] = {"bytes",        "segments",
+                                                 "attachments",  "connections",
+                                                 "layout_bytes", "bytes of requests and replies",
+                                                 "monitors",     "watches"};
 
 static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,
                     struct quota_excess *ret)

@@ -2,7 +2,7 @@
 /* What each user has of the daemon's things, and how much that may be. Whatever a client
  * makes is charged when it is made and refunded when it is freed, by the one who holds it:
  *
- *   segment (its bytes too) -> its owner      attachment, connection -> who has it
+ *   segment, its bytes, its layouts -> its owner      attachment, connection -> who has it
  *
  * A user is remembered as long as he has anything, or has asked too fast lately. */
 #ifndef DAEMON_QUOTA_H
@@ -25,7 +25,8 @@ enum quota_kind {
     QUOTA_SEGMENTS,
     QUOTA_ATTACHMENTS,
     QUOTA_CONNECTIONS,
-    QUOTA_BUFFERS, /* bytes of requests and replies that the daemon holds for him */
+    QUOTA_LAYOUT_BYTES, /* of the text of layouts, which the daemon and its registry hold */
+    QUOTA_BUFFERS,      /* bytes of requests and replies that the daemon holds for him */
     QUOTA_MONITORS,
     QUOTA_WATCHES,
     N_QUOTA_KINDS

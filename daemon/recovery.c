@@ -84,6 +84,13 @@ struct layouts_of {
     int error;
 };
 
+static int add_layout(struct layouts *layouts, const struct wire_layout *layout)
+{
+    size_t n;
+    CLEANUP_FREE char *text = wire_layout_text(layout, &n);
+    return text ? layouts_add(layouts, layout->name, text, n) : -ENOMEM;
+}
+
 static void take_layout(void *arg, uint32_t index, const char *text)
 {
     struct layouts_of *of = arg;
@@ -95,7 +102,7 @@ static void take_layout(void *arg, uint32_t index, const char *text)
     errno = 0;
     json_t *json = json_read(text, strlen(text), true, &fault);
     if (index != of->segment->layouts.n || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
-        n != 1 || layouts_add(&of->segment->layouts, &list[0]) < 0)
+        n != 1 || add_layout(&of->segment->layouts, &list[0]) < 0)
         of->fault = "a layout";
     if (of->fault && errno == ENOMEM)
         of->error = -ENOMEM;
@@ -155,16 +162,16 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
     if (error == 0)
         segment_repair(s); /* tried again later, and by each attach */
     if (error == 0) {
-        why = "its owner's quota";
-        error = grants_restore(&r->state->quota, s);
-    }
-    if (error == 0) {
         why = "its layouts";
         layouts.segment = s;
         error = store_each_layout(registry->home.store, s->id, take_layout, &layouts);
     }
     if (error == 0)
         error = layouts.error;
+    if (error == 0) {
+        why = "its owner's quota";
+        error = grants_restore(&r->state->quota, s);
+    }
     if (error)
         fail(r, record, why, error);
     else if (layouts.fault)

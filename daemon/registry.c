@@ -10,8 +10,8 @@ static _Thread_local int hash_failed;
 #include <string.h>
 
 #include "daemon/events.h"
+#include "daemon/grants.h"
 #include "daemon/log.h"
-#include "daemon/quota.h"
 
 void registry_init(struct registry *registry)
 {
@@ -25,8 +25,7 @@ static void forget(struct registry *registry, struct segment *segment)
     if (segment->named)
         HASH_DELETE(by_name, registry->by_name, segment);
     HASH_DELETE(by_id, registry->by_id, segment);
-    quota_refund(segment->payer, QUOTA_SEGMENTS, 1);
-    quota_refund(segment->payer, QUOTA_BYTES, quota_bytes(segment->size));
+    grants_refund(segment);
 }
 
 static void registry_free(struct registry *registry, struct segment *segment)

@@ -169,9 +169,9 @@ void segment_forget(struct segment *segment);
 
 /* --- segment_layouts.c ---------------------------------------------------- */
 
-/* Adds a copy of layout, publishes and keeps it. Returns its index or -errno. Checked by the
- * caller. */
-int segment_add_layout(struct segment *segment, const struct wire_layout *layout);
+/* Adds a layout as layouts_add() does, publishes and keeps it. Returns its index or -errno. The
+ * caller has checked it, and charged n bytes for it. */
+int segment_add_layout(struct segment *segment, const char *name, const char *text, size_t n);
 
 /* Lets clients find the layouts that there are in the control object. Returns 0 or -errno. */
 int segment_publish_layouts(const struct segment *segment);

@@ -44,7 +44,7 @@ int segment_publish_layouts(const struct segment *segment)
 
 static int keep(const struct segment *segment, uint32_t index)
 {
-    struct wire_text last = layouts_text_of_last(&segment->layouts);
+    struct wire_text last = layouts_text_of(&segment->layouts, &segment->layouts.list[index]);
     char *text = NULL;
     if (!segment->home->store)
         return 0;
@@ -55,9 +55,9 @@ static int keep(const struct segment *segment, uint32_t index)
     return r;
 }
 
-int segment_add_layout(struct segment *segment, const struct wire_layout *layout)
+int segment_add_layout(struct segment *segment, const char *name, const char *text, size_t n)
 {
-    int index = layouts_add(&segment->layouts, layout);
+    int index = layouts_add(&segment->layouts, name, text, n);
     if (index < 0)
         return index;
     /* first the table: an entry whose layout was not kept is cleared by the next daemon, but a

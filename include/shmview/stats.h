@@ -58,7 +58,7 @@ struct shmview_segment_stats {
 
 /* How much the caller has of a thing that is counted, and how much he may have. */
 struct shmview_quota_stats {
-    const char *what; /* "bytes", "segments", "attachments", "connections" */
+    const char *what; /* "bytes", "segments", "attachments", "connections", "layout_bytes" */
     int64_t used;
     int64_t limit;      /* -1: none */
     int64_t total_used; /* by all users together */

@@ -118,8 +118,9 @@ int shmview_view_make(struct shmview_segment *segment, const struct shmview_view
  * SHMVIEW_WRITE. Everything is borrowed for the call. Blocks for one round trip.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_LAYOUT_EXISTS, _READ_ONLY, _LIMIT,
- * what shmview_view_make() returns (the text names the view), or
- * _DISCONNECTED, _PROTOCOL, _NO_MEMORY on failure; then nothing is declared. */
+ * _QUOTA (of "layout_bytes": the segment's owner is charged for the layout's text), what
+ * shmview_view_make() returns (the text names the view), or _DISCONNECTED, _PROTOCOL, _NO_MEMORY on
+ * failure; then nothing is declared. */
 int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n);
 

@@ -298,6 +298,45 @@ START_TEST(moved_with_the_owner)
 }
 END_TEST
 
+static void define_too_much(struct child *me, void *arg)
+{
+    struct raw raw;
+    (void)me;
+    (void)arg;
+    raw_connect(&raw, d.socket);
+    raw_do(&raw, "Create", "{'name':'s','size':1,'access':'write','lifetime':'manual'}");
+    raw_close_fds(&raw);
+    raw_do(&raw, "DefineLayout", "{'name':'s','layout':{'name':'l','views':[]}}");
+    refuses(&raw, "DefineLayout", "{'name':'s','layout':{'name':'m','views':[]}}", "layout_bytes",
+            24, 24, 40);
+    raw_close(&raw);
+}
+
+/* The next daemon counts them, and gives up none that is more than it allows. */
+START_TEST(layouts_are_known_to_the_next_daemon)
+{
+    begin("{'quotas':{'user':{'layout_bytes':40}}}");
+    run_as(ALICE, define_too_much, NULL);
+    daemon_kill(&d);
+    daemon_configure("{'quotas':{'user':{'layout_bytes':1},'total':{'layout_bytes':1}}}");
+    restart();
+    const struct shmview_stats *stats;
+    struct shmview_stats_options all = {.struct_bytes = sizeof all, .limit = SHMVIEW_STATS_ALL};
+    OK(shmview_stats_get(conn, &all, &stats));
+    ck_assert_int_eq(stats->quotas[4]->total_used, 24);
+    ck_assert_int_eq(stats->quotas[4]->total_limit, 1);
+    ck_assert_uint_eq(stats->n_segments, 2);
+    ck_assert_str_eq(stats->segments[1]->name, "s");
+    ck_assert_int_eq(stats->segments[1]->layouts, 1);
+    shmview_stats_free(stats);
+    OK(shmview_remove(conn, "s"));
+    OK(shmview_stats_get(conn, NULL, &stats));
+    ck_assert_int_eq(stats->quotas[4]->total_used, 0);
+    shmview_stats_free(stats);
+    end();
+}
+END_TEST
+
 /* --- All together -------------------------------------------------------- */
 
 static void refused_by_the_total(struct child *me, void *arg)
@@ -387,9 +426,10 @@ static struct shmview_quota_stats told_quota(struct shmview_connection *c, bool 
 {
     const struct shmview_stats *stats;
     OK(shmview_stats_get(c, NULL, &stats));
-    ck_assert_uint_eq(stats->n_quotas, 4);
+    ck_assert_uint_eq(stats->n_quotas, 5);
     ck_assert_str_eq(stats->quotas[0]->what, "bytes");
     ck_assert_str_eq(stats->quotas[2]->what, "attachments");
+    ck_assert_str_eq(stats->quotas[4]->what, "layout_bytes");
     struct shmview_quota_stats q = *stats->quotas[2];
     ck_assert_int_eq(stats->pid, d.pid);
     ck_assert_int_gt(stats->memory_free, 0);
@@ -437,6 +477,7 @@ int main(void)
         SUITE_TEST(known_to_the_next_daemon),
         SUITE_TEST(removed_while_attached),
         SUITE_TEST(moved_with_the_owner),
+        SUITE_TEST(layouts_are_known_to_the_next_daemon),
         SUITE_TEST(all_together),
         SUITE_TEST(other_limits_take_nothing_away),
         SUITE_TEST(usage_is_told),

@@ -393,7 +393,8 @@ def start_over(siege):
                 siege.auditor.call("Remove", {"name": told["name"]}, may_fail=True)
         used = {q["what"]: q["total_used"] for q in instance["quotas"]}
         others = len(siege.server.objects()) - siege.own_objects
-        nothing = {"bytes": 0, "segments": 0, "attachments": 0, "connections": len(model.bystanders)}
+        nothing = {"bytes": 0, "segments": 0, "attachments": 0, "connections": len(model.bystanders),
+                   "layout_bytes": 0}
         if used == nothing and not looked and not others:
             break
         if time.monotonic() > until:

@@ -83,6 +83,8 @@ START_TEST(nothing_is_said)
     struct config *c = reads("{}");
     quota_is(&c->user, NO, NO, NO, NO, NO, NO);
     quota_is(&c->total, NO, NO, NO, NO, NO, NO);
+    ck_assert_uint_eq(c->user.layout_bytes, CONFIG_LAYOUT_BYTES);
+    ck_assert_uint_eq(c->total.layout_bytes, NO);
     ck_assert_uint_eq(c->default_mode, 0600);
     ck_assert(c->create.everybody && c->create.n_entries == 0);
     ck_assert(!c->has_admin_group);
@@ -96,11 +98,14 @@ START_TEST(scalars)
 {
     struct config *c =
         reads("{'quotas':{'user':{'bytes':'50%','segments':1,'attachments':2,'connections':3,"
-              "'requests_per_second':4,'burst':5},'total':{'bytes':'64KiB','requests_per_second':9,"
+              "'requests_per_second':4,'burst':5,'layout_bytes':'unlimited'},"
+              "'total':{'bytes':'64KiB','requests_per_second':9,'layout_bytes':'1MiB',"
               "'segments':'unlimited'}},'defaults':{'mode':'0664'},'admin_group':'lab',"
               "'log_level':'warning'}");
     quota_is(&c->user, MEMORY / 2, 1, 2, 3, 4, 5);
     quota_is(&c->total, 65536, NO, NO, NO, 9, 9); /* a burst of one second */
+    ck_assert_uint_eq(c->user.layout_bytes, NO);
+    ck_assert_uint_eq(c->total.layout_bytes, 1 << 20);
     ck_assert_uint_eq(c->default_mode, 0664);
     ck_assert(c->has_admin_group);
     ck_assert_uint_eq(c->admin_group, 2001);

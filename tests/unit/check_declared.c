@@ -217,6 +217,23 @@ START_TEST(layouts_are_limited)
 }
 END_TEST
 
+/* What the administrator declares counts, and is not refused. */
+START_TEST(layouts_beyond_the_quota)
+{
+    open_house("{'quotas':{'user':{'layout_bytes':1,'bytes':1}},'segments':[{'name':'a','size':8,"
+               "'owner':7,'layouts':[{'name':'l','views':[]}]}]}");
+    declare();
+    ck_assert_uint_eq(get("a")->layouts.n, 1);
+    ck_assert_uint_eq(get("a")->payer->used[QUOTA_LAYOUT_BYTES], get("a")->layouts.text_bytes);
+    ck_assert_uint_gt(get("a")->layouts.text_bytes, 1);
+    declare(); /* it has it */
+    ck_assert_uint_eq(get("a")->layouts.n, 1);
+    ck_assert_uint_eq(get("a")->payer->used[QUOTA_LAYOUT_BYTES], get("a")->layouts.text_bytes);
+    house_close(&house);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_LAYOUT_BYTES], 0);
+}
+END_TEST
+
 UNIT_MAIN("declared", UNIT_TEST(made_once), UNIT_TEST(nothing_to_do), UNIT_TEST(a_client_is_at_it),
           UNIT_TEST(replaced_while_they_are_made), UNIT_TEST(one_fails), UNIT_TEST(cancelled),
-          UNIT_TEST(layouts_are_limited))
+          UNIT_TEST(layouts_are_limited), UNIT_TEST(layouts_beyond_the_quota))

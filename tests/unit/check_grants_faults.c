@@ -39,12 +39,14 @@ static void begin(void)
     house_call(guest, "Create", "{'name':'o','size':9000,'lock':false,'owner':7}");
 }
 
+#define N_KINDS (QUOTA_LAYOUT_BYTES + 1) /* that segments and attachments cost */
+
 /* Of one user, by what there is. */
-static void check_user(uid_t uid, const uint64_t expected[3])
+static void check_user(uid_t uid, const uint64_t expected[N_KINDS])
 {
     struct quota_user *u;
     HASH_FIND(hh, house.state.quota.users, &uid, sizeof uid, u);
-    for (int kind = QUOTA_BYTES; kind <= QUOTA_ATTACHMENTS; kind++)
+    for (int kind = 0; kind < N_KINDS; kind++)
         ck_assert_msg((u ? u->used[kind] : 0) == expected[kind],
                       "%s: uid %u: %ju of kind %d, not %ju", faults_name(), uid,
                       (uintmax_t)(u ? u->used[kind] : 0), kind, (uintmax_t)expected[kind]);
@@ -53,24 +55,25 @@ static void check_user(uid_t uid, const uint64_t expected[3])
 static void check_charges(void)
 {
     static const uid_t users[] = {0, 7, 8};
-    uint64_t all[3] = {0};
+    uint64_t all[N_KINDS] = {0};
     for (size_t i = 0; i < ARRAY_LEN(users); i++) {
-        uint64_t used[3] = {0};
+        uint64_t used[N_KINDS] = {0};
         struct segment *s, *next;
         HASH_ITER (by_id, house.state.registry.by_id, s, next) {
             if (s->access->uid != users[i])
                 continue;
             used[QUOTA_SEGMENTS]++;
             used[QUOTA_BYTES] += quota_bytes(s->size);
+            used[QUOTA_LAYOUT_BYTES] += s->layouts.text_bytes;
         }
         struct attachment *a;
         LIST_FOREACH(a, &guest->connection->attachments, link)
         used[QUOTA_ATTACHMENTS] += users[i] == 0;
         check_user(users[i], used);
-        for (int kind = 0; kind < 3; kind++)
+        for (int kind = 0; kind < N_KINDS; kind++)
             all[kind] += used[kind];
     }
-    for (int kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < N_KINDS; kind++)
         ck_assert_uint_eq(house.state.quota.used[kind], all[kind]);
 }
 

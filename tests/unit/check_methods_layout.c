@@ -193,6 +193,62 @@ static const char *letters(size_t n)
 
 /* A text that is cut in the middle of a letter is no UTF-8 any more, and JSON
  * cannot hold it: the error must carry its members all the same. */
+static uint64_t charged(uid_t uid)
+{
+    return quota_usage(&house.state.quota, uid, false, QUOTA_LAYOUT_BYTES).used;
+}
+
+/* The owner of a segment, whoever defines them, until they go. */
+START_TEST(layouts_are_charged)
+{
+    const json_int_t one = (json_int_t)strlen(unit_json("{'name':'l0','views':[]}")) + 1;
+    house_open(&house);
+    struct guest *owner = house_admit(&house), *writer = house_admit(&house);
+    struct config_quota *limits = &house.state.config->user;
+    owner->connection->peer.uid = 7;
+    writer->connection->peer.uid = 8;
+    limits->layout_bytes = 3 * (uint64_t)one;
+    house_call(owner, "Create", "{'name':'s','size':4000,'access':'write','mode':438}");
+    house_call(writer, "Attach", "{'name':'s','access':'write'}");
+    ck_assert_int_eq(define(owner, LAYOUT("l0", "")), 0);
+    ck_assert_int_eq(define(writer, LAYOUT("l1", "")), 1);
+    ck_assert_int_eq(define(owner, LAYOUT("l2", "")), 2);
+    json_t *p = house_refused(writer, "DefineLayout", LAYOUT("l3", ""), "QuotaExceeded",
+                              "layout_bytes asked for; uid 7 may have ");
+    ck_assert_str_eq(json_string_value(json_object_get(p, "what")), "layout_bytes");
+    ck_assert_int_eq(house_int(p, NULL, "asked"), one);
+    ck_assert_int_eq(house_int(p, NULL, "used"), 3 * one);
+    ck_assert_int_eq(house_int(p, NULL, "limit"), 3 * one);
+    p = house_call(writer, "Describe", "{'name':'s'}");
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 3);
+    house_call(writer, "Create", "{'name':'o','size':4000,'access':'write'}");
+    house_call(writer, "DefineLayout", "{'name':'o','layout':{'name':'l0','views':[]}}");
+    ck_assert_uint_eq(charged(8), (uint64_t)one);
+    writer->connection->peer.uid = 0; /* an administrator, who is not the one to pay */
+    house_refused(writer, "DefineLayout", LAYOUT("l3", ""), "QuotaExceeded", "uid 7");
+    house_refused(writer, "SetAccess", "{'name':'s','owner':8}", "QuotaExceeded", "uid 8");
+    ck_assert_uint_eq(charged(7), 3 * (uint64_t)one);
+    limits->layout_bytes = 4 * (uint64_t)one;
+    house_call(writer, "SetAccess", "{'name':'s','owner':8}");
+    ck_assert_uint_eq(charged(7), 0);
+    ck_assert_uint_eq(charged(8), 4 * (uint64_t)one);
+    limits->layout_bytes = 1; /* which takes nothing away, and refuses layouts only */
+    writer->connection->peer.uid = 8;
+    house_call(writer, "Create", "{'name':'p','size':1}");
+    house_call(writer, "Remove", "{'name':'o'}");
+    house_leave(writer);
+    while (writer->connection)
+        house_run(&house);
+    ck_assert_uint_eq(charged(8), 3 * (uint64_t)one);
+    house_leave(owner);
+    while (owner->connection)
+        house_run(&house);
+    ck_assert_uint_eq(charged(8), 0);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_LAYOUT_BYTES], 0);
+    house_close(&house);
+}
+END_TEST
+
 START_TEST(format_that_is_cut)
 {
     struct guest *g = begin();
@@ -259,5 +315,6 @@ END_TEST
 UNIT_MAIN("methods_layout", UNIT_TEST(define_and_describe),
           UNIT_TEST(needs_a_writer_on_this_connection), UNIT_TEST(by_id_when_the_name_is_gone),
           UNIT_TEST(names), UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
-          UNIT_TEST(format_that_is_cut), UNIT_TEST(member_that_is_cut),
-          UNIT_TEST(inner_member_that_is_cut), UNIT_TEST(names_that_are_said_again))
+          UNIT_TEST(layouts_are_charged), UNIT_TEST(format_that_is_cut),
+          UNIT_TEST(member_that_is_cut), UNIT_TEST(inner_member_that_is_cut),
+          UNIT_TEST(names_that_are_said_again))

@@ -87,6 +87,21 @@ START_TEST(usage_of_one_and_of_all)
 }
 END_TEST
 
+/* Without a configuration: nobody can fill the registry alone. */
+START_TEST(layouts_have_a_limit)
+{
+    const uint64_t most = CONFIG_LAYOUT_BYTES;
+    begin();
+    struct quota_user *one = charge(1, QUOTA_LAYOUT_BYTES, most);
+    refuses(1, false, QUOTA_LAYOUT_BYTES, 1, most, most, false);
+    quota_refund(charge(2, QUOTA_LAYOUT_BYTES, most), QUOTA_LAYOUT_BYTES, most);
+    quota_refund(one, QUOTA_LAYOUT_BYTES, most);
+    ck_assert(quota_usage(&quota, 1, true, QUOTA_LAYOUT_BYTES).limit == CONFIG_UNLIMITED);
+    ck_assert(quota_usage(&quota, 1, false, QUOTA_LAYOUT_BYTES).total_limit == CONFIG_UNLIMITED);
+    end();
+}
+END_TEST
+
 /* What was there before a limit was set stays, and counts. */
 START_TEST(restored_whatever_the_limit)
 {
@@ -195,6 +210,6 @@ START_TEST(of_a_client)
 END_TEST
 
 UNIT_MAIN("quota", UNIT_TEST(each_and_all), UNIT_TEST(usage_of_one_and_of_all),
-          UNIT_TEST(restored_whatever_the_limit), UNIT_TEST(many_users),
-          UNIT_TEST(forgotten_once_he_has_waited), UNIT_TEST(requests_at_a_rate),
-          UNIT_TEST(of_a_client))
+          UNIT_TEST(layouts_have_a_limit), UNIT_TEST(restored_whatever_the_limit),
+          UNIT_TEST(many_users), UNIT_TEST(forgotten_once_he_has_waited),
+          UNIT_TEST(requests_at_a_rate), UNIT_TEST(of_a_client))

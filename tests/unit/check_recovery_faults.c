@@ -136,6 +136,8 @@ static void check_world(void)
     ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 6);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_SEGMENTS], 5);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_BYTES], 5 * 4096);
+    ck_assert_uint_gt(get("t")->layouts.text_bytes, 0);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_LAYOUT_BYTES], get("t")->layouts.text_bytes);
     ck_assert_uint_eq(live->generation[0], 1);
     ck_assert_uint_eq(live->generation[1], 1);
     ck_assert_uint_eq(live->generation[2], 1 | SHMVIEW_GENERATION_DEAD);

@@ -2,6 +2,7 @@
 /* segment.c: names that go, and layouts. */
 #include "unit.h"
 
+#include "common/util.h"
 #include "daemon/segment.h"
 #include "faults.h"
 #include "segments.h"
@@ -49,36 +50,45 @@ static struct wire_view views[2] = {
     {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}},
 };
 
+static int add(struct segment *s, const char *name, const struct wire_view *list, size_t n)
+{
+    size_t bytes;
+    struct wire_layout layout = {name, (struct wire_view *)(uintptr_t)list, n};
+    CLEANUP_FREE char *text = wire_layout_text(&layout, &bytes);
+    return segment_add_layout(s, name, text, bytes);
+}
+
 START_TEST(layouts_are_copies)
 {
+    static const char none[] = "{\"name\":\"none\",\"views\":[]}";
     struct segment *s = make(100, false);
-    char name[] = "float", view[] = "A", format[] = "f";
-    struct wire_view v = {view, format, {1, {10}}, {0, {0}}, false, false, 4, false, {0, {0}}};
-    ck_assert_ptr_null(layouts_find(&s->layouts, "float"));
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){name, &v, 1}), 0);
-    memset(name, 'x', 5);
-    memset(&v, 0xff, sizeof v);
-    view[0] = format[0] = 'x';
-    const struct wire_layout *l = layouts_find(&s->layouts, "float");
+    char name[] = "none", text[sizeof none];
+    strcpy(text, none);
+    ck_assert_ptr_null(layouts_find(&s->layouts, "none"));
+    ck_assert_uint_eq(layouts_text(&s->layouts).n, 0);
+    ck_assert_int_eq(segment_add_layout(s, name, text, sizeof text), 0);
+    memset(name, 'x', sizeof name - 1);
+    memset(text, 'x', sizeof text);
+    const struct layout *l = layouts_find(&s->layouts, "none");
     ck_assert_ptr_nonnull(l);
-    ck_assert_str_eq(l->views[0].name, "A");
-    ck_assert_str_eq(l->views[0].format, "f");
-    ck_assert_int_eq(l->views[0].offset, 4);
-    ck_assert_int_eq(l->views[0].shape.values[0], 10);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"none", NULL, 0}), 1);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"two", views, 2}), 2);
-    ck_assert_uint_eq(layouts_find(&s->layouts, "two")->n_views, 2);
-    ck_assert_uint_eq(layouts_find(&s->layouts, "none")->n_views, 0);
+    ck_assert_str_eq(l->name, "none");
+    ck_assert_int_eq(add(s, "two", views, 2), 1);
     ck_assert_ptr_null(layouts_find(&s->layouts, "tw"));
-    struct wire_text all = layouts_text(&s->layouts), last = layouts_text_of_last(&s->layouts);
-    static const char begin[] = "{\"name\":\"float\",\"views\":[",
-                      none[] = "{\"name\":\"none\",\"views\":[]},";
-    ck_assert_int_eq(strncmp(all.bytes, begin, strlen(begin)), 0);
-    ck_assert_ptr_nonnull(strstr(all.bytes, none));
-    ck_assert_ptr_eq(last.bytes, strstr(all.bytes, none) + strlen(none));
+    struct wire_text all = layouts_text(&s->layouts),
+                     first = layouts_text_of(&s->layouts, &s->layouts.list[0]),
+                     last = layouts_text_of(&s->layouts, &s->layouts.list[1]);
+    static const char begin[] = "{\"name\":\"two\",\"views\":[{\"name\":\"v\",\"format\":\"i\",";
+    ck_assert_uint_eq(first.n, strlen(none));
+    ck_assert_int_eq(memcmp(all.bytes, none, first.n), 0);
+    ck_assert_int_eq(all.bytes[first.n], ',');
+    ck_assert_ptr_eq(last.bytes, all.bytes + first.n + 1);
+    ck_assert_int_eq(strncmp(last.bytes, begin, strlen(begin)), 0);
     ck_assert_ptr_eq(last.bytes + last.n, all.bytes + all.n);
+    ck_assert_uint_eq(s->layouts.text_bytes, all.n + 1);
     layouts_drop_last(&s->layouts);
-    ck_assert_uint_eq(layouts_text(&s->layouts).n, all.n - last.n - 1);
+    ck_assert_uint_eq(layouts_text(&s->layouts).n, first.n);
+    layouts_drop_last(&s->layouts);
+    ck_assert_uint_eq(s->layouts.text_bytes, 0);
     segment_free(s);
 }
 END_TEST
@@ -86,15 +96,16 @@ END_TEST
 START_TEST(every_allocation_of_a_layout_fails)
 {
     struct segment *s = make(100, false);
-    struct wire_layout layout = {"l", views, 2};
     int r = 0;
     unsigned n;
-    for (n = 1; faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, &layout), faults_end();
+    for (n = 1;
+         faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, "l", "{}", 3), faults_end();
          n++) {
         ck_assert_int_eq(r, -ENOMEM);
         ck_assert_uint_eq(s->layouts.n, 0);
+        ck_assert_uint_eq(s->layouts.text_bytes, 0);
     }
-    ck_assert_uint_eq(n, 10);
+    ck_assert_uint_eq(n, 4);
     ck_assert_int_eq(r, 0);
     segment_free(s);
 }
@@ -105,14 +116,14 @@ START_TEST(the_table_in_the_control_object)
 {
     struct segment *s = make(100, true);
     struct shmview_control *c = look(s, CONTROL, sizeof *c);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"float", views, 2}), 0);
+    ck_assert_int_eq(add(s, "float", views, 2), 0);
     ck_assert_uint_eq(c->layouts[0], UINT64_C(0xa00a62a942b20165));
     ck_assert_uint_eq(c->layouts[1], 0);
     struct wire_attachment a = attach(s, SHMVIEW_WRITE);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"a", views, 2}), 1);
+    ck_assert_int_eq(add(s, "a", views, 2), 1);
     ck_assert_uint_eq(c->layouts[1], UINT64_C(0xaf63dc4c8601ec8c));
     faults_begin_call("pwrite", 1, EIO, false);
-    ck_assert_int_eq(segment_add_layout(s, &(struct wire_layout){"b", views, 2}), -EIO);
+    ck_assert_int_eq(add(s, "b", views, 2), -EIO);
     ck_assert(faults_end());
     ck_assert_uint_eq(s->layouts.n, 2);
     ck_assert_uint_eq(c->layouts[2], 0);

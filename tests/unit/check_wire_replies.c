@@ -132,6 +132,18 @@ START_TEST(attachment)
 }
 END_TEST
 
+/* The layouts of a reply. */
+static json_t *write_layouts(const struct wire_layout *layouts, size_t n)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < n; i++) {
+        char *text = wire_layout_text(&layouts[i], NULL);
+        json_array_append_new(array, json_loads(text, 0, NULL));
+        free(text);
+    }
+    return json_pack("{s:o}", "layouts", array);
+}
+
 START_TEST(layouts)
 {
     struct wire_layout from[LIMIT_LAYOUTS + 1], *to = NULL;
@@ -141,8 +153,7 @@ START_TEST(layouts)
     for (size_t i = 0; i <= LIMIT_LAYOUTS; i++)
         from[i] = (struct wire_layout){"l", &view, i % 2};
     for (size_t k = 0; k <= LIMIT_LAYOUTS; k += LIMIT_LAYOUTS) {
-        struct wire_reply reply =
-            travel_back(NULL, json_pack("{s:o}", "layouts", wire_write_layouts(from, k)));
+        struct wire_reply reply = travel_back(NULL, write_layouts(from, k));
         ck_assert_int_eq(wire_read_layouts(reply.parameters, "layouts", &to, &n, &fault), 0);
         ck_assert_uint_eq(n, k);
         if (k)
@@ -150,8 +161,7 @@ START_TEST(layouts)
         wire_layouts_free(to, n);
         wire_reply_deinit(&reply);
     }
-    struct wire_reply reply = travel_back(
-        NULL, json_pack("{s:o}", "layouts", wire_write_layouts(from, LIMIT_LAYOUTS + 1)));
+    struct wire_reply reply = travel_back(NULL, write_layouts(from, LIMIT_LAYOUTS + 1));
     to = NULL;
     n = 99;
     ck_assert_int_eq(wire_read_layouts(reply.parameters, "layouts", &to, &n, &fault), -1);

@@ -32,8 +32,8 @@ module Shmview
     #
     # A view is a format, <tt>[format, shape, offset]</tt>, or a Hash with the keywords of cast. What
     # has no offset follows the view before it, aligned to its element. Needs access :write. Blocks
-    # for one round trip each. Raises LayoutExists, ReadOnly, Limit, Disconnected, and what cast
-    # raises; those before the one that failed are declared.
+    # for one round trip each. Raises LayoutExists, ReadOnly, Limit, Quota, Disconnected, and what
+    # cast raises; those before the one that failed are declared.
     def define(layouts = nil, **more)
       resolved, = Layouts.resolve((layouts || {}).merge(more))
       resolved.each { |layout, views| _define(layout, views) }
