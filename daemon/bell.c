@@ -35,12 +35,12 @@ static void ring_one(const struct bell *b, uint64_t id)
 }
 
 /* Each segment once, of which the connection may have many attachments. */
-static void ring_all(const struct bell *b)
+static void ring_all(const struct connection *c)
 {
     static uint64_t n_rings;
     const struct attachment *a;
     n_rings++;
-    LIST_FOREACH(a, &b->connection->attachments, link)
+    LIST_FOREACH(a, &c->attachments, link)
     {
         struct segment_use *use = a->segment->use;
         if (a->slot == WIRE_ABSENT || !use->n_watches || use->n_rung == n_rings)
@@ -50,12 +50,11 @@ static void ring_all(const struct bell *b)
     }
 }
 
-static void on_ring(uv_poll_t *poll, int status, int events)
+/* Takes up to most rings from the queue. Returns what recv() returned last. */
+static ssize_t take_rings(struct bell *b, int most)
 {
-    struct bell *b = CONTAINER_OF(poll, struct bell, poll);
-    ssize_t n = status;
-    (void)events;
-    for (int i = 0; status == 0 && i < RINGS_A_TURN; i++) {
+    ssize_t n = 1;
+    for (int i = 0; i < most; i++) {
         uint64_t id;
         n = recv(b->fd, &id, sizeof id, MSG_DONTWAIT);
         if (n <= 0)
@@ -65,7 +64,17 @@ static void on_ring(uv_poll_t *poll, int status, int events)
             ring_one(b, id);
     }
     if (b->n >= MANY_RINGS)
-        ring_all(b);
+        ring_all(b->connection);
+    return n;
+}
+
+static void on_ring(uv_poll_t *poll, int status, int events)
+{
+    struct bell *b = CONTAINER_OF(poll, struct bell, poll);
+    ssize_t n = status;
+    (void)events;
+    if (status == 0)
+        n = take_rings(b, RINGS_A_TURN);
     if (n <= 0)
         b->n = 0;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -81,8 +90,10 @@ static void on_closed(uv_handle_t *handle)
 
 void bell_close(struct bell *bell)
 {
-    if (bell)
-        uv_close((uv_handle_t *)&bell->poll, on_closed);
+    if (!bell)
+        return;
+    take_rings(bell, MANY_RINGS);
+    uv_close((uv_handle_t *)&bell->poll, on_closed);
 }
 
 int bell_open(struct connection *connection)

@@ -13,7 +13,8 @@ struct connection;
  * has attached are woken a moment later. Returns the client's end, the caller's; or -errno. */
 int bell_open(struct connection *connection);
 
-/* Takes NULL. */
+/* Takes NULL. Wakes first those who watch what the client has rung for, because its attachments may
+ * outlive the connection. */
 void bell_close(struct bell *bell);
 
 #endif
