@@ -96,7 +96,8 @@ void bell_close(struct bell *bell)
     uv_close((uv_handle_t *)&bell->poll, on_closed);
 }
 
-int bell_open(struct connection *connection)
+/* Returns the client's end, or -errno. */
+static int open_bell(struct connection *connection)
 {
     static const uint64_t all = 0;
     int ends[2], queue = QUEUE_BYTES;
@@ -123,4 +124,12 @@ int bell_open(struct connection *connection)
     if (!LIST_EMPTY(&connection->attachments))
         send(ends[1], &all, sizeof all, MSG_DONTWAIT | MSG_NOSIGNAL);
     return ends[1];
+}
+
+int bell_open(struct connection *connection, bool wanted)
+{
+    int fd = wanted ? open_bell(connection) : -ENOENT;
+    if (fd < 0)
+        ring_all(connection);
+    return fd;
 }

@@ -5,13 +5,16 @@
 #ifndef DAEMON_BELL_H
 #define DAEMON_BELL_H
 
+#include <stdbool.h>
+
 struct bell;
 struct connection;
 
-/* Gives the connection a bell, in place of an older one. A client that had attachments before it
- * connected again may have had no bell for its last changes: the event loops that watch what it
- * has attached are woken a moment later. Returns the client's end, the caller's; or -errno. */
-int bell_open(struct connection *connection);
+/* The client of the connection has claimed what it had, and may have had no bell for its last
+ * changes: wakes the event loops that watch what it has attached. If a bell is wanted, gives the
+ * connection one in place of an older one. Returns the client's end, which the caller owns, or
+ * -errno; -ENOENT: none is wanted. */
+int bell_open(struct connection *connection, bool wanted);
 
 /* Takes NULL. Wakes first those who watch what the client has rung for, because its attachments may
  * outlive the connection. */

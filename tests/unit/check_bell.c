@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "daemon/connection.h"
+#include "faults.h"
 #include "house.h"
 
 static struct house house;
@@ -50,7 +51,7 @@ static void ring(int bell, uint64_t id)
 START_TEST(a_ring_wakes)
 {
     begin();
-    int bell = bell_open(ringer->connection);
+    int bell = bell_open(ringer->connection, true);
     ck_assert_int_ge(bell, 0);
     house_run(&house);
     was_woken(); /* as the ringer had its attachment before its bell */
@@ -69,7 +70,7 @@ END_TEST
 static void close_after(unsigned n, bool is_its_own)
 {
     begin();
-    int bell = bell_open(ringer->connection);
+    int bell = bell_open(ringer->connection, true);
     house_run(&house);
     was_woken();
     for (unsigned i = 0; i < n; i++)
@@ -87,4 +88,25 @@ START_TEST(rings_that_are_queued_at_the_end_count)
 }
 END_TEST
 
-UNIT_MAIN("bell", UNIT_TEST(a_ring_wakes), UNIT_TEST(rings_that_are_queued_at_the_end_count))
+/* A claim counts as a ring for all that the client has. */
+START_TEST(a_claim_wakes_whether_or_not_there_is_a_bell)
+{
+    static const char *const calls[] = {"socketpair", "calloc"};
+    begin();
+    house_call(ringer, "Claim", "{'client':1,'held':[],'bell':true}");
+    house_run(&house);
+    ck_assert(was_woken());
+    house_call(ringer, "Claim", "{'client':1,'held':[]}");
+    ck_assert(was_woken());
+    for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
+        faults_begin_call(calls[i], 1, EMFILE, false);
+        ck_assert_int_lt(bell_open(ringer->connection, true), 0);
+        ck_assert(faults_end());
+        ck_assert(was_woken());
+    }
+    end();
+}
+END_TEST
+
+UNIT_MAIN("bell", UNIT_TEST(a_ring_wakes), UNIT_TEST(rings_that_are_queued_at_the_end_count),
+          UNIT_TEST(a_claim_wakes_whether_or_not_there_is_a_bell))
