@@ -7,8 +7,9 @@
  * Requests are taken one at a time; while an answer is being made or does not
  * fit into the socket, nothing more is read. So a client that does not read its
  * replies costs one reply; what all connections of a user hold, requests that are
- * not whole among it, is charged to him beyond a page each. The client is dead when its process is
- * (pidfd) or when its socket hangs up, whichever comes first. */
+ * not whole among it, is charged to him beyond a page each. The connection ends when the client's
+ * process does (pidfd), or when its socket hangs up. A hang-up is the client's death only if it has
+ * no presence: else what it has stays with it (client.h). */
 #ifndef DAEMON_CONNECTION_H
 #define DAEMON_CONNECTION_H
 
