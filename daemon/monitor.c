@@ -14,13 +14,15 @@
 #include "daemon/refusal.h"
 
 #define TURN_NS     1000000
-#define TURN_EVENTS 16 /* of one subscriber, before others get theirs */
+#define CLOCK_NS    1000000 /* each time that phases are looked at */
+#define TURN_EVENTS 16      /* of one subscriber, before others get theirs */
 
 struct monitor {
     struct monitors *of;
     struct connection *connection;
     struct quota_user *payer; /* who is charged for it */
     struct subscriber subscriber;
+    size_t next_name; /* of the subscriber's, to look at next */
     TAILQ_ENTRY(monitor) link;
 };
 
@@ -32,6 +34,7 @@ struct monitors {
     unsigned n_handles;
     unsigned n_phases; /* who want to hear of phases */
     struct phases phases;
+    struct monitor *next_look; /* whose names are looked at next; NULL: those of the first */
     TAILQ_HEAD(, monitor) list;
 };
 
@@ -190,24 +193,38 @@ void monitor_drained(struct connection *connection)
         wake(connection->monitor->of);
 }
 
+static bool wants_phases(const struct monitor *m)
+{
+    return !m->subscriber.kinds || m->subscriber.kinds >> (EVENT_PHASE - 1) & 1;
+}
+
+/* Those who name segments, in turn from the one that was left out last; then all segments, if
+ * anybody wants them. */
 static void on_clock(struct alarm *clock)
 {
     struct monitors *all = clock->data;
     const struct registry *registry = &all->state->registry;
+    int64_t now = now_ns(), until = now + CLOCK_NS;
     struct monitor *m;
+    unsigned n = 0;
     bool wants_all = false;
     TAILQ_FOREACH(m, &all->list, link)
     {
-        struct subscriber *s = &m->subscriber;
-        if (s->kinds && !(s->kinds >> (EVENT_PHASE - 1) & 1))
-            continue;
-        if (s->n_names)
-            phases_look(&all->phases, registry, s->names, s->n_names);
-        else
-            wants_all = true;
+        n++;
+        wants_all |= wants_phases(m) && m->subscriber.n_names == 0;
     }
+    int64_t named_until = wants_all ? now + CLOCK_NS / 2 : until;
+    for (m = all->next_look; n && now_ns() < named_until; n--) {
+        m = m ? m : TAILQ_FIRST(&all->list);
+        const struct subscriber *s = &m->subscriber;
+        if (wants_phases(m) && s->n_names)
+            phases_look_at(&all->phases, registry, s->names, s->n_names, &m->next_name,
+                           named_until);
+        m = TAILQ_NEXT(m, link);
+    }
+    all->next_look = m;
     if (wants_all)
-        phases_look(&all->phases, registry, NULL, 0);
+        phases_look(&all->phases, registry, until);
 }
 
 /* --- Beginning and end --------------------------------------------------- */
@@ -258,11 +275,6 @@ static void monitors_close_if_empty(struct monitors *all)
     all->state->monitors = NULL;
     uv_close((uv_handle_t *)&all->turns, on_turns_closed);
     alarm_close(&all->clock, on_clock_closed);
-}
-
-static bool wants_phases(const struct monitor *m)
-{
-    return !m->subscriber.kinds || m->subscriber.kinds >> (EVENT_PHASE - 1) & 1;
 }
 
 static void monitor_free(struct monitor *m)
@@ -384,6 +396,8 @@ void monitor_end(struct connection *connection)
     struct monitors *all = m->of;
     connection->monitor = NULL;
     events_unsubscribe(&m->subscriber);
+    if (all->next_look == m)
+        all->next_look = TAILQ_NEXT(m, link);
     TAILQ_REMOVE(&all->list, m, link);
     if (wants_phases(m) && --all->n_phases == 0) {
         alarm_stop(&all->clock);

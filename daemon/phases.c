@@ -7,8 +7,6 @@
 #include "daemon/events.h"
 #include "daemon/look.h"
 
-#define TURN_NS 1000000
-
 static const struct phases *current; /* NULL while nobody listens */
 
 void phases_begin(struct phases *phases, const struct registry *registry)
@@ -65,22 +63,27 @@ void phases_note(struct segment *segment)
         look(current, segment);
 }
 
-void phases_look(struct phases *phases, const struct registry *registry, const char *const *names,
-                 size_t n)
+void phases_look_at(struct phases *phases, const struct registry *registry,
+                    const char *const *names, size_t n, size_t *next, int64_t until_ns)
 {
-    int64_t end = now_ns() + TURN_NS;
-    struct segment *s;
-    for (size_t i = 0; i < n; i++)
-        if ((s = registry_find(registry, names[i])) && s->n_attachments)
+    for (size_t i = 0; i < n && (i == 0 || now_ns() < until_ns); i++) {
+        struct segment *s = registry_find(registry, names[*next]);
+        *next = (*next + 1) % n;
+        if (s && s->n_attachments)
             look(phases, s);
-    for (unsigned i = 1; n == 0; i++) {
-        s = registry_next(registry, phases->next);
+    }
+}
+
+void phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns)
+{
+    for (unsigned i = 1;; i++) {
+        struct segment *s = registry_next(registry, phases->next);
         phases->next = s ? s->id : 0;
         if (!s)
             return;
         if (s->n_attachments)
             look(phases, s);
-        if (i % 16 == 0 && now_ns() > end)
+        if (i % 16 == 0 && now_ns() > until_ns)
             return;
     }
 }

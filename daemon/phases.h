@@ -27,9 +27,13 @@ void phases_end(void);
 /* An attachment to that segment is about to begin, or to end: looks at it, if anybody listens. */
 void phases_note(struct segment *segment);
 
-/* Looks at some, those called names or (n 0) all in turns, for at most a millisecond, and adds
- * events. */
-void phases_look(struct phases *phases, const struct registry *registry, const char *const *names,
-                 size_t n);
+/* Looks at segments until that time, and adds events. At the next one after the last that it looked
+ * at before; at least one. */
+void phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns);
+
+/* Like phases_look(), but looks only at those called names, each once at most. *next is the index
+ * of the name to begin with: 0 at first. */
+void phases_look_at(struct phases *phases, const struct registry *registry,
+                    const char *const *names, size_t n, size_t *next, int64_t until_ns);
 
 #endif
