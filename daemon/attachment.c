@@ -15,6 +15,7 @@
 #include "daemon/look.h"
 #include "daemon/phases.h"
 #include "daemon/quota.h"
+#include "daemon/ringing.h"
 #include "daemon/use.h"
 
 static uint64_t last_id;
@@ -115,7 +116,8 @@ static void unwatch(struct attachment *attachment)
     LIST_REMOVE(attachment, watcher);
     close_fdp(&attachment->watch[0]);
     close_fdp(&attachment->watch[1]);
-    attachment->segment->use->n_watches--;
+    if (--attachment->segment->use->n_watches == 0)
+        ringing_forget(attachment->segment->use);
     quota_refund(attachment->payer, QUOTA_WATCHES, 1);
     n_watches--;
 }

@@ -8,9 +8,10 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/attachment.h"
-#include "daemon/connection.h"
 #include "daemon/loop.h"
+#include "daemon/methods.h"
+#include "daemon/ringing.h"
+#include "daemon/turns.h"
 #include "daemon/use.h"
 
 #define RINGS_A_TURN 64
@@ -22,9 +23,13 @@
 
 struct bell {
     uv_poll_t poll;
+    struct turns *turns;
+    struct turn turn;
     struct connection *connection;
     int fd;
-    unsigned n; /* rings since the queue was empty */
+    unsigned n;     /* rings since the queue was empty */
+    bool for_all;   /* they were so many that all is to be rung for */
+    bool has_ended; /* the client has closed its end */
 };
 
 static void ring_one(const struct bell *b, uint64_t id)
@@ -34,24 +39,16 @@ static void ring_one(const struct bell *b, uint64_t id)
         attachment_ring(a->segment);
 }
 
-/* Each segment once, of which the connection may have many attachments. */
 static void ring_all(const struct connection *c)
 {
-    static uint64_t n_rings;
     const struct attachment *a;
-    n_rings++;
     LIST_FOREACH(a, &c->attachments, link)
-    {
-        struct segment_use *use = a->segment->use;
-        if (a->slot == WIRE_ABSENT || !use->n_watches || use->n_rung == n_rings)
-            continue;
-        use->n_rung = n_rings;
-        attachment_ring(a->segment);
-    }
+    if (a->slot != WIRE_ABSENT && a->segment->use->n_watches)
+        ringing_add(a->segment->use);
 }
 
-/* Takes up to most rings from the queue. Returns what recv() returned last. */
-static ssize_t take_rings(struct bell *b, int most)
+/* Takes up to most rings from the queue. */
+static void take_rings(struct bell *b, int most)
 {
     ssize_t n = 1;
     for (int i = 0; i < most; i++) {
@@ -59,26 +56,55 @@ static ssize_t take_rings(struct bell *b, int most)
         n = recv(b->fd, &id, sizeof id, MSG_DONTWAIT);
         if (n <= 0)
             break;
-        b->n += id ? 1 : MANY_RINGS;
-        if (n == sizeof id && b->n < MANY_RINGS)
+        b->n += id ? 1 : MANY_RINGS; /* no attachment has 0: it stands for all of them */
+        if (b->n >= MANY_RINGS)
+            b->for_all = true;
+        else if (n == sizeof id)
             ring_one(b, id);
     }
-    if (b->n >= MANY_RINGS)
+    if (n <= 0)
+        b->n = 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        b->has_ended = true;
+}
+
+static void on_ring(uv_poll_t *poll, int status, int events);
+
+static void watch(struct bell *b)
+{
+    if (b->has_ended || b->turn.waits)
+        uv_poll_stop(&b->poll);
+    else
+        uv_poll_start(&b->poll, UV_READABLE, on_ring); /* fails only for handles that are closed */
+}
+
+/* In a turn that comes after the bell had to wait, also for having rung so often. */
+static void serve(struct turn *turn)
+{
+    struct bell *b = CONTAINER_OF(turn, struct bell, turn);
+    b->turn.is_heavy = false;
+    take_rings(b, RINGS_A_TURN);
+    if (b->for_all)
         ring_all(b->connection);
-    return n;
+    b->for_all = false;
+    watch(b);
 }
 
 static void on_ring(uv_poll_t *poll, int status, int events)
 {
     struct bell *b = CONTAINER_OF(poll, struct bell, poll);
-    ssize_t n = status;
     (void)events;
-    if (status == 0)
-        n = take_rings(b, RINGS_A_TURN);
-    if (n <= 0)
-        b->n = 0;
-    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        uv_poll_stop(poll); /* the client has closed its end */
+    b->has_ended = status < 0;
+    if (status == 0 && turns_begin(b->turns, &b->turn)) {
+        take_rings(b, MANY_RINGS);
+        turns_end(b->turns, &b->turn);
+    }
+    if (b->for_all) { /* rings that come until then cost nothing */
+        b->turn.is_heavy = true;
+        turns_again(b->turns, &b->turn);
+    }
+    if (b->has_ended || b->turn.waits)
+        watch(b);
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -93,13 +119,15 @@ void bell_close(struct bell *bell)
     if (!bell)
         return;
     take_rings(bell, MANY_RINGS);
+    if (bell->for_all)
+        ring_all(bell->connection);
+    turns_forget(bell->turns, &bell->turn);
     uv_close((uv_handle_t *)&bell->poll, on_closed);
 }
 
 /* Returns the client's end, or -errno. */
-static int open_bell(struct connection *connection)
+static int open_bell(struct state *state, struct connection *connection)
 {
-    static const uint64_t all = 0;
     int ends[2], queue = QUEUE_BYTES;
     struct bell *b = calloc(1, sizeof *b);
     if (!b)
@@ -110,26 +138,29 @@ static int open_bell(struct connection *connection)
     }
     b->fd = ends[0];
     b->connection = connection;
+    b->turns = state->turns;
+    b->turn = (struct turn){
+        .serve = serve,
+        .payer = connection->payer ? connection->payer : &state->turns->own,
+        .who = connection,
+    };
     setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &queue, sizeof queue);
-    int r = loop_poll_init(connection->socket_poll.loop, &b->poll, b->fd);
+    int r = loop_poll_init(state->loop, &b->poll, b->fd);
     if (r) {
         close(ends[0]);
         close(ends[1]);
         free(b);
         return r;
     }
-    uv_poll_start(&b->poll, UV_READABLE, on_ring); /* fails only for handles that are closed */
     bell_close(connection->bell);
     connection->bell = b;
-    if (!LIST_EMPTY(&connection->attachments))
-        send(ends[1], &all, sizeof all, MSG_DONTWAIT | MSG_NOSIGNAL);
+    watch(b);
     return ends[1];
 }
 
-int bell_open(struct connection *connection, bool wanted)
+int bell_open(struct state *state, struct connection *connection, bool wanted)
 {
-    int fd = wanted ? open_bell(connection) : -ENOENT;
-    if (fd < 0)
-        ring_all(connection);
+    int fd = wanted ? open_bell(state, connection) : -ENOENT;
+    ring_all(connection);
     return fd;
 }

@@ -28,6 +28,7 @@
 static void on_socket(uv_poll_t *poll, int status, int events);
 static void on_process(uv_poll_t *poll, int status, int events);
 static void act(struct connection *c, int events);
+static void serve(struct turn *turn);
 
 static unsigned n_connections;
 
@@ -160,7 +161,7 @@ static void violation(struct connection *c, const char *what)
 static void watch(struct connection *c)
 {
     int events = 0;
-    if (c->waits_turn)
+    if (c->turn.waits)
         events = 0;
     else if (c->out)
         events = UV_WRITABLE;
@@ -195,6 +196,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     c->events = events;
     c->owner = owner;
     c->fd = fd;
+    c->turn = (struct turn){.serve = serve, .who = c};
     c->strays = stray_possible(fd);
     if (c->strays)
         stray_refuse(fd);
@@ -327,7 +329,7 @@ static bool await_more(struct connection *c)
 static bool may_finish(const struct connection *c)
 {
     const int64_t linger_ns = CONNECTION_LINGER_MS * INT64_C(1000000);
-    return c->events->lingers && c->waits_turn &&
+    return c->events->lingers && c->turn.waits &&
            c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - linger_ns;
 }
 
@@ -394,7 +396,7 @@ static void act_now(struct connection *c, int events)
 /* What there is to do, 0: for requests that are buffered, is done now or in its turn. */
 static void act(struct connection *c, int events)
 {
-    if (c->closing || c->waits_turn || c->throttled)
+    if (c->closing || c->turn.waits || c->throttled)
         return;
     if (!c->events->begin) {
         act_now(c, events);
@@ -407,13 +409,14 @@ static void act(struct connection *c, int events)
     }
 }
 
-void connection_serve(struct connection *connection)
+static void serve(struct turn *turn)
 {
-    int events = connection->due;
-    connection->due = 0;
-    act_now(connection, events);
-    if (!connection->closing && !connection->gone)
-        watch(connection); /* nothing was watched for while it waited */
+    struct connection *c = CONTAINER_OF(turn, struct connection, turn);
+    int events = c->due;
+    c->due = 0;
+    act_now(c, events);
+    if (!c->closing && !c->gone)
+        watch(c); /* nothing was watched for while it waited */
 }
 
 bool connection_hung_up(const struct connection *connection)
@@ -428,7 +431,7 @@ void connection_end(struct connection *connection)
     connection_lose(c);
     if (c->closing)
         return;
-    if (c->waits_turn || c->throttled)
+    if (c->turn.waits || c->throttled)
         wait_on(c);
     else
         act(c, 0); /* its last requests take turns like any others */

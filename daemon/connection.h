@@ -21,6 +21,7 @@
 #include "common/wire.h"
 #include "daemon/attachment.h"
 #include "daemon/peer.h"
+#include "daemon/turns.h"
 
 struct client;
 struct connection;
@@ -57,7 +58,7 @@ struct connection_events {
      * after. */
     void (*closed)(struct connection *connection);
     /* There is something to do for it: whether it may be done now; then end is called after it.
-     * Else it waits until the owner calls connection_serve(). May be NULL: always. */
+     * Else it waits until the owner calls turn.serve(). May be NULL: always. */
     bool (*begin)(struct connection *connection);
     void (*end)(struct connection *connection);
     /* It has more requests buffered than one turn may take. */
@@ -98,16 +99,10 @@ struct connection {
     bool gone;          /* the client has died or hung up; its last requests are being done */
     int64_t gone_until_ns;
     bool closing;
-    bool strays;     /* descriptors may lie in the socket; once it is closed: they do */
-    bool waits_turn; /* for connection_serve() */
-    bool waits_slow; /* ... among those that are slow */
-    int due;         /* events that it waits with */
-    /* for the owner of turns */
-    int64_t long_until_ns; /* until then it pays for its long turns */
-    int64_t slow_ns;       /* used in turns that it waited for */
-    bool is_known;         /* it has had a quick turn */
-    uint8_t n_quick;       /* turns since the last long one */
-    bool throttled;        /* waits until it may ask again; never both */
+    bool strays;      /* descriptors may lie in the socket; once it is closed: they do */
+    struct turn turn; /* if it waits for that, no event is looked for */
+    int due;          /* events that it waits with */
+    bool throttled;   /* waits until it may ask again; never both */
     struct frame in;
     char *out; /* what did not fit into the socket */
     size_t out_bytes, out_sent;
@@ -122,7 +117,7 @@ struct connection {
     LIST_ENTRY(connection) link;
     bool lingers; /* for the owner, as the next */
     TAILQ_ENTRY(connection) lingering;
-    TAILQ_ENTRY(connection) turn; /* of those that wait for theirs, or are throttled */
+    TAILQ_ENTRY(connection) waiting; /* of those that are throttled */
 };
 
 /* Takes over fd, a connected socket, and watches it. Returns the connection, or
@@ -139,9 +134,6 @@ void connection_stream(struct connection *connection, json_t *parameters);
 
 /* Sends an answer, to a call that was made or will be, and closes. Takes what *answer owns. */
 void connection_refuse(struct connection *connection, struct answer *answer);
-
-/* Does what it waited for; waits_turn is false by now. */
-void connection_serve(struct connection *connection);
 
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);

@@ -38,6 +38,7 @@ struct state {
     struct declaring declared;
     struct departures departures;
     uv_loop_t *loop;
+    struct turns *turns;
     struct monitors *monitors;        /* NULL: nobody hears of events */
     unsigned max_connections;         /* that there are descriptors for */
     unsigned n_jobs;                  /* allocations under way */

@@ -34,21 +34,23 @@ enum quota_kind {
 
 struct connection;
 struct quota;
+struct turn;
 TAILQ_HEAD(connections_waiting, connection);
+TAILQ_HEAD(turns_waiting, turn);
 
 struct quota_user {
     struct quota *quota;
     uid_t uid;
     uint64_t used[N_QUOTA_KINDS];
-    int64_t paid_until_ns;                  /* his requests so far, at the rate he may have */
-    struct connections_waiting throttled;   /* until he may ask again */
-    TAILQ_ENTRY(quota_user) link;           /* of those with such connections */
-    struct connections_waiting quick, slow; /* that wait for their turn */
-    TAILQ_ENTRY(quota_user) turn;           /* of those with such connections */
-    int64_t debt_ns;                        /* used in turns, to be paid back */
-    int64_t share_until_ns;                 /* as paid_until_ns, of the time served at once */
-    int64_t slow_ns;     /* what the slow connection that was served last had used */
-    int64_t slow_due_ns; /* what its slow connections may use before its quick ones come again */
+    int64_t paid_until_ns;                /* his requests so far, at the rate he may have */
+    struct connections_waiting throttled; /* until he may ask again */
+    TAILQ_ENTRY(quota_user) link;         /* of those with such connections */
+    struct turns_waiting quick, slow;     /* that have not come yet */
+    TAILQ_ENTRY(quota_user) turn;         /* of those with such turns */
+    int64_t debt_ns;                      /* used in turns, to be paid back */
+    int64_t share_until_ns;               /* as paid_until_ns, of the time served at once */
+    int64_t slow_ns;                      /* what the slow one that was served last had used */
+    int64_t slow_due_ns; /* what its slow ones may use before its quick ones come again */
     bool waits_turn;
     struct task_user tasks;
     bool is_linked;

@@ -21,6 +21,7 @@
 #include "daemon/monitor.h"
 #include "daemon/recovery.h"
 #include "daemon/refusal.h"
+#include "daemon/ringing.h"
 #include "daemon/segment_repair.h"
 #include "daemon/stats.h"
 #include "daemon/stray.h"
@@ -68,7 +69,9 @@ static void on_closed(struct connection *connection)
         methods_release(&s->state, connection);
     LIST_REMOVE(connection, link);
     forget_lingering(s, connection);
-    turns_forget(&s->turns, connection);
+    turns_forget(&s->turns, &connection->turn);
+    turns_gone(&s->turns, connection);
+    connection->turn.who = NULL; /* the end of this turn is no activity */
     throttle_forget(&s->throttle, connection);
     if (!connection->strays)
         quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
@@ -79,19 +82,19 @@ static void on_closed(struct connection *connection)
 static bool on_begin(struct connection *connection)
 {
     struct server *s = connection->owner;
-    return turns_begin(&s->turns, connection);
+    return turns_begin(&s->turns, &connection->turn);
 }
 
 static void on_end(struct connection *connection)
 {
     struct server *s = connection->owner;
-    turns_end(&s->turns, connection);
+    turns_end(&s->turns, &connection->turn);
 }
 
 static void on_again(struct connection *connection)
 {
     struct server *s = connection->owner;
-    turns_again(&s->turns, connection);
+    turns_again(&s->turns, &connection->turn);
 }
 
 static void on_gone(struct connection *connection)
@@ -220,6 +223,7 @@ static void admit(struct server *s, int fd)
     s->n_connections++;
     uv_timer_stop(&s->idle_timer);
     int r = charge(s, c, &excess);
+    c->turn.payer = c->payer;
     if (r)
         refuse_connection(c, r, &excess);
 }
@@ -378,6 +382,8 @@ static int init_alarms(struct server *s)
     int r = throttle_init(&s->throttle, &s->loop, &s->state.quota);
     if (r == 0)
         r = turns_init(&s->turns, &s->loop);
+    s->state.turns = &s->turns;
+    ringing_init(&s->turns);
     if (r == 0)
         r = notify_init(&s->notify, &s->loop);
     if (r == 0)

@@ -54,9 +54,9 @@ bool throttle_may_ask(struct throttle *throttle, struct connection *connection, 
     if (!waits && wait_ns == 0)
         return true;
     if (is_resumed)
-        TAILQ_INSERT_HEAD(&u->throttled, connection, turn);
+        TAILQ_INSERT_HEAD(&u->throttled, connection, waiting);
     else
-        TAILQ_INSERT_TAIL(&u->throttled, connection, turn);
+        TAILQ_INSERT_TAIL(&u->throttled, connection, waiting);
     throttle->refused |= is_resumed;
     connection->throttled = true;
     link_user(throttle, u);
@@ -71,7 +71,7 @@ void throttle_forget(struct throttle *throttle, struct connection *connection)
     if (!connection->throttled)
         return;
     connection->throttled = false;
-    TAILQ_REMOVE(&u->throttled, connection, turn);
+    TAILQ_REMOVE(&u->throttled, connection, waiting);
     if (TAILQ_EMPTY(&u->throttled))
         unlink_user(throttle, u);
 }
@@ -83,7 +83,7 @@ static bool resume(struct throttle *t)
     struct quota_user *u = TAILQ_FIRST(&t->quota->throttled);
     struct connection *c = TAILQ_FIRST(&u->throttled);
     unlink_user(t, u);
-    TAILQ_REMOVE(&u->throttled, c, turn);
+    TAILQ_REMOVE(&u->throttled, c, waiting);
     c->throttled = false;
     if (!TAILQ_EMPTY(&u->throttled))
         link_user(t, u);

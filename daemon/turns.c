@@ -55,9 +55,28 @@ int turns_init(struct turns *turns, uv_loop_t *loop)
 {
     *turns = (struct turns){0};
     TAILQ_INIT(&turns->users);
+    turns_own_user(&turns->own);
     uv_idle_init(loop, &turns->slices);
     turns->slices.data = turns;
     return alarm_init(&turns->resting, loop, on_rested, turns);
+}
+
+void turns_close(struct turns *turns)
+{
+    uv_close((uv_handle_t *)&turns->slices, NULL);
+    alarm_close(&turns->resting, NULL);
+}
+
+void turns_own_user(struct quota_user *ret)
+{
+    *ret = (struct quota_user){.quota = NULL};
+    TAILQ_INIT(&ret->quick);
+    TAILQ_INIT(&ret->slow);
+}
+
+static bool is_own(const struct quota_user *u)
+{
+    return !u->quota;
 }
 
 void turns_round(struct turns *turns)
@@ -70,10 +89,17 @@ void turns_round(struct turns *turns)
 static void note(struct turns_seen *seen, const void *who, int64_t now)
 {
     if (seen->last != who) {
-        seen->other_ns = seen->last_ns;
+        seen->other_ns = seen->last_ns ? seen->last_ns : seen->other_ns;
         seen->last = who;
     }
     seen->last_ns = now;
+}
+
+void turns_gone(struct turns *turns, const void *who)
+{
+    struct turns_seen *seen = &turns->quick_open;
+    if (seen->last == who)
+        seen->last = NULL, seen->last_ns = 0;
 }
 
 /* Whether somebody else than who was active lately. */
@@ -85,15 +111,25 @@ static bool others_active(const struct turns_seen *seen, const void *who, int64_
 
 /* --- The queue ----------------------------------------------------------- */
 
-static bool is_slow(const struct connection *c, int64_t now)
+static bool is_slow(const struct turn *c, int64_t now)
 {
-    return c->long_until_ns > now + SLOW_NS;
+    return c->is_heavy || c->long_until_ns > now + SLOW_NS;
+}
+
+/* Whether other connections are active whose turns are quick. A connection that has been closed
+ * does not count where the daemon serves itself, because a client that connects again and again
+ * would otherwise wait for the sake of its own last connection. */
+static bool others_are_quick(const struct turns *t, const struct turn *c, int64_t now)
+{
+    return others_active(c->who ? &t->quick_connections : &t->quick_open, c->who, now);
 }
 
 /* Whether the user used up the share of time for being served at once, while others are active. */
 static bool is_beyond(const struct turns *t, const struct quota_user *u, int64_t now)
 {
-    return u->share_until_ns > now + BURST_NS && others_active(&t->quick_users, u, now);
+    return u->share_until_ns > now + BURST_NS &&
+           (is_own(u) ? others_active(&t->quick_open, NULL, now)
+                      : others_active(&t->quick_users, u, now));
 }
 
 /* Whether somebody who waits, of this user, may have a turn: a rest is for quick connections. */
@@ -102,14 +138,14 @@ static bool may_serve(const struct turns *t, const struct quota_user *u, int64_t
     return !t->resting.is_set || (!TAILQ_EMPTY(&u->quick) && !is_beyond(t, u, now));
 }
 
-static void wait_turn(struct turns *t, struct connection *c, int64_t now)
+static void wait_turn(struct turns *t, struct turn *c, int64_t now)
 {
     struct quota_user *u = c->payer;
-    c->waits_turn = true;
+    c->waits = true;
     c->waits_slow = is_slow(c, now);
     if (c->waits_slow && c->slow_ns < u->slow_ns)
         c->slow_ns = u->slow_ns; /* what it did not use before is not saved up */
-    TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, turn);
+    TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, link);
     if (!u->waits_turn)
         TAILQ_INSERT_TAIL(&t->users, u, turn);
     u->waits_turn = true;
@@ -117,13 +153,13 @@ static void wait_turn(struct turns *t, struct connection *c, int64_t now)
         uv_idle_start(&t->slices, on_slice);
 }
 
-void turns_forget(struct turns *turns, struct connection *connection)
+void turns_forget(struct turns *turns, struct turn *turn)
 {
-    struct quota_user *u = connection->payer;
-    if (!connection->waits_turn)
+    struct quota_user *u = turn->payer;
+    if (!turn->waits)
         return;
-    connection->waits_turn = false;
-    TAILQ_REMOVE(connection->waits_slow ? &u->slow : &u->quick, connection, turn);
+    turn->waits = false;
+    TAILQ_REMOVE(turn->waits_slow ? &u->slow : &u->quick, turn, link);
     if (!TAILQ_EMPTY(&u->quick) || !TAILQ_EMPTY(&u->slow))
         return;
     u->waits_turn = false;
@@ -132,7 +168,7 @@ void turns_forget(struct turns *turns, struct connection *connection)
 
 /* By which connections of a list go: what slow ones have used in slices, what the others owe. One
  * that has had no quick turn yet may be either, and comes after those that are known. */
-static int64_t rank(const struct connection *c, int64_t now)
+static int64_t rank(const struct turn *c, int64_t now)
 {
     if (c->waits_slow)
         return c->slow_ns;
@@ -141,12 +177,12 @@ static int64_t rank(const struct connection *c, int64_t now)
 
 /* The connection of a list whose turn it is; there is one. Of a long list only the beginning is
  * looked at. */
-static struct connection *first_of(const struct connections_waiting *list, int64_t now)
+static struct turn *first_of(const struct turns_waiting *list, int64_t now)
 {
-    struct connection *c, *first = TAILQ_FIRST(list);
+    struct turn *c, *first = TAILQ_FIRST(list);
     int64_t least = rank(first, now);
     unsigned n = 0;
-    TAILQ_FOREACH(c, list, turn)
+    TAILQ_FOREACH(c, list, link)
     {
         int64_t r = rank(c, now);
         if (r < least)
@@ -181,21 +217,21 @@ static struct quota_user *next_user(struct turns *t, int64_t now)
 }
 
 /* Takes the connection whose turn it is from the queue; NULL if there is none now. */
-static struct connection *next(struct turns *t, int64_t now)
+static struct turn *next(struct turns *t, int64_t now)
 {
     struct quota_user *u = next_user(t, now);
     if (!u)
         return NULL;
     bool slow = TAILQ_EMPTY(&u->quick) ||
                 (!t->resting.is_set && !TAILQ_EMPTY(&u->slow) && u->slow_due_ns >= SLICE_NS);
-    struct connection *c = first_of(slow ? &u->slow : &u->quick, now);
+    struct turn *c = first_of(slow ? &u->slow : &u->quick, now);
     turns_forget(t, c);
     return c;
 }
 
 /* --- Serving ------------------------------------------------------------- */
 
-static void begin(struct turns *t, const struct connection *c, int64_t now)
+static void begin(struct turns *t, const struct turn *c, int64_t now)
 {
     t->began_ns = now;
     /* a turn that seems long may only have been interrupted; to measure it closely costs two
@@ -205,7 +241,7 @@ static void begin(struct turns *t, const struct connection *c, int64_t now)
 }
 
 /* It is known how long a turn took. */
-static void judge(struct connection *c, int64_t took, int64_t now)
+static void judge(struct turn *c, int64_t took, int64_t now)
 {
     int64_t until = c->long_until_ns > now ? c->long_until_ns : now;
     until += took > QUICK_NS ? took * LONG_COST : -CREDIT_NS;
@@ -213,7 +249,7 @@ static void judge(struct connection *c, int64_t took, int64_t now)
 }
 
 /* Returns how long the turn took. */
-static int64_t end(struct turns *t, struct connection *c, int64_t *ret_now)
+static int64_t end(struct turns *t, struct turn *c, int64_t *ret_now)
 {
     int64_t now = now_ns(), took = now - t->began_ns;
     if (t->began_cpu_ns)
@@ -226,47 +262,60 @@ static int64_t end(struct turns *t, struct connection *c, int64_t *ret_now)
     return took;
 }
 
-bool turns_begin(struct turns *turns, struct connection *connection)
+bool turns_begin(struct turns *turns, struct turn *turn)
 {
-    struct quota_user *u = connection->payer;
     int64_t now = now_ns();
     bool waits = turns->round_ns > ROUND_NS;
-    if (is_slow(connection, now))
-        waits |= !TAILQ_EMPTY(&turns->users) || others_active(&turns->connections, connection, now);
-    waits |= is_beyond(turns, u, now);
+    if (is_slow(turn, now))
+        waits |= !TAILQ_EMPTY(&turns->users) ||
+                 (turn->who ? others_active(&turns->connections, turn->who, now)
+                            : others_are_quick(turns, turn, now));
+    waits |= is_beyond(turns, turn->payer, now);
     if (waits)
-        wait_turn(turns, connection, now);
+        wait_turn(turns, turn, now);
     else
-        begin(turns, connection, now);
+        begin(turns, turn, now);
     return !waits;
 }
 
-void turns_end(struct turns *turns, struct connection *connection)
+static void charge_share(struct quota_user *u, int64_t used, int64_t now)
 {
-    struct quota_user *u = connection->payer;
-    int64_t now, took = end(turns, connection, &now);
     if (u->share_until_ns < now)
         u->share_until_ns = now;
-    u->share_until_ns += took * SHARE_PARTS;
+    u->share_until_ns += used * SHARE_PARTS;
+}
+
+void turns_charge(struct quota_user *user, int64_t used_ns)
+{
+    charge_share(user, used_ns, now_ns());
+}
+
+void turns_end(struct turns *turns, struct turn *turn)
+{
+    struct quota_user *u = turn->payer;
+    int64_t now, took = end(turns, turn, &now);
+    charge_share(u, took, now);
     turns->round_ns += took;
-    note(&turns->connections, connection, now);
+    if (!turn->who)
+        return;
+    note(&turns->connections, turn->who, now);
     if (took > QUICK_NS)
         return;
-    note(&turns->quick_connections, connection, now);
+    note(&turns->quick_connections, turn->who, now);
+    note(&turns->quick_open, turn->who, now);
     note(&turns->quick_users, u, now);
 }
 
-void turns_again(struct turns *turns, struct connection *connection)
+void turns_again(struct turns *turns, struct turn *turn)
 {
-    if (!connection->waits_turn)
-        wait_turn(turns, connection, now_ns());
+    if (!turn->waits)
+        wait_turn(turns, turn, now_ns());
 }
 
 /* Whether the time that c is served, which waited, is to be made good to others. */
-static bool owes_rest(const struct turns *t, const struct connection *c, int64_t now)
+static bool owes_rest(const struct turns *t, const struct turn *c, int64_t now)
 {
-    return (c->waits_slow && others_active(&t->quick_connections, c, now)) ||
-           is_beyond(t, c->payer, now);
+    return (c->waits_slow && others_are_quick(t, c, now)) || is_beyond(t, c->payer, now);
 }
 
 static void rest(struct turns *t, int64_t took)
@@ -278,7 +327,7 @@ static void rest(struct turns *t, int64_t took)
 }
 
 /* Counts what a turn in a slice took. */
-static void charge(struct connection *c, int64_t took)
+static void charge(struct turn *c, int64_t took)
 {
     struct quota_user *u = c->payer;
     u->debt_ns += took;
@@ -297,15 +346,16 @@ static void on_slice(uv_idle_t *idle)
 {
     struct turns *t = idle->data;
     int64_t start = now_ns(), now = start, owed = 0;
-    struct connection *c = NULL;
+    struct turn *c = NULL;
     while (now - start < SLICE_NS && (c = next(t, now))) {
         bool owes = owes_rest(t, c, now);
         begin(t, c, now); /* from before it was chosen: that takes time as well */
-        connection_serve(c);
+        c->serve(c);
         int64_t took = end(t, c, &now);
         charge(c, took);
         owed += owes ? took : 0;
-        note(&t->connections, c, now);
+        if (c->who)
+            note(&t->connections, c->who, now);
     }
     if (!c || TAILQ_EMPTY(&t->users))
         uv_idle_stop(idle);

@@ -20,7 +20,8 @@ struct segment_use {
     int fds[N_USE_DESCRIPTORS]; /* -1: not open */
     bool cached;                /* among the few whose descriptors are kept open */
     unsigned n_watches;         /* attachments that watch */
-    uint64_t n_rung;            /* number of the ring of all that reached it last */
+    bool rings;                 /* its watchers are about to be woken */
+    TAILQ_ENTRY(segment_use) ringing;
     TAILQ_ENTRY(segment_use) recent;
     struct shmview_liveness *live; /* NULL: nobody has asked for a slot yet */
     LIST_HEAD(, attachment) watchers;

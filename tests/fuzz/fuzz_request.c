@@ -16,6 +16,7 @@
 #include "daemon/directory.h"
 #include "daemon/methods.h"
 #include "daemon/monitor.h"
+#include "daemon/ringing.h"
 #include "fuzz.h"
 
 #define CLIENTS    2
@@ -30,6 +31,7 @@ struct party {
 
 static uv_loop_t loop;
 static struct state state;
+static struct turns turns; /* of all but connections */
 static struct party clients[CLIENTS];
 
 static void die(const char *what)
@@ -55,7 +57,7 @@ static void on_closed(struct connection *c)
 
 static void on_again(struct connection *c)
 {
-    c->waits_turn = true;
+    c->turn.waits = true;
 }
 
 static void on_job_done(struct state *s)
@@ -76,14 +78,17 @@ static void begin_once(void)
         if (directory_open(instance))
             die("no directory");
         atexit(directory_close);
-        if (uv_loop_init(&loop))
+        if (uv_loop_init(&loop) || turns_init(&turns, &loop))
             die("no loop");
+        uv_unref((uv_handle_t *)&turns.resting.poll); /* a case ends though it is there */
         begun = true;
     }
     registry_init(&state.registry);
     state.loop = &loop;
     departures_init(&state);
     state.job_done = on_job_done;
+    state.turns = &turns;
+    ringing_init(&turns);
     state.config = config_new();
     quota_init(&state.quota, &state.config);
 }
@@ -127,7 +132,7 @@ static bool is_busy(const struct party *client)
     if (!c)
         return false;
     ioctl(c->fd, FIONREAD, &unread);
-    return unread > 0 || c->waits_turn || c->answering || c->out;
+    return unread > 0 || c->turn.waits || c->answering || c->out;
 }
 
 /* Until the daemon has nothing more to do. */
@@ -139,8 +144,8 @@ static void run(void)
         uv_run(&loop, state.n_jobs ? UV_RUN_ONCE : UV_RUN_NOWAIT);
         for (int i = 0; i < CLIENTS; i++) {
             struct connection *c = clients[i].connection;
-            if (c && c->waits_turn) {
-                c->waits_turn = false;
+            if (c && c->turn.waits) {
+                c->turn.waits = false;
                 connection_take_turn(c);
             }
             read_replies(&clients[i]);

@@ -51,7 +51,7 @@ static void ring(int bell, uint64_t id)
 START_TEST(a_ring_wakes)
 {
     begin();
-    int bell = bell_open(ringer->connection, true);
+    int bell = bell_open(&house.state, ringer->connection, true);
     ck_assert_int_ge(bell, 0);
     house_run(&house);
     was_woken(); /* as the ringer had its attachment before its bell */
@@ -66,16 +66,41 @@ START_TEST(a_ring_wakes)
 }
 END_TEST
 
+/* The time for them is up in this look for events. */
+START_TEST(rings_take_turns)
+{
+    begin();
+    int bell = bell_open(&house.state, ringer->connection, true);
+    house_run(&house);
+    was_woken();
+    for (unsigned n = 1; n <= 100; n += 99) {
+        for (unsigned i = 0; i < n; i++)
+            ring(bell, rung);
+        house.turns.round_ns = INT64_MAX / 2;
+        uv_run(&house.loop, UV_RUN_NOWAIT);
+        ck_assert(!was_woken());
+        for (int i = 0; i < 4; i++) /* rings, then segments, and a rest between them */
+            house_run(&house), usleep(2000);
+        ck_assert(was_woken());
+        house_run(&house);
+        ck_assert(!was_woken());
+    }
+    close(bell);
+    end();
+}
+END_TEST
+
 /* The attachments may outlive the connection: then nothing else would wake the watcher. */
 static void close_after(unsigned n, bool is_its_own)
 {
     begin();
-    int bell = bell_open(ringer->connection, true);
+    int bell = bell_open(&house.state, ringer->connection, true);
     house_run(&house);
     was_woken();
     for (unsigned i = 0; i < n; i++)
         ring(bell, is_its_own ? rung : rung + 1000);
     bell_close(STEAL(ringer->connection->bell));
+    house_run(&house);
     ck_assert(was_woken());
     close(bell);
     end();
@@ -97,16 +122,19 @@ START_TEST(a_claim_wakes_whether_or_not_there_is_a_bell)
     house_run(&house);
     ck_assert(was_woken());
     house_call(ringer, "Claim", "{'client':1,'held':[]}");
+    house_run(&house);
     ck_assert(was_woken());
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         faults_begin_call(calls[i], 1, EMFILE, false);
-        ck_assert_int_lt(bell_open(ringer->connection, true), 0);
+        ck_assert_int_lt(bell_open(&house.state, ringer->connection, true), 0);
         ck_assert(faults_end());
+        house_run(&house);
         ck_assert(was_woken());
     }
     end();
 }
 END_TEST
 
-UNIT_MAIN("bell", UNIT_TEST(a_ring_wakes), UNIT_TEST(rings_that_are_queued_at_the_end_count),
+UNIT_MAIN("bell", UNIT_TEST(a_ring_wakes), UNIT_TEST(rings_take_turns),
+          UNIT_TEST(rings_that_are_queued_at_the_end_count),
           UNIT_TEST(a_claim_wakes_whether_or_not_there_is_a_bell))

@@ -135,9 +135,9 @@ static unsigned n_lingers, n_gone;
 
 static bool refuse_turn(struct connection *c)
 {
-    if (!c->waits_turn)
-        TAILQ_INSERT_TAIL(&house.waiting, c, turn);
-    c->waits_turn = true;
+    if (!c->turn.waits)
+        TAILQ_INSERT_TAIL(&house.waiting, c, waiting);
+    c->turn.waits = true;
     return false;
 }
 
@@ -171,7 +171,7 @@ START_TEST(gone_while_a_turn_does_not_come)
     ck_assert_ptr_nonnull(g->connection);
     send_pings(g, 1);
     house_run(&house);
-    ck_assert(g->connection->waits_turn);
+    ck_assert(g->connection->turn.waits);
     connection_end(g->connection);
     connection_end(g->connection);
     ck_assert_uint_eq(n_lingers, 2);

@@ -18,9 +18,19 @@ __attribute__((constructor)) static void warm_up(void)
     uv_loop_close(&loop);
 }
 
+/* Of a connection of its own. */
+#define TURN(user)                                                                                 \
+    {                                                                                              \
+        .payer = (user), .who = &(char)                                                            \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
 static void init_user(struct quota_user *u)
 {
-    *u = (struct quota_user){0};
+    static struct quota quota;
+    *u = (struct quota_user){.quota = &quota};
     TAILQ_INIT(&u->quick);
     TAILQ_INIT(&u->slow);
 }
@@ -35,8 +45,7 @@ static void begin(void)
 
 static void end(void)
 {
-    alarm_close(&turns.resting, NULL);
-    uv_close((uv_handle_t *)&turns.slices, NULL);
+    turns_close(&turns);
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
@@ -49,7 +58,7 @@ static int64_t cpu_ns(void)
 }
 
 /* Whether the connection is served at once, by a turn that takes so long, in a round of its own. */
-static bool is_served(struct connection *c, int64_t took_ns)
+static bool is_served(struct turn *c, int64_t took_ns)
 {
     turns_round(&turns);
     if (!turns_begin(&turns, c)) {
@@ -64,7 +73,7 @@ static bool is_served(struct connection *c, int64_t took_ns)
 
 START_TEST(a_few_long_turns_make_nobody_slow)
 {
-    struct connection calm = {.payer = &user}, other = {.payer = &user};
+    struct turn calm = TURN(&user), other = TURN(&user);
     begin();
     for (int i = 0; i < 1000; i++) {
         ck_assert(is_served(&other, 0));
@@ -76,7 +85,7 @@ END_TEST
 
 START_TEST(many_long_turns_do)
 {
-    struct connection greedy = {.payer = &user}, other = {.payer = &user};
+    struct turn greedy = TURN(&user), other = TURN(&user);
     int n = 0;
     begin();
     do
@@ -91,7 +100,7 @@ END_TEST
 
 START_TEST(slow_alone_is_served_at_once)
 {
-    struct connection greedy = {.payer = &user};
+    struct turn greedy = TURN(&user);
     begin();
     for (int i = 0; i < 100; i++)
         ck_assert(is_served(&greedy, 150000));
@@ -101,7 +110,7 @@ END_TEST
 
 START_TEST(a_slow_one_pays_by_quick_turns)
 {
-    struct connection greedy = {.payer = &user}, other = {.payer = &user};
+    struct turn greedy = TURN(&user), other = TURN(&user);
     begin();
     for (int i = 0; i < 50; i++)
         ck_assert(is_served(&greedy, 150000));
@@ -115,11 +124,11 @@ END_TEST
 
 START_TEST(a_round_has_an_end)
 {
-    struct connection a = {.payer = &user}, b = {.payer = &other_user};
+    struct turn a = TURN(&user), b = TURN(&other_user);
     begin();
     ck_assert(is_served(&a, 3000000));
     ck_assert(!turns_begin(&turns, &b)); /* of the same round */
-    ck_assert(b.waits_turn);
+    ck_assert(b.waits);
     turns_forget(&turns, &b);
     ck_assert(is_served(&b, 0));
     end();

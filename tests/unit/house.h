@@ -19,6 +19,7 @@
 #include "daemon/departure.h"
 #include "daemon/methods.h"
 #include "daemon/monitor.h"
+#include "daemon/ringing.h"
 #include "varlink.h"
 #include "varlink_text.h"
 
@@ -40,6 +41,7 @@ struct guest {
 struct house {
     uv_loop_t loop;
     struct state state;
+    struct turns turns; /* of all but connections */
     struct guest guests[HOUSE_GUESTS];
     unsigned n_guests;
     unsigned n_turns; /* how often one asked for another turn */
@@ -78,8 +80,8 @@ static inline void house_on_closed(struct connection *c)
 {
     struct house *house = c->owner;
     methods_release(&house->state, c);
-    if (c->waits_turn)
-        TAILQ_REMOVE(&house->waiting, c, turn);
+    if (c->turn.waits)
+        TAILQ_REMOVE(&house->waiting, c, waiting);
     house_guest(house, c)->connection = NULL;
 }
 
@@ -87,9 +89,9 @@ static inline void house_on_again(struct connection *c)
 {
     struct house *house = c->owner;
     house->n_turns++;
-    if (!c->waits_turn)
-        TAILQ_INSERT_TAIL(&house->waiting, c, turn);
-    c->waits_turn = true;
+    if (!c->turn.waits)
+        TAILQ_INSERT_TAIL(&house->waiting, c, waiting);
+    c->turn.waits = true;
 }
 
 static inline void house_on_take_back(struct connection *c, const struct answer *answer)
@@ -127,6 +129,9 @@ static inline void house_open(struct house *house)
     house->state.job_done = house_on_job_done;
     TAILQ_INIT(&house->waiting);
     departures_init(&house->state);
+    ck_assert_int_eq(turns_init(&house->turns, &house->loop), 0);
+    house->state.turns = &house->turns;
+    ringing_init(&house->turns);
 }
 
 static inline struct guest *house_admit(struct house *house)
@@ -152,13 +157,14 @@ static inline void house_run(struct house *house)
 {
     struct connection *last = TAILQ_LAST(&house->waiting, house_waiting);
     for (struct connection *c; last && (c = TAILQ_FIRST(&house->waiting));) {
-        TAILQ_REMOVE(&house->waiting, c, turn);
-        c->waits_turn = false;
+        TAILQ_REMOVE(&house->waiting, c, waiting);
+        c->turn.waits = false;
         bool done = c == last;
         connection_take_turn(c);
         if (done)
             break;
     }
+    turns_round(&house->turns);
     uv_run(&house->loop, UV_RUN_NOWAIT);
 }
 
@@ -183,6 +189,7 @@ static inline void house_close(struct house *house)
     for (unsigned i = 0; i < house->n_guests; i++)
         while (house->guests[i].connection && now_ns() < deadline)
             house_run(house);
+    turns_close(&house->turns);
     uv_run(&house->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&house->state.departures.slices, NULL);
     uv_run(&house->loop, UV_RUN_DEFAULT);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments whose watchers are woken when the daemon has a turn for it.
+ *
+ * A client may have attached thousands of segments, and may ring for all of them. Each is here
+ * once, whoever rings for it and however often, and its watchers are woken after the last ring. */
+#ifndef DAEMON_RINGING_H
+#define DAEMON_RINGING_H
+
+struct segment_use;
+struct turns;
+
+/* Before the first ring. */
+void ringing_init(struct turns *turns);
+
+/* Wakes those who watch the segment soon. Somebody does. */
+void ringing_add(struct segment_use *use);
+
+/* Nobody watches the segment any more. */
+void ringing_forget(struct segment_use *use);
+
+#endif
