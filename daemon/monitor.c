@@ -13,9 +13,9 @@
 #include "daemon/phases.h"
 #include "daemon/refusal.h"
 
-#define TURN_NS     1000000
+#define SLICE_NS    250000
 #define CLOCK_NS    1000000 /* each time that phases are looked at */
-#define TURN_EVENTS 16      /* of one subscriber, before others get theirs */
+#define TURN_EVENTS 8       /* of one subscriber, before others get theirs */
 
 struct monitor {
     struct monitors *of;
@@ -29,10 +29,9 @@ struct monitor {
 /* There while anybody monitors. */
 struct monitors {
     struct state *state;
-    uv_idle_t turns;    /* active while there is something to tell */
+    struct turn turn;   /* waits while there is something to tell */
     struct alarm clock; /* looks at phases */
-    unsigned n_handles;
-    unsigned n_phases; /* who want to hear of phases */
+    unsigned n_phases;  /* who want to hear of phases */
     struct phases phases;
     struct monitor *next_look; /* whose names are looked at next; NULL: those of the first */
     TAILQ_HEAD(, monitor) list;
@@ -158,11 +157,17 @@ static bool tell_some(struct monitor *m)
     return !c->closing && !c->out;
 }
 
-/* Each gets his turn, until the time is over; who was served goes to the end. */
-static void take_turns(uv_idle_t *idle)
+static void wake(void *arg)
 {
-    struct monitors *all = idle->data;
-    int64_t end = now_ns() + TURN_NS;
+    struct monitors *all = arg;
+    turns_again(all->state->turns, &all->turn);
+}
+
+/* Each monitor gets its turn, until the time is over; one that was served goes to the end. */
+static void serve(struct turn *turn)
+{
+    struct monitors *all = CONTAINER_OF(turn, struct monitors, turn);
+    int64_t end = now_ns() + SLICE_NS;
     unsigned n = 0, n_more = 0;
     struct monitor *m;
     TAILQ_FOREACH(m, &all->list, link)
@@ -177,14 +182,8 @@ static void take_turns(uv_idle_t *idle)
         if (i + 1 < n && now_ns() >= end)
             n_more++; /* the next one may have something */
     }
-    if (n_more == 0)
-        uv_idle_stop(idle);
-}
-
-static void wake(void *arg)
-{
-    struct monitors *all = arg;
-    uv_idle_start(&all->turns, take_turns);
+    if (n_more && !TAILQ_EMPTY(&all->list))
+        wake(all);
 }
 
 void monitor_drained(struct connection *connection)
@@ -229,21 +228,10 @@ static void on_clock(struct alarm *clock)
 
 /* --- Beginning and end --------------------------------------------------- */
 
-static void on_closed(struct monitors *all)
-{
-    if (--all->n_handles == 0)
-        free(all);
-}
-
-static void on_turns_closed(uv_handle_t *handle)
-{
-    on_closed(handle->data);
-}
-
-static void on_clock_closed(uv_handle_t *handle)
+static void on_closed(uv_handle_t *handle)
 {
     const struct alarm *clock = handle->data;
-    on_closed(clock->data);
+    free(clock->data);
 }
 
 /* Returns 0 or -errno. */
@@ -259,9 +247,7 @@ static int monitors_open(struct state *state)
     }
     all->state = state;
     TAILQ_INIT(&all->list);
-    uv_idle_init(state->loop, &all->turns);
-    all->turns.data = all;
-    all->n_handles = 2;
+    all->turn = (struct turn){.serve = serve, .payer = &state->turns->own};
     events_call(wake, all);
     state->monitors = all;
     return 0;
@@ -273,8 +259,8 @@ static void monitors_close_if_empty(struct monitors *all)
         return;
     events_call(NULL, NULL);
     all->state->monitors = NULL;
-    uv_close((uv_handle_t *)&all->turns, on_turns_closed);
-    alarm_close(&all->clock, on_clock_closed);
+    turns_forget(all->state->turns, &all->turn);
+    alarm_close(&all->clock, on_closed);
 }
 
 static void monitor_free(struct monitor *m)

@@ -2,7 +2,8 @@
 /* The method Monitor: connections that are told of events.
  *
  * A connection is told as fast as it reads; what it has no room for stays in the ring of
- * events.h, where it may be lost. Telling takes turns of about a millisecond. */
+ * events.h, where it may be lost. Telling takes turns of a quarter of a millisecond, so that where
+ * there are many monitors events may be lost as well. */
 #ifndef DAEMON_MONITOR_H
 #define DAEMON_MONITOR_H
 
