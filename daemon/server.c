@@ -2,7 +2,6 @@
 #include "daemon/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -30,8 +29,6 @@
 /* A client holds a socket, a pidfd and a bell. */
 #define DESCRIPTORS_PER_CONNECTION 3
 #define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
-#define ACCEPTS_A_TURN             16
-#define DOOR_RETRY_MS              100
 #define REPAIR_MS                  500
 #define LINGER_LOOK_MS             10
 
@@ -155,44 +152,7 @@ static const struct connection_events events = {
     .take_back = on_take_back,
 };
 
-/* --- Accepting ----------------------------------------------------------- */
-
-static void on_listener(uv_poll_t *poll, int status, int poll_events);
-
-static int open_reserve(void)
-{
-    return open("/dev/null", O_RDONLY | O_CLOEXEC);
-}
-
-static void on_door(uv_timer_t *timer)
-{
-    struct server *s = timer->data;
-    if (s->reserve_fd < 0)
-        s->reserve_fd = open_reserve();
-    uv_poll_start(&s->listener_poll, UV_READABLE, on_listener);
-}
-
-/* Nobody can be let in, nor turned away: those who knock wait a moment. */
-static void close_door(struct server *s)
-{
-    uv_poll_stop(&s->listener_poll);
-    uv_timer_start(&s->door_timer, on_door, DOOR_RETRY_MS, 0);
-}
-
-/* Out of descriptors: takes the client's connection on the reserve and hangs up,
- * so that it learns of it and the poll does not spin. */
-static void turn_away(struct server *s)
-{
-    close_fdp(&s->reserve_fd);
-    int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    bool nobody = fd < 0 && (errno == EMFILE || errno == ENFILE);
-    close_fdp(&fd);
-    s->reserve_fd = open_reserve();
-    if (nobody || s->reserve_fd < 0)
-        close_door(s);
-    log_event(LOG_WARNING, &(struct log_event){.kind = LOG_TURNED_AWAY, .reason = "descriptors"},
-              "out of descriptors: a client %s", nobody ? "waits" : "was turned away");
-}
+/* --- Admitting ----------------------------------------------------------- */
 
 /* Charges the client for its connection, if there is one for it. Returns 0, -EDQUOT or -ENOMEM. */
 static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
@@ -213,12 +173,13 @@ static void refuse_connection(struct connection *c, int r, const struct quota_ex
     connection_refuse(c, &answer);
 }
 
-static void admit(struct server *s, int fd)
+static struct quota_user *on_admit(void *arg, int fd)
 {
+    struct server *s = arg;
     struct quota_excess excess;
     struct connection *c = connection_new(&s->loop, fd, &events, s);
     if (!c)
-        return;
+        return NULL;
     LIST_INSERT_HEAD(&s->connections, c, link);
     s->n_connections++;
     uv_timer_stop(&s->idle_timer);
@@ -226,25 +187,7 @@ static void admit(struct server *s, int fd)
     c->turn.payer = c->payer;
     if (r)
         refuse_connection(c, r, &excess);
-}
-
-static void on_listener(uv_poll_t *poll, int status, int poll_events)
-{
-    struct server *s = poll->data;
-    (void)status;
-    (void)poll_events;
-    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-        int fd = accept4(s->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        if (fd >= 0) {
-            admit(s, fd);
-            continue;
-        }
-        if (errno == EMFILE || errno == ENFILE)
-            turn_away(s);
-        else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-            log_warning("accept: %s", strerror(errno));
-        return;
-    }
+    return c->payer;
 }
 
 static bool has_segments(const struct server *s)
@@ -302,8 +245,7 @@ static void server_stop(struct server *s)
     s->stopping = true;
     atomic_store(&s->state.declared.cancel, true);
     notify_stopping();
-    uv_timer_stop(&s->door_timer);
-    uv_close((uv_handle_t *)&s->listener_poll, NULL);
+    door_close(&s->door);
     listener_close(&s->listener);
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
@@ -406,7 +348,6 @@ int server_init(struct server *server, const struct listener *listener,
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
     share_descriptors(server);
-    server->reserve_fd = open_reserve();
     int r = loop_init(&server->loop);
     if (r)
         return r;
@@ -415,15 +356,13 @@ int server_init(struct server *server, const struct listener *listener,
     cgroup_init("");
     stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
-    uv_timer_init(&server->loop, &server->door_timer);
     departures_init(&server->state);
     uv_prepare_init(&server->loop, &server->counts);
     lookout_init(&server->lookout, &server->loop);
-    server->listener_poll.data = server->idle_timer.data = server;
-    server->door_timer.data = server;
+    server->idle_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;
-    r = loop_poll_init(&server->loop, &server->listener_poll, listener->fd);
+    r = door_init(&server->door, &server->loop, &server->turns, listener->fd, on_admit, server);
     if (r == 0)
         r = init_alarms(server);
     if (r == 0)
@@ -439,7 +378,7 @@ int server_init(struct server *server, const struct listener *listener,
     if (r == 0)
         make_declared(server);
     if (r == 0 && !server->stopping)
-        r = uv_poll_start(&server->listener_poll, UV_READABLE, on_listener);
+        r = door_open(&server->door);
     if (r == 0 && !server->stopping)
         r = uv_prepare_start(&server->counts, on_counts);
     start_idle_clock(server);
@@ -458,7 +397,7 @@ void server_run(struct server *server)
     clients_close(&server->state, !server->keeps);
     store_close(server->state.registry.home.store, !server->keeps);
     quota_deinit(&server->state.quota);
-    close_fdp(&server->reserve_fd);
+    close_fdp(&server->door.reserve);
     config_free(server->state.config);
     uv_loop_close(&server->loop);
 }

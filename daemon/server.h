@@ -3,6 +3,7 @@
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
 
+#include "daemon/door.h"
 #include "daemon/listener.h"
 #include "daemon/lookout.h"
 #include "daemon/methods.h"
@@ -14,10 +15,8 @@
 
 struct server {
     uv_loop_t loop;
-    uv_poll_t listener_poll;
     uv_signal_t sigterm, sigint, sighup;
     uv_timer_t idle_timer;
-    uv_timer_t door_timer;     /* active while there is not even a descriptor to turn away with */
     struct alarm repair_alarm; /* set while there are segments */
     struct alarm linger_alarm; /* set while connections linger */
     uint64_t repaired;         /* id of the segment that was looked at last */
@@ -28,8 +27,8 @@ struct server {
     struct reload reload;
     struct throttle throttle;
     struct turns turns;
+    struct door door;
     struct notify notify;
-    int reserve_fd; /* given up for a moment to turn a client away at EMFILE */
     unsigned idle_exit;
     unsigned max_watched; /* survivors */
     unsigned n_connections;

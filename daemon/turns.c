@@ -294,7 +294,7 @@ void turns_end(struct turns *turns, struct turn *turn)
 {
     struct quota_user *u = turn->payer;
     int64_t now, took = end(turns, turn, &now);
-    charge_share(u, took, now);
+    charge_share(u, took * (1 + turn->brings), now);
     turns->round_ns += took;
     if (!turn->who)
         return;
@@ -353,7 +353,7 @@ static void on_slice(uv_idle_t *idle)
         c->serve(c);
         int64_t took = end(t, c, &now);
         charge(c, took);
-        owed += owes ? took : 0;
+        owed += owes ? took * (1 + c->brings) : 0;
         if (c->who)
             note(&t->connections, c->who, now);
     }

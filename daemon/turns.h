@@ -29,6 +29,7 @@ struct turn {
     void (*serve)(struct turn *turn); /* when its turn comes after it had to wait */
     struct quota_user *payer;
     const void *who;       /* the connection that is active when it is served; NULL: none */
+    unsigned brings;       /* of the time that it takes, so many times as much follows elsewhere */
     bool is_heavy;         /* its next turn is for the slow, whatever its last ones took */
     bool waits;            /* for serve() */
     bool waits_slow;       /* ... among those that are slow */

@@ -123,6 +123,8 @@ SYSTEM(renameat2, (int from, const char *old, int to, const char *new, unsigned 
 SYSTEM(mkdir, (const char *path, mode_t mode), (path, mode))
 SYSTEM(madvise, (void *p, size_t n, int advice), (p, n, advice))
 SYSTEM(socket, (int domain, int type, int protocol), (domain, type, protocol))
+SYSTEM(accept4, (int fd, struct sockaddr *address, socklen_t *n, int flags),
+       (fd, address, n, flags))
 SYSTEM(socketpair, (int domain, int type, int protocol, int ends[2]),
        (domain, type, protocol, ends))
 SYSTEM(renameat, (int from, const char *old, int to, const char *new), (from, old, to, new))
