@@ -409,6 +409,11 @@ static void act(struct connection *c, int events)
     }
 }
 
+void connection_resume(struct connection *connection)
+{
+    act(connection, 0);
+}
+
 static void serve(struct turn *turn)
 {
     struct connection *c = CONTAINER_OF(turn, struct connection, turn);

@@ -65,8 +65,8 @@ struct connection_events {
     void (*again)(struct connection *connection);
     /* It streams, and what was sent is on its way: there is room for more. May be NULL. */
     void (*drained)(struct connection *connection);
-    /* A request of it is there: whether it may be taken now. If not, whoever says so calls
-     * connection_take_turn() when it may; nothing is read until then. May be NULL: always. */
+    /* A request of it is there: whether it may be taken now. If not, the owner sets throttled, and
+     * calls connection_resume() when it may; nothing is read until then. May be NULL: always. */
     bool (*may_ask)(struct connection *connection);
     /* Nobody would hear the answer that is pending: there will be none. May be NULL. */
     void (*cancel)(struct connection *connection);
@@ -103,6 +103,7 @@ struct connection {
     struct turn turn; /* if it waits for that, no event is looked for */
     int due;          /* events that it waits with */
     bool throttled;   /* waits until it may ask again; never both */
+    bool resumed;     /* may ask again, before others of its user that wait for that */
     struct frame in;
     char *out; /* what did not fit into the socket */
     size_t out_bytes, out_sent;
@@ -137,6 +138,9 @@ void connection_refuse(struct connection *connection, struct answer *answer);
 
 /* Takes up to one turn of the requests that are buffered. */
 void connection_take_turn(struct connection *connection);
+
+/* It is throttled no longer: takes the requests that are buffered, now or in its turn. */
+void connection_resume(struct connection *connection);
 
 /* Whether the peer can neither send nor receive any more. */
 bool connection_hung_up(const struct connection *connection);

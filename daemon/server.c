@@ -128,7 +128,7 @@ static void on_linger_alarm(struct alarm *alarm)
 static bool on_may_ask(struct connection *connection)
 {
     struct server *s = connection->owner;
-    return !quota_limits_requests(&s->state.quota) ||
+    return (!connection->resumed && !quota_limits_requests(&s->state.quota)) ||
            throttle_may_ask(&s->throttle, connection, grants_who(&s->state, connection).is_admin);
 }
 

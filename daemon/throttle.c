@@ -33,6 +33,16 @@ static void unlink_user(struct throttle *t, struct quota_user *u)
     u->is_linked = false;
 }
 
+/* What the user's connection that was resumed last has asked for may be, or it was closed: the next
+ * one may ask after other users had their turn. */
+static void go_on(struct throttle *t, struct quota_user *u)
+{
+    if (TAILQ_EMPTY(&u->throttled))
+        return;
+    link_user(t, u);
+    arm(t, 0);
+}
+
 static void on_alarm(struct alarm *alarm);
 
 int throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quota)
@@ -44,20 +54,22 @@ int throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quot
 bool throttle_may_ask(struct throttle *throttle, struct connection *connection, bool is_admin)
 {
     struct quota_user *u = connection->payer;
-    bool is_resumed = throttle->resumed == connection;
+    bool is_resumed = connection->resumed;
     int64_t wait_ns = 0;
-    throttle->resumed = NULL;
+    connection->resumed = false;
     /* nobody overtakes those of his user that wait already */
     bool waits = !is_resumed && !TAILQ_EMPTY(&u->throttled);
     if (!waits)
         wait_ns = quota_request(u, is_admin, now_ns());
-    if (!waits && wait_ns == 0)
+    if (!waits && wait_ns == 0) {
+        if (is_resumed)
+            go_on(throttle, u);
         return true;
+    }
     if (is_resumed)
         TAILQ_INSERT_HEAD(&u->throttled, connection, waiting);
     else
         TAILQ_INSERT_TAIL(&u->throttled, connection, waiting);
-    throttle->refused |= is_resumed;
     connection->throttled = true;
     link_user(throttle, u);
     if (!waits)
@@ -68,6 +80,9 @@ bool throttle_may_ask(struct throttle *throttle, struct connection *connection, 
 void throttle_forget(struct throttle *throttle, struct connection *connection)
 {
     struct quota_user *u = connection->payer;
+    if (connection->resumed)
+        go_on(throttle, u);
+    connection->resumed = false;
     if (!connection->throttled)
         return;
     connection->throttled = false;
@@ -76,35 +91,27 @@ void throttle_forget(struct throttle *throttle, struct connection *connection)
         unlink_user(throttle, u);
 }
 
-/* Gives the first connection of the first user its turn, and puts him behind the others.
- * Returns whether it could ask anything. */
-static bool resume(struct throttle *t)
+/* Resumes the first connection of the first user. The user's other ones wait until that has asked,
+ * also if it waits for its turn before. */
+static void resume(struct throttle *t)
 {
     struct quota_user *u = TAILQ_FIRST(&t->quota->throttled);
     struct connection *c = TAILQ_FIRST(&u->throttled);
     unlink_user(t, u);
     TAILQ_REMOVE(&u->throttled, c, waiting);
     c->throttled = false;
-    if (!TAILQ_EMPTY(&u->throttled))
-        link_user(t, u);
-    t->resumed = c;
-    t->refused = false;
-    connection_take_turn(c);
-    t->resumed = NULL;
-    return !t->refused;
+    c->resumed = true;
+    connection_resume(c);
 }
 
-/* One turn for each user; what comes after that waits until others had theirs. */
+/* One connection of each user; what comes after that waits until others had theirs. */
 static void on_alarm(struct alarm *alarm)
 {
     struct throttle *t = alarm->data;
     struct quota_user *u;
     unsigned n = 0;
-    bool more = false;
     TAILQ_FOREACH(u, &t->quota->throttled, link)
     n++;
     while (n-- && !TAILQ_EMPTY(&t->quota->throttled))
-        more |= resume(t);
-    if (more && !TAILQ_EMPTY(&t->quota->throttled))
-        arm(t, 0);
+        resume(t);
 }

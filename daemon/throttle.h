@@ -15,8 +15,6 @@ struct throttle {
     struct quota *quota;
     struct alarm alarm; /* set while anybody waits */
     int64_t due_ns;
-    const struct connection *resumed;
-    bool refused; /* resumed had to wait again */
 };
 
 /* Returns 0 or -errno. */
