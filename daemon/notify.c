@@ -4,8 +4,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/util.h"
@@ -18,11 +23,11 @@
 #define SD_LISTEN_FDS_START          3
 #define sd_listen_fds(unset)         0
 #define sd_watchdog_enabled(u, usec) ((void)(usec), 0)
-#define sd_notify(u, state)          ((void)(state))
-#define sd_notifyf(u, ...)           ((void)0)
 #endif
 
 #define STATUS_MS 1000
+/* So long the daemon waits at most for a service manager that reads nothing. */
+#define STATE_WAIT_S 1
 
 int notify_take_socket(void)
 {
@@ -46,10 +51,41 @@ void notify_ignore(void)
         unsetenv(names[i]);
 }
 
+/* Sends text to the service manager, if there is one. sd_notify() would wait for ever where the
+ * queue of the manager is full. Returns 0 or -errno; -EAGAIN: the queue is full, also after
+ * wait_s. */
+static int send_text(const char *text, unsigned wait_s)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval wait = {.tv_sec = wait_s};
+    const char *path = getenv("NOTIFY_SOCKET");
+    size_t n = path ? strlen(path) : 0;
+    if (n < 2 || n >= sizeof address.sun_path || (path[0] != '/' && path[0] != '@'))
+        return -ENOENT;
+    memcpy(address.sun_path, path, n);
+    if (path[0] == '@')
+        address.sun_path[0] = '\0';
+    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait);
+    ssize_t sent = sendto(fd, text, strlen(text), MSG_NOSIGNAL | (wait_s ? 0 : MSG_DONTWAIT),
+                          (const struct sockaddr *)&address,
+                          (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+    return sent < 0 ? -errno : 0;
+}
+
+static void send_state(const char *text)
+{
+    int r = send_text(text, STATE_WAIT_S);
+    if (r && r != -ENOENT)
+        log_warning("the service manager cannot be notified: %s", strerror(-r));
+}
+
 static void on_watchdog(struct alarm *alarm)
 {
     (void)alarm;
-    sd_notify(0, "WATCHDOG=1");
+    send_text("WATCHDOG=1", 0);
 }
 
 static int start_watchdog(struct notify *notify, uv_loop_t *loop)
@@ -82,9 +118,11 @@ static bool is_same(const struct notify_status *a, const struct notify_status *b
 static void tell_status(struct notify *notify)
 {
     const struct notify_status *s = &notify->status;
-    notify->told = *s;
-    sd_notifyf(0, "STATUS=%u segment%s, %u client%s", s->n_segments, s->n_segments == 1 ? "" : "s",
-               s->n_clients, s->n_clients == 1 ? "" : "s");
+    char text[80];
+    snprintf(text, sizeof text, "STATUS=%u segment%s, %u client%s", s->n_segments,
+             s->n_segments == 1 ? "" : "s", s->n_clients, s->n_clients == 1 ? "" : "s");
+    if (send_text(text, 0) != -EAGAIN)
+        notify->told = *s;
     alarm_set(&notify->again, STATUS_MS, 0);
 }
 
@@ -105,15 +143,17 @@ void notify_status(struct notify *notify, struct notify_status status)
 
 void notify_ready(void)
 {
-    sd_notify(0, "READY=1");
+    send_state("READY=1");
 }
 
 void notify_reloading(void)
 {
-    sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_ns() / 1000);
+    char text[80];
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, now_ns() / 1000);
+    send_state(text);
 }
 
 void notify_stopping(void)
 {
-    sd_notify(0, "STOPPING=1");
+    send_state("STOPPING=1");
 }

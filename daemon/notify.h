@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What systemd is told and what it passes on: sd_notify(3), sd_watchdog_enabled(3),
- * sd_listen_fds(3). Where nobody asked, or without libsystemd, all of it does nothing. */
+/* What systemd is told and what it passes on: as sd_notify(3), sd_watchdog_enabled(3) and
+ * sd_listen_fds(3). Where nobody asked all of it does nothing; without libsystemd the last two do
+ * nothing. */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
 
@@ -31,11 +32,12 @@ void notify_ignore(void);
 /* Starts the watchdog's clock; closing the loop's handles ends it. Returns 0 or -errno. */
 int notify_init(struct notify *notify, uv_loop_t *loop);
 
-/* What there is now; systemd is told at most once a second. */
+/* What there is now; systemd is told at most once a second. Does not wait: a status for which the
+ * manager has no room is sent a second later. */
 void notify_status(struct notify *notify, struct notify_status status);
 
 /* Ready: clients are served. Reloading: from here to the next notify_ready() the configuration is
- * read again. Stopping: leaves. */
+ * read again. Stopping: leaves. These wait up to a second for a manager that reads nothing. */
 void notify_ready(void);
 void notify_reloading(void);
 void notify_stopping(void);
