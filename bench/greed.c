@@ -22,6 +22,9 @@
 #define VIEWS       256
 #define CREATIONS   8
 #define SEGMENTS    1000
+#define MONITORS    50
+#define RINGERS     16 /* connections that ring, for so many segments each */
+#define RUNG        32
 
 #define CREATION_BYTES (128 << 20)
 
@@ -228,6 +231,83 @@ static void dies(void *arg)
     }
 }
 
+/* Connects and hangs up, as fast as it can. */
+static void hangs_up(void *arg)
+{
+    const struct greedy *g = arg;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%.107s", g->socket);
+    for (is_ready(g);;) {
+        int fd[SOCKETS], n = 0;
+        for (bool full = false; n < SOCKETS && !full; n += !full) {
+            fd[n] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+            full = connect(fd[n], (const struct sockaddr *)&address, sizeof address) != 0;
+            if (full)
+                close(fd[n]);
+        }
+        while (n)
+            close(fd[--n]);
+    }
+}
+
+/* Monitors on many connections and reads all of it, while it creates and removes, with pauses: what
+ * it costs to tell of that is to be seen, not what it costs to create. */
+static void makes_events(void *arg)
+{
+    static const char monitor[] = "{\"method\":\"io.shmview.Monitor\",\"more\":true}";
+    static const char create[] = "{\"method\":\"io.shmview.Create\",\"parameters\":"
+                                 "{\"name\":\"short\",\"size\":1,\"lifetime\":\"creator\"}}";
+    static const char remove[] =
+        "{\"method\":\"io.shmview.Remove\",\"parameters\":{\"name\":\"short\"}}";
+    static char bytes[1 << 16];
+    struct pollfd p[1 + MONITORS];
+    bool is_there = false;
+    for (int i = 0; i < 1 + MONITORS; i++) {
+        p[i] = (struct pollfd){.fd = dial(arg), .events = POLLIN};
+        if (i)
+            send(p[i].fd, monitor, sizeof monitor, MSG_NOSIGNAL);
+    }
+    send(p[0].fd, create, sizeof create, MSG_NOSIGNAL);
+    for (is_ready(arg); poll(p, 1 + MONITORS, -1) > 0; usleep(200))
+        for (int i = 0; i < 1 + MONITORS; i++) {
+            if (!p[i].revents || recv(p[i].fd, bytes, sizeof bytes, MSG_DONTWAIT) <= 0 || i)
+                continue;
+            is_there = !is_there;
+            if (is_there)
+                send(p[0].fd, remove, sizeof remove, MSG_NOSIGNAL);
+            else
+                send(p[0].fd, create, sizeof create, MSG_NOSIGNAL);
+        }
+}
+
+/* Notifies of changes that it watches itself and never looks at, on many connections. */
+static void rings(void *arg)
+{
+    static struct shmview_segment *s[RINGERS][RUNG];
+    struct greedy *g = arg;
+    struct shmview_connection *c;
+    char name[32];
+    int fd, r = 0;
+    for (int i = 0; r == 0 && i < RINGERS; i++) {
+        r = shmview_connect(g->socket, SHMVIEW_CONNECT_NO_START, &c);
+        for (int k = 0; r == 0 && k < RUNG; k++) {
+            snprintf(name, sizeof name, "rung%d", k);
+            r = i ? shmview_attach(c, name, SHMVIEW_WRITE, 0, &s[i][k])
+                  : shmview_create(c, name, 4096, NULL, &s[i][k]);
+            if (r == 0 && i == 0 && k < RUNG / 2) /* the last watches are for others */
+                r = shmview_change_fd(s[i][k], &fd);
+        }
+    }
+    if (r) {
+        failed("a greedy client: %s", shmview_error_text());
+        return;
+    }
+    for (is_ready(g);;)
+        for (int i = 0; i < RINGERS; i++)
+            for (int k = 0; k < RUNG; k++)
+                shmview_notify(s[i][k]);
+}
+
 /* --- The calm one -------------------------------------------------------- */
 
 /* The median of some pings: a few that wait for a greedy client's turn are the row "worst". */
@@ -330,4 +410,7 @@ void bench_greed(struct bench *bench)
     run_beside(bench, "ping beside 64 that ask for large layouts", describes);
     run_beside(bench, "ping beside one who creates large", creates);
     run_beside(bench, "ping beside deaths with 1000 segments", dies);
+    run_beside(bench, "ping beside connects and hang-ups", hangs_up);
+    run_beside(bench, "ping beside 50 who monitor", makes_events);
+    run_beside(bench, "ping beside one who notifies", rings);
 }
