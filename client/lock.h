@@ -183,6 +183,8 @@ static inline bool is_ready(const struct shmview_segment *s)
            atomic_load_explicit(&process->epoch, memory_order_relaxed);
 }
 
+int fail_no_lock(const struct shmview_segment *s);
+
 /* What every call begins with where is_ready() does not hold. Returns 0 or an error. */
 int enter_slowly(struct shmview_segment *s);
 

@@ -50,6 +50,18 @@ int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret
     return r ? r : describe(segment, load_phase(segment), ret_phase);
 }
 
+int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *ret_phase)
+{
+    if (!segment->control)
+        return fail_no_lock(segment);
+    uint64_t phase = load_phase(segment);
+    struct shmview_phase p = {.generation = generation_of(phase), .layout = layout_of(phase)};
+    if (p.generation)
+        layout_known_name(segment, p.layout, p.name, sizeof p.name);
+    *ret_phase = p;
+    return 0;
+}
+
 /* Returns the index of the layout or an error. Asks nobody: the caller has the lock. */
 static int find_published(struct shmview_segment *s, const char *layout)
 {

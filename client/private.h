@@ -270,6 +270,13 @@ struct layouts {
     size_t n;
 };
 
+/* A layout that was declared through this handle. The daemon gives no index for it: the hash of its
+ * name in the control object does. */
+struct declared {
+    SLIST_ENTRY(declared) link;
+    char name[LIMIT_VIEW_NAME_BYTES + 1];
+};
+
 /* Epochs that no process has: of a lock that is not there, of one whose slot is
  * not signed yet, and of one whose attachment the daemon has ended. */
 #define NO_LOCK_EPOCH  UINT32_MAX
@@ -307,6 +314,7 @@ struct shmview_segment {
     int access;
     int64_t attachment;
     struct layouts layouts;
+    SLIST_HEAD(, declared) declared;
     int change_fd;       /* -1: nobody asked for it */
     dev_t change_device; /* of change_fd, as of a connection's socket */
     ino_t change_inode;
@@ -372,6 +380,11 @@ int layout_find(struct shmview_segment *segment, const char *layout);
 int fail_no_layout(const struct shmview_segment *segment, const char *layout);
 /* Copies the name of that layout to ret_name. Returns 0 or an error. */
 int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes);
+/* Like layout_name(), but asks nobody: *ret_name is untouched where the handle does not know it. */
+void layout_known_name(struct shmview_segment *segment, uint32_t index, char *ret_name,
+                       size_t bytes);
+/* Frees what shmview_define() has noted. */
+void layouts_forget_declared(struct shmview_segment *segment);
 
 /* --- phase.c ------------------------------------------------------------- */
 

@@ -71,6 +71,7 @@ static void segment_deinit(struct shmview_segment *s)
     change_close(s);
     wire_layouts_free(s->layouts.list, s->layouts.n);
     json_decref(s->layouts.root);
+    layouts_forget_declared(s);
     formats_deinit(&s->formats);
 }
 

@@ -203,17 +203,22 @@ static void sign_slot(struct shmview_segment *segment)
     atomic_compare_exchange_strong(&segment->lock.epoch, &unsigned_epoch, process_epoch());
 }
 
+int fail_no_lock(const struct shmview_segment *s)
+{
+    if (!s->connection)
+        return fail(SHMVIEW_ERR_NO_LOCK, "foreign memory has no lock");
+    return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
+                s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
+                                          : "was created without a lock");
+}
+
 int enter_slowly(struct shmview_segment *s)
 {
     int r = segment_step_in(s);
     if (r)
         return r;
-    if (!s->connection)
-        return fail(SHMVIEW_ERR_NO_LOCK, "foreign memory has no lock");
     if (!s->control)
-        return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", s->name,
-                    s->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
-                                              : "was created without a lock");
+        return fail_no_lock(s);
     DETAILS;
     if (is_lost(s) || !slot_is_mine(s))
         return fail_lost(s);

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/private.h"
+#include "client/lock.h"
+#include "common/layout_hash.h"
 #include "common/name.h"
 #include "common/view.h"
 
@@ -179,6 +180,28 @@ static int write_view(struct shmview_segment *segment, const struct shmview_view
     return 0;
 }
 
+/* Notes the name of a layout, so that its phase has a name without a question to the daemon.
+ * Without memory the daemon is asked. */
+static void note_declared(struct shmview_segment *segment, const char *layout)
+{
+    struct declared *declared = calloc(1, sizeof *declared);
+    if (!declared)
+        return;
+    snprintf(declared->name, sizeof declared->name, "%s", layout);
+    DETAILS;
+    NOT_FORKED;
+    SLIST_INSERT_HEAD(&segment->declared, declared, link);
+}
+
+void layouts_forget_declared(struct shmview_segment *segment)
+{
+    struct declared *declared;
+    while ((declared = SLIST_FIRST(&segment->declared))) {
+        SLIST_REMOVE_HEAD(&segment->declared, link);
+        free(declared);
+    }
+}
+
 int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n)
 {
@@ -202,8 +225,10 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
         struct wire_define define = {segment->name, {layout, list, n}, (int64_t)segment->id};
         r = connection_call(segment->connection, "io.shmview.DefineLayout",
                             wire_write_define(&define), &reply);
-        if (r == 0)
+        if (r == 0) {
             reply_deinit(&reply);
+            note_declared(segment, layout);
+        }
     }
     free(list);
     return r;
@@ -293,6 +318,20 @@ struct name_query {
     size_t bytes;
 };
 
+/* The layout with this index among those that were declared through the handle, or NULL. */
+static const char *find_declared(const struct shmview_segment *segment, uint32_t index)
+{
+    const struct declared *declared;
+    if (!segment->control || index >= SHMVIEW_LAYOUTS_MAX)
+        return NULL;
+    uint64_t hash =
+        atomic_load_explicit(word64(&segment->control->layouts[index]), memory_order_relaxed);
+    SLIST_FOREACH(declared, &segment->declared, link)
+    if (layout_hash(declared->name) == hash)
+        return declared->name;
+    return NULL;
+}
+
 static int look_for_layout(struct shmview_segment *segment, void *arg)
 {
     struct name_query *q = arg;
@@ -303,7 +342,10 @@ static int look_for_layout(struct shmview_segment *segment, void *arg)
                 snprintf(q->name, q->bytes, "%s", segment->layouts.list[i].name);
             return 0;
         }
-    return 1;
+    const char *declared = q->wanted ? NULL : find_declared(segment, q->index);
+    if (declared)
+        snprintf(q->name, q->bytes, "%s", declared);
+    return declared ? 0 : 1;
 }
 
 int fail_no_layout(const struct shmview_segment *segment, const char *layout)
@@ -328,6 +370,14 @@ int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name,
         return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout %u: its phase is rubbish",
                     segment->name, index);
     return r;
+}
+
+void layout_known_name(struct shmview_segment *segment, uint32_t index, char *ret_name,
+                       size_t bytes)
+{
+    struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
+    DETAILS;
+    look_for_layout(segment, &q);
 }
 
 struct view_query {

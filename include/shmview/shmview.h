@@ -220,8 +220,9 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
 
 /* The lock of a segment: exclusive, recursive for each thread as
  * multiprocessing.RLock is, or shared by any number of readers. It survives the
- * death of any holder at any instant. No call here talks to the daemon; an
- * uncontended pair makes no system call.
+ * death of any holder at any instant. No call here talks to the daemon, except the
+ * first one of a forked child, which attaches the segment again and waits for that
+ * without regard to a deadline. An uncontended pair makes no system call.
  *
  * Taking it returns 0; or SHMVIEW_OWNER_DIED (1): the lock is held exclusively,
  * whichever way it was asked for, and the last exclusive holder died inside: the
@@ -290,7 +291,8 @@ struct shmview_death {
 };
 
 /* Tells about the death that SHMVIEW_OWNER_DIED reported, until the lock is given
- * back. The caller holds it. Does not block.
+ * back. The caller holds it. shmview_phase_read() has the name of the phase, if that is
+ * still current. Does not block.
  * Returns 0, -SHMVIEW_ERR_NOT_OWNER, or _NO_LOCK. */
 int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *ret_death);
 
@@ -377,6 +379,12 @@ struct shmview_phase {
 /* The phase now. Blocks for one round trip where the layout is new to this handle.
  * Returns 0, -SHMVIEW_ERR_NO_LOCK, or what shmview_view_open() returns. */
 int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret_phase);
+
+/* Like shmview_phase_get(), but asks nobody: name is "" where this handle does not know it. It
+ * knows the layouts that it has declared, and those that there were when the daemon was asked last.
+ * For callers that hold the lock, or take it, and must not wait for the daemon. Does not block. Any
+ * thread. Returns 0 or -SHMVIEW_ERR_NO_LOCK. */
+int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *ret_phase);
 
 /* Makes the layout called layout current. The caller holds the lock exclusively,
  * with SHMVIEW_WRITE. Who dies in the middle leaves the old phase or the new one.

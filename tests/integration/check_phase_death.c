@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Phases between processes: waiters, deaths in the middle, views of the dead. */
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,60 @@ START_TEST(dead_waiters_are_no_hindrance)
 }
 END_TEST
 
+/* --- Without the daemon --------------------------------------------------- */
+
+static void expect_read(struct shmview_segment *segment, uint32_t generation, uint32_t layout,
+                        const char *name)
+{
+    struct shmview_phase phase;
+    OK(shmview_phase_read(segment, &phase));
+    ck_assert_uint_eq(phase.generation, generation);
+    ck_assert_uint_eq(phase.layout, layout);
+    ck_assert_str_eq(phase.name, name);
+}
+
+/* What asked the daemon, which is stopped, would come to the test's time limit. */
+START_TEST(the_phase_of_a_death_asks_nobody)
+{
+    struct shmview_death death;
+    struct shmview_phase phase = {.generation = 77};
+    open_segment();
+    expect_read(seg, 0, UINT32_MAX, "");
+    struct shmview_segment *late = client_attach(conn, "s", SHMVIEW_WRITE);
+    struct shmview_segment *peek = client_attach(conn, "s", SHMVIEW_PEEK);
+    define(late, "late");
+    define(seg, "last");
+    ck_assert_int_eq(kill(d.pid, SIGSTOP), 0);
+    OK(shmview_lock(late));
+    OK(shmview_switch(late, "last"));
+    OK(shmview_unlock_not_repaired(late));
+    ck_assert_int_eq(shmview_lock(late), SHMVIEW_OWNER_DIED);
+    OK(shmview_owner_died(late, &death));
+    ck_assert_uint_eq(death.phase, 1);
+    expect_read(late, 1, 3, ""); /* which others have declared since */
+    expect_read(seg, 1, 3, "last");
+    OK(shmview_switch(late, "late"));
+    expect_read(late, 2, 2, "late");
+    expect_read(seg, 2, 2, "");
+    OK(shmview_phase_get(late, &phase)); /* has no need to ask */
+    ck_assert_str_eq(phase.name, "late");
+    OK(shmview_switch(late, "odd"));
+    expect_read(late, 3, 1, "odd");
+    expect_read(seg, 3, 1, "odd");
+    OK(shmview_switch(late, "last"));
+    OK(shmview_unlock(late));
+    REFUSED(shmview_phase_read(peek, &phase), NO_LOCK, "peek");
+    ck_assert_uint_eq(phase.generation, 2);
+    ck_assert_int_eq(kill(d.pid, SIGCONT), 0);
+    OK(shmview_phase_get(late, &phase));
+    ck_assert_str_eq(phase.name, "last");
+    expect_read(late, 4, 3, "last"); /* it has asked */
+    OK(shmview_detach(late));
+    OK(shmview_detach(peek));
+    close_segment();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -365,6 +420,7 @@ int main(void)
         SUITE_TEST(fresh_view_is_told_of_the_death),
         SUITE_TEST(killed_around_a_switch),
         SUITE_TEST(dead_waiters_are_no_hindrance),
+        SUITE_TEST(the_phase_of_a_death_asks_nobody),
         SUITE_END,
     };
     return suite_main("phase_death", tests);

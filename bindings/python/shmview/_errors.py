@@ -196,8 +196,9 @@ class OwnerDied(Error):
     """The last exclusive holder of a lock died inside: the bytes may be half written.
 
     name: of the segment; pid, command: who it was (0 and '' where nobody knows any more);
-    generation, phase: of the phase it died in (phase is None where that is not the current
-    one any more); when: seconds, as time.monotonic() has them."""
+    generation, phase: of the phase it died in; when: seconds, as time.monotonic() has them.
+    phase is None where that is not the current one any more, or where the Segment does not know
+    its name yet: taking a lock asks nobody. Segment.phase asks the daemon for it."""
 
     name, pid, command, generation, phase, when = "", 0, "", 0, None, 0.0
 

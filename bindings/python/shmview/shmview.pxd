@@ -93,6 +93,7 @@ cdef extern from "shmview/shmview.h" nogil:
                             uint32_t *ret_change)
 
     int shmview_phase_get(shmview_segment *segment, shmview_phase *ret_phase)
+    int shmview_phase_read(shmview_segment *segment, shmview_phase *ret_phase)
     int shmview_switch(shmview_segment *segment, const char *layout)
     int shmview_wait_phase(shmview_segment *segment, const char *layout, uint32_t after,
                            int64_t deadline_ns, shmview_phase *ret_phase)

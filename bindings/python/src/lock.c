@@ -45,12 +45,9 @@ static PyObject *describe_death(struct segment *segment)
     struct shmview_segment *handle = segment->handle;
     struct shmview_death death = {0};
     struct shmview_phase phase = {0};
-    int r;
     shmview_owner_died(handle, &death);
-    UNLOCKED_CALL(r, shmview_phase_get(handle, &phase)); /* may ask for the name */
-    if (r == -SHMVIEW_ERR_INTERRUPTED)
-        return raise_error(segment->state, r, NULL);
-    if (r || phase.generation != death.phase)
+    shmview_phase_read(handle, &phase); /* asks nobody: the lock is held */
+    if (phase.generation != death.phase)
         phase.name[0] = '\0'; /* since then another phase has begun */
     PyObject *command = PyUnicode_DecodeFSDefault(death.command);
     if (!command)

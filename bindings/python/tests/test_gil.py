@@ -8,7 +8,6 @@ it, and the whole process would stand still."""
 import signal
 
 import pytest
-from conftest import DIE_INSIDE
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
@@ -52,15 +51,29 @@ seg.close()
 print("done")
 """
 
-DEATH = PROLOGUE + DIE_INSIDE + """
+# The daemon is stopped until the lock is given back: what asked it would end by the alarm.
+DEATH = PROLOGUE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
 late = shmview.attach("gil")
 seg.define(two={"B": "f"})
 with seg:
     seg.switch("two")
-pid = die_inside(seg)
-died = both(seg.connection, lambda: outcome(late.lock))
-assert type(died) is shmview.OwnerDied and died.pid == pid and died.phase == "two", died
+seg.lock()
+seg.unlock(repaired=False)
+os.kill(daemon, signal.SIGSTOP)
+takes = [late.lock, lambda: late.lock(timeout=0.2), lambda: late.lock(shared=True), late.trylock, late.__enter__,
+         late.shared().__enter__]
+for take in takes:
+    died = outcome(take)
+    assert type(died) is shmview.OwnerDied and (died.generation, died.phase) == (1, None), died
+assert outcome(seg.lock).phase == "two"  # which it has declared itself
+with late.recover() as died:
+    assert (died.generation, died.phase) == (1, None)
+os.kill(daemon, signal.SIGCONT)
+assert late.phase == "two"
+late.lock()
+late.unlock(repaired=False)
+assert outcome(late.lock).phase == "two"  # which it has asked for
 with late.recover():
     pass
 late.close()

@@ -73,6 +73,28 @@ class TestThreads < ShmviewTest
     safety && Process.kill(:TERM, safety) && Process.wait(safety)
   end
 
+  # Who takes a lock never waits for the daemon: what asked it would not end while it is stopped.
+  def test_the_death_of_an_owner_asks_nobody
+    seg = Shmview.create("seg", 100, layouts: { one: { A: "i" } })
+    late = Shmview.attach("seg")
+    seg.define(two: { B: "i" })
+    seg.synchronize { seg.switch(:two) }
+    leave = ->(by) { by.lock.unlock(repaired: false) }
+    phase = ->(by) { assert_raises(Shmview::OwnerDied) { by.lock(timeout: 0.2) }.then { |e| [e.generation, e.phase] } }
+    leave.call(seg)
+    Process.kill(:STOP, DAEMON.pid)
+    thread = Thread.new { [phase.call(late), phase.call(seg), late.recover { |e| [e.generation, e.phase] }] }
+    assert thread.join(20), "it waits for the daemon"
+    assert_equal [[1, nil], [1, "two"], [1, nil]], thread.value
+    Process.kill(:CONT, DAEMON.pid)
+    assert_equal "two", late.phase
+    leave.call(seg)
+    assert_equal [1, "two"], phase.call(late)
+    late.recover { nil }
+  ensure
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
   # What has filled the socket of a daemon that does not read is waited for, but no failure.
   def test_a_close_that_is_interrupted_is_no_failure
     connection = Shmview::Connection.new

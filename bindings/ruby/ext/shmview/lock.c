@@ -20,21 +20,16 @@ static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *ar
                                    : shmview_lock_until(handle, deadline);
 }
 
-struct phase_call {
-    struct shmview_segment *handle;
-    struct shmview_phase phase;
-    int r;
-};
-
 static VALUE describe_death(VALUE self)
 {
     struct shmview_segment *handle = segment_of(self)->handle;
     struct shmview_death death = {0};
     struct shmview_phase phase = {0};
     shmview_owner_died(handle, &death);
+    shmview_phase_read(handle, &phase); /* asks nobody: the lock is held */
     VALUE name = Qnil;
-    if (phase_now(self, &phase) == 0 && phase.generation &&
-        phase.generation == death.phase) /* else another phase has begun since then */
+    if (phase.generation == death.phase &&
+        phase.name[0]) /* else another phase has begun since then */
         name = rb_utf8_str_new_cstr(phase.name);
     return make_death(rb_utf8_str_new_cstr(shmview_name(handle)), &death, name);
 }

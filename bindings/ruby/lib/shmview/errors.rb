@@ -129,7 +129,8 @@ module Shmview
   class OwnerDied < Error
     # Who it was; 0 and "" where nobody knows any more.
     attr_reader :pid, :command
-    # Of the phase it died in; phase is nil where that is not the current one any more.
+    # Of the phase it died in. phase is nil where that is not the current one any more, or where the
+    # Segment does not know its name yet: taking a lock asks nobody. Segment#phase asks the daemon.
     attr_reader :generation, :phase
     # Seconds, as Process.clock_gettime(Process::CLOCK_MONOTONIC) has them.
     attr_reader :when
