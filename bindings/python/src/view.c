@@ -95,20 +95,12 @@ int view_complain(struct view *view)
     }
     if (!shmview_view_is_stale(&view->v))
         return 0;
-    /* another thread may release the view while the daemon is asked for the name of the phase */
-    struct segment *segment = (struct segment *)Py_NewRef((PyObject *)view->segment);
-    struct shmview_segment *handle = segment->handle;
-    int r;
-    SEGMENT_CALL(segment, r, shmview_phase_get(handle, &phase));
-    if (r == -SHMVIEW_ERR_INTERRUPTED) {
-        raise_error(segment->state, r, NULL);
-    } else {
-        PyOS_snprintf(text, sizeof text,
-                      "the view is of phase %u of '%.80s', which is in phase %u ('%.64s') now",
-                      view->v.generation, shmview_name(handle), phase.generation, phase.name);
-        raise_text(segment->state, SHMVIEW_ERR_STALE, text);
-    }
-    Py_DECREF((PyObject *)segment);
+    shmview_phase_read(view->segment->handle, &phase); /* asks nobody: the lock may be held */
+    PyOS_snprintf(text, sizeof text,
+                  "the view is of phase %u of '%.80s', which is in phase %u%s%.64s%s now",
+                  view->v.generation, shmview_name(view->segment->handle), phase.generation,
+                  phase.name[0] ? " ('" : "", phase.name, phase.name[0] ? "')" : "");
+    raise_text(view->segment->state, SHMVIEW_ERR_STALE, text);
     return -1;
 }
 

@@ -191,9 +191,6 @@ void Init_held(void);
 
 /* --- phase.c ------------------------------------------------------------- */
 
-/* shmview_phase_get() of a segment that is open. It may ask the daemon, so it is called without the
- * GVL. Raises what interrupts it. */
-int phase_now(VALUE segment, struct shmview_phase *ret);
 void Init_phase(void);
 
 /* --- segment_view.c ------------------------------------------------------ */

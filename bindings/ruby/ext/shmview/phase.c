@@ -46,16 +46,6 @@ static int call_of(VALUE self, int (*call)(void *), struct plain_call *c)
     return state;
 }
 
-int phase_now(VALUE segment, struct shmview_phase *ret)
-{
-    struct plain_call c = {0};
-    int state = call_of(segment, get_phase, &c);
-    if (state)
-        rb_jump_tag(state);
-    *ret = c.phase;
-    return c.r;
-}
-
 static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)
 {
     int state = call_of(self, call, c);

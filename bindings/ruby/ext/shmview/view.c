@@ -68,15 +68,12 @@ void view_complain(const struct view *view)
         raise_closed("the view's segment");
     if (!shmview_view_is_stale(&view->v))
         return;
-    /* without the GVL: from here on another thread may release the view and close the segment */
-    VALUE segment = view->segment;
-    uint32_t generation = view->v.generation;
-    VALUE name = rb_utf8_str_new_cstr(shmview_name(view->seg->handle));
-    phase_now(segment, &phase);
+    shmview_phase_read(view->seg->handle, &phase); /* asks nobody: the lock may be held */
     raise_text(SHMVIEW_ERR_STALE,
-               "the view is of phase %u of '%.80s', which is in phase %u ('%.64s') now; open it "
+               "the view is of phase %u of '%.80s', which is in phase %u%s%.64s%s now; open it "
                "anew",
-               generation, StringValueCStr(name), phase.generation, phase.name);
+               view->v.generation, shmview_name(view->seg->handle), phase.generation,
+               phase.name[0] ? " ('" : "", phase.name, phase.name[0] ? "')" : "");
 }
 
 void view_complain_writing(VALUE self)
