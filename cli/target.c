@@ -182,8 +182,43 @@ static int lock(struct target *t, int access)
     return 0;
 }
 
+static int describe(struct target *t)
+{
+    int r = t->description ? 0 : shmview_describe(t->c->connection, t->name, &t->description);
+    return r ? fail_call(t->c, r) : 0;
+}
+
+/* Asks the daemon for the layouts before the lock is taken: nobody is to wait for the lock as long
+ * as the daemon does not answer. */
+static int ask(struct target *t)
+{
+    struct shmview_view unused;
+    shmview_description_free(t->description);
+    t->description = NULL;
+    if (!t->layout[0])
+        return describe(t);
+    int r = shmview_view_open(t->segment, t->layout, t->view, &unused);
+    return r ? fail_call(t->c, r) : 0;
+}
+
+/* Takes the lock and looks at the phase. *ret_is_new: its layout is new to the handle, and nothing
+ * is locked. */
+static int look(struct target *t, int access, bool *ret_is_new)
+{
+    int status = t->how->no_lock ? 0 : lock(t, access);
+    if (status)
+        return status;
+    if (shmview_phase_read(t->segment, &t->phase))
+        t->phase = (struct shmview_phase){0}; /* the segment was created without a lock */
+    *ret_is_new = t->phase.generation && !t->phase.name[0];
+    if (*ret_is_new)
+        target_unlock(t);
+    return 0;
+}
+
 int target_open(struct target *t, int access)
 {
+    bool is_new = false;
     int status = connect_daemon(t->c);
     if (status)
         return status;
@@ -191,15 +226,12 @@ int target_open(struct target *t, int access)
     if (r)
         return fail_call(t->c, r);
     catch_bus_errors();
-    status = t->how->no_lock ? 0 : lock(t, access);
-    if (status)
-        return status;
-    r = shmview_phase_get(t->segment, &t->phase);
-    if (r == -SHMVIEW_ERR_NO_LOCK)
-        t->phase = (struct shmview_phase){0};
-    else if (r)
-        return fail_call(t->c, r);
-    return 0;
+    do {
+        r = is_new ? shmview_phase_get(t->segment, &t->phase) : 0;
+        status = r ? fail_call(t->c, r) : ask(t);
+        status = status ? status : look(t, access, &is_new);
+    } while (status == 0 && is_new);
+    return status;
 }
 
 void target_unlock(struct target *t)
@@ -272,12 +304,6 @@ static int fail_stale(struct target *t, const char *layout, const char *view)
         "the same bytes: wait with 'shmviewctl wait %s --phase %s', or take it as it is "
         "with --any-phase",
         view, layout, t->name, t->phase.name, t->name, layout);
-}
-
-static int describe(struct target *t)
-{
-    int r = t->description ? 0 : shmview_describe(t->c->connection, t->name, &t->description);
-    return r ? fail_call(t->c, r) : 0;
 }
 
 int target_layout(struct target *t, const struct shmview_layout_description **ret)

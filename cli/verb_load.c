@@ -211,8 +211,10 @@ static int create(struct load *l, struct target *t)
         r = r ? r : shmview_lock(segment);
         r = r < 0 ? r : shmview_switch(segment, layout);
         shmview_unlock(segment);
-        snprintf(t->layout, sizeof t->layout, "%s", layout);
-        snprintf(t->view, sizeof t->view, "%s", view);
+        if (layout != t->layout)
+            snprintf(t->layout, sizeof t->layout, "%s", layout);
+        if (view != t->view)
+            snprintf(t->view, sizeof t->view, "%s", view);
     }
     status = r < 0 ? fail_call(l->c, r) : 0;
     shmview_detach(segment);

@@ -3,6 +3,7 @@
 
 import json
 import os
+import signal
 import struct
 import threading
 
@@ -10,6 +11,7 @@ import numpy
 import pytest
 
 from arrays import arrays, create, cut_off, structs
+from conftest import await_
 
 FILE = "FILE"  # where a test has one
 RANDOM = numpy.random.default_rng(1)
@@ -280,6 +282,37 @@ def test_the_lock(ctl, phased, party):
     other.do("s.unlock()")
     other.do("s.shared().__enter__()")
     assert ctl("get", "--timeout", "0.01", "demo/A").out == "[1. 1. 1. 1.]\n", "readers share"
+
+
+def test_nobody_waits_for_the_lock_and_the_daemon(ctl, daemon, phased, party):
+    """What is asked is asked without the lock: the daemon is stopped as soon as the lock is waited for."""
+    other = party()
+    other.do("s = shmview.attach('demo')")
+
+    def stop_and_let_in(words):
+        other.do("s.lock()")
+        waiting = ctl.start("get", *words)
+        assert "waiting for the lock" in waiting.stderr.readline()
+        if words == ["demo/N"]:
+            other.do("s.define(late={'N': 'i4'})")
+            other.do("s.switch('late')")
+        daemon.process.send_signal(signal.SIGSTOP)
+        other.do("s.unlock()")
+        return waiting
+
+    try:
+        for words in ["demo/A"], ["demo/float:A"], ["demo"]:
+            waiting = stop_and_let_in(words)
+            out, _ = waiting.communicate(timeout=20)
+            assert waiting.returncode == 0 and "[1. 1. 1. 1.]" in out
+            daemon.process.send_signal(signal.SIGCONT)
+        waiting = stop_and_let_in(["demo/N"])  # this layout has come in the meantime
+        await_(lambda: other.do("s.lock_status().n_parties") == 0, 20, "the lock")
+        assert waiting.poll() is None
+        daemon.process.send_signal(signal.SIGCONT)
+        assert waiting.communicate(timeout=20)[0] == "1065353216\n", "1.0"
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
 
 
 def test_who_died_is_told_until_somebody_repairs(ctl, phased, party):
