@@ -93,6 +93,39 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
+  FIRST_CALLS = {
+    lock: ->(seg) { seg.lock.unlock }, shared: ->(seg) { seg.shared { nil } }, try_lock: ->(seg) { seg.try_lock and seg.unlock },
+    recover: ->(seg) { seg.recover { nil } }, lock_status: ->(seg) { seg.lock_status }, unlock: ->(seg) { seg.unlock },
+    not_repaired: ->(seg) { seg.unlock(repaired: false) },
+  }.freeze
+
+  # The child attaches again: other threads run while it waits for the daemon, and an interrupt ends the wait.
+  FIRST_CALLS.each do |name, call|
+    define_method(:"test_the_first_#{name}_of_a_child_waits_without_the_gvl") do
+      seg = Shmview.create("seg", 100)
+      seg.synchronize { nil }
+      safety = Thread.new { sleep(20) && Process.kill(:CONT, DAEMON.pid) } # for a child that stands still
+      said = in_child do
+        Process.kill(:STOP, DAEMON.pid)
+        thread = Thread.new do
+          call.call(seg) && :done
+        rescue Interrupt, Shmview::NotOwner => e
+          e.class
+        end
+        await { thread.status != "run" }
+        thread.raise(Interrupt)
+        first = thread.value
+        Process.kill(:CONT, DAEMON.pid)
+        call.call(seg) if %i[unlock not_repaired].none?(name)
+        [first, seg.synchronize { seg.lock_status.parties.map(&:pid) == [Process.pid] }]
+      end
+      assert_equal [Interrupt, true], said
+    ensure
+      safety&.kill&.join
+      Process.kill(:CONT, DAEMON.pid)
+    end
+  end
+
   # What has filled the socket of a daemon that does not read is waited for, but no failure.
   def test_a_close_that_is_interrupted_is_no_failure
     connection = Shmview::Connection.new

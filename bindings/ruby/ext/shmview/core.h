@@ -134,6 +134,7 @@ struct segment {
     struct link *link;              /* the connection's; NULL: foreign memory */
     atomic_size_t n_calls;          /* that use the handle without the GVL now */
     unsigned forks;                 /* n_forks when n_calls was counted */
+    unsigned entered;               /* n_forks when its lock was known to need no daemon */
 };
 extern const rb_data_type_t segment_type;
 extern unsigned n_forks; /* behind this process: a child has none of its parent's other threads */
@@ -169,6 +170,14 @@ static inline void call_ends(struct segment *segment)
 {
     atomic_fetch_sub(&segment->n_calls, 1);
 }
+/* Whether its lock can be touched with the GVL held. A forked child attaches again first, in the
+ * call that needs it, and waits for the daemon. */
+static inline bool is_entered(const struct segment *segment)
+{
+    return LIKELY(segment->entered == n_forks);
+}
+/* call_unlocked(), between call_begins() and call_ends(). */
+int segment_call(VALUE segment, int (*call)(void *arg), void *arg);
 /* A Segment of foreign memory. The handle is the object's from here on. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
 void Init_segment(void);

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of a segment. What does not wait is done with the GVL held; a call that raises holds
- * nothing. */
+/* The lock of a segment. What neither waits nor asks the daemon is done with the GVL held; a call
+ * that raises holds nothing. */
 #include "core.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define PARTIES_MAX 256
 
 /* --- Taking and giving --------------------------------------------------- */
 
@@ -12,6 +14,10 @@ static int try_take(struct shmview_segment *handle, int mode)
 {
     return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
 }
+
+/* In place of the result of such an attempt where none was made, because the daemon may have to be
+ * asked first. One without the GVL comes next, as after an attempt in vain. */
+#define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
 static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
 {
@@ -43,25 +49,33 @@ static void give_back(struct shmview_segment *handle, bool repaired)
         shmview_unlock_not_repaired(handle);
 }
 
+/* The attempts without the GVL. Returns what lock_slice() does; raises what interrupts it. */
+static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
+{
+    int r, state = wait_unlocked(segment, lock_slice, &mode, deadline, &r);
+    if (!state && (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT))
+        segment->entered = n_forks;
+    if (!state && r >= 0) { /* what raises now would come between lock and the caller's begin */
+        state = run_interrupts();
+        if (state && r == 0)
+            shmview_unlock(segment->handle);
+        else if (state)
+            shmview_unlock_not_repaired(segment->handle);
+    }
+    if (state)
+        rb_jump_tag(state);
+    return r;
+}
+
 /* Takes the lock until deadline. Returns 0; SHMVIEW_OWNER_DIED: it is held exclusively; or
  * -SHMVIEW_ERR_TIMED_OUT. Raises everything else. */
 static int take(VALUE self, int mode, int64_t deadline)
 {
     struct segment *segment = segment_use(self);
     held_check();
-    int r = try_take(segment->handle, mode);
-    if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && deadline != 0)) {
-        int state = wait_unlocked(segment, lock_slice, &mode, deadline, &r);
-        if (!state && r >= 0) { /* what raises now would come between lock and the caller's begin */
-            state = run_interrupts();
-            if (state && r == 0)
-                shmview_unlock(segment->handle);
-            else if (state)
-                shmview_unlock_not_repaired(segment->handle);
-        }
-        if (state)
-            rb_jump_tag(state);
-    }
+    int r = is_entered(segment) ? try_take(segment->handle, mode) : NOT_TRIED;
+    if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && (deadline != 0 || !is_entered(segment))))
+        r = take_unlocked(segment, mode, deadline);
     if (LIKELY(r >= 0)) {
         /* of one who died it is held exclusively, whichever way it was asked for */
         held_push(self, segment->handle, mode == SHMVIEW_SHARED && r == 0);
@@ -102,12 +116,51 @@ static void take_or_raise(VALUE self, int mode, int64_t deadline)
     raise_timed_out(self);
 }
 
+static int unlock(struct shmview_segment *handle, bool repaired)
+{
+    return repaired ? shmview_unlock(handle) : shmview_unlock_not_repaired(handle);
+}
+
+struct lock_call {
+    struct shmview_segment *handle;
+    bool repaired;
+    struct shmview_lock_status status;
+    struct shmview_lock_party *parties;
+    int r;
+};
+
+static int unlock_unlocked(void *arg)
+{
+    struct lock_call *c = arg;
+    return c->r = unlock(c->handle, c->repaired);
+}
+
+static int query(void *arg)
+{
+    struct lock_call *c = arg;
+    return c->r = shmview_lock_query(c->handle, &c->status, c->parties, PARTIES_MAX);
+}
+
+/* The first call of a forked child, which asks the daemon. Raises what interrupts it. */
+static int enter(VALUE self, int (*call)(void *), struct lock_call *c)
+{
+    int state = segment_call(self, call, c);
+    if (state)
+        rb_jump_tag(state);
+    return c->r;
+}
+
+static int unlock_first(VALUE self, bool repaired)
+{
+    struct lock_call c = {.handle = segment_of(self)->handle, .repaired = repaired};
+    return enter(self, unlock_unlocked, &c);
+}
+
 /* Gives it back or raises. */
 static VALUE give(VALUE self, bool repaired)
 {
     struct segment *segment = segment_use(self);
-    int r =
-        repaired ? shmview_unlock(segment->handle) : shmview_unlock_not_repaired(segment->handle);
+    int r = is_entered(segment) ? unlock(segment->handle, repaired) : unlock_first(self, repaired);
     if (LIKELY(r == 0) || r == -SHMVIEW_ERR_LOST)
         held_pop(segment->handle);
     if (UNLIKELY(r))
@@ -247,8 +300,10 @@ static VALUE segment_lock(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: try_lock(shared: false)
  *
- * Takes the lock if nobody is in the way; returns whether it is held now. Never waits. Raises
- * OwnerDied (it is not held then), Deadlock, NoLock, Closed.
+ * Takes the lock if nobody is in the way; returns whether it is held now. Does not wait for others;
+ * the first call of a forked child, also of unlock and lock_status, attaches the segment and waits
+ * for the daemon, without the GVL. Raises OwnerDied (it is not held then), Deadlock, NoLock,
+ * Closed.
  */
 static VALUE segment_try_lock(int argc, VALUE *argv, VALUE self)
 {
@@ -301,28 +356,25 @@ static VALUE build_parties(const struct shmview_lock_party *parties, size_t n)
     return list;
 }
 
-#define PARTIES_MAX 256
-
 /*
  * Who holds the lock and who waits, at about the same time, without taking it: a LockStatus.
- * Does not block. Raises NoLock, Closed.
+ * Waits for nobody, except for the daemon in a forked child: see try_lock. Raises NoLock, Closed.
  */
 static VALUE segment_lock_status(VALUE self)
 {
-    struct segment *segment = segment_use(self);
-    struct shmview_lock_status status;
+    struct lock_call c = {.handle = segment_use(self)->handle};
+    struct shmview_lock_status *status = &c.status;
     VALUE room;
-    struct shmview_lock_party *parties =
-        rb_alloc_tmp_buffer(&room, (long)(PARTIES_MAX * sizeof *parties));
-    int r = shmview_lock_query(segment->handle, &status, parties, PARTIES_MAX);
+    c.parties = rb_alloc_tmp_buffer(&room, (long)(PARTIES_MAX * sizeof *c.parties));
+    int r = is_entered(segment_of(self)) ? query(&c) : enter(self, query, &c);
     if (r)
         raise_error(r, Qnil);
-    size_t n = status.n_parties < PARTIES_MAX ? status.n_parties : PARTIES_MAX;
-    VALUE list = build_parties(parties, n);
+    size_t n = status->n_parties < PARTIES_MAX ? status->n_parties : PARTIES_MAX;
+    VALUE list = build_parties(c.parties, n);
     rb_free_tmp_buffer(&room);
-    return rb_struct_new(rb_path2class("Shmview::LockStatus"), truth(status.is_held),
-                         truth(status.owner_is_dead), truth(status.is_dirty), list,
-                         SIZET2NUM(status.n_parties));
+    return rb_struct_new(rb_path2class("Shmview::LockStatus"), truth(status->is_held),
+                         truth(status->owner_is_dead), truth(status->is_dirty), list,
+                         SIZET2NUM(status->n_parties));
 }
 
 void Init_lock(void)

@@ -37,13 +37,8 @@ static int change_fd(void *arg)
 /* Returns the state of what was raised. */
 static int call_of(VALUE self, int (*call)(void *), struct plain_call *c)
 {
-    struct segment *segment = segment_use(self);
-    c->handle = segment->handle;
-    call_begins(segment);
-    int state = call_unlocked(call, c);
-    call_ends(segment);
-    RB_GC_GUARD(self);
-    return state;
+    c->handle = segment_use(self)->handle;
+    return segment_call(self, call, c);
 }
 
 static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)

@@ -63,7 +63,18 @@ static VALUE segment_new(void)
     VALUE self = TypedData_Make_Struct(cSegment, struct segment, &segment_type, segment);
     segment->connection = segment->layouts = segment->owner = Qnil;
     segment->forks = n_forks;
+    segment->entered = n_forks;
     return self;
+}
+
+int segment_call(VALUE self, int (*call)(void *), void *arg)
+{
+    struct segment *segment = segment_of(self);
+    call_begins(segment);
+    int state = call_unlocked(call, arg);
+    call_ends(segment);
+    RB_GC_GUARD(self);
+    return state;
 }
 
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)

@@ -111,11 +111,8 @@ static int define(void *arg)
 
 static void make_call(VALUE self, int (*call)(void *), struct layout_call *c)
 {
-    struct segment *segment = segment_use(self);
-    c->handle = segment->handle;
-    call_begins(segment);
-    int state = call_unlocked(call, c);
-    call_ends(segment);
+    c->handle = segment_use(self)->handle;
+    int state = segment_call(self, call, c);
     if (state)
         rb_jump_tag(state);
 }
