@@ -133,7 +133,9 @@ PyObject *segment_wait(PyObject *op, PyObject *args, PyObject *kwargs)
     int r;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOO:wait", keywords, &phase, &generation,
                                      &change, &timeout) ||
-        !segment_use(self) || parse_timeout(timeout, &deadline))
+        parse_timeout(timeout, &deadline))
+        return NULL;
+    if (!segment_use(self)) /* asked last: timeout may be an object that closes the segment */
         return NULL;
     bool for_a_phase = phase != Py_None || generation != Py_None;
     if (for_a_phase && change != Py_None) {

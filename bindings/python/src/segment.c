@@ -199,6 +199,8 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
         Py_RETURN_NONE;
     if (stop_watch(self))
         return NULL;
+    if (!self->handle) /* what it called, or another thread, has closed the segment meanwhile */
+        Py_RETURN_NONE;
     if (self->n_out) {
         PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
                       self->n_out, shmview_name(self->handle));

@@ -221,12 +221,11 @@ static int parse_view(PyObject *tuple, struct shmview_view_spec *spec, struct nu
 PyObject *segment_define_views(PyObject *op, PyObject *args)
 {
     struct segment *self = (struct segment *)op;
-    struct shmview_segment *handle;
+    struct shmview_segment *handle = NULL;
     const char *layout;
     PyObject *views;
     int r = 0;
-    if (!PyArg_ParseTuple(args, "sO!:_define", &layout, &PyTuple_Type, &views) ||
-        !(handle = segment_use(self)))
+    if (!PyArg_ParseTuple(args, "sO!:_define", &layout, &PyTuple_Type, &views))
         return NULL;
     size_t n = (size_t)PyTuple_GET_SIZE(views);
     struct shmview_view_spec *specs = PyMem_Calloc(n + 1, sizeof *specs);
@@ -236,6 +235,9 @@ PyObject *segment_define_views(PyObject *op, PyObject *args)
         PyErr_NoMemory();
     for (size_t i = 0; parsed && i < n; i++)
         parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &specs[i], &numbers[i]) == 0;
+    if (parsed &&
+        !(handle = segment_use(self))) /* a number may be an object that closes the segment */
+        parsed = false;
     if (parsed) {
         SEGMENT_CALL(self, r, shmview_define(handle, layout, specs, n));
         if (r)

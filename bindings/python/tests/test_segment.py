@@ -35,6 +35,43 @@ def test_create_attach():
     assert bytes(memoryview(other)[:3]) == b"abc"
 
 
+class Closes:
+    """Closes the segment where a method of it is called: as a watch, as a time, as a number."""
+
+    def __init__(self, segment):
+        self.segment = segment
+
+    def close(self):
+        self.segment.close()
+
+    def __float__(self):
+        self.close()
+        return 1.0
+
+    def __index__(self):
+        self.close()
+        return 1
+
+
+@pytest.mark.parametrize("call", ["close", "wait", "define"])
+def test_closed_by_what_the_call_calls(call):
+    connection = shmview.Connection()
+    seg, other = (shmview.create(name, 100, connection=connection) for name in ("seg", "other"))
+    if call == "close":
+        seg._watch = Closes(seg)
+        seg.close()
+    else:
+        calls = {"wait": lambda: seg.wait(timeout=Closes(seg)),
+                 "define": lambda: seg._define("one", (("A", "i", 0, Closes(seg), None, None, False),))}
+        with pytest.raises(ValueError, match="closed"):
+            calls[call]()
+    assert seg.closed
+    with pytest.raises(shmview.Busy, match="^1 segments"):
+        connection.close()
+    other.close()
+    connection.close()  # nothing was counted twice
+
+
 def sockets():
     return sum(target == "socket" for _, target in descriptors())
 
