@@ -183,6 +183,50 @@ class TestThreads < ShmviewTest
     end
   end
 
+  # Makes the call, which this thread is interrupted in five times by what raises nothing, and yields then to another
+  # thread. Returns what the call raises.
+  def interrupted_in(call)
+    main = Thread.current
+    handled = 0
+    was = trap(:USR1) { handled += 1 }
+    Process.kill(:STOP, DAEMON.pid)
+    thread = Thread.new do
+      5.times do |n|
+        await { main.status == "sleep" }
+        Process.kill(:USR1, Process.pid)
+        await("the handler", seconds: 20) { handled > n }
+      end
+      yield main
+    ensure
+      Process.kill(:CONT, DAEMON.pid)
+    end
+    thread.report_on_exception = false
+    begin
+      call.call && nil
+    rescue Interrupt, Shmview::Error => e
+      e
+    end
+  ensure
+    @over = true
+    thread.join
+    trap(:USR1, was)
+  end
+
+  # However many interrupts have raised nothing, one that raises ends the wait.
+  def test_the_wait_ends_after_many_interrupts
+    seg = Shmview.create("seg", 100)
+    [-> { Shmview.connect.ping }, -> { Shmview.attach("seg") }, -> { seg.view("A", layout: "new") }].each do |call|
+      @over = false
+      found = interrupted_in(call) do |main|
+        main.raise(Interrupt)
+        await("its end", seconds: 20) { @over }
+      end
+      assert_kind_of Interrupt, found
+    end
+    assert_match(/no segment 'nobody'/, interrupted_in(-> { Shmview.attach("nobody") }) { nil }.message)
+    assert_nil(interrupted_in(-> { Shmview.attach("seg") }) { nil })
+  end
+
   # The child, which has only the thread that forks, asks for itself.
   def test_a_handler_forks_during_a_call_that_is_made_once
     Process.kill(:STOP, DAEMON.pid)

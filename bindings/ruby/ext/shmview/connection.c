@@ -86,6 +86,7 @@ struct connect {
 static int connect(void *arg)
 {
     struct connect *c = arg;
+    c->handle = NULL; /* in a child, which asks again: its parent's */
     return c->r = shmview_connect(c->path, c->flags, &c->handle);
 }
 
@@ -121,14 +122,15 @@ static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
         rb_memerror();
     connection->link = link;
     link->n_users = 1;
-    int state = call_unlocked(connect, &c);
+    struct told told;
+    int state = call_unlocked(connect, &c, &told);
     link->handle = c.handle;
     if (state || c.r) {
         connection->link = NULL;
         link_drop(link);
         if (state)
             rb_jump_tag(state);
-        raise_error(c.r, fact("path", path));
+        raise_told(&told, fact("path", path));
     }
     RB_GC_GUARD(path);
     return self;
@@ -164,12 +166,13 @@ static VALUE connection_close(VALUE self)
                    n);
     struct plain_call c = {.handle = link->handle};
     connection->link = NULL; /* other threads shall not use it meanwhile */
-    int state = call_unlocked(disconnect, &c);
+    struct told told;
+    int state = call_unlocked(disconnect, &c, &told);
     if (state || c.r) {
         connection->link = link;
         if (state)
             rb_jump_tag(state);
-        raise_error(c.r, Qnil);
+        raise_told(&told, Qnil);
     }
     link->handle = NULL;
     link_drop(link);
@@ -191,12 +194,13 @@ static VALUE connection_ping(VALUE self)
     struct link *link = connection_use(self);
     struct plain_call c = {.handle = link->handle};
     atomic_fetch_add(&link->n_out, 1);
-    int state = call_unlocked(ping, &c);
+    struct told told;
+    int state = call_unlocked(ping, &c, &told);
     atomic_fetch_sub(&link->n_out, 1);
     if (state)
         rb_jump_tag(state);
     if (c.r)
-        raise_error(c.r, Qnil);
+        raise_told(&told, Qnil);
     return self;
 }
 

@@ -54,7 +54,7 @@ extern VALUE mShmview, cConnection, cSegment, cView;
 /* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call of
  * this thread. facts: a Hash of what the call was about, or Qnil. */
 NORETURN(void raise_error(int r, VALUE facts));
-/* Like raise_error(), with the error and the text that another thread got. */
+/* Like raise_error(), with the error and the text that call_unlocked() or call_once() got. */
 struct told;
 NORETURN(void raise_told(const struct told *told, VALUE facts));
 /* Like raise_error(), with an error and a text of our own. */
@@ -70,11 +70,21 @@ void Init_error(void);
 
 /* --- wait.c -------------------------------------------------------------- */
 
-/* Calls without the GVL; call returns what libshmview has returned. Signals, Thread#raise and
- * Thread#kill end a wait for the daemon. Returns 0, or the state of an exception that is pending,
- * which the caller hands to rb_jump_tag() when all is in order; then the call was not made, or has
- * failed. A call that has succeeded is never made again. */
-int call_unlocked(int (*call)(void *arg), void *arg);
+/* What libshmview has returned in a thread that may be another one. */
+struct told {
+    int r;
+    char text[512]; /* of an error */
+};
+/* Fills *told, in the thread in which the call has returned r. */
+void told_by(struct told *told, int r);
+
+/* Calls without the GVL; call returns what libshmview has returned, and so does *told. Signals,
+ * Thread#raise and Thread#kill end a wait for the daemon if they raise. Returns 0, or the state of
+ * an exception that is pending, which the caller hands to rb_jump_tag() when all is in order. A
+ * call that has succeeded is never made again. One that waits for the daemon may have succeeded
+ * although a state is returned: what it has got is the caller's to give back. Any other was not
+ * made then, or has failed. */
+int call_unlocked(int (*call)(void *arg), void *arg, struct told *told);
 
 /* For shmview_on_wait(): whether flag, an atomic_bool, is set. */
 int is_flag_set(void *flag);
@@ -96,14 +106,8 @@ int64_t parse_timeout(VALUE timeout);
 
 /* --- once.c -------------------------------------------------------------- */
 
-struct told {
-    int r;
-    char text[512]; /* of an error */
-};
-
-/* Like call_unlocked(), for what the daemon must not be asked twice: interrupts that raise nothing
- * do not end the wait. *told is the result in the thread that makes the call. A call may have
- * succeeded although a state is returned: what it has got is the caller's to give back. */
+/* Like call_unlocked(), for what the daemon must not be asked twice: another thread makes the call,
+ * and interrupts that raise nothing do not end the wait. */
 int call_once(int (*call)(void *arg), void *arg, struct told *told);
 
 /* --- connection.c -------------------------------------------------------- */
@@ -176,8 +180,8 @@ static inline bool is_entered(const struct segment *segment)
 {
     return LIKELY(segment->entered == n_forks);
 }
-/* call_unlocked(), between call_begins() and call_ends(). */
-int segment_call(VALUE segment, int (*call)(void *arg), void *arg);
+/* call_unlocked(), between call_begins() and call_ends(). The segment is open. */
+int segment_call(VALUE segment, int (*call)(void *arg), void *arg, struct told *told);
 /* A Segment of foreign memory. The handle is the object's from here on. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
 void Init_segment(void);

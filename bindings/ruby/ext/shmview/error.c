@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 
 static VALUE errors; /* the module Shmview::Errors */
 
@@ -28,6 +29,14 @@ void raise_error(int r, VALUE facts)
     const char *text = shmview_error_text();
     raise_made(-r, text_of(text[0] ? text : shmview_strerror(r)), facts);
     UNREACHABLE;
+}
+
+void told_by(struct told *told, int r)
+{
+    told->r = r;
+    told->text[0] = '\0';
+    if (r)
+        snprintf(told->text, sizeof told->text, "%s", shmview_error_text());
 }
 
 void raise_told(const struct told *told, VALUE facts)

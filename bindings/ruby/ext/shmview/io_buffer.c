@@ -78,15 +78,16 @@ static void copy_string(VALUE self, VALUE string, bool to_view)
     VALUE segment = view->segment;
     struct segment *seg = view->seg;
     struct bytes_copy c = {&view->v, RSTRING_PTR(string), to_view, 0};
+    struct told told;
     int state = 0;
     if (view->v.nbytes == 0)
         return;
     if (view->v.nbytes < LARGE_BYTES) {
-        copy_bytes(&c);
+        told_by(&told, copy_bytes(&c));
     } else {
         rb_str_locktmp(string);
         call_begins(seg);
-        state = call_unlocked(copy_bytes, &c);
+        state = call_unlocked(copy_bytes, &c, &told);
         call_ends(seg);
         rb_str_unlocktmp(string);
     }
@@ -95,7 +96,7 @@ static void copy_string(VALUE self, VALUE string, bool to_view)
     if (state)
         rb_jump_tag(state);
     if (c.r)
-        raise_error(c.r, Qnil);
+        raise_told(&told, Qnil);
 }
 
 /*

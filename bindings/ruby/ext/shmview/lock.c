@@ -141,26 +141,28 @@ static int query(void *arg)
     return c->r = shmview_lock_query(c->handle, &c->status, c->parties, PARTIES_MAX);
 }
 
-/* The first call of a forked child, which asks the daemon. Raises what interrupts it. */
-static int enter(VALUE self, int (*call)(void *), struct lock_call *c)
+/* The first call of a forked child, which asks the daemon. Raises what interrupts it, and its
+ * failure. */
+static void call_first(VALUE self, int (*call)(void *), struct lock_call *c)
 {
-    int state = segment_call(self, call, c);
+    struct told told;
+    int state = segment_call(self, call, c, &told);
     if (state)
         rb_jump_tag(state);
-    return c->r;
-}
-
-static int unlock_first(VALUE self, bool repaired)
-{
-    struct lock_call c = {.handle = segment_of(self)->handle, .repaired = repaired};
-    return enter(self, unlock_unlocked, &c);
+    if (c->r)
+        raise_told(&told, Qnil);
 }
 
 /* Gives it back or raises. */
 static VALUE give(VALUE self, bool repaired)
 {
     struct segment *segment = segment_use(self);
-    int r = is_entered(segment) ? unlock(segment->handle, repaired) : unlock_first(self, repaired);
+    if (UNLIKELY(!is_entered(segment))) {
+        struct lock_call c = {.handle = segment->handle, .repaired = repaired};
+        call_first(self, unlock_unlocked, &c); /* which holds nothing yet, and fails */
+        return Qnil;
+    }
+    int r = unlock(segment->handle, repaired);
     if (LIKELY(r == 0) || r == -SHMVIEW_ERR_LOST)
         held_pop(segment->handle);
     if (UNLIKELY(r))
@@ -366,9 +368,10 @@ static VALUE segment_lock_status(VALUE self)
     struct shmview_lock_status *status = &c.status;
     VALUE room;
     c.parties = rb_alloc_tmp_buffer(&room, (long)(PARTIES_MAX * sizeof *c.parties));
-    int r = is_entered(segment_of(self)) ? query(&c) : enter(self, query, &c);
-    if (r)
-        raise_error(r, Qnil);
+    if (UNLIKELY(!is_entered(segment_of(self))))
+        call_first(self, query, &c);
+    else if (query(&c))
+        raise_error(c.r, Qnil);
     size_t n = status->n_parties < PARTIES_MAX ? status->n_parties : PARTIES_MAX;
     VALUE list = build_parties(c.parties, n);
     rb_free_tmp_buffer(&room);

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdio.h>
 
 struct errand {
     int (*call)(void *arg);
@@ -30,9 +29,8 @@ static void *run_errand(void *arg)
 {
     struct errand *e = arg;
     shmview_on_wait(is_flag_set, &e->ended);
-    e->told->r = e->call(e->arg);
+    told_by(e->told, e->call(e->arg));
     shmview_on_wait(NULL, NULL);
-    snprintf(e->told->text, sizeof e->told->text, "%s", shmview_error_text());
     atomic_store(&e->done, true);
     sem_post(&e->event);
     return NULL;

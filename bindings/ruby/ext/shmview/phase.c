@@ -34,20 +34,15 @@ static int change_fd(void *arg)
     return c->r = shmview_change_fd(c->handle, &c->fd);
 }
 
-/* Returns the state of what was raised. */
-static int call_of(VALUE self, int (*call)(void *), struct plain_call *c)
-{
-    c->handle = segment_use(self)->handle;
-    return segment_call(self, call, c);
-}
-
 static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)
 {
-    int state = call_of(self, call, c);
+    struct told told;
+    c->handle = segment_use(self)->handle;
+    int state = segment_call(self, call, c, &told);
     if (state)
         rb_jump_tag(state);
     if (c->r)
-        raise_error(c->r, facts);
+        raise_told(&told, facts);
 }
 
 /*

@@ -67,11 +67,11 @@ static VALUE segment_new(void)
     return self;
 }
 
-int segment_call(VALUE self, int (*call)(void *), void *arg)
+int segment_call(VALUE self, int (*call)(void *), void *arg, struct told *told)
 {
     struct segment *segment = segment_of(self);
     call_begins(segment);
-    int state = call_unlocked(call, arg);
+    int state = call_unlocked(call, arg, told);
     call_ends(segment);
     RB_GC_GUARD(self);
     return state;
@@ -119,6 +119,7 @@ static int create(void *arg)
 static int attach(void *arg)
 {
     struct opening *o = arg;
+    o->handle = NULL;
     return o->r = shmview_attach(o->connection, o->name, o->access,
                                  o->options.flags & SHMVIEW_POPULATE, &o->handle);
 }
@@ -135,7 +136,7 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     segment->link = link_take(link);
     o->connection = link->handle;
     atomic_fetch_add(&link->n_out, 1);
-    int state = creates ? call_once(create, o, &told) : call_unlocked(attach, o);
+    int state = creates ? call_once(create, o, &told) : call_unlocked(attach, o, &told);
     if (!state && o->handle)
         state = run_interrupts();
     if (state && o->handle)
@@ -146,10 +147,8 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
         atomic_fetch_sub(&link->n_out, 1);
     if (state)
         rb_jump_tag(state);
-    if (o->r && creates)
-        raise_told(&told, facts);
     if (o->r)
-        raise_error(o->r, facts);
+        raise_told(&told, facts);
     return self;
 }
 
@@ -270,17 +269,18 @@ static VALUE segment_close(VALUE self)
                    "%zu threads are in calls of '%s'; close it when they are done", n,
                    shmview_name(segment->handle));
     struct opening o = {.handle = segment->handle};
+    struct told told;
     int state = 0;
     segment->handle = NULL; /* other threads must not use it while it is detached */
     if (segment->link)
-        state = call_unlocked(detach, &o);
+        state = call_unlocked(detach, &o, &told);
     else
-        detach(&o); /* gives back what another class exports, which wants the GVL */
+        told_by(&told, detach(&o)); /* gives back what another class exports, which wants the GVL */
     if (state || o.r) {
         segment->handle = o.handle; /* which lives: the call was not made, or has failed */
         if (state)
             rb_jump_tag(state);
-        raise_error(o.r, Qnil);
+        raise_told(&told, Qnil);
     }
     if (segment->link)
         atomic_fetch_sub(&segment->link->n_out, 1);

@@ -109,10 +109,10 @@ static int define(void *arg)
     return c->r = shmview_define(c->handle, c->layout, c->specs, c->n);
 }
 
-static void make_call(VALUE self, int (*call)(void *), struct layout_call *c)
+static void make_call(VALUE self, int (*call)(void *), struct layout_call *c, struct told *told)
 {
     c->handle = segment_use(self)->handle;
-    int state = segment_call(self, call, c);
+    int state = segment_call(self, call, c, told);
     if (state)
         rb_jump_tag(state);
 }
@@ -122,9 +122,10 @@ static void make_call(VALUE self, int (*call)(void *), struct layout_call *c)
 static VALUE choose_layout(VALUE self, VALUE name)
 {
     struct layout_call c = {0};
-    make_call(self, get_phase, &c);
+    struct told told;
+    make_call(self, get_phase, &c, &told);
     if (c.r && c.r != -SHMVIEW_ERR_NO_LOCK)
-        raise_error(c.r, Qnil);
+        raise_told(&told, Qnil);
     if (c.r == 0 && c.phase.generation)
         return rb_utf8_str_new_cstr(c.phase.name);
     VALUE known = segment_of(self)->layouts;
@@ -154,11 +155,12 @@ static VALUE segment_view(int argc, VALUE *argv, VALUE self)
     name = name_of(name);
     layout = layout == Qundef || NIL_P(layout) ? choose_layout(self, name) : name_of(layout);
     struct layout_call c = {.layout = StringValueCStr(layout), .name = StringValueCStr(name)};
-    make_call(self, open_view, &c);
+    struct told told;
+    make_call(self, open_view, &c, &told);
     if (c.r) {
         VALUE facts = fact("layout", layout);
         rb_hash_aset(facts, ID2SYM(rb_intern("view")), name);
-        raise_error(c.r, facts);
+        raise_told(&told, facts);
     }
     RB_GC_GUARD(name);
     RB_GC_GUARD(layout);

@@ -22,14 +22,15 @@ int run_interrupts(void)
     return state;
 }
 
-/* Interrupts that raise nothing, as of a handler of Signal.trap, end a wait for the daemon and
- * have it begin again; after so many the call is left in peace. What must not begin again is made
- * in once.c. */
+/* Interrupts that raise nothing, as of a handler of Signal.trap, end a wait for the daemon, and the
+ * call is made again. After so many, another thread makes it (once.c), whose wait they do not end:
+ * a request that is sent again and again might never be answered. */
 #define RETRIES 3
 
 struct plain {
     int (*call)(void *arg);
     void *arg;
+    struct told *told;
     bool done;
     bool ended; /* by an interrupt */
     atomic_bool interrupted;
@@ -51,19 +52,19 @@ static void *run_plain(void *arg)
     shmview_on_wait(is_flag_set, &plain->interrupted);
     /* only the result shows whether it was made: a call that has done its work succeeds, although
      * an interrupt has ended what it would have waited for besides */
-    plain->ended = plain->call(plain->arg) == -SHMVIEW_ERR_INTERRUPTED;
+    told_by(plain->told, plain->call(plain->arg));
+    plain->ended = plain->told->r == -SHMVIEW_ERR_INTERRUPTED;
     shmview_on_wait(NULL, NULL);
     plain->done = !plain->ended;
     return NULL;
 }
 
-int call_unlocked(int (*call)(void *arg), void *arg)
+int call_unlocked(int (*call)(void *arg), void *arg, struct told *told)
 {
-    struct plain plain = {.call = call, .arg = arg};
+    struct plain plain = {.call = call, .arg = arg, .told = told};
     int n_ended = 0;
-    for (;;) {
-        rb_thread_call_without_gvl2(run_plain, &plain, n_ended < RETRIES ? set_flag : NULL,
-                                    &plain.interrupted);
+    while (n_ended < RETRIES) {
+        rb_thread_call_without_gvl2(run_plain, &plain, set_flag, &plain.interrupted);
         if (plain.done)
             return 0;
         n_ended += plain.ended;
@@ -73,6 +74,7 @@ int call_unlocked(int (*call)(void *arg), void *arg)
         if (state)
             return state;
     }
+    return call_once(call, arg, told);
 }
 
 struct wait {
