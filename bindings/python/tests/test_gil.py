@@ -90,6 +90,21 @@ seg.close()
 print("done")
 """
 
+# Handles are freed, with the GIL held, while another thread has the mutex and the daemon is stopped.
+FREED = PROLOGUE + """
+held, closed, other = shmview.create("held", 100), shmview.create("closed", 100), shmview.Connection()
+ping = threading.Thread(target=closed.connection.ping)
+os.kill(daemon, signal.SIGSTOP)
+ping.start()
+time.sleep(0.1)
+closed.close()
+held = other = None
+assert ping.is_alive()
+os.kill(daemon, signal.SIGCONT)
+ping.join()
+print("done")
+"""
+
 FORK = PROLOGUE + """
 seg = shmview.create("gil", 100)
 with seg:
@@ -135,6 +150,10 @@ def test_a_stale_view(run_to_end):
 
 def test_the_death_of_an_owner(run_to_end):
     run_to_end(DEATH)
+
+
+def test_freed_handles(run_to_end):
+    run_to_end(FREED)
 
 
 @pytest.mark.parametrize("call", FIRST_CALLS)

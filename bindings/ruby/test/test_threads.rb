@@ -126,6 +126,29 @@ class TestThreads < ShmviewTest
     end
   end
 
+  # Handles are freed with the GVL held, while another thread has the mutex and the daemon is stopped.
+  def test_freed_handles_wait_for_nobody
+    code = <<~RUBY
+      at_exit { Process.kill(:CONT, #{DAEMON.pid}) }
+      closed = Shmview.create("closed", 100)
+      5.times { |n| Shmview.create("held\#{n}", 100) }
+      3.times { Shmview::Connection.new }
+      Process.kill(:STOP, #{DAEMON.pid})
+      ping = Thread.new { closed.connection.ping }
+      sleep 0.1
+      closed.close
+      GC.start
+      p ping.alive?
+      Process.kill(:CONT, #{DAEMON.pid})
+      ping.join
+    RUBY
+    safety = Thread.new { sleep(20) && Process.kill(:CONT, DAEMON.pid) } # for one that stands still
+    assert_equal "true\n", run_ruby(code)
+  ensure
+    safety&.kill&.join
+    Process.kill(:CONT, DAEMON.pid)
+  end
+
   # What has filled the socket of a daemon that does not read is waited for, but no failure.
   def test_a_close_that_is_interrupted_is_no_failure
     connection = Shmview::Connection.new

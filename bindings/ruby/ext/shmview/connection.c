@@ -148,8 +148,8 @@ static int disconnect(void *arg)
 }
 
 /*
- * Closes the connection; once more does no harm. Its segments must be closed first. Blocks for
- * one round trip. Raises Busy where one of them is not, or is still seen by a consumer.
+ * Closes the connection; once more does no harm. Its segments must be closed first. Does not wait
+ * for the daemon. Raises Busy where one of them is not, or is still seen by a consumer.
  */
 static VALUE connection_close(VALUE self)
 {

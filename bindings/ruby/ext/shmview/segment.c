@@ -44,7 +44,8 @@ static size_t segment_size(const void *data)
     return sizeof(struct segment);
 }
 
-/* Not freed immediately: detaching asks the daemon. */
+/* Not freed immediately, within the collector: memory of another object is given back to that
+ * object, which is Ruby's own code. */
 const rb_data_type_t segment_type = {
     .wrap_struct_name = "Shmview::Segment",
     .function =
@@ -249,8 +250,9 @@ static int detach(void *arg)
 }
 
 /*
- * Detaches. Views of the segment raise Closed from here on; once more does no harm. Blocks for
- * one round trip; a daemon that is gone is no error. Returns nil.
+ * Detaches. Views of the segment raise Closed from here on; once more does no harm. Does not wait
+ * for the daemon; one that is gone is no error. To other connections the attachment may still be
+ * there for a moment. Returns nil.
  *
  * Raises Busy, and does nothing, where a consumer still sees the memory (Fiddle::MemoryView,
  * IO::Buffer, Shmview::MemoryView), a thread of this process holds the lock through this object,
