@@ -270,10 +270,10 @@ struct layouts {
     size_t n;
 };
 
-/* A layout that was declared through this handle. The daemon gives no index for it: the hash of its
- * name in the control object does. */
+/* A layout that was declared through this handle. */
 struct declared {
     SLIST_ENTRY(declared) link;
+    int64_t index; /* as the daemon has said */
     char name[LIMIT_VIEW_NAME_BYTES + 1];
 };
 

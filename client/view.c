@@ -3,8 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/lock.h"
-#include "common/layout_hash.h"
+#include "client/private.h"
 #include "common/name.h"
 #include "common/view.h"
 
@@ -182,11 +181,17 @@ static int write_view(struct shmview_segment *segment, const struct shmview_view
 
 /* Notes the name of a layout, so that its phase has a name without a question to the daemon.
  * Without memory the daemon is asked. */
-static void note_declared(struct shmview_segment *segment, const char *layout)
+static void note_declared(struct shmview_segment *segment, const char *layout,
+                          const struct reply *reply)
 {
+    struct wire_fault fault;
+    int64_t index;
     struct declared *declared = calloc(1, sizeof *declared);
-    if (!declared)
+    if (!declared || wire_read_int(reply->wire.parameters, "index", &index, &fault)) {
+        free(declared);
         return;
+    }
+    declared->index = index;
     snprintf(declared->name, sizeof declared->name, "%s", layout);
     DETAILS;
     NOT_FORKED;
@@ -226,8 +231,8 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
         r = connection_call(segment->connection, "io.shmview.DefineLayout",
                             wire_write_define(&define), &reply);
         if (r == 0) {
+            note_declared(segment, layout, &reply);
             reply_deinit(&reply);
-            note_declared(segment, layout);
         }
     }
     free(list);
@@ -321,15 +326,10 @@ struct name_query {
 /* The layout with this index among those that were declared through the handle, or NULL. */
 static const char *find_declared(const struct shmview_segment *segment, uint32_t index)
 {
-    const struct declared *declared;
-    if (!segment->control || index >= SHMVIEW_LAYOUTS_MAX)
-        return NULL;
-    uint64_t hash =
-        atomic_load_explicit(word64(&segment->control->layouts[index]), memory_order_relaxed);
-    SLIST_FOREACH(declared, &segment->declared, link)
-    if (layout_hash(declared->name) == hash)
-        return declared->name;
-    return NULL;
+    const struct declared *declared = SLIST_FIRST(&segment->declared);
+    while (declared && declared->index != index)
+        declared = SLIST_NEXT(declared, link);
+    return declared ? declared->name : NULL;
 }
 
 static int look_for_layout(struct shmview_segment *segment, void *arg)

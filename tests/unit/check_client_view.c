@@ -196,7 +196,21 @@ START_TEST(make_refused)
 }
 END_TEST
 
+static void forget(struct shmview_segment *s)
+{
+    wire_layouts_free(s->layouts.list, s->layouts.n);
+    json_decref(s->layouts.root);
+    layouts_forget_declared(s);
+}
+
 /* --- Define -------------------------------------------------------------- */
+
+static void expect_known(struct shmview_segment *s, uint32_t index, const char *name)
+{
+    char known[65] = "";
+    layout_known_name(s, index, known, sizeof known);
+    ck_assert_str_eq(known, name);
+}
 
 START_TEST(define)
 {
@@ -231,6 +245,10 @@ START_TEST(define)
                       "\"format\":\"d\",\"shape\":[],\"offset\":0,\"readonly\":false}]");
     assert_fails(shmview_define(&s, "l", views, 3), SHMVIEW_ERR_LAYOUT_EXISTS, "it is there");
     ck_assert_int_eq(shmview_define(&s, "empty", NULL, 0), 0);
+    expect_known(&s, 0, "l");
+    expect_known(&s, 1, "empty");
+    expect_known(&s, 2, "");
+    forget(&s);
     ck_assert_int_eq(shmview_disconnect(conn), 0);
     stub_end(&stub);
 }
@@ -286,6 +304,7 @@ START_TEST(every_allocation_of_a_definition_fails)
         r = shmview_define(&s, "l", &v, 1);
         if (faults_end() && r == 0)
             r = 1;
+        forget(&s);
         ck_assert_int_eq(shmview_disconnect(conn), 0);
     }
     shutdown(stub.listener, SHUT_RDWR);
@@ -304,12 +323,6 @@ END_TEST
     "{'name':'float','views':[{'name':'A','format':'f','shape':[10]},{'name':'B','format':'f',"    \
     "'shape':[2,3],'strides':[-12,4],'offset':100,'readonly':true}]}"
 #define INTEGERS "{'name':'int','views':[{'name':'A','format':'i','shape':[4],'offset':40}]}"
-
-static void forget(struct shmview_segment *s)
-{
-    wire_layouts_free(s->layouts.list, s->layouts.n);
-    json_decref(s->layouts.root);
-}
 
 START_TEST(open_asks_once)
 {
