@@ -6,6 +6,11 @@ macro(shmview_sources out)
   file(GLOB ${out} CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
 endmacro()
 
+# Sets out to the *.c files of the current folder and of the rooms in it.
+macro(shmview_sources_of_rooms out)
+  file(GLOB_RECURSE ${out} CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
+endmacro()
+
 # Sets out to TRUE if one of the files includes something from room, as "room/...".
 # Looks again when a file changes.
 function(shmview_includes_room out room)

@@ -10,15 +10,15 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/config_read.h"
-#include "daemon/instance.h"
-#include "daemon/listener.h"
-#include "daemon/log.h"
-#include "daemon/notify.h"
-#include "daemon/options.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
+#include "daemon/base/way.h"
+#include "daemon/clients/instance.h"
+#include "daemon/clients/listener.h"
+#include "daemon/config/config_read.h"
+#include "daemon/config/options.h"
 #include "daemon/server.h"
-#include "daemon/store_check.h"
-#include "daemon/way.h"
+#include "daemon/store/store_check.h"
 
 /* Forks. The parent waits for the word that the socket listens and exits with
  * that; the child gets the descriptor to give it on. */

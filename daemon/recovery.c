@@ -11,12 +11,12 @@
 
 #include "common/json_read.h"
 #include "common/util.h"
-#include "daemon/events.h"
-#include "daemon/grants.h"
-#include "daemon/instance.h"
-#include "daemon/log.h"
-#include "daemon/segment_repair.h"
-#include "daemon/segment_restore.h"
+#include "daemon/base/log.h"
+#include "daemon/clients/instance.h"
+#include "daemon/requests/grants.h"
+#include "daemon/segments/events.h"
+#include "daemon/segments/segment_repair.h"
+#include "daemon/segments/segment_restore.h"
 
 struct recovery {
     struct state *state;

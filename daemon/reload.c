@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "common/util.h"
-#include "daemon/declared.h"
-#include "daemon/log.h"
-#include "daemon/notify.h"
+#include "daemon/base/log.h"
+#include "daemon/base/notify.h"
+#include "daemon/requests/declared.h"
 
 /* On a worker: the log is the loop's. */
 static void keep_line(void *arg, const char *line)

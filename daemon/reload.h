@@ -6,8 +6,8 @@
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
-#include "daemon/config_read.h"
-#include "daemon/methods.h"
+#include "daemon/config/config_read.h"
+#include "daemon/requests/methods.h"
 
 struct reload {
     uv_work_t work;

@@ -3,15 +3,15 @@
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
 
-#include "daemon/door.h"
-#include "daemon/listener.h"
-#include "daemon/lookout.h"
-#include "daemon/methods.h"
-#include "daemon/notify.h"
-#include "daemon/options.h"
+#include "daemon/base/notify.h"
+#include "daemon/clients/door.h"
+#include "daemon/clients/listener.h"
+#include "daemon/clients/lookout.h"
+#include "daemon/clients/throttle.h"
+#include "daemon/config/options.h"
 #include "daemon/reload.h"
-#include "daemon/throttle.h"
-#include "daemon/turns.h"
+#include "daemon/requests/methods.h"
+#include "daemon/rights/turns.h"
 
 struct server {
     uv_loop_t loop;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/name.h"
-#include "daemon/config_reader.h"
+#include "daemon/config/config_reader.h"
 #include "fuzz.h"
 
 #define MAX_FILES 3

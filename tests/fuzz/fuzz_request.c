@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "common/util.h"
-#include "daemon/departure.h"
-#include "daemon/directory.h"
-#include "daemon/methods.h"
-#include "daemon/monitor.h"
-#include "daemon/ringing.h"
+#include "daemon/memory/directory.h"
+#include "daemon/requests/departure.h"
+#include "daemon/requests/methods.h"
+#include "daemon/requests/monitor.h"
+#include "daemon/segments/ringing.h"
 #include "fuzz.h"
 
 #define CLIENTS    2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* alarm.c: a timer that is a descriptor of the loop. */
-#include "daemon/alarm.h"
+#include "daemon/base/alarm.h"
 
 #include <poll.h>
 

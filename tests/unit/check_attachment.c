@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "daemon/attachment.h"
-#include "daemon/use.h"
+#include "daemon/segments/attachment.h"
+#include "daemon/segments/use.h"
 #include "faults.h"
 
 static struct registry registry;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bell.c: which watchers hear of a ring. */
-#include "daemon/bell.h"
+#include "daemon/clients/bell.h"
 
 #include <poll.h>
 
-#include "daemon/connection.h"
+#include "daemon/clients/connection.h"
 #include "faults.h"
 #include "house.h"
 

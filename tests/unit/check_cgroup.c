@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c of the daemon, on machines of files. */
-#include "daemon/cgroup.h"
+#include "daemon/memory/cgroup.h"
 
 #include <limits.h>
 

@@ -4,7 +4,7 @@
 
 #include "faults.h"
 
-#include "daemon/config_read.h"
+#include "daemon/config/config_read.h"
 
 static const char text[] =
     "{'create':['user:1','group:2'],'admin_group':'0','segments':[{'name':'a','size':64,'acl':["

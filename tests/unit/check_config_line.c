@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "daemon/config_line.h"
+#include "daemon/config/config_line.h"
 
 static const char text[] = "\n"
                            "{ \"a\" : 1, \"b\": {\n"   /* 2 */

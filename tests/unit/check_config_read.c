@@ -2,7 +2,7 @@
 /* Which files are read, and which are refused. */
 #include "unit.h"
 
-#include "daemon/config_read.h"
+#include "daemon/config/config_read.h"
 
 static char said[4096];
 

@@ -2,7 +2,7 @@
 /* What each key means, and what is said of each fault. */
 #include "unit.h"
 
-#include "daemon/config_reader.h"
+#include "daemon/config/config_reader.h"
 
 #define MEMORY 1000000
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "daemon/config_value.h"
+#include "daemon/config/config_value.h"
 
 static int lookup(enum access_kind kind, const char *name, uint32_t *ret_id)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.c of the daemon, with methods of the test's own. */
-#include "daemon/connection.h"
+#include "daemon/clients/connection.h"
 
 #include "answers.h"
 #include "faults.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.c of the daemon: what all connections of a user hold together is bounded. */
-#include "daemon/connection.h"
+#include "daemon/clients/connection.h"
 
 #include "answers.h"
 

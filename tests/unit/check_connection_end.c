@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.c of the daemon: how it ends. */
-#include "daemon/connection.h"
+#include "daemon/clients/connection.h"
 
 #include <sched.h>
 #include <signal.h>

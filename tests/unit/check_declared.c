@@ -2,9 +2,9 @@
 /* Declared segments: all of one, or nothing of it, whatever fails on the way. */
 #include "house.h"
 
-#include "daemon/config_reader.h"
-#include "daemon/declared.h"
+#include "daemon/config/config_reader.h"
 #include "daemon/reload.h"
+#include "daemon/requests/declared.h"
 #include "faults.h"
 
 static struct house house;

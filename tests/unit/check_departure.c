@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* departure.c of the daemon: the end of a client with many segments, or of what it did not claim.
  */
-#include "daemon/departure.h"
+#include "daemon/requests/departure.h"
 
-#include "daemon/events.h"
+#include "daemon/segments/events.h"
 
 #include "house.h"
 

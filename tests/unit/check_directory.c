@@ -2,7 +2,7 @@
 /* directory.c: made, found again, and not another user's. */
 #include "unit.h"
 
-#include "daemon/directory.h"
+#include "daemon/memory/directory.h"
 #include "faults.h"
 
 /* The fixture has opened it. */

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-#include "daemon/discard.h"
+#include "daemon/memory/discard.h"
 
 static uv_loop_t loop;
 

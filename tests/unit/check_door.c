@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* door.c: whom it lets in, and when. */
-#include "daemon/door.h"
+#include "daemon/clients/door.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

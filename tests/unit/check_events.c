@@ -2,7 +2,7 @@
 /* events.c: the ring, who wants what, and what is lost. */
 #include "unit.h"
 
-#include "daemon/events.h"
+#include "daemon/segments/events.h"
 
 static unsigned n_wakes;
 

@@ -3,7 +3,7 @@
  * charged for what there is and for nothing else, and the registry says the same. */
 #include "house.h"
 
-#include "daemon/use.h"
+#include "daemon/segments/use.h"
 #include "faults.h"
 #include "faults_store.h"
 

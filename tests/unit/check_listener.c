@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "daemon/listener.h"
+#include "daemon/clients/listener.h"
 #include "faults.h"
 
 /* tail below the test's directory. */

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "daemon/log.h"
+#include "daemon/base/log.h"
 
 static char logged[200000];
 static int log_fd, saved_fd;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lookout.c: when the loop looks for the next request instead of sleeping. */
-#include "daemon/lookout.h"
+#include "daemon/clients/lookout.h"
 
 #include "unit.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* methods.c and creation.c: what each method does, and what it refuses. */
-#include "daemon/methods.h"
+#include "daemon/requests/methods.h"
 #include "house.h"
 
 static struct house house;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* methods.c when memory or a call of the system fails: the request is refused or
  * answered in full, and nothing leaks. */
-#include "daemon/methods.h"
+#include "daemon/requests/methods.h"
 #include "faults.h"
 #include "house.h"
 

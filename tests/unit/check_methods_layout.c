@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* methods.c: DefineLayout, and error replies that must hold what a peer said. */
-#include "daemon/methods.h"
+#include "daemon/requests/methods.h"
 #include "house.h"
 
 static struct house house;

@@ -3,7 +3,7 @@
  * told that he does not, or is hung up on. */
 #include "house.h"
 
-#include "daemon/events.h"
+#include "daemon/segments/events.h"
 #include "faults.h"
 
 static struct house house;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monitor.c: when monitors are told. */
-#include "daemon/monitor.h"
+#include "daemon/requests/monitor.h"
 
 #include "house.h"
 

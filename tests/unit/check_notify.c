@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notify.c: a service manager that reads nothing does not stop the daemon. */
-#include "daemon/notify.h"
+#include "daemon/base/notify.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

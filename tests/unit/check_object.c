@@ -7,7 +7,7 @@
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 
-#include "daemon/object.h"
+#include "daemon/memory/object.h"
 #include "faults.h"
 
 static struct object named(const char *part)

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "daemon/directory.h"
-#include "daemon/instance.h"
-#include "daemon/object.h"
+#include "daemon/clients/instance.h"
+#include "daemon/memory/directory.h"
+#include "daemon/memory/object.h"
 #include "faults.h"
 
 static int lock(const char *name)

@@ -5,7 +5,7 @@
 #include <getopt.h>
 #include <sys/mman.h>
 
-#include "daemon/options.h"
+#include "daemon/config/options.h"
 
 static struct options options;
 static char said[2][4096]; /* on standard output, on standard error */

@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "daemon/peer.h"
+#include "daemon/clients/peer.h"
 #include "faults.h"
 
 static bool readable(int fd, int timeout_ms)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* phases.c: which segments one look reaches. */
-#include "daemon/phases.h"
+#include "daemon/segments/phases.h"
 
 #include "house.h"
 

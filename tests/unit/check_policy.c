@@ -5,7 +5,7 @@
 
 #include <shmview/shmview.h>
 
-#include "daemon/policy.h"
+#include "daemon/rights/policy.h"
 
 #define IDS 3 /* users and groups are 1, 2, 3 */
 

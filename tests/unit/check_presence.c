@@ -5,7 +5,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 
-#include "daemon/client.h"
+#include "daemon/clients/client.h"
 #include "faults.h"
 
 static struct house house;

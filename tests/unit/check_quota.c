@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is charged is refunded, refusals have figures, requests come at their rate. */
-#include "daemon/quota.h"
+#include "daemon/rights/quota.h"
 
 #include <errno.h>
 

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "daemon/look.h"
 #include "daemon/recovery.h"
-#include "daemon/use.h"
+#include "daemon/segments/look.h"
+#include "daemon/segments/use.h"
 #include "faults.h"
 #include "faults_store.h"
 

@@ -4,8 +4,8 @@
 
 #include <sys/mman.h>
 
-#include "daemon/log.h"
-#include "daemon/refusal.h"
+#include "daemon/base/log.h"
+#include "daemon/clients/refusal.h"
 #include "faults.h"
 
 static const char *text_of(const struct answer *answer, const char *member)

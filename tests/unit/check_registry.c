@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "daemon/registry.h"
+#include "daemon/segments/registry.h"
 #include "faults.h"
 
 static struct registry registry;

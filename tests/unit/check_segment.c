@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "daemon/segment.h"
-#include "daemon/use.h"
+#include "daemon/segments/segment.h"
+#include "daemon/segments/use.h"
 #include "faults.h"
 #include "segments.h"
 

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "common/util.h"
-#include "daemon/segment.h"
+#include "daemon/segments/segment.h"
 #include "faults.h"
 #include "segments.h"
 

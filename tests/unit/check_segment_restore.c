@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "daemon/segment_restore.h"
+#include "daemon/segments/segment_restore.h"
 #include "segments.h"
 
 /* The same segment in the eyes of the next daemon, with its record's facts only. */

@@ -3,7 +3,7 @@
 
 #include <shmview/layout.h>
 
-#include "daemon/slots.h"
+#include "daemon/memory/slots.h"
 #include "faults.h"
 
 static uint32_t take(struct slots *s, uint32_t generation)

@@ -9,8 +9,8 @@
 #include <lmdb.h>
 #include <shmview/shmview.h>
 
-#include "daemon/store.h"
-#include "daemon/store_check.h"
+#include "daemon/store/store.h"
+#include "daemon/store/store_check.h"
 
 #define PAGE_BYTES 4096
 #define FILE_BYTES ((size_t)1 << 20) /* what a store begins with */

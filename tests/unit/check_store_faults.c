@@ -7,7 +7,7 @@
 #include <shmview/shmview.h>
 #include <sys/mman.h>
 
-#include "daemon/store_check.h"
+#include "daemon/store/store_check.h"
 #include "faults.h"
 #include "faults_store.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 
 #define MIB        ((size_t)1 << 20)
 #define TEXT_BYTES 400000

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* throttle.c: clients that ask too fast are resumed in turns. */
-#include "daemon/throttle.h"
+#include "daemon/clients/throttle.h"
 
 #include "answers.h"
 

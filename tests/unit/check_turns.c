@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* turns.c: which connections wait for a turn. */
-#include "daemon/turns.h"
+#include "daemon/rights/turns.h"
 
 #include <time.h>
 

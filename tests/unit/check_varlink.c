@@ -5,7 +5,7 @@
 
 #include <shmview/error.h>
 
-#include "daemon/methods.c"
+#include "daemon/requests/methods.c"
 #include "varlink.h"
 #include "varlink_text.h"
 

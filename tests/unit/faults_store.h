@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <lmdb.h>
 
-#include "daemon/store.h"
+#include "daemon/store/store.h"
 #include "faults.h"
 
 #define STORE_FAULT(name, parameters, arguments)                                                   \

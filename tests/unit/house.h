@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 
 #include "common/util.h"
-#include "daemon/departure.h"
-#include "daemon/methods.h"
-#include "daemon/monitor.h"
-#include "daemon/ringing.h"
+#include "daemon/requests/departure.h"
+#include "daemon/requests/methods.h"
+#include "daemon/requests/monitor.h"
+#include "daemon/segments/ringing.h"
 #include "varlink.h"
 #include "varlink_text.h"
 

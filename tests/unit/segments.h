@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "daemon/segment.h"
-#include "daemon/use.h"
+#include "daemon/segments/segment.h"
+#include "daemon/segments/use.h"
 
 #define ID 0x1234567890
 

@@ -73,7 +73,7 @@ static inline unsigned unit_sweep(const char *directory, const char *prefix)
     return n;
 }
 
-/* daemon/directory.h, in a test that is linked with it; else NULL. */
+/* daemon/memory/directory.h, in a test that is linked with it; else NULL. */
 __attribute__((weak)) int directory_open(const char *instance);
 __attribute__((weak)) void directory_close(void);
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/base/loop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "daemon/base/log.h"
+
+#define THREADS_USUAL 4
+#define THREADS_MOST  64
+/* What libuv gives a thread of its pool, if the limit of stacks is not larger. */
+#define STACK_BYTES ((size_t)8 << 20)
+
+/* --- The pool ------------------------------------------------------------ */
+
+static void wait_for_end(void *end)
+{
+    uv_sem_wait(end);
+}
+
+static size_t stack_bytes(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+        limit.rlim_cur < STACK_BYTES)
+        return STACK_BYTES;
+    return (size_t)limit.rlim_cur;
+}
+
+/* How many of n threads can be started, found out by starting them. Their stacks stay with libc
+ * for the next ones. */
+static unsigned startable(unsigned n)
+{
+    uv_thread_t threads[THREADS_MOST];
+    uv_thread_options_t options = {.flags = UV_THREAD_HAS_STACK_SIZE, .stack_size = stack_bytes()};
+    uv_sem_t end;
+    unsigned started = 0;
+    if (uv_sem_init(&end, 0))
+        return 0;
+    while (started < n && uv_thread_create_ex(&threads[started], &options, wait_for_end, &end) == 0)
+        started++;
+    for (unsigned i = 0; i < started; i++)
+        uv_sem_post(&end);
+    for (unsigned i = 0; i < started; i++)
+        uv_thread_join(&threads[i]);
+    uv_sem_destroy(&end);
+    return started;
+}
+
+static unsigned wanted_threads(void)
+{
+    const char *set = getenv("UV_THREADPOOL_SIZE");
+    int n = set ? atoi(set) : THREADS_USUAL;
+    return n < 1 ? 1 : n > THREADS_MOST ? THREADS_MOST : (unsigned)n;
+}
+
+static void do_nothing(uv_work_t *work)
+{
+    (void)work;
+}
+
+/* The first work of all starts the threads. */
+static int start_pool(uv_loop_t *loop)
+{
+    static uv_work_t first;
+    char n_threads[16];
+    unsigned wanted = wanted_threads(), n = startable(wanted);
+    if (n < wanted)
+        log_warning("%u of %u threads can be started: memory or processes are limited", n, wanted);
+    if (n == 0)
+        return -EAGAIN;
+    snprintf(n_threads, sizeof n_threads, "%u", n);
+    if (setenv("UV_THREADPOOL_SIZE", n_threads, 1))
+        return -errno;
+    return uv_queue_work(loop, &first, do_nothing, NULL);
+}
+
+int loop_init(uv_loop_t *loop)
+{
+    int r = uv_loop_init(loop);
+    return r ? r : start_pool(loop);
+}
+
+/* --- The table of descriptors -------------------------------------------- */
+
+int loop_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd)
+{
+    if (fd >= 0 && (unsigned)fd >= loop->nwatchers) {
+        /* libuv takes the next power of two when the descriptor is watched first */
+        void *table = malloc(2 * sizeof(void *) * ((size_t)fd + 4));
+        if (!table)
+            return -ENOMEM;
+        free(table);
+    }
+    return uv_poll_init(loop, poll, fd);
+}

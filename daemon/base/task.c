@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/base/task.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "daemon/rights/quota.h"
+
+/* libuv's pool has four threads; one at least is left to give memory back. */
+#define RUNNING_MAX 3
+/* The loop, which answers others, goes first. */
+#define NICENESS 5
+
+static TAILQ_HEAD(, quota_user) users = TAILQ_HEAD_INITIALIZER(users);
+static unsigned n_running;
+
+void task_user_init(struct task_user *user)
+{
+    TAILQ_INIT(&user->waiting);
+}
+
+static unsigned most_running(void)
+{
+    static unsigned n;
+    if (n == 0)
+        n = uv_available_parallelism();
+    return n < RUNNING_MAX ? n : RUNNING_MAX;
+}
+
+static void link_user(struct quota_user *u)
+{
+    if (!TAILQ_EMPTY(&u->tasks.waiting))
+        TAILQ_INSERT_TAIL(&users, u, tasks.link);
+}
+
+static void unlink_user(struct quota_user *u)
+{
+    if (!TAILQ_EMPTY(&u->tasks.waiting))
+        TAILQ_REMOVE(&users, u, tasks.link);
+}
+
+static void enqueue(struct task *task)
+{
+    struct quota_user *u = task->user;
+    unlink_user(u);
+    TAILQ_INSERT_TAIL(&u->tasks.waiting, task, link);
+    task->waits = true;
+    link_user(u);
+}
+
+static void dequeue(struct task *task)
+{
+    struct quota_user *u = task->user;
+    unlink_user(u);
+    TAILQ_REMOVE(&u->tasks.waiting, task, link);
+    task->waits = false;
+    link_user(u);
+}
+
+static void run(uv_work_t *work)
+{
+    static _Thread_local bool is_nice;
+    struct task *task = work->data;
+    if (!is_nice)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), NICENESS);
+    is_nice = true;
+    task->more = task->step(task);
+}
+
+/* The user whose task begins now, or NULL. */
+static struct quota_user *next_user(void)
+{
+    unsigned most = most_running();
+    struct quota_user *u;
+    TAILQ_FOREACH(u, &users, tasks.link)
+    if (u->tasks.n_running == 0)
+        return u;
+    TAILQ_FOREACH(u, &users, tasks.link)
+    if (u->tasks.n_running + 1 < most)
+        return u;
+    return NULL;
+}
+
+static void run_more(void);
+
+static void on_step(uv_work_t *work, int status)
+{
+    struct task *task = work->data;
+    bool more = task->more;
+    (void)status;
+    n_running--;
+    task->user->tasks.n_running--;
+    if (more)
+        enqueue(task);
+    run_more();
+    if (!more)
+        task->done(task);
+}
+
+static void run_more(void)
+{
+    struct quota_user *u;
+    while (n_running < most_running() && (u = next_user())) {
+        struct task *task = TAILQ_FIRST(&u->tasks.waiting);
+        dequeue(task);
+        n_running++;
+        u->tasks.n_running++;
+        task->work.data = task;
+        uv_queue_work(task->loop, &task->work, run, on_step); /* fails only without a callback */
+    }
+}
+
+void task_add(struct task *task)
+{
+    enqueue(task);
+    run_more();
+}
+
+bool task_take_back(struct task *task)
+{
+    if (!task->waits)
+        return false;
+    dequeue(task);
+    return true;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/base/way.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/address.h"
+#include "common/util.h"
+#include "daemon/base/log.h"
+
+/* path is for the message. */
+static int check(int dir, const char *path)
+{
+    struct stat st;
+    const char *fault = NULL;
+    if (fstat(dir, &st)) {
+        int r = -errno;
+        log_error("%s: %s", path, strerror(-r));
+        return r;
+    }
+    if (st.st_uid != 0 && st.st_uid != geteuid())
+        fault = "it belongs to another user";
+    else if (st.st_mode & (S_IWGRP | S_IWOTH) && !(st.st_mode & S_ISVTX))
+        fault = "others may write to it";
+    if (!fault)
+        return 0;
+    log_error("no instance can be served below %s (user %u, mode %04o): %s", path, st.st_uid,
+              st.st_mode & 07777, fault);
+    return -EPERM;
+}
+
+/* Returns a descriptor of the directory, or -errno. */
+static int enter(int dir, const char *name, const char *path)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    CLEANUP_FD int next = openat(dir, name, flags);
+    if (next < 0 && errno == ENOENT && (mkdirat(dir, name, 0777) == 0 || errno == EEXIST))
+        next = openat(dir, name, flags);
+    if (next < 0) {
+        int r = -errno;
+        log_error("cannot use or make the directory %s: %s%s", path, strerror(-r),
+                  r == -ENOTDIR ? ", or a symbolic link, which is not followed" : "");
+        return r;
+    }
+    int r = check(next, path);
+    return r ? r : steal_fd(&next);
+}
+
+/* path is absolute, and is changed on the way. */
+static int walk(char *path)
+{
+    CLEANUP_FD int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int r = dir < 0 ? -errno : check(dir, "/");
+    char *at = path + 1, *slash;
+    for (; r == 0 && (slash = strchr(at, '/')); at = slash + 1) {
+        if (slash == at) /* two slashes */
+            continue;
+        *slash = '\0';
+        int next = enter(dir, at, path);
+        *slash = '/';
+        if (next < 0)
+            return next;
+        close(dir);
+        dir = next;
+    }
+    return r ? r : steal_fd(&dir);
+}
+
+const char *way_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+int way_open(const char *path)
+{
+    char absolute[PATH_MAX + sizeof(address_path) + 1] = "";
+    if (path[0] != '/' && !getcwd(absolute, PATH_MAX))
+        return -errno;
+    size_t n = strlen(absolute);
+    snprintf(absolute + n, sizeof absolute - n, "%s%s", n ? "/" : "", path);
+    mode_t mask = umask(strcmp(path, ADDRESS_SYSTEM) == 0 ? 022 : 077);
+    int r = walk(absolute);
+    umask(mask);
+    return r;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/clients/bell.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/base/loop.h"
+#include "daemon/requests/methods.h"
+#include "daemon/rights/turns.h"
+#include "daemon/segments/ringing.h"
+#include "daemon/segments/use.h"
+
+#define RINGS_A_TURN 64
+/* A client does not wait where the queue is full. So after that many rings without a pause some may
+ * be missing, and the event loops of all that the client has attached are woken. The queue has room
+ * for many more. */
+#define MANY_RINGS  8
+#define QUEUE_BYTES 65536
+
+struct bell {
+    uv_poll_t poll;
+    struct turns *turns;
+    struct turn turn;
+    struct connection *connection;
+    int fd;
+    unsigned n;     /* rings since the queue was empty */
+    bool for_all;   /* they were so many that all is to be rung for */
+    bool has_ended; /* the client has closed its end */
+};
+
+static void ring_one(const struct bell *b, uint64_t id)
+{
+    const struct attachment *a = attachment_find(&b->connection->attachments, id);
+    if (a && a->slot != WIRE_ABSENT) /* others can change nothing */
+        attachment_ring(a->segment);
+}
+
+static void ring_all(const struct connection *c)
+{
+    const struct attachment *a;
+    LIST_FOREACH(a, &c->attachments, link)
+    if (a->slot != WIRE_ABSENT && a->segment->use->n_watches)
+        ringing_add(a->segment->use);
+}
+
+/* Takes up to most rings from the queue. */
+static void take_rings(struct bell *b, int most)
+{
+    ssize_t n = 1;
+    for (int i = 0; i < most; i++) {
+        uint64_t id;
+        n = recv(b->fd, &id, sizeof id, MSG_DONTWAIT);
+        if (n <= 0)
+            break;
+        b->n += id ? 1 : MANY_RINGS; /* no attachment has 0: it stands for all of them */
+        if (b->n >= MANY_RINGS)
+            b->for_all = true;
+        else if (n == sizeof id)
+            ring_one(b, id);
+    }
+    if (n <= 0)
+        b->n = 0;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        b->has_ended = true;
+}
+
+static void on_ring(uv_poll_t *poll, int status, int events);
+
+static void watch(struct bell *b)
+{
+    if (b->has_ended || b->turn.waits)
+        uv_poll_stop(&b->poll);
+    else
+        uv_poll_start(&b->poll, UV_READABLE, on_ring); /* fails only for handles that are closed */
+}
+
+/* In a turn that comes after the bell had to wait, also for having rung so often. */
+static void serve(struct turn *turn)
+{
+    struct bell *b = CONTAINER_OF(turn, struct bell, turn);
+    b->turn.is_heavy = false;
+    take_rings(b, RINGS_A_TURN);
+    if (b->for_all)
+        ring_all(b->connection);
+    b->for_all = false;
+    watch(b);
+}
+
+static void on_ring(uv_poll_t *poll, int status, int events)
+{
+    struct bell *b = CONTAINER_OF(poll, struct bell, poll);
+    (void)events;
+    b->has_ended = status < 0;
+    if (status == 0 && turns_begin(b->turns, &b->turn)) {
+        take_rings(b, MANY_RINGS);
+        turns_end(b->turns, &b->turn);
+    }
+    if (b->for_all) { /* rings that come until then cost nothing */
+        b->turn.is_heavy = true;
+        turns_again(b->turns, &b->turn);
+    }
+    if (b->has_ended || b->turn.waits)
+        watch(b);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct bell *b = CONTAINER_OF((uv_poll_t *)handle, struct bell, poll);
+    close(b->fd);
+    free(b);
+}
+
+void bell_close(struct bell *bell)
+{
+    if (!bell)
+        return;
+    take_rings(bell, MANY_RINGS);
+    if (bell->for_all)
+        ring_all(bell->connection);
+    turns_forget(bell->turns, &bell->turn);
+    uv_close((uv_handle_t *)&bell->poll, on_closed);
+}
+
+/* Returns the client's end, or -errno. */
+static int open_bell(struct state *state, struct connection *connection)
+{
+    int ends[2], queue = QUEUE_BYTES;
+    struct bell *b = calloc(1, sizeof *b);
+    if (!b)
+        return -ENOMEM;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends)) {
+        free(b);
+        return -errno;
+    }
+    b->fd = ends[0];
+    b->connection = connection;
+    b->turns = state->turns;
+    b->turn = (struct turn){
+        .serve = serve,
+        .payer = connection->payer ? connection->payer : &state->turns->own,
+        .who = connection,
+    };
+    setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &queue, sizeof queue);
+    int r = loop_poll_init(state->loop, &b->poll, b->fd);
+    if (r) {
+        close(ends[0]);
+        close(ends[1]);
+        free(b);
+        return r;
+    }
+    bell_close(connection->bell);
+    connection->bell = b;
+    watch(b);
+    return ends[1];
+}
+
+int bell_open(struct state *state, struct connection *connection, bool wanted)
+{
+    int fd = wanted ? open_bell(state, connection) : -ENOENT;
+    ring_all(connection);
+    return fd;
+}

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/clients/client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/base/loop.h"
+#include "daemon/requests/departure.h"
+#include "daemon/requests/methods.h"
+
+/* A file is released a moment after inotify reports it, and may be released a moment after its
+ * client hung up: a presence that is held is tested again after 1 ms, 2 ms, and so on; without
+ * inotify, or after a report, until it is free. */
+#define PACE_MOST_MS  50
+#define TESTS_A_TURN  32
+#define TESTS_OF_HELD 8
+#define READS_A_TURN  8
+
+/* --- Finding ------------------------------------------------------------- */
+
+static unsigned chain_of(const struct store_holder *holder)
+{
+    return (unsigned)(holder->client ? holder->client : holder->pid) % CLIENT_CHAINS;
+}
+
+static struct presence_key key_of(const struct client *client)
+{
+    return (struct presence_key){.uid = client->holder.uid, .client = client->holder.client};
+}
+
+static bool is_same(const struct store_holder *a, const struct store_holder *b)
+{
+    if (a->client != b->client || a->uid != b->uid)
+        return false;
+    if (a->client == 0)
+        return a->pid == b->pid && a->birth == b->birth;
+    /* the number was chosen at random; pids differ from one pid namespace to the next */
+    return a->birth == b->birth || a->birth == 0 || b->birth == 0;
+}
+
+static struct client *find(const struct state *state, const struct store_holder *holder)
+{
+    struct client *c;
+    LIST_FOREACH(c, &state->clients.chains[chain_of(holder)], link)
+    if (is_same(&c->holder, holder))
+        return c;
+    return NULL;
+}
+
+bool client_is_known(void *arg, struct presence_key key)
+{
+    const struct state *state = arg;
+    const struct store_holder any = {.client = key.client, .uid = key.uid};
+    return key.client && find(state, &any);
+}
+
+/* --- Beginning and end --------------------------------------------------- */
+
+static struct client *client_new(struct state *state, const struct store_holder *holder)
+{
+    struct client *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->state = state;
+    c->holder = *holder;
+    c->pidfd = -1;
+    LIST_INIT(&c->attachments);
+    LIST_INIT(&c->created);
+    LIST_INSERT_HEAD(&state->clients.chains[chain_of(holder)], c, link);
+    return c;
+}
+
+static void undoubt(struct client *c)
+{
+    if (!c->doubted)
+        return;
+    c->doubted = false;
+    TAILQ_REMOVE(&c->state->clients.doubted, c, doubt);
+    c->state->clients.n_doubted--;
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    struct client *c = CONTAINER_OF((uv_poll_t *)handle, struct client, poll);
+    close(c->pidfd);
+    free(c);
+}
+
+void client_free(struct client *client, bool keeps)
+{
+    struct client *c = client;
+    if (!c)
+        return;
+    undoubt(c);
+    LIST_REMOVE(c, link);
+    if (c->presence != PRESENCE_NONE && !keeps)
+        presence_remove(&c->state->clients.presence, key_of(c));
+    if (c->pidfd < 0) {
+        free(c);
+        return;
+    }
+    c->state->clients.n_watched -= c->presence != PRESENCE_NONE;
+    uv_close((uv_handle_t *)&c->poll, on_closed);
+}
+
+bool client_depart(struct client *client, struct presence_key *ret_key)
+{
+    bool has_presence = client->presence != PRESENCE_NONE;
+    *ret_key = key_of(client);
+    client_free(client, true);
+    return has_presence;
+}
+
+static void died(struct client *c)
+{
+    departure_begin(c->state, (pid_t)c->holder.pid, c->holder.uid, &c->attachments, &c->created, c);
+}
+
+static void on_death(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    died(CONTAINER_OF(poll, struct client, poll));
+}
+
+/* Takes pidfd over, unless there is no room: a presence tells as well, a moment later. */
+static void watch_process(struct client *c, int *pidfd)
+{
+    struct clients *clients = &c->state->clients;
+    bool is_spare = c->presence != PRESENCE_NONE;
+    if (*pidfd < 0 || (is_spare && clients->n_watched >= clients->max_watched) ||
+        loop_poll_init(c->state->loop, &c->poll, *pidfd))
+        return;
+    c->pidfd = steal_fd(pidfd);
+    clients->n_watched += is_spare;
+    uv_poll_start(&c->poll, UV_READABLE, on_death); /* fails only for handles that are closed */
+}
+
+static void take_lists(struct client *c, struct connection *from)
+{
+    struct attachment *a;
+    struct segment *segment;
+    while ((a = LIST_FIRST(&from->attachments))) {
+        LIST_REMOVE(a, link);
+        LIST_INSERT_HEAD(&c->attachments, a, link);
+    }
+    while ((segment = LIST_FIRST(&from->created))) {
+        LIST_REMOVE(segment, created);
+        LIST_INSERT_HEAD(&c->created, segment, created);
+    }
+}
+
+/* --- Doubt --------------------------------------------------------------- */
+
+static bool has_news(const struct state *state)
+{
+    return state->clients.presence.news >= 0;
+}
+
+static void doubt(struct client *c)
+{
+    struct clients *clients = &c->state->clients;
+    if (c->doubted)
+        return;
+    c->doubted = true;
+    c->n_tests = 0;
+    TAILQ_INSERT_HEAD(&clients->doubted, c, doubt);
+    clients->n_doubted++;
+    clients->pace_ms = 1;
+    alarm_set(&clients->alarm, 1, 0);
+}
+
+/* Ends a client whose presence is not held any more. */
+static void judge(struct client *c)
+{
+    int r = presence_test(&c->state->clients.presence, key_of(c));
+    if (r == 0 && !c->connection)
+        died(c);
+    else if (r == 0 && c->presence == PRESENCE_HELD)
+        connection_end(c->connection); /* that frees it */
+    else if (r == 0 || r == -ENOENT)
+        undoubt(c); /* it was never mapped, or somebody has removed the file */
+    else if (r == 1 && !c->released && c->n_tests++ == TESTS_OF_HELD && has_news(c->state))
+        undoubt(c);
+    else
+        doubt(c);
+}
+
+static void on_alarm(struct alarm *alarm)
+{
+    struct state *state = alarm->data;
+    struct clients *clients = &state->clients;
+    unsigned n = clients->n_doubted < TESTS_A_TURN ? clients->n_doubted : TESTS_A_TURN;
+    unsigned pace = clients->pace_ms < PACE_MOST_MS / 2 ? clients->pace_ms * 2 : PACE_MOST_MS;
+    for (struct client *c; n-- && (c = TAILQ_FIRST(&clients->doubted));) {
+        TAILQ_REMOVE(&clients->doubted, c, doubt);
+        TAILQ_INSERT_TAIL(&clients->doubted, c, doubt);
+        judge(c);
+    }
+    if (TAILQ_EMPTY(&clients->doubted))
+        return;
+    clients->pace_ms = pace;
+    alarm_set(alarm, pace, 0);
+}
+
+static void on_release(void *arg, struct presence_key key)
+{
+    const struct state *state = arg;
+    const struct store_holder any = {.client = key.client, .uid = key.uid};
+    struct client *c;
+    LIST_FOREACH(c, &state->clients.chains[chain_of(&any)], link)
+    if (c->presence != PRESENCE_NONE && is_same(&c->holder, &any)) {
+        c->released = true;
+        judge(c);
+        return;
+    }
+}
+
+static void doubt_all(struct state *state)
+{
+    struct client *c;
+    for (unsigned i = 0; i < CLIENT_CHAINS; i++)
+        LIST_FOREACH(c, &state->clients.chains[i], link)
+    if (c->presence != PRESENCE_NONE)
+        doubt(c);
+}
+
+static void on_news(uv_poll_t *poll, int status, int events)
+{
+    struct state *state = poll->data;
+    int r = 1;
+    (void)status;
+    (void)events;
+    for (int i = 0; i < READS_A_TURN && r == 1; i++)
+        r = presence_read(&state->clients.presence, on_release, state);
+    if (r == -EOVERFLOW)
+        doubt_all(state);
+}
+
+int clients_open(struct state *state, unsigned max_watched)
+{
+    struct clients *clients = &state->clients;
+    TAILQ_INIT(&clients->doubted);
+    clients->max_watched = max_watched;
+    int r = alarm_init(&clients->alarm, state->loop, on_alarm, state);
+    if (r)
+        return r;
+    r = presence_open(&clients->presence);
+    if (r) {
+        log_warning("clients cannot prove that they live, and lose what they have when their "
+                    "connections end: no directory: %s",
+                    strerror(-r));
+        return 0;
+    }
+    clients->news.data = state;
+    if (clients->presence.news >= 0 &&
+        (loop_poll_init(state->loop, &clients->news, clients->presence.news) ||
+         uv_poll_start(&clients->news, UV_READABLE, on_news)))
+        close_fdp(&clients->presence.news);
+    if (clients->presence.news < 0)
+        log_warning("inotify is not available: the presence of clients is polled instead");
+    return 0;
+}
+
+void clients_close(struct state *state, bool remove)
+{
+    presence_close(&state->clients.presence, remove);
+}
+
+/* --- Survivors ----------------------------------------------------------- */
+
+/* Returns a pidfd, or -errno; -ESRCH if that process is dead, or hidden from us. */
+static int open_process(const struct store_holder *holder)
+{
+    CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)holder->pid, 0);
+    if (pidfd < 0)
+        return errno == EINVAL ? -ESRCH : -errno; /* no number of a process */
+    uint64_t birth = peer_birth(pidfd, (pid_t)holder->pid);
+    if (birth != holder->birth)
+        return birth ? -ESRCH : -errno;
+    return steal_fd(&pidfd);
+}
+
+struct client *client_find_survivor(struct state *state, const struct store_holder *holder)
+{
+    struct client *c = find(state, holder);
+    if (c)
+        return c;
+    struct presence_key key = {.uid = holder->uid, .client = holder->client};
+    int held = holder->client ? presence_test(&state->clients.presence, key) : -ENOENT;
+    if (held <= 0 && held != -ENOENT) {
+        errno = held ? -held : ESRCH;
+        return NULL;
+    }
+    int r = open_process(holder);
+    CLEANUP_FD int pidfd = r;
+    if (r < 0 && held != 1) {
+        errno = -r;
+        return NULL;
+    }
+    c = client_new(state, holder);
+    if (!c)
+        return NULL;
+    c->presence = held == 1 ? PRESENCE_HELD : PRESENCE_NONE;
+    watch_process(c, &pidfd);
+    if (c->pidfd < 0 && held != 1) {
+        client_free(c, true);
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (held == 1)
+        doubt(c);
+    return c;
+}
+
+static bool is_dead(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    return pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
+bool client_lives(const struct connection *connection)
+{
+    const struct client *c = connection->client;
+    if (!c || c->presence == PRESENCE_NONE ||
+        (LIST_EMPTY(&connection->attachments) && LIST_EMPTY(&connection->created)) ||
+        is_dead(connection->peer.pidfd))
+        return false;
+    int r = presence_test(&c->state->clients.presence, key_of(c));
+    return r != 0 && r != -ENOENT; /* any other error may pass */
+}
+
+void client_survive(struct connection *connection)
+{
+    struct client *c = STEAL(connection->client);
+    c->connection = NULL;
+    take_lists(c, connection);
+    watch_process(c, &connection->peer.pidfd);
+    doubt(c);
+}
+
+void clients_leave(struct state *state)
+{
+    struct client *c;
+    for (unsigned i = 0; i < CLIENT_CHAINS; i++)
+        while ((c = LIST_FIRST(&state->clients.chains[i]))) {
+            struct attachment *a;
+            struct segment *segment;
+            while ((a = LIST_FIRST(&c->attachments)))
+                attachment_forget(a);
+            while ((segment = LIST_FIRST(&c->created))) {
+                LIST_REMOVE(segment, created);
+                segment->has_creator = false;
+            }
+            client_free(c, true);
+        }
+}
+
+/* --- Claiming ------------------------------------------------------------ */
+
+static int compare_held(const void *a, const void *b)
+{
+    const struct wire_held *x = a, *y = b;
+    return (x->attachment > y->attachment) - (x->attachment < y->attachment);
+}
+
+static bool is_among(uint64_t id, const struct wire_held *held, size_t n)
+{
+    const struct wire_held key = {.attachment = (int64_t)id};
+    return n && bsearch(&key, held, n, sizeof *held, compare_held);
+}
+
+/* Gives the connection what its client had before. Attachments that the claim does not name depart,
+ * because ending thousands of them here would keep others waiting. */
+static void give_lists(struct client *from, struct connection *to, const struct wire_claim *claim)
+{
+    struct attachment *a, *next;
+    struct segment *segment;
+    if (claim->n_held)
+        qsort(claim->held, claim->n_held, sizeof *claim->held, compare_held);
+    for (a = LIST_FIRST(&from->attachments); a; a = next) {
+        next = LIST_NEXT(a, link);
+        a->unclaimed = !is_among(a->id, claim->held, claim->n_held);
+        if (a->unclaimed)
+            continue;
+        LIST_REMOVE(a, link);
+        LIST_INSERT_HEAD(&to->attachments, a, link);
+    }
+    while ((segment = LIST_FIRST(&from->created))) {
+        LIST_REMOVE(segment, created);
+        LIST_INSERT_HEAD(&to->created, segment, created);
+    }
+    departure_begin(from->state, to->peer.pid, to->peer.uid, &from->attachments, &from->created,
+                    NULL);
+}
+
+/* Makes it a survivor, if it has a connection, whose end is not known yet. */
+static void disconnect(struct client *c)
+{
+    struct connection *connection = c->connection;
+    if (!connection)
+        return;
+    if (connection->gone && !client_lives(connection))
+        connection->events->gone(connection); /* it has died: it only waited for its turn */
+    take_lists(c, connection);
+    c->connection = NULL;
+    connection->client = NULL;
+    connection_close(connection);
+}
+
+/* Another process of the same user has this number, and with it the file. */
+static bool has_rival(const struct client *client)
+{
+    const struct client *c;
+    LIST_FOREACH(c, &client->state->clients.chains[chain_of(&client->holder)], link)
+    if (c != client && c->holder.client == client->holder.client &&
+        c->holder.uid == client->holder.uid && c->presence != PRESENCE_NONE)
+        return true;
+    return false;
+}
+
+static int renew_presence(struct client *c, int64_t want)
+{
+    const struct presence *presence = &c->state->clients.presence;
+    if (has_rival(c))
+        return -1;
+    if (want == WIRE_PRESENCE_KEPT && presence_test(presence, key_of(c)) == 1) {
+        c->presence = PRESENCE_HELD;
+        return -1;
+    }
+    presence_remove(presence, key_of(c));
+    int fd = want ? presence_create(presence, key_of(c)) : -1;
+    c->presence = fd >= 0 ? PRESENCE_OFFERED : PRESENCE_NONE;
+    return fd >= 0 ? fd : -1;
+}
+
+int client_claim(struct state *state, struct connection *connection, const struct wire_claim *claim,
+                 int *ret_fd)
+{
+    struct store_holder holder = connection->holder;
+    if (connection->client && holder.client != (uint64_t)claim->client)
+        return -EEXIST;
+    holder.client = (uint64_t)claim->client;
+    /* a client that the connection has already is its client, whatever others claim */
+    struct client *old = connection->client ? connection->client : find(state, &holder), *c = old;
+    if (old && old->connection && old != connection->client && connection_hung_up(connection))
+        return -EEXIST; /* what it sent before it hung up comes late: the client has gone on */
+    if (!old || old != connection->client) {
+        c = client_new(state, &holder);
+        if (!c)
+            return -ENOMEM;
+    }
+    if (old && old != c) {
+        disconnect(old);
+        give_lists(old, connection, claim);
+        client_free(old, true);
+    }
+    c->connection = connection;
+    connection->client = c;
+    connection->holder = holder;
+    *ret_fd = renew_presence(c, claim->presence);
+    return 0;
+}
+
+void client_settle(struct client *client)
+{
+    int r = presence_test(&client->state->clients.presence, key_of(client));
+    if (r == 1) {
+        client->presence = PRESENCE_HELD;
+    } else if (r == 0 || r == -ENOENT) {
+        presence_remove(&client->state->clients.presence, key_of(client));
+        client->presence = PRESENCE_NONE;
+    }
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/clients/connection.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/base/loop.h"
+#include "daemon/clients/bell.h"
+#include "daemon/clients/reply.h"
+#include "daemon/clients/stray.h"
+#include "daemon/rights/quota.h"
+
+/* Requests of one client that are answered, and the time they may take, before others
+ * get their turn. */
+#define TURN_REQUESTS 16
+#define TURN_NS       250000
+/* Turns at once for the last requests of a client that has gone. */
+#define LAST_TURNS 16
+
+/* A buffer of that size costs nobody anything. */
+#define BUFFER_FREE_BYTES 4096
+
+static void on_socket(uv_poll_t *poll, int status, int events);
+static void on_process(uv_poll_t *poll, int status, int events);
+static void act(struct connection *c, int events);
+static void serve(struct turn *turn);
+
+static unsigned n_connections;
+
+unsigned connections_count(void)
+{
+    return n_connections;
+}
+
+void answer_deinit(struct answer *answer)
+{
+    json_decref(answer->parameters);
+    json_decref(answer->spare);
+    free(answer->text);
+    if (!answer->fds_borrowed)
+        frame_descriptors_close(&answer->fds);
+    *answer = (struct answer){0};
+}
+
+/* --- What it holds ------------------------------------------------------- */
+
+int connection_charge(struct connection *c, uint64_t *charged, uint64_t bytes,
+                      struct quota_excess *ret_excess)
+{
+    struct quota_user *payer = c->payer;
+    uint64_t amount = bytes > BUFFER_FREE_BYTES ? bytes : 0;
+    if (amount > LIMIT_BUFFERS_BYTES)
+        amount = LIMIT_BUFFERS_BYTES;
+    if (!payer || amount == *charged)
+        return 0;
+    quota_refund(payer, QUOTA_BUFFERS, *charged);
+    *charged = 0;
+    /* administrators' clients get stuck as others' do */
+    int r = amount ? quota_charge(payer->quota, payer->uid, false, QUOTA_BUFFERS, amount, &payer,
+                                  ret_excess)
+                   : 0;
+    if (r == 0)
+        *charged = amount;
+    return r;
+}
+
+void connection_refund(struct connection *c, uint64_t *charged)
+{
+    quota_refund(c->payer, QUOTA_BUFFERS, *charged);
+    *charged = 0;
+}
+
+/* --- Beginning and end --------------------------------------------------- */
+
+static void refund_connection(void *payer)
+{
+    quota_refund(payer, QUOTA_CONNECTIONS, 1);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    struct connection *c = handle->data;
+    if (--c->n_handles)
+        return;
+    if (c->strays)
+        stray_close(c->fd, refund_connection, c->payer);
+    else
+        close(c->fd);
+    peer_deinit(&c->peer);
+    frame_deinit(&c->in);
+    free(c->out);
+    frame_descriptors_close(&c->out_fds);
+    free(c);
+}
+
+/* Does nothing the second time, or without a pidfd. */
+static void stop_process_poll(struct connection *c)
+{
+    uv_handle_t *handle = (uv_handle_t *)&c->process_poll;
+    if (c->peer.pidfd >= 0 && !uv_is_closing(handle))
+        uv_close(handle, on_handle_closed);
+}
+
+void connection_close(struct connection *connection)
+{
+    if (connection->closing)
+        return;
+    connection->closing = true;
+    n_connections--;
+    connection_refund(connection, &connection->in_charged);
+    connection_refund(connection, &connection->out_charged);
+    /* a forked child may hold the socket too: this ends it for everybody */
+    shutdown(connection->fd, SHUT_RDWR);
+    connection->strays = connection->strays && stray_left(connection->fd);
+    uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
+    stop_process_poll(connection);
+    bell_close(STEAL(connection->bell));
+    /* that may take the pidfd over, to watch it on */
+    connection->events->closed(connection);
+}
+
+void connection_lose(struct connection *connection)
+{
+    struct connection *c = connection;
+    if (c->closing || c->gone)
+        return;
+    if (c->streaming) {
+        connection_close(c);
+        return;
+    }
+    c->gone = true;
+    c->gone_until_ns = now_ns() + LIMIT_LAST_REQUESTS_NS;
+    shutdown(c->fd, SHUT_RD);
+    uv_poll_stop(&c->socket_poll); /* the end would be reported for ever */
+    stop_process_poll(c);
+    free(STEAL(c->out));
+    frame_descriptors_close(&c->out_fds);
+    connection_refund(c, &c->out_charged);
+    if (c->answering && !c->oneway) {
+        c->answering = false;
+        if (c->events->cancel)
+            c->events->cancel(c);
+    }
+}
+
+static void violation(struct connection *c, const char *what)
+{
+    struct log_event event = {
+        .kind = LOG_PROTOCOL, .has_uid = true, .uid = c->peer.uid, .pid = c->peer.pid};
+    log_event(LOG_WARNING, &event, "pid %d, uid %u broke the protocol: %s", c->peer.pid,
+              c->peer.uid, what);
+    connection_close(c);
+}
+
+/* Watches for what the connection can use now, and always for its end. */
+static void watch(struct connection *c)
+{
+    int events = 0;
+    if (c->turn.waits)
+        events = 0;
+    else if (c->out)
+        events = UV_WRITABLE;
+    else if (!c->answering && !c->throttled && !c->end_of_stream)
+        events = UV_READABLE;
+    if (!c->half_closed && !c->end_of_stream)
+        events |= UV_DISCONNECT; /* once known it would be reported for ever */
+    if (events == c->watched)
+        return; /* arming it anew would cost two system calls */
+    c->watched = events;
+    if (events == 0)
+        uv_poll_stop(&c->socket_poll);
+    else if (uv_poll_start(&c->socket_poll, events, on_socket))
+        connection_close(c);
+}
+
+struct connection *connection_new(uv_loop_t *loop, int fd, const struct connection_events *events,
+                                  void *owner)
+{
+    struct connection *c = calloc(1, sizeof *c);
+    int r = c ? peer_of(fd, &c->peer) : -ENOMEM;
+    if (r) {
+        if (r != -ESRCH)
+            log_event(LOG_WARNING, &(struct log_event){.kind = LOG_TURNED_AWAY},
+                      "connection refused: %s", strerror(-r));
+        free(c);
+        close(fd);
+        return NULL;
+    }
+    c->holder = (struct store_holder){
+        .birth = c->peer.birth, .pid = (uint32_t)c->peer.pid, .uid = c->peer.uid};
+    c->events = events;
+    c->owner = owner;
+    c->fd = fd;
+    c->turn = (struct turn){.serve = serve, .who = c};
+    c->strays = stray_possible(fd);
+    if (c->strays)
+        stray_refuse(fd);
+    LIST_INIT(&c->attachments);
+    LIST_INIT(&c->created);
+    c->socket_poll.data = c->process_poll.data = c;
+    if (loop_poll_init(loop, &c->socket_poll, fd)) {
+        log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
+                  "a socket cannot be watched: a client was turned away");
+        peer_deinit(&c->peer);
+        close(fd);
+        free(c);
+        return NULL;
+    }
+    c->n_handles = 1;
+    int failed = 0;
+    if (c->peer.pidfd >= 0) {
+        failed = loop_poll_init(loop, &c->process_poll, c->peer.pidfd);
+        c->n_handles += failed == 0;
+    }
+    if (failed == 0 && c->n_handles == 2)
+        failed = uv_poll_start(&c->process_poll, UV_READABLE, on_process);
+    if (failed == 0)
+        failed = uv_poll_start(&c->socket_poll, UV_READABLE | UV_DISCONNECT, on_socket);
+    if (failed) {
+        log_event(LOG_ERROR, &(struct log_event){.kind = LOG_TURNED_AWAY},
+                  "a client cannot be watched: it was turned away");
+        c->closing = true;
+        if (c->n_handles == 2)
+            uv_close((uv_handle_t *)&c->process_poll, on_handle_closed);
+        uv_close((uv_handle_t *)&c->socket_poll, on_handle_closed);
+        return NULL;
+    }
+    c->watched = UV_READABLE | UV_DISCONNECT;
+    n_connections++;
+    return c;
+}
+
+/* --- Out ----------------------------------------------------------------- */
+
+void connection_refuse(struct connection *connection, struct answer *answer)
+{
+    reply_send(connection, answer);
+    connection_close(connection);
+}
+
+void connection_answer(struct connection *connection, struct answer *answer)
+{
+    connection->answering = false;
+    reply_give(connection, answer);
+    act(connection, 0);
+}
+
+void connection_stream(struct connection *connection, json_t *parameters)
+{
+    struct answer answer = {.parameters = parameters, .continues = true};
+    reply_send(connection, &answer);
+    if (!connection->closing)
+        watch(connection);
+}
+
+/* --- In ------------------------------------------------------------------ */
+
+static void take_request(struct connection *c, const char *text, size_t n)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    struct answer answer = {0};
+    if (wire_call_parse(&call, text, n, &fault)) {
+        char what[sizeof fault.reason + sizeof fault.parameter + 2];
+        snprintf(what, sizeof what, "%s %s", fault.parameter, fault.reason);
+        violation(c, what);
+        return;
+    }
+    c->oneway = call.oneway;
+    c->more = call.more;
+    c->answering = true;
+    c->events->call(c, &call, &answer);
+    wire_call_deinit(&call);
+    if (answer.pending)
+        return;
+    c->answering = false;
+    reply_give(c, &answer);
+}
+
+/* An idle client holds no buffer. */
+static void drop_input(struct connection *c)
+{
+    frame_deinit(&c->in);
+    connection_refund(c, &c->in_charged);
+}
+
+/* Returns whether there was anything, or the end. It may be closed by that. */
+static bool receive(struct connection *c)
+{
+    struct quota_excess excess;
+    struct answer answer = {0};
+    ssize_t n = c->strays ? stray_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES)
+                          : frame_receive(&c->in, c->fd, LIMIT_REQUEST_BYTES, NULL);
+    if (n == -EAGAIN)
+        return false;
+    if (n == 0)
+        c->end_of_stream = true;
+    else if (n == -EMSGSIZE)
+        violation(c, "a request of more than 1 MiB");
+    else if (n == -EPROTO)
+        violation(c, "a descriptor with a request");
+    else if (n < 0)
+        connection_close(c);
+    if (!c->closing && connection_charge(c, &c->in_charged, c->in.capacity, &excess)) {
+        reply_refuse_buffer(c, &answer, &excess);
+        connection_refuse(c, &answer);
+    }
+    return true;
+}
+
+/* There is no whole request. Returns whether there may be one now. */
+static bool await_more(struct connection *c)
+{
+    if (c->gone && !c->end_of_stream && receive(c))
+        return true;
+    if (c->gone || c->end_of_stream)
+        connection_close(c);
+    else if (c->in.used == c->in.n)
+        drop_input(c);
+    return false;
+}
+
+/* Whether a client that has gone only waits for its turn, and has not waited for long. */
+static bool may_finish(const struct connection *c)
+{
+    const int64_t linger_ns = CONNECTION_LINGER_MS * INT64_C(1000000);
+    return c->events->lingers && c->turn.waits &&
+           c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - linger_ns;
+}
+
+/* Something is left that must wait. The holdings of a client that has gone end now, unless its
+ * turn comes soon: a Detach among its last requests must not be taken for a death. */
+static void wait_on(struct connection *c)
+{
+    if (!c->gone)
+        watch(c);
+    else if (may_finish(c))
+        c->events->lingers(c);
+    else if (c->events->gone)
+        c->events->gone(c);
+}
+
+void connection_take_turn(struct connection *connection)
+{
+    char *text;
+    size_t n;
+    unsigned turn = 0, turns = connection->gone ? LAST_TURNS : 1;
+    int64_t began = 0;
+    if (connection->gone && now_ns() > connection->gone_until_ns)
+        connection_close(connection);
+    while (!connection->closing && !connection->answering && !connection->out &&
+           !connection->throttled) {
+        bool more = connection->in.used < connection->in.n;
+        if (more && turn == 1)
+            began = now_ns(); /* whoever asks one thing at a time costs no clock */
+        if (turn == TURN_REQUESTS * turns ||
+            (more && turn > 1 && now_ns() - began > TURN_NS * turns)) {
+            connection->events->again(connection);
+            break;
+        }
+        if (!frame_next(&connection->in, &text, &n)) {
+            if (await_more(connection))
+                continue;
+            break;
+        }
+        if (connection->events->may_ask && !connection->events->may_ask(connection)) {
+            frame_put_back(&connection->in, n);
+            break;
+        }
+        take_request(connection, text, n);
+        turn++;
+    }
+    if (!connection->closing)
+        wait_on(connection);
+}
+
+static void act_now(struct connection *c, int events)
+{
+    if (events & UV_READABLE && !receive(c))
+        return;
+    if (events & UV_WRITABLE)
+        reply_flush(c);
+    if (!c->closing && !c->out)
+        connection_take_turn(c);
+    else if (!c->closing && !c->gone)
+        watch(c); /* also where a late reply has just filled the socket */
+    if (events & UV_WRITABLE && !c->closing && !c->out && c->streaming && c->events->drained)
+        c->events->drained(c);
+}
+
+/* What there is to do, 0: for requests that are buffered, is done now or in its turn. */
+static void act(struct connection *c, int events)
+{
+    if (c->closing || c->turn.waits || c->throttled)
+        return;
+    if (!c->events->begin) {
+        act_now(c, events);
+    } else if (c->events->begin(c)) {
+        act_now(c, events);
+        c->events->end(c);
+    } else {
+        c->due = events;
+        wait_on(c);
+    }
+}
+
+void connection_resume(struct connection *connection)
+{
+    act(connection, 0);
+}
+
+static void serve(struct turn *turn)
+{
+    struct connection *c = CONTAINER_OF(turn, struct connection, turn);
+    int events = c->due;
+    c->due = 0;
+    act_now(c, events);
+    if (!c->closing && !c->gone)
+        watch(c); /* nothing was watched for while it waited */
+}
+
+bool connection_hung_up(const struct connection *connection)
+{
+    struct pollfd p = {.fd = connection->fd};
+    return poll(&p, 1, 0) > 0 && p.revents & (POLLHUP | POLLERR | POLLNVAL);
+}
+
+void connection_end(struct connection *connection)
+{
+    struct connection *c = connection;
+    connection_lose(c);
+    if (c->closing)
+        return;
+    if (c->turn.waits || c->throttled)
+        wait_on(c);
+    else
+        act(c, 0); /* its last requests take turns like any others */
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct connection *c = poll->data;
+    if (status == 0 && events & UV_READABLE) {
+        /* also what it said before it hung up; but first what it has said already */
+        act(c, events);
+        return;
+    }
+    if (status < 0 || connection_hung_up(c)) {
+        connection_end(c);
+        return;
+    }
+    if (events & UV_WRITABLE) {
+        act(c, events);
+    } else if (events & UV_DISCONNECT && c->streaming) {
+        connection_close(c); /* nobody listens to the end of what has none */
+    } else if (events & UV_DISCONNECT) {
+        /* it has shut down its side while an answer is on its way: what it said
+         * before is still to be read */
+        c->half_closed = true;
+        watch(c);
+    }
+}
+
+static void on_process(uv_poll_t *poll, int status, int events)
+{
+    (void)status;
+    (void)events;
+    connection_end(poll->data);
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/clients/reply.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/clients/refusal.h"
+#include "daemon/requests/stats.h"
+#include "daemon/rights/quota.h"
+#include "daemon/segments/events.h"
+
+void reply_flush(struct connection *c)
+{
+    while (c->out) {
+        ssize_t n = frame_send(c->fd, c->out + c->out_sent, c->out_bytes - c->out_sent,
+                               c->out_fds.fd, c->out_fds.n);
+        if (n == -EAGAIN)
+            return;
+        if (n < 0) {
+            connection_lose(c);
+            return;
+        }
+        frame_descriptors_close(&c->out_fds);
+        c->out_sent += (size_t)n;
+        if (c->out_sent == c->out_bytes) {
+            free(c->out);
+            c->out = NULL;
+            connection_refund(c, &c->out_charged);
+        }
+    }
+}
+
+/* Keeps the descriptors of an answer of which the socket took nothing. */
+static int keep_descriptors(struct connection *c, struct answer *answer)
+{
+    if (!answer->fds_borrowed) {
+        c->out_fds = answer->fds;
+        answer->fds.n = 0;
+        return 0;
+    }
+    for (size_t i = 0; i < answer->fds.n; i++) {
+        int fd = fcntl(answer->fds.fd[i], F_DUPFD_CLOEXEC, 0);
+        if (fd < 0)
+            return -errno;
+        c->out_fds.fd[c->out_fds.n++] = fd;
+    }
+    return 0;
+}
+
+/* A reply cannot be sent, and what it gives is taken back: another one is to be made. */
+static void take_back(struct connection *c, struct answer *answer)
+{
+    if (c->events->take_back)
+        c->events->take_back(c, answer);
+    answer_deinit(answer);
+}
+
+/* Descriptors cannot be sent: this client is told, and keeps what it has. */
+static void refuse_descriptors(struct connection *c, struct answer *answer, const char *reason)
+{
+    json_t *spare = STEAL(answer->spare);
+    if (spare) {
+        answer_deinit(answer);
+        answer->parameters = spare;
+        reply_send(c, answer);
+        return;
+    }
+    take_back(c, answer);
+    answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
+    answer->parameters = json_pack("{s:s}", "reason", reason);
+    reply_send(c, answer);
+}
+
+void reply_refuse_buffer(struct connection *c, struct answer *answer,
+                         const struct quota_excess *excess)
+{
+    take_back(c, answer);
+    refuse_quota(answer, c->peer.uid, excess);
+    stats_note(c, answer);
+    events_by(0, UINT32_MAX);
+}
+
+/* Takes the text from the answer. */
+static char *answer_text(struct answer *answer, size_t *ret_bytes)
+{
+    if (answer->text) {
+        *ret_bytes = answer->text_bytes;
+        return STEAL(answer->text);
+    }
+    json_t *parameters = STEAL(answer->parameters);
+    return answer->continues ? wire_continued_text(parameters, ret_bytes)
+                             : wire_reply_text(answer->error, parameters, ret_bytes);
+}
+
+void reply_send(struct connection *c, struct answer *answer)
+{
+    size_t n;
+    char *text = answer_text(answer, &n);
+    if (!text) {
+        log_error("out of memory: a reply is lost");
+        answer_deinit(answer);
+        connection_close(c);
+        return;
+    }
+    struct quota_excess excess;
+    if (connection_charge(c, &c->out_charged, n, &excess)) {
+        free(text);
+        reply_refuse_buffer(c, answer, &excess);
+        reply_send(c, answer);
+        return;
+    }
+    ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
+    int kept = sent == -EAGAIN ? keep_descriptors(c, answer) : 0;
+    if (sent == -ETOOMANYREFS || kept) {
+        free(text);
+        connection_refund(c, &c->out_charged);
+        frame_descriptors_close(&c->out_fds);
+        /* the kernel lets a user have only so many in flight */
+        refuse_descriptors(c, answer,
+                           kept ? "the daemon has no descriptor left"
+                                : "too many descriptors are on their way");
+        return;
+    }
+    if (sent == -EAGAIN)
+        sent = 0;
+    answer_deinit(answer);
+    if (sent >= 0 && (size_t)sent < n) {
+        c->out = STEAL(text);
+        c->out_bytes = n;
+        c->out_sent = (size_t)sent;
+    } else {
+        connection_refund(c, &c->out_charged);
+    }
+    free(text);
+    if (sent < 0)
+        connection_lose(c);
+}
+
+void reply_give(struct connection *c, struct answer *answer)
+{
+    if (c->oneway || c->gone)
+        answer_deinit(answer);
+    else
+        reply_send(c, answer);
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/clients/stray.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/base/log.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83
+#endif
+
+/* Closing at a time. Others wait in the queue; they cost descriptors, which are still charged to
+ * the users who sent them. */
+#define THREADS_MAX 16
+#define STACK_BYTES ((size_t)128 << 10)
+
+struct closing {
+    int fd;
+    void (*done)(void *arg);
+    void *arg;
+    STAILQ_ENTRY(closing) link;
+};
+STAILQ_HEAD(closings, closing);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct closings queue = STAILQ_HEAD_INITIALIZER(queue);
+static struct closings closed = STAILQ_HEAD_INITIALIZER(closed);
+static unsigned n_threads;
+static uv_async_t async;
+static bool has_loop;
+
+static void on_closed(uv_async_t *handle)
+{
+    struct closing *c;
+    (void)handle;
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        c = STAILQ_FIRST(&closed);
+        if (c)
+            STAILQ_REMOVE_HEAD(&closed, link);
+        pthread_mutex_unlock(&lock);
+        if (!c)
+            return;
+        c->done(c->arg);
+        free(c);
+    }
+}
+
+void stray_init(uv_loop_t *loop)
+{
+    bool has = loop && uv_async_init(loop, &async, on_closed) == 0;
+    pthread_mutex_lock(&lock);
+    has_loop = has;
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- Keeping them out ---------------------------------------------------- */
+
+void stray_refuse(int fd)
+{
+    int no = 0;
+    setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no);
+}
+
+bool stray_possible(int fd)
+{
+    int may;
+    socklen_t n = sizeof may;
+    return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &may, &n) || may;
+}
+
+/* Looks at up to n bytes, which stay unread. Returns how many there are, 0 at the end of the
+ * stream, -EPROTO if descriptors lie among them, or another -errno. */
+static ssize_t look(int fd, void *bytes, size_t n)
+{
+    struct iovec iov = {bytes, n};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t r;
+    do
+        r = recvmsg(fd, &msg, MSG_PEEK | MSG_DONTWAIT);
+    while (r < 0 && errno == EINTR);
+    if (r < 0)
+        return -errno;
+    return msg.msg_flags & MSG_CTRUNC ? -EPROTO : r;
+}
+
+ssize_t stray_receive(struct frame *frame, int fd, size_t limit)
+{
+    int r = frame_reserve(frame, limit);
+    if (r)
+        return r;
+    size_t room = limit + 1 - frame->n;
+    if (room > frame->capacity - frame->n)
+        room = frame->capacity - frame->n;
+    ssize_t n = look(fd, frame->bytes + frame->n, room);
+    /* only the bytes that were looked at: bytes that arrive now may have descriptors */
+    return n <= 0 ? n : frame_receive(frame, fd, frame->n + (size_t)n - 1, NULL);
+}
+
+bool stray_left(int fd)
+{
+    static char bytes[16384];
+    ssize_t n;
+    while ((n = look(fd, bytes, sizeof bytes)) > 0)
+        if (recv(fd, bytes, (size_t)n, MSG_DONTWAIT) != n)
+            return true;
+    return n == -EPROTO;
+}
+
+/* --- Closing ------------------------------------------------------------- */
+
+static void *close_all(void *arg)
+{
+    (void)arg;
+    struct closing *c;
+    pthread_mutex_lock(&lock);
+    while ((c = STAILQ_FIRST(&queue))) {
+        STAILQ_REMOVE_HEAD(&queue, link);
+        pthread_mutex_unlock(&lock);
+        close(c->fd);
+        pthread_mutex_lock(&lock);
+        STAILQ_INSERT_TAIL(&closed, c, link);
+        if (has_loop)
+            uv_async_send(&async);
+    }
+    n_threads--;
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static int start_thread(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    int r = pthread_create(&thread, &attributes, close_all, NULL);
+    pthread_attr_destroy(&attributes);
+    return r;
+}
+
+void stray_close(int fd, void (*done)(void *arg), void *arg)
+{
+    struct closing *c = malloc(sizeof *c);
+    if (!c) {
+        log_error("out of memory: a socket with descriptors of a client stays open");
+        return;
+    }
+    *c = (struct closing){.fd = fd, .done = done, .arg = arg};
+    pthread_mutex_lock(&lock);
+    STAILQ_INSERT_TAIL(&queue, c, link);
+    /* without another thread it waits for those there are, or for the next that is started */
+    if (n_threads < THREADS_MAX && start_thread() == 0)
+        n_threads++;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Declared segments. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/limits.h"
+#include "common/name.h"
+#include "common/util.h"
+#include "daemon/config/config_line.h"
+#include "daemon/config/config_reader.h"
+#include "daemon/segments/layout.h"
+
+#define MODE_DEFAULT UINT32_MAX /* until all files are read */
+
+static void read_name(struct config_reader *reader, const json_t *value, void *at)
+{
+    const char *name = config_string(reader, value);
+    if (name && !name_is_valid(name, LIMIT_NAME_BYTES))
+        config_fault(reader, "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
+                     LIMIT_NAME_BYTES);
+    else
+        *(const char **)at = name;
+}
+
+static void read_size(struct config_reader *reader, const json_t *value, void *at)
+{
+    uint64_t bytes = 0;
+    int r = -EINVAL;
+    if (json_is_integer(value)) {
+        json_int_t n = json_integer_value(value);
+        bytes = (uint64_t)n;
+        r = n >= 1 && n <= (json_int_t)LIMIT_SEGMENT_BYTES ? 0 : -ERANGE;
+    } else if (json_is_string(value)) {
+        r = config_parse_size(json_string_value(value), 0, &bytes);
+    }
+    if (r == 0)
+        *(uint64_t *)at = bytes;
+    else if (r == -ERANGE)
+        config_fault(reader, "must be 1 to %" PRIu64 " bytes", LIMIT_SEGMENT_BYTES);
+    else
+        config_fault(reader, "must be a number of bytes, or a string like \"64MiB\"");
+}
+
+static void read_id(struct config_reader *reader, const json_t *value, enum access_kind kind,
+                    uint32_t *ret)
+{
+    const char *text = json_string_value(value);
+    json_int_t n = json_integer_value(value);
+    if (json_is_integer(value) && n >= 0 && n < UINT32_MAX) {
+        *ret = (uint32_t)n;
+    } else if (text) {
+        int r = config_parse_id(text, kind, reader->lookup, ret);
+        if (r)
+            config_fault_id(reader, text, kind, r);
+    } else {
+        config_fault(reader, "must be a name or a %s", kind == ACCESS_USER ? "uid" : "gid");
+    }
+}
+
+static void read_owner(struct config_reader *reader, const json_t *value, void *at)
+{
+    read_id(reader, value, ACCESS_USER, at);
+}
+
+static void read_group(struct config_reader *reader, const json_t *value, void *at)
+{
+    read_id(reader, value, ACCESS_GROUP, at);
+}
+
+static void read_bool(struct config_reader *reader, const json_t *value, void *at)
+{
+    if (json_is_boolean(value))
+        *(bool *)at = json_is_true(value);
+    else
+        config_fault(reader, "must be true or false");
+}
+
+static void read_lifetime(struct config_reader *reader, const json_t *value, void *at)
+{
+    const char *name = json_string_value(value);
+    if (name && strcmp(name, "manual") == 0)
+        *(int64_t *)at = SHMVIEW_MANUAL;
+    else if (name && strcmp(name, "attached") == 0)
+        *(int64_t *)at = SHMVIEW_ATTACHED;
+    else
+        config_fault(reader, "must be \"manual\" or \"attached\"");
+}
+
+/* --- The access control list --------------------------------------------- */
+
+static void read_entry(struct config_reader *reader, const json_t *value, struct access *access)
+{
+    struct access_entry entry;
+    const char *text = config_string(reader, value);
+    if (!text)
+        return;
+    int r = config_parse_entry(text, true, reader->lookup, &entry);
+    if (r == -EINVAL) {
+        config_fault(reader, "must be \"user:NAME:\" or \"group:NAME:\" with r, w, rw or - "
+                             "behind it");
+        return;
+    }
+    if (r) {
+        config_fault_id(reader, text, (enum access_kind)entry.kind, r);
+        return;
+    }
+    for (uint32_t i = 0; i < access->n_entries; i++)
+        if (access->entries[i].kind == entry.kind && access->entries[i].id == entry.id) {
+            config_fault(reader, "is '%.100s': this list has that %s already", text,
+                         entry.kind == ACCESS_USER ? "user" : "group");
+            return;
+        }
+    access->entries[access->n_entries++] = entry;
+}
+
+static void read_acl(struct config_reader *reader, const json_t *value, void *at)
+{
+    size_t n = json_array_size(value);
+    if (!json_is_array(value)) {
+        config_fault(reader, "must be an array");
+        return;
+    }
+    if (n > LIMIT_ACL_ENTRIES) {
+        config_fault(reader, "has %zu entries, the limit is %d", n, LIMIT_ACL_ENTRIES);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t mark = config_path_index(reader, i);
+        read_entry(reader, json_array_get(value, i), at);
+        config_path_cut(reader, mark);
+    }
+}
+
+/* --- Layouts -------------------------------------------------------------- */
+
+static void read_layout(struct config_reader *reader, const json_t *value,
+                        struct wire_layout *layout)
+{
+    struct wire_fault fault;
+    if (wire_read_layout(value, layout, &fault) == 0)
+        return;
+    size_t mark =
+        fault.parameter[0] ? config_path_key(reader, fault.parameter) : strlen(reader->path);
+    config_fault(reader, "%s", fault.reason);
+    config_path_cut(reader, mark);
+}
+
+static void read_layouts(struct config_reader *reader, const json_t *value, void *at)
+{
+    struct config_segment *s = at;
+    size_t n = json_array_size(value);
+    if (!json_is_array(value)) {
+        config_fault(reader, "must be an array");
+        return;
+    }
+    if (n > LIMIT_LAYOUTS) {
+        config_fault(reader, "has %zu layouts, the limit is %d", n, LIMIT_LAYOUTS);
+        return;
+    }
+    s->layouts = calloc(n ? n : 1, sizeof *s->layouts);
+    if (!s->layouts) {
+        config_fault(reader, "is too much: out of memory");
+        return;
+    }
+    s->n_layouts = n;
+    for (size_t i = 0; i < n; i++) {
+        size_t mark = config_path_index(reader, i);
+        read_layout(reader, json_array_get(value, i), &s->layouts[i]);
+        config_path_cut(reader, mark);
+    }
+}
+
+/* All of the segment is read, and nothing was wrong. */
+static void check_layouts(struct config_reader *reader, struct config_segment *s)
+{
+    size_t start = config_path_key(reader, "layouts");
+    for (size_t i = 0; i < s->n_layouts; i++) {
+        struct layout_fault fault;
+        size_t mark = config_path_index(reader, i);
+        if (layout_check(&s->layouts[i], s->size, &reader->config->formats, &fault)) {
+            if (fault.view != LAYOUT_NO_VIEW) {
+                config_path_key(reader, "views");
+                config_path_index(reader, fault.view);
+            }
+            config_fault(reader, "does not fit: %s", fault.text);
+        }
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(s->layouts[i].name, s->layouts[k].name) == 0)
+                config_fault(reader, "is a second layout '%s'", s->layouts[i].name);
+        config_path_cut(reader, mark);
+    }
+    config_path_cut(reader, start);
+}
+
+/* --- Segments ------------------------------------------------------------- */
+
+static void segment_deinit(struct config_segment *s)
+{
+    wire_layouts_free(s->layouts, s->n_layouts);
+}
+
+static void keep_segment(struct config_reader *reader, struct config_segment *s)
+{
+    struct config *config = reader->config;
+    const struct config_segment *other = config_find_segment(config, s->name);
+    struct config_segment *more = NULL;
+    if (other)
+        config_fault(reader, "declares '%s' again: it is declared at %s:%u", s->name, other->file,
+                     other->line);
+    else if (config->n_segments == LIMIT_CONFIG_SEGMENTS)
+        config_fault(reader, "is one segment too many: the limit is %d", LIMIT_CONFIG_SEGMENTS);
+    else if (!(more = realloc(config->segments, (config->n_segments + 1) * sizeof *more)))
+        config_fault(reader, "is too much: out of memory");
+    if (!more) {
+        segment_deinit(s);
+        return;
+    }
+    config->segments = more;
+    config->segments[config->n_segments++] = *s;
+}
+
+static void read_segment(struct config_reader *reader, const json_t *value, unsigned line)
+{
+#define AT(member) offsetof(struct config_segment, member)
+    static const struct config_key keys[] = {
+        {"name", read_name, AT(name), true},
+        {"size", read_size, AT(size), true},
+        {"owner", read_owner, AT(access.uid), false},
+        {"group", read_group, AT(access.gid), false},
+        {"mode", config_read_mode, AT(access.mode), false},
+        {"acl", read_acl, AT(access), false},
+        {"lifetime", read_lifetime, AT(lifetime), false},
+        {"lock", read_bool, AT(lock), false},
+        {"layouts", read_layouts, 0, false},
+        {.name = NULL},
+    };
+#undef AT
+    unsigned errors = reader->n_errors;
+    struct config_segment s = {
+        .access = {.uid = geteuid(), .gid = getegid(), .mode = MODE_DEFAULT},
+        .lifetime = SHMVIEW_MANUAL,
+        .lock = true,
+        .file = reader->file,
+        .line = line,
+    };
+    config_read_object(reader, value, keys, &s);
+    if (reader->n_errors == errors)
+        check_layouts(reader, &s);
+    if (s.name)
+        keep_segment(reader, &s);
+    else
+        segment_deinit(&s);
+}
+
+void config_read_segments(struct config_reader *reader, const json_t *value, void *config)
+{
+    (void)config;
+    if (!json_is_array(value)) {
+        config_fault(reader, "must be an array");
+        return;
+    }
+    size_t n = json_array_size(value);
+    if (n > LIMIT_CONFIG_SEGMENTS) {
+        config_fault(reader, "has %zu segments, the limit is %d", n, LIMIT_CONFIG_SEGMENTS);
+        return;
+    }
+    CLEANUP_FREE unsigned *lines = calloc(n ? n : 1, sizeof *lines);
+    if (!lines) {
+        config_fault(reader, "is too much: out of memory");
+        return;
+    }
+    config_lines(reader->text, reader->path, lines, n);
+    for (size_t i = 0; i < n; i++) {
+        size_t mark = config_path_index(reader, i);
+        read_segment(reader, json_array_get(value, i), lines[i]);
+        config_path_cut(reader, mark);
+    }
+}
+
+void config_settle_segments(struct config_reader *reader)
+{
+    struct config *config = reader->config;
+    for (size_t i = 0; i < config->n_segments; i++)
+        if (config->segments[i].access.mode == MODE_DEFAULT)
+            config->segments[i].access.mode = config->default_mode;
+}

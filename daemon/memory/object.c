@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/memory/object.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/memory/cgroup.h"
+#include "daemon/memory/directory.h"
+#include "daemon/memory/discard.h"
+
+/* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
+#define COMMIT_STEP_BYTES   ((uint64_t)64 << 20)
+#define MEMORY_RESERVE_PART 32
+#define SPACE_SMALL_BYTES   ((uint64_t)1 << 20)
+#define SPACE_HOLDS_NS      100000000
+/* Memory from here on is given back off the loop: it would take as long as an attach. */
+#define DISCARD_BYTES (1 << 20)
+
+static int commit(int fd, uint64_t from, uint64_t bytes)
+{
+    int r;
+    do
+        r = posix_fallocate(fd, (off_t)from, (off_t)bytes);
+    while (r == EINTR);
+    return -r;
+}
+
+/* Memory and swap that the kernel says can still be used, less a reserve that
+ * keeps the machine out of the hands of the OOM killer: others take memory too.
+ * *ret_group is what the daemon's control group may have, which is heeded as well. */
+static uint64_t memory_free(struct cgroup_space *ret_group)
+{
+    unsigned long long total = 0, available = UINT64_MAX / 1024, swap = 0, kib;
+    char line[128];
+    FILE *f = fopen("/proc/meminfo", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "MemTotal: %llu", &kib) == 1)
+            total = kib;
+        else if (sscanf(line, "MemAvailable: %llu", &kib) == 1)
+            available = kib;
+        else if (sscanf(line, "SwapFree: %llu", &kib) == 1)
+            swap = kib;
+    }
+    if (f)
+        fclose(f);
+    *ret_group = cgroup_space((uint64_t)swap * 1024);
+    unsigned long long reserve = total / MEMORY_RESERVE_PART, have = available + swap;
+    uint64_t free = have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
+    return free < ret_group->free ? free : ret_group->free;
+}
+
+static struct object_space space_now(void)
+{
+    struct statvfs fs;
+    struct cgroup_space group;
+    uint64_t memory = memory_free(&group);
+    struct object_space space = {.free = memory, .limit = memory}; /* a tmpfs without a limit */
+    if (statvfs(DIRECTORY_SHM, &fs) == 0 && fs.f_blocks) {
+        uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
+        space.free = unused < memory ? unused : memory;
+        space.limit = (uint64_t)fs.f_blocks * fs.f_frsize;
+    }
+    space.of_group = group.limit < space.limit;
+    if (space.of_group)
+        space.limit = group.limit > space.free ? group.limit : space.free;
+    return space;
+}
+
+/* For one who asks for bytes; 0: for one who wants to know. To look takes as long as a small
+ * creation: what was seen lately holds for those, until a part of it is given away. In so short
+ * a time others hardly take more than the reserve. */
+static struct object_space space_lately(uint64_t bytes)
+{
+    static struct object_space seen;
+    static uint64_t given;
+    static int64_t seen_ns;
+    int64_t now = now_ns();
+    bool is_small = bytes > 0 && bytes <= SPACE_SMALL_BYTES;
+    if (!is_small || now - seen_ns > SPACE_HOLDS_NS ||
+        given + bytes > seen.free / MEMORY_RESERVE_PART) {
+        seen = space_now();
+        given = 0;
+        seen_ns = now;
+    }
+    struct object_space left = seen;
+    left.free -= given;
+    if (is_small)
+        given += bytes;
+    else
+        seen_ns = 0; /* what is given away now is not seen yet */
+    return left;
+}
+
+/* Allocations run side by side: each is promised its bytes before it commits the
+ * first of them, so that two cannot both be given the last free gigabyte. */
+static pthread_mutex_t promise_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t promised;
+
+void object_unpromise(uint64_t bytes)
+{
+    pthread_mutex_lock(&promise_lock);
+    promised -= bytes;
+    pthread_mutex_unlock(&promise_lock);
+}
+
+/* The caller has promise_lock. */
+static struct object_space space_left(uint64_t bytes)
+{
+    struct object_space space = space_lately(bytes);
+    space.free -= promised < space.free ? promised : space.free;
+    return space;
+}
+
+struct object_space object_space(void)
+{
+    pthread_mutex_lock(&promise_lock);
+    struct object_space space = space_left(0);
+    pthread_mutex_unlock(&promise_lock);
+    return space;
+}
+
+uint64_t object_count_free(void)
+{
+    struct statvfs fs;
+    return statvfs(DIRECTORY_SHM, &fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
+}
+
+static bool try_promise(uint64_t bytes, struct object_space *ret_space)
+{
+    pthread_mutex_lock(&promise_lock);
+    *ret_space = space_left(bytes);
+    bool fits = bytes <= ret_space->free;
+    if (fits)
+        promised += bytes;
+    pthread_mutex_unlock(&promise_lock);
+    return fits;
+}
+
+int object_promise(uint64_t bytes, struct object_space *ret_space)
+{
+    bool fits = try_promise(bytes, ret_space);
+    if (!fits && discard_settle()) /* what was removed just now may have been on its way */
+        fits = try_promise(bytes, ret_space);
+    return fits ? 0 : -ENOSPC;
+}
+
+int object_promise_now(uint64_t bytes)
+{
+    struct object_space space;
+    return try_promise(bytes, &space) ? 0 : -EAGAIN;
+}
+
+/* Commits bytes that were promised; the promise is settled in any case. What was free when
+ * it was made may have gone to other programs since. */
+int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
+{
+    uint64_t done = 0;
+    int r = 0;
+    while (done < bytes && r == 0) {
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            r = -ECANCELED;
+        uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
+        if (from + done > 0 && r == 0 && memory_free(&(struct cgroup_space){0}) < step)
+            r = -ENOSPC;
+        if (r == 0)
+            r = commit(fd, from + done, step);
+        if (r == 0) {
+            object_unpromise(step);
+            done += step;
+        }
+    }
+    object_unpromise(bytes - done);
+    return r;
+}
+
+static bool is_same(const struct object *object, const struct stat *st)
+{
+    return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_dev == object->device &&
+           st->st_ino == object->inode;
+}
+
+int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel)
+{
+    CLEANUP_FD int fd = openat(directory_fd(), object->name,
+                               O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st)) {
+        int r = -errno;
+        if (fd >= 0)
+            unlinkat(directory_fd(), object->name, 0);
+        object_unpromise(bytes);
+        return r;
+    }
+    object->device = st.st_dev;
+    object->inode = st.st_ino;
+    int r = object_commit_promised(fd, 0, bytes, cancel);
+    if (r) {
+        unlinkat(directory_fd(), object->name, 0);
+        return r;
+    }
+    return steal_fd(&fd);
+}
+
+int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
+                  struct object_space *ret_space)
+{
+    int r = object_promise(bytes, ret_space);
+    return r ? r : object_create_promised(object, bytes, cancel);
+}
+
+int object_open(const struct object *object, int flags)
+{
+    /* O_NONBLOCK: a FIFO under that name must not hold us up */
+    CLEANUP_FD int fd =
+        openat(directory_fd(), object->name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    return is_same(object, &st) ? steal_fd(&fd) : -ESTALE;
+}
+
+int object_grow(int fd, uint64_t bytes)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    uint64_t have = (uint64_t)st.st_size;
+    return have >= bytes ? 0 : commit(fd, have, bytes - have);
+}
+
+int object_stat(const struct object *object, struct stat *ret)
+{
+    if (fstatat(directory_fd(), object->name, ret, AT_SYMLINK_NOFOLLOW))
+        return -errno;
+    return is_same(object, ret) ? 0 : -ESTALE;
+}
+
+int object_rename(struct object *object, const object_name name)
+{
+    struct stat st;
+    int r = object_stat(object, &st);
+    if (r)
+        return r;
+    if (renameat2(directory_fd(), object->name, directory_fd(), name, RENAME_NOREPLACE))
+        return -errno;
+    memcpy(object->name, name, sizeof(object_name));
+    return 0;
+}
+
+void object_remove(struct object *object)
+{
+    struct stat st;
+    if (object->name[0] && object_stat(object, &st) == 0) {
+        int fd = st.st_size >= DISCARD_BYTES
+                     ? openat(directory_fd(), object->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
+                     : -1;
+        unlinkat(directory_fd(), object->name, 0);
+        if (fd >= 0)
+            discard(fd);
+    }
+    object->name[0] = '\0';
+}
+
+unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode), void *arg)
+{
+    unsigned n = 0;
+    DIR *dir = opendir(directory_path());
+    if (!dir)
+        return 0;
+    for (struct dirent *e; (e = readdir(dir));) {
+        struct stat st;
+        if (!keep(arg, e->d_name, e->d_ino) &&
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
+            st.st_uid == geteuid() && unlinkat(dirfd(dir), e->d_name, 0) == 0)
+            n++;
+    }
+    closedir(dir);
+    return n;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/requests/claim.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "daemon/clients/bell.h"
+#include "daemon/clients/refusal.h"
+#include "daemon/requests/methods.h"
+
+/* Returns the parameters of the reply to Claim, of which told has all but the attachments; or
+ * NULL: memory is short. */
+static json_t *claimed(const struct connection *c, struct wire_claimed told)
+{
+    struct attachment *a;
+    size_t n = 0;
+    LIST_FOREACH(a, &c->attachments, link)
+    n++;
+    told.held = calloc(n ? n : 1, sizeof *told.held);
+    if (!told.held)
+        return NULL;
+    LIST_FOREACH(a, &c->attachments, link)
+    told.held[told.n_held++].attachment = (int64_t)a->id;
+    json_t *parameters = wire_write_claimed(&told);
+    free(told.held);
+    return parameters;
+}
+
+/* Takes fd, unless it is negative. Returns its index, or WIRE_ABSENT. */
+static int64_t add_descriptor(struct answer *answer, int fd)
+{
+    if (fd < 0)
+        return WIRE_ABSENT;
+    answer->fds.fd[answer->fds.n++] = fd;
+    return (int64_t)answer->fds.n - 1;
+}
+
+void claim_answer(struct state *state, struct connection *connection, const json_t *parameters,
+                  struct answer *answer)
+{
+    struct connection *c = connection;
+    struct wire_fault fault;
+    struct wire_claim want;
+    struct wire_claimed told = {
+        .descriptors = WIRE_ABSENT, .presence = WIRE_ABSENT, .bell = WIRE_ABSENT};
+    if (wire_read_claim(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    int fd = -1;
+    int r = client_claim(state, c, &want, &fd);
+    free(want.held);
+    if (r == -EEXIST) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "this connection is client %" PRIu64 " already",
+               c->holder.client);
+        return;
+    }
+    if (r) {
+        refuse_system(answer, "a client cannot be known", -r);
+        return;
+    }
+    json_t *without = claimed(c, told);
+    told.presence = add_descriptor(answer, fd);
+    told.bell = add_descriptor(answer, bell_open(state, c, want.bell));
+    if (answer->fds.n == 0) {
+        answer_with(answer, without);
+        return;
+    }
+    answer->spare = without;
+    told.descriptors = (int64_t)answer->fds.n;
+    answer_with(answer, claimed(c, told));
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Creating a segment takes as long as the kernel takes to zero its memory, so that of all but
+ * small ones runs on libuv's thread pool:
+ *
+ *   reserved (name taken) -> allocating (worker) -> done, attached -> answered
+ *                                   \-> failed, or its client died: rolled back */
+#ifndef DAEMON_CREATION_H
+#define DAEMON_CREATION_H
+
+#include "daemon/requests/methods.h"
+
+/* The method Create. */
+void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
+                    struct answer *answer);
+
+/* Creates a segment that the configuration declares, as Create would, with its layouts.
+ * What goes wrong is said; calls declared_done(), never at once. want is borrowed until
+ * then. */
+void creation_declare(struct state *state, const struct config_segment *want);
+
+/* The connection is gone: what it was creating is rolled back. */
+void creation_cancel(struct connection *connection);
+
+/* Answers with the segment and a new attachment to it, or refuses. */
+void creation_attach(struct state *state, struct connection *connection, struct segment *segment,
+                     int64_t access, struct answer *answer);
+
+json_t *creation_describe(const struct segment *segment);
+
+/* Adds the segment as List has it. */
+void creation_list(const struct segment *segment, struct json_text *text);
+
+/* Answers Describe: the segment with its layouts. */
+void creation_describe_all(const struct segment *segment, struct answer *answer);
+
+#endif

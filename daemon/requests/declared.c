@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/requests/declared.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/requests/creation.h"
+#include "daemon/requests/grants.h"
+
+__attribute__((format(printf, 2, 3))) static void differs(const struct config_segment *want,
+                                                          const char *format, ...)
+{
+    char text[300];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    log_warning("segment '%s' is left as it is: %s:%u declares it otherwise: %s", want->name,
+                want->file, want->line, text);
+}
+
+/* Returns whether the segment has this layout, or another one under its name: text is that of its
+ * canonical form, n bytes with the NUL. */
+static bool has_layout(const struct segment *segment, const struct config_segment *want,
+                       const char *name, const char *text, size_t n)
+{
+    const struct layout *has = layouts_find(&segment->layouts, name);
+    struct wire_text own = has ? layouts_text_of(&segment->layouts, has) : (struct wire_text){0};
+    if (has && (own.n != n - 1 || memcmp(own.bytes, text, own.n) != 0))
+        differs(want, "layout '%s'", name);
+    return has;
+}
+
+static int add_layout(struct segment *segment, const char *name, const char *text, size_t n)
+{
+    grants_declare_layout(segment, n);
+    int r = segment_add_layout(segment, name, text, n);
+    if (r < 0)
+        quota_refund(segment->payer, QUOTA_LAYOUT_BYTES, n);
+    return r;
+}
+
+void declared_add_layouts(struct segment *segment, const struct config_segment *want)
+{
+    for (size_t i = 0; i < want->n_layouts; i++) {
+        const struct wire_layout *layout = &want->layouts[i];
+        size_t n = 0;
+        CLEANUP_FREE char *text = wire_layout_text(layout, &n);
+        if (text && has_layout(segment, want, layout->name, text, n))
+            continue;
+        if (segment->layouts.n == LIMIT_LAYOUTS) {
+            differs(want, "layout '%s' is missing, and %d are the limit", layout->name,
+                    LIMIT_LAYOUTS);
+            continue;
+        }
+        int r = text ? add_layout(segment, layout->name, text, n) : -ENOMEM;
+        if (r < 0)
+            log_error("layout '%s' of segment '%s' cannot be kept: %s", layout->name, segment->name,
+                      strerror(-r));
+    }
+}
+
+static void compare(struct segment *s, const struct config_segment *want)
+{
+    if (s->size != want->size) {
+        /* its layouts were judged by another size */
+        differs(want, "%" PRIu64 " bytes, not %" PRIu64, want->size, s->size);
+        return;
+    }
+    if (s->lock != want->lock)
+        differs(want, want->lock ? "with a lock" : "without a lock");
+    if (s->lifetime != want->lifetime)
+        differs(want, "lifetime %s, not %s", wire_lifetime_name(want->lifetime),
+                wire_lifetime_name(s->lifetime));
+    if (s->access->uid != want->access.uid)
+        differs(want, "owner %u, not %u", want->access.uid, s->access->uid);
+    if (s->access->gid != want->access.gid)
+        differs(want, "group %u, not %u", want->access.gid, s->access->gid);
+    if (s->access->mode != want->access.mode)
+        differs(want, "mode 0%03o, not 0%03o", want->access.mode, s->access->mode);
+    if (!access_same_entries(s->access, &want->access))
+        differs(want, "another acl");
+    declared_add_layouts(s, want);
+}
+
+void declared_done(struct state *state)
+{
+    if (--state->declared.n_pending == 0)
+        state->declared.done(state);
+}
+
+void declared_start(struct state *state)
+{
+    const struct config *config = state->config;
+    state->declared.n_pending = 1; /* until all are begun */
+    for (size_t i = 0; i < config->n_segments; i++) {
+        const struct config_segment *want = &config->segments[i];
+        struct segment *s = registry_find(&state->registry, want->name);
+        if (!s)
+            creation_declare(state, want);
+        else if (!s->allocated)
+            log_warning("segment '%s', declared at %s:%u, is being created by a client", want->name,
+                        want->file, want->line);
+        else
+            compare(s, want);
+    }
+    declared_done(state);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/requests/departure.h"
+
+#include <stdlib.h>
+
+#include "common/util.h"
+#include "daemon/clients/client.h"
+#include "daemon/segments/events.h"
+#include "daemon/segments/use.h"
+
+#define SLICE_NS 1000000
+
+struct departure {
+    struct state *state;
+    pid_t pid;
+    uid_t uid;
+    struct attachments attachments, announced;
+    struct created_segments created;
+    bool has_presence;
+    struct presence_key presence;
+    TAILQ_ENTRY(departure) link;
+};
+
+static void on_slice(uv_idle_t *idle);
+
+void departures_init(struct state *state)
+{
+    struct departures *all = &state->departures;
+    TAILQ_INIT(&all->announcing);
+    TAILQ_INIT(&all->ending);
+    uv_idle_init(state->loop, &all->slices);
+    all->slices.data = state;
+}
+
+void departures_round(struct departures *departures)
+{
+    departures->used_ns = 0;
+}
+
+/* --- One step ------------------------------------------------------------ */
+
+static void end_segment(struct state *state, struct segment *s)
+{
+    LIST_REMOVE(s, created);
+    s->has_creator = s->departing = false;
+    registry_remove(&state->registry, s);
+}
+
+/* Moves it to the end of the list, behind the others. */
+static void put_back(struct departures *all, struct departure *d)
+{
+    struct departure_list *list = LIST_EMPTY(&d->attachments) ? &all->ending : &all->announcing;
+    TAILQ_INSERT_TAIL(list, d, link);
+}
+
+static void remove_presence(const struct departure *d)
+{
+    if (d->has_presence)
+        presence_remove(&d->state->clients.presence, d->presence);
+}
+
+static void forget(struct departure *d)
+{
+    remove_presence(d);
+    free(d);
+}
+
+/* Does the next thing for it; it is on no list. Returns whether that was the last. */
+static bool step(struct departure *d)
+{
+    struct attachment *a;
+    struct segment *s;
+    if ((a = LIST_FIRST(&d->attachments))) {
+        attachment_announce(a);
+        LIST_REMOVE(a, link);
+        LIST_INSERT_HEAD(&d->announced, a, link);
+    } else if ((a = LIST_FIRST(&d->announced))) {
+        attachment_died(&d->state->registry, a);
+    } else if ((s = LIST_FIRST(&d->created))) {
+        end_segment(d->state, s);
+    }
+    return LIST_EMPTY(&d->attachments) && LIST_EMPTY(&d->announced) && LIST_EMPTY(&d->created);
+}
+
+/* Works until the time is over, or nothing is left. */
+static void work(struct state *state, int64_t until_ns)
+{
+    struct departures *all = &state->departures;
+    struct departure *d;
+    do {
+        d = TAILQ_FIRST(&all->announcing);
+        struct departure_list *list = d ? &all->announcing : &all->ending;
+        if (!d && !(d = TAILQ_FIRST(&all->ending)))
+            break;
+        TAILQ_REMOVE(list, d, link);
+        events_by(d->pid, d->uid);
+        bool done = step(d);
+        events_by(0, UINT32_MAX);
+        if (done)
+            forget(d);
+        else
+            put_back(all, d);
+    } while (now_ns() < until_ns);
+    if (TAILQ_EMPTY(&all->announcing) && TAILQ_EMPTY(&all->ending))
+        uv_idle_stop(&all->slices);
+    else
+        uv_idle_start(&all->slices, on_slice);
+}
+
+static void on_slice(uv_idle_t *idle)
+{
+    work(idle->data, now_ns() + SLICE_NS);
+}
+
+void departures_finish(struct state *state)
+{
+    work(state, INT64_MAX);
+}
+
+/* --- Beginning ----------------------------------------------------------- */
+
+/* Moves all from one list to the other, which is empty. */
+#define MOVE_LIST(to, from, field)                                                                 \
+    do {                                                                                           \
+        LIST_INIT(to);                                                                             \
+        if (!LIST_EMPTY(from)) {                                                                   \
+            LIST_FIRST(to) = LIST_FIRST(from);                                                     \
+            LIST_FIRST(to)->field.le_prev = &LIST_FIRST(to);                                       \
+            LIST_INIT(from);                                                                       \
+        }                                                                                          \
+    } while (0)
+
+void departure_begin(struct state *state, pid_t pid, uid_t uid, struct attachments *attachments,
+                     struct created_segments *created, struct client *client)
+{
+    struct departures *all = &state->departures;
+    struct departure here = {.state = state, .pid = pid, .uid = uid};
+    bool is_any = !LIST_EMPTY(attachments) || !LIST_EMPTY(created);
+    struct departure *d = is_any ? malloc(sizeof *d) : NULL;
+    struct attachment *a;
+    struct segment *s;
+    if (!d) /* nothing to do, or no memory to do it later */
+        d = &here;
+    *d = here;
+    MOVE_LIST(&d->attachments, attachments, link);
+    MOVE_LIST(&d->created, created, created);
+    LIST_INIT(&d->announced);
+    if (client)
+        d->has_presence = client_depart(client, &d->presence);
+    if (d == &here) {
+        events_by(pid, uid);
+        while (!step(d))
+            continue;
+        events_by(0, UINT32_MAX);
+        remove_presence(d);
+        return;
+    }
+    LIST_FOREACH(a, &d->attachments, link)
+    a->departed = true;
+    LIST_FOREACH(s, &d->created, created)
+    s->departing = true;
+    put_back(all, d);
+    int64_t start = now_ns();
+    work(state, all->used_ns < SLICE_NS ? start + SLICE_NS : start);
+    all->used_ns += now_ns() - start;
+}
+
+/* --- Who comes meanwhile ------------------------------------------------- */
+
+struct segment *departure_settle(struct state *state, struct segment *segment)
+{
+    const struct departures *all = &state->departures;
+    if (!segment || !segment->allocated ||
+        (TAILQ_EMPTY(&all->announcing) && TAILQ_EMPTY(&all->ending)))
+        return segment;
+    uint64_t id = segment->id;
+    struct attachment *a = segment->use ? LIST_FIRST(&segment->use->attachments) : NULL, *next;
+    for (; a; a = next) {
+        next = LIST_NEXT(a, sibling);
+        if (a->departed)
+            attachment_died(&state->registry, a); /* with the last one the segment may go */
+    }
+    segment = registry_find_id(&state->registry, id);
+    if (!segment || !segment->departing)
+        return segment;
+    end_segment(state, segment);
+    return registry_find_id(&state->registry, id);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/requests/entrust.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/requests/methods.h"
+
+/* Frees survivors that hold nothing, because others have removed their segments. */
+static void forget_idle(struct state *state)
+{
+    struct client *c, *next;
+    for (unsigned i = 0; i < CLIENT_CHAINS; i++)
+        for (c = LIST_FIRST(&state->clients.chains[i]); c; c = next) {
+            next = LIST_NEXT(c, link);
+            if (!c->connection && LIST_EMPTY(&c->attachments) && LIST_EMPTY(&c->created))
+                client_free(c, false);
+        }
+}
+
+static bool belongs_to(pid_t pid, uid_t uid)
+{
+    char path[32];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d", pid);
+    return stat(path, &st) == 0 && st.st_uid == uid;
+}
+
+int entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid)
+{
+    struct store_holder holder = {.pid = (uint32_t)pid, .uid = uid}, old = segment->holder;
+    forget_idle(state);
+    CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return errno == ESRCH || errno == EINVAL ? 1 : -errno;
+    holder.birth = peer_birth(pidfd, pid);
+    if (!holder.birth)
+        return errno == ESRCH ? 1 : -errno;
+    if (!belongs_to(pid, uid))
+        return 1;
+    struct client *c = client_find_survivor(state, &holder);
+    if (!c)
+        return errno == ESRCH ? 1 : -errno;
+    segment->holder = holder;
+    int r = segment_keep(segment);
+    if (r) {
+        segment->holder = old;
+        return r;
+    }
+    LIST_REMOVE(segment, created);
+    LIST_INSERT_HEAD(&c->created, segment, created);
+    return 0;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/requests/monitor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/util.h"
+#include "daemon/base/alarm.h"
+#include "daemon/clients/refusal.h"
+#include "daemon/requests/grants.h"
+#include "daemon/segments/events.h"
+#include "daemon/segments/phases.h"
+
+#define SLICE_NS    250000
+#define CLOCK_NS    1000000 /* each time that phases are looked at */
+#define TURN_EVENTS 8       /* of one subscriber, before others get theirs */
+
+struct monitor {
+    struct monitors *of;
+    struct connection *connection;
+    struct quota_user *payer; /* who is charged for it */
+    struct subscriber subscriber;
+    size_t next_name; /* of the subscriber's, to look at next */
+    TAILQ_ENTRY(monitor) link;
+};
+
+/* There while anybody monitors. */
+struct monitors {
+    struct state *state;
+    struct turn turn;   /* waits while there is something to tell */
+    struct alarm clock; /* looks at phases */
+    unsigned n_phases;  /* who want to hear of phases */
+    struct phases phases;
+    struct monitor *next_look; /* whose names are looked at next; NULL: those of the first */
+    TAILQ_HEAD(, monitor) list;
+};
+
+/* --- Who may know -------------------------------------------------------- */
+
+static bool may_know(const struct subscriber *subscriber, const struct event *e,
+                     const struct segment *segment)
+{
+    const struct monitor *m = subscriber->owner;
+    const struct who who = grants_who(m->of->state, m->connection);
+    if (e->kind == EVENT_QUOTA_REFUSED)
+        return e->uid == who.uid || who.is_admin;
+    if (e->id == 0)
+        return true;
+    if (segment)
+        return segment->allocated && policy_may_see(segment->access, &who);
+    return who.is_admin || e->owner == who.uid;
+}
+
+/* --- Telling ------------------------------------------------------------- */
+
+static int64_t known(uint32_t number)
+{
+    return number == UINT32_MAX ? WIRE_ABSENT : (int64_t)number;
+}
+
+static void fill_facts(const struct event *e, bool is_admin, struct wire_event *w)
+{
+    switch (e->kind) {
+    case EVENT_CREATED:
+        w->size = (int64_t)e->size;
+        break;
+    case EVENT_REMOVED:
+        w->attachments = e->attachments;
+        break;
+    case EVENT_PHASE:
+        w->generation = e->generation;
+        w->switches = e->switches;
+        w->layout = e->text[0] ? e->text : NULL;
+        break;
+    case EVENT_QUOTA_REFUSED:
+        w->error = wire_error_name(e->error);
+        w->reason = e->text;
+        break;
+    case EVENT_RECOVERED:
+        if (!is_admin)
+            break; /* how much others have is their business */
+        w->segments = e->segments;
+        w->attachments = e->attachments;
+        w->deaths = e->deaths;
+        w->lost = e->lost;
+        break;
+    default:
+        break;
+    }
+}
+
+static struct wire_event describe(const struct event *e, bool is_admin)
+{
+    struct wire_event w = WIRE_EVENT_NONE;
+    w.serial = (int64_t)e->serial;
+    w.time_us = e->time_us;
+    w.kind = e->kind;
+    if (e->id) {
+        w.segment = e->name;
+        w.id = (int64_t)e->id;
+    }
+    w.uid = known(e->uid);
+    if (e->pid)
+        w.pid = e->pid;
+    if (e->command[0])
+        w.command = e->command;
+    if (e->attachment)
+        w.attachment = (int64_t)e->attachment;
+    w.access = e->access;
+    w.slot = known(e->slot);
+    w.held = e->held;
+    fill_facts(e, is_admin, &w);
+    return w;
+}
+
+/* A word of the daemon's own: subscribed, lost. */
+static struct wire_event own_word(enum wire_event_kind kind, uint64_t serial)
+{
+    struct wire_event w = WIRE_EVENT_NONE;
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    w.serial = (int64_t)serial;
+    w.time_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    w.kind = kind;
+    return w;
+}
+
+static void tell(struct connection *c, const struct wire_event *w)
+{
+    json_t *event = wire_write_event(w);
+    connection_stream(c, event ? json_pack("{s:o}", "event", event) : NULL);
+}
+
+/* Returns whether there may be more to tell now. The monitor may be gone afterwards. */
+static bool tell_some(struct monitor *m)
+{
+    struct connection *c = m->connection;
+    struct subscriber *s = &m->subscriber;
+    for (int i = 0; i < TURN_EVENTS; i++) {
+        if (c->closing || c->out)
+            return false;
+        const struct event *e = s->n_lost ? NULL : events_next(s);
+        struct wire_event w;
+        if (s->n_lost) {
+            w = own_word(EVENT_LOST, s->next - 1);
+            w.lost = (int64_t)s->n_lost;
+            s->n_lost = 0;
+        } else if (e) {
+            w = describe(e, grants_who(m->of->state, c).is_admin);
+        } else {
+            return false;
+        }
+        tell(c, &w);
+    }
+    return !c->closing && !c->out;
+}
+
+static void wake(void *arg)
+{
+    struct monitors *all = arg;
+    turns_again(all->state->turns, &all->turn);
+}
+
+/* Each monitor gets its turn, until the time is over; one that was served goes to the end. */
+static void serve(struct turn *turn)
+{
+    struct monitors *all = CONTAINER_OF(turn, struct monitors, turn);
+    int64_t end = now_ns() + SLICE_NS;
+    unsigned n = 0, n_more = 0;
+    struct monitor *m;
+    TAILQ_FOREACH(m, &all->list, link)
+    n++;
+    for (unsigned i = 0; i < n && (i == 0 || now_ns() < end); i++) {
+        m = TAILQ_FIRST(&all->list);
+        if (!m)
+            return; /* all are gone, and this with them */
+        TAILQ_REMOVE(&all->list, m, link);
+        TAILQ_INSERT_TAIL(&all->list, m, link);
+        n_more += tell_some(m);
+        if (i + 1 < n && now_ns() >= end)
+            n_more++; /* the next one may have something */
+    }
+    if (n_more && !TAILQ_EMPTY(&all->list))
+        wake(all);
+}
+
+void monitor_drained(struct connection *connection)
+{
+    if (connection->monitor)
+        wake(connection->monitor->of);
+}
+
+static bool wants_phases(const struct monitor *m)
+{
+    return !m->subscriber.kinds || m->subscriber.kinds >> (EVENT_PHASE - 1) & 1;
+}
+
+/* Those who name segments, in turn from the one that was left out last; then all segments, if
+ * anybody wants them. */
+static void on_clock(struct alarm *clock)
+{
+    struct monitors *all = clock->data;
+    const struct registry *registry = &all->state->registry;
+    int64_t now = now_ns(), until = now + CLOCK_NS;
+    struct monitor *m;
+    unsigned n = 0;
+    bool wants_all = false;
+    TAILQ_FOREACH(m, &all->list, link)
+    {
+        n++;
+        wants_all |= wants_phases(m) && m->subscriber.n_names == 0;
+    }
+    int64_t named_until = wants_all ? now + CLOCK_NS / 2 : until;
+    for (m = all->next_look; n && now_ns() < named_until; n--) {
+        m = m ? m : TAILQ_FIRST(&all->list);
+        const struct subscriber *s = &m->subscriber;
+        if (wants_phases(m) && s->n_names)
+            phases_look_at(&all->phases, registry, s->names, s->n_names, &m->next_name,
+                           named_until);
+        m = TAILQ_NEXT(m, link);
+    }
+    all->next_look = m;
+    if (wants_all)
+        phases_look(&all->phases, registry, until);
+}
+
+/* --- Beginning and end --------------------------------------------------- */
+
+static void on_closed(uv_handle_t *handle)
+{
+    const struct alarm *clock = handle->data;
+    free(clock->data);
+}
+
+/* Returns 0 or -errno. */
+static int monitors_open(struct state *state)
+{
+    if (state->monitors)
+        return 0;
+    struct monitors *all = calloc(1, sizeof *all);
+    int r = all ? alarm_init(&all->clock, state->loop, on_clock, all) : -ENOMEM;
+    if (r) {
+        free(all);
+        return r;
+    }
+    all->state = state;
+    TAILQ_INIT(&all->list);
+    all->turn = (struct turn){.serve = serve, .payer = &state->turns->own};
+    events_call(wake, all);
+    state->monitors = all;
+    return 0;
+}
+
+static void monitors_close_if_empty(struct monitors *all)
+{
+    if (!TAILQ_EMPTY(&all->list))
+        return;
+    events_call(NULL, NULL);
+    all->state->monitors = NULL;
+    turns_forget(all->state->turns, &all->turn);
+    alarm_close(&all->clock, on_closed);
+}
+
+static void monitor_free(struct monitor *m)
+{
+    for (size_t i = 0; i < m->subscriber.n_names; i++)
+        free((char *)m->subscriber.names[i]);
+    free(m->subscriber.names);
+    quota_refund(m->payer, QUOTA_MONITORS, 1);
+    free(m);
+}
+
+/* Takes over what payer is charged. */
+static struct monitor *monitor_new(struct connection *c, const struct wire_monitor *want,
+                                   struct quota_user *payer)
+{
+    struct monitor *m = calloc(1, sizeof *m);
+    if (!m) {
+        quota_refund(payer, QUOTA_MONITORS, 1);
+        return NULL;
+    }
+    m->connection = c;
+    m->payer = payer;
+    m->subscriber.kinds = want->kinds;
+    m->subscriber.may_know = may_know;
+    m->subscriber.owner = m;
+    m->subscriber.names = calloc(want->n_names ? want->n_names : 1, sizeof *m->subscriber.names);
+    for (size_t i = 0; m->subscriber.names && i < want->n_names; i++) {
+        m->subscriber.names[i] = strdup(want->names[i]);
+        if (!m->subscriber.names[i])
+            break;
+        m->subscriber.n_names++;
+    }
+    if (m->subscriber.names && m->subscriber.n_names == want->n_names)
+        return m;
+    monitor_free(m);
+    return NULL;
+}
+
+static const struct segment *find_segment(void *arg, uint64_t id)
+{
+    return registry_find_id(arg, id);
+}
+
+/* Returns 0, -errno, or -EDQUOT with *ret_excess. */
+static int subscribe(struct state *state, struct connection *c, const struct wire_monitor *want,
+                     struct quota_excess *ret_excess)
+{
+    struct quota_user *payer;
+    int r = quota_charge_share(&state->quota, c->peer.uid, grants_who(state, c).is_admin,
+                               QUOTA_MONITORS, LIMIT_MONITORS, &payer, ret_excess);
+    if (r)
+        return r;
+    struct monitor *m = monitor_new(c, want, payer);
+    if (!m)
+        return -ENOMEM;
+    r = monitors_open(state);
+    if (r) {
+        monitor_free(m);
+        return r;
+    }
+    struct monitors *all = state->monitors;
+    if (all->n_phases)
+        on_clock(&all->clock); /* what was switched before this is no news to it */
+    uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
+    m->of = all; /* before what is remembered is offered to it */
+    r = events_subscribe(&m->subscriber, after, find_segment, &state->registry);
+    if (r) {
+        monitor_free(m);
+        monitors_close_if_empty(all);
+        return r;
+    }
+    TAILQ_INSERT_TAIL(&all->list, m, link);
+    c->monitor = m;
+    c->streaming = true;
+    if (wants_phases(m)) {
+        if (all->n_phases++ == 0) {
+            phases_begin(&all->phases, &state->registry);
+            alarm_set(&all->clock, PHASES_PERIOD_MS, PHASES_PERIOD_MS);
+        }
+        on_clock(&all->clock);
+    }
+    if (m->subscriber.n_pending)
+        wake(all);
+    return 0;
+}
+
+void monitor_start(struct state *state, struct connection *connection, const json_t *parameters,
+                   struct answer *answer)
+{
+    struct wire_fault fault;
+    struct wire_monitor want;
+    if (!connection->more || connection->oneway) {
+        answer->error = "org.varlink.service.ExpectedMore";
+        return;
+    }
+    if (wire_read_monitor(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct quota_excess excess = {.what = "monitors", .asked = 1};
+    int r = subscribe(state, connection, &want, &excess);
+    free(want.names);
+    if (r == -EDQUOT) {
+        refuse_quota(answer, connection->peer.uid, &excess);
+    } else if (r) {
+        refuse_system(answer, "a connection cannot be told of events", -r);
+    } else {
+        struct wire_event w = own_word(EVENT_SUBSCRIBED, events_last());
+        answer->pending = true;
+        tell(connection, &w);
+    }
+}
+
+void monitor_end(struct connection *connection)
+{
+    struct monitor *m = connection->monitor;
+    if (!m)
+        return;
+    struct monitors *all = m->of;
+    connection->monitor = NULL;
+    events_unsubscribe(&m->subscriber);
+    if (all->next_look == m)
+        all->next_look = TAILQ_NEXT(m, link);
+    TAILQ_REMOVE(&all->list, m, link);
+    if (wants_phases(m) && --all->n_phases == 0) {
+        alarm_stop(&all->clock);
+        phases_end();
+    }
+    monitor_free(m);
+    monitors_close_if_empty(all);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Figures: what there is, and what was done since the daemon was started. */
+#ifndef DAEMON_STATS_H
+#define DAEMON_STATS_H
+
+#include "daemon/requests/methods.h"
+
+/* The method Stats. A reply takes about a millisecond: it holds as many segments as fit. */
+void stats_tell(struct state *state, struct connection *connection, const json_t *parameters,
+                struct answer *answer);
+
+/* An answer to that client has been made: counts it and what it refuses; tells of a quota. */
+void stats_note(const struct connection *connection, const struct answer *answer);
+
+#endif

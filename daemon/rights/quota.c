@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+static _Thread_local int hash_failed;
+#define uthash_nonfatal_oom(element) (hash_failed = 1)
+
+#include "daemon/rights/quota.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/limits.h"
+#include "common/util.h"
+
+#define PAGE_BYTES  4096
+#define SWEEP_FIRST 64
+#define SECOND_NS   1000000000
+#define KEPT_PART   8
+
+void quota_init(struct quota *quota, struct config **config)
+{
+    *quota = (struct quota){.config = config, .n_sweep = SWEEP_FIRST};
+    TAILQ_INIT(&quota->throttled);
+}
+
+static void forget(struct quota_user *user)
+{
+    HASH_DEL(user->quota->users, user);
+    free(user);
+}
+
+void quota_deinit(struct quota *quota)
+{
+    struct quota_user *u, *next;
+    HASH_ITER (hh, quota->users, u, next)
+        forget(u);
+}
+
+/* --- Users --------------------------------------------------------------- */
+
+static bool is_idle(const struct quota_user *user, int64_t now)
+{
+    for (int i = 0; i < N_QUOTA_KINDS; i++)
+        if (user->used[i])
+            return false;
+    return user->paid_until_ns <= now;
+}
+
+/* Now and then: whoever is forgotten might begin anew with a whole burst of requests. */
+static void sweep(struct quota *quota)
+{
+    struct quota_user *u, *next;
+    int64_t now = now_ns();
+    HASH_ITER (hh, quota->users, u, next)
+        if (is_idle(u, now))
+            forget(u);
+    quota->n_sweep = HASH_COUNT(quota->users) * 2 + SWEEP_FIRST;
+}
+
+static struct quota_user *user_of(struct quota *quota, uid_t uid)
+{
+    struct quota_user *u;
+    HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
+    if (u)
+        return u;
+    if (HASH_COUNT(quota->users) >= quota->n_sweep)
+        sweep(quota);
+    u = calloc(1, sizeof *u);
+    if (!u)
+        return NULL;
+    u->quota = quota;
+    u->uid = uid;
+    TAILQ_INIT(&u->throttled);
+    TAILQ_INIT(&u->quick);
+    task_user_init(&u->tasks);
+    TAILQ_INIT(&u->slow);
+    hash_failed = 0;
+    HASH_ADD(hh, quota->users, uid, sizeof u->uid, u);
+    if (hash_failed) {
+        free(u);
+        return NULL;
+    }
+    return u;
+}
+
+/* --- Charging ------------------------------------------------------------ */
+
+static uint64_t limit_of(const struct config_quota *limits, enum quota_kind kind)
+{
+    const uint64_t each[N_QUOTA_KINDS] = {
+        limits->bytes,        limits->segments, limits->attachments, limits->connections,
+        limits->layout_bytes, CONFIG_UNLIMITED, CONFIG_UNLIMITED,    CONFIG_UNLIMITED};
+    return each[kind];
+}
+
+static const char *const names[N_QUOTA_KINDS] = {"bytes",        "segments",
+                                                 "attachments",  "connections",
+                                                 "layout_bytes", "bytes of requests and replies",
+                                                 "monitors",     "watches"};
+
+static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,
+                    struct quota_excess *ret)
+{
+    if (used <= limit && amount <= limit - used)
+        return false;
+    *ret =
+        (struct quota_excess){.what = names[kind], .asked = amount, .used = used, .limit = limit};
+    return true;
+}
+
+static void add(struct quota_user *user, enum quota_kind kind, uint64_t amount)
+{
+    user->used[kind] += amount;
+    user->quota->used[kind] += amount;
+}
+
+int quota_charge(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
+                 uint64_t amount, struct quota_user **ret_user, struct quota_excess *ret_excess)
+{
+    const struct config *config = *quota->config;
+    struct quota_user *u = user_of(quota, uid);
+    if (!u)
+        return -ENOMEM;
+    uint64_t limit = kind == QUOTA_BUFFERS ? LIMIT_BUFFERS_BYTES : limit_of(&config->user, kind);
+    if (!is_admin && exceeds(u->used[kind], amount, limit, kind, ret_excess))
+        return -EDQUOT;
+    if (exceeds(quota->used[kind], amount, limit_of(&config->total, kind), kind, ret_excess)) {
+        ret_excess->of_all = true;
+        return -EDQUOT;
+    }
+    add(u, kind, amount);
+    *ret_user = u;
+    return 0;
+}
+
+bool quota_in_share(uint64_t his, uint64_t all, uint64_t most)
+{
+    uint64_t left = most > all ? most - all : 0;
+    return left > most / KEPT_PART || his < left;
+}
+
+int quota_charge_share(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
+                       uint64_t most, struct quota_user **ret_user, struct quota_excess *ret_excess)
+{
+    struct quota_user *u;
+    int r = quota_charge(quota, uid, is_admin, kind, 1, &u, ret_excess);
+    if (r)
+        return r;
+    uint64_t his = u->used[kind] - 1, all = quota->used[kind] - 1;
+    if (quota_in_share(his, all, most)) {
+        *ret_user = u;
+        return 0;
+    }
+    quota_refund(u, kind, 1);
+    *ret_excess = (struct quota_excess){.what = names[kind], .asked = 1};
+    ret_excess->of_all = all >= most;
+    ret_excess->used = ret_excess->of_all ? all : his;
+    ret_excess->limit = ret_excess->of_all ? most : his;
+    ret_excess->kept = ret_excess->of_all ? 0 : most - all;
+    return -EDQUOT;
+}
+
+struct quota_user *quota_restore(struct quota *quota, uid_t uid, enum quota_kind kind,
+                                 uint64_t amount)
+{
+    struct quota_user *u = user_of(quota, uid);
+    if (u)
+        add(u, kind, amount);
+    return u;
+}
+
+void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount)
+{
+    if (!user)
+        return;
+    user->used[kind] -= amount;
+    user->quota->used[kind] -= amount;
+}
+
+struct quota_usage quota_usage(const struct quota *quota, uid_t uid, bool is_admin,
+                               enum quota_kind kind)
+{
+    const struct config *config = *quota->config;
+    const struct quota_user *u;
+    HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
+    return (struct quota_usage){
+        .what = names[kind],
+        .used = u ? u->used[kind] : 0,
+        .limit = is_admin ? CONFIG_UNLIMITED : limit_of(&config->user, kind),
+        .total_used = quota->used[kind],
+        .total_limit = limit_of(&config->total, kind),
+    };
+}
+
+uint64_t quota_bytes(uint64_t size)
+{
+    return (size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+}
+
+/* --- Requests ------------------------------------------------------------ */
+
+/* Each request costs the time that one takes at the rate; who has not paid for more than a
+ * burst ahead of now may go on. Returns how long he is to wait. */
+static int64_t must_wait(const struct config_quota *limits, int64_t paid_until, int64_t now,
+                         int64_t *ret_paid_until)
+{
+    uint64_t rate = limits->requests_per_second;
+    *ret_paid_until = paid_until;
+    if (rate == CONFIG_UNLIMITED || rate == 0)
+        return 0;
+    uint64_t burst = limits->burst == CONFIG_UNLIMITED ? rate : limits->burst;
+    int64_t cost = rate < SECOND_NS ? (int64_t)(SECOND_NS / rate) : 1;
+    int64_t ahead = INT64_MAX / 4;
+    if (burst <= 1)
+        ahead = 0;
+    else if (burst - 1 < (uint64_t)(ahead / cost))
+        ahead = (int64_t)(burst - 1) * cost;
+    int64_t from = paid_until > now ? paid_until : now;
+    *ret_paid_until = from + cost;
+    return from - now > ahead ? from - now - ahead : 0;
+}
+
+static bool has_rate(const struct config_quota *limits)
+{
+    return limits->requests_per_second != CONFIG_UNLIMITED && limits->requests_per_second != 0;
+}
+
+bool quota_limits_requests(const struct quota *quota)
+{
+    const struct config *config = *quota->config;
+    return has_rate(&config->user) || has_rate(&config->total);
+}
+
+int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns)
+{
+    struct quota *q = user->quota;
+    const struct config *config = *q->config;
+    int64_t his = user->paid_until_ns, of_all;
+    int64_t wait = is_admin ? 0 : must_wait(&config->user, his, now_ns, &his);
+    int64_t longer = must_wait(&config->total, q->paid_until_ns, now_ns, &of_all);
+    if (longer > wait)
+        wait = longer;
+    if (wait == 0) {
+        user->paid_until_ns = his;
+        q->paid_until_ns = of_all;
+    }
+    return wait;
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/rights/turns.h"
+
+#include <time.h>
+
+#include "common/util.h"
+
+/* A turn that takes longer is a long one. Its connection pays for it afterwards: a thousandth of
+ * the time that passes, and a little with each quick turn. A connection that owes too much is slow.
+ * A few long turns do not make it so, because each may have been long by an interrupt, which counts
+ * as the daemon's own time. */
+#define QUICK_NS     100000
+#define LONG_COST    1000
+#define CREDIT_NS    2000000
+#define SLOW_NS      INT64_C(2000000000)
+#define LONG_MOST_NS (2 * SLOW_NS)
+/* So many turns are measured closely at first, and after one that seemed long. */
+#define MEASURED 64
+/* One turn of so many is measured whoever has it: nobody can make up for long turns by quick ones.
+ */
+#define SAMPLED 16
+/* A connection that has had no quick turn ranks as if it owed so much. */
+#define UNKNOWN_NS INT64_C(1000000000)
+/* How many connections of a user are compared. */
+#define LOOKED_AT 128
+/* So long a connection or user counts as active. */
+#define ACTIVE_NS 50000000
+/* Slices take one part of the time, and rests the others. */
+#define SLICE_NS    250000
+#define REST_PARTS  4
+#define REST_MAX_MS 250
+/* Of what its connections use in slices, a user's slow ones get one part even if others wait. */
+#define SLOW_PARTS 8
+/* Of the time, one part is each user's for turns that are taken at once; BURST_NS ahead. */
+#define SHARE_PARTS 8
+#define BURST_NS    5000000
+/* Served at once after one look for events. */
+#define ROUND_NS 2000000
+/* What a user who has used more than a slice pays back at a time. */
+#define QUANTUM_NS 50000
+
+#define MILLISECOND_NS 1000000
+
+static void on_slice(uv_idle_t *idle);
+static void on_rested(struct alarm *alarm);
+
+static int64_t cpu_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+int turns_init(struct turns *turns, uv_loop_t *loop)
+{
+    *turns = (struct turns){0};
+    TAILQ_INIT(&turns->users);
+    turns_own_user(&turns->own);
+    uv_idle_init(loop, &turns->slices);
+    turns->slices.data = turns;
+    return alarm_init(&turns->resting, loop, on_rested, turns);
+}
+
+void turns_close(struct turns *turns)
+{
+    uv_close((uv_handle_t *)&turns->slices, NULL);
+    alarm_close(&turns->resting, NULL);
+}
+
+void turns_own_user(struct quota_user *ret)
+{
+    *ret = (struct quota_user){.quota = NULL};
+    TAILQ_INIT(&ret->quick);
+    TAILQ_INIT(&ret->slow);
+}
+
+static bool is_own(const struct quota_user *u)
+{
+    return !u->quota;
+}
+
+void turns_round(struct turns *turns)
+{
+    turns->round_ns = 0;
+}
+
+/* --- Who is active ------------------------------------------------------- */
+
+static void note(struct turns_seen *seen, const void *who, int64_t now)
+{
+    if (seen->last != who) {
+        seen->other_ns = seen->last_ns ? seen->last_ns : seen->other_ns;
+        seen->last = who;
+    }
+    seen->last_ns = now;
+}
+
+void turns_gone(struct turns *turns, const void *who)
+{
+    struct turns_seen *seen = &turns->quick_open;
+    if (seen->last == who)
+        seen->last = NULL, seen->last_ns = 0;
+}
+
+/* Whether somebody else than who was active lately. */
+static bool others_active(const struct turns_seen *seen, const void *who, int64_t now)
+{
+    int64_t last = seen->last == who ? seen->other_ns : seen->last_ns;
+    return last && now - last < ACTIVE_NS;
+}
+
+/* --- The queue ----------------------------------------------------------- */
+
+static bool is_slow(const struct turn *c, int64_t now)
+{
+    return c->is_heavy || c->long_until_ns > now + SLOW_NS;
+}
+
+/* Whether other connections are active whose turns are quick. A connection that has been closed
+ * does not count where the daemon serves itself, because a client that connects again and again
+ * would otherwise wait for the sake of its own last connection. */
+static bool others_are_quick(const struct turns *t, const struct turn *c, int64_t now)
+{
+    return others_active(c->who ? &t->quick_connections : &t->quick_open, c->who, now);
+}
+
+/* Whether the user used up the share of time for being served at once, while others are active. */
+static bool is_beyond(const struct turns *t, const struct quota_user *u, int64_t now)
+{
+    return u->share_until_ns > now + BURST_NS &&
+           (is_own(u) ? others_active(&t->quick_open, NULL, now)
+                      : others_active(&t->quick_users, u, now));
+}
+
+/* Whether somebody who waits, of this user, may have a turn: a rest is for quick connections. */
+static bool may_serve(const struct turns *t, const struct quota_user *u, int64_t now)
+{
+    return !t->resting.is_set || (!TAILQ_EMPTY(&u->quick) && !is_beyond(t, u, now));
+}
+
+static void wait_turn(struct turns *t, struct turn *c, int64_t now)
+{
+    struct quota_user *u = c->payer;
+    c->waits = true;
+    c->waits_slow = is_slow(c, now);
+    if (c->waits_slow && c->slow_ns < u->slow_ns)
+        c->slow_ns = u->slow_ns; /* what it did not use before is not saved up */
+    TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, link);
+    if (!u->waits_turn)
+        TAILQ_INSERT_TAIL(&t->users, u, turn);
+    u->waits_turn = true;
+    if (may_serve(t, u, now))
+        uv_idle_start(&t->slices, on_slice);
+}
+
+void turns_forget(struct turns *turns, struct turn *turn)
+{
+    struct quota_user *u = turn->payer;
+    if (!turn->waits)
+        return;
+    turn->waits = false;
+    TAILQ_REMOVE(turn->waits_slow ? &u->slow : &u->quick, turn, link);
+    if (!TAILQ_EMPTY(&u->quick) || !TAILQ_EMPTY(&u->slow))
+        return;
+    u->waits_turn = false;
+    TAILQ_REMOVE(&turns->users, u, turn);
+}
+
+/* By which connections of a list go: what slow ones have used in slices, what the others owe. One
+ * that has had no quick turn yet may be either, and comes after those that are known. */
+static int64_t rank(const struct turn *c, int64_t now)
+{
+    if (c->waits_slow)
+        return c->slow_ns;
+    return (c->long_until_ns > now ? c->long_until_ns : now) + (c->is_known ? 0 : UNKNOWN_NS);
+}
+
+/* The connection of a list whose turn it is; there is one. Of a long list only the beginning is
+ * looked at. */
+static struct turn *first_of(const struct turns_waiting *list, int64_t now)
+{
+    struct turn *c, *first = TAILQ_FIRST(list);
+    int64_t least = rank(first, now);
+    unsigned n = 0;
+    TAILQ_FOREACH(c, list, link)
+    {
+        int64_t r = rank(c, now);
+        if (r < least)
+            first = c, least = r;
+        if (++n == LOOKED_AT)
+            break;
+    }
+    return first;
+}
+
+/* The user whose turn it is, or NULL while all that wait have to rest. */
+static struct quota_user *next_user(struct turns *t, int64_t now)
+{
+    struct quota_user *u, *only = NULL;
+    unsigned n = 0;
+    TAILQ_FOREACH(u, &t->users, turn)
+    if (may_serve(t, u, now)) {
+        only = u;
+        n++;
+    }
+    if (n <= 1) {
+        if (only)
+            only->debt_ns = 0; /* nobody else wants it */
+        return only;
+    }
+    while (u = TAILQ_FIRST(&t->users), !may_serve(t, u, now) || u->debt_ns > 0) {
+        u->debt_ns -= u->debt_ns > 0 ? QUANTUM_NS : 0;
+        TAILQ_REMOVE(&t->users, u, turn);
+        TAILQ_INSERT_TAIL(&t->users, u, turn);
+    }
+    return u;
+}
+
+/* Takes the connection whose turn it is from the queue; NULL if there is none now. */
+static struct turn *next(struct turns *t, int64_t now)
+{
+    struct quota_user *u = next_user(t, now);
+    if (!u)
+        return NULL;
+    bool slow = TAILQ_EMPTY(&u->quick) ||
+                (!t->resting.is_set && !TAILQ_EMPTY(&u->slow) && u->slow_due_ns >= SLICE_NS);
+    struct turn *c = first_of(slow ? &u->slow : &u->quick, now);
+    turns_forget(t, c);
+    return c;
+}
+
+/* --- Serving ------------------------------------------------------------- */
+
+static void begin(struct turns *t, const struct turn *c, int64_t now)
+{
+    t->began_ns = now;
+    /* a turn that seems long may only have been interrupted; to measure it closely costs two
+     * system calls */
+    bool is_sample = t->n_turns++ % SAMPLED == 0;
+    t->began_cpu_ns = c->n_quick < MEASURED || is_sample ? cpu_ns() : 0;
+}
+
+/* It is known how long a turn took. */
+static void judge(struct turn *c, int64_t took, int64_t now)
+{
+    int64_t until = c->long_until_ns > now ? c->long_until_ns : now;
+    until += took > QUICK_NS ? took * LONG_COST : -CREDIT_NS;
+    c->long_until_ns = until < now + LONG_MOST_NS ? until : now + LONG_MOST_NS;
+}
+
+/* Returns how long the turn took. */
+static int64_t end(struct turns *t, struct turn *c, int64_t *ret_now)
+{
+    int64_t now = now_ns(), took = now - t->began_ns;
+    if (t->began_cpu_ns)
+        took = cpu_ns() - t->began_cpu_ns;
+    if (t->began_cpu_ns || took <= QUICK_NS)
+        judge(c, took, now);
+    c->is_known |= took <= QUICK_NS;
+    c->n_quick = took > QUICK_NS ? 0 : c->n_quick < MEASURED ? c->n_quick + 1 : MEASURED;
+    *ret_now = now;
+    return took;
+}
+
+bool turns_begin(struct turns *turns, struct turn *turn)
+{
+    int64_t now = now_ns();
+    bool waits = turns->round_ns > ROUND_NS;
+    if (is_slow(turn, now))
+        waits |= !TAILQ_EMPTY(&turns->users) ||
+                 (turn->who ? others_active(&turns->connections, turn->who, now)
+                            : others_are_quick(turns, turn, now));
+    waits |= is_beyond(turns, turn->payer, now);
+    if (waits)
+        wait_turn(turns, turn, now);
+    else
+        begin(turns, turn, now);
+    return !waits;
+}
+
+static void charge_share(struct quota_user *u, int64_t used, int64_t now)
+{
+    if (u->share_until_ns < now)
+        u->share_until_ns = now;
+    u->share_until_ns += used * SHARE_PARTS;
+}
+
+void turns_charge(struct quota_user *user, int64_t used_ns)
+{
+    charge_share(user, used_ns, now_ns());
+}
+
+void turns_end(struct turns *turns, struct turn *turn)
+{
+    struct quota_user *u = turn->payer;
+    int64_t now, took = end(turns, turn, &now);
+    charge_share(u, took * (1 + turn->brings), now);
+    turns->round_ns += took;
+    if (!turn->who)
+        return;
+    note(&turns->connections, turn->who, now);
+    if (took > QUICK_NS)
+        return;
+    note(&turns->quick_connections, turn->who, now);
+    note(&turns->quick_open, turn->who, now);
+    note(&turns->quick_users, u, now);
+}
+
+void turns_again(struct turns *turns, struct turn *turn)
+{
+    if (!turn->waits)
+        wait_turn(turns, turn, now_ns());
+}
+
+/* Whether the time that c is served, which waited, is to be made good to others. */
+static bool owes_rest(const struct turns *t, const struct turn *c, int64_t now)
+{
+    return (c->waits_slow && others_are_quick(t, c, now)) || is_beyond(t, c->payer, now);
+}
+
+static void rest(struct turns *t, int64_t took)
+{
+    uint64_t ms = (uint64_t)(took * REST_PARTS + MILLISECOND_NS - 1) / MILLISECOND_NS;
+    if (ms > REST_MAX_MS)
+        ms = REST_MAX_MS;
+    alarm_set(&t->resting, ms, 0);
+}
+
+/* Counts what a turn in a slice took. */
+static void charge(struct turn *c, int64_t took)
+{
+    struct quota_user *u = c->payer;
+    u->debt_ns += took;
+    if (!c->waits_slow) {
+        u->slow_due_ns += took / SLOW_PARTS;
+        if (u->slow_due_ns > SLICE_NS || TAILQ_EMPTY(&u->slow))
+            u->slow_due_ns = TAILQ_EMPTY(&u->slow) ? 0 : SLICE_NS;
+        return;
+    }
+    u->slow_due_ns = 0;
+    u->slow_ns = c->slow_ns;
+    c->slow_ns += took;
+}
+
+static void on_slice(uv_idle_t *idle)
+{
+    struct turns *t = idle->data;
+    int64_t start = now_ns(), now = start, owed = 0;
+    struct turn *c = NULL;
+    while (now - start < SLICE_NS && (c = next(t, now))) {
+        bool owes = owes_rest(t, c, now);
+        begin(t, c, now); /* from before it was chosen: that takes time as well */
+        c->serve(c);
+        int64_t took = end(t, c, &now);
+        charge(c, took);
+        owed += owes ? took * (1 + c->brings) : 0;
+        if (c->who)
+            note(&t->connections, c->who, now);
+    }
+    if (!c || TAILQ_EMPTY(&t->users))
+        uv_idle_stop(idle);
+    if (owed)
+        rest(t, owed);
+}
+
+static void on_rested(struct alarm *alarm)
+{
+    struct turns *t = alarm->data;
+    if (!TAILQ_EMPTY(&t->users))
+        uv_idle_start(&t->slices, on_slice);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/attachment.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/rights/quota.h"
+#include "daemon/segments/events.h"
+#include "daemon/segments/look.h"
+#include "daemon/segments/phases.h"
+#include "daemon/segments/ringing.h"
+#include "daemon/segments/use.h"
+
+static uint64_t last_id;
+static unsigned n_attachments;
+
+unsigned attachments_count(void)
+{
+    return n_attachments;
+}
+
+void attachment_ids_above(uint64_t id)
+{
+    if (last_id < id)
+        last_id = id;
+}
+
+int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
+                     struct wire_attachment *ret, struct frame_descriptors *ret_fds)
+{
+    struct attachment *a = calloc(1, sizeof *a);
+    if (!a)
+        return -ENOMEM;
+    phases_note(segment);
+    int r = segment_attach(segment, access, ret, ret_fds);
+    if (r) {
+        free(a);
+        return r;
+    }
+    a->id = ++last_id;
+    a->segment = segment;
+    a->access = access;
+    a->slot = ret->slot;
+    a->generation = ret->slot == WIRE_ABSENT ? 0 : (uint32_t)ret->generation;
+    a->pid = pid;
+    a->watch[0] = a->watch[1] = -1;
+    LIST_INSERT_HEAD(list, a, link);
+    LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
+    n_attachments++;
+    ret->id = (int64_t)a->id;
+    return 0;
+}
+
+int attachment_keep(struct attachment *attachment, const struct store_holder *holder)
+{
+    const struct attachment *a = attachment;
+    struct store_attachment record = {
+        .id = a->id,
+        .segment = a->segment->id,
+        .holder = *holder,
+        .access = (uint32_t)a->access,
+        .slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot,
+        .generation = a->generation,
+        .uid = a->uid,
+    };
+    attachment->holder = *holder;
+    return store_put_attachment(a->segment->home->store, &record);
+}
+
+struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
+                                      const struct store_attachment *record)
+{
+    struct attachment *a = calloc(1, sizeof *a);
+    if (!a || segment_restore_attachment(segment)) {
+        free(a);
+        return NULL;
+    }
+    *a = (struct attachment){
+        .id = record->id,
+        .segment = segment,
+        .access = record->access,
+        .slot = record->slot == UINT32_MAX ? WIRE_ABSENT : (int64_t)record->slot,
+        .generation = record->generation,
+        .pid = (pid_t)record->holder.pid,
+        .uid = record->uid,
+        .holder = record->holder,
+        .watch = {-1, -1},
+    };
+    LIST_INSERT_HEAD(list, a, link);
+    LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
+    n_attachments++;
+    return a;
+}
+
+/* --- Watching ------------------------------------------------------------ */
+
+static unsigned n_watches;
+static unsigned max_watches = LIMIT_WATCHES;
+
+void attachment_watch_limit(unsigned n)
+{
+    max_watches = n;
+}
+
+static void unwatch(struct attachment *attachment)
+{
+    if (attachment->watch[0] < 0)
+        return;
+    LIST_REMOVE(attachment, watcher);
+    close_fdp(&attachment->watch[0]);
+    close_fdp(&attachment->watch[1]);
+    if (--attachment->segment->use->n_watches == 0)
+        ringing_forget(attachment->segment->use);
+    quota_refund(attachment->payer, QUOTA_WATCHES, 1);
+    n_watches--;
+}
+
+void attachment_ring(const struct segment *segment)
+{
+    static const uint64_t one = 1;
+    const struct attachment *a;
+    LIST_FOREACH(a, &segment->use->watchers, watcher)
+    {
+        int unread = 0; /* one that has not read the last one looks at the counter anyway */
+        if (ioctl(a->watch[1], SIOCOUTQ, &unread) || unread == 0)
+            send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+}
+
+/* The daemon's own user may have all of a segment; of all segments nobody may. */
+static bool may_watch(const struct attachment *attachment)
+{
+    const struct segment_use *use = attachment->segment->use;
+    const struct attachment *a;
+    uint64_t his = 0, of_all = attachment->payer ? attachment->payer->used[QUOTA_WATCHES] : 0;
+    bool is_trusted = attachment->uid == 0 || attachment->uid == geteuid();
+    LIST_FOREACH(a, &use->watchers, watcher)
+    his += !is_trusted && a->uid == attachment->uid;
+    return use->n_watches < LIMIT_WATCHES && quota_in_share(of_all, n_watches, max_watches) &&
+           (is_trusted || quota_in_share(his, use->n_watches, LIMIT_WATCHES));
+}
+
+int attachment_watch(struct attachment *attachment, int *ret_fd)
+{
+    struct segment *s = attachment->segment;
+    if (attachment->slot == WIRE_ABSENT)
+        return -ENOLCK;
+    if (attachment->watch[0] < 0) {
+        if (!may_watch(attachment))
+            return -EDQUOT;
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, attachment->watch)) {
+            attachment->watch[0] = attachment->watch[1] = -1;
+            return -errno;
+        }
+        LIST_INSERT_HEAD(&s->use->watchers, attachment, watcher);
+        s->use->n_watches++;
+        n_watches++;
+        if (attachment->payer)
+            quota_restore(attachment->payer->quota, attachment->payer->uid, QUOTA_WATCHES, 1);
+        segment_watches_changed(s);
+    }
+    *ret_fd = attachment->watch[0];
+    return 0;
+}
+
+/* --- The end ------------------------------------------------------------- */
+
+void attachment_forget(struct attachment *attachment)
+{
+    LIST_REMOVE(attachment, link);
+    LIST_REMOVE(attachment, sibling);
+    n_attachments--;
+    unwatch(attachment);
+    segment_forget(attachment->segment);
+    quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
+    free(attachment);
+}
+
+void attachment_cancel(struct attachment *attachment)
+{
+    struct segment *s = attachment->segment;
+    LIST_REMOVE(attachment, link);
+    LIST_REMOVE(attachment, sibling);
+    n_attachments--;
+    if (attachment->watch[0] >= 0) {
+        unwatch(attachment);
+        segment_watches_changed(s);
+    }
+    /* it may have died between a change and telling of it */
+    attachment_ring(s);
+    segment_detach(s, attachment->slot, attachment->pid);
+    /* after the death: a daemon that finds the record announces it again */
+    int r = store_delete_attachment(s->home->store, attachment->id);
+    if (r)
+        log_error("an attachment to '%s' cannot be forgotten: %s", s->name, strerror(-r));
+    quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
+    free(attachment);
+}
+
+void attachment_end(struct registry *registry, struct attachment *attachment)
+{
+    struct segment *s = attachment->segment;
+    attachment_cancel(attachment);
+    registry_release(registry, s);
+}
+
+static void tell_end(enum wire_event_kind kind, const struct attachment *a,
+                     const struct look_party *party)
+{
+    struct event *e = events_add(kind, a->segment);
+    e->attachment = a->id;
+    e->access = (uint8_t)a->access;
+    e->slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot;
+    e->pid = (uint32_t)a->pid;
+    e->uid = a->uid;
+    e->held = (uint8_t)party->held;
+    memcpy(e->command, party->command, sizeof e->command);
+}
+
+static void announce_detached(struct attachment *attachment)
+{
+    phases_note(attachment->segment);
+    tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
+}
+
+void attachment_give_up(struct attachment *attachment)
+{
+    announce_detached(attachment);
+    attachment_cancel(attachment);
+}
+
+void attachment_give_back(struct registry *registry, struct attachment *attachment)
+{
+    announce_detached(attachment);
+    attachment_end(registry, attachment);
+}
+
+/* Tells that its client is dead, and what that held. */
+static void announce_death(struct attachment *attachment)
+{
+    static struct look seen;
+    struct look_party party = {0};
+    struct segment *s = attachment->segment;
+    /* before the lock is taken from it: a moment later another may have it */
+    if (attachment->slot != WIRE_ABSENT && look_at_attachment(attachment, &seen) == 0)
+        look_party(&seen, attachment, &party);
+    phases_note(s);
+    tell_end(EVENT_DIED, attachment, &party);
+    if (!party.inside)
+        return;
+    segment_owner_died(s);
+    tell_end(EVENT_OWNER_DIED, attachment, &party);
+    log_event(LOG_NOTICE,
+              &(struct log_event){.kind = LOG_OWNER_DIED,
+                                  .segment = s->name,
+                                  .has_uid = true,
+                                  .uid = attachment->uid,
+                                  .pid = attachment->pid},
+              "segment '%s': pid %d (%s) died while it held the lock", s->name, attachment->pid,
+              party.command);
+}
+
+void attachment_announce(struct attachment *attachment)
+{
+    struct segment *s = attachment->segment;
+    if (attachment->unclaimed)
+        announce_detached(attachment);
+    else
+        announce_death(attachment);
+    attachment->announced = true;
+    if (attachment->slot == WIRE_ABSENT)
+        return;
+    attachment_ring(s);
+    segment_give_slot(s, (uint32_t)attachment->slot, attachment->pid);
+    attachment->slot = WIRE_ABSENT;
+}
+
+void attachment_died(struct registry *registry, struct attachment *attachment)
+{
+    if (!attachment->announced)
+        attachment_announce(attachment);
+    attachment_end(registry, attachment);
+}
+
+/* --- Finding ------------------------------------------------------------- */
+
+bool attachments_full(const struct attachments *list)
+{
+    unsigned n = 0;
+    struct attachment *a;
+    LIST_FOREACH(a, list, link)
+    n++;
+    return n >= LIMIT_ATTACHMENTS;
+}
+
+struct attachment *attachment_find(const struct attachments *list, uint64_t id)
+{
+    struct attachment *a;
+    LIST_FOREACH(a, list, link)
+    if (a->id == id)
+        return a;
+    return NULL;
+}
+
+struct attachment *attachment_find_writer(const struct attachments *list,
+                                          const struct segment *segment)
+{
+    struct attachment *a;
+    LIST_FOREACH(a, list, link)
+    if (a->segment == segment && a->access == SHMVIEW_WRITE)
+        return a;
+    return NULL;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/layout.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/limits.h"
+#include "common/name.h"
+
+__attribute__((format(printf, 6, 7))) static int fault_set(struct layout_fault *fault, int error,
+                                                           const char *fact, const char *subject,
+                                                           size_t view, const char *format, ...)
+{
+    va_list ap;
+    *fault = (struct layout_fault){.error = error, .fact = fact, .view = view};
+    snprintf(fault->subject, sizeof fault->subject, "%s", subject);
+    va_start(ap, format);
+    vsnprintf(fault->text, sizeof fault->text, format, ap);
+    va_end(ap);
+    return -1;
+}
+
+static int fault_name(struct layout_fault *fault, size_t view, const char *name)
+{
+    return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout", view,
+                     "'%.70s' is no name: 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
+                     name, LIMIT_VIEW_NAME_BYTES);
+}
+
+static int check_shape(const struct wire_view *v, size_t index, struct layout_fault *fault)
+{
+    if (v->has_strides && v->strides.n != v->shape.n)
+        return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout.views", index,
+                         "layout.views '%s' has %zu strides for %zu dimensions", v->name,
+                         v->strides.n, v->shape.n);
+    if (v->has_suboffsets && (!v->has_strides || v->suboffsets.n != v->shape.n))
+        return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout.views", index,
+                         "layout.views '%s' has %zu suboffsets and %zu strides for %zu dimensions",
+                         v->name, v->suboffsets.n, v->has_strides ? v->strides.n : 0, v->shape.n);
+    return 0;
+}
+
+static int check_names(const struct wire_layout *layout, struct layout_fault *fault)
+{
+    if (!name_is_valid(layout->name, LIMIT_VIEW_NAME_BYTES))
+        return fault_name(fault, LAYOUT_NO_VIEW, layout->name);
+    for (size_t i = 0; i < layout->n_views; i++) {
+        const struct wire_view *v = &layout->views[i];
+        if (!name_is_valid(v->name, LIMIT_VIEW_NAME_BYTES))
+            return fault_name(fault, i, v->name);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(layout->views[k].name, v->name) == 0)
+                return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout.views", i,
+                                 "layout.views has two views '%s'", v->name);
+        if (check_shape(v, i, fault))
+            return -1;
+    }
+    return 0;
+}
+
+static int check_view(struct wire_view *view, size_t index, uint64_t segment_bytes,
+                      struct formats *formats, struct layout_fault *ret_fault)
+{
+    struct view_desc desc = {
+        .offset = (uint64_t)view->offset,
+        .ndim = (uint32_t)view->shape.n,
+    };
+    struct view_fault fault;
+    memcpy(desc.shape, view->shape.values, sizeof desc.shape);
+    int r = view_parse_format(&desc, formats, view->format, &fault);
+    if (r == 0 && view->has_strides)
+        memcpy(desc.strides, view->strides.values, sizeof desc.strides);
+    else if (r == 0)
+        r = view_fill_strides(&desc, &fault);
+    if (r == 0 && view->has_suboffsets)
+        view_set_suboffsets(&desc, view->suboffsets.values);
+    if (r == 0)
+        r = view_check(&desc, segment_bytes, NULL, &fault);
+    if (r == 0) {
+        view->format = desc.item->text;
+        return 0;
+    }
+    /* an invalid parameter is named as such, the rest are errors of the view */
+    const char *fact = fault.error == SHMVIEW_ERR_INVALID ? "parameter" : "view";
+    return fault_set(ret_fault, (int)fault.error, fact, view->name, index, "view '%s': %s",
+                     view->name, fault.text);
+}
+
+int layout_check(struct wire_layout *layout, uint64_t segment_bytes, struct formats *formats,
+                 struct layout_fault *fault)
+{
+    if (check_names(layout, fault))
+        return -1;
+    for (size_t i = 0; i < layout->n_views; i++)
+        if (check_view(&layout->views[i], i, segment_bytes, formats, fault))
+            return -1;
+    return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/layouts.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/layout_hash.h"
+
+void layouts_deinit(struct layouts *layouts)
+{
+    for (size_t i = 0; i < layouts->n; i++)
+        free(layouts->list[i].name);
+    free(layouts->list);
+    free(layouts->text);
+    *layouts = (struct layouts){0};
+}
+
+struct wire_text layouts_text(const struct layouts *layouts)
+{
+    return layouts->n ? (struct wire_text){layouts->text, layouts->text_bytes - 1}
+                      : (struct wire_text){"", 0};
+}
+
+struct wire_text layouts_text_of(const struct layouts *layouts, const struct layout *layout)
+{
+    return (struct wire_text){layouts->text + layout->at, layout->n};
+}
+
+int layouts_add(struct layouts *layouts, const char *name, const char *text, size_t n)
+{
+    const size_t at = layouts->text_bytes;
+    struct layout *list = realloc(layouts->list, (layouts->n + 1) * sizeof *list);
+    if (!list)
+        return -ENOMEM;
+    layouts->list = list;
+    char *own_name = strdup(name);
+    char *all = own_name ? realloc(layouts->text, at + n) : NULL;
+    if (!all) {
+        free(own_name);
+        return -ENOMEM;
+    }
+    memcpy(all + at, text, n - 1);
+    all[at + n - 1] = ',';
+    layouts->text = all;
+    layouts->text_bytes = at + n;
+    list[layouts->n] = (struct layout){own_name, at, n - 1};
+    return (int)layouts->n++;
+}
+
+void layouts_drop_last(struct layouts *layouts)
+{
+    const struct layout *last = &layouts->list[--layouts->n];
+    layouts->text_bytes = last->at;
+    free(last->name);
+}
+
+const struct layout *layouts_find(const struct layouts *layouts, const char *name)
+{
+    uint64_t hash = layout_hash(name);
+    for (size_t i = 0; i < layouts->n; i++)
+        if (layout_hash(layouts->list[i].name) == hash)
+            return &layouts->list[i];
+    return NULL;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/look.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/segments/use.h"
+
+/* --- Reading ------------------------------------------------------------- */
+
+/* Returns a descriptor, *ret_new if it is to be closed; or -errno. */
+static int open_control(const struct segment *segment, int *ret_new)
+{
+    if (!segment->lock)
+        return -ENOLCK;
+    if (segment->use && segment->use->fds[CONTROL_WRITE] >= 0)
+        return segment->use->fds[CONTROL_WRITE];
+    struct object object;
+    segment_object(segment, CONTROL, &object);
+    *ret_new = object_open(&object, O_RDONLY);
+    return *ret_new;
+}
+
+static int read_at(int fd, void *to, size_t bytes, size_t at)
+{
+    ssize_t n = pread(fd, to, bytes, (off_t)at);
+    if (n < 0)
+        return -errno;
+    return (size_t)n == bytes ? 0 : -ENODATA;
+}
+
+int look_at_control(const struct segment *segment, struct look *ret)
+{
+    CLEANUP_FD int new = -1;
+    int fd = open_control(segment, &new);
+    ret->n_slots = 0;
+    return fd < 0 ? fd : read_at(fd, &ret->control, sizeof ret->control, 0);
+}
+
+int look_at_slots(const struct segment *segment, uint32_t n_slots, struct look *ret)
+{
+    CLEANUP_FD int new = -1;
+    int fd = open_control(segment, &new);
+    int r = fd < 0 ? fd : read_at(fd, &ret->control, sizeof ret->control, 0);
+    ret->n_slots = 0;
+    if (r)
+        return r;
+    ssize_t n = pread(fd, ret->slots, n_slots * sizeof *ret->slots, (off_t)sizeof ret->control);
+    ret->n_slots = n > 0 ? (uint32_t)((size_t)n / sizeof *ret->slots) : 0;
+    return 0;
+}
+
+int look_at_attachment(const struct attachment *attachment, struct look *ret)
+{
+    CLEANUP_FD int new = -1;
+    uint32_t slot = (uint32_t)attachment->slot;
+    int fd = open_control(attachment->segment, &new);
+    int r = fd < 0 ? fd : read_at(fd, &ret->control, sizeof ret->control, 0);
+    ret->n_slots = 0;
+    if (r == 0)
+        r = read_at(fd, &ret->slots[slot], sizeof *ret->slots,
+                    sizeof ret->control + slot * sizeof *ret->slots);
+    if (r == 0)
+        ret->n_slots = slot + 1;
+    return r;
+}
+
+/* --- Understanding ------------------------------------------------------- */
+
+/* Into text that may be shown anywhere. */
+static void copy_command(char to[16], const char *from)
+{
+    size_t i = 0;
+    for (; i < 15 && from[i]; i++)
+        to[i] = from[i];
+    to[i] = '\0';
+    for (i = 0; to[i]; i++)
+        if (to[i] < ' ' || to[i] > '~')
+            to[i] = '?';
+}
+
+/* A client's word for a time of CLOCK_MONOTONIC; 0 if it cannot be. */
+static int64_t real_us(uint64_t monotonic_ns)
+{
+    struct timespec t;
+    int64_t now = now_ns();
+    if (monotonic_ns == 0 || monotonic_ns > (uint64_t)now)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (now - (int64_t)monotonic_ns)) / 1000;
+}
+
+void look_party(const struct look *look, const struct attachment *attachment,
+                struct look_party *ret)
+{
+    const struct shmview_control *c = &look->control;
+    uint32_t number = (uint32_t)attachment->slot;
+    uint32_t id = attachment->generation << SHMVIEW_SLOT_BITS | number;
+    *ret = (struct look_party){0};
+    if ((c->lock & SHMVIEW_LOCK_OWNER) == id) {
+        ret->held = HOLD_EXCLUSIVE;
+        ret->inside = (c->inside & SHMVIEW_LOCK_OWNER) == id;
+        if (c->held_version == c->inside)
+            ret->since_us = real_us(c->held_since_ns);
+    }
+    if (number >= look->n_slots)
+        return;
+    const struct shmview_slot *slot = &look->slots[number];
+    if (!ret->held && slot->readers & SHMVIEW_READER_COUNT_MASK &&
+        slot->readers >> SHMVIEW_READER_COUNT_BITS == attachment->generation)
+        ret->held = HOLD_SHARED;
+    if (slot->id != id)
+        return; /* not signed: what is there is of another */
+    copy_command(ret->command, slot->command);
+    if (slot->waits == SHMVIEW_WAITS_EXCLUSIVE || slot->waits == SHMVIEW_WAITS_SHARED) {
+        ret->waits = slot->waits == SHMVIEW_WAITS_SHARED ? HOLD_SHARED : HOLD_EXCLUSIVE;
+        if (!ret->held)
+            ret->since_us = real_us(slot->since_ns);
+    }
+}
+
+void look_command(pid_t pid, char ret_command[16])
+{
+    char path[32], text[16] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", pid);
+    CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    text[n > 0 ? n : 0] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    copy_command(ret_command, text);
+}

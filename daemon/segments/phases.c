@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/phases.h"
+
+#include <stdio.h>
+
+#include "common/util.h"
+#include "daemon/segments/events.h"
+#include "daemon/segments/look.h"
+
+static const struct phases *current; /* NULL while nobody listens */
+
+void phases_begin(struct phases *phases, const struct registry *registry)
+{
+    static uint8_t last_session;
+    if (++last_session == 0)
+        last_session = 1;
+    *phases = (struct phases){
+        .first_unseen = registry->last_id + 1,
+        .session = last_session,
+    };
+    current = phases;
+}
+
+void phases_end(void)
+{
+    current = NULL;
+}
+
+/* Generations leave 0 out when they wrap. */
+static uint32_t switches_between(uint32_t before, uint32_t now)
+{
+    return now > before ? now - before : now - before - 1;
+}
+
+static void look(const struct phases *phases, struct segment *segment)
+{
+    static struct look seen;
+    if (!segment->allocated || !segment->lock)
+        return;
+    if (segment->layouts.n == 0)
+        seen.control.phase = 0; /* none was ever switched to */
+    else if (look_at_control(segment, &seen))
+        return;
+    uint32_t generation = (uint32_t)seen.control.phase;
+    uint32_t layout = (uint32_t)(seen.control.phase >> 32);
+    uint32_t before = segment->phase_seen;
+    if (segment->phase_session != phases->session)
+        before = segment->id < phases->first_unseen ? generation : 0;
+    segment->phase_seen = generation;
+    segment->phase_session = phases->session;
+    if (generation == before)
+        return;
+    struct event *e = events_add(EVENT_PHASE, segment);
+    e->generation = generation;
+    e->switches = switches_between(before, generation);
+    if (layout > 0 && layout <= segment->layouts.n)
+        snprintf(e->text, sizeof e->text, "%s", segment->layouts.list[layout - 1].name);
+}
+
+void phases_note(struct segment *segment)
+{
+    if (current)
+        look(current, segment);
+}
+
+void phases_look_at(struct phases *phases, const struct registry *registry,
+                    const char *const *names, size_t n, size_t *next, int64_t until_ns)
+{
+    for (size_t i = 0; i < n && (i == 0 || now_ns() < until_ns); i++) {
+        struct segment *s = registry_find(registry, names[*next]);
+        *next = (*next + 1) % n;
+        if (s && s->n_attachments)
+            look(phases, s);
+    }
+}
+
+void phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns)
+{
+    for (unsigned i = 1;; i++) {
+        struct segment *s = registry_next(registry, phases->next);
+        phases->next = s ? s->id : 0;
+        if (!s)
+            return;
+        if (s->n_attachments)
+            look(phases, s);
+        if (i % 16 == 0 && now_ns() > until_ns)
+            return;
+    }
+}

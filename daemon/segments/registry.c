@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+static _Thread_local int hash_failed;
+#define uthash_nonfatal_oom(element) (hash_failed = 1)
+
+#include "daemon/segments/registry.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/base/log.h"
+#include "daemon/requests/grants.h"
+#include "daemon/segments/events.h"
+
+void registry_init(struct registry *registry)
+{
+    *registry = (struct registry){0};
+}
+
+static void forget(struct registry *registry, struct segment *segment)
+{
+    if (segment->has_creator)
+        LIST_REMOVE(segment, created);
+    if (segment->named)
+        HASH_DELETE(by_name, registry->by_name, segment);
+    HASH_DELETE(by_id, registry->by_id, segment);
+    grants_refund(segment);
+}
+
+static void registry_free(struct registry *registry, struct segment *segment)
+{
+    /* first the record: objects without one are swept by the next daemon */
+    int r = segment->allocated ? store_delete_segment(registry->home.store, segment->id) : 0;
+    if (r)
+        log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
+    if (segment->allocated && segment->named)
+        events_add(EVENT_REMOVED, segment);
+    if (segment->allocated)
+        registry->allocated_bytes -= segment->size;
+    if (segment->allocated && !segment->named)
+        registry->removed_bytes -= segment->size;
+    forget(registry, segment);
+    segment_free(segment);
+}
+
+void registry_leave(struct registry *registry)
+{
+    struct segment *s, *next;
+    HASH_ITER (by_id, registry->by_id, s, next) {
+        forget(registry, s);
+        segment_leave(s);
+    }
+}
+
+void registry_deinit(struct registry *registry)
+{
+    struct segment *s, *next;
+    HASH_ITER (by_id, registry->by_id, s, next)
+        registry_free(registry, s);
+}
+
+/* Puts s, whose name and id are set, into the tables. Returns 0; or -1 with errno. */
+static int enter(struct registry *registry, struct segment *s)
+{
+    errno = ENOMEM;
+    hash_failed = 0;
+    if (s->named)
+        HASH_ADD_KEYPTR(by_name, registry->by_name, s->name, strlen(s->name), s);
+    if (hash_failed)
+        return -1;
+    HASH_ADD(by_id, registry->by_id, id, sizeof s->id, s);
+    if (!hash_failed)
+        return 0;
+    if (s->named)
+        HASH_DELETE(by_name, registry->by_name, s);
+    return -1;
+}
+
+struct segment *registry_restore(struct registry *registry, const struct store_segment *record)
+{
+    bool named = record->flags & STORE_NAMED;
+    if ((named && registry_find(registry, record->name)) ||
+        registry_find_id(registry, record->id)) {
+        errno = EEXIST;
+        return NULL;
+    }
+    struct segment *s = segment_new(&registry->home, record->id, record->name);
+    if (!s)
+        return NULL;
+    s->size = record->size;
+    s->lifetime = (uint8_t)record->lifetime;
+    s->lock = record->flags & STORE_LOCK;
+    s->allocated = true;
+    s->named = named;
+    s->holder = record->creator;
+    s->device = record->device;
+    memcpy(s->inodes, record->inode, sizeof s->inodes);
+    s->access = access_share(&record->access);
+    if (!s->access || enter(registry, s)) {
+        access_unshare(s->access);
+        free(s);
+        errno = ENOMEM;
+        return NULL;
+    }
+    registry->allocated_bytes += s->size;
+    if (!s->named)
+        registry->removed_bytes += s->size;
+    return s;
+}
+
+struct segment *registry_reserve(struct registry *registry, const char *name)
+{
+    if (registry_find(registry, name)) {
+        errno = EEXIST;
+        return NULL;
+    }
+    struct segment *s = segment_new(&registry->home, ++registry->last_id, name);
+    if (!s) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    s->named = true;
+    if (enter(registry, s)) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+struct segment *registry_find(const struct registry *registry, const char *name)
+{
+    struct segment *s;
+    HASH_FIND(by_name, registry->by_name, name, strlen(name), s);
+    return s;
+}
+
+struct segment *registry_find_id(const struct registry *registry, uint64_t id)
+{
+    struct segment *s;
+    HASH_FIND(by_id, registry->by_id, &id, sizeof id, s);
+    return s;
+}
+
+/* The table keeps segments in the order in which they came: that of their ids. */
+struct segment *registry_next(const struct registry *registry, uint64_t id)
+{
+    struct segment *s = registry_find_id(registry, id);
+    if (s)
+        return s->by_id.next;
+    /* gone meanwhile: its neighbours are most likely near */
+    for (uint64_t near = id; id && near > 0 && id - near < 1000;)
+        if ((s = registry_find_id(registry, --near)))
+            return s->by_id.next;
+    for (s = registry->by_id; s && s->id <= id; s = s->by_id.next)
+        ;
+    return s;
+}
+
+void registry_remove(struct registry *registry, struct segment *segment)
+{
+    if (segment->n_attachments == 0) {
+        registry_free(registry, segment);
+        return;
+    }
+    if (segment->named) {
+        events_add(EVENT_REMOVED, segment)->attachments = segment->n_attachments;
+        registry->removed_bytes += segment->size;
+        HASH_DELETE(by_name, registry->by_name, segment);
+        segment->named = false;
+        /* first the record: the next daemon finds the object under either name */
+        int r = segment_keep(segment);
+        if (r)
+            log_error("the removal of '%s' cannot be kept: %s", segment->name, strerror(-r));
+        segment_unname(segment);
+    }
+}
+
+void registry_release(struct registry *registry, struct segment *segment)
+{
+    if (segment->n_attachments == 0 && (!segment->named || segment->lifetime == SHMVIEW_ATTACHED))
+        registry_free(registry, segment);
+}

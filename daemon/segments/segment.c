@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/segments/segment_repair.h"
+#include "daemon/segments/use.h"
+
+#define CONTROL_BYTES_STEP 4096
+
+_Static_assert(SEGMENT_CONTROL_BYTES > sizeof(struct shmview_control), "room for slots");
+
+struct segment *segment_new(const struct segment_home *home, uint64_t id, const char *name)
+{
+    size_t n = strlen(name) + 1;
+    struct segment *s = calloc(1, sizeof *s + n);
+    if (!s)
+        return NULL;
+    s->home = home;
+    s->id = id;
+    memcpy(s->name, name, n);
+    return s;
+}
+
+/* --- Objects ------------------------------------------------------------- */
+
+/* The mark is one that no name of a segment can have. */
+static void name_by_id(const struct segment *segment, enum segment_part part, object_name ret)
+{
+    static const char *const parts[] = {"data", "control", "liveness"};
+    snprintf(ret, sizeof(object_name), "+%" PRIu64 ".%s", segment->id, parts[part]);
+}
+
+static void name_by_name(const struct segment *segment, object_name ret)
+{
+    snprintf(ret, sizeof(object_name), "%s", segment->name);
+}
+
+void segment_object(const struct segment *segment, enum segment_part part, struct object *ret)
+{
+    ret->device = segment->device;
+    ret->inode = segment->inodes[part];
+    if (part == DATA && segment->named)
+        name_by_name(segment, ret->name);
+    else
+        name_by_id(segment, part, ret->name);
+}
+
+void segment_remove_objects(struct segment *segment)
+{
+    struct object object;
+    for (int part = 0; part < N_SEGMENT_PARTS; part++) {
+        if (segment->inodes[part] == 0)
+            continue;
+        segment_object(segment, (enum segment_part)part, &object);
+        object_remove(&object);
+        segment->inodes[part] = 0;
+    }
+}
+
+void segment_leave(struct segment *segment)
+{
+    segment->n_attachments = 0;
+    use_leave(segment->use);
+    layouts_deinit(&segment->layouts);
+    slots_deinit(&segment->slots);
+    access_unshare(segment->access);
+    free(segment);
+}
+
+struct segment *segment_free(struct segment *segment)
+{
+    if (!segment)
+        return NULL;
+    /* descriptors first: the last one gives the memory back, which is not for the loop */
+    segment->n_attachments = 0;
+    use_leave(segment->use);
+    segment_remove_objects(segment);
+    segment_leave(segment);
+    return NULL;
+}
+
+int segment_rename_data(const struct segment *segment)
+{
+    struct object object;
+    object_name name;
+    segment_object(segment, DATA, &object);
+    name_by_name(segment, object.name);
+    name_by_id(segment, DATA, name);
+    return object_rename(&object, name);
+}
+
+void segment_unname(struct segment *segment)
+{
+    if (segment_rename_data(segment)) {
+        /* nobody new, then, not even by id */
+        struct object object;
+        segment_object(segment, DATA, &object);
+        name_by_name(segment, object.name);
+        object_remove(&object);
+        segment->inodes[DATA] = 0;
+        segment_keep(segment);
+    }
+    segment->named = false;
+}
+
+int segment_keep(const struct segment *segment)
+{
+    struct store_segment record = {
+        .id = segment->id,
+        .size = segment->size,
+        .device = segment->device,
+        .inode = {segment->inodes[DATA], segment->inodes[CONTROL], segment->inodes[LIVENESS]},
+        .lifetime = segment->lifetime,
+        .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0),
+    };
+    if (segment->access)
+        record.access = *segment->access;
+    if (segment->has_creator)
+        record.creator = segment->holder;
+    memcpy(record.name, segment->name, strlen(segment->name) + 1);
+    return store_put_segment(segment->home->store, &record);
+}
+
+int segment_set_access(struct segment *segment, const struct access *access)
+{
+    const struct access *old = segment->access, *new = access_share(access);
+    if (!new)
+        return -ENOMEM;
+    segment->access = new;
+    int r = segment->allocated ? segment_keep(segment) : 0;
+    if (r)
+        segment->access = old;
+    access_unshare(r ? new : old);
+    return r;
+}
+
+/* --- Attaching ----------------------------------------------------------- */
+
+static _Atomic uint32_t *word(uint32_t *p)
+{
+    return (_Atomic uint32_t *)p;
+}
+
+static void publish_death(struct shmview_liveness *live, uint32_t slot, pid_t pid)
+{
+    uint32_t generation = atomic_load_explicit(word(&live->generation[slot]), memory_order_relaxed);
+    uint32_t n = atomic_load_explicit(word(&live->deaths), memory_order_relaxed);
+    struct shmview_liveness_death *d = &live->last[n % ARRAY_LEN(live->last)];
+    uint32_t id = generation << SHMVIEW_SLOT_BITS | slot;
+    /* id last and released: a reader that finds it finds the rest as well */
+    atomic_store_explicit(word(&d->id), 0, memory_order_release);
+    atomic_store_explicit(word(&d->pid), (uint32_t)pid, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint64_t *)&d->when_ns, (uint64_t)now_ns(),
+                          memory_order_relaxed);
+    atomic_store_explicit(word(&d->id), id, memory_order_release);
+
+    atomic_store(word(&live->generation[slot]), generation | SHMVIEW_GENERATION_DEAD);
+    atomic_fetch_add(word(&live->deaths), 1);
+    syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void announce(struct shmview_liveness *live)
+{
+    atomic_fetch_add(word(&live->deaths), 1);
+    syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+void segment_announce(struct segment *segment)
+{
+    if (segment->use && segment->use->live)
+        announce(segment->use->live);
+}
+
+/* The daemon's own object: what it says of slots is believed, within its limits. */
+static int read_slots(struct segment *segment)
+{
+    const struct shmview_liveness *live = segment->use->live;
+    uint32_t high =
+        atomic_load_explicit(word((uint32_t *)(uintptr_t)&live->high), memory_order_relaxed);
+    int r =
+        high > SHMVIEW_SLOTS_MAX ? -ESTALE : slots_restore(&segment->slots, live->generation, high);
+    if (r == 0)
+        r = segment_publish_layouts(segment);
+    if (r == 0)
+        segment->unread = false;
+    return r;
+}
+
+/* Those that nobody has claimed. */
+static void give_slots_back(struct segment *segment)
+{
+    struct shmview_liveness *live = segment->use->live;
+    for (uint32_t slot = 0; slot < segment->slots.high; slot++) {
+        uint32_t g = atomic_load(word(&live->generation[slot]));
+        if (g && !(g & SHMVIEW_GENERATION_DEAD) &&
+            segment->slots.entries[slot].next == SLOT_UNCLAIMED) {
+            publish_death(live, slot, 0);
+            slots_give(&segment->slots, slot);
+        }
+    }
+    announce(live);
+}
+
+/* Before a slot is taken: what an earlier daemon has left of them. */
+static int know_slots(struct segment *segment)
+{
+    int r = use_map(segment->use);
+    if (r || !segment->unread)
+        return r;
+    r = read_slots(segment);
+    if (r == 0)
+        give_slots_back(segment);
+    return r;
+}
+
+uint32_t segment_control_bytes(uint32_t n_slots)
+{
+    uint64_t need = sizeof(struct shmview_control) + n_slots * sizeof(struct shmview_slot);
+    return (uint32_t)((need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP);
+}
+
+/* The slot's line must be backed before anybody may touch it. */
+static int back_slot(struct segment *segment, int control, uint32_t slot)
+{
+    uint32_t bytes = segment_control_bytes(slot + 1);
+    if (bytes <= segment->control_bytes)
+        return 0;
+    int r = object_grow(control, bytes);
+    if (r == 0)
+        segment->control_bytes = bytes;
+    return r;
+}
+
+/* Ids repeat after the generations of a slot have wrapped: a count that a dead reader has left
+ * must not become that of a living client, which writers would wait for. Nobody uses the slot
+ * now, and since the last wrap each id was given out once. */
+static int clear_readers(const struct shmview_liveness *live, int control, uint32_t slot,
+                         uint32_t generation)
+{
+    uint32_t none = 0;
+    size_t offset = sizeof(struct shmview_control) + slot * sizeof(struct shmview_slot) +
+                    offsetof(struct shmview_slot, readers);
+    if ((live->generation[slot] & SHMVIEW_GENERATION_MASK) <= generation)
+        return 0;
+    ssize_t n = pwrite(control, &none, sizeof none, (off_t)offset);
+    return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
+}
+
+static int open_lock(struct segment *segment, struct wire_attachment *ret,
+                     struct frame_descriptors *fds)
+{
+    int control = use_open(segment->use, CONTROL_WRITE);
+    int liveness = control < 0 ? control : use_open(segment->use, LIVENESS_READ);
+    int r = liveness < 0 ? liveness : know_slots(segment);
+    if (r == 0)
+        r = segment_repair(segment);
+    if (r)
+        return r;
+    uint32_t slot, generation;
+    r = slots_take(&segment->slots, &slot, &generation);
+    if (r)
+        return r;
+    struct shmview_liveness *live = segment->use->live;
+    r = back_slot(segment, control, slot);
+    if (r == 0)
+        r = clear_readers(live, control, slot, generation);
+    if (r) {
+        slots_give(&segment->slots, slot);
+        return r == -ENOSPC ? -ENOMEM : r;
+    }
+    atomic_store_explicit(word(&live->high), segment->slots.high, memory_order_release);
+    atomic_store_explicit(word(&live->generation[slot]), generation, memory_order_release);
+    ret->control = (int64_t)fds->n;
+    fds->fd[fds->n++] = control;
+    ret->liveness = (int64_t)fds->n;
+    fds->fd[fds->n++] = liveness;
+    ret->slot = slot;
+    ret->generation = generation;
+    return 0;
+}
+
+int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
+                   struct frame_descriptors *ret_fds)
+{
+    struct frame_descriptors fds = {0};
+    struct wire_attachment a = {
+        .access = access,
+        .control = WIRE_ABSENT,
+        .liveness = WIRE_ABSENT,
+        .slot = WIRE_ABSENT,
+        .generation = WIRE_ABSENT,
+    };
+    int r = use_begin(segment);
+    if (r)
+        return r;
+    use_cache(segment->use);
+    r = use_open(segment->use, access == SHMVIEW_WRITE ? DATA_WRITE : DATA_READ);
+    if (r >= 0) {
+        fds.fd[fds.n++] = r;
+        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds)
+                                                    : segment_repair(segment);
+    }
+    if (r) {
+        use_leave(segment->use); /* what cannot be opened is not to stay half open */
+        return r;
+    }
+    a.descriptors = (int64_t)fds.n;
+    segment->n_attachments++;
+    *ret = a;
+    *ret_fds = fds;
+    return 0;
+}
+
+void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid)
+{
+    publish_death(segment->use->live, slot, pid);
+    slots_give(&segment->slots, slot);
+}
+
+void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
+{
+    segment->n_attachments--;
+    if (slot != WIRE_ABSENT)
+        segment_give_slot(segment, (uint32_t)slot, pid);
+    use_end(segment->use);
+}
+
+void segment_forget(struct segment *segment)
+{
+    segment->n_attachments--;
+    use_end(segment->use);
+}
+
+void segment_watches_changed(struct segment *segment)
+{
+    atomic_store(word(&segment->use->live->watches), segment->use->n_watches);
+}
+
+void segment_owner_died(struct segment *segment)
+{
+    atomic_fetch_add(word(&segment->use->live->owner_deaths), 1);
+}
+
+/* --- Restoring ----------------------------------------------------------- */
+
+int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation)
+{
+    if (!segment->lock)
+        return -ESTALE;
+    int r = use_begin(segment);
+    if (r == 0)
+        r = use_map(segment->use);
+    if (r == 0 && segment->unread)
+        r = read_slots(segment);
+    if (r)
+        return r;
+    if (slot >= segment->slots.high ||
+        atomic_load(word(&segment->use->live->generation[slot])) != generation ||
+        segment->slots.entries[slot].next != SLOT_UNCLAIMED)
+        return -ESTALE;
+    segment->slots.entries[slot].next = 0;
+    return 0;
+}
+
+int segment_restore_attachment(struct segment *segment)
+{
+    int r = use_begin(segment);
+    if (r == 0)
+        segment->n_attachments++;
+    return r;
+}
+
+void segment_restored(struct segment *segment)
+{
+    if (!segment->use)
+        return;
+    if (segment->use->live && !segment->unread)
+        give_slots_back(segment);
+    use_end(segment->use);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of a new segment, and what they begin with. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/segments/segment.h"
+#include "daemon/segments/use.h"
+
+#define LOCK_BYTES (SEGMENT_CONTROL_BYTES + sizeof(struct shmview_liveness))
+
+static int write_all(int fd, const void *bytes, size_t n)
+{
+    ssize_t r = pwrite(fd, bytes, n, 0);
+    if (r < 0)
+        return -errno;
+    return (size_t)r == n ? 0 : -EIO;
+}
+
+static struct shmview_object_header header_of(const struct segment *segment, uint32_t magic,
+                                              size_t bytes)
+{
+    return (struct shmview_object_header){
+        .magic = magic,
+        .version = SHMVIEW_LAYOUT_VERSION,
+        .header_bytes = (uint32_t)bytes,
+        .segment_id = segment->id,
+    };
+}
+
+void segment_control_header(const struct segment *segment, struct shmview_control *ret)
+{
+    *ret = (struct shmview_control){
+        .header = header_of(segment, SHMVIEW_CONTROL_MAGIC, sizeof *ret),
+        .slots_offset = sizeof *ret,
+        .slot_bytes = sizeof(struct shmview_slot),
+    };
+}
+
+/* Returns a descriptor, or -errno. */
+static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
+                         const atomic_bool *cancel)
+{
+    struct object object;
+    segment_object(segment, part, &object);
+    int fd = object_create_promised(&object, bytes, cancel);
+    if (fd >= 0) {
+        segment->device = object.device;
+        segment->inodes[part] = object.inode;
+    }
+    return fd;
+}
+
+/* LOCK_BYTES are promised. */
+static int allocate_lock(struct segment *segment)
+{
+    struct segment_use *use = segment->use;
+    int control = use->fds[CONTROL_WRITE] =
+        create_object(segment, CONTROL, SEGMENT_CONTROL_BYTES, NULL);
+    if (control < 0) {
+        object_unpromise(sizeof(struct shmview_liveness));
+        return control;
+    }
+    CLEANUP_FD int liveness =
+        create_object(segment, LIVENESS, sizeof(struct shmview_liveness), NULL);
+    if (liveness < 0)
+        return liveness;
+    struct shmview_control c;
+    segment_control_header(segment, &c);
+    struct shmview_object_header l =
+        header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
+    segment->control_bytes = SEGMENT_CONTROL_BYTES;
+    int r = write_all(control, &c, sizeof c);
+    if (r == 0)
+        r = write_all(liveness, &l, sizeof l);
+    return r ? r : use_map_object(use, liveness);
+}
+
+/* Gives back what a failed allocation has got; bytes are still promised. Returns r. */
+static int give_up(struct segment *segment, uint64_t bytes, int r)
+{
+    object_unpromise(bytes);
+    use_leave(segment->use);
+    segment_remove_objects(segment);
+    return r;
+}
+
+/* Promises all that is needed, and makes the data object with its first bytes. ret_space NULL: now
+ * or not at all. */
+static int begin(struct segment *segment, uint64_t first, const atomic_bool *cancel,
+                 struct object_space *ret_space)
+{
+    uint64_t bytes = segment->size + (segment->lock ? LOCK_BYTES : 0);
+    int r = ret_space ? object_promise(bytes, ret_space) : object_promise_now(bytes);
+    if (r)
+        return r;
+    r = use_begin(segment);
+    if (r)
+        return give_up(segment, bytes, r);
+    int data = segment->use->fds[DATA_WRITE] = create_object(segment, DATA, first, cancel);
+    return data < 0 ? give_up(segment, bytes - first, data) : 0;
+}
+
+/* Commits the data that is left, up to a step. */
+static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
+{
+    uint64_t rest = segment->size - from + (segment->lock ? LOCK_BYTES : 0);
+    int data = use_open(segment->use, DATA_WRITE);
+    if (data < 0)
+        return give_up(segment, rest, data);
+    int r = object_commit_promised(data, from, bytes, cancel);
+    return r ? give_up(segment, rest - bytes, r) : 0;
+}
+
+/* Descriptors and the map stay for who attaches first: its creator. */
+static int allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
+                         struct object_space *ret_space)
+{
+    uint64_t left = segment->size - *done;
+    uint64_t step = left < SEGMENT_STEP_BYTES ? left : SEGMENT_STEP_BYTES;
+    int r =
+        *done == 0 ? begin(segment, step, cancel, ret_space) : go_on(segment, *done, step, cancel);
+    if (r)
+        return r;
+    *done += step;
+    if (*done < segment->size)
+        return 1;
+    r = segment->lock ? allocate_lock(segment) : 0;
+    return r ? give_up(segment, 0, r) : 0;
+}
+
+int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
+                          struct object_space *ret_space)
+{
+    int r = allocate_some(segment, cancel, done, ret_space);
+    if (r >= 0)
+        use_close(segment->use); /* many may be made ahead of the loop */
+    return r;
+}
+
+int segment_allocate(struct segment *segment, const atomic_bool *cancel,
+                     struct object_space *ret_space)
+{
+    uint64_t done = 0;
+    int r;
+    while ((r = segment_allocate_some(segment, cancel, &done, ret_space)) > 0)
+        continue;
+    return r;
+}
+
+int segment_allocate_now(struct segment *segment)
+{
+    uint64_t done = 0;
+    int r = allocate_some(segment, NULL, &done, NULL);
+    return r == -ENOSPC ? -EAGAIN : r;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/segment_repair.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/util.h"
+#include "daemon/base/log.h"
+#include "daemon/memory/discard.h"
+#include "daemon/segments/attachment.h"
+#include "daemon/segments/use.h"
+
+#define LARGE_BYTES     ((uint64_t)1 << 20) /* from here on off the loop */
+#define SEGMENTS_A_TURN 1024                /* some 3 ms */
+
+static uint64_t n_repairs;
+
+uint64_t segment_repairs(void)
+{
+    return n_repairs;
+}
+
+static uint64_t bytes_of(const struct segment *segment, enum segment_part part)
+{
+    return part == DATA ? segment->size : segment->control_bytes;
+}
+
+static int look(const struct segment *segment, enum segment_part part, struct stat *ret)
+{
+    int fd = segment->use ? segment->use->fds[part == DATA ? DATA_WRITE : CONTROL_WRITE] : -1;
+    struct object object;
+    if (fd >= 0)
+        return fstat(fd, ret) ? -errno : 0;
+    segment_object(segment, part, &object);
+    return object_stat(&object, ret);
+}
+
+/* Also memory beyond the end of the file counts. */
+static bool is_too_large(const struct stat *st, uint64_t bytes)
+{
+    uint64_t step = (uint64_t)st->st_blksize, most = (bytes + step - 1) / step * step;
+    return (uint64_t)st->st_size > bytes || (uint64_t)st->st_blocks * 512 > most;
+}
+
+/* Returns 1 if the header is damaged, 0 if it is not or is not looked at, or -errno. */
+static int check_header(const struct segment *segment)
+{
+    struct shmview_control is, should;
+    int fd = segment->use ? segment->use->fds[CONTROL_WRITE] : -1;
+    size_t n = offsetof(struct shmview_control, pad0);
+    segment_control_header(segment, &should);
+    ssize_t got = fd < 0 ? 0 : pread(fd, &is, n, 0);
+    if (got < 0)
+        return -errno;
+    return fd >= 0 && ((size_t)got != n || memcmp(&is, &should, n) != 0);
+}
+
+/* --- Telling ------------------------------------------------------------- */
+
+/* The attachments that may write to the object. */
+static void name_suspects(const struct segment *segment, enum segment_part part, char *text,
+                          size_t bytes)
+{
+    size_t n = 0;
+    struct attachment *a;
+    if (segment->use)
+        LIST_FOREACH(a, &segment->use->attachments, sibling)
+        {
+            if (n + 40 < bytes && (part == DATA ? a->access == SHMVIEW_WRITE : a->slot >= 0))
+                n += (size_t)snprintf(text + n, bytes - n, "%spid %d of uid %u", n ? ", " : "",
+                                      a->pid, a->uid);
+        }
+    if (n == 0)
+        snprintf(text, bytes, "a client that has left");
+}
+
+static void tell(const struct segment *segment, enum segment_part part, const struct stat *st)
+{
+    char suspects[200];
+    name_suspects(segment, part, suspects, sizeof suspects);
+    n_repairs++;
+    log_event(LOG_WARNING,
+              &(struct log_event){
+                  .kind = LOG_REPAIRED,
+                  .segment = segment->name,
+                  .reason = part == DATA ? "data" : "control",
+              },
+              "segment '%s': its %s had %jd bytes and took %jd, not %" PRIu64
+              ", or was overwritten, and is repaired; this can have been done by %s",
+              segment->name, part == DATA ? "data" : "control object", (intmax_t)st->st_size,
+              (intmax_t)st->st_blocks * 512, bytes_of(segment, part), suspects);
+}
+
+/* --- Repairing ----------------------------------------------------------- */
+
+/* Takes over fd. Missing bytes are there at once; committing them may take longer. */
+static int resize(int fd, const struct stat *st, uint64_t bytes)
+{
+    CLEANUP_FD int owned = fd;
+    uint64_t has = (uint64_t)st->st_blocks * 512;
+    if ((uint64_t)st->st_size < bytes && ftruncate(fd, (off_t)bytes))
+        return -errno;
+    if ((has > bytes ? has - bytes : bytes - has) >= LARGE_BYTES) {
+        discard_excess(steal_fd(&owned), bytes);
+        return 0;
+    }
+    return ftruncate(fd, (off_t)bytes) ? -errno : -posix_fallocate(fd, 0, (off_t)bytes);
+}
+
+static int write_at(int fd, const void *bytes, size_t n, size_t at)
+{
+    ssize_t r = pwrite(fd, bytes, n, (off_t)at);
+    return r < 0 ? -errno : (size_t)r == n ? 0 : -EIO;
+}
+
+/* Writes the header again. Lets the lock look as if its owner had died inside, with a version that
+ * no reader has seen, unless somebody is inside. */
+static int rebuild_lock(struct segment *segment)
+{
+    struct object object;
+    struct shmview_control c;
+    uint64_t inside = (uint64_t)now_ns() << 30 | SHMVIEW_LOCK_OWNER, is = 0;
+    segment_object(segment, CONTROL, &object);
+    CLEANUP_FD int fd = object_open(&object, O_RDWR);
+    if (fd < 0)
+        return fd;
+    segment_control_header(segment, &c);
+    int r = write_at(fd, &c, offsetof(struct shmview_control, pad0), 0);
+    if (r == 0)
+        r = segment_publish_layouts(segment);
+    if (r == 0 && pread(fd, &is, sizeof is, offsetof(struct shmview_control, inside)) < 0)
+        r = -errno;
+    if (r == 0 && !(is & SHMVIEW_LOCK_OWNER))
+        r = write_at(fd, &inside, sizeof inside, offsetof(struct shmview_control, inside));
+    if (r == 0)
+        segment_announce(segment);
+    return r;
+}
+
+static int repair(struct segment *segment, enum segment_part part)
+{
+    struct stat st;
+    struct object object;
+    uint64_t bytes = bytes_of(segment, part);
+    int r = look(segment, part, &st);
+    int header = r == 0 && part == CONTROL ? check_header(segment) : 0;
+    if (r || header < 0)
+        return r ? r : header;
+    bool is_short = (uint64_t)st.st_size < bytes, is_large = is_too_large(&st, bytes);
+    bool is_damaged = is_short || header;
+    if (!is_damaged && !is_large)
+        return 0;
+    tell(segment, part, &st);
+    if (is_short || is_large) {
+        segment_object(segment, part, &object);
+        int fd = object_open(&object, O_RDWR);
+        r = fd < 0 ? fd : resize(fd, &st, bytes);
+    }
+    return r == 0 && is_damaged && segment->lock ? rebuild_lock(segment) : r;
+}
+
+int segment_repair(struct segment *segment)
+{
+    int r = segment->inodes[DATA] ? repair(segment, DATA) : 0;
+    int s = segment->inodes[CONTROL] ? repair(segment, CONTROL) : 0;
+    return r ? r : s;
+}
+
+void segment_repair_some(const struct registry *registry, uint64_t *after)
+{
+    for (int i = 0; i < SEGMENTS_A_TURN; i++) {
+        struct segment *s = registry_next(registry, *after);
+        *after = s ? s->id : 0;
+        if (!s)
+            return;
+        if (s->allocated)
+            segment_repair(s); /* tried again in the next turn */
+    }
+}

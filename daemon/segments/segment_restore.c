@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/segments/segment_restore.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/util.h"
+
+/* Returns 0, or -errno; -ESTALE if it is another one. What clients did to it does not matter. */
+static int check_identity(const struct segment *segment, enum segment_part part)
+{
+    struct object object;
+    struct stat st;
+    segment_object(segment, part, &object);
+    return object_stat(&object, &st);
+}
+
+static int check_liveness(struct segment *segment)
+{
+    struct object object;
+    struct shmview_liveness l;
+    const size_t n = offsetof(struct shmview_liveness, generation);
+    segment_object(segment, LIVENESS, &object);
+    CLEANUP_FD int fd = object_open(&object, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    ssize_t got = pread(fd, &l, n, 0);
+    if (got < 0)
+        return -errno;
+    if ((size_t)got != n || l.header.magic != SHMVIEW_LIVENESS_MAGIC ||
+        l.header.version != SHMVIEW_LAYOUT_VERSION || l.header.header_bytes != n ||
+        l.header.segment_id != segment->id || l.high > SHMVIEW_SLOTS_MAX)
+        return -ESTALE;
+    segment->unread = l.high > 0;
+    segment->control_bytes = segment_control_bytes(l.high ? l.high : 1);
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    return (uint64_t)st.st_size >= sizeof l ? 0 : -ESTALE;
+}
+
+int segment_restore(struct segment *segment, const char **ret_why)
+{
+    /* one that has lost its name may have lost its data's as well */
+    bool has_data = segment->named || segment->inodes[DATA];
+    *ret_why = "its data";
+    int r = has_data ? check_identity(segment, DATA) : 0;
+    if (r || !segment->lock)
+        return r;
+    *ret_why = "its control object";
+    r = check_identity(segment, CONTROL);
+    if (r)
+        return r;
+    *ret_why = "its liveness object";
+    return check_liveness(segment);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/store/store_record.h"
+
+#include <string.h>
+
+_Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
+_Static_assert(offsetof(struct store_segment, access) == 88, "records have no gaps");
+_Static_assert(sizeof(struct access_entry) == 8, "records have no gaps");
+
+/* What comes before the entries of the access control list, which has no fixed length. */
+#define SEGMENT_FIXED_BYTES                                                                        \
+    (offsetof(struct store_segment, access) + offsetof(struct access, entries))
+
+size_t store_record_write(const struct store_segment *segment, char *record)
+{
+    size_t acl = segment->access.n_entries * sizeof segment->access.entries[0];
+    size_t n = SEGMENT_FIXED_BYTES + acl, name = strlen(segment->name) + 1;
+    memcpy(record, segment, n); /* the entries come next in both */
+    memcpy(record + n, segment->name, name);
+    return n + name;
+}
+
+bool store_record_read(const void *record, size_t bytes, struct store_segment *ret)
+{
+    *ret = (struct store_segment){0};
+    if (bytes < SEGMENT_FIXED_BYTES)
+        return false;
+    memcpy(ret, record, SEGMENT_FIXED_BYTES);
+    size_t n = SEGMENT_FIXED_BYTES + ret->access.n_entries * sizeof ret->access.entries[0];
+    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || bytes < n + 2)
+        return false;
+    const char *name = (const char *)record + n;
+    size_t length = bytes - n; /* with the NUL */
+    if (length > sizeof ret->name || memchr(name, 0, length) != name + length - 1)
+        return false;
+    memcpy(ret, record, n);
+    memcpy(ret->name, name, length);
+    return true;
+}
