@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "client/export.h"
-#include "common/name.h"
-#include "common/util.h"
+#include "common/base/name.h"
+#include "common/base/util.h"
 
 #define ALL_CHANGES (SHMVIEW_SET_MODE | SHMVIEW_SET_OWNER | SHMVIEW_SET_GROUP | SHMVIEW_SET_ENTRIES)
 /* Of what the databases tell about one user or group. */

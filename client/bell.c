@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* The program may have closed the number and given it to a file of its own. */
 static bool is_ours(const struct shmview_connection *c, int fd)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "client/export.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* Strides of 0 make any number of rows out of a few bytes, which a peer may have declared. */
 #define ROWS_MAX ((uint64_t)1 << 27)

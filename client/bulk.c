@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/dtype.h"
+#include "common/views/dtype.h"
 
 int bulk_check_writable(const struct shmview_view *view)
 {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "client/lock.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* How long a daemon that is gone is waited for, and how often it is looked for. */
 #define RETURN_TIMEOUT_NS 900000000

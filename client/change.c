@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "client/lock.h"
-#include "common/descriptor.h"
-#include "common/util.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
 
 /* The low bit of change_waits; the rest counts, so that each notification changes it. */
 #define CHANGE_WAITED 1u

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* How long a reply is waited for where nothing may wait. */
 #define REOPEN_NS 300000

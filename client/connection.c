@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 #define START_TIMEOUT_NS 10000000000
 #define START_RETRY_NS   5000000

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "client/convert.h"
 
-#include "common/dtype.h"
+#include "common/views/dtype.h"
 
 static bool is_complex(uint32_t dtype)
 {

@@ -6,7 +6,7 @@
 #include <shmview/describe.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 struct view_entry {
     struct shmview_view_description view;

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "client/private.h"
-#include "common/descriptor.h"
-#include "common/util.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
 
 /* Lets it wait in slices, the end of one being EAGAIN. Returns 0 or -errno. */
 static int prepare_socket(int fd)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "client/export.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* --- Types --------------------------------------------------------------- */
 

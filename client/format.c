@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 static void tell_component(const struct format *f, const struct format_node *node,
                            struct shmview_component *ret)

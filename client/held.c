@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 #include "client/private.h"
-#include "common/descriptor.h"
-#include "common/util.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
 
 int connection_reserve(struct shmview_connection *connection)
 {

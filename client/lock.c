@@ -3,7 +3,7 @@
  * private and names a thread; everything shared is in the control object. */
 #include "client/lock.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* --- Failing ------------------------------------------------------------- */
 

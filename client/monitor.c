@@ -11,8 +11,8 @@
 #include <shmview/monitor.h>
 
 #include "client/private.h"
-#include "common/util.h"
-#include "common/wire_events.h"
+#include "common/base/util.h"
+#include "common/wire/wire_events.h"
 
 #define RETRY_NS 5000000 /* how often a daemon that is gone is looked for */
 

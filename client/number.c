@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "client/small.h"
-#include "common/dtype.h"
+#include "common/views/dtype.h"
 
 bool number_is_type(uint32_t dtype)
 {

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "client/lock.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* A cache line comes back from another core in some 100 ns, a critical section is
  * often as short: this is 2 to 4 us. */

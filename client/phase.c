@@ -5,8 +5,8 @@
 #include <limits.h>
 
 #include "client/lock.h"
-#include "common/layout_hash.h"
-#include "common/util.h"
+#include "common/base/layout_hash.h"
+#include "common/base/util.h"
 
 static uint64_t load_phase(const struct shmview_segment *s)
 {

@@ -12,11 +12,11 @@
 #include <shmview/layout.h>
 #include <shmview/shmview.h>
 
-#include "common/address.h"
-#include "common/frame.h"
-#include "common/looking.h"
-#include "common/view.h"
-#include "common/wire.h"
+#include "common/base/address.h"
+#include "common/base/looking.h"
+#include "common/views/view.h"
+#include "common/wire/frame.h"
+#include "common/wire/wire.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -10,8 +10,8 @@
 #include "client/access.h"
 #include "client/export.h"
 #include "client/lock.h"
-#include "common/name.h"
-#include "common/util.h"
+#include "common/base/name.h"
+#include "common/base/util.h"
 
 /* Of options before they could say who may use the segment. */
 #define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "client/private.h"
-#include "common/descriptor.h"
-#include "common/util.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
 
 #define START_TIMEOUT_MS 10000
 

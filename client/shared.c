@@ -7,7 +7,7 @@
 #include <limits.h>
 
 #include "client/lock.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* After so many attempts a reader takes its turn among the writers. */
 #define FAILURES_FAIR 3

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 static LIST_HEAD(, shmview_connection) connections = LIST_HEAD_INITIALIZER(connections);
 

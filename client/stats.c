@@ -6,8 +6,8 @@
 #include <shmview/stats.h>
 
 #include "client/private.h"
-#include "common/util.h"
-#include "common/wire_stats.h"
+#include "common/base/util.h"
+#include "common/wire/wire_stats.h"
 
 /* What public structs borrow their strings from. */
 struct page {

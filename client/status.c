@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "client/lock.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* Copies what the user with this id wrote about himself. Only slots that were ever
  * used have memory behind them. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "client/private.h"
-#include "common/name.h"
-#include "common/view.h"
+#include "common/base/name.h"
+#include "common/views/view.h"
 
 int fail_view(const char *name, const struct view_fault *fault)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other views of the same elements: the public side of common/view_ops.c. */
+/* Other views of the same elements: the public side of common/views/view_ops.c. */
 #include <string.h>
 
 #include "client/private.h"
-#include "common/view_ops.h"
+#include "common/views/view_ops.h"
 
 /* What was made of view by an operation: of the same phase. */
 static int finish(const struct shmview_view *view, int r, const struct view_desc *desc,

@@ -14,7 +14,7 @@
 #include <limits.h>
 
 #include "client/lock.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 bool is_alive(const struct shmview_segment *s, uint32_t id)
 {

@@ -14,7 +14,7 @@ install(TARGETS shmview EXPORT shmview-targets
                 NAMELINK_COMPONENT development)
 install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
-install(FILES common/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview
+install(FILES common/wire/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview
         COMPONENT development)
 
 install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT daemon)

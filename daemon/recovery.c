@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/json_read.h"
-#include "common/util.h"
+#include "common/base/util.h"
+#include "common/json/json_read.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/instance.h"
 #include "daemon/requests/grants.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"
 #include "daemon/requests/declared.h"

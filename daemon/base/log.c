@@ -14,7 +14,7 @@
 #include <systemd/sd-journal.h>
 #endif
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define TEXT_BYTES     1001

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/address.h"
-#include "common/util.h"
+#include "common/base/address.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 
 /* path is for the message. */

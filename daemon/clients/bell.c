@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/base/loop.h"
 #include "daemon/requests/methods.h"
 #include "daemon/rights/turns.h"

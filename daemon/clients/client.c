@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/requests/departure.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/clients/bell.h"

@@ -17,8 +17,8 @@
 #include <sys/queue.h>
 #include <uv.h>
 
-#include "common/frame.h"
-#include "common/wire.h"
+#include "common/wire/frame.h"
+#include "common/wire/wire.h"
 #include "daemon/clients/peer.h"
 #include "daemon/rights/turns.h"
 #include "daemon/segments/attachment.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/way.h"
 #include "daemon/memory/directory.h"

@@ -6,7 +6,7 @@
 #ifndef DAEMON_INSTANCE_H
 #define DAEMON_INSTANCE_H
 
-#include "common/address.h"
+#include "common/base/address.h"
 
 #define INSTANCE_LOCK_OBJECT "+daemon"
 

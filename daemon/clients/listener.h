@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "common/address.h"
+#include "common/base/address.h"
 
 struct listener {
     address_path path;

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 static void on_idle(uv_idle_t *idle)
 {

@@ -10,7 +10,7 @@
 
 #include <uv.h>
 
-#include "common/looking.h"
+#include "common/base/looking.h"
 
 struct lookout {
     uv_idle_t idle; /* active while it looks: the loop does not sleep */

@@ -13,8 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/descriptor.h"
-#include "common/util.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77 /* Linux 6.5; not in older headers */

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/memory/directory.h"
 
 #define PRESENCE_DIRECTORY "+presence"

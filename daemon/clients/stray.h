@@ -12,7 +12,7 @@
 
 #include <uv.h>
 
-#include "common/frame.h"
+#include "common/wire/frame.h"
 
 /* From now on stray_close() reports to loop; the caller is its thread. NULL: to nobody. */
 void stray_init(uv_loop_t *loop);

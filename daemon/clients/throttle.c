@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/clients/throttle.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 #define MILLISECOND_NS 1000000
 /* The configuration may have changed meanwhile: nobody waits longer before he asks again. */

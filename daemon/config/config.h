@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/format.h"
-#include "common/wire.h"
+#include "common/views/format.h"
+#include "common/wire/wire.h"
 #include "daemon/base/log.h"
 #include "daemon/rights/access.h"
 

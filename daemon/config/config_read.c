@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 #define FIRST_USER 1000 /* Debian's policy, as systemd's: below are root and system users */
 #define SUFFIX     ".json"

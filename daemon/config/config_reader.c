@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/config/config_line.h"
 
 /* --- Faults -------------------------------------------------------------- */

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/limits.h"
-#include "common/name.h"
-#include "common/util.h"
+#include "common/base/limits.h"
+#include "common/base/name.h"
+#include "common/base/util.h"
 #include "daemon/config/config_line.h"
 #include "daemon/config/config_reader.h"
 #include "daemon/segments/layout.h"

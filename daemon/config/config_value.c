@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 #define MAX_LOOKUP_BYTES ((size_t)16 * 1024 * 1024) /* of one group: its members are in it */
 

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "common/address.h"
+#include "common/base/address.h"
 #include "daemon/config/config_read.h"
 
 struct options {

@@ -11,7 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/memory/cgroup.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"

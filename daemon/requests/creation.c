@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/name.h"
-#include "common/util.h"
+#include "common/base/name.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/memory/directory.h"

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/clients/client.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/use.h"

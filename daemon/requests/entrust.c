@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/requests/methods.h"
 
 /* Frees survivors that hold nothing, because others have removed their segments. */

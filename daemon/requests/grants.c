@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/creation.h"
 #include "daemon/segments/events.h"

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/claim.h"
 #include "daemon/requests/creation.h"

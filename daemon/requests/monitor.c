@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/limits.h"
-#include "common/util.h"
+#include "common/base/limits.h"
+#include "common/base/util.h"
 #include "daemon/base/alarm.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/grants.h"

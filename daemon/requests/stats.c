@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/util.h"
-#include "common/wire_stats.h"
+#include "common/base/util.h"
+#include "common/wire/wire_stats.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/memory/directory.h"

@@ -11,7 +11,7 @@ static _Thread_local int hash_failed;
 
 #include <uthash.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* --- Sharing ------------------------------------------------------------- */
 

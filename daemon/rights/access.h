@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "common/limits.h"
-#include "common/wire.h"
+#include "common/base/limits.h"
+#include "common/wire/wire.h"
 
 /* Of a mode (0400 is the owner's read, ..., 0002 the others' write) and of an entry. */
 #define ACCESS_READ  4u

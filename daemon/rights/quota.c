@@ -7,8 +7,8 @@ static _Thread_local int hash_failed;
 #include <errno.h>
 #include <stdlib.h>
 
-#include "common/limits.h"
-#include "common/util.h"
+#include "common/base/limits.h"
+#include "common/base/util.h"
 
 #define PAGE_BYTES  4096
 #define SWEEP_FIRST 64

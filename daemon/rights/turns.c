@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* A turn that takes longer is a long one. Its connection pays for it afterwards: a thousandth of
  * the time that passes, and a little with each quick turn. A connection that owes too much is slow.

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/rights/quota.h"
 #include "daemon/segments/events.h"

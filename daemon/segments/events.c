@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 
 _Static_assert(LIMIT_MONITORS <= 64, "a bit each");
 

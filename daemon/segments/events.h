@@ -10,7 +10,7 @@
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
 
-#include "common/wire_events.h"
+#include "common/wire/wire_events.h"
 #include "daemon/segments/segment.h"
 
 #define EVENTS_KEPT 2048

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/limits.h"
-#include "common/name.h"
+#include "common/base/limits.h"
+#include "common/base/name.h"
 
 __attribute__((format(printf, 6, 7))) static int fault_set(struct layout_fault *fault, int error,
                                                            const char *fact, const char *subject,

@@ -6,8 +6,8 @@
 
 #include <stdint.h>
 
-#include "common/view.h"
-#include "common/wire.h"
+#include "common/views/view.h"
+#include "common/wire/wire.h"
 
 #define LAYOUT_NO_VIEW SIZE_MAX
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/layout_hash.h"
+#include "common/base/layout_hash.h"
 
 void layouts_deinit(struct layouts *layouts)
 {

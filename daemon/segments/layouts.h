@@ -4,7 +4,7 @@
 #ifndef DAEMON_LAYOUTS_H
 #define DAEMON_LAYOUTS_H
 
-#include "common/wire.h"
+#include "common/wire/wire.h"
 
 struct layout {
     char *name;

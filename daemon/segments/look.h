@@ -5,7 +5,7 @@
 #ifndef DAEMON_LOOK_H
 #define DAEMON_LOOK_H
 
-#include "common/wire_events.h"
+#include "common/wire/wire_events.h"
 #include "daemon/segments/attachment.h"
 
 struct look {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/look.h"
 

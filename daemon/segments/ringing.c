@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/segments/ringing.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/rights/turns.h"
 #include "daemon/segments/attachment.h"
 #include "daemon/segments/use.h"

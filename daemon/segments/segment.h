@@ -20,8 +20,8 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "common/frame.h"
-#include "common/wire.h"
+#include "common/wire/frame.h"
+#include "common/wire/wire.h"
 #include "daemon/memory/object.h"
 #include "daemon/memory/slots.h"
 #include "daemon/rights/access.h"

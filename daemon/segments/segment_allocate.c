@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/segments/segment.h"
 #include "daemon/segments/use.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "common/layout_hash.h"
-#include "common/util.h"
+#include "common/base/layout_hash.h"
+#include "common/base/util.h"
 #include "daemon/segments/segment.h"
 #include "daemon/segments/use.h"
 

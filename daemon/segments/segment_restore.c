@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* Returns 0, or -errno; -ESTALE if it is another one. What clients did to it does not matter. */
 static int check_identity(const struct segment *segment, enum segment_part part)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 static TAILQ_HEAD(uses_recent, segment_use) recent = TAILQ_HEAD_INITIALIZER(recent);
 static unsigned n_cached;

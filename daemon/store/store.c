@@ -21,8 +21,8 @@
 #include <lmdb.h>
 #include <shmview/shmview.h>
 
-#include "common/name.h"
-#include "common/util.h"
+#include "common/base/name.h"
+#include "common/base/util.h"
 #include "daemon/store/store_file.h"
 #include "daemon/store/store_record.h"
 #include "daemon/store/store_room.h"

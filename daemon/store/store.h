@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/limits.h"
+#include "common/base/limits.h"
 #include "daemon/rights/access.h"
 
 struct store;

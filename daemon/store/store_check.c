@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/store/store_try.h"
 
 /* A tree that has become a ring must not be walked endlessly. A sound file takes a tenth of that.

@@ -12,7 +12,7 @@
 
 #include <lmdb.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 const struct store_table_form store_tables[STORE_N_TABLES] = {
     {"meta", MDB_INTEGERKEY, sizeof(uint64_t)},

@@ -10,7 +10,7 @@
 
 #include <lmdb.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/store/store_file.h"
 
 #define TABLES_MOST    16

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/name.h"
+#include "common/base/name.h"
 #include "daemon/config/config_reader.h"
 #include "fuzz.h"
 

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/frame.h"
+#include "common/wire/frame.h"
 #include "fuzz.h"
 
 #define LIMIT 200

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/memory/directory.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/methods.h"

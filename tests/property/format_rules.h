@@ -3,7 +3,7 @@
 #ifndef PROPERTY_FORMAT_RULES_H
 #define PROPERTY_FORMAT_RULES_H
 
-#include "common/format.h"
+#include "common/views/format.h"
 #include "tree.h"
 
 /* One text that is tried. */

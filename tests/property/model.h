@@ -4,8 +4,8 @@
 #ifndef PROPERTY_MODEL_H
 #define PROPERTY_MODEL_H
 
-#include "common/format.h"
-#include "common/view.h"
+#include "common/views/format.h"
+#include "common/views/view.h"
 
 typedef __int128 wide;
 

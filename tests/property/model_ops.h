@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of common/view_ops.h on the model. Each returns what may be said of it; if
+/* The operations of common/views/view_ops.h on the model. Each returns what may be said of it; if
  * that may be success, *ret is what the view must be then. */
 #ifndef PROPERTY_MODEL_OPS_H
 #define PROPERTY_MODEL_OPS_H

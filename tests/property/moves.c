@@ -7,7 +7,7 @@
 
 #include <shmview/view.h>
 
-#include "common/view_ops.h"
+#include "common/views/view_ops.h"
 #include "mirror.h"
 
 /* One operation: what the library did, and what it might. */

@@ -17,7 +17,8 @@ flags=(-std=c11 -D_GNU_SOURCE -O2 -fPIC -Wall -Wextra -Wconversion -Werror -Iinc
 mkdir "$work/jansson"
 cp "$(pkg-config --variable=includedir jansson)"/jansson*.h "$work/jansson"
 find /usr/include -name jansson_config.h -exec cp {} "$work/jansson" \;
-for source in client/*.c common/*.c; do
+mapfile -t sources < <(find client common -name '*.c')
+for source in "${sources[@]}"; do
     "$cc" "${flags[@]}" -I"$work/jansson" -c -o "$work/$(basename "$source").o" "$source"
 done
 

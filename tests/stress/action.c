@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/arena.h"
 #include "stress/block.h"
 #include "stress/fate.h"

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 
 /* After so many lines it is known. */
 #define REPORTS_SAID 20

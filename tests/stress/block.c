@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/arena.h"
 #include "stress/fate.h"
 

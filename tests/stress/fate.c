@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/arena.h"
 
 /* So long is a park without its net: longer than it takes to be called a stall. */

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/arena.h"
 
 #define SHM_DIRECTORY "/dev/shm"

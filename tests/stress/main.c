@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/arena.h"
 #include "stress/instance.h"
 #include "stress/verdict.h"

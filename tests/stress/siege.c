@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/block.h"
 #include "stress/fate.h"
 #include "stress/watch.h"

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/arena.h"
 
 #define STALLS_SAID 10

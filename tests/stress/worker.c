@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "stress/action.h"
 #include "stress/fate.h"
 #include "stress/siege.h"

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "common/address.h"
+#include "common/base/address.h"
 
 #define ROOM (sizeof(address_path) - 1) /* bytes of the longest path */
 

@@ -4,7 +4,7 @@
 
 #include <sys/wait.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "faults.h"
 #include "stub.h"
 

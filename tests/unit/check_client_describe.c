@@ -3,7 +3,7 @@
 #include <shmview/describe.h>
 
 #include "client/private.h"
-#include "common/util.h"
+#include "common/base/util.h"
 
 #include "faults.h"
 #include "stub.h"

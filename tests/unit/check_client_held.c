@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "faults.h"
 #include "stub.h"
 

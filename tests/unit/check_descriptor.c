@@ -4,7 +4,7 @@
 
 #include <sys/socket.h>
 
-#include "common/descriptor.h"
+#include "common/base/descriptor.h"
 
 START_TEST(standard_numbers_are_left)
 {

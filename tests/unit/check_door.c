@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "faults.h"
 #include "unit.h"
 

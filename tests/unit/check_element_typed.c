@@ -17,7 +17,7 @@
 #define shmview_try_elem        inline_try_elem
 #include <shmview/element.h>
 
-#include "common/dtype.h"
+#include "common/views/dtype.h"
 #include "unit.h"
 
 typedef const struct shmview_view *view_p;

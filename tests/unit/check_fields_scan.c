@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fields_scan.c: what fields_text() writes is read, and nothing else is. */
-#include "common/fields_scan.h"
+#include "common/json/fields_scan.h"
 #include "unit.h"
 
 struct leaf {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fields.c with a table of its own: what is written, as values and as text, and read back. */
-#include "common/fields_text.h"
+#include "common/json/fields_text.h"
 #include "faults.h"
 #include "tree.h"
 #include "unit.h"

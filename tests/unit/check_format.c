@@ -3,7 +3,7 @@
  * at random are for tests/property. */
 #include "unit.h"
 
-#include "common/format.h"
+#include "common/views/format.h"
 
 #define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 /* Texts are written for a little-endian machine; elsewhere the two marks change places. */

@@ -2,8 +2,8 @@
 /* json_read.c: it takes and refuses what jansson does, and reports lack of memory. */
 #include "unit.h"
 
-#include "common/json_read.h"
-#include "common/limits.h"
+#include "common/base/limits.h"
+#include "common/json/json_read.h"
 #include "faults.h"
 
 static const char *const texts[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* looking.c: how long one looks who has learnt what looking is good for. */
-#include "common/looking.h"
+#include "common/base/looking.h"
 #include "unit.h"
 
 #define MOST_NS 100000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "common/limits.h"
-#include "common/name.h"
+#include "common/base/limits.h"
+#include "common/base/name.h"
 
 static bool letter_of_names(int c)
 {

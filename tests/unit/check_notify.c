@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "unit.h"
 
 static uv_loop_t loop;

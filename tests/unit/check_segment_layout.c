@@ -2,7 +2,7 @@
 /* segment.c: names that go, and layouts. */
 #include "unit.h"
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/segments/segment.h"
 #include "faults.h"
 #include "segments.h"

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "unit.h"
 
 static uv_loop_t loop;

@@ -2,7 +2,7 @@
 /* view.c: what is refused, and which byte the text names. */
 #include "unit.h"
 
-#include "common/view.h"
+#include "common/views/view.h"
 
 static struct formats pool; /* of plain types only: holds nothing */
 

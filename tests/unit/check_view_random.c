@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "common/view.h"
+#include "common/views/view.h"
 
 static struct formats pool; /* of plain types only: holds nothing */
 

@@ -2,9 +2,9 @@
 /* wire.c: what is refused of the parameters of each method. */
 #include "unit.h"
 
-#include "common/limits.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/limits.h"
+#include "common/base/util.h"
+#include "common/wire/wire.h"
 
 static json_t *json_of(const char *text)
 {

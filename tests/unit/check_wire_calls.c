@@ -2,9 +2,9 @@
 /* wire.c: what is a call, and what is refused of it. */
 #include "unit.h"
 
-#include "common/limits.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/limits.h"
+#include "common/base/util.h"
+#include "common/wire/wire.h"
 
 static int parse_bytes(const char *text, size_t n, struct wire_fault *fault)
 {

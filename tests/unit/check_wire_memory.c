@@ -2,7 +2,7 @@
 /* wire.c when memory runs out: whatever is said then, nothing leaks. */
 #include "unit.h"
 
-#include "common/wire.h"
+#include "common/wire/wire.h"
 #include "faults.h"
 
 START_TEST(every_allocation_of_a_call_fails)

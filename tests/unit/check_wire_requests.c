@@ -4,9 +4,9 @@
 
 #include <shmview/layout.h>
 
-#include "common/limits.h"
-#include "common/util.h"
-#include "common/wire.h"
+#include "common/base/limits.h"
+#include "common/base/util.h"
+#include "common/wire/wire.h"
 
 #include "long_layout.h"
 

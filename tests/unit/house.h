@@ -15,7 +15,7 @@
 
 #include <sys/socket.h>
 
-#include "common/util.h"
+#include "common/base/util.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"

@@ -5,8 +5,8 @@
 
 #include "unit.h"
 
-#include "common/limits.h"
-#include "common/wire.h"
+#include "common/base/limits.h"
+#include "common/wire/wire.h"
 
 static char name_128[LIMIT_NAME_BYTES + 1], name_64[LIMIT_VIEW_NAME_BYTES + 1];
 

@@ -7,7 +7,7 @@
 
 #include <sys/socket.h>
 
-#include "common/frame.h"
+#include "common/wire/frame.h"
 
 /* A stream: the test writes at one end, the frame reads at the other. */
 struct stream {

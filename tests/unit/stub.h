@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#include "common/frame.h"
+#include "common/wire/frame.h"
 #include "faults.h"
 
 struct stub_step {

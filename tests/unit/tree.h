@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "common/fields.h"
+#include "common/json/fields.h"
 #include "unit.h"
 
 struct leaf {

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base/name.h"
+
+#include <string.h>
+
+static bool letter_is_valid(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+bool name_is_valid(const char *name, size_t max_bytes)
+{
+    size_t n = strnlen(name, max_bytes + 1);
+    if (n == 0 || n > max_bytes || name[0] == '.')
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!letter_is_valid(name[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json/fields.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- Faults -------------------------------------------------------------- */
+
+int wire_fault_set(struct wire_fault *fault, const char *parameter, const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    fault->no_memory = false;
+    snprintf(fault->parameter, sizeof fault->parameter, "%s", parameter);
+    vsnprintf(fault->reason, sizeof fault->reason, format, ap);
+    va_end(ap);
+    return -1;
+}
+
+int wire_fault_memory(struct wire_fault *fault, const char *parameter)
+{
+    wire_fault_set(fault, parameter, "out of memory");
+    fault->no_memory = true;
+    return -1;
+}
+
+int wire_fault_nest(struct wire_fault *fault, const char *outer)
+{
+    char inner[sizeof fault->parameter];
+    memcpy(inner, fault->parameter, sizeof inner);
+    snprintf(fault->parameter, sizeof fault->parameter, "%.80s%s%.70s", outer, inner[0] ? "." : "",
+             inner);
+    return -1;
+}
+
+/* --- Reading ------------------------------------------------------------- */
+
+static int read_int(const json_t *v, const struct field *f, int64_t *ret, struct wire_fault *fault)
+{
+    if (!json_is_integer(v))
+        return wire_fault_set(fault, f->name, "must be an integer");
+    int64_t i = json_integer_value(v);
+    if (i < f->min || i > f->max)
+        return wire_fault_set(fault, f->name, "is %" PRId64 ", must be %" PRId64 " to %" PRId64, i,
+                              f->min, f->max);
+    *ret = i;
+    return 0;
+}
+
+static int read_string(const json_t *v, const struct field *f, const char **ret,
+                       struct wire_fault *fault)
+{
+    if (!json_is_string(v))
+        return wire_fault_set(fault, f->name, "must be a string");
+    if (json_string_length(v) > (size_t)f->max)
+        return wire_fault_set(fault, f->name, "has %zu bytes, the limit is %" PRId64,
+                              json_string_length(v), f->max);
+    *ret = json_string_value(v);
+    return 0;
+}
+
+static int read_enum(const json_t *v, const struct field *f, int64_t *ret, struct wire_fault *fault)
+{
+    const char *s = json_string_value(v);
+    for (int64_t i = 0; s && f->enums[i]; i++)
+        if (strcmp(s, f->enums[i]) == 0) {
+            *ret = i + 1;
+            return 0;
+        }
+    return wire_fault_set(fault, f->name, "must be \"%s\", \"%s\" or \"%s\"", f->enums[0],
+                          f->enums[1], f->enums[2]);
+}
+
+static int read_ints(const json_t *v, const struct field *f, struct field_ints *ret,
+                     struct wire_fault *fault)
+{
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of integers");
+    ret->n = json_array_size(v);
+    if (ret->n > SHMVIEW_MAX_NDIM)
+        return wire_fault_set(fault, f->name, "has %zu dimensions, the limit is %d", ret->n,
+                              SHMVIEW_MAX_NDIM);
+    for (size_t i = 0; i < ret->n; i++) {
+        const json_t *e = json_array_get(v, i);
+        if (!json_is_integer(e))
+            return wire_fault_set(fault, f->name, "element %zu must be an integer", i);
+        ret->values[i] = json_integer_value(e);
+    }
+    return 0;
+}
+
+static int read_objects(const json_t *v, const struct field *f, bool strict, char *base,
+                        struct wire_fault *fault)
+{
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of objects");
+    size_t n = json_array_size(v);
+    if (n > (size_t)f->max)
+        return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
+    char *array = calloc(n ? n : 1, f->of_bytes);
+    if (!array)
+        return wire_fault_memory(fault, f->name);
+    /* handed over before it is filled: the caller frees what a fault leaves */
+    memcpy(base + f->offset, &array, sizeof array);
+    memcpy(base + f->extra, &n, sizeof n);
+    for (size_t i = 0; f->blank && i < n; i++)
+        memcpy(array + i * f->of_bytes, f->blank, f->of_bytes);
+    for (size_t i = 0; i < n; i++)
+        if (fields_read(json_array_get(v, i), f->of, strict, array + i * f->of_bytes, fault)) {
+            char outer[64];
+            snprintf(outer, sizeof outer, "%s[%zu]", f->name, i);
+            return wire_fault_nest(fault, outer);
+        }
+    return 0;
+}
+
+static int read_strings(const json_t *v, const struct field *f, char *base,
+                        struct wire_fault *fault)
+{
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of strings");
+    size_t n = json_array_size(v);
+    if (n > (size_t)f->max)
+        return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
+    const char **array = calloc(n ? n : 1, sizeof *array);
+    if (!array)
+        return wire_fault_memory(fault, f->name);
+    memcpy(base + f->offset, &array, sizeof array);
+    memcpy(base + f->extra, &n, sizeof n);
+    for (size_t i = 0; i < n; i++) {
+        struct field element = {.name = f->name, .max = f->min};
+        if (read_string(json_array_get(v, i), &element, &array[i], fault))
+            return -1;
+    }
+    return 0;
+}
+
+static int read_set(const json_t *v, const struct field *f, int64_t *ret, struct wire_fault *fault)
+{
+    int64_t set = 0;
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of strings");
+    for (size_t i = 0; i < json_array_size(v); i++) {
+        const char *s = json_string_value(json_array_get(v, i));
+        int64_t bit = 0;
+        while (s && f->enums[bit] && strcmp(s, f->enums[bit]) != 0)
+            bit++;
+        if (!s || !f->enums[bit])
+            return wire_fault_set(fault, f->name, "element %zu is none of those there are", i);
+        set |= (int64_t)1 << bit;
+    }
+    *ret = set;
+    return 0;
+}
+
+static int read_field(const json_t *v, const struct field *f, bool strict, char *base,
+                      struct wire_fault *fault)
+{
+    void *at = base + f->offset;
+    switch (f->kind) {
+    case FIELD_STRING:
+        return read_string(v, f, at, fault);
+    case FIELD_INT:
+        if (f->extra)
+            *(bool *)(void *)(base + f->extra) = true;
+        return read_int(v, f, at, fault);
+    case FIELD_BOOL:
+        if (!json_is_boolean(v))
+            return wire_fault_set(fault, f->name, "must be true or false");
+        *(bool *)at = json_is_true(v);
+        return 0;
+    case FIELD_ENUM:
+        return read_enum(v, f, at, fault);
+    case FIELD_INTS:
+        if (f->extra)
+            *(bool *)(void *)(base + f->extra) = true;
+        return read_ints(v, f, at, fault);
+    case FIELD_OBJECT:
+        return fields_read(v, f->of, strict, at, fault) ? wire_fault_nest(fault, f->name) : 0;
+    case FIELD_OBJECTS:
+        return read_objects(v, f, strict, base, fault);
+    case FIELD_STRINGS:
+        return read_strings(v, f, base, fault);
+    case FIELD_SET:
+        return read_set(v, f, at, fault);
+    }
+    return -1;
+}
+
+static int refuse_unknown(const json_t *json, const struct field *fields, struct wire_fault *fault)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach ((json_t *)json, key, v) {
+        const struct field *f = fields;
+        while (f->name && strcmp(f->name, key) != 0)
+            f++;
+        if (!f->name)
+            return wire_fault_set(fault, key, "is not a known member");
+    }
+    return 0;
+}
+
+int fields_read(const json_t *json, const struct field *fields, bool strict, void *ret,
+                struct wire_fault *fault)
+{
+    size_t used = 0;
+    if (json && !json_is_object(json))
+        return wire_fault_set(fault, "", "must be an object");
+    for (const struct field *f = fields; f->name; f++) {
+        const json_t *v = json_object_get(json, f->name);
+        used += v != NULL;
+        if (!v || (f->optional && json_is_null(v))) {
+            if (!f->optional)
+                return wire_fault_set(fault, f->name, "is missing");
+            continue;
+        }
+        if (read_field(v, f, strict, ret, fault))
+            return -1;
+    }
+    if (strict && used != json_object_size(json))
+        return refuse_unknown(json, fields, fault);
+    return 0;
+}
+
+/* --- Writing ------------------------------------------------------------- */
+
+static json_t *write_ints(const struct field_ints *ints)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; a && i < ints->n; i++)
+        if (json_array_append_new(a, json_integer(ints->values[i]))) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+static json_t *write_strings(const char *const *strings, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; a && i < n; i++)
+        if (json_array_append_new(a, json_string(strings[i]))) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+static json_t *write_set(const char *const *names, int64_t set)
+{
+    json_t *a = json_array();
+    for (int64_t bit = 0; a && names[bit]; bit++)
+        if (set >> bit & 1 && json_array_append_new(a, json_string(names[bit]))) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+json_t *fields_write_array(const struct field *of, size_t of_bytes, const void *array, size_t n)
+{
+    json_t *a = json_array();
+    for (size_t i = 0; a && i < n; i++)
+        if (json_array_append_new(a, fields_write(of, (const char *)array + i * of_bytes))) {
+            json_decref(a);
+            return NULL;
+        }
+    return a;
+}
+
+/* *ret_skip: the member is optional and absent. */
+static json_t *write_field(const struct field *f, const char *base, bool *ret_skip)
+{
+    const void *at = base + f->offset;
+    int64_t i;
+    const char *s;
+    size_t n;
+    switch (f->kind) {
+    case FIELD_STRING:
+        memcpy(&s, at, sizeof s);
+        *ret_skip = f->optional && !s;
+        return *ret_skip ? NULL : json_string(s);
+    case FIELD_INT:
+        memcpy(&i, at, sizeof i);
+        *ret_skip =
+            f->optional && (f->extra ? !*(const bool *)(base + f->extra) : i == FIELDS_ABSENT);
+        return *ret_skip ? NULL : json_integer(i);
+    case FIELD_BOOL:
+        return json_boolean(*(const bool *)at);
+    case FIELD_ENUM:
+        memcpy(&i, at, sizeof i);
+        *ret_skip = f->optional && i == 0;
+        return *ret_skip ? NULL : json_string(f->enums[i - 1]);
+    case FIELD_INTS:
+        *ret_skip = f->extra && !*(const bool *)(base + f->extra);
+        return *ret_skip ? NULL : write_ints(at);
+    case FIELD_OBJECT:
+        return fields_write(f->of, at);
+    case FIELD_OBJECTS:
+        memcpy(&s, at, sizeof s);
+        memcpy(&n, base + f->extra, sizeof n);
+        *ret_skip = f->optional && !s;
+        return *ret_skip ? NULL : fields_write_array(f->of, f->of_bytes, s, n);
+    case FIELD_STRINGS:
+        memcpy(&s, at, sizeof s);
+        memcpy(&n, base + f->extra, sizeof n);
+        *ret_skip = f->optional && n == 0;
+        return *ret_skip ? NULL : write_strings((const char *const *)(const void *)s, n);
+    case FIELD_SET:
+        memcpy(&i, at, sizeof i);
+        *ret_skip = f->optional && i == 0;
+        return *ret_skip ? NULL : write_set(f->enums, i);
+    }
+    return NULL;
+}
+
+json_t *fields_write(const struct field *fields, const void *from)
+{
+    json_t *o = json_object();
+    for (const struct field *f = fields; o && f->name; f++) {
+        bool skip = false;
+        json_t *v = write_field(f, from, &skip);
+        if (!skip && json_object_set_new_nocheck(o, f->name, v)) {
+            json_decref(o);
+            return NULL;
+        }
+    }
+    return o;
+}

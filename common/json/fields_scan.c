@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json/fields_scan.h"
+
+#include <string.h>
+
+#define DIGITS_MOST 18 /* that certainly fit an int64_t */
+
+bool fields_scan_literal(struct fields_scan *scan, const char *literal)
+{
+    size_t n = strlen(literal);
+    if (strncmp(scan->at, literal, n) != 0)
+        return false;
+    scan->at += n;
+    return true;
+}
+
+static bool scan_int(struct fields_scan *scan, const struct field *f, int64_t *ret)
+{
+    const char *from = scan->at;
+    int64_t value = 0;
+    while (*scan->at >= '0' && *scan->at <= '9' && scan->at - from < DIGITS_MOST)
+        value = value * 10 + (*scan->at++ - '0');
+    /* what is longer does not end here, as the caller will see; nor does 007 or 1.5 */
+    if (scan->at == from || (*from == '0' && scan->at - from > 1) || value < f->min ||
+        value > f->max)
+        return false;
+    *ret = value;
+    return true;
+}
+
+/* Returns the bytes of a string without its quotes, or NULL where one holds more than letters. */
+static const char *scan_plain(struct fields_scan *scan, size_t *ret_n)
+{
+    if (*scan->at != '"')
+        return NULL;
+    const char *from = ++scan->at;
+    while (*scan->at > ' ' && *scan->at != '"' && *scan->at != '\\' && *scan->at < 0x7f)
+        scan->at++;
+    if (*scan->at != '"')
+        return NULL;
+    *ret_n = (size_t)(scan->at++ - from);
+    return from;
+}
+
+static bool scan_string(struct fields_scan *scan, const struct field *f, const char **ret)
+{
+    size_t n;
+    const char *from = scan_plain(scan, &n);
+    if (!from || n > (size_t)f->max || n >= scan->room_bytes)
+        return false;
+    memcpy(scan->room, from, n);
+    scan->room[n] = '\0';
+    *ret = scan->room;
+    scan->room += n + 1;
+    scan->room_bytes -= n + 1;
+    return true;
+}
+
+static bool scan_enum(struct fields_scan *scan, const struct field *f, int64_t *ret)
+{
+    size_t n;
+    const char *from = scan_plain(scan, &n);
+    for (int64_t i = 0; from && f->enums[i]; i++)
+        if (strlen(f->enums[i]) == n && memcmp(f->enums[i], from, n) == 0) {
+            *ret = i + 1;
+            return true;
+        }
+    return false;
+}
+
+static bool scan_value(struct fields_scan *scan, const struct field *f, char *base)
+{
+    void *at = base + f->offset;
+    switch (f->kind) {
+    case FIELD_INT:
+        if (f->extra)
+            *(bool *)(void *)(base + f->extra) = true;
+        return scan_int(scan, f, at);
+    case FIELD_STRING:
+        return scan_string(scan, f, at);
+    case FIELD_ENUM:
+        return scan_enum(scan, f, at);
+    case FIELD_BOOL:
+        *(bool *)at = *scan->at == 't';
+        return fields_scan_literal(scan, "true") || fields_scan_literal(scan, "false");
+    case FIELD_OBJECT:
+        return fields_scan(scan, f->of, at);
+    case FIELD_OBJECTS: /* what is there must not be leaked: the caller's is none */
+        return fields_scan_literal(scan, "[]");
+    case FIELD_INTS:
+    case FIELD_STRINGS:
+    case FIELD_SET:
+        break;
+    }
+    return false;
+}
+
+/* Passes over "name":, if that is what comes. */
+static bool scan_name(struct fields_scan *scan, const char *name)
+{
+    size_t n = strlen(name);
+    const char *at = scan->at;
+    if (at[0] != '"' || strncmp(at + 1, name, n) != 0 || at[n + 1] != '"' || at[n + 2] != ':')
+        return false;
+    scan->at += n + 3;
+    return true;
+}
+
+bool fields_scan_members(struct fields_scan *scan, const struct field *fields, void *ret)
+{
+    bool any = false;
+    for (const struct field *f = fields; f->name; f++) {
+        struct fields_scan before = *scan;
+        if (any && !fields_scan_literal(scan, ",")) {
+            if (!f->optional)
+                return false;
+            continue;
+        }
+        if (!scan_name(scan, f->name)) {
+            *scan = before;
+            if (!f->optional)
+                return false;
+            continue;
+        }
+        any = true;
+        if (!scan_value(scan, f, ret))
+            return false;
+    }
+    return true;
+}
+
+bool fields_scan(struct fields_scan *scan, const struct field *fields, void *ret)
+{
+    return fields_scan_literal(scan, "{") && fields_scan_members(scan, fields, ret) &&
+           fields_scan_literal(scan, "}");
+}

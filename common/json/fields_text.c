@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json/fields_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ADD(text, literal) json_text_add(text, literal, sizeof(literal) - 1)
+
+/* --- Values -------------------------------------------------------------- */
+
+static void add_escape(struct json_text *text, char c)
+{
+    static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    char escape[8];
+    const char *at = memchr(plain, c, sizeof plain - 1);
+    int n = at ? snprintf(escape, sizeof escape, "\\%c", letters[at - plain])
+               : snprintf(escape, sizeof escape, "\\u%04X", (unsigned)(unsigned char)c);
+    json_text_add(text, escape, (size_t)n);
+}
+
+static void add_string(struct json_text *text, const char *s)
+{
+    ADD(text, "\"");
+    for (;;) {
+        const char *from = s;
+        while ((unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
+            s++;
+        json_text_add(text, from, (size_t)(s - from));
+        if (!*s)
+            break;
+        add_escape(text, *s++);
+    }
+    ADD(text, "\"");
+}
+
+static void add_int(struct json_text *text, int64_t value)
+{
+    char digits[24], *p = digits + sizeof digits;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do
+        *--p = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0)
+        *--p = '-';
+    json_text_add(text, p, (size_t)(digits + sizeof digits - p));
+}
+
+static void add_ints(struct json_text *text, const struct field_ints *ints)
+{
+    ADD(text, "[");
+    for (size_t i = 0; i < ints->n; i++) {
+        if (i)
+            ADD(text, ",");
+        add_int(text, ints->values[i]);
+    }
+    ADD(text, "]");
+}
+
+static void add_strings(struct json_text *text, const char *const *strings, size_t n)
+{
+    ADD(text, "[");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            ADD(text, ",");
+        add_string(text, strings[i]);
+    }
+    ADD(text, "]");
+}
+
+static void add_set(struct json_text *text, const char *const *names, int64_t set)
+{
+    bool any = false;
+    ADD(text, "[");
+    for (int64_t bit = 0; names[bit]; bit++) {
+        if (!(set >> bit & 1))
+            continue;
+        if (any)
+            ADD(text, ",");
+        any = true;
+        add_string(text, names[bit]);
+    }
+    ADD(text, "]");
+}
+
+/* --- Members ------------------------------------------------------------- */
+
+/* What some kinds have at their offset, and beside it. */
+struct member {
+    const void *at;
+    bool is_there; /* where extra is that of a bool */
+    int64_t number;
+    const char *pointer;
+    size_t n;
+};
+
+static struct member member_of(const struct field *f, const char *base)
+{
+    struct member m = {.at = base + f->offset, .is_there = true};
+    switch (f->kind) {
+    case FIELD_INT:
+    case FIELD_INTS:
+        if (f->extra)
+            m.is_there = *(const bool *)(base + f->extra);
+        if (f->kind == FIELD_INT)
+            memcpy(&m.number, m.at, sizeof m.number);
+        break;
+    case FIELD_ENUM:
+    case FIELD_SET:
+        memcpy(&m.number, m.at, sizeof m.number);
+        break;
+    case FIELD_OBJECTS:
+    case FIELD_STRINGS:
+        memcpy(&m.n, base + f->extra, sizeof m.n);
+        memcpy(&m.pointer, m.at, sizeof m.pointer);
+        break;
+    case FIELD_STRING:
+        memcpy(&m.pointer, m.at, sizeof m.pointer);
+        break;
+    case FIELD_BOOL:
+    case FIELD_OBJECT:
+        break;
+    }
+    return m;
+}
+
+static bool is_absent(const struct field *f, const struct member *m)
+{
+    switch (f->kind) {
+    case FIELD_STRING:
+    case FIELD_OBJECTS:
+        return f->optional && !m->pointer;
+    case FIELD_INT:
+        return f->optional && (f->extra ? !m->is_there : m->number == FIELDS_ABSENT);
+    case FIELD_INTS:
+        return !m->is_there;
+    case FIELD_ENUM:
+    case FIELD_SET:
+        return f->optional && m->number == 0;
+    case FIELD_STRINGS:
+        return f->optional && m->n == 0;
+    case FIELD_BOOL:
+    case FIELD_OBJECT:
+        break;
+    }
+    return false;
+}
+
+static void add_value(const struct field *f, const struct member *m, struct json_text *text)
+{
+    switch (f->kind) {
+    case FIELD_STRING:
+        add_string(text, m->pointer);
+        break;
+    case FIELD_INT:
+        add_int(text, m->number);
+        break;
+    case FIELD_BOOL:
+        if (*(const bool *)m->at)
+            ADD(text, "true");
+        else
+            ADD(text, "false");
+        break;
+    case FIELD_ENUM:
+        add_string(text, f->enums[m->number - 1]);
+        break;
+    case FIELD_INTS:
+        add_ints(text, m->at);
+        break;
+    case FIELD_OBJECT:
+        fields_text(f->of, m->at, text);
+        break;
+    case FIELD_OBJECTS:
+        fields_text_array(f->of, f->of_bytes, m->pointer, m->n, text);
+        break;
+    case FIELD_STRINGS:
+        add_strings(text, (const char *const *)(const void *)m->pointer, m->n);
+        break;
+    case FIELD_SET:
+        add_set(text, f->enums, m->number);
+        break;
+    }
+}
+
+void fields_text_members(const struct field *fields, const void *from, struct json_text *text)
+{
+    bool any = false;
+    for (const struct field *f = fields; f->name; f++) {
+        struct member m = member_of(f, from);
+        if (is_absent(f, &m))
+            continue;
+        if (any)
+            ADD(text, ",");
+        any = true;
+        add_string(text, f->name);
+        ADD(text, ":");
+        add_value(f, &m, text);
+    }
+}
+
+void fields_text(const struct field *fields, const void *from, struct json_text *text)
+{
+    ADD(text, "{");
+    fields_text_members(fields, from, text);
+    ADD(text, "}");
+}
+
+void fields_text_array(const struct field *of, size_t of_bytes, const void *array, size_t n,
+                       struct json_text *text)
+{
+    ADD(text, "[");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            ADD(text, ",");
+        fields_text(of, (const char *)array + i * of_bytes, text);
+    }
+    ADD(text, "]");
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/json/json_read.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/limits.h"
+
+/* Most words fit. */
+#define ROOM_BYTES_FIRST 128
+
+/* Words are decoded into room, a stack: a key stays there until its value has been read. */
+struct reader {
+    const char *begin, *at, *end;
+    bool is_strict;
+    unsigned depth, n_values;
+    char *room;
+    size_t n, capacity;
+    struct wire_fault *fault;
+};
+
+static int bad(struct reader *r, const char *what)
+{
+    return wire_fault_set(r->fault, "", "byte %zu: %s", (size_t)(r->at - r->begin), what);
+}
+
+static json_t *checked(struct reader *r, json_t *value)
+{
+    if (!value)
+        wire_fault_memory(r->fault, "");
+    return value;
+}
+
+static void skip_space(struct reader *r)
+{
+    while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
+        r->at++;
+}
+
+/* Whether the next byte is c; then it is read. */
+static bool takes(struct reader *r, char c)
+{
+    bool is = r->at < r->end && *r->at == c;
+    r->at += is;
+    return is;
+}
+
+static int push(struct reader *r, const char *bytes, size_t n)
+{
+    if (!r->room || n > r->capacity - r->n) {
+        size_t capacity = (r->n + n) * 2 + ROOM_BYTES_FIRST;
+        char *room = realloc(r->room, capacity);
+        if (!room)
+            return wire_fault_memory(r->fault, "");
+        r->room = room;
+        r->capacity = capacity;
+    }
+    memcpy(r->room + r->n, bytes, n);
+    r->n += n;
+    return 0;
+}
+
+/* --- Strings ------------------------------------------------------------- */
+
+static int push_character(struct reader *r, uint32_t c)
+{
+    char b[4];
+    if (c < 0x80)
+        return b[0] = (char)c, push(r, b, 1);
+    size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = n; i-- > 1; c >>= 6)
+        b[i] = (char)(0x80 | (c & 0x3f));
+    b[0] = (char)((0xf00u >> n & 0xff) | c);
+    return push(r, b, n);
+}
+
+/* The four digits after "\u". Returns the number, or -1. */
+static int32_t hex4(struct reader *r)
+{
+    int32_t value = 0;
+    for (int i = 0; i < 4; i++) {
+        int c = r->at < r->end ? (unsigned char)*r->at : 0;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0)
+            return -1;
+        value = value << 4 | digit;
+        r->at++;
+    }
+    return value;
+}
+
+static int read_unicode(struct reader *r)
+{
+    int32_t c = hex4(r);
+    if (c >= 0xd800 && c < 0xdc00) {
+        int32_t low = takes(r, '\\') && takes(r, 'u') ? hex4(r) : -1;
+        c = low >= 0xdc00 && low < 0xe000 ? 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00) : -1;
+    } else if (c >= 0xdc00 && c < 0xe000) {
+        c = -1;
+    }
+    return c > 0 ? push_character(r, (uint32_t)c) : bad(r, "an escape that is no character");
+}
+
+static int read_escape(struct reader *r)
+{
+    static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
+    if (takes(r, 'u'))
+        return read_unicode(r);
+    const char *name = r->at < r->end && *r->at ? strchr(names, *r->at) : NULL;
+    if (!name)
+        return bad(r, "an unknown escape");
+    r->at++;
+    return push(r, &values[name - names], 1);
+}
+
+/* The length of the UTF-8 character at p, 0 if it is none. */
+static size_t utf8_length(const unsigned char *p, const unsigned char *end)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (n == 0 || p[0] > 0xf4 || n > (size_t)(end - p))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_long = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+    bool is_surrogate = p[0] == 0xed && p[1] >= 0xa0;
+    return is_long || is_surrogate || (p[0] == 0xf4 && p[1] >= 0x90) ? 0 : n;
+}
+
+/* A string, after its first quote. It is pushed with a NUL. */
+static int read_string(struct reader *r)
+{
+    for (;;) {
+        const char *from = r->at;
+        while (r->at < r->end && *r->at != '"' && *r->at != '\\') {
+            const unsigned char *p = (const unsigned char *)r->at;
+            size_t n = utf8_length(p, (const unsigned char *)r->end);
+            if (n == 0 || *p < 0x20)
+                return bad(r, n ? "a control character" : "bytes that are not UTF-8");
+            r->at += n;
+        }
+        if (r->at > from && push(r, from, (size_t)(r->at - from)))
+            return -1;
+        if (takes(r, '"'))
+            return push(r, "", 1);
+        if (!takes(r, '\\'))
+            return bad(r, "the end of a string is missing");
+        if (read_escape(r))
+            return -1;
+    }
+}
+
+/* --- Numbers ------------------------------------------------------------- */
+
+/* Digits. Returns whether there was one. */
+static bool skip_digits(struct reader *r)
+{
+    const char *from = r->at;
+    while (r->at < r->end && *r->at >= '0' && *r->at <= '9')
+        r->at++;
+    return r->at > from;
+}
+
+static json_t *read_real(struct reader *r, const char *from)
+{
+    size_t mark = r->n;
+    if (push(r, from, (size_t)(r->at - from)) || push(r, "", 1))
+        return NULL;
+    double value = strtod(r->room + mark, NULL);
+    r->n = mark;
+    if (isinf(value))
+        return bad(r, "a number that is too large"), NULL;
+    return checked(r, json_real(value));
+}
+
+static json_t *read_number(struct reader *r)
+{
+    const char *from = r->at;
+    bool negative = takes(r, '-');
+    const char *digits = r->at;
+    if (!takes(r, '0') && !skip_digits(r))
+        return bad(r, "no value"), NULL;
+    const char *end = r->at;
+    if (takes(r, '.') && !skip_digits(r))
+        return bad(r, "digits are missing"), NULL;
+    if (takes(r, 'e') || takes(r, 'E')) {
+        if (!takes(r, '+'))
+            takes(r, '-');
+        if (!skip_digits(r))
+            return bad(r, "digits are missing"), NULL;
+    }
+    if (r->at > end)
+        return read_real(r, from);
+    int64_t value = 0;
+    for (; digits < end; digits++) {
+        int64_t digit = negative ? '0' - *digits : *digits - '0';
+        if (__builtin_mul_overflow(value, 10, &value) ||
+            __builtin_add_overflow(value, digit, &value))
+            return bad(r, "a number that is too large"), NULL;
+    }
+    return checked(r, json_integer(value));
+}
+
+/* --- Values -------------------------------------------------------------- */
+
+static json_t *read_value(struct reader *r);
+
+static int read_element(struct reader *r, json_t *array)
+{
+    json_t *v = read_value(r);
+    if (!v)
+        return -1;
+    return json_array_append_new(array, v) ? wire_fault_memory(r->fault, "") : 0;
+}
+
+static int read_member(struct reader *r, json_t *object)
+{
+    size_t mark = r->n;
+    if (!takes(r, '"'))
+        return bad(r, "a key is missing");
+    if (read_string(r))
+        return -1;
+    if (r->is_strict && json_object_get(object, r->room + mark))
+        return bad(r, "a duplicate key");
+    skip_space(r);
+    if (!takes(r, ':'))
+        return bad(r, "':' is missing");
+    json_t *v = read_value(r);
+    if (!v)
+        return -1;
+    int failed = json_object_set_new_nocheck(object, r->room + mark, v);
+    r->n = mark;
+    return failed ? wire_fault_memory(r->fault, "") : 0;
+}
+
+/* An array or object, after its first bracket. Returns value, or NULL and frees it. */
+static json_t *read_members(struct reader *r, json_t *value, char last,
+                            int (*read_one)(struct reader *, json_t *))
+{
+    if (!checked(r, value))
+        return NULL;
+    if (++r->depth > LIMIT_JSON_DEPTH) {
+        wire_fault_set(r->fault, "", "byte %zu: the depth is more than %d",
+                       (size_t)(r->at - r->begin), LIMIT_JSON_DEPTH);
+        goto fail;
+    }
+    skip_space(r);
+    if (!takes(r, last)) {
+        do {
+            skip_space(r);
+            if (read_one(r, value))
+                goto fail;
+            skip_space(r);
+        } while (takes(r, ','));
+        if (!takes(r, last)) {
+            bad(r, last == ']' ? "',' or ']' is missing" : "',' or '}' is missing");
+            goto fail;
+        }
+    }
+    r->depth--;
+    return value;
+fail:
+    json_decref(value);
+    return NULL;
+}
+
+static bool takes_word(struct reader *r, const char *word)
+{
+    size_t n = strlen(word);
+    bool is = (size_t)(r->end - r->at) >= n && memcmp(r->at, word, n) == 0;
+    r->at += is ? n : 0;
+    return is;
+}
+
+static json_t *read_value(struct reader *r)
+{
+    skip_space(r);
+    if (r->is_strict && ++r->n_values > LIMIT_JSON_VALUES)
+        return wire_fault_set(r->fault, "", "byte %zu: more than %d values",
+                              (size_t)(r->at - r->begin), LIMIT_JSON_VALUES),
+               NULL;
+    if (takes(r, '{'))
+        return read_members(r, json_object(), '}', read_member);
+    if (takes(r, '['))
+        return read_members(r, json_array(), ']', read_element);
+    if (takes(r, '"')) {
+        size_t mark = r->n;
+        if (read_string(r))
+            return NULL;
+        json_t *v = json_stringn_nocheck(r->room + mark, r->n - mark - 1);
+        r->n = mark;
+        return checked(r, v);
+    }
+    if (takes_word(r, "true"))
+        return json_true();
+    if (takes_word(r, "false"))
+        return json_false();
+    if (takes_word(r, "null"))
+        return json_null();
+    return read_number(r);
+}
+
+json_t *json_read(const char *text, size_t n, bool is_strict, struct wire_fault *fault)
+{
+    struct reader r = {
+        .begin = text, .at = text, .end = text + n, .is_strict = is_strict, .fault = fault};
+    json_t *value = read_value(&r);
+    skip_space(&r);
+    if (value && r.at < r.end) {
+        json_decref(value);
+        value = NULL;
+        bad(&r, "more than one value");
+    }
+    free(r.room);
+    return value;
+}

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/wire/wire.h"
+
+#include <string.h>
+
+#include "common/base/limits.h"
+#include "common/json/fields_scan.h"
+#include "common/json/fields_text.h"
+#include "common/json/json_text.h"
+
+const char *const wire_access_names[] = {"peek", "read", "write", NULL};
+const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
+static const char *const right_names[] = {"none", "read", "write", NULL};
+
+#define AT(type, member) offsetof(struct type, member)
+#define END                                                                                        \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+static const struct field view_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_view, name), .max = LIMIT_VIEW_NAME_BYTES},
+    {"format", FIELD_STRING, false, .offset = AT(wire_view, format), .max = LIMIT_FORMAT_BYTES},
+    {"shape", FIELD_INTS, false, .offset = AT(wire_view, shape)},
+    {"strides", FIELD_INTS, true, .offset = AT(wire_view, strides),
+     .extra = AT(wire_view, has_strides)},
+    {"suboffsets", FIELD_INTS, true, .offset = AT(wire_view, suboffsets),
+     .extra = AT(wire_view, has_suboffsets)},
+    {"offset", FIELD_INT, true, .offset = AT(wire_view, offset), .max = INT64_MAX},
+    {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, read_only)},
+    END,
+};
+static const struct field layout_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_layout, name), .max = LIMIT_VIEW_NAME_BYTES},
+    {"views", FIELD_OBJECTS, false, .offset = AT(wire_layout, views),
+     .extra = AT(wire_layout, n_views), .of = view_fields, .of_bytes = sizeof(struct wire_view),
+     .max = LIMIT_VIEWS},
+    END,
+};
+static const struct field segment_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_segment, name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, false, .offset = AT(wire_segment, id), .max = INT64_MAX},
+    {"size", FIELD_INT, false, .offset = AT(wire_segment, size), .max = INT64_MAX},
+    {"lock", FIELD_BOOL, false, .offset = AT(wire_segment, lock)},
+    {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment, lifetime),
+     .enums = wire_lifetime_names},
+    {"owner", FIELD_INT, false, .offset = AT(wire_segment, owner), .max = UINT32_MAX},
+    {"attachments", FIELD_INT, false, .offset = AT(wire_segment, attachments), .max = INT64_MAX},
+    {"group", FIELD_INT, true, .offset = AT(wire_segment, group), .max = UINT32_MAX},
+    {"mode", FIELD_INT, true, .offset = AT(wire_segment, mode), .max = 0777},
+    END,
+};
+static const struct field acl_fields[] = {
+    {"user", FIELD_INT, true, .offset = AT(wire_acl_entry, user),
+     .extra = AT(wire_acl_entry, is_user), .max = UINT32_MAX - 1},
+    {"group", FIELD_INT, true, .offset = AT(wire_acl_entry, group),
+     .extra = AT(wire_acl_entry, is_group), .max = UINT32_MAX - 1},
+    {"right", FIELD_ENUM, false, .offset = AT(wire_acl_entry, right), .enums = right_names},
+    END,
+};
+#define GRANT_FIELDS(type)                                                                         \
+    {"mode", FIELD_INT, true, .offset = AT(type, grant.mode), .max = 0777},                        \
+        {"owner", FIELD_INT, true, .offset = AT(type, grant.owner), .max = UINT32_MAX - 1},        \
+        {"group", FIELD_INT, true, .offset = AT(type, grant.group), .max = UINT32_MAX - 1},        \
+    {                                                                                              \
+        "acl", FIELD_OBJECTS, true, .offset = AT(type, grant.acl), .extra = AT(type, grant.n_acl), \
+                                    .of = acl_fields, .of_bytes = sizeof(struct wire_acl_entry),   \
+                                    .max = LIMIT_ACL_ENTRIES                                       \
+    }
+/* Of an attachment, all but the layouts, which may be text. */
+#define ATTACHMENT_HEAD                                                                            \
+    {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},                 \
+        {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),                       \
+         .enums = wire_access_names},                                                              \
+        {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),              \
+         .max = LIMIT_DESCRIPTORS},                                                                \
+        {"data", FIELD_INT, false, .offset = AT(wire_attachment, data),                            \
+         .max = LIMIT_DESCRIPTORS - 1},                                                            \
+        {"control", FIELD_INT, true, .offset = AT(wire_attachment, control),                       \
+         .max = LIMIT_DESCRIPTORS - 1},                                                            \
+        {"liveness", FIELD_INT, true, .offset = AT(wire_attachment, liveness),                     \
+         .max = LIMIT_DESCRIPTORS - 1},                                                            \
+        {"slot", FIELD_INT, true, .offset = AT(wire_attachment, slot),                             \
+         .max = SHMVIEW_SLOTS_MAX - 1},                                                            \
+    {                                                                                              \
+        "generation", FIELD_INT, true, .offset = AT(wire_attachment, generation), .min = 1,        \
+                                       .max = SHMVIEW_GENERATION_MASK                              \
+    }
+static const struct field attachment_head_fields[] = {
+    ATTACHMENT_HEAD,
+    END,
+};
+static const struct field attachment_fields[] = {
+    ATTACHMENT_HEAD,
+    {"layouts", FIELD_OBJECTS, false, .offset = AT(wire_attachment, layouts),
+     .extra = AT(wire_attachment, n_layouts), .of = layout_fields,
+     .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
+    END,
+};
+static const struct field create_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_create, name), .max = LIMIT_NAME_BYTES},
+    {"size", FIELD_INT, false, .offset = AT(wire_create, size), .min = 1,
+     .max = (int64_t)LIMIT_SEGMENT_BYTES},
+    {"access", FIELD_ENUM, true, .offset = AT(wire_create, access), .enums = wire_access_names},
+    {"lifetime", FIELD_ENUM, true, .offset = AT(wire_create, lifetime),
+     .enums = wire_lifetime_names},
+    {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
+    GRANT_FIELDS(wire_create),
+    END,
+};
+static const struct field set_access_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_set_access, name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, true, .offset = AT(wire_set_access, id), .max = INT64_MAX},
+    GRANT_FIELDS(wire_set_access),
+    END,
+};
+static const struct field attach_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_attach, name), .max = LIMIT_NAME_BYTES},
+    {"access", FIELD_ENUM, false, .offset = AT(wire_attach, access), .enums = wire_access_names},
+    {"id", FIELD_INT, true, .offset = AT(wire_attach, id), .max = INT64_MAX},
+    END,
+};
+static const struct field describe_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_describe, name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, true, .offset = AT(wire_describe, id), .max = INT64_MAX},
+    END,
+};
+static const struct field entrust_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_entrust, name), .max = LIMIT_NAME_BYTES},
+    {"pid", FIELD_INT, false, .offset = AT(wire_entrust, pid), .min = 1, .max = INT32_MAX},
+    END,
+};
+static const struct field held_fields[] = {
+    {"attachment", FIELD_INT, false, .offset = AT(wire_held, attachment), .max = INT64_MAX},
+    END,
+};
+static const char *const presence_names[] = {"wanted", "kept", NULL};
+static const struct field claim_fields[] = {
+    {"client", FIELD_INT, false, .offset = AT(wire_claim, client), .min = 1, .max = INT64_MAX},
+    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .extra = AT(wire_claim, n_held),
+     .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
+    {"presence", FIELD_ENUM, true, .offset = AT(wire_claim, presence), .enums = presence_names},
+    {"bell", FIELD_BOOL, true, .offset = AT(wire_claim, bell)},
+    END,
+};
+static const struct field claimed_fields[] = {
+    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claimed, held),
+     .extra = AT(wire_claimed, n_held), .of = held_fields, .of_bytes = sizeof(struct wire_held),
+     .max = LIMIT_ATTACHMENTS},
+    {"descriptors", FIELD_INT, true, .offset = AT(wire_claimed, descriptors),
+     .max = LIMIT_DESCRIPTORS},
+    {"presence", FIELD_INT, true, .offset = AT(wire_claimed, presence),
+     .max = LIMIT_DESCRIPTORS - 1},
+    {"bell", FIELD_INT, true, .offset = AT(wire_claimed, bell), .max = LIMIT_DESCRIPTORS - 1},
+    END,
+};
+static const struct field define_fields[] = {
+    {"name", FIELD_STRING, false, .offset = AT(wire_define, name), .max = LIMIT_NAME_BYTES},
+    {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = layout_fields},
+    {"id", FIELD_INT, true, .offset = AT(wire_define, id), .max = INT64_MAX},
+    END,
+};
+
+/* --- The messages -------------------------------------------------------- */
+
+void wire_layouts_free(struct wire_layout *layouts, size_t n)
+{
+    for (size_t i = 0; layouts && i < n; i++)
+        free(layouts[i].views);
+    free(layouts);
+}
+
+int wire_read_layout(const json_t *json, struct wire_layout *ret, struct wire_fault *fault)
+{
+    return fields_read(json, layout_fields, true, ret, fault);
+}
+
+int wire_read_none(const json_t *parameters, struct wire_fault *fault)
+{
+    static const struct field none[] = {END};
+    return fields_read(parameters, none, true, NULL, fault);
+}
+
+#define NO_GRANT                                                                                   \
+    {                                                                                              \
+        .mode = WIRE_ABSENT, .owner = WIRE_ABSENT, .group = WIRE_ABSENT                            \
+    }
+
+/* Goes on after reading a request with a grant, which owns memory: r is what that returned. */
+static int read_grant(int r, struct wire_grant *grant)
+{
+    if (r) {
+        free(grant->acl);
+        grant->acl = NULL;
+    }
+    return r;
+}
+
+int wire_read_create(const json_t *parameters, struct wire_create *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_create){.lock = true, .grant = NO_GRANT};
+    return read_grant(fields_read(parameters, create_fields, true, ret, fault), &ret->grant);
+}
+
+int wire_read_set_access(const json_t *parameters, struct wire_set_access *ret,
+                         struct wire_fault *fault)
+{
+    *ret = (struct wire_set_access){.id = WIRE_ABSENT, .grant = NO_GRANT};
+    return read_grant(fields_read(parameters, set_access_fields, true, ret, fault), &ret->grant);
+}
+
+int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_attach){.id = WIRE_ABSENT};
+    return fields_read(parameters, attach_fields, true, ret, fault);
+}
+
+int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_entrust){0};
+    return fields_read(parameters, entrust_fields, true, ret, fault);
+}
+
+int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
+                       struct wire_fault *fault)
+{
+    *ret = (struct wire_describe){.id = WIRE_ABSENT};
+    return fields_read(parameters, describe_fields, true, ret, fault);
+}
+
+int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_claim){0};
+    if (fields_read(parameters, claim_fields, true, ret, fault) == 0)
+        return 0;
+    free(ret->held);
+    ret->held = NULL;
+    return -1;
+}
+
+int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_define){.id = WIRE_ABSENT};
+    if (fields_read(parameters, define_fields, true, ret, fault) == 0)
+        return 0;
+    free(ret->layout.views);
+    ret->layout.views = NULL;
+    return -1;
+}
+
+int wire_read_name(const json_t *parameters, const char *member, const char **ret,
+                   struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_STRING, false, .max = LIMIT_NAME_BYTES}, END};
+    return fields_read(parameters, fields, true, ret, fault);
+}
+
+int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
+                  struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_INT, false, .max = INT64_MAX}, END};
+    return fields_read(parameters, fields, true, ret, fault);
+}
+
+json_t *wire_write_set_access(const struct wire_set_access *set)
+{
+    return fields_write(set_access_fields, set);
+}
+
+json_t *wire_write_claim(const struct wire_claim *claim)
+{
+    return fields_write(claim_fields, claim);
+}
+
+json_t *wire_write_claimed(const struct wire_claimed *claimed)
+{
+    return fields_write(claimed_fields, claimed);
+}
+
+json_t *wire_write_describe(const struct wire_describe *describe)
+{
+    return fields_write(describe_fields, describe);
+}
+
+json_t *wire_write_define(const struct wire_define *define)
+{
+    return fields_write(define_fields, define);
+}
+
+json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                           size_t n)
+{
+    json_t *o = fields_write(segment_fields, segment);
+    if (o && acl &&
+        json_object_set_new_nocheck(o, "acl",
+                                    fields_write_array(acl_fields, sizeof *acl, acl, n))) {
+        json_decref(o);
+        return NULL;
+    }
+    return o;
+}
+
+#define NO_SEGMENT                                                                                 \
+    {                                                                                              \
+        .group = WIRE_ABSENT, .mode = WIRE_ABSENT                                                  \
+    }
+#define NO_ATTACHMENT                                                                              \
+    {                                                                                              \
+        .control = WIRE_ABSENT, .liveness = WIRE_ABSENT, .slot = WIRE_ABSENT,                      \
+        .generation = WIRE_ABSENT                                                                  \
+    }
+
+int wire_read_attachment(const json_t *parameters, const char *member, struct wire_attachment *ret,
+                         struct wire_fault *fault)
+{
+    *ret = (struct wire_attachment)NO_ATTACHMENT;
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = attachment_fields}, END};
+    if (fields_read(parameters, fields, false, ret, fault) == 0)
+        return 0;
+    wire_layouts_free(ret->layouts, ret->n_layouts);
+    ret->layouts = NULL;
+    return -1;
+}
+
+int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
+                      struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, END};
+    *ret = (struct wire_segment)NO_SEGMENT;
+    return fields_read(parameters, fields, false, ret, fault);
+}
+
+int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_entry **ret,
+                  size_t *ret_n, struct wire_fault *fault)
+{
+    struct {
+        struct wire_acl_entry *acl;
+        size_t n;
+    } got = {0};
+    const struct field list[] = {
+        {"acl", FIELD_OBJECTS, true, .extra = sizeof(void *), .of = acl_fields,
+         .of_bytes = sizeof(struct wire_acl_entry), .max = LIMIT_ACL_ENTRIES},
+        END,
+    };
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = list}, END};
+    if (fields_read(parameters, fields, false, &got, fault)) {
+        free(got.acl);
+        return -1;
+    }
+    *ret = got.acl;
+    *ret_n = got.n;
+    return 0;
+}
+
+bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
+                        struct wire_segment *ret_segment, struct wire_attachment *ret_attachment)
+{
+    struct fields_scan scan = {text, room, room_bytes};
+    *ret_segment = (struct wire_segment)NO_SEGMENT;
+    *ret_attachment = (struct wire_attachment)NO_ATTACHMENT;
+    return fields_scan_literal(&scan, "{\"parameters\":{\"segment\":{") &&
+           fields_scan_members(&scan, segment_fields, ret_segment) &&
+           fields_scan_literal(&scan, ",\"acl\":[]},\"attachment\":") &&
+           fields_scan(&scan, attachment_fields, ret_attachment) &&
+           fields_scan_literal(&scan, "}}") && !*scan.at;
+}
+
+int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
+                      size_t *ret_n, struct wire_fault *fault)
+{
+    struct {
+        struct wire_layout *layouts;
+        size_t n;
+    } got = {0};
+    const struct field fields[] = {
+        {member, FIELD_OBJECTS, false, .extra = sizeof(void *), .of = layout_fields,
+         .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
+        END,
+    };
+    if (fields_read(parameters, fields, false, &got, fault)) {
+        wire_layouts_free(got.layouts, got.n);
+        return -1;
+    }
+    *ret = got.layouts;
+    *ret_n = got.n;
+    return 0;
+}
+
+int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_claimed){
+        .descriptors = WIRE_ABSENT, .presence = WIRE_ABSENT, .bell = WIRE_ABSENT};
+    if (fields_read(parameters, claimed_fields, false, ret, fault) == 0)
+        return 0;
+    free(ret->held);
+    ret->held = NULL;
+    return -1;
+}
+
+/* --- Messages that are sent often ---------------------------------------- */
+
+static void add(struct json_text *text, const char *s)
+{
+    json_text_add(text, s, strlen(s));
+}
+
+static char *fields_call_text(const char *method, const struct field *fields, const void *from,
+                              bool oneway, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    add(&t, "{\"method\":\"");
+    add(&t, method);
+    add(&t, "\",\"parameters\":");
+    fields_text(fields, from, &t);
+    add(&t, oneway ? ",\"oneway\":true}" : "}");
+    return json_text_end(&t, ret_bytes);
+}
+
+char *wire_create_text(const struct wire_create *create, size_t *ret_bytes)
+{
+    return fields_call_text("io.shmview.Create", create_fields, create, false, ret_bytes);
+}
+
+char *wire_attach_text(const struct wire_attach *attach, size_t *ret_bytes)
+{
+    return fields_call_text("io.shmview.Attach", attach_fields, attach, false, ret_bytes);
+}
+
+char *wire_detach_text(int64_t attachment, size_t *ret_bytes)
+{
+    struct wire_held held = {attachment};
+    return fields_call_text("io.shmview.Detach", held_fields, &held, true, ret_bytes);
+}
+
+char *wire_remove_text(const char *name, size_t *ret_bytes)
+{
+    static const struct field fields[] = {{"name", FIELD_STRING, false, .max = LIMIT_NAME_BYTES},
+                                          END};
+    return fields_call_text("io.shmview.Remove", fields, &name, false, ret_bytes);
+}
+
+void wire_add_segment(struct json_text *text, const struct wire_segment *segment,
+                      const struct wire_acl_entry *acl, size_t n)
+{
+    add(text, "{");
+    fields_text_members(segment_fields, segment, text);
+    if (acl) {
+        add(text, ",\"acl\":");
+        fields_text_array(acl_fields, sizeof *acl, acl, n, text);
+    }
+    add(text, "}");
+}
+
+char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                         size_t n, const struct wire_attachment *attachment,
+                         const struct wire_text *layouts, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    add(&t, "{\"parameters\":{\"segment\":");
+    wire_add_segment(&t, segment, acl, n);
+    add(&t, ",\"attachment\":{");
+    fields_text_members(attachment_head_fields, attachment, &t);
+    add(&t, ",\"layouts\":[");
+    json_text_add(&t, layouts->bytes, layouts->n);
+    add(&t, "]}}}");
+    return json_text_end(&t, ret_bytes);
+}
+
+char *wire_described_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                          size_t n, const struct wire_text *layouts, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    add(&t, "{\"parameters\":{\"segment\":");
+    wire_add_segment(&t, segment, acl, n);
+    add(&t, ",\"layouts\":[");
+    json_text_add(&t, layouts->bytes, layouts->n);
+    add(&t, "]}}");
+    return json_text_end(&t, ret_bytes);
+}
+
+char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes)
+{
+    struct json_text t;
+    json_text_begin(&t);
+    fields_text(layout_fields, layout, &t);
+    return json_text_end(&t, ret_bytes);
+}

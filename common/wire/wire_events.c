@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/wire/wire_events.h"
+
+#include <string.h>
+
+#include "common/base/limits.h"
+
+static const char *const kind_names[] = {
+    "created",    "attached",       "detached", "died",          "owner_died",
+    "removed",    "access_changed", "phase",    "quota_refused", "recovered",
+    "subscribed", "lost",           NULL,
+};
+static const char *const hold_names[] = {"exclusive", "shared", NULL};
+
+#define AT(type, member) offsetof(struct type, member)
+#define END                                                                                        \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+#define NUMBER(text, member, most)                                                                 \
+    {                                                                                              \
+        .name = text, .kind = FIELD_INT, .optional = true, .offset = AT(wire_event, member),       \
+        .max = most                                                                                \
+    }
+#define TEXT(text, member, most)                                                                   \
+    {                                                                                              \
+        .name = text, .kind = FIELD_STRING, .optional = true, .offset = AT(wire_event, member),    \
+        .max = most                                                                                \
+    }
+
+static const struct field monitor_fields[] = {
+    {"names", FIELD_STRINGS, true, .offset = AT(wire_monitor, names),
+     .extra = AT(wire_monitor, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
+    {"kinds", FIELD_SET, true, .offset = AT(wire_monitor, kinds), .enums = kind_names},
+    {"after", FIELD_INT, true, .offset = AT(wire_monitor, after), .max = INT64_MAX},
+    END,
+};
+
+static const struct field event_fields[] = {
+    {"serial", FIELD_INT, false, .offset = AT(wire_event, serial), .max = INT64_MAX},
+    {"time", FIELD_INT, false, .offset = AT(wire_event, time_us), .max = INT64_MAX},
+    {"kind", FIELD_ENUM, false, .offset = AT(wire_event, kind), .enums = kind_names},
+    TEXT("segment", segment, LIMIT_NAME_BYTES),
+    NUMBER("id", id, INT64_MAX),
+    NUMBER("uid", uid, UINT32_MAX),
+    NUMBER("pid", pid, INT32_MAX),
+    TEXT("command", command, 64),
+    NUMBER("attachment", attachment, INT64_MAX),
+    {"access", FIELD_ENUM, true, .offset = AT(wire_event, access), .enums = wire_access_names},
+    NUMBER("slot", slot, INT64_MAX),
+    {"held", FIELD_ENUM, true, .offset = AT(wire_event, held), .enums = hold_names},
+    NUMBER("size", size, INT64_MAX),
+    TEXT("layout", layout, LIMIT_VIEW_NAME_BYTES),
+    NUMBER("generation", generation, UINT32_MAX),
+    NUMBER("switches", switches, UINT32_MAX),
+    TEXT("error", error, 128),
+    TEXT("reason", reason, 512),
+    NUMBER("segments", segments, INT64_MAX),
+    NUMBER("attachments", attachments, INT64_MAX),
+    NUMBER("deaths", deaths, INT64_MAX),
+    NUMBER("lost", lost, INT64_MAX),
+    END,
+};
+
+int wire_read_monitor(const json_t *parameters, struct wire_monitor *ret, struct wire_fault *fault)
+{
+    *ret = (struct wire_monitor){.after = WIRE_ABSENT};
+    if (fields_read(parameters, monitor_fields, true, ret, fault) == 0)
+        return 0;
+    free(ret->names);
+    ret->names = NULL;
+    return -1;
+}
+
+json_t *wire_write_monitor(const struct wire_monitor *monitor)
+{
+    return fields_write(monitor_fields, monitor);
+}
+
+const char *wire_event_kind_name(int64_t kind)
+{
+    return kind > 0 && kind <= N_EVENT_KINDS ? kind_names[kind - 1] : NULL;
+}
+
+json_t *wire_write_event(const struct wire_event *event)
+{
+    return fields_write(event_fields, event);
+}
+
+static bool is_known(const char *kind)
+{
+    for (size_t i = 0; kind_names[i]; i++)
+        if (strcmp(kind_names[i], kind) == 0)
+            return true;
+    return false;
+}
+
+int wire_read_event(const json_t *parameters, const char *member, struct wire_event *ret,
+                    struct wire_fault *fault)
+{
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = event_fields}, END};
+    const char *kind =
+        json_string_value(json_object_get(json_object_get(parameters, member), "kind"));
+    if (kind && !is_known(kind))
+        return 1;
+    *ret = WIRE_EVENT_NONE;
+    return fields_read(parameters, fields, false, ret, fault);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: what Monitor asks for and tells, struct <-> JSON, for both ends. */
+#ifndef COMMON_WIRE_EVENTS_H
+#define COMMON_WIRE_EVENTS_H
+
+#include "common/wire/wire.h"
+
+/* In the order of the type EventKind. */
+enum wire_event_kind {
+    EVENT_CREATED = 1,
+    EVENT_ATTACHED,
+    EVENT_DETACHED,
+    EVENT_DIED,
+    EVENT_OWNER_DIED,
+    EVENT_REMOVED,
+    EVENT_ACCESS_CHANGED,
+    EVENT_PHASE,
+    EVENT_QUOTA_REFUSED,
+    EVENT_RECOVERED,
+    EVENT_SUBSCRIBED,
+    EVENT_LOST,
+    N_EVENT_KINDS = EVENT_LOST
+};
+
+/* In the order of the type Hold. */
+enum wire_hold {
+    HOLD_EXCLUSIVE = 1,
+    HOLD_SHARED,
+};
+
+/* Integers that a kind does not have are WIRE_ABSENT, enums 0, strings NULL. */
+struct wire_event {
+    int64_t serial;
+    int64_t time_us; /* CLOCK_REALTIME */
+    int64_t kind;    /* enum wire_event_kind */
+    const char *segment;
+    int64_t id, uid, pid;
+    const char *command;
+    int64_t attachment, access, slot;
+    int64_t held; /* enum wire_hold */
+    int64_t size;
+    const char *layout;
+    int64_t generation, switches;
+    const char *error, *reason;
+    int64_t segments, attachments, deaths, lost;
+};
+#define WIRE_EVENT_NONE                                                                            \
+    ((struct wire_event){                                                                          \
+        .id = WIRE_ABSENT,                                                                         \
+        .uid = WIRE_ABSENT,                                                                        \
+        .pid = WIRE_ABSENT,                                                                        \
+        .attachment = WIRE_ABSENT,                                                                 \
+        .slot = WIRE_ABSENT,                                                                       \
+        .size = WIRE_ABSENT,                                                                       \
+        .generation = WIRE_ABSENT,                                                                 \
+        .switches = WIRE_ABSENT,                                                                   \
+        .segments = WIRE_ABSENT,                                                                   \
+        .attachments = WIRE_ABSENT,                                                                \
+        .deaths = WIRE_ABSENT,                                                                     \
+        .lost = WIRE_ABSENT,                                                                       \
+    })
+
+struct wire_monitor {
+    const char **names; /* new when decoded: free() */
+    size_t n_names;     /* 0: all */
+    int64_t kinds;      /* bit k - 1 for kind k; 0: all */
+    int64_t after;      /* a serial number, or WIRE_ABSENT: only what happens from now on */
+};
+
+int wire_read_monitor(const json_t *parameters, struct wire_monitor *ret, struct wire_fault *fault);
+json_t *wire_write_monitor(const struct wire_monitor *monitor);
+
+/* "created" for EVENT_CREATED and so on; NULL for a value that is none. */
+const char *wire_event_kind_name(int64_t kind);
+
+json_t *wire_write_event(const struct wire_event *event);
+/* member is where in parameters it is. Returns 0; 1 for a kind that is not known here; or -1
+ * with *fault. */
+int wire_read_event(const json_t *parameters, const char *member, struct wire_event *ret,
+                    struct wire_fault *fault);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is around parameters: calls and replies; and names. */
+#include <string.h>
+
+#include "common/base/util.h"
+#include "common/json/json_read.h"
+#include "common/json/json_text.h"
+#include "common/wire/wire.h"
+
+/* --- Envelopes ----------------------------------------------------------- */
+
+static int read_flag(const json_t *root, const char *name, bool *ret, struct wire_fault *fault)
+{
+    const json_t *v = json_object_get(root, name);
+    if (v && !json_is_boolean(v))
+        return wire_fault_set(fault, name, "must be true or false");
+    *ret = json_is_true(v);
+    return 0;
+}
+
+static int read_call(struct wire_call *call, struct wire_fault *fault)
+{
+    static const struct field fields[] = {
+        {"method", FIELD_STRING, false, .offset = offsetof(struct wire_call, method), .max = 256},
+        {.name = NULL},
+    };
+    call->parameters = json_object_get(call->root, "parameters");
+    if (call->parameters && !json_is_object(call->parameters))
+        return wire_fault_set(fault, "parameters", "must be an object");
+    if (read_flag(call->root, "oneway", &call->oneway, fault) ||
+        read_flag(call->root, "more", &call->more, fault) ||
+        read_flag(call->root, "upgrade", &call->upgrade, fault))
+        return -1;
+    return fields_read(call->root, fields, false, call, fault);
+}
+
+int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault)
+{
+    *call = (struct wire_call){.root = json_read(text, n, true, fault)};
+    if (!call->root)
+        return -1;
+    if (read_call(call, fault) == 0)
+        return 0;
+    wire_call_deinit(call);
+    return -1;
+}
+
+void wire_call_deinit(struct wire_call *call)
+{
+    json_decref(call->root);
+    *call = (struct wire_call){0};
+}
+
+/* Of a reply that says no more than that it was done. */
+static const char done_text[] = "{\"parameters\":{}}";
+
+int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n, struct wire_fault *fault)
+{
+    if (n == sizeof done_text - 1 && memcmp(text, done_text, n) == 0) {
+        *reply = (struct wire_reply){0};
+        return 0;
+    }
+    *reply = (struct wire_reply){.root = json_read(text, n, false, fault)};
+    if (!reply->root)
+        return -1;
+    const json_t *error = json_object_get(reply->root, "error");
+    reply->error = json_string_value(error);
+    reply->parameters = json_object_get(reply->root, "parameters");
+    if (json_is_object(reply->root) && (!error || reply->error) &&
+        (!reply->parameters || json_is_object(reply->parameters)))
+        return 0;
+    wire_reply_deinit(reply);
+    return wire_fault_set(fault, "", "not a Varlink reply");
+}
+
+void wire_reply_deinit(struct wire_reply *reply)
+{
+    json_decref(reply->root);
+    *reply = (struct wire_reply){0};
+}
+
+static char *message_text(const char *key, const char *value, json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root = json_object();
+    char *text = NULL;
+    if (root && (!value || json_object_set_new_nocheck(root, key, json_string(value)) == 0)) {
+        int bad = parameters ? json_object_set_nocheck(root, "parameters", parameters) : 0;
+        text = bad ? NULL : json_text(root, ret_bytes);
+    }
+    json_decref(parameters);
+    json_decref(root);
+    return text;
+}
+
+char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
+{
+    return message_text("method", method, parameters, ret_bytes);
+}
+
+char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
+{
+    if (error || parameters)
+        return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
+    /* Varlink clients expect the member even where nothing is returned */
+    *ret_bytes = sizeof done_text;
+    return strdup(done_text);
+}
+
+char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root =
+        json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "more", 1);
+    char *text = json_text(root, ret_bytes);
+    json_decref(root);
+    return text;
+}
+
+char *wire_continued_text(json_t *parameters, size_t *ret_bytes)
+{
+    json_t *root = json_pack("{s:o, s:b}", "parameters", parameters, "continues", 1);
+    char *text = json_text(root, ret_bytes);
+    json_decref(root);
+    return text;
+}
+
+/* --- Names --------------------------------------------------------------- */
+
+static const struct {
+    int code;
+    const char *wire;
+    const char *text;
+} errors[] = {
+#define X(name, value, wire, text) {value, wire, text},
+    SHMVIEW_ERROR_LIST(X)
+#undef X
+};
+
+int wire_error_code(const struct wire_reply *reply, const char **ret_reason)
+{
+    *ret_reason = json_string_value(json_object_get(reply->parameters, "reason"));
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (errors[i].wire[0] && strcmp(errors[i].wire, reply->error) == 0) {
+            if (!*ret_reason)
+                *ret_reason = errors[i].text;
+            return errors[i].code;
+        }
+    *ret_reason = reply->error;
+    return SHMVIEW_ERR_PROTOCOL;
+}
+
+const char *wire_error_name(int error)
+{
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (errors[i].code == error && errors[i].wire[0])
+            return errors[i].wire;
+    return wire_error_name(SHMVIEW_ERR_SYSTEM);
+}
+
+static const char *enum_name(const char *const *names, int64_t value)
+{
+    for (int64_t i = 0; names[i]; i++)
+        if (i + 1 == value)
+            return names[i];
+    return NULL;
+}
+
+const char *wire_access_name(int64_t access)
+{
+    return enum_name(wire_access_names, access);
+}
+
+const char *wire_lifetime_name(int64_t lifetime)
+{
+    return enum_name(wire_lifetime_names, lifetime);
+}
