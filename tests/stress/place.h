@@ -3,7 +3,7 @@
 #ifndef STRESS_PLACE_H
 #define STRESS_PLACE_H
 
-#include "client/steps.h"
+#include "client/lock/steps.h"
 
 #define PLACE_LIST(X)                                                                              \
     X(HOLDS, "test: holds, and has looked at the data")                                            \

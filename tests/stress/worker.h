@@ -5,7 +5,7 @@
 
 #include <shmview/shmview.h>
 
-#include "client/private.h"
+#include "client/base/private.h"
 #include "stress/arena.h"
 
 #define WORKER_SEGMENT "stress"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulk.c, equal.c and summarize.c of the library: filling, comparing and summing whole views. */
-#include "client/number.h"
+#include "client/whole/number.h"
 
 #include "shapes.h"
 #include "values.h"

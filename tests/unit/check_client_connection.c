@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.c of the library: finding a daemon, and one that says strange things. */
-#include "client/private.h"
+#include "client/base/private.h"
 
 #include <sys/wait.h>
 

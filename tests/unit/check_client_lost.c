@@ -2,7 +2,7 @@
 /* A handle whose attachment the daemon has ended: it never takes the lock, touches nothing of its
  * successor's, and says why. The test plays the daemon, which marks slots as dead and gives them
  * out again, and the other clients. */
-#include "client/private.h"
+#include "client/base/private.h"
 
 #include "faults.h"
 #include "objects.h"

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "client/private.h"
+#include "client/base/private.h"
 #include "faults.h"
 #include "stub.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segment.c of the library: what a daemon hands out is checked before it is used,
  * and given back if it is no good. */
-#include "client/private.h"
+#include "client/base/private.h"
 
 #include "faults.h"
 #include "objects.h"

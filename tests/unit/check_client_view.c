@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view.c of the library. */
-#include "client/private.h"
+#include "client/base/private.h"
 
 #include "faults.h"
 #include "stub.h"

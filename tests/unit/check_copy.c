@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy.c of the library: formats, shapes, and what cannot be converted. */
-#include "client/number.h"
+#include "client/whole/number.h"
 
 #include "shapes.h"
 #include "values.h"

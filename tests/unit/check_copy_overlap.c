@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy.c of the library: views that share bytes, and views with suboffsets. */
-#include "client/number.h"
+#include "client/whole/number.h"
 
 #include <sys/mman.h>
 

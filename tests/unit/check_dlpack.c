@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DLPack, the producer's side: what is exported, by the numbers of its header, and what is
  * not; that it comes back as it was; deleters, each called once. */
-#include "client/dlpack.h"
+#include "client/exports/dlpack.h"
 
 #include <pthread.h>
 
 #include "unit.h"
 
-#include "client/private.h"
+#include "client/base/private.h"
 #include "faults.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DLPack, the consumer's side: the memory that a tensor reaches, all that is refused, and
  * the deleter: called once, or the caller's. */
-#include "client/dlpack.h"
+#include "client/exports/dlpack.h"
 
 #include "unit.h"
 
-#include "client/private.h"
+#include "client/base/private.h"
 #include "faults.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

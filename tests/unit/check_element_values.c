@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* element.c of the library: reading and writing one element. */
-#include "client/number.h"
+#include "client/whole/number.h"
 
 #include <inttypes.h>
 

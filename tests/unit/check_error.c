@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "client/private.h"
+#include "client/base/private.h"
 
 static const struct {
     int code;

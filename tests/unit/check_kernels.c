@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops over rows: alone and in blocks, at addresses of any alignment. */
-#include "client/kernels.h"
+#include "client/whole/kernels.h"
 
-#include "client/number.h"
+#include "client/whole/number.h"
 #include "values.h"
 
 /* Elements of one type, and what they mean. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* number.c and small.h: every code of every small float, and edges of all other types. */
-#include "client/number.h"
+#include "client/whole/number.h"
 
-#include "client/kernels.h"
-#include "client/small.h"
+#include "client/whole/kernels.h"
+#include "client/whole/small.h"
 #include "values.h"
 
 static const struct value_type *type_of(uint32_t dtype)

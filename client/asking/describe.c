@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One segment, as the daemon describes it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <shmview/describe.h>
+
+#include "client/base/private.h"
+#include "common/base/util.h"
+
+struct view_entry {
+    struct shmview_view_description view;
+    struct view_desc desc; /* shape and strides are borrowed from it */
+};
+
+/* Arrays of all layouts, one after the other; public structs point into them. */
+struct box {
+    struct shmview_description description; /* first: it is what the caller has */
+    struct reply reply;                     /* what strings are borrowed from */
+    struct wire_layout *wire;
+    size_t n_wire;
+    struct formats formats;
+    struct view_entry *views;
+    const struct shmview_view_description **view_list;
+    struct shmview_layout_description *layouts;
+    const struct shmview_layout_description **layout_list;
+    struct shmview_entry_description *entries;
+    const struct shmview_entry_description **entry_list;
+};
+
+static void box_free(struct box *box)
+{
+    wire_layouts_free(box->wire, box->n_wire);
+    formats_deinit(&box->formats);
+    reply_deinit(&box->reply);
+    free(box->views);
+    free(box->view_list);
+    free(box->layouts);
+    free(box->layout_list);
+    free(box->entries);
+    free(box->entry_list);
+    free(box);
+}
+
+void shmview_description_free(const struct shmview_description *description)
+{
+    if (description)
+        box_free((struct box *)(uintptr_t)description);
+}
+
+/* --- Views --------------------------------------------------------------- */
+
+/* The bytes from the first to the last element, of which there are some. The view was checked:
+ * nothing overflows. */
+static void fill_extent(struct shmview_view_description *v)
+{
+    int64_t begin = (int64_t)v->offset, end = begin + v->itemsize;
+    for (uint32_t d = 0; d < v->ndim; d++) {
+        int64_t reach = (v->shape[d] - 1) * v->strides[d];
+        if (reach < 0)
+            begin += reach;
+        else
+            end += reach;
+    }
+    v->begin = (uint64_t)begin;
+    v->end = (uint64_t)end;
+}
+
+static void fill_view(struct view_entry *e, const struct wire_view *w, uint64_t nbytes)
+{
+    const struct view_desc *desc = &e->desc;
+    e->view = (struct shmview_view_description){
+        .name = w->name,
+        .format = desc->item->text,
+        .offset = desc->offset,
+        .nbytes = nbytes,
+        .begin = desc->offset,
+        .end = desc->offset,
+        .itemsize = desc->item->itemsize,
+        .ndim = desc->ndim,
+        .flags = (desc->read_only ? SHMVIEW_VIEW_READ_ONLY : 0) |
+                 (desc->indirect ? SHMVIEW_VIEW_INDIRECT : 0),
+        .dtype = desc->item->dtype,
+        .shape = desc->shape,
+        .strides = desc->strides,
+        .suboffsets = desc->indirect ? desc->suboffsets : NULL,
+    };
+    if (nbytes && !desc->indirect)
+        fill_extent(&e->view);
+}
+
+/* A daemon that declares what cannot be does not keep to the protocol. */
+static int fail_declared(const struct wire_view *w, const struct view_fault *fault)
+{
+    if (fault->error == SHMVIEW_ERR_NO_MEMORY)
+        return fail_view(w->name, fault);
+    return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's view '%s': %s", w->name, fault->text);
+}
+
+/* Checks what the daemon says as strictly as what a program says. Returns 0 or an error. */
+static int read_view(struct box *box, const struct wire_view *w, struct view_entry *e)
+{
+    struct view_fault fault;
+    size_t n = w->shape.n;
+    uint64_t nbytes;
+    if ((w->has_strides && w->strides.n != n) || (w->has_suboffsets && w->suboffsets.n != n))
+        return fail(SHMVIEW_ERR_PROTOCOL,
+                    "the daemon's view '%s': %zu strides, %zu suboffsets, %zu dimensions", w->name,
+                    w->strides.n, w->suboffsets.n, n);
+    e->desc = (struct view_desc){
+        .offset = (uint64_t)w->offset, .ndim = (uint32_t)n, .read_only = w->read_only};
+    memcpy(e->desc.shape, w->shape.values, sizeof e->desc.shape);
+    memcpy(e->desc.strides, w->strides.values, sizeof e->desc.strides);
+    if (view_parse_format(&e->desc, &box->formats, w->format, &fault) ||
+        (!w->has_strides && view_fill_strides(&e->desc, &fault)))
+        return fail_declared(w, &fault);
+    if (w->has_suboffsets)
+        view_set_suboffsets(&e->desc, w->suboffsets.values);
+    if (view_check(&e->desc, (uint64_t)box->description.size, &nbytes, &fault))
+        return fail_declared(w, &fault);
+    fill_view(e, w, nbytes);
+    return 0;
+}
+
+static int read_layouts(struct box *box)
+{
+    size_t n_views = 0;
+    for (size_t i = 0; i < box->n_wire; i++)
+        n_views += box->wire[i].n_views;
+    box->views = calloc(n_views + 1, sizeof *box->views);
+    box->view_list = calloc(n_views + 1, sizeof *box->view_list);
+    box->layouts = calloc(box->n_wire + 1, sizeof *box->layouts);
+    box->layout_list = calloc(box->n_wire + 1, sizeof *box->layout_list);
+    if (!box->views || !box->view_list || !box->layouts || !box->layout_list)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0, at = 0; i < box->n_wire; i++) {
+        const struct wire_layout *w = &box->wire[i];
+        box->layout_list[i] = &box->layouts[i];
+        box->layouts[i] = (struct shmview_layout_description){
+            .name = w->name, .views = box->view_list + at, .n_views = w->n_views};
+        for (size_t k = 0; k < w->n_views; k++, at++) {
+            int r = read_view(box, &w->views[k], &box->views[at]);
+            if (r)
+                return r;
+            box->view_list[at] = &box->views[at].view;
+        }
+    }
+    box->description.layouts = box->layout_list;
+    box->description.n_layouts = box->n_wire;
+    return 0;
+}
+
+/* --- The rest ------------------------------------------------------------ */
+
+static int read_entries(struct box *box, const struct wire_acl_entry *acl, size_t n)
+{
+    static const uint32_t rights[] = {
+        [WIRE_RIGHT_NONE] = 0,
+        [WIRE_RIGHT_READ] = SHMVIEW_READ,
+        [WIRE_RIGHT_WRITE] = SHMVIEW_WRITE,
+    };
+    box->entries = calloc(n + 1, sizeof *box->entries);
+    box->entry_list = calloc(n + 1, sizeof *box->entry_list);
+    if (!box->entries || !box->entry_list)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        box->entries[i] = (struct shmview_entry_description){
+            .kind = acl[i].is_user ? SHMVIEW_USER : SHMVIEW_GROUP,
+            .right = rights[acl[i].right],
+            .id = acl[i].is_user ? acl[i].user : acl[i].group,
+        };
+        box->entry_list[i] = &box->entries[i];
+    }
+    box->description.entries = box->entry_list;
+    box->description.n_entries = n;
+    return 0;
+}
+
+static int read_reply(struct box *box)
+{
+    const json_t *p = box->reply.wire.parameters;
+    struct wire_fault fault;
+    struct wire_segment s;
+    CLEANUP_FREE struct wire_acl_entry *acl = NULL;
+    size_t n_acl = 0;
+    if (wire_read_segment(p, "segment", &s, &fault) ||
+        wire_read_acl(p, "segment", &acl, &n_acl, &fault) ||
+        wire_read_layouts(p, "layouts", &box->wire, &box->n_wire, &fault))
+        return fail_reply(&fault);
+    box->description = (struct shmview_description){
+        .name = s.name,
+        .id = s.id,
+        .size = s.size,
+        .has_lock = s.lock,
+        .lifetime = (uint32_t)s.lifetime,
+        .owner = s.owner,
+        .group = s.group == WIRE_ABSENT ? -1 : s.group,
+        .mode = s.mode == WIRE_ABSENT ? -1 : s.mode,
+        .attachments = s.attachments,
+    };
+    int r = read_entries(box, acl, n_acl);
+    return r ? r : read_layouts(box);
+}
+
+int shmview_describe(struct shmview_connection *connection, const char *name,
+                     const struct shmview_description **ret_description)
+{
+    const struct wire_describe describe = {.name = name, .id = WIRE_ABSENT};
+    NOT_CANCELLED;
+    int r = segment_check_name(name);
+    if (r)
+        return r;
+    struct box *box = calloc(1, sizeof *box);
+    if (!box)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    r = connection_call(connection, "io.shmview.Describe", wire_write_describe(&describe),
+                        &box->reply);
+    if (r) {
+        free(box);
+        return r;
+    }
+    r = read_reply(box);
+    if (r)
+        box_free(box);
+    else
+        *ret_description = &box->description;
+    return r;
+}

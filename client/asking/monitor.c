@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: a connection of its own, on which the daemon talks and we listen. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <shmview/monitor.h>
+
+#include "client/base/private.h"
+#include "common/base/util.h"
+#include "common/wire/wire_events.h"
+
+#define RETRY_NS 5000000 /* how often a daemon that is gone is looked for */
+
+struct shmview_monitor {
+    struct shmview_connection where; /* its path, and who may serve it; nothing else */
+    struct wire_monitor want;        /* names owned */
+    int fd;                          /* -1: connect before the next event */
+    struct frame in;
+    struct wire_reply reply; /* that the event borrows from */
+    struct shmview_event event;
+    bool has_first; /* the event of open() was not given yet */
+};
+
+_Static_assert((int)EVENT_LOST == (int)SHMVIEW_EVENT_LOST, "the same kinds");
+_Static_assert((int)HOLD_EXCLUSIVE == SHMVIEW_EXCLUSIVE && (int)HOLD_SHARED == SHMVIEW_SHARED,
+               "the same holds");
+
+const char *shmview_event_kind_name(int kind)
+{
+    return wire_event_kind_name(kind);
+}
+
+/* --- Connecting ---------------------------------------------------------- */
+
+static void hang_up(struct shmview_monitor *m)
+{
+    close_fdp(&m->fd);
+    frame_deinit(&m->in);
+}
+
+static bool has_come(int64_t deadline)
+{
+    return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
+}
+
+/* Waits for a daemon that is too busy to connect to, unless there is a deadline. Returns 0; 1 with
+ * errno if nobody is there, or EAGAIN if the daemon is too busy; or an error. */
+static int subscribe(struct shmview_monitor *m, int64_t deadline)
+{
+    size_t n;
+    json_t *parameters = wire_write_monitor(&m->want);
+    CLEANUP_FREE char *text = wire_stream_call_text("io.shmview.Monitor", parameters, &n);
+    if (!text)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    int r = connection_dial(&m->where, deadline == SHMVIEW_FOREVER, &m->fd);
+    if (r)
+        return r;
+    for (size_t at = 0; at < n;) {
+        ssize_t sent = frame_send(m->fd, text + at, n - at, NULL, 0);
+        if (sent == -EAGAIN && !has_come(deadline)) {
+            if ((r = wait_go_on())) {
+                hang_up(m);
+                return r;
+            }
+            continue;
+        }
+        if (sent < 0) {
+            hang_up(m);
+            errno = (int)-sent;
+            return 1;
+        }
+        at += (size_t)sent;
+    }
+    int flags = fcntl(m->fd, F_GETFL);
+    if (flags < 0 || fcntl(m->fd, F_SETFL, flags | O_NONBLOCK)) {
+        r = fail_errno("fcntl", errno);
+        hang_up(m);
+    }
+    return r;
+}
+
+/* --- One event ----------------------------------------------------------- */
+
+static uint32_t known(int64_t number)
+{
+    return number == WIRE_ABSENT ? 0 : (uint32_t)number;
+}
+
+static uint64_t known_long(int64_t number)
+{
+    return number == WIRE_ABSENT ? 0 : (uint64_t)number;
+}
+
+static const char *known_text(const char *text)
+{
+    return text ? text : "";
+}
+
+static int error_of(const char *name)
+{
+    const char *unused;
+    const struct wire_reply reply = {.error = name};
+    return name ? wire_error_code(&reply, &unused) : 0;
+}
+
+static void fill(struct shmview_event *e, const struct wire_event *w)
+{
+    *e = (struct shmview_event){
+        .serial = (uint64_t)w->serial,
+        .time_us = w->time_us,
+        .kind = (uint32_t)w->kind,
+        .error = error_of(w->error),
+        .id = known_long(w->id),
+        .segment = known_text(w->segment),
+        .uid = w->uid == WIRE_ABSENT ? -1 : w->uid,
+        .pid = known(w->pid),
+        .access = (uint32_t)w->access,
+        .command = known_text(w->command),
+        .attachment = known_long(w->attachment),
+        .slot = w->slot == WIRE_ABSENT ? -1 : w->slot,
+        .held = (uint32_t)w->held,
+        .generation = known(w->generation),
+        .size = known_long(w->size),
+        .layout = known_text(w->layout),
+        .switches = known(w->switches),
+        .deaths = known(w->deaths),
+        .segments = known_long(w->segments),
+        .attachments = known_long(w->attachments),
+        .lost = known_long(w->lost),
+        .reason = known_text(w->reason),
+    };
+}
+
+/* Where to go on after a reconnection. */
+static void remember(struct shmview_monitor *m)
+{
+    uint32_t kind = m->event.kind;
+    if (kind == SHMVIEW_EVENT_LOST ||
+        (kind == SHMVIEW_EVENT_SUBSCRIBED && m->want.after != WIRE_ABSENT))
+        return;
+    m->want.after = (int64_t)m->event.serial;
+}
+
+/* Takes a message. Returns 0 with m->event; 1: none that we know; or an error. */
+static int take(struct shmview_monitor *m, const char *text, size_t n)
+{
+    struct wire_fault fault;
+    struct wire_event w;
+    const char *reason;
+    wire_reply_deinit(&m->reply);
+    if (wire_reply_parse(&m->reply, text, n, &fault)) {
+        if (fault.no_memory) {
+            frame_put_back(&m->in, n); /* for the next call */
+            return fail_reply(&fault);
+        }
+        hang_up(m);
+        return fail(SHMVIEW_ERR_PROTOCOL, "%s: %s", m->where.path, fault.reason);
+    }
+    if (m->reply.error) {
+        int error = wire_error_code(&m->reply, &reason);
+        hang_up(m);
+        return fail(error == SHMVIEW_ERR_PROTOCOL ? SHMVIEW_ERR_UNSUPPORTED : error, "%s", reason);
+    }
+    int r = wire_read_event(m->reply.parameters, "event", &w, &fault);
+    if (r < 0) {
+        hang_up(m);
+        return fail(SHMVIEW_ERR_PROTOCOL, "%s: %s %s", m->where.path, fault.parameter,
+                    fault.reason);
+    }
+    if (r)
+        return 1;
+    fill(&m->event, &w);
+    remember(m);
+    return 0;
+}
+
+/* --- Waiting ------------------------------------------------------------- */
+
+/* Waits for something to read, or until the deadline. Returns 1, 0 after the deadline, or
+ * -SHMVIEW_ERR_INTERRUPTED. */
+static int wait_readable(int fd, int64_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    for (;;) {
+        int64_t left = deadline == SHMVIEW_FOREVER ? WAIT_SLICE_NS : deadline - now_ns();
+        if (left > WAIT_SLICE_NS)
+            left = WAIT_SLICE_NS;
+        struct timespec t = {.tv_nsec = left > 0 ? left : 0};
+        int n = ppoll(&p, 1, &t, NULL);
+        if (n > 0)
+            return 1;
+        if (has_come(deadline))
+            return 0;
+        int r = wait_go_on();
+        if (r)
+            return r;
+    }
+}
+
+/* Receives what there is. Returns 0; 1: the daemon has gone; or an error. */
+static int receive(struct shmview_monitor *m)
+{
+    int r = frame_reserve(&m->in, LIMIT_REQUEST_BYTES);
+    ssize_t n = r ? r : frame_receive(&m->in, m->fd, LIMIT_REQUEST_BYTES, NULL);
+    if (n > 0 || n == -EAGAIN || n == -EINTR)
+        return 0;
+    if (n == -ENOMEM)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    hang_up(m);
+    if (n == -EPROTO || n == -EMSGSIZE)
+        return fail(SHMVIEW_ERR_PROTOCOL, "%s: descriptors, or too long an event", m->where.path);
+    errno = n == 0 ? ECONNRESET : (int)-n;
+    return 1;
+}
+
+/* One step on. Returns 0 with an event; 1: look again; 2: nobody is there; or an error. */
+static int step(struct shmview_monitor *m, int64_t deadline)
+{
+    char *text;
+    size_t n;
+    if (m->fd < 0) {
+        int r = subscribe(m, deadline);
+        return r == 1 ? 2 : r ? r : 1;
+    }
+    if (frame_next(&m->in, &text, &n))
+        return take(m, text, n);
+    int r = wait_readable(m->fd, deadline);
+    if (r <= 0)
+        return r ? r : fail(SHMVIEW_ERR_TIMED_OUT, "no event until the deadline");
+    r = receive(m);
+    return r < 0 ? r : 1;
+}
+
+static int next(struct shmview_monitor *m, int64_t deadline)
+{
+    for (;;) {
+        int r = step(m, deadline);
+        if (r <= 0)
+            return r;
+        if (r == 2 && has_come(deadline))
+            return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is %s: %s", m->where.path,
+                        errno == EAGAIN ? "too busy to connect to" : "gone", strerror(errno));
+        if (r == 2 && (r = wait_a_moment(RETRY_NS)))
+            return r;
+    }
+}
+
+/* --- Calls --------------------------------------------------------------- */
+
+int shmview_monitor_close(struct shmview_monitor *monitor)
+{
+    if (!monitor)
+        return 0;
+    hang_up(monitor);
+    wire_reply_deinit(&monitor->reply);
+    for (size_t i = 0; i < monitor->want.n_names; i++)
+        free((char *)monitor->want.names[i]);
+    free(monitor->want.names);
+    free(monitor);
+    return 0;
+}
+
+static int copy_names(struct shmview_monitor *m, const char *const *names, size_t n)
+{
+    m->want.names = calloc(n ? n : 1, sizeof *m->want.names);
+    for (size_t i = 0; m->want.names && i < n; i++) {
+        if (!(m->want.names[i] = strdup(names[i])))
+            break;
+        m->want.n_names++;
+    }
+    return m->want.names && m->want.n_names == n ? 0 : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+}
+
+/* What the caller's struct holds, of which he may know less than we do. */
+static int read_options(const struct shmview_monitor_options *from,
+                        struct shmview_monitor_options *ret)
+{
+    *ret = (struct shmview_monitor_options){0};
+    if (!from)
+        return 0;
+    if (from->struct_bytes < sizeof *ret)
+        return fail(SHMVIEW_ERR_INVALID, "struct_bytes of the options is %u, must be %zu",
+                    from->struct_bytes, sizeof *ret);
+    *ret = *from;
+    if (ret->n_names > LIMIT_NAMES)
+        return fail(SHMVIEW_ERR_INVALID, "%zu names, the limit is %d", ret->n_names, LIMIT_NAMES);
+    if (ret->after > INT64_MAX || ret->kinds & ~(SHMVIEW_EVENT_BIT(N_EVENT_KINDS + 1) - 2))
+        return fail(SHMVIEW_ERR_INVALID, "kinds or after of the options are out of range");
+    return 0;
+}
+
+int shmview_monitor_open(struct shmview_connection *connection,
+                         const struct shmview_monitor_options *options,
+                         struct shmview_monitor **ret_monitor)
+{
+    struct shmview_monitor_options o;
+    NOT_CANCELLED;
+    int r = wait_refuse();
+    if (r == 0)
+        r = read_options(options, &o);
+    if (r)
+        return r;
+    struct shmview_monitor *m = calloc(1, sizeof *m);
+    if (!m)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    memcpy(m->where.path, connection->path, sizeof m->where.path);
+    m->where.is_checked = connection->is_checked;
+    m->fd = -1;
+    m->want.kinds = o.kinds >> 1;
+    m->want.after = o.after ? (int64_t)o.after : WIRE_ABSENT;
+    r = copy_names(m, o.names, o.n_names);
+    while (r == 0 || r == 1) {
+        r = step(m, SHMVIEW_FOREVER);
+        if (r == 0)
+            break;
+    }
+    if (r == 0) {
+        m->has_first = true;
+        *ret_monitor = m;
+        return 0;
+    }
+    if (r == 2)
+        r = fail(SHMVIEW_ERR_NO_DAEMON, "%s: %s", m->where.path, strerror(errno));
+    shmview_monitor_close(m);
+    return r;
+}
+
+int shmview_monitor_next(struct shmview_monitor *monitor, int64_t deadline_ns,
+                         const struct shmview_event **ret_event)
+{
+    NOT_CANCELLED;
+    int r = wait_refuse();
+    if (r)
+        return r;
+    r = monitor->has_first ? 0 : next(monitor, deadline_ns);
+    monitor->has_first = false;
+    if (r == 0)
+        *ret_event = &monitor->event;
+    return r;
+}
+
+int shmview_monitor_fd(const struct shmview_monitor *monitor)
+{
+    return monitor->fd;
+}

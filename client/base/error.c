@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/base/private.h"
+
+/* Not thread-local storage: a library that is loaded late gets little of that. */
+static pthread_key_t text_key;
+static bool text_key_made;
+
+/* Stands for a text that there was no memory for. */
+static const char no_memory[] = "out of memory, also for the text of the error";
+
+static void free_text(void *text)
+{
+    if (text != no_memory)
+        free(text);
+}
+
+static void make_text_key(void)
+{
+    text_key_made = pthread_key_create(&text_key, free_text) == 0;
+}
+
+/* This thread's text, or NULL. */
+static char *find_text(bool make)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_text_key);
+    char *text = text_key_made ? pthread_getspecific(text_key) : NULL;
+    if ((text && text != no_memory) || !make || !text_key_made)
+        return text;
+    text = malloc(ERROR_TEXT_BYTES);
+    if (pthread_setspecific(text_key, text ? text : no_memory)) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+int fail(int error, const char *format, ...)
+{
+    char *text = find_text(true);
+    va_list ap;
+    va_start(ap, format);
+    if (text)
+        vsnprintf(text, ERROR_TEXT_BYTES, format, ap);
+    va_end(ap);
+    return -error;
+}
+
+int fail_errno(const char *what, int error_number)
+{
+    char buffer[128];
+    return fail(error_number == ENOMEM ? SHMVIEW_ERR_NO_MEMORY : SHMVIEW_ERR_SYSTEM, "%s: %s", what,
+                strerror_r(error_number, buffer, sizeof buffer));
+}
+
+int fail_reply(const struct wire_fault *fault)
+{
+    if (fault->no_memory)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault->parameter, fault->reason);
+}
+
+const char *shmview_error_text(void)
+{
+    const char *text = find_text(false);
+    return text ? text : "";
+}
+
+const char *shmview_strerror(int error)
+{
+    switch (error < 0 ? -(unsigned)error : (unsigned)error) {
+#define X(name, value, wire, text)                                                                 \
+    case SHMVIEW_ERR_##name:                                                                       \
+        return text;
+        SHMVIEW_ERROR_LIST(X)
+#undef X
+    case 0:
+        return "success";
+    default:
+        return "unknown error";
+    }
+}
+
+const char *shmview_version(void)
+{
+    return SHMVIEW_VERSION;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits for the daemon that the caller may end. The waits are slices, after each of which the
+ * caller's function is asked. */
+#include <errno.h>
+#include <time.h>
+
+#include "client/lock/lock.h"
+
+void shmview_on_wait(int (*is_over)(void *arg), void *arg)
+{
+    self.is_over = is_over;
+    self.is_over_arg = arg;
+}
+
+bool wait_is_asking(void)
+{
+    return self.is_asking;
+}
+
+int wait_refuse(void)
+{
+    if (!self.is_asking)
+        return 0;
+    return fail(SHMVIEW_ERR_DEADLOCK,
+                "this thread waits for a daemon already, and is asked whether it goes on");
+}
+
+int wait_go_on(void)
+{
+    int (*is_over)(void *) = self.is_over;
+    void *arg = self.is_over_arg;
+    if (!is_over)
+        return 0;
+    /* the function, or a signal handler that it runs, may call the library: see private.h */
+    int saved = errno;
+    uint32_t epoch = process_epoch();
+    bool was_asking = self.is_asking;
+    self.is_over = NULL;
+    self.is_asking = true;
+    int over = is_over(arg);
+    errno = saved;
+    self.is_asking = was_asking;
+    if (process_epoch() != epoch) /* what is waited for is the parent's, and so is the answer */
+        return fail(SHMVIEW_ERR_INTERRUPTED, "this process was forked during a call of its parent");
+    shmview_on_wait(is_over, arg);
+    return over ? fail(SHMVIEW_ERR_INTERRUPTED, "the caller has ended the wait for the daemon") : 0;
+}
+
+int wait_for_mutex(pthread_mutex_t *mutex)
+{
+    if (!self.is_over) {
+        pthread_mutex_lock(mutex);
+        return 0;
+    }
+    for (;;) {
+        struct timespec t;
+        clock_gettime(CLOCK_REALTIME, &t);
+        t.tv_nsec += WAIT_SLICE_NS;
+        t.tv_sec += t.tv_nsec / 1000000000;
+        t.tv_nsec %= 1000000000;
+        int r = pthread_mutex_timedlock(mutex, &t);
+        if (r == 0)
+            return 0;
+        r = wait_go_on();
+        if (r)
+            return r;
+    }
+}
+
+int wait_a_moment(int64_t ns)
+{
+    struct timespec t = {.tv_nsec = ns};
+    nanosleep(&t, NULL);
+    return wait_go_on();
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <sys/mman.h>
+
+#include "client/lock/lock.h"
+
+struct process_page *process;
+
+static uint32_t last_epoch; /* of this process and its ancestors */
+static int init_error;
+
+/* Set before the mutex is taken, so that a signal handler that forks in between sees it. */
+void fork_off(void)
+{
+    self.forks_off = 1;
+    pthread_mutex_lock(&process->forks);
+}
+
+void fork_back(const char *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&process->forks);
+    self.forks_off = 0;
+}
+
+void details_lock(void)
+{
+    pthread_mutex_lock(&process->details);
+}
+
+void details_unlock(const char *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&process->details);
+}
+
+/* A thread with forks_off set forks in a signal handler: it would wait for itself. Its child
+ * may have half a change, but may call nothing here either. */
+static void before_fork(void)
+{
+    if (!self.forks_off)
+        pthread_mutex_lock(&process->forks);
+}
+
+static void after_fork_in_parent(void)
+{
+    if (!self.forks_off)
+        pthread_mutex_unlock(&process->forks);
+}
+
+/* The thread that forked is the child's only one: it holds nothing there. */
+static void after_fork_in_child(void)
+{
+    self.epoch = 0;
+    self.held = &thread_special;
+    /* the wait in which the parent was asked is not the child's */
+    self.is_asking = false;
+    self.is_over = NULL;
+    connections_after_fork();
+}
+
+static void make_page(void)
+{
+    /* zeroed mutexes are initialised ones on Linux, which is what a child finds */
+    void *p =
+        mmap(NULL, sizeof *process, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || madvise(p, sizeof *process, MADV_WIPEONFORK)) {
+        init_error = errno;
+        return;
+    }
+    process = p; /* another thread may fork as soon as that is registered */
+    if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
+        init_error = ENOMEM;
+    spins_allowed(); /* asks the kernel now, not in the first lock that is contended */
+}
+
+int process_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_page);
+    return init_error ? fail_errno("a page that is wiped on fork", init_error) : 0;
+}
+
+uint32_t process_epoch(void)
+{
+    uint32_t epoch = atomic_load_explicit(&process->epoch, memory_order_acquire);
+    if (epoch)
+        return epoch;
+    pthread_mutex_lock(&process->mutex);
+    epoch = atomic_load_explicit(&process->epoch, memory_order_relaxed);
+    if (!epoch) {
+        epoch = ++last_epoch;
+        atomic_store_explicit(&process->epoch, epoch, memory_order_release);
+    }
+    pthread_mutex_unlock(&process->mutex);
+    return epoch;
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the daemon: one at a time, each over a connection that is made anew where the
+ * daemon has gone away, as it does when it is started again. It then hears which
+ * attachments we still have; what it gave us without our ever hearing of it, it takes back.
+ *
+ * A request that was sent whole and not answered may have been carried out. It is sent again
+ * where twice does no harm; else the caller is told. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/lock/lock.h"
+#include "common/base/util.h"
+
+/* How long a daemon that is gone is waited for, and how often it is looked for. */
+#define RETURN_TIMEOUT_NS 900000000
+#define RETURN_RETRY_NS   5000000
+
+/* --- Calls --------------------------------------------------------------- */
+
+void reply_deinit(struct reply *reply)
+{
+    wire_reply_deinit(&reply->wire);
+    frame_descriptors_close(&reply->fds);
+}
+
+/* Makes the connection this process's. */
+static void step_in(struct shmview_connection *connection)
+{
+    uint32_t epoch = process_epoch();
+    if (atomic_load_explicit(&connection->epoch, memory_order_acquire) != epoch) {
+        pthread_mutex_lock(&process->mutex);
+        if (atomic_load_explicit(&connection->epoch, memory_order_relaxed) != epoch) {
+            NOT_FORKED;
+            /* an ancestor's: its thread may have held the mutex, its socket is not ours */
+            pthread_mutex_init(&connection->mutex, NULL);
+            connection_disown(connection);
+            frame_deinit(&connection->in);
+            connection->n_held = 0; /* an ancestor's attachments, and its changes */
+            connection->is_late = false;
+            atomic_store(&connection->rings, false);
+            atomic_store(&connection->owes, false);
+            atomic_store_explicit(&connection->epoch, epoch, memory_order_release);
+        }
+        pthread_mutex_unlock(&process->mutex);
+    }
+}
+
+/* Returns 0 or -SHMVIEW_ERR_INTERRUPTED. */
+static int connection_lock(struct shmview_connection *connection)
+{
+    step_in(connection);
+    return wait_for_mutex(&connection->mutex);
+}
+
+bool connection_trylock(struct shmview_connection *connection)
+{
+    step_in(connection);
+    return pthread_mutex_trylock(&connection->mutex) == 0;
+}
+
+void connection_unlock(struct shmview_connection *connection)
+{
+    do {
+        /* not where a wait has ended in a forked child: what is owed is its parent's */
+        if (atomic_load(&connection->epoch) == process_epoch())
+            connection_settle(connection);
+        pthread_mutex_unlock(&connection->mutex);
+        /* what another thread owes since, which could not have the mutex */
+    } while (atomic_load(&connection->owes) && connection_trylock(connection));
+}
+
+void connection_hang_up(struct shmview_connection *connection)
+{
+    connection_close_socket(connection);
+    connection->greets = false;
+    NOT_FORKED;
+    frame_deinit(&connection->in);
+    frame_descriptors_close(&connection->arrived);
+    connection->arrived.lost = false;
+}
+
+int connection_fail(struct shmview_connection *connection, int error, const char *why)
+{
+    connection_hang_up(connection);
+    return fail(error, "%s: %s", connection->path, why);
+}
+
+int connection_give_up(struct shmview_connection *connection)
+{
+    connection_hang_up(connection);
+    return -SHMVIEW_ERR_INTERRUPTED;
+}
+
+int connection_send(const struct shmview_connection *connection, const char *text, size_t n)
+{
+    if (!connection_has_socket(connection))
+        return -EBADF;
+    while (n) {
+        ssize_t sent = frame_send(connection->fd, text, n, NULL, 0);
+        if (sent == -EAGAIN && wait_go_on())
+            return -ECANCELED;
+        if (sent == -EAGAIN)
+            continue;
+        if (sent < 0)
+            return (int)sent;
+        text += sent;
+        n -= (size_t)sent;
+    }
+    return 0;
+}
+
+bool connection_is_refused(const struct shmview_connection *connection, int r)
+{
+    if (r != -EPIPE && r != -ECONNRESET)
+        return false;
+    /* what has come can be received, and nothing is waited for */
+    shutdown(connection->fd, SHUT_RDWR);
+    return true;
+}
+
+static int reserve(struct frame *in)
+{
+    NOT_FORKED;
+    return frame_reserve(in, LIMIT_REPLY_BYTES);
+}
+
+/* Whether there is something to receive, be it the end. */
+static bool has_come(int fd)
+{
+    char byte;
+    return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+}
+
+static void look_for_reply(struct shmview_connection *c)
+{
+    if (!spins_allowed())
+        return;
+    uint32_t ns = looking_ns(&c->looking);
+    int64_t began = now_ns(), now = began;
+    bool seen = false;
+    while (!seen && now - began < ns) {
+        seen = has_come(c->fd);
+        now = now_ns();
+    }
+    if (seen)
+        looking_saw(&c->looking, ns, now - began);
+    else
+        looking_in_vain(&c->looking, ns);
+}
+
+int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault)
+{
+    return connection_fail(
+        connection, fault->no_memory ? SHMVIEW_ERR_NO_MEMORY : SHMVIEW_ERR_PROTOCOL, fault->reason);
+}
+
+int connection_receive_failed(struct shmview_connection *connection, ssize_t r)
+{
+    struct shmview_connection *c = connection;
+    if (r == 0)
+        return connection_fail(c, SHMVIEW_ERR_DISCONNECTED, "the daemon hung up");
+    if (r == -EPROTO || r == -EMSGSIZE)
+        return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "too many descriptors or too long a reply");
+    if (r == -ENOMEM)
+        return connection_fail(c, SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    return connection_fail(c, SHMVIEW_ERR_DISCONNECTED, strerror((int)-r));
+}
+
+int connection_receive(struct shmview_connection *connection, struct reply *reply)
+{
+    struct shmview_connection *c = connection;
+    char *text;
+    size_t n;
+    struct wire_fault fault;
+    while (!frame_next(&c->in, &text, &n)) {
+        ssize_t r = reserve(&c->in);
+        if (r == 0) {
+            look_for_reply(c);
+            r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
+            if (r == 0)
+                return connection_receive_failed(c, 0);
+        }
+        if (r == -EAGAIN || r == -EINTR) {
+            if (wait_go_on())
+                return connection_give_up(c);
+            continue;
+        }
+        if (r < 0)
+            return connection_receive_failed(c, r);
+    }
+    if (c->in.used != c->in.n)
+        return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
+    reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
+                                            &reply->attachment);
+    if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
+        return connection_unreadable(c, &fault);
+    return 0;
+}
+
+/* Waits for a daemon that is being started again. A session's is started by whoever
+ * misses it. */
+static int open_again(struct shmview_connection *c)
+{
+    int64_t deadline = now_ns() + RETURN_TIMEOUT_NS;
+    char text[200];
+    int r;
+    while ((r = connection_open(c)) == 1 && now_ns() < deadline) {
+        int error = errno;
+        int ended = c->may_start ? session_start(c->path, text, sizeof text)
+                                 : wait_a_moment(RETURN_RETRY_NS);
+        if (ended == -SHMVIEW_ERR_INTERRUPTED)
+            return ended;
+        errno = error; /* of connection_open(), for the text */
+    }
+    return r;
+}
+
+/* --- Calling ------------------------------------------------------------- */
+
+/* Sends and receives. *ret_sent: the request was sent whole. */
+static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
+               bool *ret_sent)
+{
+    int r = connection_send(c, text, n);
+    *ret_sent = r == 0;
+    if (connection_is_refused(c, r)) {
+        int refused = connection_receive(c, reply);
+        connection_hang_up(c);
+        return refused;
+    }
+    if (r == -ECANCELED)
+        return connection_give_up(c);
+    return r ? connection_fail(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r))
+             : connection_receive(c, reply);
+}
+
+static bool is_one_of(const char *method, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcmp(method, *list) == 0)
+            return true;
+    return false;
+}
+
+/* Twice would not be the same. */
+static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
+                                        "io.shmview.DefineLayout", "io.shmview.Entrust", NULL};
+
+/* Before a request is sent, so that lack of memory costs no more than the request: room for a
+ * reply, and for the id of an attachment. */
+static int prepare(struct shmview_connection *c)
+{
+    return connection_reserve(c) || reserve(&c->in) ? fail(SHMVIEW_ERR_NO_MEMORY, "out of memory")
+                                                    : 0;
+}
+
+/* At once, so that a claim that another thread makes names the attachment. */
+static void note_held(struct shmview_connection *c, struct reply *reply)
+{
+    const json_t *attachment = json_object_get(reply->wire.parameters, "attachment");
+    reply->held = reply->is_attached ? reply->attachment.id
+                                     : json_integer_value(json_object_get(attachment, "id"));
+    if (reply->held > 0)
+        connection_hold(c, reply->held);
+    else
+        reply->held = 0;
+}
+
+static int exchange(struct shmview_connection *c, const char *method, const char *text, size_t n,
+                    struct reply *reply)
+{
+    for (int attempt = 0;; attempt++) {
+        int r = c->greets ? connection_be_greeted(c) : 0;
+        if (c->fd < 0 && r >= 0)
+            r = open_again(c);
+        if (r == 1)
+            r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->path,
+                     strerror(errno));
+        if (r == 0)
+            r = prepare(c);
+        if (r)
+            return r;
+        bool sent;
+        r = ask(c, text, n, reply, &sent);
+        bool may_repeat = !sent || !is_one_of(method, once_only);
+        if (r == 0)
+            note_held(c, reply);
+        if (r != -SHMVIEW_ERR_DISCONNECTED || !may_repeat || attempt == 2)
+            return r;
+        reply_deinit(reply);
+        *reply = (struct reply){0};
+    }
+}
+
+int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
+                    struct reply *reply)
+{
+    size_t n = 0;
+    char *text = parameters ? wire_call_text(method, parameters, &n) : NULL;
+    return connection_call_text(connection, method, text, n, reply);
+}
+
+int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
+                         size_t n, struct reply *reply)
+{
+    CLEANUP_FREE char *text = call;
+    const char *reason;
+    *reply = (struct reply){0};
+    if (!connection)
+        return fail(SHMVIEW_ERR_INVALID, "foreign memory: there is no daemon to ask");
+    if (!text)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    if (wait_is_asking())
+        return fail(SHMVIEW_ERR_DEADLOCK,
+                    "%s: this thread waits for the daemon already, and is "
+                    "asked whether it goes on",
+                    connection->path);
+    NOT_CANCELLED;
+    int r = connection_lock(connection);
+    if (r)
+        return r;
+    connection_settle(connection); /* what was given back comes first */
+    r = exchange(connection, method, text, n, reply);
+    connection_unlock(connection);
+    if (r == 0 && reply->wire.error) {
+        int error = wire_error_code(&reply->wire, &reason);
+        r = fail(error, "%s", reason);
+    }
+    if (r)
+        reply_deinit(reply);
+    return r;
+}
+
+int shmview_ping(struct shmview_connection *connection)
+{
+    struct reply reply;
+    int r = connection_call(connection, "io.shmview.Ping", json_object(), &reply);
+    if (r == 0)
+        reply_deinit(&reply);
+    return r;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding a daemon. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/base/private.h"
+#include "common/base/util.h"
+
+#define START_TIMEOUT_NS 10000000000
+#define START_RETRY_NS   5000000
+/* How long a daemon is waited for that is being started again. */
+#define RESTART_TIMEOUT_NS 900000000
+
+/* --- Finding a daemon ---------------------------------------------------- */
+
+/* What was tried, for the error text. */
+struct search {
+    char text[384];
+    size_t n;
+};
+
+static void search_note(struct search *search, const char *path, const char *why)
+{
+    int n = snprintf(search->text + search->n, sizeof search->text - search->n, "%s%s (%s)",
+                     search->n ? ", " : "", path, why);
+    search->n += n > 0 ? (size_t)n : 0;
+    if (search->n >= sizeof search->text)
+        search->n = sizeof search->text - 1;
+}
+
+/* Keeps the path, absolute: the process may go to another directory before it connects again. */
+static int set_path(struct shmview_connection *c, const char *path)
+{
+    char directory[PATH_MAX] = "";
+    bool is_relative = path[0] != '/' && path[0] != '\0';
+    if (is_relative && !getcwd(directory, sizeof directory))
+        return fail_errno("the current directory, in which the socket path begins", errno);
+    const char *slash = directory[0] && directory[1] ? "/" : "";
+    int n = snprintf(c->path, sizeof c->path, "%s%s%s", directory, slash, path);
+    if (n >= 0 && n < (int)sizeof c->path)
+        return 0;
+    return fail(SHMVIEW_ERR_INVALID, "a socket path has at most %zu bytes: %s%s%s",
+                sizeof c->path - 1, directory, slash, path);
+}
+
+/* Leaves errno as it is. */
+static bool is_there(const char *path)
+{
+    struct stat st;
+    int saved = errno;
+    bool there = lstat(path, &st) == 0;
+    errno = saved;
+    return there;
+}
+
+/* Connects and asks for an answer: a daemon that is leaving takes a connection
+ * and hangs up. Returns 0, 1 if nobody is there, or an error. A socket that can be seen and not be
+ * used is somebody's: this user's right to it does not come by waiting. */
+static int try_path(struct shmview_connection *c, const char *path, bool check,
+                    struct search *search)
+{
+    int r = set_path(c, path);
+    if (r)
+        return r;
+    c->is_checked = check;
+    r = connection_open(c);
+    if (r == 1 && errno == EACCES && is_there(path))
+        return fail(SHMVIEW_ERR_DENIED, "this user may not connect to %s", path);
+    if (r == 1)
+        search_note(search, path, errno == ECONNRESET ? "it hung up" : strerror(errno));
+    return r;
+}
+
+/* Returns 0 to try again, 1 after the deadline, or -SHMVIEW_ERR_INTERRUPTED. */
+static int pause_start(int64_t deadline)
+{
+    return now_ns() > deadline ? 1 : wait_a_moment(START_RETRY_NS);
+}
+
+/* A file that a daemon has left at this path: NULL, or its suffix. Each daemon has a lock and a
+ * registry there; one that does not keep its segments removes all of them when it leaves. */
+static const char *find_trace(const char *path)
+{
+    static const char *const suffixes[] = {"", ".lock", ".registry"};
+    for (size_t i = 0; i < ARRAY_LEN(suffixes); i++) {
+        char name[sizeof(address_path) + sizeof ".registry"];
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        if (is_there(name))
+            return suffixes[i];
+    }
+    return NULL;
+}
+
+/* Connects to an instance that the library does not start. Another daemon would have other
+ * segments, so the caller gets none while there is a trace of this one. Returns 0, 1 if no
+ * daemon was here, or an error. */
+static int connect_instance(struct shmview_connection *c, const char *path, bool check,
+                            struct search *search)
+{
+    int64_t deadline = now_ns() + RESTART_TIMEOUT_NS;
+    struct search last;
+    const char *trace;
+    int r, paused = 0;
+    do {
+        last = *search;
+        r = try_path(c, path, check, &last);
+        trace = r == 1 ? find_trace(path) : NULL;
+    } while (trace && (paused = pause_start(deadline)) == 0);
+    *search = last;
+    if (!trace || paused < 0)
+        return paused < 0 ? paused : r;
+    return fail(SHMVIEW_ERR_NO_DAEMON,
+                "no shmviewd: tried %s; %s%s shows that a daemon has segments there: start it "
+                "again, remove that file, or set $SHMVIEW_SOCKET",
+                search->text, path, trace);
+}
+
+/* Somebody else may be starting it at the same moment: whoever wins serves us. */
+static int connect_session(struct shmview_connection *c, const char *path, bool start,
+                           struct search *search)
+{
+    char text[200] = "";
+    c->may_start = start;
+    int r = try_path(c, path, true, search);
+    if (r != 1 || !start)
+        return r;
+    int64_t deadline = now_ns() + START_TIMEOUT_NS;
+    int paused = 0;
+    do {
+        int failed = session_start(path, text, sizeof text);
+        if (failed == -SHMVIEW_ERR_INTERRUPTED)
+            return failed;
+        struct search again = {0};
+        r = try_path(c, path, true, &again);
+        if (r == 1 && failed && !strstr(text, "another shmviewd"))
+            break; /* it will not come up */
+    } while (r == 1 && (paused = pause_start(deadline)) == 0);
+    if (paused < 0)
+        return paused;
+    if (r == 1)
+        search_note(search, "starting one", text[0] ? text : "no answer in 10 s");
+    return r;
+}
+
+static int connect_default(struct shmview_connection *c, bool start, struct search *search)
+{
+    address_path user, session;
+    const char *set = secure_getenv("SHMVIEW_SOCKET");
+    if (set && set[0])
+        return try_path(c, set, false, search);
+    if (address_user(user) || address_session(session))
+        return fail(SHMVIEW_ERR_INVALID, "$XDG_RUNTIME_DIR is too long for a socket path");
+    int r = connect_instance(c, user, true, search);
+    if (r == 1)
+        r = connect_instance(c, ADDRESS_SYSTEM, false, search);
+    if (r == 1)
+        r = connect_session(c, session, start, search);
+    return r;
+}
+
+/* Ends what the daemon knows this process by. A child only forgets what it has inherited: where the
+ * fork ran no handlers as well, something of its own may lie in that place by now. */
+static void let_go(struct shmview_connection *c)
+{
+    if (atomic_load(&c->epoch) != process_epoch()) {
+        NOT_FORKED;
+        connection_disown(c);
+    } else {
+        connection_unmap_presence(c); /* first: a client without it that hangs up has gone */
+    }
+    connection_hang_up(c);
+    bell_close(c);
+}
+
+int shmview_connect(const char *socket_path, unsigned flags,
+                    struct shmview_connection **ret_connection)
+{
+    struct search search = {0};
+    NOT_CANCELLED;
+    int r = process_init();
+    if (r)
+        return r;
+    r = wait_refuse();
+    if (r)
+        return r;
+    if (flags & ~SHMVIEW_CONNECT_NO_START)
+        return fail(SHMVIEW_ERR_INVALID, "unknown flags 0x%x", flags);
+    struct shmview_connection *c = calloc(1, sizeof *c);
+    if (!c)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    c->fd = -1;
+    atomic_init(&c->bell, -1);
+    c->client = client_number();
+    pthread_mutex_init(&c->mutex, NULL);
+    atomic_store(&c->epoch, process_epoch());
+    connection_enlist(c);
+    r = socket_path ? try_path(c, socket_path, false, &search)
+                    : connect_default(c, !(flags & SHMVIEW_CONNECT_NO_START), &search);
+    if (r == 0) {
+        *ret_connection = c;
+        return 0;
+    }
+    let_go(c);
+    connection_delist(c);
+    free(c);
+    return r == 1 ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
+}
+
+const char *shmview_socket_path(const struct shmview_connection *connection)
+{
+    return connection->path;
+}
+
+int shmview_disconnect(struct shmview_connection *connection)
+{
+    if (!connection)
+        return 0;
+    NOT_CANCELLED;
+    unsigned n = connection->n_segments;
+    if (n)
+        return fail(SHMVIEW_ERR_BUSY, "%u segments are still attached through this connection", n);
+    let_go(connection);
+    connection_delist(connection);
+    pthread_mutex_destroy(&connection->mutex);
+    free(connection->held);
+    free(connection);
+    return 0;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sockets that are connected to a daemon. */
+#include <errno.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "client/base/private.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
+
+/* Lets it wait in slices, the end of one being EAGAIN. Returns 0 or -errno. */
+static int prepare_socket(int fd)
+{
+    const struct timeval slice = {.tv_usec = WAIT_SLICE_NS / 1000};
+    int blocking = 0;
+    return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof slice) ||
+                   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice) ||
+                   ioctl(fd, FIONBIO, &blocking)
+               ? -errno
+               : 0;
+}
+
+/* Returns a connected socket or -errno. A daemon that takes no connections at the moment is waited
+ * for, unless waits is false: that is -EAGAIN then. */
+static int socket_connect(const char *path, bool waits)
+{
+    struct sockaddr_un address;
+    int r = address_fill(&address, path);
+    if (r)
+        return r;
+    CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -errno;
+    fd = descriptor_lift(fd);
+    if (fd < 0)
+        return fd;
+    r = waits ? prepare_socket(fd) : 0;
+    if (r)
+        return r;
+    while (connect(fd, (const struct sockaddr *)&address, sizeof address))
+        if (!waits || (errno != EINTR && errno != EAGAIN))
+            return -errno;
+        else if (wait_go_on())
+            return -ECANCELED;
+    r = waits ? 0 : prepare_socket(fd);
+    return r ? r : steal_fd(&fd);
+}
+
+/* A socket in a directory that others may write proves nothing: who serves it? */
+static int check_server(int fd, const char *path)
+{
+    struct ucred cred;
+    socklen_t n = sizeof cred;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n))
+        return fail_errno("SO_PEERCRED", errno);
+    if (cred.uid == 0 || cred.uid == geteuid())
+        return 0;
+    return fail(SHMVIEW_ERR_DENIED, "%s is served by uid %u, neither root nor this user", path,
+                cred.uid);
+}
+
+/* Whether nobody listens there, so that another place, or time, may be tried. */
+static bool nobody_there(int error)
+{
+    return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;
+}
+
+int connection_dial(const struct shmview_connection *connection, bool waits, int *ret_fd)
+{
+    const struct shmview_connection *c = connection;
+    CLEANUP_FD int fd = socket_connect(c->path, waits);
+    if (fd < 0 && (nobody_there(-fd) || fd == -EAGAIN)) {
+        errno = -fd;
+        return 1;
+    }
+    if (fd == -EINVAL)
+        return fail(SHMVIEW_ERR_INVALID, "the socket path is empty");
+    if (fd == -ECANCELED)
+        return -SHMVIEW_ERR_INTERRUPTED;
+    if (fd < 0)
+        return fail_errno(c->path, -fd);
+    int r = c->is_checked ? check_server(fd, c->path) : 0;
+    if (r == 0)
+        *ret_fd = steal_fd(&fd);
+    return r;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a connection holds: the ids of its attachments. One that is given back is negative until
+ * the daemon is told, by whichever thread has the connection; no thread waits to give back. */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "client/base/private.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
+
+int connection_reserve(struct shmview_connection *connection)
+{
+    struct shmview_connection *c = connection;
+    DETAILS;
+    NOT_FORKED;
+    if (c->n_held < c->held_capacity)
+        return 0;
+    size_t capacity = c->held_capacity ? c->held_capacity * 2 : 8;
+    int64_t *held = realloc(c->held, capacity * sizeof *held);
+    if (!held)
+        return -ENOMEM;
+    c->held = held;
+    c->held_capacity = capacity;
+    return 0;
+}
+
+void connection_hold(struct shmview_connection *connection, int64_t attachment)
+{
+    DETAILS;
+    connection->held[connection->n_held++] = attachment;
+}
+
+int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
+{
+    struct shmview_connection *c = connection;
+    DETAILS;
+    int64_t *ids = malloc((c->n_held + 1) * sizeof *ids);
+    size_t n = 0;
+    for (size_t i = 0; ids && i < c->n_held; i++)
+        if (c->held[i] > 0)
+            ids[n++] = c->held[i];
+    *ret_n = n;
+    return ids;
+}
+
+static int compare(const void *key, const void *element)
+{
+    const int64_t *id = key;
+    const struct wire_held *held = element;
+    return (*id > held->attachment) - (*id < held->attachment);
+}
+
+bool held_is_among(int64_t attachment, const struct wire_held *held, size_t n)
+{
+    return n && bsearch(&attachment, held, n, sizeof *held, compare);
+}
+
+void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n)
+{
+    struct shmview_connection *c = connection;
+    size_t kept = 0;
+    DETAILS;
+    for (size_t i = 0; i < c->n_held; i++)
+        if (c->held[i] < 0 || held_is_among(c->held[i], held, n))
+            c->held[kept++] = c->held[i];
+    c->n_held = kept;
+}
+
+bool connection_holds(struct shmview_connection *connection, int64_t attachment)
+{
+    struct shmview_connection *c = connection;
+    DETAILS;
+    for (size_t i = c->n_held; i-- > 0;) /* it is asked for one that is new */
+        if (c->held[i] == attachment)
+            return true;
+    return false;
+}
+
+bool connection_holds_any(struct shmview_connection *connection)
+{
+    DETAILS;
+    return connection->n_held;
+}
+
+static void mark(struct shmview_connection *c, int64_t attachment)
+{
+    DETAILS;
+    for (size_t i = 0; i < c->n_held; i++)
+        if (c->held[i] == attachment)
+            c->held[i] = -attachment;
+}
+
+/* Takes one that is marked from the list. Returns its id, or 0. */
+static int64_t take_marked(struct shmview_connection *c)
+{
+    DETAILS;
+    for (size_t i = 0; i < c->n_held; i++)
+        if (c->held[i] < 0) {
+            int64_t id = -c->held[i];
+            c->held[i] = c->held[--c->n_held];
+            return id;
+        }
+    return 0;
+}
+
+/* Notes that an id which was taken must still be given back: there is room, because the owner of
+ * the mutex has taken it and adds none. */
+static void mark_again(struct shmview_connection *c, int64_t attachment)
+{
+    DETAILS;
+    c->held[c->n_held++] = -attachment;
+}
+
+/* Waits for a moment until the daemon has read what fills the socket. The caller's function is not
+ * asked: a call that frees a handle could not report that the wait was ended. */
+static bool has_room_soon(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLOUT};
+    int64_t until = now_ns() + WAIT_SLICE_NS, left;
+    int n = 0;
+    while (n <= 0 && (left = until - now_ns()) > 0)
+        n = poll(&p, 1, (int)(left / 1000000) + 1);
+    return n > 0;
+}
+
+/* Returns 0; 1: the socket is full; or -1. */
+static int send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
+{
+    size_t n;
+    CLEANUP_FREE char *text = wire_detach_text(attachment, &n);
+    if (!text || !connection_has_socket(c))
+        return -1;
+    ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent < 0 && errno == EAGAIN && may_wait && has_room_soon(c->fd))
+        sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent == (ssize_t)n)
+        return 0;
+    return sent < 0 && errno == EAGAIN ? 1 : -1;
+}
+
+/* A claim that does not name what was given back has the same effect, so a full socket is no reason
+ * to wait. But without a presence, hanging up would end this client. */
+static void tell_detached(struct shmview_connection *c, bool may_wait)
+{
+    int64_t id;
+    while ((id = take_marked(c))) {
+        int r = c->fd >= 0 ? send_detach(c, id, may_wait && !c->greets) : 0;
+        if (r == 1 && !c->presence) {
+            mark_again(c, id);
+            c->is_late = true;
+            return;
+        }
+        if (r)
+            connection_hang_up(c);
+    }
+}
+
+/* Whether the daemon has hung up. */
+static bool has_ended(const struct shmview_connection *c)
+{
+    return connection_has_socket(c) && descriptor_hung_up(c->fd);
+}
+
+/* The bell could not be rung. Returns whether the daemon will hear of a change nevertheless, or
+ * nobody is there who would. To hang up without a presence would be our end, unless the daemon has
+ * done so. */
+static bool tell_change(struct shmview_connection *c)
+{
+    for (int attempt = 0; attempt < 2; attempt++) {
+        if (c->fd >= 0 && !c->greets) {
+            if (bell_ring(c, 0))
+                return true;
+            /* not over a new socket: where there is no descriptor for that one, the old one would
+             * be lost as well */
+            int r = has_ended(c) ? -ECONNRESET : connection_claim(c);
+            if (r == 0)
+                connection_reopen(c);
+            if (r == 0 || r == -ENOMEM || (r == -EAGAIN && !c->presence))
+                return r == 0;
+            connection_hang_up(c);
+        }
+        bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */
+        bool fails = connection_reopen(c) < 0;
+        if (claims)
+            return !fails;
+        /* an older claim, which may have been answered by a daemon that is gone */
+        if (c->greets && !has_ended(c))
+            return false;
+        if (c->greets)
+            connection_hang_up(c);
+    }
+    return false;
+}
+
+void connection_settle(struct shmview_connection *connection)
+{
+    struct shmview_connection *c = connection;
+    if (!atomic_exchange(&c->owes, false) && !c->is_late)
+        return;
+    bool rings = atomic_exchange(&c->rings, false);
+    bool may_wait = !rings && !c->is_late && !wait_is_asking();
+    c->is_late = false;
+    tell_detached(c, may_wait);
+    if (rings && !tell_change(c)) {
+        atomic_store(&c->rings, true); /* for the next call; without owes, which is tried at once */
+        c->is_late = true;
+    }
+    /* a daemon that is not there is not worth waiting for */
+    if (!rings && (c->fd < 0 || c->greets))
+        connection_reopen(c);
+}
+
+void connection_give_back(struct shmview_connection *connection, int64_t attachment)
+{
+    NOT_CANCELLED;
+    mark(connection, attachment);
+    atomic_store(&connection->owes, true);
+    if (connection_trylock(connection))
+        connection_unlock(connection); /* which settles it; else the owner of the mutex does */
+}

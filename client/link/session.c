@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a session daemon: it forks itself into the background and its first
+ * process, our child, leaves once the socket listens. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/base/private.h"
+#include "common/base/descriptor.h"
+#include "common/base/util.h"
+
+#define START_TIMEOUT_MS 10000
+
+extern char **environ;
+
+static const char *daemon_path(void)
+{
+    const char *set = secure_getenv("SHMVIEW_DAEMON");
+    if (set && set[0])
+        return set;
+    return access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH : "shmviewd";
+}
+
+/* Its standard error is ours to read; signals are as a fresh program has them. */
+static int spawn(const char *program, char *const argv[], int error_fd, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int r = posix_spawn_file_actions_init(&actions);
+    if (r)
+        return r;
+    r = posix_spawnattr_init(&attributes);
+    if (r == 0) {
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawnattr_setsigdefault(&attributes, &all);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+        posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_adddup2(&actions, error_fd, 2);
+        r = posix_spawnp(ret_pid, program, &actions, &attributes, argv, environ);
+        posix_spawnattr_destroy(&attributes);
+    }
+    posix_spawn_file_actions_destroy(&actions);
+    return r;
+}
+
+/* Waits for something to read. Returns 1, 0 after the deadline, or -SHMVIEW_ERR_INTERRUPTED. */
+static int await_text(int fd, int64_t deadline)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int r = 0;
+    while (r == 0 && now_ns() < deadline) {
+        if (poll(&p, 1, WAIT_SLICE_NS / 1000000) > 0)
+            return 1;
+        r = wait_go_on();
+    }
+    return r;
+}
+
+/* Reads what the daemon to be prints until it closes its standard error. Returns 0, or
+ * -SHMVIEW_ERR_INTERRUPTED. */
+static int read_text(int fd, char *text, size_t bytes)
+{
+    size_t n = 0;
+    int64_t deadline = now_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
+    int r;
+    while ((r = await_text(fd, deadline)) == 1) {
+        char rest[256];
+        bool room = n + 1 < bytes;
+        ssize_t got = read(fd, room ? text + n : rest, room ? bytes - 1 - n : sizeof rest);
+        if (got <= 0) {
+            r = 0;
+            break;
+        }
+        n += room ? (size_t)got : 0;
+    }
+    text[n] = '\0';
+    text[strcspn(text, "\n")] = '\0';
+    return r;
+}
+
+/* A program that failed without a line of text. */
+static void describe_end(const char *program, int status, char *text, size_t bytes)
+{
+    if (WIFSIGNALED(status))
+        snprintf(text, bytes, "%s was ended by signal %d", program, WTERMSIG(status));
+    else
+        snprintf(text, bytes, "%s exited with status %d", program, WEXITSTATUS(status));
+}
+
+/* Returns 0 or -errno. */
+static int open_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC))
+        return -errno;
+    ends[0] = descriptor_lift(ends[0]);
+    ends[1] = descriptor_lift(ends[1]);
+    if (ends[0] >= 0 && ends[1] >= 0)
+        return 0;
+    int r = ends[0] < 0 ? ends[0] : ends[1];
+    close_fdp(&ends[0]);
+    close_fdp(&ends[1]);
+    return r;
+}
+
+int session_start(const char *path, char *text, size_t bytes)
+{
+    const char *program = daemon_path();
+    char *argv[] = {(char *)program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
+    int ends[2], status = 0;
+    pid_t pid;
+    int r = open_pipe(ends);
+    if (r) {
+        snprintf(text, bytes, "pipe: %s", strerror(-r));
+        return -1;
+    }
+    r = spawn(program, argv, ends[1], &pid);
+    close(ends[1]);
+    if (r) {
+        close(ends[0]);
+        snprintf(text, bytes, "%s: %s", program, strerror(r));
+        return -1;
+    }
+    int ended = read_text(ends[0], text, bytes);
+    close(ends[0]);
+    if (ended)
+        kill(pid, SIGKILL); /* it waits for the daemon, which goes on and leaves when idle */
+    while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        continue;
+    if (ended)
+        return ended;
+    /* a program that ignores or reaps SIGCHLD itself leaves us without a status */
+    if (r != pid || status == 0)
+        return 0;
+    if (!text[0])
+        describe_end(program, status, text, bytes);
+    return -1;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The descriptors of a connection in a program that forks, and that may close descriptors which
+ * are not its own.
+ *
+ * A number is closed, and a request sent to it, only while it still is our socket: the program may
+ * have closed it and have given the number to a file of its own, in this process or in a forked
+ * child. A child closes
+ * what it inherits at once; otherwise the daemon would not see that its parent has hung up. */
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "client/base/private.h"
+#include "common/base/util.h"
+
+static LIST_HEAD(, shmview_connection) connections = LIST_HEAD_INITIALIZER(connections);
+
+void connection_enlist(struct shmview_connection *connection)
+{
+    NOT_FORKED;
+    LIST_INSERT_HEAD(&connections, connection, link);
+}
+
+void connection_delist(struct shmview_connection *connection)
+{
+    NOT_FORKED;
+    LIST_REMOVE(connection, link);
+}
+
+int connection_take_socket(struct shmview_connection *connection, int fd)
+{
+    struct stat st;
+    if (fstat(fd, &st)) {
+        int r = errno;
+        close(fd);
+        return fail_errno("fstat of a socket", r);
+    }
+    NOT_FORKED;
+    connection->fd = fd;
+    connection->socket_device = st.st_dev;
+    connection->socket_inode = st.st_ino;
+    return 0;
+}
+
+bool connection_has_socket(const struct shmview_connection *connection)
+{
+    const struct shmview_connection *c = connection;
+    struct stat st;
+    return c->fd >= 0 && fstat(c->fd, &st) == 0 && st.st_dev == c->socket_device &&
+           st.st_ino == c->socket_inode;
+}
+
+/* Safe in a signal handler. */
+static void close_socket(struct shmview_connection *c)
+{
+    bool is_ours = connection_has_socket(c);
+    int fd = steal_fd(&c->fd);
+    if (is_ours)
+        close(fd);
+}
+
+void connection_close_socket(struct shmview_connection *connection)
+{
+    NOT_FORKED;
+    close_socket(connection);
+}
+
+int64_t client_number(void)
+{
+    int64_t number;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        number = now_ns();
+    return (number & INT64_MAX) | 1; /* more than 0 */
+}
+
+void connection_disown(struct shmview_connection *connection)
+{
+    close_socket(connection); /* open where the fork ran no handlers */
+    bell_close(connection);
+    connection->greets = false;
+    connection->arrived.n = 0;
+    connection->arrived.lost = false;
+    connection->presence = NULL; /* not mapped here, and something else may be by now */
+    connection->client = client_number();
+}
+
+void connections_after_fork(void)
+{
+    struct shmview_connection *c;
+    LIST_FOREACH(c, &connections, link)
+    {
+        close_socket(c);
+        bell_close(c);
+        frame_descriptors_close(&c->arrived);
+        c->presence = NULL; /* not mapped here: the child may map something else there */
+    }
+}
+
+/* --- The presence -------------------------------------------------------- */
+
+/* The daemon tests a lock that lives as long as the mapping; a forked child must not have it. A
+ * byte is a page to the kernel. Without memory for it the daemon takes a hang-up for the end of
+ * this process. */
+void connection_map_presence(struct shmview_connection *connection, int fd)
+{
+    NOT_FORKED;
+    void *p = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return;
+    if (madvise(p, 1, MADV_DONTFORK)) {
+        munmap(p, 1);
+        return;
+    }
+    if (connection->presence)
+        munmap(connection->presence, 1);
+    connection->presence = p;
+}
+
+void connection_unmap_presence(struct shmview_connection *connection)
+{
+    NOT_FORKED;
+    if (connection->presence)
+        munmap(connection->presence, 1);
+    connection->presence = NULL;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who holds, who waits, who died: what other clients wrote about themselves, read
+ * without taking anything. Hints for people, never a base for decisions. */
+#include <string.h>
+
+#include "client/lock/lock.h"
+#include "common/base/util.h"
+
+/* Copies what the user with this id wrote about himself. Only slots that were ever
+ * used have memory behind them. */
+static bool read_slot(const struct shmview_segment *s, uint32_t slot_number, uint32_t id,
+                      uint32_t *ret_pid, char ret_command[16])
+{
+    uint32_t high = atomic_load_explicit(const_word(&s->live->high), memory_order_acquire);
+    if (slot_number >= high || slot_number >= SHMVIEW_SLOTS_MAX)
+        return false;
+    const struct shmview_slot *slot = segment_slot(s, slot_number);
+    if (atomic_load_explicit(const_word(&slot->id), memory_order_acquire) != id)
+        return false;
+    *ret_pid = slot->pid;
+    memcpy(ret_command, slot->command, 16);
+    ret_command[15] = '\0';
+    return true;
+}
+
+/* What the daemon said about a death, as long as it remembers. */
+static void read_death(const struct shmview_segment *s, uint32_t id, struct shmview_death *death)
+{
+    for (size_t i = 0; i < ARRAY_LEN(s->live->last); i++) {
+        const struct shmview_liveness_death *d = &s->live->last[i];
+        if (atomic_load_explicit(const_word(&d->id), memory_order_acquire) != id)
+            continue;
+        death->pid = atomic_load_explicit(const_word(&d->pid), memory_order_relaxed);
+        death->when_ns = (int64_t)atomic_load_explicit((const _Atomic uint64_t *)&d->when_ns,
+                                                       memory_order_relaxed);
+    }
+}
+
+int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *ret_death)
+{
+    uint32_t pid = 0;
+    int r = enter(segment);
+    if (r)
+        return r;
+    if (!held_by_me(segment))
+        return fail_not_owner(segment);
+    uint32_t id = segment->lock.dead;
+    struct shmview_death death = {.slot = id & SHMVIEW_SLOT_MASK};
+    if (id) {
+        read_slot(segment, death.slot, id, &pid, death.command);
+        death.pid = pid;
+        read_death(segment, id, &death);
+        death.phase = phase_generation(segment);
+    }
+    *ret_death = death;
+    return 0;
+}
+
+/* --- Status -------------------------------------------------------------- */
+
+static void add_party(struct shmview_lock_status *status, const struct shmview_lock_party *party,
+                      struct shmview_lock_party *parties, size_t room)
+{
+    if (status->n_parties < room)
+        parties[status->n_parties] = *party;
+    status->n_parties++;
+}
+
+static void look_at_slot(const struct shmview_segment *s, uint32_t number, uint32_t owner,
+                         int64_t held_since, struct shmview_lock_status *status,
+                         struct shmview_lock_party *parties, size_t room)
+{
+    struct shmview_slot *slot = segment_slot(s, number);
+    uint32_t generation =
+        atomic_load_explicit(const_word(&s->live->generation[number]), memory_order_acquire);
+    uint32_t id = generation << SHMVIEW_SLOT_BITS | number;
+    struct shmview_lock_party party = {.slot = number};
+    if (!generation || generation & SHMVIEW_GENERATION_DEAD ||
+        !read_slot(s, number, id, &party.pid, party.command))
+        return;
+    if (id == owner) {
+        party.role = SHMVIEW_HOLDS;
+        party.since_ns = held_since;
+        add_party(status, &party, parties, room);
+    }
+    uint32_t v = atomic_load_explicit(word(&slot->readers), memory_order_relaxed);
+    if (v & SHMVIEW_READER_COUNT_MASK && v >> SHMVIEW_READER_COUNT_BITS == generation) {
+        party.role = SHMVIEW_HOLDS_SHARED;
+        party.since_ns = 0;
+        add_party(status, &party, parties, room);
+    }
+    uint32_t waits = atomic_load_explicit(word(&slot->waits), memory_order_acquire);
+    if (waits == SHMVIEW_WAITS_EXCLUSIVE || waits == SHMVIEW_WAITS_SHARED) {
+        party.role = waits == SHMVIEW_WAITS_SHARED ? SHMVIEW_WAITS_TO_SHARE : SHMVIEW_WAITS;
+        party.since_ns =
+            (int64_t)atomic_load_explicit(word64(&slot->since_ns), memory_order_relaxed);
+        add_party(status, &party, parties, room);
+    }
+}
+
+int shmview_lock_query(struct shmview_segment *segment, struct shmview_lock_status *ret_status,
+                       struct shmview_lock_party *ret_parties, size_t n)
+{
+    int r = enter(segment);
+    if (r)
+        return r;
+    struct shmview_control *c = segment->control;
+    struct shmview_lock_status status = {0};
+    uint64_t inside = load_inside(segment);
+    uint32_t owner = owner_of(atomic_load(word(&c->lock)));
+    uint32_t high = atomic_load_explicit(const_word(&segment->live->high), memory_order_acquire);
+    int64_t since = 0;
+    if (atomic_load_explicit(word64(&c->held_version), memory_order_acquire) == inside)
+        since = (int64_t)atomic_load_explicit(word64(&c->held_since_ns), memory_order_relaxed);
+    status.is_held = owner != 0;
+    status.owner_is_dead = owner && !is_alive(segment, owner);
+    status.is_dirty = who_inside(inside) != 0;
+    for (uint32_t i = 0; i < high && i < SHMVIEW_SLOTS_MAX; i++)
+        look_at_slot(segment, i, owner, since, &status, ret_parties, n);
+    *ret_status = status;
+    return 0;
+}

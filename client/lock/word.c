@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock word.
+ *
+ *   word    free -> my id -> free. An id that the liveness object does not know
+ *           is dead, and so is rubbish: anybody may replace it by his own.
+ *   inside  names who went in, until he has gone out in order: found set = the last
+ *           owner died inside. Only "set" is decided on, never whom it names: whoever
+ *           repairs may die as well.
+ *   W, R    writers, readers may be parked. W is set before every park and before
+ *           a timeout, since who times out may have taken a wake-up with him.
+ *
+ * A release is a CAS that fails if the word no longer names me: a client that was
+ * declared dead too early must not free its successor's lock. */
+#include <limits.h>
+
+#include "client/lock/lock.h"
+#include "common/base/util.h"
+
+bool is_alive(const struct shmview_segment *s, uint32_t id)
+{
+    uint32_t slot = id & SHMVIEW_SLOT_MASK;
+    uint32_t generation = owner_of(id) >> SHMVIEW_SLOT_BITS;
+    return generation && slot < SHMVIEW_SLOTS_MAX &&
+           atomic_load_explicit(const_word(&s->live->generation[slot]), memory_order_acquire) ==
+               generation;
+}
+
+/* --- Taking -------------------------------------------------------------- */
+
+static bool take_word_spinning(struct shmview_segment *s)
+{
+    struct shmview_control *c = s->control;
+    for (int i = spins_allowed(); i > 0; i--) {
+        uint32_t v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
+        if (!owner_of(v) && swap(&c->lock, &v, s->me | v)) {
+            STEP(AT_TAKEN_SPINNING);
+            return true;
+        }
+        relax();
+    }
+    return false;
+}
+
+/* Returns 0, -SHMVIEW_ERR_TIMED_OUT or _LOST, or 1: look again. */
+static int take_word_once(struct shmview_segment *s, int64_t deadline, uint32_t what, bool *waits)
+{
+    struct shmview_control *c = s->control;
+    /* before the word and the table: a death after this ends the park */
+    uint32_t deaths = atomic_load(const_word(&s->live->deaths));
+    uint32_t v = atomic_load(word(&c->lock));
+    STEP(AT_WORD_SEEN);
+    if (!slot_is_mine(s)) {
+        wake(&c->lock, 1); /* it may have taken a wake-up */
+        return -SHMVIEW_ERR_LOST;
+    }
+    if (!owner_of(v) || !is_alive(s, v)) {
+        /* having waited, assume that others wait */
+        uint32_t mine = s->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
+        STEP(owner_of(v) ? AT_TAKES_DEAD : AT_TAKES_FREE);
+        return swap(&c->lock, &v, mine) ? 0 : 1;
+    }
+    if (deadline == 0)
+        return -SHMVIEW_ERR_TIMED_OUT; /* it never parks, so it has taken no wake-up */
+    if (!(v & SHMVIEW_LOCK_WRITERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_WRITERS))
+        return 1;
+    STEP(AT_W_SET);
+    if (deadline != NEVER && has_passed(deadline, now_ns()))
+        return -SHMVIEW_ERR_TIMED_OUT;
+    if (!*waits) {
+        wait_begins(s, what);
+        *waits = true;
+    }
+    STEP(AT_PARKS);
+    park(s, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths, deadline);
+    STEP(AT_UNPARKED);
+    return 1;
+}
+
+static int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what)
+{
+    bool waits = false;
+    int r;
+    if (deadline != 0 && take_word_spinning(s))
+        return 0;
+    do
+        r = take_word_once(s, deadline, what, &waits);
+    while (r > 0);
+    if (r == 0)
+        STEP(AT_TAKEN_LATE);
+    if (waits)
+        wait_ends(s, r < 0);
+    return r == 0 ? 0 : r == -SHMVIEW_ERR_LOST ? fail_lost(s) : fail_timed_out(s);
+}
+
+int take_word(struct shmview_segment *s, int64_t deadline, uint32_t what)
+{
+    uint32_t free = 0;
+    if (!slot_is_mine(s))
+        return fail_lost(s);
+    STEP(AT_TAKES);
+    if (!swap(&s->control->lock, &free, s->me))
+        return take_word_waiting(s, deadline, what);
+    STEP(AT_TAKEN);
+    return 0;
+}
+
+/* --- Giving back --------------------------------------------------------- */
+
+void wake_waiters(struct shmview_segment *s, uint32_t v)
+{
+    struct shmview_control *c = s->control;
+    STEP(AT_RELEASED);
+    if (v & SHMVIEW_LOCK_READERS) {
+        atomic_fetch_add(word(&c->reader_gate), 1);
+        STEP(AT_GATE_OPENED);
+        wake(&c->reader_gate, INT_MAX);
+        STEP(AT_GATE_WOKEN);
+    }
+    if (v & SHMVIEW_LOCK_WRITERS)
+        wake(&c->lock, 1);
+    STEP(AT_WOKEN);
+}
+
+/* --- Readers ------------------------------------------------------------- */
+
+/* Whether a living reader is inside. A dead one's share is given back for it. */
+static bool any_reader(struct shmview_segment *s)
+{
+    bool busy = false;
+    uint32_t high = atomic_load(const_word(&s->live->high));
+    if (high > SHMVIEW_SLOTS_MAX)
+        high = SHMVIEW_SLOTS_MAX;
+    for (uint32_t slot = 0; slot < high; slot++) {
+        uint32_t *at = &segment_slot(s, slot)->readers;
+        uint32_t v = atomic_load(word(at));
+        while (v & SHMVIEW_READER_COUNT_MASK) {
+            uint32_t generation = v >> SHMVIEW_READER_COUNT_BITS;
+            if (is_alive(s, generation << SHMVIEW_SLOT_BITS | slot)) {
+                busy = true;
+                break;
+            }
+            /* that exact value: its slot may have a new user by now; then look again */
+            if (swap(at, &v, 0)) {
+                STEP(AT_READER_CLEARED);
+                break;
+            }
+        }
+    }
+    return busy;
+}
+
+int drain_readers(struct shmview_segment *s, int64_t deadline)
+{
+    struct shmview_control *c = s->control;
+    bool waits = false;
+    int r = 0;
+    /* a reader sets the flag before it looks at the word, which is mine already */
+    if (!atomic_load(word(&c->readers_used)))
+        return 0;
+    for (int spins = spins_allowed() / 8;;) {
+        uint32_t deaths = atomic_load(const_word(&s->live->deaths));
+        uint32_t event = atomic_load(word(&c->drain));
+        STEP(AT_READERS_SEEN);
+        if (!any_reader(s))
+            break;
+        if (spins-- > 0) {
+            relax();
+            continue;
+        }
+        if (deadline == 0 || (deadline != NEVER && has_passed(deadline, now_ns()))) {
+            r = -SHMVIEW_ERR_TIMED_OUT;
+            break;
+        }
+        if (!waits) {
+            wait_begins(s, SHMVIEW_WAITS_EXCLUSIVE);
+            waits = true;
+        }
+        STEP(AT_DRAIN_PARKS);
+        park(s, &c->drain, event, &deaths, deadline);
+        STEP(AT_DRAIN_UNPARKED);
+        if (!slot_is_mine(s)) {
+            r = -SHMVIEW_ERR_LOST;
+            break;
+        }
+    }
+    if (waits)
+        wait_ends(s, r < 0);
+    return r;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mapping the objects of an attachment, which are judged first. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/base/private.h"
+
+/* The whole of a control object that has every slot: mapped at once, so that
+ * slots which the daemon adds later need no second mapping. */
+#define CONTROL_MAP_BYTES                                                                          \
+    (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
+
+static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
+                      int flags, void **ret)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return fail_errno(what, errno);
+    if (st.st_size < 0 || (uint64_t)st.st_size < least)
+        return fail(SHMVIEW_ERR_LAYOUT_VERSION,
+                    "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
+                    (intmax_t)st.st_size, least);
+    void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
+    if (p == MAP_FAILED)
+        return fail_errno(what, errno);
+    *ret = p;
+    return 0;
+}
+
+/* Reads the n bytes that an object begins with and judges the copy. They are read,
+ * not looked at in the mapping: a page fault costs as much as the rest of an attach. */
+static int read_header(int fd, const char *what, uint32_t magic, size_t header_bytes, uint64_t id,
+                       void *ret, size_t n)
+{
+    struct shmview_object_header h;
+    ssize_t got = pread(fd, ret, n, 0);
+    if (got < 0)
+        return fail_errno(what, errno);
+    if ((size_t)got < n)
+        return fail(SHMVIEW_ERR_LAYOUT_VERSION, "the %s object has %zd bytes: it was truncated",
+                    what, got);
+    memcpy(&h, ret, sizeof h);
+    if (h.magic == magic && h.version == SHMVIEW_LAYOUT_VERSION && h.features == 0 &&
+        h.header_bytes == header_bytes && h.segment_id == id)
+        return 0;
+    return fail(SHMVIEW_ERR_LAYOUT_VERSION,
+                "the %s object has magic %08x, version %u, features %x, a header of %u bytes, "
+                "segment %" PRIu64 "; expected are %08x, %u, 0, %zu and %" PRIu64,
+                what, h.magic, h.version, h.features, h.header_bytes, h.segment_id, magic,
+                SHMVIEW_LAYOUT_VERSION, header_bytes, id);
+}
+
+static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
+                    const struct frame_descriptors *fds)
+{
+    struct shmview_control c;
+    struct shmview_object_header l;
+    int control = fds->fd[a->control], liveness = fds->fd[a->liveness];
+    uint64_t least =
+        sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
+    void *map;
+    int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, s->id, &c, sizeof c);
+    if (r == 0)
+        r = read_header(liveness, "liveness", SHMVIEW_LIVENESS_MAGIC,
+                        offsetof(struct shmview_liveness, generation), s->id, &l, sizeof l);
+    if (r == 0)
+        r = map_object(control, "control", least, CONTROL_MAP_BYTES, PROT_READ | PROT_WRITE, 0,
+                       &map);
+    if (r)
+        return r;
+    s->control = map;
+    r = map_object(liveness, "liveness", sizeof *s->live, sizeof *s->live, PROT_READ, 0, &map);
+    if (r)
+        return r;
+    s->live = map;
+    lock_take_slot(s, (uint32_t)a->slot, (uint32_t)a->generation, c.lock);
+    return 0;
+}
+
+int segment_check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds)
+{
+    int64_t n = (int64_t)fds->n;
+    if (fds->lost)
+        return fail_errno("the descriptors of the segment", EMFILE);
+    bool lock = a->slot != WIRE_ABSENT;
+    if (a->descriptors == n && a->data < n && lock == (a->generation != WIRE_ABSENT) &&
+        lock == (a->control != WIRE_ABSENT) && lock == (a->liveness != WIRE_ABSENT) &&
+        (!lock || (a->control < n && a->liveness < n)))
+        return 0;
+    return fail(SHMVIEW_ERR_PROTOCOL, "%zu descriptors came where %" PRId64 " were told", fds->n,
+                a->descriptors);
+}
+
+int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
+                const struct frame_descriptors *fds, unsigned flags)
+{
+    int r = segment_check_attachment(a, fds);
+    if (r)
+        return r;
+    if (s->size > SIZE_MAX / 2)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "%" PRIu64 " bytes cannot be mapped here", s->size);
+    int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+    r = map_object(fds->fd[a->data], "data", s->size, (size_t)s->size, protection,
+                   flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data);
+    return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
+}
+
+void segment_unmap_lock(struct shmview_segment *s)
+{
+    if (s->control)
+        munmap(s->control, CONTROL_MAP_BYTES);
+    if (s->live)
+        munmap((void *)(uintptr_t)s->live, sizeof *s->live);
+}

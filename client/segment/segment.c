@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/lock/lock.h"
+#include "client/segment/access.h"
+#include "client/segment/export.h"
+#include "common/base/name.h"
+#include "common/base/util.h"
+
+/* Of options before they could say who may use the segment. */
+#define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)
+
+static LIST_HEAD(, shmview_segment) segments = LIST_HEAD_INITIALIZER(segments);
+
+void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg)
+{
+    struct shmview_segment *s;
+    pthread_mutex_lock(&process->segments);
+    LIST_FOREACH(s, &segments, link)
+    visit(s, arg);
+    pthread_mutex_unlock(&process->segments);
+}
+
+void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
+                      size_t n)
+{
+    struct shmview_segment *s;
+    uint32_t epoch = process_epoch();
+    pthread_mutex_lock(&process->segments);
+    LIST_FOREACH(s, &segments, link)
+    if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
+        !held_is_among(s->attachment, held, n))
+        atomic_store(&s->lock.epoch, LOST_EPOCH);
+    pthread_mutex_unlock(&process->segments);
+}
+
+struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_t slot)
+{
+    return (struct shmview_slot *)(void *)((char *)segment->control + sizeof *segment->control) +
+           slot;
+}
+
+/* --- The handle ---------------------------------------------------------- */
+
+struct shmview_segment *segment_new(struct shmview_connection *connection)
+{
+    struct shmview_segment *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
+    if (!s) {
+        fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    memset(s, 0, sizeof *s);
+    s->connection = connection;
+    s->change_fd = -1;
+    atomic_store(&s->epoch, process_epoch());
+    atomic_store(&s->lock.epoch, NO_LOCK_EPOCH);
+    return s;
+}
+
+/* Leaves the lock's maps and the handle. */
+static void segment_deinit(struct shmview_segment *s)
+{
+    if (s->data && s->connection)
+        munmap(s->data, (size_t)s->size);
+    change_close(s);
+    wire_layouts_free(s->layouts.list, s->layouts.n);
+    json_decref(s->layouts.root);
+    layouts_forget_declared(s);
+    formats_deinit(&s->formats);
+}
+
+static void segment_free(struct shmview_segment *s)
+{
+    segment_deinit(s);
+    segment_unmap_lock(s);
+    free(s);
+}
+
+/* --- Attaching ----------------------------------------------------------- */
+
+/* What the reply of Create and Attach says; strings are borrowed from it. Returns 0 or an error.
+ * Owes wire_layouts_free() in any case. */
+static int read_attached(const struct reply *reply, struct wire_segment *ret_segment,
+                         struct wire_attachment *ret_attachment)
+{
+    struct wire_fault fault;
+    const json_t *p = reply->wire.parameters;
+    if (reply->is_attached) {
+        *ret_segment = reply->segment;
+        *ret_attachment = reply->attachment;
+        return 0;
+    }
+    if (wire_read_attachment(p, "attachment", ret_attachment, &fault))
+        *ret_attachment = (struct wire_attachment){0};
+    else if (wire_read_segment(p, "segment", ret_segment, &fault) == 0)
+        return 0;
+    return fail_reply(&fault);
+}
+
+/* Keeps its JSON for the strings of the layouts. */
+static int take_attachment(struct shmview_segment *s, const struct reply *reply,
+                           struct wire_attachment *a)
+{
+    struct wire_segment told;
+    int r = read_attached(reply, &told, a);
+    s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
+    s->attachment = a->id;
+    if (r)
+        return r;
+    s->id = (uint64_t)told.id;
+    s->size = (uint64_t)told.size;
+    s->access = (int)a->access;
+    snprintf(s->name, sizeof s->name, "%s", told.name);
+    return 0;
+}
+
+static void enlist(struct shmview_segment *s)
+{
+    s->connection->n_segments++;
+    pthread_mutex_lock(&process->segments);
+    {
+        NOT_FORKED;
+        LIST_INSERT_HEAD(&segments, s, link);
+    }
+    pthread_mutex_unlock(&process->segments);
+}
+
+/* Between the reply and now another thread may have connected again, and the daemon may have
+ * forgotten the attachment: the claim looked for a handle that was not there yet. */
+static void check_held(struct shmview_segment *s)
+{
+    if (s->control && !connection_holds(s->connection, s->attachment))
+        atomic_store(&s->lock.epoch, LOST_EPOCH);
+}
+
+/* call is the method's as text of n bytes, new; stolen. */
+static int attach_with(struct shmview_connection *connection, const char *method, char *call,
+                       size_t n, unsigned flags, struct shmview_segment **ret_segment)
+{
+    struct reply reply;
+    struct wire_attachment a;
+    NOT_CANCELLED;
+    struct shmview_segment *s = segment_new(connection);
+    if (!s) {
+        free(call);
+        return -SHMVIEW_ERR_NO_MEMORY;
+    }
+    int r = connection_call_text(connection, method, call, n, &reply);
+    if (r) {
+        free(s);
+        return r;
+    }
+    r = take_attachment(s, &reply, &a);
+    if (r == 0)
+        r = segment_map(s, &a, &reply.fds, flags);
+    reply_deinit(&reply);
+    if (r) {
+        if (reply.held)
+            connection_give_back(connection, reply.held);
+        segment_free(s);
+        return r;
+    }
+    enlist(s);
+    check_held(s);
+    *ret_segment = s;
+    return 0;
+}
+
+int segment_check_name(const char *name)
+{
+    if (name && name_is_valid(name, LIMIT_NAME_BYTES))
+        return 0;
+    return fail(SHMVIEW_ERR_INVALID,
+                "'%.130s' is no segment name: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
+                name ? name : "(null)", LIMIT_NAME_BYTES);
+}
+
+int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
+                   const struct shmview_create_options *options,
+                   struct shmview_segment **ret_segment)
+{
+    struct shmview_create_options o = {0};
+    int r = segment_check_name(name);
+    if (r)
+        return r;
+    if (options && options->struct_bytes != sizeof o &&
+        options->struct_bytes != OPTIONS_FIRST_BYTES)
+        return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
+                    options->struct_bytes, sizeof o);
+    if (options)
+        memcpy(&o, options, options->struct_bytes);
+    if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~(SHMVIEW_NO_LOCK | SHMVIEW_POPULATE) ||
+        o.reserved)
+        return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, reserved %u",
+                    o.lifetime, o.flags, o.reserved);
+    if (size == 0 || size > INT64_MAX)
+        return fail(SHMVIEW_ERR_INVALID, "a size of %" PRIu64 " bytes", size);
+    struct wire_create create = {
+        .name = name,
+        .size = (int64_t)size,
+        .access = SHMVIEW_WRITE,
+        .lifetime = o.lifetime,
+        .lock = !(o.flags & SHMVIEW_NO_LOCK),
+    };
+    r = access_grant(o.access, &create.grant);
+    if (r)
+        return r;
+    size_t n = 0;
+    char *call = wire_create_text(&create, &n);
+    r = attach_with(connection, "io.shmview.Create", call, n, o.flags, ret_segment);
+    free(create.grant.acl);
+    return r;
+}
+
+int shmview_attach(struct shmview_connection *connection, const char *name, int access,
+                   unsigned flags, struct shmview_segment **ret_segment)
+{
+    int r = segment_check_name(name);
+    if (r)
+        return r;
+    if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
+        return fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
+    struct wire_attach attach = {.name = name, .access = access, .id = WIRE_ABSENT};
+    size_t n = 0;
+    char *call = wire_attach_text(&attach, &n);
+    return attach_with(connection, "io.shmview.Attach", call, n, flags, ret_segment);
+}
+
+int shmview_remove(struct shmview_connection *connection, const char *name)
+{
+    struct reply reply;
+    int r = segment_check_name(name);
+    if (r)
+        return r;
+    size_t n = 0;
+    char *call = wire_remove_text(name, &n);
+    r = connection_call_text(connection, "io.shmview.Remove", call, n, &reply);
+    if (r == 0)
+        reply_deinit(&reply);
+    return r;
+}
+
+int shmview_entrust(struct shmview_segment *segment, uint32_t pid)
+{
+    struct reply reply;
+    if (!segment->connection)
+        return fail(SHMVIEW_ERR_INVALID, "'%s' is no segment of a daemon", segment->name);
+    if (pid == 0 || pid > INT32_MAX)
+        return fail(SHMVIEW_ERR_INVALID, "%u is no process", pid);
+    int r =
+        connection_call(segment->connection, "io.shmview.Entrust",
+                        json_pack("{s:s, s:i}", "name", segment->name, "pid", (int)pid), &reply);
+    if (r == 0)
+        reply_deinit(&reply);
+    return r;
+}
+
+/* --- Detaching ----------------------------------------------------------- */
+
+static bool is_mine(const struct shmview_segment *s)
+{
+    return atomic_load(&s->epoch) == process_epoch();
+}
+
+static bool is_shared(const struct shmview_segment *s)
+{
+    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH && slot_is_mine(s) &&
+           atomic_load(word(s->my_readers)) & SHMVIEW_READER_COUNT_MASK;
+}
+
+/* Whether the slot has ended, known or not, after a thread may have shared the lock under it. */
+static bool was_shared(const struct shmview_segment *s)
+{
+    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH &&
+           (is_lost(s) || !slot_is_mine(s)) && atomic_load(word(&s->control->readers_used));
+}
+
+void segment_close(struct shmview_segment *segment)
+{
+    NOT_CANCELLED;
+    void (*release)(void *) = segment->release;
+    void *arg = segment->release_arg;
+    bool mine = is_mine(segment);
+    /* a thread that shares the lock still looks at the handle when it ends: what it looks
+     * at stays, and says that the slot is not ours any more. Of a lock that was lost, only that
+     * some process has shared it is known. */
+    bool stays = mine && (is_shared(segment) || was_shared(segment));
+    if (segment->connection && !stays) {
+        pthread_mutex_lock(&process->segments);
+        {
+            NOT_FORKED;
+            LIST_REMOVE(segment, link);
+        }
+        pthread_mutex_unlock(&process->segments);
+    }
+    if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
+        connection_give_back(segment->connection, segment->attachment);
+    if (segment->connection)
+        segment->connection->n_segments--;
+    if (stays)
+        segment_deinit(segment);
+    else
+        segment_free(segment);
+    if (release)
+        release(arg);
+}
+
+int shmview_detach(struct shmview_segment *segment)
+{
+    if (!segment)
+        return 0;
+    uint32_t n = atomic_load(&segment->n_buffers) & ~DETACH_LATER;
+    if (n)
+        return fail(SHMVIEW_ERR_BUSY, "%u buffers of '%s' are still out", n,
+                    segment->connection ? segment->name : "foreign memory");
+    if (is_mine(segment) && (atomic_load(&segment->lock.owner) || is_shared(segment)))
+        return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
+                    segment->name);
+    segment_close(segment);
+    return 0;
+}
+
+int shmview_detach_later(struct shmview_segment *segment)
+{
+    if (!segment)
+        return 0;
+    NOT_CANCELLED;
+    if (is_mine(segment))
+        lock_give_up(segment);
+    if (atomic_fetch_or(&segment->n_buffers, DETACH_LATER) == 0)
+        segment_close(segment);
+    return 0;
+}
+
+/* --- Buffers ------------------------------------------------------------- */
+
+int segment_hold(struct shmview_segment *segment)
+{
+    uint32_t n = atomic_load(&segment->n_buffers);
+    do {
+        if (n & DETACH_LATER)
+            return fail(SHMVIEW_ERR_INVALID, "the segment was detached");
+        if (n == DETACH_LATER - 1)
+            return fail(SHMVIEW_ERR_NO_MEMORY, "%u buffers are out already", n);
+    } while (!atomic_compare_exchange_weak(&segment->n_buffers, &n, n + 1));
+    return 0;
+}
+
+bool segment_drop(struct shmview_segment *segment)
+{
+    return atomic_fetch_sub(&segment->n_buffers, 1) == (DETACH_LATER | 1);
+}
+
+/* --- Fork ---------------------------------------------------------------- */
+
+static uint32_t lock_word_now(const struct shmview_segment *s)
+{
+    return atomic_load((_Atomic uint32_t *)&s->control->lock);
+}
+
+/* The maps are inherited and stay; only the slot must be the child's own. */
+static int attach_again(struct shmview_segment *s, uint32_t epoch)
+{
+    struct reply reply;
+    struct wire_segment told;
+    struct wire_attachment a;
+    struct wire_attach attach = {.name = s->name, .access = s->access, .id = (int64_t)s->id};
+    size_t n = 0;
+    char *call = wire_attach_text(&attach, &n);
+    int r = connection_call_text(s->connection, "io.shmview.Attach", call, n, &reply);
+    if (r)
+        return r;
+    r = read_attached(&reply, &told, &a);
+    wire_layouts_free(a.layouts, a.n_layouts);
+    if (r == 0)
+        r = segment_check_attachment(&a, &reply.fds);
+    if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
+        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
+    if (r && reply.held)
+        connection_give_back(s->connection, reply.held);
+    if (r == 0) {
+        s->attachment = a.id;
+        change_close(s); /* the ancestor's */
+        pthread_mutex_lock(&process->segments);
+        if (s->control)
+            lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
+        atomic_store_explicit(&s->epoch, epoch, memory_order_release);
+        pthread_mutex_unlock(&process->segments);
+        check_held(s);
+    }
+    reply_deinit(&reply);
+    return r;
+}
+
+int segment_step_in(struct shmview_segment *segment)
+{
+    uint32_t epoch = process_epoch();
+    int r = 0;
+    NOT_CANCELLED;
+    if (!segment->connection ||
+        atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
+        return 0;
+    if (wait_is_asking())
+        return fail(SHMVIEW_ERR_DEADLOCK,
+                    "'%s' is not attached by this process yet, and this thread waits for the "
+                    "daemon already",
+                    segment->name);
+    r = wait_for_mutex(&process->steps);
+    if (r)
+        return r;
+    if (atomic_load_explicit(&segment->epoch, memory_order_relaxed) != epoch)
+        r = attach_again(segment, epoch);
+    pthread_mutex_unlock(&process->steps);
+    return r;
+}
+
+/* --- Facts --------------------------------------------------------------- */
+
+const char *shmview_name(const struct shmview_segment *segment)
+{
+    return segment->name;
+}
+
+uint64_t shmview_size(const struct shmview_segment *segment)
+{
+    return segment->size;
+}
+
+int shmview_access(const struct shmview_segment *segment)
+{
+    return segment->access;
+}
+
+void *shmview_data(const struct shmview_segment *segment)
+{
+    return segment->data;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is not shmview's, as a segment: without connection, lock and name, and on
+ * no list. What asks the daemon refuses it in connection_call(), what locks in enter(). */
+#include <inttypes.h>
+
+#include "client/segment/export.h"
+
+/* Views of nothing need an address as well: one that is aligned for every type. */
+static _Alignas(64) unsigned char nothing[64];
+
+int shmview_wrap(void *data, uint64_t nbytes, unsigned flags, void (*release)(void *arg), void *arg,
+                 struct shmview_segment **ret_segment)
+{
+    uintptr_t end;
+    NOT_CANCELLED;
+    if (flags & ~SHMVIEW_WRAP_READ_ONLY)
+        return fail(SHMVIEW_ERR_INVALID, "unknown flags 0x%x", flags & ~SHMVIEW_WRAP_READ_ONLY);
+    if (!data && nbytes)
+        return fail(SHMVIEW_ERR_INVALID, "%" PRIu64 " bytes at no address", nbytes);
+    if (nbytes > PTRDIFF_MAX || __builtin_add_overflow((uintptr_t)data, nbytes, &end))
+        return fail(SHMVIEW_ERR_INVALID, "%" PRIu64 " bytes at %p: no memory is so large", nbytes,
+                    data);
+    int r = process_init();
+    if (r)
+        return r;
+    struct shmview_segment *s = segment_new(NULL);
+    if (!s)
+        return -SHMVIEW_ERR_NO_MEMORY;
+    s->data = data ? data : nothing;
+    s->size = nbytes;
+    s->access = flags & SHMVIEW_WRAP_READ_ONLY ? SHMVIEW_READ : SHMVIEW_WRITE;
+    s->release = release;
+    s->release_arg = arg;
+    *ret_segment = s;
+    return 0;
+}

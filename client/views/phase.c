@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Phases: which layout is current. One 64-bit word, so that a death in the middle
+ * of a switch leaves the old phase or the new one. */
+#include <inttypes.h>
+#include <limits.h>
+
+#include "client/lock/lock.h"
+#include "common/base/layout_hash.h"
+#include "common/base/util.h"
+
+static uint64_t load_phase(const struct shmview_segment *s)
+{
+    struct shmview_control *c = s->control;
+    return c ? atomic_load_explicit(word64(&c->phase), memory_order_acquire) : 0;
+}
+
+static uint32_t generation_of(uint64_t phase)
+{
+    return (uint32_t)phase;
+}
+
+uint32_t phase_generation(const struct shmview_segment *segment)
+{
+    return generation_of(load_phase(segment));
+}
+
+static uint32_t layout_of(uint64_t phase)
+{
+    return (uint32_t)(phase >> 32) - 1; /* UINT32_MAX: none */
+}
+
+/* The half of the word that a futex can wait on. */
+static uint32_t *generation_word(struct shmview_control *c)
+{
+    return (uint32_t *)(void *)&c->phase + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
+static int describe(struct shmview_segment *s, uint64_t phase, struct shmview_phase *ret)
+{
+    struct shmview_phase p = {.generation = generation_of(phase), .layout = layout_of(phase)};
+    int r = p.generation ? layout_name(s, p.layout, p.name, sizeof p.name) : 0;
+    if (r == 0)
+        *ret = p;
+    return r;
+}
+
+int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret_phase)
+{
+    int r = enter(segment);
+    return r ? r : describe(segment, load_phase(segment), ret_phase);
+}
+
+int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *ret_phase)
+{
+    if (!segment->control)
+        return fail_no_lock(segment);
+    uint64_t phase = load_phase(segment);
+    struct shmview_phase p = {.generation = generation_of(phase), .layout = layout_of(phase)};
+    if (p.generation)
+        layout_known_name(segment, p.layout, p.name, sizeof p.name);
+    *ret_phase = p;
+    return 0;
+}
+
+/* Returns the index of the layout or an error. Asks nobody: the caller has the lock. */
+static int find_published(struct shmview_segment *s, const char *layout)
+{
+    uint64_t hash = layout_hash(layout);
+    for (int i = 0; i < (int)SHMVIEW_LAYOUTS_MAX; i++)
+        if (atomic_load_explicit(word64(&s->control->layouts[i]), memory_order_relaxed) == hash)
+            return i;
+    return fail_no_layout(s, layout);
+}
+
+int shmview_switch(struct shmview_segment *segment, const char *layout)
+{
+    int r = enter(segment);
+    if (r)
+        return r;
+    if (!held_by_me(segment))
+        return fail_not_owner(segment);
+    if (!word_is_mine(segment))
+        return fail_lost(segment);
+    if (segment->access != SHMVIEW_WRITE)
+        return fail(SHMVIEW_ERR_READ_ONLY, "segment '%s' is attached with access read",
+                    segment->name);
+    int index = find_published(segment, layout);
+    if (index < 0)
+        return index;
+    struct shmview_control *c = segment->control;
+    uint32_t generation = generation_of(load_phase(segment)) + 1;
+    if (generation == 0)
+        generation = 1; /* 0 means that there was never a phase */
+    uint64_t phase = (uint64_t)(uint32_t)(index + 1) << 32 | generation;
+    STEP(AT_SWITCHES);
+    atomic_store(word64(&c->phase), phase);
+    STEP(AT_SWITCHED);
+    wake(generation_word(c), INT_MAX);
+    STEP(AT_SWITCH_WOKEN);
+    return shmview_notify(segment);
+}
+
+/* Whether phase is what is waited for. layout < 0: any; after 0: any. Generations wrap. */
+static bool is_wanted(uint64_t phase, int layout, uint32_t after)
+{
+    bool past = after == 0 || (int32_t)(generation_of(phase) - after) > 0;
+    return generation_of(phase) != 0 && past &&
+           (layout < 0 || layout_of(phase) == (uint32_t)layout);
+}
+
+int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint32_t after,
+                       int64_t deadline_ns, struct shmview_phase *ret_phase)
+{
+    int r = enter(segment);
+    int index = -1;
+    if (r == 0 && layout)
+        r = index = layout_find(segment, layout);
+    if (r < 0)
+        return r;
+    int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
+    for (;;) {
+        uint64_t phase = load_phase(segment);
+        if (is_wanted(phase, index, after))
+            return describe(segment, phase, ret_phase);
+        if (has_passed(deadline, now_ns()))
+            return fail(SHMVIEW_ERR_TIMED_OUT, "'%s' has not come to %s%s before the deadline",
+                        segment->name, layout ? "layout " : "another phase", layout ? layout : "");
+        park(segment, generation_word(segment->control), generation_of(phase), NULL, deadline);
+    }
+}
+
+/* --- Views --------------------------------------------------------------- */
+
+int shmview_view_is_stale(const struct shmview_view *view)
+{
+    if (view->layout == UINT32_MAX || !view->segment->control)
+        return 0;
+    uint64_t phase = load_phase(view->segment);
+    return generation_of(phase) != 0 &&
+           (generation_of(phase) != view->generation || layout_of(phase) != view->layout);
+}
+
+int shmview_view_lock(const struct shmview_view *view, int mode, int64_t deadline_ns)
+{
+    struct shmview_segment *s = view->segment;
+    int r = mode == SHMVIEW_EXCLUSIVE ? shmview_lock_until(s, deadline_ns)
+            : mode == SHMVIEW_SHARED  ? shmview_lock_shared_until(s, deadline_ns)
+                                      : fail(SHMVIEW_ERR_INVALID, "lock mode %d", mode);
+    if (r < 0 || !shmview_view_is_stale(view))
+        return r;
+    if (r == SHMVIEW_OWNER_DIED)
+        shmview_unlock_not_repaired(s); /* the next one is told as well */
+    else
+        shmview_unlock(s);
+    return fail(SHMVIEW_ERR_STALE, "the view is of phase %" PRIu32 ", '%s' is in phase %" PRIu32,
+                view->generation, s->name, generation_of(load_phase(s)));
+}

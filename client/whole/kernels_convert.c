@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loop for each pair of types, from one pattern for each pair of classes. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include <shmview/element.h>
+
+#include "client/whole/kernels.h"
+
+/* X(K, from type, its class, to type, its class): S signed, U unsigned, F float, B bool */
+#define EACH_TO(K, from, class)                                                                    \
+    K(from, class, int8, S)                                                                        \
+    K(from, class, int16, S)                                                                       \
+    K(from, class, int32, S)                                                                       \
+    K(from, class, int64, S)                                                                       \
+    K(from, class, uint8, U)                                                                       \
+    K(from, class, uint16, U)                                                                      \
+    K(from, class, uint32, U)                                                                      \
+    K(from, class, uint64, U)                                                                      \
+    K(from, class, float32, F)                                                                     \
+    K(from, class, float64, F)                                                                     \
+    K(from, class, truth, B)
+#define EACH_PAIR(K)                                                                               \
+    EACH_TO(K, int8, S)                                                                            \
+    EACH_TO(K, int16, S)                                                                           \
+    EACH_TO(K, int32, S)                                                                           \
+    EACH_TO(K, int64, S)                                                                           \
+    EACH_TO(K, uint8, U)                                                                           \
+    EACH_TO(K, uint16, U)                                                                          \
+    EACH_TO(K, uint32, U)                                                                          \
+    EACH_TO(K, uint64, U)                                                                          \
+    EACH_TO(K, float32, F)                                                                         \
+    EACH_TO(K, float64, F)                                                                         \
+    EACH_TO(K, truth, B)
+
+/* A type of its own, the unsigned one of the same width, which takes what went wrong, and one
+ * that may lie anywhere. */
+#define TYPE(name, type, word)                                                                     \
+    typedef type name##_value;                                                                     \
+    typedef word name##_word;                                                                      \
+    typedef type name##_at __attribute__((aligned(1), may_alias))
+TYPE(int8, int8_t, uint8_t);
+TYPE(int16, int16_t, uint16_t);
+TYPE(int32, int32_t, uint32_t);
+TYPE(int64, int64_t, uint64_t);
+TYPE(uint8, uint8_t, uint8_t);
+TYPE(uint16, uint16_t, uint16_t);
+TYPE(uint32, uint32_t, uint32_t);
+TYPE(uint64, uint64_t, uint64_t);
+TYPE(float32, float, uint32_t);
+TYPE(float64, double, uint64_t);
+TYPE(truth, uint8_t, uint8_t);
+
+#define BITS(type)     (8 * (int)sizeof(type##_value))
+#define MANTISSA(type) (sizeof(type##_value) == sizeof(float) ? FLT_MANT_DIG : DBL_MANT_DIG)
+#define FITS(from, to) (sizeof(from##_value) <= sizeof(to##_value))
+#define WORD(from, x)  ((from##_word)(x))
+
+/* So many elements are converted before one look is taken at all of them; the best for each
+ * compiler, measured. */
+#ifdef __clang__
+#define GROUP 16
+#else
+#define GROUP 64
+#endif
+
+/* One kernel. value is what the element x becomes, y, in the new type. Where not every x is one
+ * (total is false), wrong says whether this one is not; and note is collected of a group, bit by
+ * bit, in all: if that is suspect the group is gone through one by one. */
+#define KERNEL(from, to, value, total, word, note, suspect, wrong)                                 \
+    enum {                                                                                         \
+        from##_to_##to##_is_total = (total)                                                        \
+    };                                                                                             \
+    static size_t from##_to_##to(void *restrict ret, ptrdiff_t to_step,                            \
+                                 const void *restrict source, ptrdiff_t from_step, size_t n)       \
+    {                                                                                              \
+        to##_at *q = ret;                                                                          \
+        const from##_at *p = source;                                                               \
+        const bool is_plain =                                                                      \
+            to_step == (ptrdiff_t)sizeof *q && from_step == (ptrdiff_t)sizeof *p;                  \
+        size_t at = 0;                                                                             \
+        for (; (total) && is_plain && at < n; at++) {                                              \
+            from##_value x = p[at];                                                                \
+            to##_value y = (to##_value)(value);                                                    \
+            q[at] = y;                                                                             \
+        }                                                                                          \
+        while (at < n) {                                                                           \
+            size_t end = n;                                                                        \
+            if (!(total) && is_plain && n >= GROUP) {                                              \
+                to##_value group[GROUP];                                                           \
+                word all = 0;                                                                      \
+                at = at < n - GROUP ? at : n - GROUP; /* the last may do some once more */         \
+                end = at + GROUP;                                                                  \
+                for (size_t i = 0; i < GROUP; i++) {                                               \
+                    from##_value x = p[at + i];                                                    \
+                    to##_value y = (to##_value)(value);                                            \
+                    group[i] = y;                                                                  \
+                    all = (word)(all | (note));                                                    \
+                }                                                                                  \
+                if (!(suspect)) {                                                                  \
+                    for (size_t i = 0; i < GROUP; i++)                                             \
+                        q[at + i] = group[i];                                                      \
+                    at = end;                                                                      \
+                    continue;                                                                      \
+                }                                                                                  \
+            }                                                                                      \
+            const unsigned char *r = (const unsigned char *)source + (ptrdiff_t)at * from_step;    \
+            unsigned char *w = (unsigned char *)ret + (ptrdiff_t)at * to_step;                     \
+            for (; at < end; at++, r += from_step, w += to_step) {                                 \
+                from##_value x = *(const from##_at *)r;                                            \
+                to##_value y = (to##_value)(value);                                                \
+                if (!(total) && (wrong))                                                           \
+                    return at;                                                                     \
+                *(to##_at *)w = y;                                                                 \
+            }                                                                                      \
+        }                                                                                          \
+        return n;                                                                                  \
+    }
+
+/* --- From integers ------------------------------------------------------- */
+
+/* Whether something in all does not fit into so many bits. */
+#define ABOVE(from, bits) (WORD(from, all >> ((bits) < BITS(from) ? (bits) : 0)) != 0)
+/* A signed number fits into so many bits if 2^(bits - 1) more fits as an unsigned one. */
+#define RAISED(from, bits) WORD(from, WORD(from, x) + (WORD(from, 1) << (((bits)-1) % BITS(from))))
+#define CHANGED(from)      (from##_value) y != x
+
+#define PAIR_SS(from, to)                                                                          \
+    KERNEL(from, to, x, FITS(from, to), from##_word, RAISED(from, BITS(to)),                       \
+           ABOVE(from, BITS(to)), CHANGED(from))
+#define PAIR_UU(from, to)                                                                          \
+    KERNEL(from, to, x, FITS(from, to), from##_word, x, ABOVE(from, BITS(to)), CHANGED(from))
+#define PAIR_US(from, to)                                                                          \
+    KERNEL(from, to, x, BITS(from) < BITS(to), from##_word, x, ABOVE(from, BITS(to) - 1),          \
+           y < 0 || CHANGED(from))
+/* A sign is a bit as well. */
+#define PAIR_SU(from, to)                                                                          \
+    KERNEL(from, to, x, false, from##_word, WORD(from, x),                                         \
+           ABOVE(from, BITS(to) < BITS(from) ? BITS(to) : BITS(from) - 1), x < 0 || CHANGED(from))
+
+/* What has no more bits than a float is one, and so is what has no bit as many places or more
+ * above its lowest one. a | -a is the lowest one and all above it. */
+static inline bool is_rounded(uint64_t a, int bits)
+{
+    return (a >> bits & (a | (0 - a))) != 0;
+}
+#define PAIR_SF(from, to)                                                                          \
+    KERNEL(from, to, x, BITS(from) <= MANTISSA(to), from##_word, RAISED(from, MANTISSA(to) + 1),   \
+           ABOVE(from, MANTISSA(to) + 1),                                                          \
+           is_rounded(x < 0 ? 0 - (uint64_t)x : (uint64_t)x, MANTISSA(to)))
+#define PAIR_UF(from, to)                                                                          \
+    KERNEL(from, to, x, BITS(from) <= MANTISSA(to), from##_word, x, ABOVE(from, MANTISSA(to)),     \
+           is_rounded(x, MANTISSA(to)))
+
+/* --- From floats --------------------------------------------------------- */
+
+#define FLOAT_HELPERS(name)                                                                        \
+    /* 0 for what must not be cast to an integer. */                                               \
+    static inline name##_value name##_inside(name##_value x, name##_value low, name##_value high)  \
+    {                                                                                              \
+        x = x >= low ? x : 0;                                                                      \
+        return x < high ? x : 0;                                                                   \
+    }                                                                                              \
+    /* 0 for 0 of either sign. */                                                                  \
+    static inline name##_word name##_bits(name##_value x)                                          \
+    {                                                                                              \
+        name##_word bits;                                                                          \
+        memcpy(&bits, &x, sizeof bits);                                                            \
+        return bits << 1;                                                                          \
+    }
+FLOAT_HELPERS(float32)
+FLOAT_HELPERS(float64)
+
+/* -2^(bits - 1) and 2^(bits - 1) are floats. */
+#define HIGH(from, to) (from##_value)((uint64_t)1 << (BITS(to) - 1))
+#define PAIR_FS(from, to)                                                                          \
+    KERNEL(from, to, from##_inside(x, -HIGH(from, to), HIGH(from, to)), false, from##_word,        \
+           from##_bits((from##_value)y - x), all != 0, CHANGED(from))
+#define PAIR_FU(from, to)                                                                          \
+    KERNEL(from, to, from##_inside(x, 0, 2 * HIGH(from, to)), false, from##_word,                  \
+           from##_bits((from##_value)y - x), all != 0, CHANGED(from))
+/* What is infinite may have been so before. */
+#define PAIR_FF(from, to)                                                                          \
+    KERNEL(from, to, x, FITS(from, to), uint32_t, fabsf((float)y) > FLT_MAX ? UINT32_MAX : 0,      \
+           all != 0, isinf(y) && !isinf(x))
+
+/* --- bool: any byte but 0 is true ---------------------------------------- */
+
+#define PAIR_SB(from, to) KERNEL(from, to, x != 0, true, from##_word, 0, all != 0, y > 1)
+#define PAIR_UB(from, to) PAIR_SB(from, to)
+#define PAIR_FB(from, to) PAIR_SB(from, to)
+#define PAIR_BB(from, to) PAIR_SB(from, to)
+#define PAIR_BS(from, to) PAIR_SB(from, to)
+#define PAIR_BU(from, to) PAIR_SB(from, to)
+#define PAIR_BF(from, to) PAIR_SB(from, to)
+
+/* --- All of them --------------------------------------------------------- */
+
+#define DEFINE(from, from_class, to, to_class) PAIR_##from_class##to_class(from, to)
+EACH_PAIR(DEFINE)
+
+/* Rows and columns of the table. */
+enum place {
+    place_int8,
+    place_int16,
+    place_int32,
+    place_int64,
+    place_uint8,
+    place_uint16,
+    place_uint32,
+    place_uint64,
+    place_float32,
+    place_float64,
+    place_truth,
+    N_PLACES,
+};
+
+static enum place place_of(uint32_t dtype)
+{
+    static const uint8_t places[] = {
+        [SHMVIEW_INT8] = place_int8 + 1,
+        [SHMVIEW_INT16] = place_int16 + 1,
+        [SHMVIEW_INT32] = place_int32 + 1,
+        [SHMVIEW_INT64] = place_int64 + 1,
+        [SHMVIEW_UINT8] = place_uint8 + 1,
+        [SHMVIEW_UINT16] = place_uint16 + 1,
+        [SHMVIEW_UINT32] = place_uint32 + 1,
+        [SHMVIEW_UINT64] = place_uint64 + 1,
+        [SHMVIEW_FLOAT32] = place_float32 + 1,
+        [SHMVIEW_FLOAT64] = place_float64 + 1,
+        [SHMVIEW_BOOL] = place_truth + 1,
+        [SHMVIEW_CHAR] = place_uint8 + 1,
+        [SHMVIEW_POINTER] = (sizeof(void *) == 8 ? place_uint64 : place_uint32) + 1,
+    };
+    return dtype < sizeof places && places[dtype] ? places[dtype] - 1 : N_PLACES;
+}
+
+struct kernel_conversion kernel_to_convert(uint32_t to, uint32_t from)
+{
+#define ROW(from, from_class, to, to_class)                                                        \
+    [place_##from][place_##to] = {from##_to_##to, from##_to_##to##_is_total},
+    static const struct kernel_conversion table[N_PLACES][N_PLACES] = {EACH_PAIR(ROW)};
+    enum place column = place_of(to), row = place_of(from);
+    if (column == N_PLACES || row == N_PLACES)
+        return (struct kernel_conversion){0};
+    return table[row][column];
+}
