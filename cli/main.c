@@ -4,12 +4,12 @@
 #include <locale.h>
 #include <string.h>
 
-#include "cli.h"
-#include "complete.h"
+#include "cli/cli.h"
+#include "cli/shell/complete.h"
 
 #define VERB_GROUP(title)
 #define VERB(name) extern const struct verb verb_##name;
-#include "verbs.h"
+#include "cli/verbs.h"
 #undef VERB
 #undef VERB_GROUP
 
@@ -20,7 +20,7 @@ static const struct {
 } verbs[] = {
 #define VERB_GROUP(title) {title, NULL},
 #define VERB(name)        {NULL, &verb_##name},
-#include "verbs.h"
+#include "cli/verbs.h"
 };
 
 static const struct verb *find_verb(const char *name)

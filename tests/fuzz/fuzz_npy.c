@@ -7,7 +7,7 @@
 
 #include <shmview/view.h>
 
-#include "cli/npy.h"
+#include "cli/data/npy.h"
 #include "fuzz.h"
 
 #define REQUIRE(condition)                                                                         \

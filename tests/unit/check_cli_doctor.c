@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sick machines, made of files below a directory. */
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 #include <ftw.h>
 #include <sys/file.h>

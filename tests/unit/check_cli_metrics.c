@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What metrics prints where a live daemon has no such figures. */
-#include "cli/metrics.h"
+#include "cli/text/metrics.h"
 
 #include "unit.h"
 

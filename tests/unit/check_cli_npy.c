@@ -2,7 +2,7 @@
 /* Files that numpy itself writes and reads are in tests/cli. */
 #include "unit.h"
 
-#include "cli/npy.h"
+#include "cli/data/npy.h"
 
 #define PREFIX_1 10
 

@@ -3,7 +3,7 @@
 
 #include <shmview/shmview.h>
 
-#include "cli/pieces.h"
+#include "cli/shell/pieces.h"
 
 #define N (3 * 4 * 5)
 

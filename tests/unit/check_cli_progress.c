@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit.h"
 
-#include "cli/progress.h"
+#include "cli/shell/progress.h"
 
 #define GIB    (UINT64_C(1) << 30)
 #define SECOND INT64_C(1000000000)

@@ -3,7 +3,7 @@
 
 #include <shmview/shmview.h>
 
-#include "cli/slice.h"
+#include "cli/data/slice.h"
 
 /* A 4 x 5 x 6 array of int32 whose elements are their own numbers. */
 static int32_t elements[4 * 5 * 6];

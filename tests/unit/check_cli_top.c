@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* top's figures, orders and pages, and who waits for whom, without daemon and terminal. */
-#include "cli/top.h"
+#include "cli/top/top.h"
 
-#include "cli/waits.h"
+#include "cli/text/waits.h"
 
 #include "unit.h"
 

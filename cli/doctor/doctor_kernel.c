@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel, and what stands between it and this program, can do. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/doctor/doctor.h"
+
+#define NEEDS_MAJOR 5
+#define NEEDS_MINOR 9
+
+static void check_release(struct doctor *d)
+{
+    char text[128];
+    int major, minor;
+    if (!doctor_read(d, "/proc/sys/kernel/osrelease", true, text, sizeof text) ||
+        sscanf(text, "%d.%d", &major, &minor) != 2)
+        return;
+    bool is_old = major < NEEDS_MAJOR || (major == NEEDS_MAJOR && minor < NEEDS_MINOR);
+    doctor_find(d, is_old ? DOCTOR_FAIL : DOCTOR_OK, "kernel", "shmviewd needs Linux 5.9 or later",
+                "install a newer kernel", "Linux %s", text);
+}
+
+static void check_probe(struct doctor *d, enum doctor_probe probe, enum doctor_level level,
+                        const char *check, const char *means, const char *advice)
+{
+    int r = d->probe(probe);
+    bool is_forbidden = r == EPERM || r == EACCES;
+    doctor_find(d, r ? level : DOCTOR_OK, check, means, advice, "%s",
+                r == 0         ? "there"
+                : is_forbidden ? "forbidden, by seccomp most likely"
+                               : "missing");
+}
+
+static void check_features(struct doctor *d)
+{
+    check_probe(d, PROBE_FUTEX_WAITV, DOCTOR_WARN, "futex_waitv",
+                "a wait for a lock sees its holder's death at once; without, it looks every 10 ms",
+                "Linux 5.16 or later, and a seccomp profile that allows it (newer runc, "
+                "--security-opt seccomp=)");
+    check_probe(d, PROBE_PIDFD_OPEN, DOCTOR_FAIL, "pidfd_open",
+                "the daemon watches its clients by pidfds",
+                "a seccomp profile that allows pidfd_open");
+    /* what is missing here is done in another way */
+    check_probe(d, PROBE_PEER_PIDFD, DOCTOR_OK, "so_peerpidfd",
+                "names a client without a race (Linux 6.5); without, the daemon looks twice", NULL);
+}
+
+static void check_settings(struct doctor *d)
+{
+    char text[64];
+    long long value = doctor_read_number(d, "/proc/sys/fs/protected_regular");
+    if (value >= 0)
+        doctor_find(d, DOCTOR_OK, "protected-regular",
+                    "from 1 on, nobody is fooled by files that others put into /dev/shm; shmviewd "
+                    "is not in any case",
+                    NULL, "fs.protected_regular is %lld", value);
+    if (doctor_read(d, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", true, text,
+                    sizeof text)) {
+        char *begin = strchr(text, '['), *end = begin ? strchr(begin, ']') : NULL;
+        if (end)
+            *end = '\0';
+        doctor_find(d, DOCTOR_OK, "huge-pages",
+                    "large segments may get huge pages where this is 'always' or 'within_size'",
+                    NULL, "shmem_enabled is %s", end ? begin + 1 : text);
+    }
+}
+
+void doctor_check_kernel(struct doctor *d)
+{
+    check_release(d);
+    check_features(d);
+    check_settings(d);
+}

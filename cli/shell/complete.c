@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shell/complete.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include <shmview/describe.h>
+#include <shmview/monitor.h>
+#include <shmview/stats.h>
+
+#include "cli/top/top.h"
+
+#define KIND_BYTES 128
+
+struct line {
+    struct context *c;
+    const struct verb *verb; /* NULL: not there yet */
+    const char *first;       /* argument; NULL: none yet */
+    size_t n_arguments;
+    const char *now;           /* what is there of the word to complete */
+    char expected[KIND_BYTES]; /* of an option that needs its value: "LAYOUT"; "" */
+};
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void offer(const struct line *l, const char *candidate)
+{
+    if (begins(candidate, l->now))
+        puts(candidate);
+}
+
+/* --- Help ---------------------------------------------------------------- */
+
+/* Calls visit for each line "  -x, --name VALUE ..." of text; value is "" without one. */
+static void each_option(const char *text, void *arg,
+                        void (*visit)(void *arg, char letter, const char *name, const char *value))
+{
+    while (*text) {
+        char letter = '\0', name[KIND_BYTES] = "", value[KIND_BYTES] = "";
+        const char *p = text + strspn(text, " ");
+        if (p > text && p[0] == '-' && p[1] != '-' && p[2] == ',') {
+            letter = p[1];
+            p += 3 + strspn(p + 3, " ");
+        }
+        if (p > text && begins(p, "--") && sscanf(p, "%127[a-z-] %127[^ \n]", name, value) >= 1)
+            visit(arg, letter, name, isupper((unsigned char)value[0]) ? value : "");
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+}
+
+static void each_option_of(const struct verb *verb, void *arg,
+                           void (*visit)(void *arg, char letter, const char *name,
+                                         const char *value))
+{
+    if (verb)
+        each_option(verb->help, arg, visit);
+    each_option(COMMON_HELP, arg, visit);
+}
+
+static void offer_option(void *arg, char letter, const char *name, const char *value)
+{
+    (void)letter;
+    (void)value;
+    offer(arg, name);
+}
+
+struct search {
+    const char *word;
+    char *ret; /* the kind of its value */
+};
+
+static void find_option(void *arg, char letter, const char *name, const char *value)
+{
+    struct search *s = arg;
+    if (strcmp(s->word, name) == 0 || (s->word[1] == letter && letter && !s->word[2]))
+        snprintf(s->ret, KIND_BYTES, "%s", value);
+}
+
+/* --- What the daemon has ------------------------------------------------- */
+
+/* Segments, as far as they can be told. */
+static void offer_names(struct line *l)
+{
+    const struct shmview_stats_options all = {.struct_bytes = sizeof all,
+                                              .limit = SHMVIEW_STATS_ALL};
+    const struct shmview_stats *stats;
+    if (shmview_connect(l->c->socket, SHMVIEW_CONNECT_NO_START, &l->c->connection) ||
+        shmview_stats_get(l->c->connection, &all, &stats))
+        return;
+    for (size_t i = 0; i < stats->n_segments; i++)
+        if (stats->segments[i]->is_named)
+            offer(l, stats->segments[i]->name);
+    shmview_stats_free(stats);
+}
+
+static const struct shmview_description *describe(struct line *l, const char *name)
+{
+    const struct shmview_description *d;
+    if (shmview_connect(l->c->socket, SHMVIEW_CONNECT_NO_START, &l->c->connection) ||
+        shmview_describe(l->c->connection, name, &d))
+        return NULL;
+    return d;
+}
+
+static void offer_layouts(struct line *l)
+{
+    const struct shmview_description *d = l->first ? describe(l, l->first) : NULL;
+    for (size_t i = 0; d && i < d->n_layouts; i++)
+        offer(l, d->layouts[i]->name);
+    shmview_description_free(d);
+}
+
+/* NAME/VIEW and NAME/LAYOUT:VIEW. */
+static void offer_views(struct line *l)
+{
+    char name[KIND_BYTES + 1], candidate[4 * KIND_BYTES];
+    int n = (int)strcspn(l->now, "/");
+    snprintf(name, sizeof name, "%.*s", n, l->now);
+    const struct shmview_description *d = describe(l, name);
+    for (size_t i = 0; d && i < d->n_layouts; i++) {
+        const struct shmview_layout_description *layout = d->layouts[i];
+        for (size_t k = 0; k < layout->n_views; k++) {
+            const char *view = layout->views[k]->name;
+            snprintf(candidate, sizeof candidate, "%s/%s", name, view);
+            offer(l, candidate);
+            snprintf(candidate, sizeof candidate, "%s/%s:%s", name, layout->name, view);
+            offer(l, candidate);
+        }
+    }
+    shmview_description_free(d);
+}
+
+/* --- Columns of tables --------------------------------------------------- */
+
+/* Runs the verb for its list of columns. Returns what it prints, new, or NULL. */
+static char *columns_of(struct context *c, const struct verb *verb)
+{
+    char name[KIND_BYTES];
+    char views[] = "--views", option[] = "--output", help[] = "help";
+    char *with[] = {name, option, help, strstr(verb->help, views) ? views : NULL, NULL};
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = stdout, *memory = open_memstream(&text, &bytes);
+    if (!memory)
+        return NULL;
+    snprintf(name, sizeof name, "%s", verb->name);
+    c->verb = verb;
+    optind = 0;
+    stdout = memory;
+    verb->run(c, with[3] ? 4 : 3, with);
+    stdout = out;
+    fclose(memory);
+    return text;
+}
+
+/* One more of a list, behind what is there already: "+" and names with commas. */
+static void offer_next(const struct line *l, const char *name, int bytes)
+{
+    char candidate[4 * KIND_BYTES];
+    const char *comma = strrchr(l->now, ',');
+    int before = comma ? (int)(comma + 1 - l->now) : l->now[0] == '+';
+    snprintf(candidate, sizeof candidate, "%.*s%.*s", before, l->now, bytes, name);
+    offer(l, candidate);
+}
+
+static void offer_columns(struct line *l)
+{
+    CLEANUP_FREE char *text = columns_of(l->c, l->verb);
+    char *rest = text, *line;
+    while (text && (line = strsep(&rest, "\n"))) {
+        int n = (int)strcspn(line, " ");
+        if (n)
+            offer_next(l, line, n);
+    }
+}
+
+static void offer_event_kinds(const struct line *l)
+{
+    const char *name;
+    for (int kind = 1; (name = shmview_event_kind_name(kind)); kind++)
+        offer_next(l, name, (int)strlen(name));
+}
+
+/* --- What may come ------------------------------------------------------- */
+
+static void offer_kind(struct line *l, const char *kind)
+{
+    static const char *const shells[][2] = {
+        {"FILE", ":files"},  {"PATH", ":files"}, {"ARGUMENT", ":files"}, {"COMMAND", ":commands"},
+        {"OWNER", ":users"}, {"USER", ":users"}, {"GROUP", ":groups"},
+    };
+    static const struct {
+        const char *kind;
+        const char *const *words;
+    } lists[] = {{"WHEN", lifetime_names}, {"KEY", top_key_names}, {"WHAT", owner_died_names}};
+    if (begins(kind, "NAME") || begins(kind, "PATTERN") || begins(kind, "FILTER")) {
+        if (strchr(kind, '/') && strchr(l->now, '/'))
+            offer_views(l);
+        else
+            offer_names(l);
+        return;
+    }
+    if (strcmp(kind, "LAYOUT") == 0)
+        offer_layouts(l);
+    if (strcmp(kind, "COLUMNS") == 0 && l->verb)
+        offer_columns(l);
+    if (begins(kind, "KIND"))
+        offer_event_kinds(l);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        for (size_t k = 0; strcmp(kind, lists[i].kind) == 0 && lists[i].words[k]; k++)
+            offer(l, lists[i].words[k]);
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+        if (begins(kind, shells[i][0]))
+            puts(shells[i][1]);
+}
+
+/* The word of the usage line for the next argument: the last one may be repeated. Of several forms
+ * the first one. Returns whether there is one. */
+static bool next_kind(const struct line *l, char *ret)
+{
+    const char *p = l->verb->arguments;
+    size_t left = l->n_arguments;
+    while (*p && *p != '|') {
+        size_t n = strcspn(p, " ");
+        bool repeats = n > 3 && strncmp(p + n - 3, "...", 3) == 0;
+        bool is_mark = strncmp(p, "[--]", n) == 0;
+        if (!is_mark && (left == 0 || repeats)) {
+            const char *word = p + (*p == '[');
+            snprintf(ret, KIND_BYTES, "%.*s", (int)(n - (size_t)(word - p)), word);
+            return true;
+        }
+        left -= is_mark ? 0 : 1;
+        p += n + strspn(p + n, " ");
+    }
+    return false;
+}
+
+static void read_word(struct line *l, char *word, find_verb_fn *find_verb)
+{
+    struct search search = {.word = word, .ret = l->expected};
+    if (l->expected[0]) {
+        l->c->socket = strcmp(l->expected, "PATH") == 0 ? word : l->c->socket;
+        l->expected[0] = '\0';
+    } else if (begins(word, "--socket=")) {
+        l->c->socket = word + strlen("--socket=");
+    } else if (word[0] == '-' && word[1] && strcmp(word, "--") != 0) {
+        each_option_of(l->verb, &search, find_option);
+    } else if (!l->verb) {
+        l->verb = find_verb(word);
+    } else if (strcmp(word, "--") != 0) {
+        l->first = l->n_arguments++ ? l->first : word;
+    }
+}
+
+bool complete(struct context *c, int n, char **words, find_verb_fn *find_verb)
+{
+    char kind[KIND_BYTES];
+    struct line l = {.c = c, .now = n ? words[n - 1] : ""};
+    for (int i = 0; i + 1 < n; i++)
+        read_word(&l, words[i], find_verb);
+    if (l.expected[0])
+        offer_kind(&l, l.expected);
+    else if (l.now[0] == '-')
+        each_option_of(l.verb, &l, offer_option);
+    else if (!l.verb)
+        return false;
+    else if (next_kind(&l, kind) &&
+             (strcmp(kind, "LAYOUT") != 0 || strcmp(l.verb->name, "switch") == 0))
+        offer_kind(&l, kind);
+    return true;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shell/infile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_BYTES (UINT64_C(1) << 20) /* of memory for a pipe; doubled as it comes */
+
+static int fail_file(const struct infile *file, int error)
+{
+    if (error == EFAULT)
+        return fail_text(file->c,
+                         "the segment's memory is gone: a program that has it attached for "
+                         "writing has cut it off; remove the segment");
+    return fail_text(file->c, "%s cannot be read: %s: is it the file that you mean?", file->path,
+                     strerror(error));
+}
+
+int infile_open(struct context *c, struct infile *file, const char *path)
+{
+    struct stat st;
+    *file = (struct infile){.c = c, .path = path, .fd = STDIN_FILENO};
+    if (strcmp(path, "-") == 0) {
+        file->path = "standard input";
+        if (isatty(file->fd))
+            return fail_usage(c,
+                              "standard input is a terminal: name a file, or send one with '<' or "
+                              "'|'");
+    } else {
+        file->fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (file->fd < 0)
+            return fail_file(file, errno);
+        file->is_ours = true;
+    }
+    if (fstat(file->fd, &st))
+        return fail_file(file, errno);
+    if (S_ISDIR(st.st_mode))
+        return fail_file(file, EISDIR);
+    /* standard input may be a file that was read from already */
+    file->is_regular = S_ISREG(st.st_mode) && lseek(file->fd, 0, SEEK_CUR) == 0;
+    file->file_bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+/* As many bytes as there are, up to n. Returns how many, or -1: errno. */
+static ssize_t read_fully(const struct infile *file, void *data, size_t n, uint64_t at)
+{
+    size_t done = 0;
+    while (done < n) {
+        ssize_t r = file->is_regular
+                        ? pread(file->fd, (char *)data + done, n - done, (off_t)(at + done))
+                        : read(file->fd, (char *)data + done, n - done);
+        if (r == 0)
+            break;
+        if (r < 0 && errno != EINTR)
+            return -1;
+        done += r > 0 ? (size_t)r : 0;
+    }
+    return (ssize_t)done;
+}
+
+/* Reads a pipe of want bytes to its end; UINT64_MAX: as many as come. Memory is asked for as they
+ * come: what a header says is not to be believed. */
+static int read_pipe(struct infile *file, uint64_t want)
+{
+    uint64_t have = 0, room = 0;
+    char more;
+    while (have < want) {
+        if (have == room) {
+            room = room ? 2 * room : FIRST_BYTES;
+            room = room < want ? room : want;
+            unsigned char *memory = realloc(file->memory, room);
+            if (!memory)
+                return fail_memory(file->c);
+            file->memory = memory;
+        }
+        ssize_t n = read_fully(file, file->memory + have, room - have, 0);
+        if (n < 0)
+            return fail_file(file, errno);
+        if (n == 0)
+            break;
+        have += (uint64_t)n;
+    }
+    if (want == UINT64_MAX)
+        want = have;
+    if (have < want)
+        return fail_text(file->c,
+                         "%s is truncated: its header tells of %" PRIu64
+                         " bytes of elements, %" PRIu64 " have come: write it anew",
+                         file->path, want, have);
+    if (read_fully(file, &more, 1, 0) > 0)
+        return fail_text(file->c,
+                         "%s has more than the %" PRIu64 " bytes of elements that its header tells "
+                         "of: load one array at a time",
+                         file->path, want);
+    file->nbytes = want;
+    return 0;
+}
+
+static int check_size(struct infile *file)
+{
+    uint64_t has = file->file_bytes > file->data_at ? file->file_bytes - file->data_at : 0;
+    if (has < file->nbytes)
+        return fail_text(file->c,
+                         "%s is truncated: its header tells of %" PRIu64
+                         " bytes of elements, it has %" PRIu64 ": write it anew",
+                         file->path, file->nbytes, has);
+    if (has > file->nbytes)
+        return fail_text(file->c,
+                         "%s has %" PRIu64
+                         " bytes behind its elements: that is no file of one array; "
+                         "cut it to %" PRIu64 " bytes",
+                         file->path, has - file->nbytes, file->data_at + file->nbytes);
+    return 0;
+}
+
+int infile_read_npy(struct infile *file, struct npy *ret)
+{
+    struct problem problem;
+    unsigned char prefix[NPY_PREFIX_BYTES];
+    size_t bytes;
+    ssize_t n = read_fully(file, prefix, sizeof prefix, 0);
+    if (n < 0)
+        return fail_file(file, errno);
+    if (npy_header_bytes(prefix, (size_t)n, &bytes, &problem))
+        return fail_text(file->c, "%s: %s: --raw takes its bytes as they are", file->path,
+                         problem.text);
+    CLEANUP_FREE unsigned char *header = malloc(bytes);
+    if (!header)
+        return fail_memory(file->c);
+    memcpy(header, prefix, sizeof prefix);
+    n = read_fully(file, header + sizeof prefix, bytes - sizeof prefix, sizeof prefix);
+    if (n < 0)
+        return fail_file(file, errno);
+    if ((size_t)n < bytes - sizeof prefix)
+        return fail_text(file->c,
+                         "%s is truncated: its header has %zu bytes, it ends before: write "
+                         "it anew",
+                         file->path, bytes);
+    if (npy_read(header, bytes, ret, &problem))
+        return fail_text(file->c, "%s: %s", file->path, problem.text);
+    file->data_at = bytes;
+    file->nbytes = ret->nbytes;
+    return file->is_regular ? check_size(file) : read_pipe(file, ret->nbytes);
+}
+
+int infile_read_raw(struct infile *file)
+{
+    file->nbytes = file->file_bytes;
+    return file->is_regular ? 0 : read_pipe(file, UINT64_MAX);
+}
+
+int infile_read(struct infile *file, void *data, size_t n)
+{
+    if (file->is_regular) {
+        ssize_t r = read_fully(file, data, n, file->data_at + file->at);
+        if (r < 0)
+            return fail_file(file, errno);
+        if ((size_t)r < n)
+            return fail_text(file->c, "%s has become shorter meanwhile: load it again", file->path);
+    } else {
+        memcpy(data, file->memory + file->at, n);
+    }
+    file->at += n;
+    return 0;
+}
+
+void infile_rewind(struct infile *file)
+{
+    file->at = 0;
+}
+
+void infile_close(struct infile *file)
+{
+    if (file->is_ours)
+        close(file->fd);
+    free(file->memory);
+    *file = (struct infile){.fd = -1};
+}

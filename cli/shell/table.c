@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shell/table.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include <libsmartcols.h>
+
+struct table {
+    struct context *c;
+    const struct table_options *options;
+    const struct column *columns;
+    size_t n;
+    size_t *wanted; /* indices of columns, in the order that they are shown */
+    size_t n_wanted;
+    struct libscols_table *scols;
+};
+
+bool table_option(struct table_options *options, int option)
+{
+    switch (option) {
+    case 'J':
+        options->json = true;
+        return true;
+    case 'r':
+        options->raw = true;
+        return true;
+    case 'b':
+        options->bytes = true;
+        return true;
+    case 'n':
+        options->no_headings = true;
+        return true;
+    case 'o':
+        options->columns = optarg;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* --- Which columns ------------------------------------------------------- */
+
+/* Returns EXIT_OK: that was all that was asked for. */
+static int list_columns(const struct table *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        printf("%-14s %s%s\n", t->columns[i].name, t->columns[i].help,
+               t->columns[i].is_default ? "" : " (with -o)");
+    return EXIT_OK;
+}
+
+/* Returns -1, or the exit status: there is no such column. */
+static int want_column(struct table *t, const char *name, size_t length)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        const char *has = t->columns[i].name;
+        if (strlen(has) == length && strncasecmp(has, name, length) == 0) {
+            for (size_t k = 0; k < t->n_wanted; k++)
+                if (t->wanted[k] == i)
+                    return fail_usage(t->c, "column %s is named twice", has);
+            t->wanted[t->n_wanted++] = i;
+            return -1;
+        }
+    }
+    return fail_usage(t->c, "there is no column '%.*s': '-o help' lists them", (int)length, name);
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int want_columns(struct table *t)
+{
+    const char *text = t->options->columns;
+    if (text && strcmp(text, "help") == 0)
+        return list_columns(t);
+    if (!text || text[0] == '+')
+        for (size_t i = 0; i < t->n; i++)
+            if (t->columns[i].is_default)
+                t->wanted[t->n_wanted++] = i;
+    if (text && text[0] == '+')
+        text++;
+    while (text) {
+        size_t length = strcspn(text, ",");
+        int r = want_column(t, text, length);
+        if (r >= 0)
+            return r;
+        text = text[length] ? text + length + 1 : NULL;
+    }
+    return -1;
+}
+
+/* --- Making it ----------------------------------------------------------- */
+
+static bool is_right(enum cell_kind kind)
+{
+    return kind == CELL_NUMBER || kind == CELL_BYTES || kind == CELL_DURATION;
+}
+
+static int json_kind(enum cell_kind kind)
+{
+    if (kind == CELL_FLAG)
+        return SCOLS_JSON_BOOLEAN;
+    return is_right(kind) ? SCOLS_JSON_NUMBER : SCOLS_JSON_STRING;
+}
+
+static int make_scols(struct table *t, const char *key)
+{
+    const struct table_options *o = t->options;
+    t->scols = scols_new_table();
+    if (!t->scols || scols_table_set_name(t->scols, key) ||
+        scols_table_enable_json(t->scols, o->json) ||
+        scols_table_enable_raw(t->scols, o->raw && !o->json) ||
+        scols_table_enable_noheadings(t->scols, o->no_headings) ||
+        scols_table_enable_colors(t->scols, wants_color() && !o->raw && !o->json))
+        return -1;
+    for (size_t i = 0; i < t->n_wanted; i++) {
+        const struct column *column = &t->columns[t->wanted[i]];
+        struct libscols_column *made = scols_table_new_column(
+            t->scols, column->name, 0, is_right(column->kind) ? SCOLS_FL_RIGHT : 0);
+        if (!made || scols_column_set_json_type(made, json_kind(column->kind)))
+            return -1;
+    }
+    return 0;
+}
+
+int table_new(struct context *c, const struct table_options *options, const char *key,
+              const struct column *columns, size_t n, struct table **ret_table, int *ret_status)
+{
+    struct table *t = calloc(1, sizeof *t);
+    if (t)
+        *t = (struct table){.c = c, .options = options, .columns = columns, .n = n};
+    if (!t || !(t->wanted = calloc(n, sizeof *t->wanted))) {
+        *ret_status = fail_memory(c);
+        table_free(t);
+        return -1;
+    }
+    *ret_status = want_columns(t);
+    if (*ret_status < 0 && make_scols(t, key))
+        *ret_status = fail_memory(c);
+    if (*ret_status >= 0) {
+        table_free(t);
+        return -1;
+    }
+    *ret_table = t;
+    return 0;
+}
+
+void table_free(struct table *table)
+{
+    if (!table)
+        return;
+    scols_unref_table(table->scols);
+    free(table->wanted);
+    free(table);
+}
+
+/* --- Rows ---------------------------------------------------------------- */
+
+/* The text of a cell in buffer, of HUMAN_BYTES, or of its own; NULL: unknown. */
+static const char *cell_show(const struct table *t, enum cell_kind kind, const struct cell *cell,
+                             char *buffer)
+{
+    const struct table_options *o = t->options;
+    if (kind == CELL_TEXT)
+        return cell->text && cell->text[0] ? cell->text : NULL;
+    if (cell->number < 0)
+        return NULL;
+    if (kind == CELL_BYTES && !o->json && !o->bytes)
+        return human_bytes(buffer, cell->number);
+    if (kind == CELL_DURATION && !o->json && !o->raw)
+        return human_duration(buffer, cell->number);
+    if (kind == CELL_TIME)
+        return iso_time(buffer, cell->number);
+    if (kind == CELL_DURATION)
+        snprintf(buffer, HUMAN_BYTES, "%" PRId64 ".%06" PRId64, cell->number / 1000000,
+                 cell->number % 1000000);
+    else if (kind == CELL_MODE)
+        snprintf(buffer, HUMAN_BYTES, "%04" PRIo64, (uint64_t)cell->number);
+    else if (kind == CELL_FLAG && !o->json)
+        snprintf(buffer, HUMAN_BYTES, "%s", cell->number ? "yes" : "no");
+    else
+        snprintf(buffer, HUMAN_BYTES, "%" PRId64, cell->number);
+    return buffer;
+}
+
+int table_add(struct table *t, const struct cell *cells)
+{
+    struct libscols_line *line = scols_table_new_line(t->scols, NULL);
+    int r = line ? 0 : -1;
+    for (size_t i = 0; r == 0 && i < t->n_wanted; i++) {
+        char buffer[HUMAN_BYTES];
+        const struct cell *cell = &cells[t->wanted[i]];
+        const char *shown = cell_show(t, t->columns[t->wanted[i]].kind, cell, buffer);
+        if (!shown && !t->options->json)
+            shown = "-";
+        r = shown ? scols_line_set_data(line, i, shown) : 0;
+        if (r == 0 && cell->color)
+            r = scols_cell_set_color(scols_line_get_cell(line, i), cell->color);
+    }
+    return r ? fail_memory(t->c) : 0;
+}
+
+int table_print(struct table *t)
+{
+    return scols_print_table(t->scols) ? fail_memory(t->c) : EXIT_OK;
+}

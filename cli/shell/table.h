@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables: aligned for people, or as JSON for programs, with the columns that were asked for. */
+#ifndef CLI_TABLE_H
+#define CLI_TABLE_H
+
+#include "cli/cli.h"
+
+enum cell_kind {
+    CELL_TEXT,
+    CELL_NUMBER,
+    CELL_BYTES,    /* as people read sizes, unless --bytes */
+    CELL_DURATION, /* microseconds; in JSON, and with --raw, seconds */
+    CELL_TIME,     /* microseconds of CLOCK_REALTIME */
+    CELL_MODE,     /* of a file, octal; in JSON a string */
+    CELL_FLAG,     /* 0 or 1 */
+};
+
+struct column {
+    const char *name; /* "LOCK-OWNER"; in JSON "lock_owner" */
+    enum cell_kind kind;
+    bool is_default; /* is shown without -o */
+    const char *help;
+};
+
+/* -1 and NULL or "" are unknown: "-", in JSON null. */
+struct cell {
+    int64_t number;
+    const char *text;
+    const char *color; /* of libsmartcols: "red"; NULL: none */
+};
+
+/* What all tables take from the command line. */
+struct table_options {
+    bool json;
+    bool raw;
+    bool bytes;
+    bool no_headings;
+    const char *columns; /* "NAME,SIZE", "+MODE" or NULL */
+};
+
+#define TABLE_OPTIONS                                                                              \
+    {"json", no_argument, NULL, 'J'}, {"raw", no_argument, NULL, 'r'},                             \
+        {"bytes", no_argument, NULL, 'b'}, {"noheadings", no_argument, NULL, 'n'},                 \
+    {                                                                                              \
+        "output", required_argument, NULL, 'o'                                                     \
+    }
+#define TABLE_HELP                                                                                 \
+    "  -o, --output COLUMNS      these columns, with commas; +COLUMNS: these as well;\n"           \
+    "                            'help' lists them\n"                                              \
+    "  -b, --bytes               sizes in bytes\n"                                                 \
+    "  -n, --noheadings          no line of headings\n"                                            \
+    "  -r, --raw                 one space between columns, nothing aligned\n"                     \
+    "  -J, --json                JSON, sizes in bytes, durations in seconds\n"
+
+/* Takes the option if it is one of TABLE_OPTIONS. Returns whether it was. */
+bool table_option(struct table_options *options, int option);
+
+struct table;
+
+/* Begins a table of those columns (n of them). key is what its rows are called in JSON. options and
+ * columns are borrowed until table_free(). Returns 0 with *ret_table, or -1 and the caller ends
+ * with *ret_status: a column is unknown, or "help" was asked for. */
+int table_new(struct context *c, const struct table_options *options, const char *key,
+              const struct column *columns, size_t n, struct table **ret_table, int *ret_status);
+
+/* Adds a row, of a cell for each of the n columns. Texts are copied. Returns 0 or the exit status.
+ */
+int table_add(struct table *table, const struct cell *cells);
+
+/* Prints it all. Returns an exit status. */
+int table_print(struct table *table);
+
+void table_free(struct table *table);
+static inline void table_freep(struct table **table)
+{
+    table_free(*table);
+}
+#define CLEANUP_TABLE CLEANUP(table_freep)
+
+/* Cells by their kind. */
+static inline struct cell cell_number(int64_t number)
+{
+    return (struct cell){.number = number};
+}
+static inline struct cell cell_text(const char *text)
+{
+    return (struct cell){.number = -1, .text = text};
+}
+
+#endif

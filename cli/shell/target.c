@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shell/target.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/text/layout_text.h"
+
+#define NOTICE_NS  INT64_C(1000000000) /* waiting for longer than that is worth a word */
+#define COPY_ALIGN 64
+
+bool target_option(struct context *c, struct target_options *options, int option, int *ret_status)
+{
+    *ret_status = c->status;
+    switch (option) {
+    case 'a':
+        options->as = optarg;
+        return true;
+    case OPTION_ANY_PHASE:
+        options->any_phase = true;
+        return true;
+    case OPTION_NO_LOCK:
+        options->no_lock = true;
+        return true;
+    case 't':
+        *ret_status = parse_duration(c, "--timeout", optarg, &options->timeout_ns);
+        options->has_timeout = true;
+        return *ret_status == 0;
+    default:
+        return false;
+    }
+}
+
+/* --- The argument ----------------------------------------------------------- */
+
+static bool is_name_character(char ch)
+{
+    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
+           ch == '.' || ch == '_' || ch == '-';
+}
+
+/* Takes a name from *p. Returns 0 or the exit status. */
+static int take_name(struct context *c, const char *text, const char *what, const char **p,
+                     char *ret, size_t bytes)
+{
+    size_t n = 0;
+    while (is_name_character((*p)[n]))
+        n++;
+    if (n == 0)
+        return fail_usage(c, "'%s': the name of a %s is expected at character %td", text, what,
+                          *p - text);
+    if (n >= bytes)
+        return fail_usage(c, "'%s': the name of a %s has at most %zu characters", text, what,
+                          bytes - 1);
+    memcpy(ret, *p, n);
+    ret[n] = '\0';
+    *p += n;
+    return 0;
+}
+
+int target_parse(struct context *c, const struct target_options *how, const char *text,
+                 struct target *ret)
+{
+    struct problem problem;
+    const char *p = text;
+    *ret = (struct target){.c = c, .how = how};
+    int status = take_name(c, text, "segment", &p, ret->name, sizeof ret->name);
+    if (status == 0 && *p == '/') {
+        p++;
+        status = take_name(c, text, "view", &p, ret->view, sizeof ret->view);
+        if (status == 0 && *p == ':') {
+            memcpy(ret->layout, ret->view, sizeof ret->layout);
+            p++;
+            status = take_name(c, text, "view", &p, ret->view, sizeof ret->view);
+        }
+    }
+    if (status)
+        return status;
+    if (*p && *p != '[')
+        return fail_usage(c,
+                          "'%s': '%c' at character %td; write NAME, NAME/VIEW or "
+                          "NAME/LAYOUT:VIEW, and a part of it in brackets",
+                          text, *p, p - text);
+    if (slice_parse(p, &ret->slice, &problem))
+        return fail_usage(c, "%s", problem.text);
+    return 0;
+}
+
+const char *target_text(const struct target *t)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "%s%s%s%s%s%s", t->name, t->view[0] ? "/" : "", t->layout,
+             t->layout[0] ? ":" : "", t->view, t->slice.text ? t->slice.text : "");
+    return text;
+}
+
+/* --- The lock ---------------------------------------------------------------- */
+
+/* Whoever has the segment for writing can take its memory away. */
+static void on_bus_error(int signal)
+{
+    static const char text[] = "shmviewctl: the segment's memory is gone: a program that has it "
+                               "attached for writing has cut it off; remove the segment\n";
+    (void)signal;
+    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
+        _exit(EXIT_FAILED);
+    _exit(EXIT_FAILED);
+}
+
+static void catch_bus_errors(void)
+{
+    struct sigaction action = {.sa_handler = on_bus_error};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+/* Who is in the way, "12 python3, 13 python3". Returns text. */
+static const char *holders(struct target *t, char *text, size_t bytes)
+{
+    struct shmview_lock_party parties[64];
+    struct shmview_lock_status status;
+    size_t n = 0;
+    text[0] = '\0';
+    if (shmview_lock_query(t->segment, &status, parties, ARRAY_LEN(parties)))
+        return "somebody";
+    for (size_t i = 0; i < status.n_parties && i < ARRAY_LEN(parties); i++)
+        if (parties[i].role == SHMVIEW_HOLDS || parties[i].role == SHMVIEW_HOLDS_SHARED) {
+            int more = snprintf(text + n, bytes - n, "%s%" PRIu32 " %.16s", n ? ", " : "",
+                                parties[i].pid, parties[i].command);
+            n = more > 0 && n + (size_t)more < bytes ? n + (size_t)more : n;
+        }
+    return text[0] ? text : "somebody";
+}
+
+static int take(struct target *t, int access, int64_t deadline)
+{
+    return access == SHMVIEW_WRITE ? shmview_lock_until(t->segment, deadline)
+                                   : shmview_lock_shared_until(t->segment, deadline);
+}
+
+static int fail_locked(struct target *t)
+{
+    char who[256];
+    warn_text(t->c, "'%s' is locked by %s: give --timeout more%s", t->name,
+              holders(t, who, sizeof who),
+              shmview_access(t->segment) == SHMVIEW_WRITE ? "" : ", or read it with --no-lock");
+    return EXIT_TIMED_OUT;
+}
+
+static void warn_died(struct target *t)
+{
+    struct shmview_death death = {0};
+    shmview_owner_died(t->segment, &death);
+    warn_text(t->c, "'%s': %" PRIu32 " %.16s died while it wrote: the bytes may be half written",
+              t->name, death.pid, death.command);
+}
+
+static int lock(struct target *t, int access)
+{
+    char who[256];
+    const int64_t end =
+        t->how->has_timeout ? shmview_deadline(t->how->timeout_ns) : SHMVIEW_FOREVER;
+    const int64_t notice = shmview_deadline(NOTICE_NS);
+    int r = take(t, access, notice < end ? notice : end);
+    if (r == -SHMVIEW_ERR_TIMED_OUT && notice < end) {
+        warn_text(t->c, "waiting for the lock of '%s', which %s holds", t->name,
+                  holders(t, who, sizeof who));
+        r = take(t, access, end);
+    }
+    if (r == -SHMVIEW_ERR_NO_LOCK)
+        return 0; /* it was created without one */
+    if (r == -SHMVIEW_ERR_TIMED_OUT)
+        return fail_locked(t);
+    if (r < 0)
+        return fail_call(t->c, r);
+    t->is_locked = true;
+    t->owner_died = r == SHMVIEW_OWNER_DIED;
+    if (t->owner_died)
+        warn_died(t);
+    return 0;
+}
+
+static int describe(struct target *t)
+{
+    int r = t->description ? 0 : shmview_describe(t->c->connection, t->name, &t->description);
+    return r ? fail_call(t->c, r) : 0;
+}
+
+/* Asks the daemon for the layouts before the lock is taken: nobody is to wait for the lock as long
+ * as the daemon does not answer. */
+static int ask(struct target *t)
+{
+    struct shmview_view unused;
+    shmview_description_free(t->description);
+    t->description = NULL;
+    if (!t->layout[0])
+        return describe(t);
+    int r = shmview_view_open(t->segment, t->layout, t->view, &unused);
+    return r ? fail_call(t->c, r) : 0;
+}
+
+/* Takes the lock and looks at the phase. *ret_is_new: its layout is new to the handle, and nothing
+ * is locked. */
+static int look(struct target *t, int access, bool *ret_is_new)
+{
+    int status = t->how->no_lock ? 0 : lock(t, access);
+    if (status)
+        return status;
+    if (shmview_phase_read(t->segment, &t->phase))
+        t->phase = (struct shmview_phase){0}; /* the segment was created without a lock */
+    *ret_is_new = t->phase.generation && !t->phase.name[0];
+    if (*ret_is_new)
+        target_unlock(t);
+    return 0;
+}
+
+int target_open(struct target *t, int access)
+{
+    bool is_new = false;
+    int status = connect_daemon(t->c);
+    if (status)
+        return status;
+    int r = shmview_attach(t->c->connection, t->name, access, 0, &t->segment);
+    if (r)
+        return fail_call(t->c, r);
+    catch_bus_errors();
+    do {
+        r = is_new ? shmview_phase_get(t->segment, &t->phase) : 0;
+        status = r ? fail_call(t->c, r) : ask(t);
+        status = status ? status : look(t, access, &is_new);
+    } while (status == 0 && is_new);
+    return status;
+}
+
+void target_unlock(struct target *t)
+{
+    if (!t->is_locked)
+        return;
+    /* the next owner, which may be able to repair, is told as well */
+    int r = t->owner_died ? shmview_unlock_not_repaired(t->segment) : shmview_unlock(t->segment);
+    if (r)
+        fail_call(t->c, r);
+    t->is_locked = false;
+}
+
+void target_close(struct target *t)
+{
+    target_unlock(t);
+    shmview_description_free(t->description);
+    t->description = NULL;
+    while (t->n_copies)
+        shmview_detach(t->copies[--t->n_copies]);
+    free(t->copies);
+    t->copies = NULL;
+    shmview_detach(t->segment);
+    t->segment = NULL;
+}
+
+/* --- The view ---------------------------------------------------------------- */
+
+/* How the bytes of the segment, or of the view v, are to be seen: a view without lengths goes on to
+ * their end. */
+static int cast_as(struct target *t, const struct shmview_view_spec *as, struct shmview_view *v)
+{
+    int r;
+    if (t->view[0] && (as->offset || as->strides))
+        return fail_usage(t->c,
+                          "--as '%s': bytes are counted from the beginning of a segment, and '%s' "
+                          "names a view: give a format and lengths",
+                          t->how->as, target_text(t));
+    if (t->view[0])
+        r = shmview_view_recast(v, as->format, v);
+    else if (as->ndim == 0)
+        r = shmview_view_cast(t->segment, as->format, as->offset, SHMVIEW_REST, v);
+    else
+        r = shmview_view_make(t->segment, as, v);
+    if (r == 0 && t->view[0] && as->ndim)
+        r = shmview_view_reshape(v, as->ndim, as->shape, v);
+    return r ? fail_call(t->c, r) : 0;
+}
+
+static int cast(struct target *t, struct shmview_view *v)
+{
+    struct layout_text layout = {.n = 0};
+    CLEANUP_FREE char *text = NULL;
+    if (asprintf(&text, "--as: as=%s", t->how->as) < 0)
+        return fail_memory(t->c);
+    int status = layout_text_parse(t->c, text, &layout);
+    if (status == 0 && layout.n != 1)
+        status = fail_usage(t->c, "--as '%s': this is more than one view", t->how->as);
+    if (status == 0)
+        status = cast_as(t, &layout.specs[0], v);
+    layout_text_deinit(&layout);
+    return status;
+}
+
+static int fail_stale(struct target *t, const char *layout, const char *view)
+{
+    return fail_text(
+        t->c,
+        "view '%s' is of layout '%s', but '%s' is in phase '%s' now, whose views use "
+        "the same bytes: wait with 'shmviewctl wait %s --phase %s', or take it as it is "
+        "with --any-phase",
+        view, layout, t->name, t->phase.name, t->name, layout);
+}
+
+int target_layout(struct target *t, const struct shmview_layout_description **ret)
+{
+    const struct shmview_layout_description *found = NULL;
+    int status = describe(t);
+    if (status)
+        return status;
+    for (size_t i = 0; i < t->description->n_layouts; i++)
+        if (t->phase.generation == 0 ||
+            strcmp(t->description->layouts[i]->name, t->phase.name) == 0)
+            found = t->description->layouts[i];
+    if (t->phase.generation == 0 && t->description->n_layouts > 1)
+        found = NULL;
+    *ret = found;
+    return 0;
+}
+
+int target_open_view(struct target *t, const char *layout, const char *view,
+                     struct shmview_view *ret_view)
+{
+    int r = shmview_view_open(t->segment, layout, view, ret_view);
+    if (r)
+        return fail_call(t->c, r);
+    if (shmview_view_is_stale(ret_view) && !t->how->any_phase)
+        return fail_stale(t, layout, view);
+    return 0;
+}
+
+static bool has_view(const struct shmview_layout_description *layout, const char *view)
+{
+    for (size_t i = 0; i < layout->n_views; i++)
+        if (strcmp(layout->views[i]->name, view) == 0)
+            return true;
+    return false;
+}
+
+/* "float:A, float:B, int:D": all of them, or those called view. Returns how many. */
+static size_t list_views(const struct target *t, const char *view, char *text, size_t bytes)
+{
+    size_t count = 0, n = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < t->description->n_layouts; i++) {
+        const struct shmview_layout_description *layout = t->description->layouts[i];
+        for (size_t k = 0; k < layout->n_views; k++) {
+            if (view && strcmp(layout->views[k]->name, view) != 0)
+                continue;
+            int more = snprintf(text + n, bytes - n, "%s%s:%s", count++ ? ", " : "", layout->name,
+                                layout->views[k]->name);
+            n = more > 0 && n + (size_t)more < bytes ? n + (size_t)more : n;
+        }
+    }
+    return count;
+}
+
+/* The layout that t->view is in, where none was named: that of the phase comes first. */
+static int find_layout(struct target *t, const char **ret)
+{
+    char text[512];
+    const struct shmview_layout_description *found = NULL;
+    int status = describe(t);
+    if (status)
+        return status;
+    for (size_t i = 0; i < t->description->n_layouts; i++) {
+        const struct shmview_layout_description *layout = t->description->layouts[i];
+        bool is_current = t->phase.generation && strcmp(layout->name, t->phase.name) == 0;
+        if (has_view(layout, t->view) && (!found || is_current))
+            found = layout;
+    }
+    if (!found) {
+        list_views(t, NULL, text, sizeof text);
+        warn_text(t->c, "'%s' has no view '%s'; it has %s: 'shmviewctl show %s' tells more",
+                  t->name, t->view, text[0] ? text : "none", t->name);
+        return EXIT_NOT_FOUND;
+    }
+    *ret = found->name;
+    if (t->phase.generation && strcmp(found->name, t->phase.name) == 0)
+        return 0;
+    if (list_views(t, t->view, text, sizeof text) > 1)
+        return fail_text(t->c, "'%s' has more than one view '%s': name one of %s", t->name, t->view,
+                         text);
+    return 0;
+}
+
+/* The canonical format of an array without a name begins with its lengths. */
+static void flatten(struct shmview_view *v)
+{
+    while (v->format[0] == '(' && shmview_view_field(v, NULL, v) == 0)
+        ;
+}
+
+int target_view(struct target *t, struct shmview_view *ret_view)
+{
+    struct problem problem;
+    struct shmview_view v;
+    int status = 0;
+    const char *layout = t->layout;
+    if (t->view[0] && !layout[0])
+        status = find_layout(t, &layout);
+    if (status)
+        return status;
+    int r = 0;
+    snprintf(t->found, sizeof t->found, "%s", layout);
+    if (t->view[0])
+        status = target_open_view(t, layout, t->view, &v);
+    else if (!t->how->as)
+        r = shmview_view_cast(t->segment, "B", 0, SHMVIEW_REST, &v);
+    if (r)
+        status = fail_call(t->c, r);
+    if (status == 0 && t->how->as)
+        status = cast(t, &v);
+    if (status == 0)
+        flatten(&v);
+    if (status == 0 && slice_apply(&t->slice, &v, &v, &problem))
+        status = fail_text(t->c, "%s: %s", target_text(t), problem.text);
+    if (status == 0)
+        *ret_view = v;
+    return status;
+}
+
+/* Makes *ret a view of memory that has the elements of view, in the same order where they are in
+ * one of both without gaps. */
+static int copy_to(struct shmview_segment *memory, const struct shmview_view *view,
+                   struct shmview_view *ret)
+{
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
+    const bool is_fortran = !shmview_is_contiguous(view) && shmview_view_is_contiguous(view, 'F');
+    const struct shmview_view_spec spec = {
+        .format = view->format, .ndim = view->ndim, .shape = shape, .strides = strides};
+    for (uint32_t d = 0; d < view->ndim; d++)
+        shape[d] = view->shape[d];
+    int r =
+        shmview_fill_strides(view->ndim, shape, view->itemsize, is_fortran ? 'F' : 'C', strides);
+    r = r ? r : shmview_view_make(memory, &spec, ret);
+    if (r)
+        return r;
+    if (is_fortran || shmview_is_contiguous(view)) {
+        memcpy(ret->data, view->data, view->nbytes);
+        return 0;
+    }
+    memset(ret->data, 0, view->nbytes); /* padding within elements is not copied */
+    return shmview_copy(ret, view);
+}
+
+int target_copy(struct target *t, struct shmview_view *view)
+{
+    struct shmview_segment **copies =
+        realloc(t->copies, (t->n_copies + 1) * sizeof(struct shmview_segment *));
+    if (!copies)
+        return fail_memory(t->c);
+    t->copies = copies;
+    void *memory = aligned_alloc(COPY_ALIGN, (view->nbytes / COPY_ALIGN + 1) * COPY_ALIGN);
+    if (!memory)
+        return fail_memory(t->c);
+    int r = shmview_wrap(memory, view->nbytes, 0, free, memory, &copies[t->n_copies]);
+    if (r) {
+        free(memory);
+        return fail_call(t->c, r);
+    }
+    struct shmview_view copy;
+    r = copy_to(copies[t->n_copies++], view, &copy);
+    if (r)
+        return fail_call(t->c, r);
+    *view = copy;
+    return 0;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/shell/transfer.h"
+
+#include <string.h>
+
+#define ALIGN 64
+
+void transfer_npy(const struct shmview_view *v, struct npy *ret)
+{
+    *ret = (struct npy){
+        .itemsize = v->itemsize,
+        .ndim = v->ndim,
+        .nbytes = v->nbytes,
+        .fortran_order = !shmview_is_contiguous(v) && shmview_view_is_contiguous(v, 'F'),
+    };
+    snprintf(ret->format, sizeof ret->format, "%s", v->format);
+    for (uint32_t d = 0; d < v->ndim; d++)
+        ret->shape[d] = v->shape[d];
+}
+
+int transfer_choose(struct target *t)
+{
+    const struct shmview_layout_description *layout = NULL;
+    char text[256] = "";
+    size_t n = 0;
+    if (t->view[0] || t->how->as || t->slice.n)
+        return 0;
+    int status = target_layout(t, &layout);
+    if (status || !layout)
+        return status;
+    if (layout->n_views == 1) {
+        snprintf(t->layout, sizeof t->layout, "%s", layout->name);
+        snprintf(t->view, sizeof t->view, "%s", layout->views[0]->name);
+        return 0;
+    }
+    for (size_t i = 0; i < layout->n_views && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s/%s", i ? ", " : "", t->name,
+                              layout->views[i]->name);
+    return fail_usage(t->c, "'%s' has %zu views: name one of %s; or '%s[:]', all the bytes",
+                      t->name, layout->n_views, text, t->name);
+}
+
+int transfer_print_json(struct context *c, const struct target *t, const char *path,
+                        const struct npy *npy, uint64_t bytes)
+{
+    json_t *shape = json_array();
+    for (uint32_t d = 0; d < npy->ndim; d++)
+        json_array_append_new(shape, json_integer(npy->shape[d]));
+    json_t *json =
+        json_pack("{s:s, s:s?, s:s, s:s, s:o, s:b, s:I}", "segment", t->name, "view",
+                  t->view[0] ? t->view : NULL, "file", path, "format", npy->format, "shape", shape,
+                  "fortran_order", npy->fortran_order, "bytes", (json_int_t)bytes);
+    int status = print_json(c, json);
+    json_decref(json);
+    return status;
+}
+
+int scratch_init(struct scratch *s, const struct shmview_view *view, const char *format)
+{
+    struct shmview_format f;
+    int r = shmview_format_parse(format, &f, NULL, 0);
+    if (r)
+        return r;
+    uint64_t most = view->itemsize > TRANSFER_BYTES ? 1 : TRANSFER_BYTES / view->itemsize;
+    uint64_t n = view->nbytes / view->itemsize < most ? view->nbytes / view->itemsize : most;
+    uint64_t bytes = (n * f.itemsize / ALIGN + 1) * ALIGN;
+    s->format = format;
+    s->memory = aligned_alloc(ALIGN, bytes);
+    if (!s->memory)
+        return -SHMVIEW_ERR_NO_MEMORY;
+    memset(s->memory, 0, bytes); /* padding within elements is not copied */
+    return shmview_wrap(s->memory, bytes, 0, NULL, NULL, &s->segment);
+}
+
+int scratch_like(struct scratch *s, const struct shmview_view *piece, struct shmview_view *ret)
+{
+    int64_t shape[SHMVIEW_MAX_NDIM];
+    const struct shmview_view_spec spec = {
+        .format = s->format, .ndim = piece->ndim, .shape = shape};
+    for (uint32_t d = 0; d < piece->ndim; d++)
+        shape[d] = piece->shape[d];
+    return shmview_view_make(s->segment, &spec, ret);
+}
+
+void scratch_deinit(struct scratch *s)
+{
+    shmview_detach(s->segment);
+    free(s->memory);
+    *s = (struct scratch){0};
+}

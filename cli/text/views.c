@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/text/views.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/draw/picture.h"
+
+enum {
+    LAYOUT,
+    VIEW,
+    TYPE,
+    SHAPE,
+    OFFSET,
+    BYTES,
+    CURRENT,
+    FORMAT,
+    STRIDES,
+    ITEMSIZE,
+    READONLY,
+    BEGIN,
+    END,
+    N_COLUMNS,
+};
+
+static const struct column columns[N_COLUMNS] = {
+    [LAYOUT] = {"LAYOUT", CELL_TEXT, true, "layout that it is of"},
+    [VIEW] = {"VIEW", CELL_TEXT, true, "name"},
+    [TYPE] = {"TYPE", CELL_TEXT, true, "type of an element, or its format"},
+    [SHAPE] = {"SHAPE", CELL_TEXT, true, "lengths of its dimensions"},
+    [OFFSET] = {"OFFSET", CELL_NUMBER, true, "byte of element [0, ..., 0]"},
+    [BYTES] = {"BYTES", CELL_BYTES, true, "size of all elements"},
+    [CURRENT] = {"CURRENT", CELL_FLAG, true, "whether its layout is current"},
+    [FORMAT] = {"FORMAT", CELL_TEXT, false, "format of an element"},
+    [STRIDES] = {"STRIDES", CELL_TEXT, false, "bytes to the next element of each dimension"},
+    [ITEMSIZE] = {"ITEMSIZE", CELL_NUMBER, false, "bytes of an element"},
+    [READONLY] = {"READONLY", CELL_FLAG, false, "whether it must not be written"},
+    [BEGIN] = {"BEGIN", CELL_NUMBER, false, "first byte that an element has"},
+    [END] = {"END", CELL_NUMBER, false, "byte behind the last one"},
+};
+
+#define LIST_BYTES (SHMVIEW_MAX_NDIM * 21)
+
+static const char *list_text(const int64_t *list, uint32_t n, char *buffer)
+{
+    size_t at = 0;
+    buffer[0] = '\0';
+    for (uint32_t i = 0; i < n; i++)
+        at += (size_t)snprintf(buffer + at, LIST_BYTES - at, "%s%" PRId64, i ? "," : "", list[i]);
+    return buffer;
+}
+
+static int add_view(struct table *table, const char *layout, bool is_current,
+                    const struct shmview_view_description *v)
+{
+    char shape[LIST_BYTES], strides[LIST_BYTES];
+    const char *name = dtype_name(v->dtype);
+    const struct cell cells[N_COLUMNS] = {
+        [LAYOUT] = cell_text(layout),
+        [VIEW] = cell_text(v->name),
+        [TYPE] = cell_text(name ? name : v->format),
+        [SHAPE] = cell_text(list_text(v->shape, v->ndim, shape)),
+        [OFFSET] = cell_number((int64_t)v->offset),
+        [BYTES] = cell_number((int64_t)v->nbytes),
+        [CURRENT] = cell_number(is_current),
+        [FORMAT] = cell_text(v->format),
+        [STRIDES] = cell_text(list_text(v->strides, v->ndim, strides)),
+        [ITEMSIZE] = cell_number(v->itemsize),
+        [READONLY] = cell_number((v->flags & SHMVIEW_VIEW_READ_ONLY) != 0),
+        [BEGIN] = cell_number((int64_t)v->begin),
+        [END] = cell_number((int64_t)v->end),
+    };
+    return table_add(table, cells);
+}
+
+int views_table(struct context *c, const struct table_options *how, struct table **ret_table,
+                int *ret_status)
+{
+    return table_new(c, how, "views", columns, N_COLUMNS, ret_table, ret_status);
+}
+
+int views_print(struct table *table, const struct shmview_description *d, const char *current)
+{
+    for (size_t i = 0; i < d->n_layouts; i++) {
+        const struct shmview_layout_description *l = d->layouts[i];
+        bool is_current = current[0] && strcmp(l->name, current) == 0;
+        for (size_t k = 0; k < l->n_views; k++) {
+            int status = add_view(table, l->name, is_current, l->views[k]);
+            if (status)
+                return status;
+        }
+    }
+    return table_print(table);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chmod, chown: who may use segments. */
+#include <shmview/describe.h>
+
+#include "cli/text/access_text.h"
+#include "cli/text/show.h"
+
+static int change_access(struct context *c, const char *name, const struct access_text *a)
+{
+    int r = shmview_set_access(c->connection, name, &a->change);
+    return r ? fail_call(c, r) : EXIT_OK;
+}
+
+/* A mode of letters changes the one that is there. */
+static int change_mode(struct context *c, const char *name, const char *mode, struct access_text *a)
+{
+    if (access_is_symbolic(mode)) {
+        const struct shmview_description *d;
+        int r = shmview_describe(c->connection, name, &d);
+        if (r)
+            return fail_call(c, r);
+        uint32_t now = (uint32_t)d->mode;
+        shmview_description_free(d);
+        int status = access_symbolic(c, mode, now, a);
+        if (status)
+            return status;
+    }
+    return change_access(c, name, a);
+}
+
+/* Whether a mode can be one, before anything is done with it. */
+static int check_mode(struct context *c, const char *mode, struct access_text *a)
+{
+    if (access_is_symbolic(mode))
+        return access_symbolic(c, mode, 0, a);
+    return access_mode(c, mode, a);
+}
+
+static int run_chmod(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"access", required_argument, NULL, 'a'},
+        COMMON_OPTIONS,
+    };
+    CLEANUP(access_text_deinit)
+    struct access_text a = {.change.struct_bytes = sizeof a.change};
+    int status = 0, worst = EXIT_OK;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        status = o == OPTION_EXIT ? c->status : access_entries(c, optarg, &a);
+        if (o == OPTION_EXIT || status)
+            return status;
+    }
+    bool has_mode = !a.names;
+    if (!has_arguments(c, argc, argv, has_mode ? 2 : 1, argc))
+        return EXIT_USAGE;
+    const char *mode = argv[optind];
+    if (has_mode) {
+        optind++;
+        status = check_mode(c, mode, &a);
+    }
+    status = status ? status : connect_daemon(c);
+    if (status)
+        return status;
+    for (int i = optind; i < argc; i++) {
+        status = has_mode ? change_mode(c, argv[i], mode, &a) : change_access(c, argv[i], &a);
+        worst = status ? status : worst;
+    }
+    return worst;
+}
+
+const struct verb verb_chmod = {
+    .name = "chmod",
+    .arguments = "MODE NAME... | -a LIST NAME...",
+    .summary = "Change the mode of segments, or their lists of users and groups",
+    .help = "MODE is octal, like 0660, or letters, like g+rw,o=. What is attached stays so.\n"
+            "\n"
+            "  -a, --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ... as\n"
+            "                            the whole list; '' is none at all\n",
+    .run = run_chmod,
+};
+
+static int run_chown(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {COMMON_OPTIONS};
+    struct access_text a = {.change.struct_bytes = sizeof a.change};
+    int worst = EXIT_OK;
+    if (option_next(c, argc, argv, options) != OPTION_END)
+        return c->status;
+    if (!has_arguments(c, argc, argv, 2, argc))
+        return EXIT_USAGE;
+    int status = access_owner(c, argv[optind], &a);
+    status = status ? status : connect_daemon(c);
+    if (status)
+        return status;
+    for (int i = optind + 1; i < argc; i++) {
+        status = change_access(c, argv[i], &a);
+        worst = status ? status : worst;
+    }
+    return worst;
+}
+
+const struct verb verb_chown = {
+    .name = "chown",
+    .arguments = "OWNER[:GROUP] NAME...",
+    .summary = "Change whose segments they are",
+    .help = "OWNER and GROUP are names or numbers; ':GROUP' changes the group only. Another\n"
+            "owner, and a group that one is not in, are for administrators.\n"
+            "\n",
+    .run = run_chown,
+};

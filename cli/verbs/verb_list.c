@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* list: all segments, a line each. */
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include <shmview/stats.h>
+
+#include "cli/cli.h"
+#include "cli/shell/table.h"
+
+enum {
+    NAME,
+    SIZE,
+    RESIDENT,
+    PHASE,
+    ATTACHED,
+    LOCK_OWNER,
+    SINCE,
+    OWNER,
+    MODE,
+    LIFETIME,
+    AGE,
+    OWNER_UID,
+    GROUP,
+    GROUP_GID,
+    GENERATION,
+    LAYOUTS,
+    LOCK,
+    LOCK_PID,
+    HELD,
+    WAITING,
+    CHANGES,
+    OWNER_DEATHS,
+    CREATED,
+    REMOVED,
+    ID,
+    N_COLUMNS,
+};
+
+static const struct column columns[N_COLUMNS] = {
+    [NAME] = {"NAME", CELL_TEXT, true, "name"},
+    [SIZE] = {"SIZE", CELL_BYTES, true, "size"},
+    [RESIDENT] = {"RESIDENT", CELL_BYTES, true, "memory or swap behind it"},
+    [PHASE] = {"PHASE", CELL_TEXT, true, "layout that is current"},
+    [ATTACHED] = {"ATTACHED", CELL_NUMBER, true, "number of attachments"},
+    [LOCK_OWNER] = {"LOCK-OWNER", CELL_TEXT, true, "who holds the lock: pid, command; or readers"},
+    [SINCE] = {"SINCE", CELL_DURATION, true, "how long it has been held at least"},
+    [OWNER] = {"OWNER", CELL_TEXT, true, "user whose segment it is"},
+    [MODE] = {"MODE", CELL_MODE, true, "mode, as a file's"},
+    [LIFETIME] = {"LIFETIME", CELL_TEXT, true, "when it goes: attached, manual, creator"},
+    [AGE] = {"AGE", CELL_DURATION, true, "time since it was created"},
+    [OWNER_UID] = {"UID", CELL_NUMBER, false, "owner's number"},
+    [GROUP] = {"GROUP", CELL_TEXT, false, "group that the mode is for"},
+    [GROUP_GID] = {"GID", CELL_NUMBER, false, "group's number"},
+    [GENERATION] = {"GENERATION", CELL_NUMBER, false, "number of switches of the phase"},
+    [LAYOUTS] = {"LAYOUTS", CELL_NUMBER, false, "number of layouts"},
+    [LOCK] = {"LOCK", CELL_FLAG, false, "whether it has a lock"},
+    [LOCK_PID] = {"LOCK-PID", CELL_NUMBER, false, "process that holds the lock"},
+    [HELD] = {"HELD", CELL_TEXT, false, "how it is held: exclusive, shared"},
+    [WAITING] = {"WAITING", CELL_NUMBER, false, "number of those who wait for the lock"},
+    [CHANGES] = {"CHANGES", CELL_NUMBER, false, "counter of changes"},
+    [OWNER_DEATHS] = {"DEATHS", CELL_NUMBER, false, "number of those who died with the lock"},
+    [CREATED] = {"CREATED", CELL_TIME, false, "when it was created"},
+    [REMOVED] = {"REMOVED", CELL_FLAG, false, "whether the name is gone"},
+    [ID] = {"ID", CELL_NUMBER, false, "number, never used again"},
+};
+
+/* Who holds the lock, in buffer. Returns the one to tell about, or NULL. */
+static const struct shmview_party_stats *lock_owner(const struct shmview_segment_stats *s,
+                                                    char *buffer, size_t bytes)
+{
+    const struct shmview_party_stats *first = NULL;
+    size_t readers = 0;
+    for (size_t i = 0; i < s->n_parties; i++) {
+        const struct shmview_party_stats *p = s->parties[i];
+        if (p->holds == SHMVIEW_EXCLUSIVE) {
+            snprintf(buffer, bytes, "%" PRId64 " %s", p->pid, p->command);
+            return p;
+        }
+        if (p->holds == SHMVIEW_SHARED && readers++ == 0)
+            first = p;
+    }
+    if (readers == 1)
+        snprintf(buffer, bytes, "%" PRId64 " %s (shared)", first->pid, first->command);
+    else if (readers)
+        snprintf(buffer, bytes, "%zu readers", readers);
+    return first;
+}
+
+static int64_t count_waiting(const struct shmview_segment_stats *s)
+{
+    int64_t n = 0;
+    for (size_t i = 0; i < s->n_parties; i++)
+        n += s->parties[i]->waits != 0;
+    return n;
+}
+
+static int add_segment(struct table *table, const struct shmview_segment_stats *s, int64_t now)
+{
+    char owner[HUMAN_BYTES + 64] = "";
+    const struct shmview_party_stats *holder = lock_owner(s, owner, sizeof owner);
+    int64_t since = holder && holder->since_us >= 0 ? now - holder->since_us : -1;
+    int64_t waiting = count_waiting(s);
+    const struct cell cells[N_COLUMNS] = {
+        [NAME] = cell_text(s->name),
+        [SIZE] = cell_number(s->size),
+        [RESIDENT] = cell_number(s->resident),
+        [PHASE] = cell_text(s->layout),
+        [ATTACHED] = cell_number(s->attachments),
+        [LOCK_OWNER] = {.text = owner, .color = waiting ? "yellow" : NULL},
+        [SINCE] = cell_number(since),
+        [OWNER] = cell_text(user_name(s->owner)),
+        [MODE] = cell_number(s->mode),
+        [LIFETIME] = cell_text(lifetime_name(s->lifetime)),
+        [AGE] = cell_number(s->created_us >= 0 ? now - s->created_us : -1),
+        [OWNER_UID] = cell_number(s->owner),
+        [GROUP] = cell_text(group_name(s->group)),
+        [GROUP_GID] = cell_number(s->group),
+        [GENERATION] = cell_number(s->generation),
+        [LAYOUTS] = cell_number(s->layouts),
+        [LOCK] = cell_number(s->has_lock),
+        [LOCK_PID] = cell_number(holder ? holder->pid : -1),
+        [HELD] = cell_text(holder ? hold_name(holder->holds) : NULL),
+        [WAITING] = cell_number(waiting),
+        [CHANGES] = cell_number(s->changes),
+        [OWNER_DEATHS] = cell_number(s->owner_deaths),
+        [CREATED] = cell_number(s->created_us),
+        [REMOVED] = cell_number(!s->is_named),
+        [ID] = cell_number(s->id),
+    };
+    return table_add(table, cells);
+}
+
+/* --- Which of them ------------------------------------------------------- */
+
+/* Whether one of the patterns fits, and notes which. None at all: everything with a name. */
+static bool is_wanted(const struct shmview_segment_stats *s, char **patterns, bool *ret_seen)
+{
+    bool wanted = !patterns[0] && s->is_named;
+    for (size_t i = 0; patterns[i]; i++)
+        if (fnmatch(patterns[i], s->name, 0) == 0)
+            ret_seen[i] = wanted = true;
+    return wanted;
+}
+
+/* Patterns that fit nothing. */
+static int complain_of_unseen(struct context *c, char **patterns, const bool *seen)
+{
+    int status = EXIT_OK;
+    for (size_t i = 0; patterns[i]; i++)
+        if (!seen[i])
+            status = fail_not_found(c, "no segment", patterns[i]);
+    return status;
+}
+
+static int list(struct context *c, struct table *table, char **patterns, bool *seen)
+{
+    const struct shmview_stats_options all = {.struct_bytes = sizeof all,
+                                              .limit = SHMVIEW_STATS_ALL};
+    const struct shmview_stats *stats;
+    int r = shmview_stats_get(c->connection, &all, &stats);
+    if (r)
+        return fail_call(c, r);
+    int64_t now = realtime_us();
+    int status = EXIT_OK;
+    for (size_t i = 0; status == EXIT_OK && i < stats->n_segments; i++)
+        if (is_wanted(stats->segments[i], patterns, seen))
+            status = add_segment(table, stats->segments[i], now);
+    if (stats->n_segments == 0 && isatty(STDOUT_FILENO))
+        fputs("There are no segments: 'shmviewctl create' makes one.\n", stderr);
+    shmview_stats_free(stats);
+    if (status == EXIT_OK)
+        status = table_print(table);
+    return status ? status : complain_of_unseen(c, patterns, seen);
+}
+
+static int run_list(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {TABLE_OPTIONS, COMMON_OPTIONS};
+    struct table_options how = {0};
+    CLEANUP_TABLE struct table *table = NULL;
+    CLEANUP_FREE bool *seen = NULL;
+    int status;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;)
+        if (!table_option(&how, o))
+            return c->status;
+    if (table_new(c, &how, "segments", columns, N_COLUMNS, &table, &status))
+        return status;
+    seen = calloc((size_t)(argc - optind) + 1, sizeof *seen);
+    if (!seen)
+        return fail_memory(c);
+    status = connect_daemon(c);
+    return status ? status : list(c, table, argv + optind, seen);
+}
+
+const struct verb verb_list = {
+    .name = "list",
+    .arguments = "[PATTERN]...",
+    .summary = "List the segments that you may see, or those whose names fit",
+    .help = TABLE_HELP,
+    .run = run_list,
+};

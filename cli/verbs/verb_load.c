@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* load: an npy file, or bytes, into a view. Everything that can be known of the file is checked
+ * before the first byte is changed. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/shell/infile.h"
+#include "cli/shell/pieces.h"
+#include "cli/shell/prefault.h"
+#include "cli/shell/progress.h"
+#include "cli/shell/target.h"
+#include "cli/shell/transfer.h"
+
+#define DESCR_BYTES 8192
+
+struct load {
+    struct context *c;
+    struct target_options how;
+    bool raw, convert, create, notify, json;
+    bool created; /* the segment is of this call */
+    struct infile file;
+    struct npy npy;     /* what the file has; with --raw what the view has */
+    const char *format; /* to take the file's bytes as */
+    struct progress progress;
+};
+
+static void shape_text(uint32_t ndim, const int64_t *shape, char *text, size_t bytes)
+{
+    size_t n = (size_t)snprintf(text, bytes, "[");
+    for (uint32_t d = 0; d < ndim && n < bytes; d++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%" PRId64, d ? "," : "", shape[d]);
+    if (n < bytes)
+        snprintf(text + n, bytes - n, "]");
+}
+
+/* --- Does it fit ------------------------------------------------------------- */
+
+static int check_shape(struct load *l, struct target *t, const struct npy *view)
+{
+    char has[256], wants[256];
+    if (l->npy.ndim == view->ndim &&
+        memcmp(l->npy.shape, view->shape, view->ndim * sizeof view->shape[0]) == 0)
+        return 0;
+    shape_text(l->npy.ndim, l->npy.shape, has, sizeof has);
+    shape_text(view->ndim, view->shape, wants, sizeof wants);
+    return fail_text(
+        l->c,
+        "%s is an array of shape %s, %s is one of %s: name the part that it is for, as in "
+        "'%s/VIEW[0:10]', or reshape the array",
+        l->file.path, has, target_text(t), wants, t->name);
+}
+
+/* Whether numpy takes the elements of two formats for the same, but for the order of bytes of a
+ * number. */
+static bool is_same_type(const char *a, const char *b)
+{
+    static char descr[2][DESCR_BYTES];
+    struct problem problem;
+    if (npy_descr(a, descr[0], DESCR_BYTES, &problem) ||
+        npy_descr(b, descr[1], DESCR_BYTES, &problem))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (descr[i][1] == '>')
+            descr[i][1] = '<';
+    return strcmp(descr[0], descr[1]) == 0;
+}
+
+/* Sets l->format. */
+static int check_type(struct load *l, struct target *t, const struct npy *view)
+{
+    l->format = l->npy.format;
+    if (strcmp(l->npy.format, view->format) == 0)
+        return 0;
+    if (l->npy.is_opaque && l->npy.itemsize == view->itemsize) {
+        l->format = view->format; /* the bytes are what they are */
+        return 0;
+    }
+    if (is_same_type(l->npy.format, view->format)) {
+        struct shmview_format file, own;
+        shmview_format_parse(l->npy.format, &file, NULL, 0);
+        shmview_format_parse(view->format, &own, NULL, 0);
+        if (((file.dtype ^ own.dtype) & SHMVIEW_SWAPPED) == 0)
+            l->format = view->format;
+        return 0;
+    }
+    if (l->convert)
+        return 0;
+    return fail_text(
+        l->c, "%s has elements \"%s\", %s has \"%s\": --convert converts each, if all of them fit",
+        l->file.path, l->npy.format, target_text(t), view->format);
+}
+
+/* With --raw: as many bytes as there are. */
+static int check_bytes(struct load *l, struct target *t, const struct npy *view)
+{
+    l->npy = *view;
+    l->npy.fortran_order = false;
+    l->format = l->npy.format;
+    if (l->file.nbytes == view->nbytes)
+        return 0;
+    return fail_text(
+        l->c,
+        "%s has %" PRIu64 " bytes, %s has %" PRIu64 ": name a part of that size, as in "
+        "'%s[0:%" PRIu64 "]'",
+        l->file.path, l->file.nbytes, target_text(t), view->nbytes, t->name, l->file.nbytes);
+}
+
+/* --- Moving it --------------------------------------------------------------- */
+
+/* Bytes of the file go where they are to be. */
+static int read_straight(struct load *l, const struct shmview_view *v)
+{
+    struct prefault prefault;
+    int status = 0;
+    prefault_begin(&prefault, v->data, v->nbytes, true);
+    for (uint64_t at = 0; status == 0 && at < v->nbytes; at += TRANSFER_STRAIGHT_BYTES) {
+        uint64_t left = v->nbytes - at;
+        status = infile_read(&l->file, v->data + at,
+                             left < TRANSFER_STRAIGHT_BYTES ? left : TRANSFER_STRAIGHT_BYTES);
+        progress_update(&l->progress, l->file.at);
+    }
+    prefault_end(&prefault);
+    return status;
+}
+
+/* Elements of the file are converted piece by piece: into v, or, to see whether they fit, into
+ * memory of our own. */
+static int read_pieces(struct load *l, const struct shmview_view *v, bool is_trial)
+{
+    CLEANUP_SCRATCH struct scratch in = {0};
+    CLEANUP_SCRATCH struct scratch out = {0};
+    struct pieces pieces;
+    struct shmview_view piece, from, to;
+    int status = 0, r = scratch_init(&in, v, l->format);
+    if (r == 0 && is_trial)
+        r = scratch_init(&out, v, v->format);
+    pieces_begin(&pieces, v, TRANSFER_BYTES);
+    while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
+        to = piece;
+        r = scratch_like(&in, &piece, &from);
+        if (r == 0 && is_trial)
+            r = scratch_like(&out, &piece, &to);
+        if (r == 0)
+            status = infile_read(&l->file, from.data, from.nbytes);
+        if (r == 0 && status == 0)
+            r = shmview_copy(&to, &from);
+        if (!is_trial)
+            progress_update(&l->progress, l->file.at);
+    }
+    return status ? status : r < 0 ? fail_call(l->c, r) : 0;
+}
+
+static int move(struct load *l, struct target *t, const struct shmview_view *view)
+{
+    struct shmview_view v = *view;
+    int status = 0, r = 0;
+    /* in the order of the file: the last index is the fastest there */
+    if (l->npy.fortran_order && v.ndim > 1)
+        r = shmview_view_transpose(&v, NULL, &v);
+    if (r)
+        return fail_call(l->c, r);
+    const bool is_same = strcmp(l->format, v.format) == 0;
+    if (!is_same)
+        status = read_pieces(l, &v, true);
+    if (status)
+        return status;
+    infile_rewind(&l->file);
+    progress_begin(&l->progress, l->file.nbytes);
+    bool was_spoilt = t->owner_died;
+    t->owner_died = true; /* until it is whole */
+    status =
+        is_same && shmview_is_contiguous(&v) ? read_straight(l, &v) : read_pieces(l, &v, false);
+    progress_end(&l->progress);
+    if (status == 0)
+        t->owner_died = was_spoilt;
+    return status;
+}
+
+/* --- Where to ---------------------------------------------------------------- */
+
+/* A segment that is as large as the file, with one layout and one view for it. */
+static int create(struct load *l, struct target *t)
+{
+    const struct shmview_create_options options = {.struct_bytes = sizeof options,
+                                                   .lifetime = SHMVIEW_MANUAL};
+    const char *layout = t->layout[0] ? t->layout : "array", *view = t->view[0] ? t->view : "array";
+    int64_t strides[SHMVIEW_MAX_NDIM];
+    const struct shmview_view_spec spec = {
+        .name = view,
+        .format = l->npy.format,
+        .ndim = l->npy.ndim,
+        .shape = l->npy.shape,
+        .strides = l->npy.fortran_order ? strides : NULL,
+    };
+    struct shmview_segment *segment;
+    if (t->slice.n || t->how->as)
+        return fail_usage(l->c, "with --create '%s' takes a name alone, or a name and a view",
+                          target_text(t));
+    int status = connect_or_start(l->c);
+    if (status)
+        return status;
+    int r = shmview_create(l->c->connection, t->name, l->file.nbytes ? l->file.nbytes : 1, &options,
+                           &segment);
+    if (r)
+        return fail_call(l->c, r);
+    l->created = true;
+    if (!l->raw) {
+        if (l->npy.fortran_order)
+            shmview_fill_strides(l->npy.ndim, l->npy.shape, l->npy.itemsize, 'F', strides);
+        r = shmview_define(segment, layout, &spec, 1);
+        r = r ? r : shmview_lock(segment);
+        r = r < 0 ? r : shmview_switch(segment, layout);
+        shmview_unlock(segment);
+        if (layout != t->layout)
+            snprintf(t->layout, sizeof t->layout, "%s", layout);
+        if (view != t->view)
+            snprintf(t->view, sizeof t->view, "%s", view);
+    }
+    status = r < 0 ? fail_call(l->c, r) : 0;
+    shmview_detach(segment);
+    return status;
+}
+
+/* The view that was named; else the only one; else, where there are no layouts, bytes from the
+ * first one on, as the file has them. */
+static int find_view(struct load *l, struct target *t, struct shmview_view *ret)
+{
+    int64_t strides[SHMVIEW_MAX_NDIM];
+    int status = transfer_choose(t);
+    if (status || l->raw || t->view[0] || t->how->as || t->slice.n) {
+        return status ? status : target_view(t, ret);
+    }
+    const struct shmview_view_spec spec = {
+        .format = l->npy.format,
+        .ndim = l->npy.ndim,
+        .shape = l->npy.shape,
+        .strides = l->npy.fortran_order ? strides : NULL,
+    };
+    int r = l->npy.fortran_order
+                ? shmview_fill_strides(l->npy.ndim, l->npy.shape, l->npy.itemsize, 'F', strides)
+                : 0;
+    r = r ? r : shmview_view_make(t->segment, &spec, ret);
+    return r ? fail_call(l->c, r) : 0;
+}
+
+static int fill(struct load *l, struct target *t)
+{
+    struct shmview_view v;
+    struct npy view;
+    int status = target_open(t, SHMVIEW_WRITE);
+    status = status ? status : find_view(l, t, &v);
+    if (status)
+        return status;
+    if (v.flags & SHMVIEW_VIEW_READ_ONLY)
+        return fail_text(l->c, "view '%s' was declared read-only: load into another one", t->view);
+    transfer_npy(&v, &view);
+    if (l->raw)
+        status = check_bytes(l, t, &view);
+    else
+        status = check_shape(l, t, &view) || check_type(l, t, &view) ? EXIT_FAILED : 0;
+    status = status ? status : move(l, t, &v);
+    if (status == 0 && l->notify && shmview_notify(t->segment))
+        status = fail_call(l->c, -SHMVIEW_ERR_NO_LOCK);
+    target_unlock(t);
+    if (status == 0 && l->json)
+        status = transfer_print_json(l->c, t, l->file.path, &l->npy, l->file.nbytes);
+    return status;
+}
+
+static int run(struct load *l, const char *path, const char *text)
+{
+    CLEANUP_TARGET struct target t = {0};
+    int status = target_parse(l->c, &l->how, text, &t);
+    status = status || l->create ? status : connect_daemon(l->c);
+    status = status ? status : infile_open(l->c, &l->file, path);
+    if (status == 0)
+        status = l->raw ? infile_read_raw(&l->file) : infile_read_npy(&l->file, &l->npy);
+    if (status == 0 && l->create)
+        status = create(l, &t);
+    status = status ? status : fill(l, &t);
+    if (status && l->created)
+        shmview_remove(l->c->connection, t.name); /* it would be half of what it is for */
+    infile_close(&l->file);
+    return status;
+}
+
+enum {
+    OPTION_CREATE = OPTION_LONG,
+};
+
+static int run_load(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"raw", no_argument, NULL, 'r'},
+        {"convert", no_argument, NULL, 'c'},
+        {"create", no_argument, NULL, OPTION_CREATE},
+        {"notify", no_argument, NULL, 'N'},
+        {"json", no_argument, NULL, 'J'},
+        TARGET_OPTIONS,
+        COMMON_OPTIONS,
+    };
+    struct load l = {.c = c};
+    int status;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        if (o == 'r')
+            l.raw = true;
+        else if (o == 'c')
+            l.convert = true;
+        else if (o == OPTION_CREATE)
+            l.create = true;
+        else if (o == 'N')
+            l.notify = true;
+        else if (o == 'J')
+            l.json = true;
+        else if (!target_option(c, &l.how, o, &status))
+            return status;
+    }
+    if (!has_arguments(c, argc, argv, 2, 2))
+        return EXIT_USAGE;
+    return run(&l, argv[optind], argv[optind + 1]);
+}
+
+const struct verb verb_load = {
+    .name = "load",
+    .arguments = "FILE NAME[/[LAYOUT:]VIEW][SLICE]",
+    .summary = "Read an npy file into a view; '-' is standard input",
+    .help = "A file that does not fit changes nothing. The lock is held meanwhile.\n\n"
+            "  -r, --raw                 the file is only bytes, in C order\n"
+            "  -c, --convert             convert elements to the type of the view\n"
+            "      --create              make the segment, with one view, first\n"
+            "  -N, --notify              tell those who wait for a change\n"
+            "  -J, --json                tell what was read\n" TARGET_HELP,
+    .run = run_load,
+};

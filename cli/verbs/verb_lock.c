@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lock: a command that runs while this process holds the lock of a segment. */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/shell/command.h"
+#include "cli/text/party.h"
+
+#define STATUS_CONFLICT 1 /* as flock(1) */
+#define STATUS_DIED     5
+
+#define OWNER_DIED_VARIABLE "SHMVIEW_OWNER_DIED"
+
+/* What is done where the last holder has died inside. */
+enum died_mode {
+    DIED_TELL,
+    DIED_REPAIR,
+    DIED_FAIL
+};
+const char *const owner_died_names[] = {"tell", "repair", "fail", NULL};
+
+struct request {
+    const char *name;
+    bool shared, has_timeout;
+    int64_t timeout_ns;
+    int64_t conflict_status, died_status;
+    size_t died; /* enum died_mode */
+    const char *shell_command;
+    char **argv;
+    int argc;
+};
+
+/* --- The command line ---------------------------------------------------- */
+
+enum {
+    OPTION_OWNER_DIED = OPTION_LONG,
+    OPTION_DIED_STATUS,
+};
+
+static int read_option(struct context *c, struct request *q, int o)
+{
+    switch (o) {
+    case 's':
+        q->shared = true;
+        return 0;
+    case 'x':
+        q->shared = false;
+        return 0;
+    case 'n':
+        q->has_timeout = true;
+        q->timeout_ns = 0;
+        return 0;
+    case 'w':
+        q->has_timeout = true;
+        return parse_duration(c, "--timeout", optarg, &q->timeout_ns);
+    case 'E':
+        return parse_number(c, "--conflict-exit-code", optarg, 0, 255, &q->conflict_status);
+    case 'c':
+        q->shell_command = optarg;
+        return 0;
+    case OPTION_OWNER_DIED:
+        return parse_word(c, "--owner-died", optarg, owner_died_names, &q->died);
+    case OPTION_DIED_STATUS:
+        return parse_number(c, "--owner-died-exit-code", optarg, 0, 255, &q->died_status);
+    default:
+        return c->status;
+    }
+}
+
+/* Options may stand before and behind NAME; the command begins behind "--", or where the first word
+ * behind NAME is no option. Returns 0, -1 (c->status is the exit status) or an exit status. */
+static int read_request(struct context *c, int argc, char **argv, struct request *q)
+{
+    static const struct option options[] = {
+        {"shared", no_argument, NULL, 's'},
+        {"exclusive", no_argument, NULL, 'x'},
+        {"nonblock", no_argument, NULL, 'n'},
+        {"timeout", required_argument, NULL, 'w'},
+        {"wait", required_argument, NULL, 'w'},
+        {"conflict-exit-code", required_argument, NULL, 'E'},
+        {"command", required_argument, NULL, 'c'},
+        {"owner-died", required_argument, NULL, OPTION_OWNER_DIED},
+        {"owner-died-exit-code", required_argument, NULL, OPTION_DIED_STATUS},
+        COMMON_OPTIONS,
+    };
+    for (;;) {
+        int o = option_next(c, argc, argv, options);
+        if (o == OPTION_EXIT)
+            return -1;
+        if (o != OPTION_END) {
+            int status = read_option(c, q, o);
+            if (status)
+                return status;
+            continue;
+        }
+        if (q->name || optind == argc)
+            break;
+        bool ended = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
+        q->name = argv[optind++];
+        if (ended)
+            break;
+    }
+    q->argv = argv + optind;
+    q->argc = argc - optind;
+    if (!q->name)
+        return fail_usage(c, "the name of a segment is missing");
+    if (q->shell_command && q->argc)
+        return fail_usage(c, "--command takes the place of '%s': give one of them", q->argv[0]);
+    if (!q->shell_command && !q->argc)
+        return fail_usage(c, "a command to run is missing behind '%s'", q->name);
+    return 0;
+}
+
+/* --- Taking it ----------------------------------------------------------- */
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static int take(struct shmview_segment *segment, const struct request *q)
+{
+    int64_t deadline = q->has_timeout ? shmview_deadline(q->timeout_ns) : SHMVIEW_FOREVER;
+    return q->shared ? shmview_lock_shared_until(segment, deadline)
+                     : shmview_lock_until(segment, deadline);
+}
+
+#define N_PARTIES 64
+
+/* Says who is in the way, as far as that can be known. */
+static int fail_conflict(struct context *c, struct shmview_segment *segment,
+                         const struct request *q)
+{
+    struct shmview_lock_status status = {.n_parties = 0};
+    struct shmview_lock_party parties[N_PARTIES];
+    char since[HUMAN_BYTES] = "";
+    if (shmview_lock_query(segment, &status, parties, N_PARTIES))
+        status.n_parties = 0;
+    for (size_t i = 0; i < status.n_parties && i < N_PARTIES; i++) {
+        struct shmview_lock_party *p = &parties[i];
+        if (p->role != SHMVIEW_HOLDS && p->role != SHMVIEW_HOLDS_SHARED)
+            continue;
+        bool is_known = p->since_ns > 0;
+        party_make_printable(p->command);
+        if (is_known)
+            human_duration(since, (monotonic_ns() - p->since_ns) / 1000);
+        warn_text(c,
+                  "'%s' is held by process %" PRIu32 " (%s)%s%s: "
+                  "wait longer with --timeout, or look at 'shmviewctl who %s'",
+                  q->name, p->pid, p->command, is_known ? " for " : "", since, q->name);
+        return (int)q->conflict_status;
+    }
+    warn_text(c, "'%s' is held by another process: wait longer with --timeout", q->name);
+    return (int)q->conflict_status;
+}
+
+/* Tells who died inside, on standard error and to the command. */
+static void tell_death(struct context *c, struct shmview_segment *segment, const char *name)
+{
+    struct shmview_death death;
+    char ago[HUMAN_BYTES], pid[16] = "0";
+    if (shmview_owner_died(segment, &death))
+        death = (struct shmview_death){.pid = 0};
+    party_make_printable(death.command);
+    snprintf(pid, sizeof pid, "%" PRIu32, death.pid);
+    setenv(OWNER_DIED_VARIABLE, pid, 1);
+    if (death.pid == 0) {
+        warn_text(c,
+                  "the last holder of '%s' died inside, or left it unrepaired: "
+                  "its bytes may be half written",
+                  name);
+        return;
+    }
+    human_duration(ago, (monotonic_ns() - death.when_ns) / 1000);
+    warn_text(c,
+              "the last holder of '%s', process %s%s%s%s, died inside%s%s%s: "
+              "its bytes may be half written",
+              name, pid, death.command[0] ? " (" : "", death.command, death.command[0] ? ")" : "",
+              death.when_ns ? ", " : "", death.when_ns ? ago : "", death.when_ns ? " ago" : "");
+}
+
+/* --- Running under it ---------------------------------------------------- */
+
+/* Gives it back so that the next one is told what there is to tell. Returns the exit status: that
+ * of the command, or a failure if the command succeeded and others may have been inside as well. */
+static int give_back(struct context *c, struct shmview_segment *segment, const struct request *q,
+                     bool was_died, int status, int signal_number)
+{
+    bool is_in_order = !was_died || (q->died == DIED_REPAIR && status == 0);
+    if (signal_number && !q->shared)
+        is_in_order = false; /* the command died inside */
+    int r = is_in_order ? shmview_unlock(segment) : shmview_unlock_not_repaired(segment);
+    if (r)
+        warn_text(c, "the lock was lost while the command ran: %s", shmview_error_text());
+    return r && status == 0 ? EXIT_FAILED : status;
+}
+
+static int run_locked(struct context *c, struct shmview_segment *segment, const struct request *q,
+                      bool was_died)
+{
+    const char *shell = getenv("SHELL");
+    char *shell_argv[] = {(char *)(shell && shell[0] ? shell : "/bin/sh"), (char *)"-c",
+                          (char *)q->shell_command, NULL};
+    /* the lock is free when we are killed: it must not go on as if it had it */
+    struct command command = {.argv = q->shell_command ? shell_argv : q->argv,
+                              .death_signal = SIGKILL};
+    int number = 0;
+    unsetenv(OWNER_DIED_VARIABLE);
+    if (was_died)
+        tell_death(c, segment, q->name);
+    if (was_died && q->died == DIED_FAIL) {
+        warn_text(c, "nothing was run: repair it with --owner-died=repair -- COMMAND");
+        shmview_unlock_not_repaired(segment);
+        return (int)q->died_status;
+    }
+    int status = command_run(c, &command, &number);
+    return give_back(c, segment, q, was_died, status, number);
+}
+
+static int run_lock(struct context *c, int argc, char **argv)
+{
+    struct request q = {.conflict_status = STATUS_CONFLICT, .died_status = STATUS_DIED};
+    struct shmview_segment *segment;
+    int status = read_request(c, argc, argv, &q);
+    if (status)
+        return status < 0 ? c->status : status;
+    status = connect_daemon(c);
+    if (status)
+        return status;
+    int r = shmview_attach(c->connection, q.name, SHMVIEW_READ, 0, &segment);
+    if (r)
+        return fail_call(c, r);
+    r = take(segment, &q);
+    if (r == -SHMVIEW_ERR_TIMED_OUT)
+        status = fail_conflict(c, segment, &q);
+    else if (r < 0)
+        status = fail_call(c, r);
+    else
+        status = run_locked(c, segment, &q, r == SHMVIEW_OWNER_DIED);
+    shmview_detach(segment);
+    return status;
+}
+
+const struct verb verb_lock = {
+    .name = "lock",
+    .arguments = "NAME [--] COMMAND [ARGUMENT]...",
+    .summary = "Run a command while holding the lock of a segment",
+    .help = "  -x, --exclusive           nobody else holds it meanwhile (the default)\n"
+            "  -s, --shared              others may hold it shared\n"
+            "  -n, --nonblock            do not wait for others who hold it\n"
+            "  -w, --timeout TIME        wait at most so long: 10, 0.5, 500ms, 2min\n"
+            "  -E, --conflict-exit-code N  status where it was not to be had in time (1)\n"
+            "  -c, --command TEXT        have $SHELL run TEXT instead\n"
+            "      --owner-died WHAT     where the last holder died inside:\n"
+            "                            tell     run the command, go on telling (default)\n"
+            "                            repair   the same; its success ends the telling\n"
+            "                            fail     run nothing\n"
+            "      --owner-died-exit-code N  status of the last (5)\n"
+            "\nThe status is the command's; 128+N where signal N ended it: then the next holder\n"
+            "is told that it died inside. SHMVIEW_OWNER_DIED is set where the last one did.\n"
+            "Example: shmviewctl lock camera -w 5 -- ./calibrate --fast\n\n",
+    .run = run_lock,
+    .stops_at_argument = true,
+};

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plot: a view of one or two dimensions as a picture, in the terminal or as a PNG. */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/draw/draw.h"
+#include "cli/draw/raster.h"
+#include "cli/shell/outfile.h"
+#include "cli/shell/target.h"
+#include "cli/shell/transfer.h"
+#ifdef SHMVIEW_CAIRO
+#include "cli/draw/picture_png.h"
+#endif
+
+#define HEIGHT_DEFAULT 20 /* lines */
+#define PIXELS_WIDTH   800
+#define PIXELS_HEIGHT  500
+#define PIXELS_MOST    10000
+
+struct plot {
+    struct context *c;
+    struct target_options how;
+    const char *output;    /* NULL: the terminal */
+    int64_t width, height; /* 0: not given */
+};
+
+static enum draw_colors colors(void)
+{
+    const char *set = getenv("COLORTERM");
+    if (!wants_color())
+        return DRAW_NO_COLOR;
+    return set && (strcmp(set, "truecolor") == 0 || strcmp(set, "24bit") == 0) ? DRAW_TRUE_COLOR
+                                                                               : DRAW_256;
+}
+
+static int check(const struct plot *p, struct target *t, const struct shmview_view *v)
+{
+    if (v->ndim != 1 && v->ndim != 2)
+        return fail_text(p->c,
+                         "%s has %u dimensions, a picture has one or two: name a part, as in "
+                         "'%s/%s[0]'",
+                         target_text(t), v->ndim, t->name, t->view[0] ? t->view : "VIEW");
+    if (v->nbytes == 0)
+        return fail_text(p->c, "%s has no elements: there is nothing to be drawn", target_text(t));
+    return 0;
+}
+
+static int read_raster(const struct plot *p, struct target *t, const struct shmview_view *v,
+                       size_t rows, size_t columns, struct raster *r)
+{
+    int result = raster_init(r, v, rows, columns);
+    target_unlock(t);
+    if (result == -SHMVIEW_ERR_CONVERSION)
+        return fail_text(
+            p->c,
+            "%s has elements \"%s\", which are no real numbers: name a field of a struct, "
+            "as in [field], or see them as floats with --as",
+            target_text(t), v->format);
+    if (result)
+        return fail_call(p->c, result);
+    if (isnan(r->min))
+        return fail_text(p->c, "%s has no finite number: there is nothing to be drawn",
+                         target_text(t));
+    return 0;
+}
+
+static int plot_terminal(const struct plot *p, struct target *t, const struct shmview_view *v)
+{
+    struct raster r = {0};
+    const struct draw_style style = {
+        .width = p->width ? (size_t)p->width : terminal_width(),
+        .height = p->height ? (size_t)p->height : HEIGHT_DEFAULT,
+        .utf8 = has_utf8(),
+        .colors = colors(),
+    };
+    size_t rows = 1, columns;
+    if (v->ndim == 1)
+        draw_line_cells(&style, &columns);
+    else
+        draw_image_cells(&style, (uint64_t)v->shape[0], (uint64_t)v->shape[1], &rows, &columns);
+    int status = read_raster(p, t, v, rows, columns, &r);
+    if (status == 0 &&
+        (v->ndim == 1 ? draw_line(&r, &style, stdout) : draw_image(&r, &style, stdout)))
+        status = fail_memory(p->c);
+    raster_deinit(&r);
+    return status;
+}
+
+#ifdef SHMVIEW_CAIRO
+static int plot_png(const struct plot *p, struct target *t, const struct shmview_view *v)
+{
+    struct raster r = {0};
+    struct outfile file = {.fd = -1};
+    char title[600];
+    const struct png_style style = {
+        .width = p->width ? (size_t)p->width : PIXELS_WIDTH,
+        .height = p->height ? (size_t)p->height : PIXELS_HEIGHT,
+        .title = title,
+    };
+    size_t rows, columns;
+    snprintf(title, sizeof title, "%s  %s", target_text(t), v->format);
+    png_cells(&style, &rows, &columns);
+    int status = read_raster(p, t, v, rows, columns, &r);
+    status = status ? status : outfile_open(p->c, &file, p->output, 0);
+    status = status ? status : png_write(&r, &style, v->ndim == 2, &file);
+    status = status ? status : outfile_commit(&file);
+    outfile_close(&file);
+    raster_deinit(&r);
+    return status;
+}
+#else
+static int plot_png(const struct plot *p, struct target *t, const struct shmview_view *v)
+{
+    (void)v;
+    return fail_text(p->c,
+                     "this shmviewctl was built without cairo and draws no files: 'shmviewctl save "
+                     "%s FILE.npy' has the data",
+                     target_text(t));
+}
+#endif
+
+static int run(const struct plot *p, const char *text)
+{
+    CLEANUP_TARGET struct target t = {0};
+    struct shmview_view v;
+    int status = target_parse(p->c, &p->how, text, &t);
+    status = status ? status : target_open(&t, SHMVIEW_READ);
+    status = status ? status : transfer_choose(&t);
+    status = status ? status : target_view(&t, &v);
+    if (status)
+        return status;
+    status = check(p, &t, &v);
+    if (status)
+        return status;
+    return p->output ? plot_png(p, &t, &v) : plot_terminal(p, &t, &v);
+}
+
+enum {
+    OPTION_WIDTH = OPTION_LONG,
+    OPTION_HEIGHT,
+};
+
+static int run_plot(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"output", required_argument, NULL, 'o'},
+        {"width", required_argument, NULL, OPTION_WIDTH},
+        {"height", required_argument, NULL, OPTION_HEIGHT},
+        TARGET_OPTIONS,
+        COMMON_OPTIONS,
+    };
+    struct plot p = {.c = c};
+    int status = 0;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        if (o == 'o')
+            p.output = optarg;
+        else if (o == OPTION_WIDTH)
+            status = parse_number(c, "--width", optarg, 16, PIXELS_MOST, &p.width);
+        else if (o == OPTION_HEIGHT)
+            status = parse_number(c, "--height", optarg, 4, PIXELS_MOST, &p.height);
+        else if (!target_option(c, &p.how, o, &status))
+            return status;
+        if (status)
+            return status;
+    }
+    if (!has_arguments(c, argc, argv, 1, 1))
+        return EXIT_USAGE;
+    return run(&p, argv[optind]);
+}
+
+const struct verb verb_plot = {
+    .name = "plot",
+    .arguments = "NAME[/[LAYOUT:]VIEW][SLICE]",
+    .summary = "Draw a view of one or two dimensions",
+    .help = "  -o, --output FILE         as a PNG; '-' is standard output\n"
+            "      --width N             columns, or pixels of a file (800)\n"
+            "      --height N            lines (20), or pixels of a file (500)\n" TARGET_HELP,
+    .run = run_plot,
+};

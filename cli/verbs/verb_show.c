@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* show: one segment, with everything that is known of it and a picture of its memory. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <shmview/describe.h>
+#include <shmview/stats.h>
+
+#include "cli/draw/picture.h"
+#include "cli/text/show.h"
+#include "cli/text/views.h"
+
+/* What two questions tell of a segment. */
+struct facts {
+    const struct shmview_description *d;
+    const struct shmview_stats *stats;
+    const struct shmview_segment_stats *s; /* NULL: gone between the two */
+};
+
+static void facts_free(struct facts *f)
+{
+    shmview_description_free(f->d);
+    shmview_stats_free(f->stats);
+}
+#define CLEANUP_FACTS CLEANUP(facts_free)
+
+static int ask(struct context *c, const char *name, struct facts *f)
+{
+    const struct shmview_stats_options one = {
+        .struct_bytes = sizeof one, .names = &name, .n_names = 1};
+    int r = shmview_describe(c->connection, name, &f->d);
+    r = r ? r : shmview_stats_get(c->connection, &one, &f->stats);
+    if (r)
+        return fail_call(c, r);
+    if (f->stats->n_segments == 0)
+        return fail_not_found(c, "no segment any more", name);
+    f->s = f->stats->segments[0];
+    return 0;
+}
+
+/* --- JSON ---------------------------------------------------------------- */
+
+/* -1 is null. */
+static json_t *number(int64_t n)
+{
+    return n < 0 ? json_null() : json_integer(n);
+}
+
+static json_t *text(const char *t)
+{
+    return t && t[0] ? json_string(t) : json_null();
+}
+
+static json_t *time_text(int64_t us)
+{
+    char buffer[HUMAN_BYTES];
+    return us < 0 ? json_null() : json_string(iso_time(buffer, us));
+}
+
+static json_t *mode_text(int64_t mode)
+{
+    char buffer[HUMAN_BYTES];
+    snprintf(buffer, sizeof buffer, "%04" PRIo64, (uint64_t)mode);
+    return mode < 0 ? json_null() : json_string(buffer);
+}
+
+static json_t *numbers(const int64_t *list, uint32_t n)
+{
+    json_t *array = list ? json_array() : json_null();
+    for (uint32_t i = 0; list && i < n; i++)
+        json_array_append_new(array, json_integer(list[i]));
+    return array;
+}
+
+static json_t *view_json(const struct shmview_view_description *v)
+{
+    return json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:b, s:I, s:I}", "name", v->name,
+                     "format", v->format, "itemsize", (int)v->itemsize, "nbytes",
+                     (json_int_t)v->nbytes, "offset", (json_int_t)v->offset, "shape",
+                     numbers(v->shape, v->ndim), "strides", numbers(v->strides, v->ndim),
+                     "suboffsets", numbers(v->suboffsets, v->ndim), "readonly",
+                     (v->flags & SHMVIEW_VIEW_READ_ONLY) != 0, "begin", (json_int_t)v->begin, "end",
+                     (json_int_t)v->end);
+}
+
+static json_t *layouts_json(const struct shmview_description *d)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < d->n_layouts; i++) {
+        const struct shmview_layout_description *l = d->layouts[i];
+        json_t *views = json_array();
+        for (size_t k = 0; k < l->n_views; k++)
+            json_array_append_new(views, view_json(l->views[k]));
+        json_array_append_new(all, json_pack("{s:s, s:o}", "name", l->name, "views", views));
+    }
+    return all;
+}
+
+static const char *right_name(uint32_t right)
+{
+    return right == SHMVIEW_WRITE ? "rw" : right == SHMVIEW_READ ? "r" : "none";
+}
+
+static json_t *entries_json(const struct shmview_description *d)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < d->n_entries; i++) {
+        const struct shmview_entry_description *e = d->entries[i];
+        bool user = e->kind == SHMVIEW_USER;
+        json_array_append_new(all, json_pack("{s:s, s:I, s:s, s:s}", "kind",
+                                             user ? "user" : "group", "id", (json_int_t)e->id,
+                                             "name", user ? user_name(e->id) : group_name(e->id),
+                                             "right", right_name(e->right)));
+    }
+    return all;
+}
+
+static json_t *parties_json(const struct shmview_segment_stats *s)
+{
+    json_t *all = json_array();
+    for (size_t i = 0; i < s->n_parties; i++) {
+        const struct shmview_party_stats *p = s->parties[i];
+        json_array_append_new(
+            all, json_pack("{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pid", (json_int_t)p->pid,
+                           "command", text(p->command), "uid", number(p->uid), "access",
+                           text(access_name(p->access)), "slot", number(p->slot), "holds",
+                           text(hold_name(p->holds)), "waits", text(hold_name(p->waits)), "since",
+                           time_text(p->since_us)));
+    }
+    return all;
+}
+
+static json_t *facts_json(const struct facts *f)
+{
+    const struct shmview_description *d = f->d;
+    const struct shmview_segment_stats *s = f->s;
+    return json_pack(
+        "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
+        "s:o, s:I, s:o, s:o}",
+        "name", d->name, "id", (json_int_t)d->id, "size", (json_int_t)d->size, "resident",
+        number(s->resident), "uid", (json_int_t)d->owner, "owner", text(user_name(d->owner)), "gid",
+        number(d->group), "group", text(group_name(d->group)), "mode", mode_text(d->mode), "access",
+        entries_json(d), "lifetime", text(lifetime_name(d->lifetime)), "lock", (int)d->has_lock,
+        "created", time_text(s->created_us), "phase", "layout", text(s->layout), "generation",
+        number(s->generation), "changes", number(s->changes), "deaths", number(s->owner_deaths),
+        "attachments", (json_int_t)d->attachments, "attached", parties_json(s), "layouts",
+        layouts_json(d));
+}
+
+static int print_facts_json(struct context *c, const struct facts *f)
+{
+    json_auto_t *json = facts_json(f);
+    return print_json(c, json);
+}
+
+int describe_json(struct context *c, const char *name)
+{
+    CLEANUP_FACTS struct facts f = {.d = NULL};
+    int status = ask(c, name, &f);
+    return status ? status : print_facts_json(c, &f);
+}
+
+/* --- For people ---------------------------------------------------------- */
+
+#define LABEL "  %-11s"
+
+static void print_sizes(const struct facts *f)
+{
+    char size[HUMAN_BYTES], resident[HUMAN_BYTES];
+    printf(LABEL "%s (%" PRId64 " bytes)", "size", human_bytes(size, f->d->size), f->d->size);
+    if (f->s->resident >= 0)
+        printf(", %s resident", human_bytes(resident, f->s->resident));
+    putchar('\n');
+}
+
+static void print_access(const struct shmview_description *d)
+{
+    printf(LABEL "%s", "owner", user_name(d->owner));
+    printf(":%s, mode %04" PRIo64 "\n", group_name(d->group), (uint64_t)d->mode);
+    for (size_t i = 0; i < d->n_entries; i++) {
+        const struct shmview_entry_description *e = d->entries[i];
+        bool user = e->kind == SHMVIEW_USER;
+        printf(LABEL "%s:%s:%s\n", i ? "" : "access", user ? "user" : "group",
+               user ? user_name(e->id) : group_name(e->id), right_name(e->right));
+    }
+}
+
+static void print_life(const struct facts *f, int64_t now)
+{
+    char when[HUMAN_BYTES], age[HUMAN_BYTES];
+    printf(LABEL "%s\n", "lifetime", lifetime_name(f->d->lifetime));
+    if (f->s->created_us >= 0)
+        printf(LABEL "%s, %s ago\n", "created", iso_time(when, f->s->created_us),
+               human_duration(age, now - f->s->created_us));
+}
+
+static void print_lock(const struct facts *f)
+{
+    const struct shmview_segment_stats *s = f->s;
+    if (!f->d->has_lock) {
+        printf(LABEL "none, and so no phases\n", "lock");
+        return;
+    }
+    if (s->layout[0])
+        printf(LABEL "%s, generation %" PRId64 "\n", "phase", s->layout, s->generation);
+    else
+        printf(LABEL "none yet\n", "phase");
+    if (s->changes > 0)
+        printf(LABEL "%" PRId64 "\n", "changes", s->changes);
+    if (s->owner_deaths > 0)
+        printf(LABEL "%" PRId64 " died while they held the lock\n", "deaths", s->owner_deaths);
+}
+
+static void print_party(const struct shmview_party_stats *p, int64_t now)
+{
+    char since[HUMAN_BYTES];
+    const char *command = p->command[0] ? p->command : "-";
+    printf("    pid %" PRId64 " ", p->pid);
+    print_safely(command);
+    printf(", %s, access %s", user_name(p->uid), access_name(p->access));
+    if (p->slot >= 0)
+        printf(", slot %" PRId64, p->slot);
+    if (p->holds)
+        printf(", holds the lock (%s)", hold_name(p->holds));
+    else if (p->waits)
+        printf(", waits for the lock (%s)", hold_name(p->waits));
+    if ((p->holds || p->waits) && p->since_us >= 0)
+        printf(" for %s", human_duration(since, now - p->since_us));
+    putchar('\n');
+}
+
+static void print_attached(const struct facts *f, int64_t now)
+{
+    const struct shmview_segment_stats *s = f->s;
+    printf(LABEL "%" PRId64 "\n", "attached", s->attachments);
+    for (size_t i = 0; i < s->n_parties; i++)
+        if (s->parties[i]->holds)
+            print_party(s->parties[i], now);
+    for (size_t i = 0; i < s->n_parties; i++)
+        if (!s->parties[i]->holds)
+            print_party(s->parties[i], now);
+    if (s->n_parties && (int64_t)s->n_parties < s->attachments)
+        printf("    and %" PRId64 " more\n", s->attachments - (int64_t)s->n_parties);
+}
+
+static void print_facts(const struct facts *f)
+{
+    int64_t now = realtime_us();
+    puts(f->d->name);
+    print_sizes(f);
+    print_access(f->d);
+    print_life(f, now);
+    print_lock(f);
+    print_attached(f, now);
+    if (f->d->n_layouts) {
+        putchar('\n');
+        picture_print(f->d, f->s->layout, terminal_width());
+    }
+}
+
+/* --- The verb ------------------------------------------------------------ */
+
+#define OPTION_VIEWS OPTION_LONG
+
+static int print_views(struct context *c, const char *name, const struct table_options *how)
+{
+    CLEANUP_TABLE struct table *table = NULL;
+    CLEANUP_FACTS struct facts f = {.d = NULL};
+    int status;
+    if (views_table(c, how, &table, &status))
+        return status;
+    status = connect_daemon(c);
+    status = status ? status : ask(c, name, &f);
+    return status ? status : views_print(table, f.d, f.s->layout);
+}
+
+static int print_all(struct context *c, const char *name, bool json)
+{
+    CLEANUP_FACTS struct facts f = {.d = NULL};
+    int status = connect_daemon(c);
+    status = status ? status : ask(c, name, &f);
+    if (status)
+        return status;
+    if (json)
+        return print_facts_json(c, &f);
+    print_facts(&f);
+    return EXIT_OK;
+}
+
+static int run_show(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"views", no_argument, NULL, OPTION_VIEWS},
+        TABLE_OPTIONS,
+        COMMON_OPTIONS,
+    };
+    struct table_options how = {0};
+    bool views = false, table = false;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        if (o == OPTION_EXIT)
+            return c->status;
+        views |= o == OPTION_VIEWS;
+        table |= table_option(&how, o) && o != 'J';
+    }
+    bool lists = views && how.columns && strcmp(how.columns, "help") == 0;
+    if (!has_arguments(c, argc, argv, lists ? 0 : 1, 1))
+        return EXIT_USAGE;
+    if (table && !views)
+        return fail_usage(c, "options of tables belong to --views");
+    return views ? print_views(c, argv[optind], &how) : print_all(c, argv[optind], how.json);
+}
+
+const struct verb verb_show = {
+    .name = "show",
+    .arguments = "NAME",
+    .summary = "Show everything about a segment, with a picture of its memory",
+    .help =
+        "The picture has a bar for each view, at the place of its bytes; '*' marks the\n"
+        "layout that is current. A view whose strides leave gaps is shaded.\n"
+        "\n"
+        "      --views               only a table of the views, with these options:\n" TABLE_HELP,
+    .run = run_show,
+};

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* top: segments and locks, live. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/top/top_screen.h"
+
+#define NAME_MOST        32 /* on a screen */
+#define NAME_MOST_BATCH  128
+#define DELAY_NS         INT64_C(2000000000)
+#define DELAY_LEAST      INT64_C(50000000)
+#define DELAY_LEAST_TEXT "50ms"
+
+struct how {
+    bool is_batch;
+    int64_t count; /* of batch; 0: no end */
+    int64_t delay_ns;
+};
+
+/* With no daemon the old figures stay. */
+static int refresh_figures(struct context *c, struct top *t)
+{
+    static char trouble[200];
+    const struct shmview_stats_options all = {.struct_bytes = sizeof all,
+                                              .limit = SHMVIEW_STATS_ALL};
+    const struct shmview_stats *stats;
+    int r = shmview_stats_get(c->connection, &all, &stats);
+    if (r == 0) {
+        t->trouble = NULL;
+        return top_update(t, stats, realtime_us()) ? fail_memory(c) : 0;
+    }
+    if (!t->now)
+        return fail_call(c, r);
+    snprintf(trouble, sizeof trouble, "old figures: %s", shmview_error_text());
+    t->trouble = trouble;
+    return 0;
+}
+
+/* --- Without a terminal -------------------------------------------------- */
+
+static int print_page(const struct top *t)
+{
+    struct top_line header[TOP_HEADER], line;
+    top_header(t, header);
+    for (int i = 0; i < TOP_HEADER; i++)
+        puts(header[i].text);
+    for (size_t i = 0; i < t->n_rows; i++) {
+        top_row_line(t, &t->rows[i], &line);
+        puts(line.text);
+    }
+    return fflush(stdout) ? EXIT_FAILED : EXIT_OK; /* main() says why */
+}
+
+static void pause_until(int64_t deadline_ns)
+{
+    struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000),
+                          .tv_nsec = (long)(deadline_ns % 1000000000)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL))
+        continue;
+}
+
+static int print_pages(struct context *c, struct top *t, const struct how *how)
+{
+    int status = print_page(t);
+    for (int64_t n = 1; status == 0 && (how->count == 0 || n < how->count); n++) {
+        pause_until(shmview_deadline(how->delay_ns));
+        status = refresh_figures(c, t);
+        putchar('\n');
+        if (status == 0)
+            status = print_page(t);
+    }
+    return status;
+}
+
+/* --- The verb ------------------------------------------------------------ */
+
+static int read_option(struct context *c, struct top *t, struct how *how, int o)
+{
+    size_t key;
+    int status;
+    switch (o) {
+    case 'b':
+        how->is_batch = true;
+        t->name_most = NAME_MOST_BATCH;
+        return 0;
+    case 'n':
+        return parse_number(c, "--count", optarg, 1, INT64_MAX, &how->count);
+    case 'd':
+        status = parse_duration(c, "--delay", optarg, &how->delay_ns);
+        if (status == 0 && how->delay_ns < DELAY_LEAST)
+            return fail_usage(c, "--delay '%s' is less than " DELAY_LEAST_TEXT, optarg);
+        return status;
+    case 's':
+        status = parse_word(c, "--sort", optarg, top_key_names, &key);
+        t->key = status ? t->key : (enum top_key)key;
+        return status;
+    case 'r':
+        t->is_reversed = true;
+        return 0;
+    case 'B':
+        t->wants_bytes = true;
+        return 0;
+    default:
+        return c->status;
+    }
+}
+
+static int show(struct context *c, struct top *t, const struct how *how)
+{
+    int status = connect_daemon(c);
+    if (status == 0)
+        status = refresh_figures(c, t);
+    if (status)
+        return status;
+    return how->is_batch ? print_pages(c, t, how)
+                         : top_screen(c, t, how->delay_ns, refresh_figures);
+}
+
+static int run_top(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"batch", no_argument, NULL, 'b'},
+        {"count", required_argument, NULL, 'n'},
+        {"delay", required_argument, NULL, 'd'},
+        {"sort", required_argument, NULL, 's'},
+        {"reverse", no_argument, NULL, 'r'},
+        {"bytes", no_argument, NULL, 'B'},
+        COMMON_OPTIONS,
+    };
+    struct how how = {.delay_ns = DELAY_NS};
+    struct top t = {.key = TOP_WAITING, .name_most = NAME_MOST};
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
+        int status = o == OPTION_EXIT ? c->status : read_option(c, &t, &how, o);
+        if (status || o == OPTION_EXIT)
+            return status;
+    }
+    if (!has_arguments(c, argc, argv, 0, 1))
+        return EXIT_USAGE;
+    if (optind < argc && strlen(argv[optind]) >= sizeof t.filter)
+        return fail_usage(c, "a filter has at most %zu characters", sizeof t.filter - 1);
+    if (optind < argc)
+        strcpy(t.filter, argv[optind]);
+    if (how.count && !how.is_batch)
+        return fail_usage(c, "--count is for --batch");
+    if (!how.is_batch && !(isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)))
+        return fail_usage(c, "standard input and output are no terminal: use --batch");
+    int status = show(c, &t, &how);
+    top_deinit(&t);
+    return status;
+}
+
+const struct verb verb_top = {
+    .name = "top",
+    .arguments = "[FILTER]",
+    .summary = "Show segments, holders, waits and deaths, live",
+    .help = "  -s, --sort KEY            by name, size, resident, attached, held, waiting,\n"
+            "                            changes, deaths or age (waiting)\n"
+            "  -r, --reverse             the other way round\n"
+            "  -d, --delay TIME          between two looks (2s)\n"
+            "  -b, --batch               print pages one after the other, for no terminal\n"
+            "  -n, --count N             end after so many pages of --batch\n"
+            "  -B, --bytes               sizes in bytes\n"
+            "\nFILTER is a part of the names that are shown, or a pattern with * ? [. Press ?\n"
+            "for the keys: Enter looks into a segment, / filters, < and > sort, q leaves.\n"
+            "Example: shmviewctl top -s size camera\n\n",
+    .run = run_top,
+};

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* who: who is attached, who holds the lock, who waits for it. */
+#include <inttypes.h>
+#include <string.h>
+
+#include <shmview/stats.h>
+
+#include "cli/shell/table.h"
+#include "cli/text/party.h"
+
+#define N_NAMES 64 /* as many as one call takes */
+
+static const struct column columns[] = {
+    {"SEGMENT", CELL_TEXT, true, "its name"},
+    {"PID", CELL_NUMBER, true, "process"},
+    {"USER", CELL_TEXT, true, "whose process it is"},
+    {"COMMAND", CELL_TEXT, true, "as the process calls itself"},
+    {"ACCESS", CELL_TEXT, true, "peek, read or write"},
+    {"SLOT", CELL_NUMBER, true, "place in the lock"},
+    {"LOCK", CELL_TEXT, true, "what it holds of the lock, or waits for"},
+    {"SINCE", CELL_DURATION, true, "how long it holds or waits"},
+    {"SINCE-TIME", CELL_TIME, false, "when that began"},
+    {"ATTACHMENT", CELL_NUMBER, false, "its number"},
+    {"UID", CELL_NUMBER, false, "number of the user"},
+    {"ID", CELL_NUMBER, false, "of the segment"},
+};
+
+static int add_party(struct table *table, const struct shmview_segment_stats *s,
+                     const struct shmview_party_stats *p, int64_t now_us)
+{
+    bool is_known = p->since_us > 0;
+    const struct cell cells[] = {
+        cell_text(s->name),
+        cell_number(p->pid),
+        cell_text(p->uid < 0 ? "" : user_name(p->uid)),
+        cell_text(p->command),
+        cell_text(access_name(p->access)),
+        cell_number(p->slot),
+        {.text = party_state(p),
+         .color = p->waits   ? "red"
+                  : p->holds ? "green"
+                             : NULL},
+        cell_number(is_known ? now_us - p->since_us : -1),
+        cell_number(is_known ? p->since_us : -1),
+        cell_number(p->attachment),
+        cell_number(p->uid),
+        cell_number(s->id),
+    };
+    return table_add(table, cells);
+}
+
+/* Those that were asked for and are not there. Returns 0 or the exit status. */
+static int look_for_missing(struct context *c, const struct shmview_stats *stats, char **names,
+                            size_t n)
+{
+    int status = 0;
+    for (size_t i = 0; i < n; i++) {
+        bool found = false;
+        for (size_t j = 0; j < stats->n_segments && !found; j++)
+            found = strcmp(stats->segments[j]->name, names[i]) == 0;
+        if (!found)
+            status = fail_not_found(c, "no segment", names[i]);
+    }
+    return status;
+}
+
+static int print_parties(struct context *c, const struct shmview_stats *stats,
+                         const struct table_options *options)
+{
+    CLEANUP_TABLE struct table *table = NULL;
+    int64_t now = realtime_us();
+    int status;
+    if (table_new(c, options, "attachments", columns, ARRAY_LEN(columns), &table, &status))
+        return status;
+    for (size_t i = 0; i < stats->n_segments; i++) {
+        const struct shmview_segment_stats *s = stats->segments[i];
+        for (size_t j = 0; j < s->n_parties; j++)
+            if ((status = add_party(table, s, s->parties[j], now)))
+                return status;
+        if ((int64_t)s->n_parties < s->attachments)
+            warn_text(c,
+                      "'%s' has %" PRId64 " attachments, of which %zu are told: "
+                      "who holds or waits comes first",
+                      s->name, s->attachments, s->n_parties);
+    }
+    return table_print(table);
+}
+
+static int run_who(struct context *c, int argc, char **argv)
+{
+    static const struct option options[] = {TABLE_OPTIONS, COMMON_OPTIONS};
+    struct table_options shown = {.json = false};
+    struct shmview_stats_options want = {.struct_bytes = sizeof want};
+    const struct shmview_stats *stats;
+    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;)
+        if (!table_option(&shown, o))
+            return c->status;
+    if (!has_arguments(c, argc, argv, 0, N_NAMES))
+        return EXIT_USAGE;
+    want.names = (const char *const *)(argv + optind);
+    want.n_names = (size_t)(argc - optind);
+    want.limit = want.n_names ? 0 : SHMVIEW_STATS_ALL;
+    int status = connect_daemon(c);
+    if (status)
+        return status;
+    int r = shmview_stats_get(c->connection, &want, &stats);
+    if (r)
+        return fail_call(c, r);
+    int missing = look_for_missing(c, stats, argv + optind, want.n_names);
+    status = print_parties(c, stats, &shown);
+    shmview_stats_free(stats);
+    return status ? status : missing;
+}
+
+const struct verb verb_who = {
+    .name = "who",
+    .arguments = "[NAME]...",
+    .summary = "Show who is attached, who holds the lock, who waits for it",
+    .help =
+        TABLE_HELP "\nWithout NAME: of all segments. Of each at most 64, those who hold or wait "
+                   "first.\n"
+                   "Example: shmviewctl who camera\n\n",
+    .run = run_who,
+};
