@@ -3,7 +3,7 @@
 #ifndef UNIT_ANSWERS_H
 #define UNIT_ANSWERS_H
 
-#include "house.h"
+#include "unit/house.h"
 
 static struct house house;
 static unsigned n_calls;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "faults.h"
+#include "unit/faults.h"
 
 #include <dirent.h>
 #include <errno.h>

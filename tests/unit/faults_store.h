@@ -3,13 +3,13 @@
 #ifndef UNIT_FAULTS_STORE_H
 #define UNIT_FAULTS_STORE_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <inttypes.h>
 #include <lmdb.h>
 
 #include "daemon/store/store.h"
-#include "faults.h"
+#include "unit/faults.h"
 
 #define STORE_FAULT(name, parameters, arguments)                                                   \
     int __real_##name parameters;                                                                  \

@@ -3,7 +3,7 @@
 #ifndef UNIT_FOREIGN_H
 #define UNIT_FOREIGN_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <shmview/shmview.h>
 

@@ -11,7 +11,7 @@
 #ifndef UNIT_HOUSE_H
 #define UNIT_HOUSE_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <sys/socket.h>
 
@@ -20,7 +20,7 @@
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
 #include "daemon/segments/ringing.h"
-#include "varlink.h"
+#include "unit/varlink.h"
 #include "varlink_text.h"
 
 #define HOUSE_GUESTS  8

@@ -3,7 +3,7 @@
 #ifndef UNIT_LONG_LAYOUT_H
 #define UNIT_LONG_LAYOUT_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include "common/base/limits.h"
 #include "common/wire/wire.h"

@@ -8,7 +8,7 @@
 
 #include <shmview/layout.h>
 
-#include "stub.h"
+#include "unit/stub.h"
 
 #define SIZE 5000
 #define ID   77

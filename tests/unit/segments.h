@@ -3,7 +3,7 @@
 #ifndef UNIT_SEGMENTS_H
 #define UNIT_SEGMENTS_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

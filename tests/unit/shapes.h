@@ -3,7 +3,7 @@
 #ifndef UNIT_SHAPES_H
 #define UNIT_SHAPES_H
 
-#include "foreign.h"
+#include "unit/foreign.h"
 
 static uint64_t shapes_seed = 2024;
 

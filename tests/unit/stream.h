@@ -3,7 +3,7 @@
 #ifndef UNIT_STREAM_H
 #define UNIT_STREAM_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <sys/socket.h>
 

@@ -12,14 +12,14 @@
 #ifndef UNIT_STUB_H
 #define UNIT_STUB_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "common/wire/frame.h"
-#include "faults.h"
+#include "unit/faults.h"
 
 struct stub_step {
     const char *method; /* that must be called; a part of the request */

@@ -8,7 +8,7 @@
 #include <jansson.h>
 
 #include "common/json/fields.h"
-#include "unit.h"
+#include "unit/unit.h"
 
 struct leaf {
     int64_t n;

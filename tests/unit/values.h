@@ -4,7 +4,7 @@
 #ifndef UNIT_VALUES_H
 #define UNIT_VALUES_H
 
-#include "unit.h"
+#include "unit/unit.h"
 
 #include <float.h>
 #include <math.h>

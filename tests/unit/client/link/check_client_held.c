@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* held.c and socket.c of the library: what is sent to a daemon without waiting for it, and what a
+ * claim brings. The test serves its socket itself, as late and as little as it likes. */
+#include "client/base/private.h"
+
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "common/base/util.h"
+#include "unit/faults.h"
+#include "unit/stub.h"
+
+#define CLAIMED     "{\"parameters\":{\"held\":[]}}"
+#define CLAIMED_ONE "{\"parameters\":{\"held\":[],\"descriptors\":1,\"presence\":0}}"
+#define CLAIMED_ALL "{'parameters':{'held':[],'descriptors':2,'presence':0,'bell':1}}"
+
+static struct stub stub;
+static struct shmview_connection *conn;
+static int listener, presence, bell[2];
+
+static void assert_fails(int r, int error, const char *part)
+{
+    ck_assert_msg(r == -error, "%d, not %d: %s", r, -error, shmview_error_text());
+    unit_assert_holds(shmview_error_text(), part);
+}
+
+/* --- A daemon that does what the test does ------------------------------- */
+
+static const char *listen_here(void)
+{
+    static struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/here", unit_directory());
+    unlink(address.sun_path);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(listener, 64), 0);
+    return address.sun_path;
+}
+
+/* Returns the next connection, whose claim was read. */
+static int accept_claim(void)
+{
+    char text[8192];
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ssize_t n = recv(fd, text, sizeof text, 0);
+    ck_assert_int_gt(n, 0);
+    ck_assert_int_eq(text[n - 1], '\0');
+    unit_assert_holds(text, "io.shmview.Claim");
+    return fd;
+}
+
+static void *greet(void *ret_fd)
+{
+    int *fd = ret_fd, file = *fd;
+    faults_spare_thread();
+    *fd = accept_claim();
+    ssize_t n = file < 0 ? frame_send(*fd, CLAIMED, sizeof CLAIMED, NULL, 0)
+                         : frame_send(*fd, CLAIMED_ONE, sizeof CLAIMED_ONE, &file, 1);
+    ck_assert_int_gt(n, 0);
+    return NULL;
+}
+
+/* Connects to it, and gets file as its presence unless that is -1. Returns the other end, which
+ * nobody reads. */
+static int connect_here(int file)
+{
+    const char *path = listen_here();
+    pthread_t thread;
+    int fd = file;
+    ck_assert_int_eq(pthread_create(&thread, NULL, greet, &fd), 0);
+    ck_assert_int_eq(shmview_connect(path, 0, &conn), 0);
+    pthread_join(thread, NULL);
+    return fd;
+}
+
+static int end_wait(void *arg)
+{
+    return ++*(int *)arg;
+}
+
+/* --- Descriptors that come with a claim ---------------------------------- */
+
+static struct stub_step begin_descriptors(void)
+{
+    presence = memfd_create("shmview-unit", MFD_CLOEXEC);
+    ck_assert_int_eq(ftruncate(presence, 1), 0);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, bell), 0);
+    return (struct stub_step){
+        .method = "Claim", .reply = CLAIMED_ALL, .fds = {presence, bell[1]}, .n_fds = 2};
+}
+
+static void end_descriptors(void)
+{
+    close(presence);
+    close(bell[0]);
+    close(bell[1]);
+}
+
+/* A client without its presence, and without knowing that, would lose its locks with its
+ * connection. */
+START_TEST(no_room_for_descriptors)
+{
+    const struct stub_step step = begin_descriptors();
+    const struct stub_step steps[] = {step, step};
+    struct rlimit old;
+    stub_start(&stub, steps, 2);
+    /* as many as both ends of a connection need */
+    int first = dup(presence), second = dup(presence);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    const struct rlimit few = {(rlim_t)second + 1, old.rlim_max};
+    close(first);
+    close(second);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int r = shmview_connect(stub.path, 0, &conn);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_fails(r, SHMVIEW_ERR_SYSTEM, "descriptors of the connection");
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    ck_assert_ptr_nonnull(conn->presence);
+    ck_assert_int_ge(conn->bell, 0);
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    end_descriptors();
+}
+END_TEST
+
+/* The bell that came is used as it is: a duplicate would need another descriptor. */
+START_TEST(room_for_what_comes_and_no_more)
+{
+    const struct stub_step step = begin_descriptors();
+    struct rlimit old;
+    int fd[4];
+    stub_start(&stub, &step, 1);
+    for (int i = 0; i < 4; i++) /* both ends of a connection, a presence, a bell */
+        fd[i] = dup(presence);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    const struct rlimit few = {(rlim_t)fd[3] + 1, old.rlim_max};
+    for (int i = 0; i < 4; i++)
+        close(fd[i]);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    int r = shmview_connect(stub.path, 0, &conn);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    ck_assert_int_eq(r, 0);
+    ck_assert_ptr_nonnull(conn->presence);
+    ck_assert(bell_ring(conn, 9));
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    end_descriptors();
+}
+END_TEST
+
+/* A claim over the same socket brings a bell, and tells of the change. No new socket is made. */
+START_TEST(a_bell_that_was_lost)
+{
+    const struct stub_step step = begin_descriptors();
+    const struct stub_step steps[] = {step, step, STUB_PONG};
+    stub_start(&stub, steps, 3);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    ino_t inode = conn->socket_inode;
+    bell_close(conn);
+    faults_begin_call("socket", 1, EMFILE, true);
+    connection_ring(conn, 9);
+    ck_assert_int_eq(shmview_ping(conn), 0); /* reads the reply, unless the ring has */
+    ck_assert(!faults_end());
+    ck_assert(conn->socket_inode == inode);
+    ck_assert(!conn->rings);
+    ck_assert(bell_ring(conn, 9));
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    end_descriptors();
+}
+END_TEST
+
+/* A hang-up would be its end. */
+START_TEST(no_bell_and_no_presence)
+{
+    const struct stub_step steps[] = {STUB_GREETING, STUB_GREETING, STUB_PONG};
+    stub_start(&stub, steps, 3);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    ino_t inode = conn->socket_inode;
+    connection_ring(conn, 9);
+    ck_assert_int_ge(conn->fd, 0);
+    ck_assert_int_eq(shmview_ping(conn), 0);
+    ck_assert(conn->socket_inode == inode);
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+}
+END_TEST
+
+/* --- Changes ------------------------------------------------------------- */
+
+START_TEST(a_change_that_cannot_be_told_yet)
+{
+    const struct stub_step step = begin_descriptors();
+    const struct stub_step steps[] = {step, step, STUB_PONG, STUB_PONG};
+    stub_start(&stub, steps, 4);
+    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
+    connection_hang_up(conn);
+    bell_close(conn);
+    faults_begin_call("socket", 1, EMFILE, true);
+    connection_ring(conn, 9);
+    ck_assert(faults_end());
+    ck_assert_int_eq(conn->fd, -1);
+    ck_assert(conn->rings);
+    ck_assert(!conn->owes); /* nobody tries it over and over */
+    ck_assert_int_eq(shmview_ping(conn), 0);
+    ck_assert(!conn->rings);
+    /* where nobody is there nobody watches */
+    connection_hang_up(conn);
+    bell_close(conn);
+    faults_begin_call("connect", 1, ECONNREFUSED, true);
+    connection_ring(conn, 9);
+    ck_assert(faults_end());
+    ck_assert(!conn->rings);
+    ck_assert_int_eq(shmview_ping(conn), 0);
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    stub_end(&stub);
+    end_descriptors();
+}
+END_TEST
+
+/* --- A daemon that does not answer --------------------------------------- */
+
+/* A call that frees a handle cannot report that the caller has ended a wait: it does not ask. */
+static void fill_the_socket(int file)
+{
+    int fd = connect_here(file), asked = 0;
+    int64_t began = now_ns();
+    ino_t inode = conn->socket_inode;
+    for (int64_t id = 1; id <= 1000; id++) {
+        ck_assert_int_eq(connection_reserve(conn), 0);
+        connection_hold(conn, id);
+    }
+    shmview_on_wait(end_wait, &asked);
+    for (int64_t id = 1; id <= 1000; id++)
+        connection_give_back(conn, id);
+    ck_assert_int_lt(now_ns() - began, 2000000000);
+    ck_assert_int_eq(asked, 0);
+    if (file >= 0)
+        ck_assert_uint_eq(conn->n_held, 0); /* a claim reports the rest */
+    else
+        ck_assert(conn->socket_inode == inode); /* to hang up would be its end */
+    assert_fails(shmview_ping(conn), SHMVIEW_ERR_INTERRUPTED, "");
+    ck_assert_int_eq(asked, 1);
+    shmview_on_wait(NULL, NULL);
+    ck_assert_uint_eq(conn->n_held, 0);
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    close(fd);
+    close(listener);
+}
+
+START_TEST(a_full_socket)
+{
+    int file = memfd_create("shmview-unit", MFD_CLOEXEC);
+    ck_assert_int_eq(ftruncate(file, 1), 0);
+    fill_the_socket(file);
+    fill_the_socket(-1);
+    close(file);
+}
+END_TEST
+
+/* What is not there yet of the reply comes later. */
+START_TEST(a_claim_that_is_answered_in_part)
+{
+    const char reply[] = CLAIMED_ONE;
+    const size_t half = 20;
+    int fd = connect_here(-1), asked = 0;
+    int file = memfd_create("shmview-unit", MFD_CLOEXEC);
+    ck_assert_int_eq(ftruncate(file, 1), 0);
+    connection_hang_up(conn);
+    connection_reopen(conn);
+    ck_assert(conn->greets);
+    int again = accept_claim();
+    ck_assert_int_eq(frame_send(again, reply, half, &file, 1), (ssize_t)half);
+    shmview_on_wait(end_wait, &asked);
+    connection_reopen(conn);
+    ck_assert_int_eq(asked, 0);
+    ck_assert(conn->greets);
+    ck_assert_ptr_null(conn->presence);
+    ck_assert_int_eq(frame_send(again, reply + half, sizeof reply - half, NULL, 0),
+                     (ssize_t)(sizeof reply - half));
+    connection_reopen(conn);
+    ck_assert_int_eq(asked, 0);
+    ck_assert(!conn->greets);
+    ck_assert_int_ge(conn->fd, 0);
+    ck_assert_ptr_nonnull(conn->presence);
+    /* and where the rest never comes, the descriptors are closed */
+    unsigned before = unit_fds();
+    connection_hang_up(conn);
+    connection_reopen(conn);
+    int last = accept_claim();
+    ck_assert_int_eq(frame_send(last, reply, half, &file, 1), (ssize_t)half);
+    connection_reopen(conn);
+    close(last);
+    connection_reopen(conn);
+    ck_assert_int_eq(conn->fd, -1);
+    ck_assert(!conn->greets);
+    ck_assert_uint_eq(unit_fds(), before - 1);
+    shmview_on_wait(NULL, NULL);
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    close(again);
+    close(file);
+    close(fd);
+    close(listener);
+}
+END_TEST
+
+/* The program has closed the socket, and the number is its own. */
+START_TEST(a_claims_number_is_given_away)
+{
+    char byte;
+    int fd = connect_here(-1), pair[2], asked = 0;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+    for (int call = 0; call < 2; call++) {
+        connection_hang_up(conn);
+        connection_reopen(conn);
+        ck_assert(conn->greets);
+        int number = dup2(pair[0], conn->fd);
+        ck_assert_int_ge(number, 0);
+        ck_assert_int_eq(send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
+        if (call) {
+            shmview_on_wait(end_wait, &asked);
+            assert_fails(shmview_ping(conn), SHMVIEW_ERR_INTERRUPTED, "");
+            shmview_on_wait(NULL, NULL);
+        } else {
+            connection_reopen(conn);
+        }
+        ck_assert_int_eq(recv(number, &byte, 1, MSG_DONTWAIT), 1);
+        ck_assert_int_eq(byte, 'x');
+        close(number);
+    }
+    ck_assert_int_eq(shmview_disconnect(conn), 0);
+    close(pair[0]);
+    close(pair[1]);
+    close(fd);
+    close(listener);
+}
+END_TEST
+
+UNIT_MAIN("client_held", UNIT_TEST(no_room_for_descriptors),
+          UNIT_TEST(room_for_what_comes_and_no_more), UNIT_TEST(a_bell_that_was_lost),
+          UNIT_TEST(no_bell_and_no_presence), UNIT_TEST(a_change_that_cannot_be_told_yet),
+          UNIT_TEST(a_full_socket), UNIT_TEST(a_claim_that_is_answered_in_part),
+          UNIT_TEST(a_claims_number_is_given_away))

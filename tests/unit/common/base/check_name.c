@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/unit.h"
+
+#include "common/base/limits.h"
+#include "common/base/name.h"
+
+static bool letter_of_names(int c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+}
+
+START_TEST(ordinary_names)
+{
+    const char *good[] = {"a",   "Z",   "0",    "demo", "a.b",      "a..b", "a.",
+                          "-",   "_",   "-rf",  "9",    "A-b_c.9",  "a-",   "con",
+                          "x.y", "0.0", "_.._", "--",   "a.control"};
+    const char *bad[] = {"",    ".",    "..",   ".hidden", "a b",      " a",    "a ",   "a/b",
+                         "/",   "/a",   "a/",   "../a",    "a\n",      "\na",   "a\tb", "a+b",
+                         "a:b", "a\\b", "a\"b", "a'b",     "\xc3\xa9", "a\x80", "\x7f", "a\x01"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        ck_assert_msg(name_is_valid(good[i], LIMIT_NAME_BYTES), "'%s' is refused", good[i]);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_msg(!name_is_valid(bad[i], LIMIT_NAME_BYTES), "'%s' is accepted", bad[i]);
+}
+END_TEST
+
+START_TEST(every_byte_in_every_place)
+{
+    for (int c = 1; c < 256; c++) {
+        const char alone[] = {(char)c, 0};
+        const char last[] = {'a', (char)c, 0};
+        const char inside[] = {'a', (char)c, 'b', 0};
+        ck_assert_int_eq(name_is_valid(alone, 64), letter_of_names(c) && c != '.');
+        ck_assert_int_eq(name_is_valid(last, 64), letter_of_names(c));
+        ck_assert_int_eq(name_is_valid(inside, 64), letter_of_names(c));
+    }
+}
+END_TEST
+
+START_TEST(lengths)
+{
+    char name[300];
+    memset(name, 'x', sizeof name);
+    for (size_t max = 1; max <= LIMIT_NAME_BYTES; max++)
+        for (size_t n = 0; n <= max + 2; n++) {
+            name[n] = '\0';
+            ck_assert_int_eq(name_is_valid(name, max), n >= 1 && n <= max);
+            name[n] = 'x';
+        }
+    ck_assert(!name_is_valid("", 0));
+    ck_assert(!name_is_valid("a", 0));
+}
+END_TEST
+
+/* A name that is too long is not read past the byte that makes it so. */
+START_TEST(reads_no_further_than_it_must)
+{
+    char *name = malloc(LIMIT_NAME_BYTES + 1);
+    memset(name, 'x', LIMIT_NAME_BYTES + 1);
+    ck_assert(!name_is_valid(name, LIMIT_NAME_BYTES));
+    free(name);
+}
+END_TEST
+
+UNIT_MAIN("name", UNIT_TEST(ordinary_names), UNIT_TEST(every_byte_in_every_place),
+          UNIT_TEST(lengths), UNIT_TEST(reads_no_further_than_it_must))

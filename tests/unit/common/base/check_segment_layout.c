@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* segment.c: names that go, and layouts. */
+#include "unit/unit.h"
+
+#include "common/base/util.h"
+#include "daemon/segments/segment.h"
+#include "unit/faults.h"
+#include "unit/segments.h"
+
+/* --- Unnaming ------------------------------------------------------------ */
+
+START_TEST(unname)
+{
+    struct segment *s = make(100, true);
+    struct object before = object_of(s, DATA);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    segment_unname(s);
+    struct object after = object_of(s, DATA);
+    ck_assert(!s->named);
+    ck_assert_str_ne(after.name, before.name);
+    unit_assert_holds(after.name, "+78187493520.data");
+    ck_assert_uint_eq(unit_objects(), 3);
+    struct wire_attachment b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
+    segment_detach(s, a.slot, 1);
+    segment_detach(s, b.slot, 1);
+    segment_free(s);
+    ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+START_TEST(unname_that_cannot_rename)
+{
+    struct segment *s = make(100, false);
+    struct wire_attachment a;
+    struct frame_descriptors fds;
+    faults_begin_call("renameat2", 1, EIO, false);
+    segment_unname(s);
+    ck_assert(faults_end());
+    ck_assert(!s->named);
+    ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
+    ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a, &fds), 0);
+    segment_free(s);
+}
+END_TEST
+
+/* --- Layouts ------------------------------------------------------------- */
+
+static struct wire_view views[2] = {
+    {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, false, {0, {0}}},
+    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}},
+};
+
+static int add(struct segment *s, const char *name, const struct wire_view *list, size_t n)
+{
+    size_t bytes;
+    struct wire_layout layout = {name, (struct wire_view *)(uintptr_t)list, n};
+    CLEANUP_FREE char *text = wire_layout_text(&layout, &bytes);
+    return segment_add_layout(s, name, text, bytes);
+}
+
+START_TEST(layouts_are_copies)
+{
+    static const char none[] = "{\"name\":\"none\",\"views\":[]}";
+    struct segment *s = make(100, false);
+    char name[] = "none", text[sizeof none];
+    strcpy(text, none);
+    ck_assert_ptr_null(layouts_find(&s->layouts, "none"));
+    ck_assert_uint_eq(layouts_text(&s->layouts).n, 0);
+    ck_assert_int_eq(segment_add_layout(s, name, text, sizeof text), 0);
+    memset(name, 'x', sizeof name - 1);
+    memset(text, 'x', sizeof text);
+    const struct layout *l = layouts_find(&s->layouts, "none");
+    ck_assert_ptr_nonnull(l);
+    ck_assert_str_eq(l->name, "none");
+    ck_assert_int_eq(add(s, "two", views, 2), 1);
+    ck_assert_ptr_null(layouts_find(&s->layouts, "tw"));
+    struct wire_text all = layouts_text(&s->layouts),
+                     first = layouts_text_of(&s->layouts, &s->layouts.list[0]),
+                     last = layouts_text_of(&s->layouts, &s->layouts.list[1]);
+    static const char begin[] = "{\"name\":\"two\",\"views\":[{\"name\":\"v\",\"format\":\"i\",";
+    ck_assert_uint_eq(first.n, strlen(none));
+    ck_assert_int_eq(memcmp(all.bytes, none, first.n), 0);
+    ck_assert_int_eq(all.bytes[first.n], ',');
+    ck_assert_ptr_eq(last.bytes, all.bytes + first.n + 1);
+    ck_assert_int_eq(strncmp(last.bytes, begin, strlen(begin)), 0);
+    ck_assert_ptr_eq(last.bytes + last.n, all.bytes + all.n);
+    ck_assert_uint_eq(s->layouts.text_bytes, all.n + 1);
+    layouts_drop_last(&s->layouts);
+    ck_assert_uint_eq(layouts_text(&s->layouts).n, first.n);
+    layouts_drop_last(&s->layouts);
+    ck_assert_uint_eq(s->layouts.text_bytes, 0);
+    segment_free(s);
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_layout_fails)
+{
+    struct segment *s = make(100, false);
+    int r = 0;
+    unsigned n;
+    for (n = 1;
+         faults_begin(FAULTS_MEMORY, n), r = segment_add_layout(s, "l", "{}", 3), faults_end();
+         n++) {
+        ck_assert_int_eq(r, -ENOMEM);
+        ck_assert_uint_eq(s->layouts.n, 0);
+        ck_assert_uint_eq(s->layouts.text_bytes, 0);
+    }
+    ck_assert_uint_eq(n, 4);
+    ck_assert_int_eq(r, 0);
+    segment_free(s);
+}
+END_TEST
+
+/* What clients find layouts by; it says nothing of one that was not kept. */
+START_TEST(the_table_in_the_control_object)
+{
+    struct segment *s = make(100, true);
+    struct shmview_control *c = look(s, CONTROL, sizeof *c);
+    ck_assert_int_eq(add(s, "float", views, 2), 0);
+    ck_assert_uint_eq(c->layouts[0], UINT64_C(0xa00a62a942b20165));
+    ck_assert_uint_eq(c->layouts[1], 0);
+    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    ck_assert_int_eq(add(s, "a", views, 2), 1);
+    ck_assert_uint_eq(c->layouts[1], UINT64_C(0xaf63dc4c8601ec8c));
+    faults_begin_call("pwrite", 1, EIO, false);
+    ck_assert_int_eq(add(s, "b", views, 2), -EIO);
+    ck_assert(faults_end());
+    ck_assert_uint_eq(s->layouts.n, 2);
+    ck_assert_uint_eq(c->layouts[2], 0);
+    munmap(c, sizeof *c);
+    segment_detach(s, a.slot, 1);
+    segment_free(s);
+}
+END_TEST
+
+UNIT_MAIN("segment_layout", UNIT_TEST(unname), UNIT_TEST(the_table_in_the_control_object),
+          UNIT_TEST(unname_that_cannot_rename), UNIT_TEST(layouts_are_copies),
+          UNIT_TEST(every_allocation_of_a_layout_fails))

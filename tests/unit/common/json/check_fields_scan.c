@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fields_scan.c: what fields_text() writes is read, and nothing else is. */
+#include "common/json/fields_scan.h"
+#include "unit/unit.h"
+
+struct leaf {
+    int64_t n;
+    const char *s;
+};
+
+struct plant {
+    int64_t n, maybe;
+    bool is_there, flag;
+    int64_t extra;
+    const char *s, *nick;
+    int64_t colour;
+    struct leaf leaf;
+    struct leaf *leaves;
+    size_t n_leaves;
+};
+
+static const char *const colours[] = {"red", "green", "blue", NULL};
+
+#define AT(member) offsetof(struct plant, member)
+static const struct field leaf_fields[] = {
+    {"n", FIELD_INT, false, .offset = offsetof(struct leaf, n), .max = 5},
+    {"s", FIELD_STRING, true, .offset = offsetof(struct leaf, s), .max = 3},
+    {.name = NULL},
+};
+static const struct field plant_fields[] = {
+    {"n", FIELD_INT, false, .offset = AT(n), .max = 5000},
+    {"maybe", FIELD_INT, true, .offset = AT(maybe), .max = INT64_MAX},
+    {"extra", FIELD_INT, true, .offset = AT(extra), .extra = AT(is_there), .max = 5},
+    {"flag", FIELD_BOOL, false, .offset = AT(flag)},
+    {"s", FIELD_STRING, false, .offset = AT(s), .max = 5},
+    {"nick", FIELD_STRING, true, .offset = AT(nick), .max = 5},
+    {"colour", FIELD_ENUM, true, .offset = AT(colour), .enums = colours},
+    {"leaf", FIELD_OBJECT, false, .offset = AT(leaf), .of = leaf_fields},
+    {"leaves", FIELD_OBJECTS, true, .offset = AT(leaves), .extra = AT(n_leaves), .of = leaf_fields,
+     .of_bytes = sizeof(struct leaf), .max = 4},
+    {.name = NULL},
+};
+
+static bool scan(const char *text, struct plant *ret)
+{
+    static char room[15];
+    struct fields_scan s = {unit_json(text), room, sizeof room};
+    *ret = (struct plant){.maybe = FIELDS_ABSENT};
+    return fields_scan(&s, plant_fields, ret) && !*s.at;
+}
+
+START_TEST(scanned)
+{
+    struct plant t;
+    ck_assert(scan("{'n':0,'maybe':123456789012345678,'extra':5,'flag':true,'s':'abcde','nick':'',"
+                   "'colour':'blue','leaf':{'n':5,'s':'x'},'leaves':[]}",
+                   &t));
+    ck_assert_int_eq(t.n, 0);
+    ck_assert_int_eq(t.maybe, 123456789012345678);
+    ck_assert(t.is_there && t.flag);
+    ck_assert_int_eq(t.extra, 5);
+    ck_assert_str_eq(t.s, "abcde");
+    ck_assert_str_eq(t.nick, "");
+    ck_assert_int_eq(t.colour, 3);
+    ck_assert_int_eq(t.leaf.n, 5);
+    ck_assert_str_eq(t.leaf.s, "x");
+    ck_assert(!t.leaves && t.n_leaves == 0);
+    ck_assert(scan("{'n':4999,'flag':false,'s':'','leaf':{'n':0}}", &t));
+    ck_assert_int_eq(t.n, 4999);
+    ck_assert_int_eq(t.maybe, FIELDS_ABSENT);
+    ck_assert(!t.is_there && !t.flag && !t.nick && t.colour == 0);
+    ck_assert_str_eq(t.s, "");
+}
+END_TEST
+
+/* All of it is JSON, or nearly, and left to who knows that. */
+START_TEST(not_scanned)
+{
+    static const char *const texts[] = {
+        "",
+        "{",
+        "{}",
+        "[]",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':1}",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':1}} ",
+        "{ 'n':1,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n': 1,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1 ,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'flag':true,'n':1,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':1},}",
+        "{,'n':1,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1,,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':1},'more':1}",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':6}}",
+        "{'n':1,'flag':true,'s':'a','leaf':{}}",
+        "{'n':1,'flag':true,'s':'a','leaf':[]}",
+        "{'n':5001,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':-1,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':01,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1.0,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1e3,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':'1','flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':null,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'maybe':1234567890123456789,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'maybe':null,'flag':true,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'flag':truer,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'flag':1,'s':'a','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'abcdef','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a b','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'\\n','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'\xc3\xbc','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a",
+        "{'n':1,'flag':true,'s':a,'leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'abcde','nick':'abcde','leaf':{'n':1,'s':'xyz'}}",
+        "{'n':1,'flag':true,'s':'a','colour':'grey','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a','colour':'redd','leaf':{'n':1}}",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':1},'leaves':[{'n':1}]}",
+        "{'n':1,'flag':true,'s':'a','leaf':{'n':1},'leaves':[ ]}",
+    };
+    struct plant t;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        ck_assert_msg(!scan(texts[i], &t), "%s", texts[i]);
+}
+END_TEST
+
+UNIT_MAIN("fields_scan", UNIT_TEST(scanned), UNIT_TEST(not_scanned))

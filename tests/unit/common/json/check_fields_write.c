@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fields.c with a table of its own: what is written, as values and as text, and read back. */
+#include "common/json/fields_text.h"
+#include "unit/faults.h"
+#include "unit/tree.h"
+#include "unit/unit.h"
+
+START_TEST(written_and_read_back)
+{
+    struct leaf leaves[2];
+    struct tree t = example(leaves), u = blank();
+    struct wire_fault fault;
+    json_t *j = fields_write(tree_fields, &t);
+    ck_assert_ptr_nonnull(j);
+    ck_assert_uint_eq(json_object_size(j), 12);
+    ck_assert_int_eq(fields_read(j, tree_fields, true, &u, &fault), 0);
+    json_t *k = fields_write(tree_fields, &u);
+    ck_assert(json_equal(j, k));
+    ck_assert_int_eq(u.number, INT64_MIN);
+    ck_assert_int_eq(u.ints.values[7], INT64_MAX);
+    ck_assert(u.has_more && u.more_ints.n == 0);
+    free(u.leaves);
+    json_decref(j);
+    json_decref(k);
+}
+END_TEST
+
+START_TEST(absent_members_are_not_written)
+{
+    struct leaf leaves[2];
+    struct tree t = example(leaves);
+    t.maybe = FIELDS_ABSENT;
+    t.shade = 0;
+    t.has_more = false;
+    t.n_leaves = 0;
+    json_t *j = fields_write(tree_fields, &t);
+    ck_assert_ptr_null(json_object_get(j, "maybe"));
+    ck_assert_ptr_null(json_object_get(j, "shade"));
+    ck_assert_ptr_null(json_object_get(j, "more"));
+    ck_assert_uint_eq(json_array_size(json_object_get(j, "leaves")), 0);
+    ck_assert_uint_eq(json_object_size(j), 9);
+    json_decref(j);
+}
+END_TEST
+
+/* Text that is no UTF-8 cannot be said in JSON. */
+START_TEST(what_cannot_be_written)
+{
+    struct leaf leaves[2];
+    struct tree t = example(leaves);
+    t.name = "\xff";
+    ck_assert_ptr_null(fields_write(tree_fields, &t));
+    t = example(leaves);
+    leaves[1].s = "\xc3";
+    ck_assert_ptr_null(fields_write(tree_fields, &t));
+    ck_assert_ptr_null(fields_write_array(leaf_fields, sizeof leaves[0], leaves, 2));
+}
+END_TEST
+
+/* --- Memory -------------------------------------------------------------- */
+
+START_TEST(every_allocation_of_a_write_fails)
+{
+    struct leaf leaves[2];
+    struct tree t = example(leaves);
+    json_t *j = NULL;
+    unsigned n;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n), j = fields_write(tree_fields, &t), faults_end();
+         n++)
+        ck_assert_ptr_null(j);
+    ck_assert_uint_gt(n, 20);
+    json_decref(j);
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_read_fails)
+{
+    json_t *j = parse(full);
+    struct wire_fault fault;
+    struct tree t = blank();
+    unsigned n;
+    int r = 0;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n), r = fields_read(j, tree_fields, true, &t, &fault),
+        faults_end();
+         n++) {
+        ck_assert_int_eq(r, -1);
+        ck_assert_str_eq(fault.parameter, "leaves");
+        ck_assert_str_eq(fault.reason, "out of memory");
+        free(t.leaves);
+        t = blank();
+    }
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_eq(n, 2);
+    free(t.leaves);
+    json_decref(j);
+}
+END_TEST
+
+/* What is written straight is what jansson writes. */
+static void assert_same_text(const struct field *fields, const void *from)
+{
+    struct json_text t;
+    size_t n = 0, m = 0;
+    json_text_begin(&t);
+    fields_text(fields, from, &t);
+    char *straight = json_text_end(&t, &n);
+    json_t *value = fields_write(fields, from);
+    char *by_value = json_text(value, &m);
+    ck_assert_str_eq(straight, by_value);
+    ck_assert_uint_eq(n, m);
+    json_decref(value);
+    free(straight);
+    free(by_value);
+}
+
+START_TEST(text_of_every_kind)
+{
+    const char *const names[] = {"", "oak", "\"q\" \\ / \b\f\n\r\t", "\x01\x1f\x7f",
+                                 "gr\xc3\xbc\xc3\x9f"};
+    const int64_t numbers[] = {0, 9, 10, -1, 1234567890, INT64_MAX, INT64_MIN};
+    struct leaf leaves[] = {{1, NULL}, {-2, "x"}};
+    for (size_t i = 0; i < 5 * 7 * 4; i++) {
+        struct tree t = {
+            .name = names[i % 5],
+            .nick = i % 3 ? names[(i + 1) % 5] : NULL,
+            .number = numbers[i % 7],
+            .maybe = i % 2 ? numbers[(i + 3) % 7] : FIELDS_ABSENT,
+            .flag = i % 2,
+            .colour = (int64_t)(i % 3 + 1),
+            .shade = (int64_t)(i % 4),
+            .ints = {i % 3, {numbers[i % 7], -7, 8}},
+            .has_more = i % 2,
+            .leaf = {5, i % 2 ? "s" : NULL},
+            .leaves = i % 4 ? leaves : NULL,
+            .n_leaves = i % 4 ? i % 3 : 0,
+        };
+        if (t.maybe == INT64_MIN)
+            t.maybe = FIELDS_ABSENT;
+        assert_same_text(tree_fields, &t);
+    }
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_text_fails)
+{
+    char name[2000];
+    struct leaf leaves[40] = {{0, NULL}};
+    struct tree t = {.name = name, .colour = 1, .leaves = leaves, .n_leaves = 40};
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    char *text = NULL;
+    unsigned n;
+    for (n = 1;; n++) {
+        struct json_text j;
+        faults_begin(FAULTS_MEMORY, n);
+        json_text_begin(&j);
+        fields_text(tree_fields, &t, &j);
+        text = json_text_end(&j, NULL);
+        if (!faults_end())
+            break;
+        ck_assert_ptr_null(text);
+    }
+    ck_assert_uint_gt(n, 2);
+    ck_assert_ptr_nonnull(text);
+    free(text);
+}
+END_TEST
+
+struct bag {
+    const char **words;
+    size_t n_words;
+    int64_t set;
+    const char *maybe;
+};
+static const struct field bag_fields[] = {
+    {"words", FIELD_STRINGS, true, .offset = offsetof(struct bag, words),
+     .extra = offsetof(struct bag, n_words), .min = 3, .max = 2},
+    {"set", FIELD_SET, true, .offset = offsetof(struct bag, set), .enums = colours},
+    {"maybe", FIELD_STRING, true, .offset = offsetof(struct bag, maybe), .max = 3},
+    {.name = NULL},
+};
+
+START_TEST(strings_and_sets)
+{
+    static const struct {
+        const char *text, *parameter, *reason;
+    } bad[] = {
+        {"{'words':'a'}", "words", "must be an array of strings"},
+        {"{'words':['a','b','c']}", "words", "has 3 elements, the limit is 2"},
+        {"{'words':['a',1]}", "words", "must be a string"},
+        {"{'words':['abcd']}", "words", "has 4 bytes, the limit is 3"},
+        {"{'set':'red'}", "set", "must be an array of strings"},
+        {"{'set':['red','grey']}", "set", "element 1 is none of those there are"},
+        {"{'set':[1]}", "set", "element 0 is none of those there are"},
+    };
+    static const char *const good[] = {"{}", "{'words':['a','abc'],'set':['red','blue']}",
+                                       "{'maybe':'x'}"};
+    struct wire_fault fault;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct bag bag = {0};
+        json_t *j = parse(bad[i].text);
+        ck_assert_int_eq(fields_read(j, bag_fields, true, &bag, &fault), -1);
+        ck_assert_str_eq(fault.parameter, bad[i].parameter);
+        ck_assert_str_eq(fault.reason, bad[i].reason);
+        free(bag.words);
+        json_decref(j);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        struct bag bag = {0};
+        json_t *j = parse(good[i]);
+        ck_assert_int_eq(fields_read(j, bag_fields, true, &bag, &fault), 0);
+        ck_assert_int_eq(bag.set, i == 1 ? 5 : 0);
+        json_t *again = fields_write(bag_fields, &bag);
+        ck_assert(json_equal(j, again));
+        assert_same_text(bag_fields, &bag);
+        free(bag.words);
+        json_decref(j);
+        json_decref(again);
+    }
+}
+END_TEST
+
+UNIT_MAIN("fields_write", UNIT_TEST(written_and_read_back),
+          UNIT_TEST(absent_members_are_not_written), UNIT_TEST(what_cannot_be_written),
+          UNIT_TEST(every_allocation_of_a_write_fails), UNIT_TEST(every_allocation_of_a_read_fails),
+          UNIT_TEST(text_of_every_kind), UNIT_TEST(every_allocation_of_a_text_fails),
+          UNIT_TEST(strings_and_sets))

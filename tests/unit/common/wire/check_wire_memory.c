@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.c when memory runs out: whatever is said then, nothing leaks. */
+#include "unit/unit.h"
+
+#include "common/wire/wire.h"
+#include "unit/faults.h"
+
+START_TEST(every_allocation_of_a_call_fails)
+{
+    struct wire_view views[2] = {
+        {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}},
+        {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}}};
+    struct wire_define define = {"seg", {"l", views, 2}, 3};
+    size_t bytes;
+    char *text = NULL;
+    unsigned n;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        text = wire_call_text("a.b", wire_write_define(&define), &bytes), faults_end();
+         n++)
+        free(text);
+    ck_assert_uint_gt(n, 30);
+    struct wire_call call;
+    struct wire_define got;
+    struct wire_fault fault;
+    int r = 0;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        (r = wire_call_parse(&call, text, bytes - 1, &fault)) ||
+                    (r = wire_read_define(call.parameters, &got, &fault)),
+        faults_end();
+         n++) {
+        ck_assert_int_eq(r, -1);
+        ck_assert(fault.no_memory);
+        wire_call_deinit(&call);
+    }
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_gt(n, 30);
+    ck_assert_uint_eq(got.layout.n_views, 2);
+    free(got.layout.views);
+    wire_call_deinit(&call);
+    free(text);
+}
+END_TEST
+
+START_TEST(every_allocation_of_a_reply_fails)
+{
+    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
+    struct wire_layout layout = {"l", &view, 1};
+    struct wire_text layouts;
+    struct wire_attachment from = {.id = 5,
+                                   .descriptors = 3,
+                                   .control = 1,
+                                   .liveness = 2,
+                                   .slot = 1,
+                                   .generation = 1,
+                                   .access = 3},
+                           a;
+    const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
+    size_t bytes;
+    char *text = NULL, *layouts_text;
+    unsigned n;
+    int r = 0;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n), layouts_text = wire_layout_text(&layout, &bytes),
+        faults_end();
+         n++)
+        free(layouts_text);
+    layouts = (struct wire_text){layouts_text, bytes - 1};
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        text = wire_attached_text(&of, NULL, 0, &from, &layouts, &bytes), faults_end();
+         n++)
+        free(text);
+    free(layouts_text);
+    struct wire_reply reply;
+    struct wire_fault fault;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        (r = wire_reply_parse(&reply, text, bytes - 1, &fault)) ||
+                    (r = wire_read_attachment(reply.parameters, "attachment", &a, &fault)),
+        faults_end();
+         n++) {
+        ck_assert_int_eq(r, -1);
+        ck_assert(fault.no_memory);
+        wire_reply_deinit(&reply);
+    }
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_gt(n, 30);
+    wire_layouts_free(a.layouts, a.n_layouts);
+    wire_reply_deinit(&reply);
+    free(text);
+}
+END_TEST
+
+UNIT_MAIN("wire_memory", UNIT_TEST(every_allocation_of_a_call_fails),
+          UNIT_TEST(every_allocation_of_a_reply_fails))

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.c: requests, which one end writes and the other reads. */
+#include "unit/unit.h"
+
+#include <shmview/layout.h>
+
+#include "common/base/limits.h"
+#include "common/base/util.h"
+#include "common/wire/wire.h"
+
+#include "unit/long_layout.h"
+
+/* Through the text of a call, new, as it travels. Returns the call. */
+static struct wire_call travel_text(const char *method, char *text, size_t n)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(n, strlen(text) + 1);
+    ck_assert_uint_le(n, LIMIT_REQUEST_BYTES);
+    ck_assert_int_eq(wire_call_parse(&call, text, n - 1, &fault), 0);
+    ck_assert_str_eq(call.method, method);
+    free(text);
+    return call;
+}
+
+static struct wire_call travel(const char *method, json_t *parameters)
+{
+    size_t n = 0;
+    ck_assert_ptr_nonnull(parameters);
+    char *text = wire_call_text(method, parameters, &n);
+    return travel_text(method, text, n);
+}
+
+START_TEST(create)
+{
+    fill_names();
+    const char *names[] = {"a", name_128};
+    const int64_t sizes[] = {1, 4096, (int64_t)LIMIT_SEGMENT_BYTES};
+    for (int i = 0; i < 2 * 3 * 4 * 4 * 2; i++) {
+        struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_READ},
+                                       {.is_group = true, .right = WIRE_RIGHT_NONE}};
+        struct wire_create from = {.name = names[i % 2],
+                                   .size = sizes[i / 2 % 3],
+                                   .access = i / 6 % 4,
+                                   .lifetime = i / 24 % 4,
+                                   .lock = i / 96,
+                                   .grant = {.mode = i % 5 ? i : WIRE_ABSENT,
+                                             .owner = i % 7 ? i : WIRE_ABSENT,
+                                             .group = i % 3 ? i : WIRE_ABSENT,
+                                             .acl = i % 4 ? acl : NULL,
+                                             .n_acl = (size_t)(i % 4 ? i % 4 - 1 : 0)}},
+                           to;
+        struct wire_fault fault;
+        size_t n = 0;
+        char *text = wire_create_text(&from, &n);
+        struct wire_call call = travel_text("io.shmview.Create", text, n);
+        ck_assert_int_eq(wire_read_create(call.parameters, &to, &fault), 0);
+        ck_assert_str_eq(to.name, from.name);
+        ck_assert_int_eq(to.size, from.size);
+        ck_assert_int_eq(to.access, from.access);
+        ck_assert_int_eq(to.lifetime, from.lifetime);
+        ck_assert_int_eq(to.lock, from.lock);
+        ck_assert_int_eq(to.grant.mode, from.grant.mode);
+        ck_assert_int_eq(to.grant.owner, from.grant.owner);
+        ck_assert_int_eq(to.grant.group, from.grant.group);
+        ck_assert_uint_eq(to.grant.n_acl, from.grant.n_acl);
+        ck_assert_int_eq(to.grant.acl == NULL, from.grant.acl == NULL);
+        for (size_t k = 0; k < to.grant.n_acl; k++) {
+            ck_assert_int_eq(to.grant.acl[k].is_user, acl[k].is_user);
+            ck_assert_int_eq(to.grant.acl[k].is_group, acl[k].is_group);
+            ck_assert_int_eq(to.grant.acl[k].user, acl[k].user);
+            ck_assert_int_eq(to.grant.acl[k].right, acl[k].right);
+        }
+        free(to.grant.acl);
+        wire_call_deinit(&call);
+    }
+}
+END_TEST
+
+START_TEST(attach)
+{
+    const int64_t ids[] = {WIRE_ABSENT, 0, 1, INT64_MAX};
+    for (int64_t access = 1; access <= 3; access++)
+        for (size_t i = 0; i < 4; i++) {
+            struct wire_attach from = {"seg", access, ids[i]}, to;
+            struct wire_fault fault;
+            size_t n = 0;
+            char *text = wire_attach_text(&from, &n);
+            struct wire_call call = travel_text("io.shmview.Attach", text, n);
+            ck_assert_int_eq(wire_read_attach(call.parameters, &to, &fault), 0);
+            ck_assert_str_eq(to.name, "seg");
+            ck_assert_int_eq(to.access, access);
+            ck_assert_int_eq(to.id, ids[i]);
+            wire_call_deinit(&call);
+        }
+}
+END_TEST
+
+START_TEST(define_layout)
+{
+    struct wire_define from = {name_128, longest_layout(), INT64_MAX}, to;
+    struct wire_fault fault;
+    struct wire_call call = travel("io.shmview.DefineLayout", wire_write_define(&from));
+    ck_assert_int_eq(wire_read_define(call.parameters, &to, &fault), 0);
+    ck_assert_str_eq(to.name, name_128);
+    ck_assert_int_eq(to.id, INT64_MAX);
+    ck_assert_str_eq(to.layout.name, name_64);
+    ck_assert_uint_eq(to.layout.n_views, LIMIT_VIEWS);
+    for (size_t i = 0; i < LIMIT_VIEWS; i++)
+        assert_same_view(&to.layout.views[i], &from.layout.views[i]);
+    free(to.layout.views);
+    free(from.layout.views);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+/* Each view has 32 values, which is what LIMIT_JSON_VALUES counts with. */
+START_TEST(layout_with_the_most_values)
+{
+    struct wire_define from = {name_128, longest_layout(), INT64_MAX}, to;
+    struct wire_fault fault;
+    for (size_t i = 0; i < LIMIT_VIEWS; i++) {
+        struct wire_view *v = &from.layout.views[i];
+        v->shape.n = v->strides.n = v->suboffsets.n = 8;
+        v->has_strides = v->has_suboffsets = v->read_only = true;
+    }
+    json_t *parameters = wire_write_define(&from);
+    const json_t *views = json_object_get(json_object_get(parameters, "layout"), "views");
+    const json_t *view = json_array_get(views, LIMIT_VIEWS - 1);
+    ck_assert_uint_eq(json_object_size(view), 7);
+    ck_assert_uint_eq(json_array_size(json_object_get(view, "suboffsets")), 8);
+    struct wire_call call = travel("io.shmview.DefineLayout", parameters);
+    ck_assert_int_eq(wire_read_define(call.parameters, &to, &fault), 0);
+    ck_assert_uint_eq(to.layout.n_views, LIMIT_VIEWS);
+    free(to.layout.views);
+    free(from.layout.views);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(claim_of_all_that_there_may_be)
+{
+    static struct wire_held held[LIMIT_ATTACHMENTS];
+    struct wire_claim from = {INT64_MAX, held, LIMIT_ATTACHMENTS, WIRE_PRESENCE_KEPT, true}, to;
+    struct wire_fault fault;
+    for (size_t i = 0; i < LIMIT_ATTACHMENTS; i++)
+        held[i].attachment = INT64_MAX - (int64_t)i;
+    struct wire_call call = travel("io.shmview.Claim", wire_write_claim(&from));
+    ck_assert_int_eq(wire_read_claim(call.parameters, &to, &fault), 0);
+    ck_assert_uint_eq(to.n_held, LIMIT_ATTACHMENTS);
+    free(to.held);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(describe)
+{
+    const int64_t ids[] = {WIRE_ABSENT, 0, INT64_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        struct wire_describe from = {"seg", ids[i]}, to;
+        struct wire_fault fault;
+        struct wire_call call = travel("io.shmview.Describe", wire_write_describe(&from));
+        ck_assert_int_eq(wire_read_describe(call.parameters, &to, &fault), 0);
+        ck_assert_str_eq(to.name, "seg");
+        ck_assert_int_eq(to.id, ids[i]);
+        wire_call_deinit(&call);
+    }
+}
+END_TEST
+
+START_TEST(name_and_integer)
+{
+    struct wire_fault fault;
+    const char *name;
+    int64_t i;
+    struct wire_call call = travel("io.shmview.Remove", json_pack("{s:s}", "name", "x"));
+    ck_assert_int_eq(wire_read_name(call.parameters, "name", &name, &fault), 0);
+    ck_assert_str_eq(name, "x");
+    ck_assert_int_eq(wire_read_name(call.parameters, "interface", &name, &fault), -1);
+    wire_call_deinit(&call);
+    call = travel("io.shmview.Detach", json_pack("{s:I}", "attachment", (json_int_t)INT64_MAX));
+    ck_assert_int_eq(wire_read_int(call.parameters, "attachment", &i, &fault), 0);
+    ck_assert_int_eq(i, INT64_MAX);
+    wire_call_deinit(&call);
+}
+END_TEST
+
+START_TEST(call_without_parameters)
+{
+    size_t n;
+    char *text = wire_call_text("io.shmview.Ping", NULL, &n);
+    ck_assert_str_eq(text, "{\"method\":\"io.shmview.Ping\"}");
+    ck_assert_uint_eq(n, strlen(text) + 1);
+    free(text);
+    ck_assert_ptr_null(wire_call_text("\xff", NULL, &n)); /* no UTF-8 */
+}
+END_TEST
+
+UNIT_MAIN("wire_requests", UNIT_TEST(create), UNIT_TEST(attach), UNIT_TEST(define_layout),
+          UNIT_TEST(layout_with_the_most_values), UNIT_TEST(claim_of_all_that_there_may_be),
+          UNIT_TEST(describe), UNIT_TEST(name_and_integer), UNIT_TEST(call_without_parameters))

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking over when memory, the system or LMDB fails: the daemon serves everything, or it does
+ * not start and nothing that was acknowledged is given up. */
+#include "unit/house.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "daemon/recovery.h"
+#include "daemon/segments/look.h"
+#include "daemon/segments/use.h"
+#include "unit/faults.h"
+#include "unit/faults_store.h"
+
+static struct house house;
+static struct store *store;
+static struct shmview_liveness *live; /* of "s" */
+static uint64_t s_id;
+
+static const char *path(void)
+{
+    static char text[100];
+    snprintf(text, sizeof text, "%s/registry", unit_directory());
+    return text;
+}
+
+static void hush(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(null, 2);
+    close(null);
+}
+
+static void open_house(void)
+{
+    house_open(&house);
+    house.state.registry.home.store = store;
+}
+
+/* The daemon ends, and leaves all to the next one. */
+static void leave(void)
+{
+    for (unsigned i = 0; i < house.n_guests; i++)
+        if (house.guests[i].connection)
+            methods_forget(house.guests[i].connection);
+    clients_leave(&house.state);
+    registry_leave(&house.state.registry);
+    house_close(&house);
+}
+
+/* A process that was there. */
+static uint32_t dead_pid(void)
+{
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    return (uint32_t)pid;
+}
+
+static struct segment *get(const char *name)
+{
+    return registry_find(&house.state.registry, name);
+}
+
+static void look_at(struct segment *s)
+{
+    struct object o;
+    segment_object(s, LIVENESS, &o);
+    int fd = object_open(&o, O_RDONLY);
+    live = mmap(NULL, sizeof *live, PROT_READ, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(live, MAP_FAILED);
+    close(fd);
+    s_id = s->id;
+}
+
+/* "s": two slots of ours, one of the dead. "t": layouts. "c": lifetime creator, ours.
+ * "a": lifetime attached. "u": removed, and attached. */
+static void build(void)
+{
+    bool was_bad;
+    ck_assert_int_eq(store_open(AT_FDCWD, path(), NULL, &store, &was_bad), 0);
+    open_house();
+    struct guest *g = house_admit(&house);
+    house_call(g, "Claim", "{'client':1,'held':[]}");
+    house_call(g, "Create", "{'name':'s','size':10,'access':'write','lifetime':'manual'}");
+    house_call(g, "Attach", "{'name':'s','access':'read'}");
+    house_call(g, "Attach", "{'name':'s','access':'read'}");
+    struct attachment *a = LIST_FIRST(&g->connection->attachments);
+    struct store_holder dead = {.birth = 1, .pid = dead_pid()};
+    ck_assert_int_eq(attachment_keep(a, &dead), 0);
+    house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    house_call(g, "Create", "{'name':'t','size':10,'access':'write','lifetime':'manual'}");
+    house_call(g, "DefineLayout",
+               "{'name':'t','layout':{'name':'l','views':[{'name':'v',"
+               "'format':'i','shape':[2]}]}}");
+    house_call(g, "DefineLayout", "{'name':'t','layout':{'name':'m','views':[]}}");
+    house_call(g, "Create", "{'name':'c','size':10,'lifetime':'creator'}");
+    house_call(g, "Create", "{'name':'a','size':10,'lock':false,'access':'read'}");
+    house_call(g, "Create", "{'name':'u','size':10,'access':'write'}");
+    house_call(g, "Remove", "{'name':'u'}");
+    look_at(get("s"));
+    leave();
+}
+
+static void unbuild(void)
+{
+    munmap(live, sizeof *live);
+    store_close(store, true);
+    unit_sweep(unit_object_directory(), "");
+}
+
+/* The first client with number 1. */
+static struct client *survivor(void)
+{
+    return LIST_FIRST(&house.state.clients.chains[1]);
+}
+
+/* Everything is served, and the dead one's slot is nobody's. */
+static void check_world(void)
+{
+    struct registry *r = &house.state.registry;
+    struct client *who = survivor();
+    unsigned n = 0;
+    struct attachment *a;
+    ck_assert_uint_eq(HASH_CNT(by_id, r->by_id), 5);
+    ck_assert(get("s") && get("t") && get("c") && get("a") && !get("u"));
+    ck_assert_uint_eq(get("t")->layouts.n, 2);
+    ck_assert_uint_eq(get("s")->n_attachments, 3);
+    ck_assert(get("c")->has_creator);
+    ck_assert_ptr_nonnull(who);
+    ck_assert_ptr_null(LIST_NEXT(who, link));
+    LIST_FOREACH(a, &who->attachments, link)
+    n++;
+    ck_assert_uint_eq(n, 6);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 6);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_SEGMENTS], 5);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_BYTES], 5 * 4096);
+    ck_assert_uint_gt(get("t")->layouts.text_bytes, 0);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_LAYOUT_BYTES], get("t")->layouts.text_bytes);
+    ck_assert_uint_eq(live->generation[0], 1);
+    ck_assert_uint_eq(live->generation[1], 1);
+    ck_assert_uint_eq(live->generation[2], 1 | SHMVIEW_GENERATION_DEAD);
+    ck_assert_uint_eq(unit_objects(), 4 * 3 + 1);
+}
+
+/* Until none fails. A daemon that does not start has changed nothing: the next tries. */
+static void every_failure(unsigned classes, int error)
+{
+    bool failed = true;
+    unsigned n_refused = 0;
+    hush();
+    faults_errno(error);
+    build();
+    for (unsigned n = 1; failed; n++) {
+        const struct store_text *before = store_tell(store);
+        unsigned fds = unit_fds(), objects = unit_objects();
+        open_house();
+        faults_begin(classes, n);
+        int r = recovery_run(&house.state);
+        failed = faults_end();
+        if (r) {
+            n_refused++;
+            ck_assert_msg(r == (classes == FAULTS_MEMORY ? -ENOMEM : -error), "%s: %d",
+                          faults_name(), r);
+            ck_assert_msg(strcmp(store_tell(store)->text, before->text) == 0, "%s %u: %s",
+                          faults_name(), n, store_tell(store)->text);
+            ck_assert_uint_eq(unit_objects(), objects);
+            for (int slot = 0; slot < 3; slot++)
+                ck_assert_msg(live->generation[slot] == 1, "%s %u", faults_name(), n);
+            leave();
+            ck_assert_uint_eq(unit_fds(), fds);
+            continue;
+        }
+        check_world();
+        leave();
+        ck_assert_uint_eq(unit_fds(), fds);
+        unbuild();
+        build();
+    }
+    ck_assert_uint_gt(n_refused, 5);
+    unbuild();
+}
+
+START_TEST(memory)
+{
+    every_failure(FAULTS_MEMORY, ENOMEM);
+}
+END_TEST
+
+START_TEST(descriptors)
+{
+    every_failure(FAULTS_SYSTEM, EMFILE);
+}
+END_TEST
+
+START_TEST(system_calls)
+{
+    every_failure(FAULTS_SYSTEM, EIO);
+}
+END_TEST
+
+START_TEST(registry)
+{
+    every_failure(FAULTS_STORE, ENOMEM);
+}
+END_TEST
+
+/* --- Survivors ----------------------------------------------------------- */
+
+static json_t *claim(struct guest *g, const char *held)
+{
+    char text[300];
+    snprintf(text, sizeof text, "{'client':1,'held':[%s]}", held);
+    return house_call(g, "Claim", text);
+}
+
+/* While one claims: what he says is his stays his, whatever fails. */
+static void every_claim(unsigned classes, int error)
+{
+    bool failed = true;
+    faults_errno(error);
+    for (unsigned n = 1; failed; n++) {
+        build();
+        open_house();
+        ck_assert_int_eq(recovery_run(&house.state), 0);
+        struct guest *g = house_admit(&house);
+        char held[200] = "";
+        struct attachment *a;
+        LIST_FOREACH(a, &survivor()->attachments, link)
+        if (a->segment == get("s"))
+            sprintf(held + strlen(held), "%s{\"attachment\":%ju}", held[0] ? "," : "",
+                    (uintmax_t)a->id);
+        char text[300];
+        snprintf(text, sizeof text, "{\"client\":1,\"held\":[%s]}", held);
+        json_t *parameters = json_loads(text, 0, NULL);
+        struct wire_call call = {.method = "io.shmview.Claim", .parameters = parameters};
+        struct answer answer = {0};
+        faults_begin(classes, n);
+        methods_call(&house.state, g->connection, &call, &answer);
+        failed = faults_end();
+        json_decref(parameters);
+        if (!answer.error)
+            ck_assert_uint_eq(json_array_size(json_object_get(answer.parameters, "held")), 3);
+        answer_deinit(&answer);
+        /* again: it is as if it had been made once */
+        ck_assert_uint_eq(json_array_size(json_object_get(claim(g, held), "held")), 3);
+        ck_assert_uint_eq(get("s")->n_attachments, 3);
+        ck_assert(!get("a"));
+        ck_assert_ptr_eq(survivor()->connection, g->connection);
+        ck_assert_ptr_null(LIST_NEXT(survivor(), link));
+        ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 3);
+        leave();
+        unbuild();
+        ck_assert_uint_eq(unit_fds(), unit_fds_before);
+    }
+}
+
+START_TEST(claims)
+{
+    hush();
+    every_claim(FAULTS_MEMORY, ENOMEM);
+    every_claim(FAULTS_SYSTEM, EMFILE);
+}
+END_TEST
+
+UNIT_MAIN("recovery_faults", UNIT_TEST(memory), UNIT_TEST(descriptors), UNIT_TEST(system_calls),
+          UNIT_TEST(registry), UNIT_TEST(claims))

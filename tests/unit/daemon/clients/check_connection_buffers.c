@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection.c of the daemon: what all connections of a user hold together is bounded. */
+#include "daemon/clients/connection.h"
+
+#include "unit/answers.h"
+
+#define REPLY_BYTES 20000000
+
+/* An answer of 20 MB. */
+static void huge(struct connection *c, const struct wire_call *call, struct answer *answer)
+{
+    (void)c;
+    (void)call;
+    char *text = malloc(REPLY_BYTES);
+    memset(text, 'a', REPLY_BYTES);
+    answer->parameters = json_pack("{s:s#}", "text", text, REPLY_BYTES);
+    free(text);
+    n_calls++;
+}
+
+static struct quota_user *charge_to(struct guest *g, uid_t uid)
+{
+    return g->connection->payer = quota_restore(&house.state.quota, uid, QUOTA_CONNECTIONS, 1);
+}
+
+static void run_until_called(unsigned n)
+{
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (n_calls < n && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_uint_ge(n_calls, n);
+}
+
+START_TEST(replies_that_nobody_reads)
+{
+    struct guest *g[4];
+    struct quota_user *u = NULL;
+    hush();
+    for (unsigned i = 0; i < 4; i++) {
+        g[i] = i ? house_admit(&house) : begin(huge);
+        u = charge_to(g[i], 1000);
+        send_pings(g[i], 3);
+        run_until_called(i + 1);
+    }
+    ck_assert_uint_gt(u->used[QUOTA_BUFFERS], 3 * REPLY_BYTES);
+    ck_assert_uint_lt(u->used[QUOTA_BUFFERS], 3 * REPLY_BYTES + 1000);
+    const char *reply = house_receive(g[3]); /* the fourth was too much */
+    unit_assert_holds(reply, "io.shmview.QuotaExceeded");
+    unit_assert_holds(reply, "\"limit\":67108864");
+    unit_assert_holds(reply, "bytes of requests and replies");
+    /* another user's are his own */
+    struct guest *other = house_admit(&house);
+    struct quota_user *he = charge_to(other, 1001);
+    house_send_bytes(other, ping, sizeof ping);
+    ck_assert_uint_gt(strlen(house_receive(other)), REPLY_BYTES);
+    ck_assert_uint_eq(he->used[QUOTA_BUFFERS], 0);
+    house_leave(g[0]);
+    run_until_closed(g[0]);
+    ck_assert_uint_lt(u->used[QUOTA_BUFFERS], 3 * REPLY_BYTES + 1000);
+    for (unsigned i = 1; i < 3; i++) /* nothing was lost */
+        for (unsigned k = 0; k < 3; k++)
+            ck_assert_ptr_nonnull(house_receive(g[i]));
+    for (unsigned i = 1; i < 4; i++) {
+        house_leave(g[i]);
+        run_until_closed(g[i]);
+    }
+    ck_assert_uint_eq(u->used[QUOTA_BUFFERS], 0);
+    house_close(&house);
+}
+END_TEST
+
+/* A page each costs nothing, so that nobody who asks little is refused. */
+START_TEST(small_ones_are_free)
+{
+    struct guest *g = begin(count);
+    struct quota_user *u = charge_to(g, 1000);
+    struct quota_excess excess;
+    ck_assert_int_eq(quota_charge(&house.state.quota, 1000, false, QUOTA_BUFFERS,
+                                  LIMIT_BUFFERS_BYTES, &u, &excess),
+                     0);
+    send_pings(g, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_numbered(g, i);
+    char text[10000];
+    hush();
+    memset(text, ' ', sizeof text);
+    house_send_bytes(g, text, sizeof text); /* half a long one is refused */
+    unit_assert_holds(house_receive(g), "io.shmview.QuotaExceeded");
+    house_expect_end(g);
+    ck_assert_uint_eq(u->used[QUOTA_BUFFERS], LIMIT_BUFFERS_BYTES);
+    house_close(&house);
+}
+END_TEST
+
+static unsigned asked;
+static struct connection *asking;
+
+/* Every other request has to wait. */
+static bool every_other(struct connection *c)
+{
+    if (asked++ % 2)
+        return true;
+    c->throttled = true;
+    asking = c;
+    return false;
+}
+
+/* Nothing is read and nothing is lost while a request may not be taken. */
+START_TEST(a_request_that_must_wait)
+{
+    static const struct connection_events events = {.call = house_on_call,
+                                                    .closed = house_on_closed,
+                                                    .again = house_on_again,
+                                                    .may_ask = every_other};
+    struct guest *g = begin(count);
+    g->connection->events = &events;
+    for (unsigned i = 0; i < 5; i++)
+        ck_assert_int_eq(write(g->fd, ping, sizeof ping), (ssize_t)sizeof ping);
+    for (unsigned i = 0; i < 5; i++) {
+        int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+        while (!asking && now_ns() < deadline)
+            house_run(&house);
+        for (int k = 0; k < 5; k++)
+            house_run(&house);
+        ck_assert_uint_eq(n_calls, i);
+        struct connection *c = asking;
+        ck_assert_ptr_nonnull(c);
+        asking = NULL;
+        c->throttled = false;
+        connection_take_turn(c);
+        assert_numbered(g, i);
+    }
+    house_close(&house);
+}
+END_TEST
+
+UNIT_MAIN("connection_buffers", UNIT_TEST(replies_that_nobody_reads),
+          UNIT_TEST(small_ones_are_free), UNIT_TEST(a_request_that_must_wait))

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* door.c: whom it lets in, and when. */
+#include "daemon/clients/door.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "common/base/util.h"
+#include "unit/faults.h"
+#include "unit/unit.h"
+
+#define KNOCKS 40
+
+static uv_loop_t loop;
+static struct turns turns;
+static struct door door;
+static struct quota_user user;
+static int listener, knocks[KNOCKS];
+static unsigned n_admitted;
+static int64_t admission_ns; /* so long it takes */
+
+/* The first loop of a process opens a pipe that libuv keeps. */
+__attribute__((constructor)) static void warm_up(void)
+{
+    uv_loop_init(&loop);
+    uv_loop_close(&loop);
+}
+
+static struct quota quota;
+
+static struct quota_user *admit(void *arg, int fd)
+{
+    int64_t until = now_ns() + admission_ns;
+    ck_assert_ptr_eq(arg, &door);
+    close(fd);
+    n_admitted++;
+    while (now_ns() < until)
+        ;
+    return &user;
+}
+
+static void begin(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/door", unit_directory());
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    ck_assert_int_eq(listen(listener, KNOCKS), 0);
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    ck_assert_int_eq(turns_init(&turns, &loop), 0);
+    ck_assert_int_eq(door_init(&door, &loop, &turns, listener, admit, &door), 0);
+    ck_assert_int_eq(door_open(&door), 0);
+    for (int i = 0; i < KNOCKS; i++) {
+        knocks[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ck_assert_int_eq(connect(knocks[i], (struct sockaddr *)&address, sizeof address), 0);
+    }
+    turns_own_user(&user);
+    user.quota = &quota;
+    n_admitted = 0;
+    admission_ns = 0;
+}
+
+static void end(void)
+{
+    door_close(&door);
+    turns_close(&turns);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    close_fdp(&door.reserve);
+    close(listener);
+    ck_assert_int_eq(unit_sweep(unit_directory(), "door"), 1);
+    for (int i = 0; i < KNOCKS; i++)
+        close(knocks[i]);
+}
+
+/* One look for events. */
+static void look(void)
+{
+    turns_round(&turns);
+    uv_run(&loop, UV_RUN_NOWAIT);
+}
+
+START_TEST(one_after_the_other_is_let_in)
+{
+    begin();
+    admission_ns = 300000; /* longer than a turn */
+    look();
+    ck_assert_uint_eq(n_admitted, 1);
+    ck_assert_int_gt(turns.round_ns, 0);      /* others of this look wait for it */
+    ck_assert_int_gt(user.share_until_ns, 0); /* who pays for it */
+    admission_ns = 0;
+    for (int i = 0; i < 1000 && n_admitted < KNOCKS; i++)
+        look();
+    ck_assert_uint_eq(n_admitted, KNOCKS);
+    end();
+}
+END_TEST
+
+/* While a client is active, which is quick. */
+START_TEST(many_wait_for_slices)
+{
+    struct turn other = {.payer = &user, .who = &other};
+    begin();
+    admission_ns = 300000;
+    for (int i = 0; i < KNOCKS / 2; i++) {
+        turns_round(&turns);
+        if (turns_begin(&turns, &other))
+            turns_end(&turns, &other);
+        turns_forget(&turns, &other);
+        uv_run(&loop, UV_RUN_NOWAIT);
+    }
+    ck_assert_uint_lt(n_admitted, KNOCKS / 2);
+    end();
+}
+END_TEST
+
+static void hush(void)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    dup2(null, 2);
+    close(null);
+}
+
+/* Else the poll would report at each look the one who could not be let in. */
+START_TEST(is_shut_where_nobody_can_be_let_in)
+{
+    static const int errors[] = {ENOMEM, ENOBUFS};
+    hush();
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++) {
+        begin();
+        faults_begin_call("accept4", 1, errors[i], false);
+        look();
+        ck_assert(faults_end());
+        ck_assert_uint_eq(n_admitted, 0);
+        ck_assert(uv_is_active((uv_handle_t *)&door.retry));
+        ck_assert(!uv_is_active((uv_handle_t *)&door.poll));
+        int64_t until = now_ns() + 20000000000;
+        while (n_admitted < KNOCKS && now_ns() < until)
+            look();
+        ck_assert_uint_eq(n_admitted, KNOCKS);
+        end();
+    }
+}
+END_TEST
+
+UNIT_MAIN("door", UNIT_TEST(one_after_the_other_is_let_in), UNIT_TEST(many_wait_for_slices),
+          UNIT_TEST(is_shut_where_nobody_can_be_let_in))

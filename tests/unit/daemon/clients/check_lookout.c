@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lookout.c: when the loop looks for the next request instead of sleeping. */
+#include "daemon/clients/lookout.h"
+
+#include "unit/unit.h"
+
+static uv_loop_t loop;
+static struct lookout lookout;
+
+/* The first loop of a process opens a pipe that libuv keeps. */
+__attribute__((constructor)) static void warm_up(void)
+{
+    uv_loop_init(&loop);
+    uv_loop_close(&loop);
+}
+
+static void begin(bool is_possible)
+{
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    lookout_init(&lookout, &loop);
+    lookout.is_possible = is_possible;
+}
+
+static void end(void)
+{
+    uv_close((uv_handle_t *)&lookout.idle, NULL);
+    lookout_note(&lookout);
+    lookout_before_wait(&lookout); /* the loop goes round once more while it stops */
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+}
+
+/* Whether the loop will not sleep in its next wait. */
+static bool looks(void)
+{
+    lookout_before_wait(&lookout);
+    return uv_is_active((uv_handle_t *)&lookout.idle);
+}
+
+START_TEST(nobody_asks)
+{
+    begin(true);
+    ck_assert(!looks());
+    end();
+}
+END_TEST
+
+START_TEST(one_after_the_other)
+{
+    begin(true);
+    for (int i = 0; i < 50; i++) {
+        lookout_note(&lookout);
+        ck_assert(looks());
+    }
+    end();
+}
+END_TEST
+
+START_TEST(given_up_for_the_next)
+{
+    int n_looked = 0;
+    begin(true);
+    for (int i = 0; i < 100; i++) {
+        lookout_note(&lookout);
+        bool has_looked = looks();
+        n_looked += has_looked;
+        while (has_looked && looks()) /* it ends by itself */
+            continue;
+    }
+    ck_assert_int_ge(n_looked, 1);
+    ck_assert_int_lt(n_looked, 20);
+    end();
+}
+END_TEST
+
+/* Requests come while it looks, but whoever sends them had to take the processor from it. */
+START_TEST(given_up_for_who_needs_the_processor)
+{
+    int n_looked = 0;
+    begin(true);
+    for (int i = 0; i < 100; i++) {
+        lookout_note(&lookout);
+        n_looked += looks();
+        lookout.preempted = -1;
+    }
+    ck_assert_int_ge(n_looked, 1);
+    ck_assert_int_lt(n_looked, 20);
+    end();
+}
+END_TEST
+
+START_TEST(one_processor)
+{
+    begin(false);
+    lookout_note(&lookout);
+    ck_assert(!looks());
+    end();
+}
+END_TEST
+
+UNIT_MAIN("lookout", UNIT_TEST(nobody_asks), UNIT_TEST(one_after_the_other),
+          UNIT_TEST(given_up_for_the_next), UNIT_TEST(given_up_for_who_needs_the_processor),
+          UNIT_TEST(one_processor))

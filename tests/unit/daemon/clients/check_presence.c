@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client.c and presence.c of the daemon: evidence that clients live, with inotify and without. */
+#include "unit/house.h"
+
+#include <sys/file.h>
+#include <sys/mman.h>
+
+#include "daemon/clients/client.h"
+#include "unit/faults.h"
+
+static struct house house;
+
+/* polls: without inotify. */
+static void open_house(bool polls)
+{
+    house_open(&house);
+    ck_assert_int_eq(clients_open(&house.state, 10), 0);
+    ck_assert_str_ne(house.state.clients.presence.path, "");
+    ck_assert_int_ge(house.state.clients.presence.news, 0);
+    if (!polls)
+        return;
+    uv_close((uv_handle_t *)&house.state.clients.news, NULL);
+    uv_run(&house.loop, UV_RUN_NOWAIT);
+    close_fdp(&house.state.clients.presence.news);
+}
+
+static void close_house(void)
+{
+    struct clients *clients = &house.state.clients;
+    for (unsigned i = 0; i < house.n_guests; i++)
+        house_leave(&house.guests[i]);
+    if (clients->presence.news >= 0)
+        uv_close((uv_handle_t *)&clients->news, NULL);
+    alarm_close(&clients->alarm, NULL);
+    house_close(&house);
+    clients_close(&house.state, true);
+}
+
+static struct client *first_client(void)
+{
+    return LIST_FIRST(&house.state.clients.chains[7]);
+}
+
+/* Says that it is client 7. Returns its presence. */
+static int claim(struct guest *g, const char *presence, const char *held)
+{
+    char text[200];
+    snprintf(text, sizeof text, "{'client':7,'held':[%s],'presence':'%s'}", held, presence);
+    json_t *p = house_call(g, "Claim", text);
+    if (!json_object_get(p, "presence"))
+        return -1;
+    ck_assert_int_eq(house_int(p, NULL, "presence"), 0);
+    ck_assert_int_eq(house_int(p, NULL, "descriptors"), 1);
+    ck_assert_uint_eq(g->fds.n, 1);
+    int fd = fcntl(g->fds.fd[0], F_DUPFD_CLOEXEC, 0);
+    frame_descriptors_close(&g->fds);
+    return fd;
+}
+
+static void hang_up(struct guest *g)
+{
+    house_leave(g);
+    while (g->connection)
+        house_run(&house);
+}
+
+static void await_end_of(const char *name)
+{
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (registry_find(&house.state.registry, name) && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_ptr_null(registry_find(&house.state.registry, name));
+}
+
+/* It has one attachment, and a segment that goes with it. */
+static int begin(struct guest **ret_g)
+{
+    struct guest *g = house_admit(&house);
+    int fd = claim(g, "wanted", "");
+    ck_assert_int_ge(fd, 0);
+    house_call(g, "Create", "{'name':'s','size':10,'access':'write'}");
+    house_call(g, "Create", "{'name':'c','size':10,'lifetime':'creator'}");
+    ck_assert_int_eq(first_client()->presence, PRESENCE_HELD);
+    *ret_g = g;
+    return fd;
+}
+
+static void survive_and_end(bool polls)
+{
+    struct guest *g;
+    open_house(polls);
+    int fd = begin(&g);
+    hang_up(g);
+    for (int i = 0; i < 20; i++)
+        house_run(&house);
+    ck_assert_ptr_null(first_client()->connection);
+    ck_assert_uint_eq(registry_find(&house.state.registry, "s")->n_attachments, 1);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 1);
+    close(fd);
+    await_end_of("c");
+    await_end_of("s");
+    ck_assert_ptr_null(first_client());
+    close_house();
+}
+
+START_TEST(survives)
+{
+    survive_and_end(false);
+}
+END_TEST
+
+START_TEST(survives_and_is_polled)
+{
+    survive_and_end(true);
+}
+END_TEST
+
+/* Of three processes with one number the first claims again, after the last, whose birth is not
+ * known, has taken over the number of the second. */
+START_TEST(a_connection_has_one_client)
+{
+    struct guest *g[3];
+    int fd[4];
+    open_house(false);
+    for (int i = 0; i < 3; i++) {
+        g[i] = house_admit(&house);
+        g[i]->connection->holder.pid = 100;
+        g[i]->connection->holder.birth = i == 2 ? 0 : (uint64_t)i + 1;
+        fd[i] = claim(g[i], "wanted", "");
+    }
+    struct client *first = g[0]->connection->client;
+    fd[3] = claim(g[0], "wanted", "");
+    ck_assert_ptr_eq(g[0]->connection->client, first);
+    ck_assert_ptr_eq(first->connection, g[0]->connection);
+    for (int i = 0; i < 4; i++)
+        close_fdp(&fd[i]);
+    hang_up(g[0]);
+    hang_up(g[2]);
+    close_house();
+}
+END_TEST
+
+/* A forked child may have the socket. */
+START_TEST(ends_while_its_connection_is_open)
+{
+    struct guest *g;
+    open_house(false);
+    int fd = begin(&g);
+    close(fd);
+    await_end_of("s");
+    ck_assert_ptr_null(g->connection);
+    close_house();
+}
+END_TEST
+
+/* Its client has had no memory for the mapping. */
+START_TEST(never_mapped)
+{
+    open_house(false);
+    struct guest *g = house_admit(&house);
+    close(claim(g, "wanted", ""));
+    for (int i = 0; i < 20; i++)
+        house_run(&house);
+    house_call(g, "Create", "{'name':'s','size':10,'access':'write'}");
+    ck_assert_ptr_nonnull(g->connection);
+    ck_assert_int_eq(first_client()->presence, PRESENCE_NONE);
+    hang_up(g);
+    ck_assert_ptr_null(registry_find(&house.state.registry, "s"));
+    close_house();
+}
+END_TEST
+
+/* By a second connection, before and after the first one is known to be closed. */
+START_TEST(claims_again)
+{
+    for (int closed = 0; closed < 2; closed++) {
+        struct guest *g, *again;
+        char held[60];
+        open_house(false);
+        int fd = begin(&g);
+        const struct attachment *a = LIST_FIRST(&g->connection->attachments);
+        snprintf(held, sizeof held, "{'attachment':%ju}", (uintmax_t)a->id);
+        house_call(g, "Attach", "{'name':'s','access':'read'}"); /* it does not hear of that */
+        if (closed)
+            hang_up(g);
+        again = house_admit(&house);
+        ck_assert_int_eq(claim(again, "kept", held), -1);
+        while (g->connection)
+            house_run(&house);
+        ck_assert_ptr_eq(first_client()->connection, again->connection);
+        ck_assert_ptr_eq(LIST_FIRST(&again->connection->attachments), a);
+        ck_assert_uint_eq(registry_find(&house.state.registry, "s")->n_attachments, 1);
+
+        close(fd);
+        close_house();
+    }
+}
+END_TEST
+
+START_TEST(claims_what_is_not_there)
+{
+    struct guest *g;
+    open_house(false);
+    g = house_admit(&house);
+    int fd = claim(g, "kept", ""); /* of a daemon that has removed all */
+    ck_assert_int_ge(fd, 0);
+    close(fd);
+    house_refused(g, "Claim", "{'client':8,'held':[]}", SERVICE "PermissionDenied",
+                  "is client 7 already");
+    house_refused(g, "Claim", "{'client':7,'held':[],'presence':'x'}", INVALID, "");
+    close_house();
+}
+END_TEST
+
+/* Too many descriptors are in flight. */
+START_TEST(goes_without)
+{
+    open_house(false);
+    struct guest *g = house_admit(&house);
+    house_send(g, "{'method':'io.shmview.Claim','parameters':{'client':7,'held':[],"
+                  "'presence':'wanted'}}");
+    faults_begin_call("sendmsg", 1, ETOOMANYREFS, false);
+    const char *reply = house_receive(g);
+    ck_assert(faults_end());
+    ck_assert_str_eq(reply, "{\"parameters\":{\"held\":[]}}");
+    ck_assert_uint_eq(g->fds.n, 0);
+    house_call(g, "Ping", "{}");
+    ck_assert_int_eq(first_client()->presence, PRESENCE_NONE);
+    close_house();
+}
+END_TEST
+
+UNIT_MAIN("presence", UNIT_TEST(survives), UNIT_TEST(a_connection_has_one_client),
+          UNIT_TEST(survives_and_is_polled), UNIT_TEST(ends_while_its_connection_is_open),
+          UNIT_TEST(never_mapped), UNIT_TEST(claims_again), UNIT_TEST(claims_what_is_not_there),
+          UNIT_TEST(goes_without))

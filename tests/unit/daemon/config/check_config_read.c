@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which files are read, and which are refused. */
+#include "unit/unit.h"
+
+#include "daemon/config/config_read.h"
+
+static char said[4096];
+
+static void say(void *arg, const char *line)
+{
+    size_t n = strlen(said);
+    (void)arg;
+    snprintf(said + n, sizeof said - n, "%s\n", line);
+}
+
+/* The path of a file of this test's; lives until the next call but three. */
+static const char *at(const char *name)
+{
+    static char paths[4][200];
+    static unsigned turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", unit_directory(), name);
+    return path;
+}
+
+static void write_file(const char *name, const char *text)
+{
+    FILE *f = fopen(at(name), "we");
+    ck_assert_ptr_nonnull(f);
+    fputs(unit_json(text), f);
+    fclose(f);
+    ck_assert_int_eq(chmod(at(name), 0644), 0);
+}
+
+static struct config *read_config(const char *name, bool required)
+{
+    said[0] = '\0';
+    struct config *c = config_read(at(name), required, say, NULL);
+    ck_assert_msg((c == NULL) == (said[0] != '\0'), "%s", said);
+    return c;
+}
+
+static struct config *reads(const char *name)
+{
+    struct config *c = read_config(name, true);
+    ck_assert_msg(c != NULL, "%s", said);
+    return c;
+}
+
+/* Refused with this line alone, which begins with the path of name. */
+static void refused(const char *file, const char *name, const char *rest)
+{
+    char line[500];
+    snprintf(line, sizeof line, "%s%s\n", at(name), rest);
+    ck_assert_ptr_null(read_config(file, true));
+    ck_assert_str_eq(said, line);
+}
+
+START_TEST(in_order)
+{
+    write_file("c.json", "{'segments':[{'name':'a','size':1}],'defaults':{'mode':'0600'}}");
+    ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
+    write_file("c.d/10.json", "{'segments':[{'name':'b','size':1}],'defaults':{'mode':'0602'}}");
+    write_file("c.d/9.json", "{'segments':[{'name':'c','size':1}],'defaults':{'mode':'0604'}}");
+    write_file("c.d/B.json", "{'segments':[{'name':'d','size':1}]}");
+    write_file("c.d/a.json", "{'segments':[{'name':'e','size':1}]}");
+    write_file("c.d/.hidden.json", "nothing of this");
+    write_file("c.d/a.json~", "is");
+    write_file("c.d/README", "read");
+    write_file("c.d/.json", "at all");
+    struct config *c = reads("c.json");
+    ck_assert_uint_eq(c->n_segments, 5);
+    for (size_t i = 0; i < 5; i++)
+        ck_assert_int_eq(c->segments[i].name[0], "abcde"[i]);
+    ck_assert_uint_eq(c->default_mode, 0604);
+    config_free(c);
+}
+END_TEST
+
+START_TEST(what_is_missing)
+{
+    refused("c.json", "c.json", ": No such file or directory");
+    config_free(read_config("c.json", false));
+    ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
+    write_file("c.d/a.json", "{'segments':[{'name':'a','size':1}]}");
+    struct config *c = read_config("c.json", false);
+    ck_assert_uint_eq(c->n_segments, 1); /* the directory alone */
+    config_free(c);
+    refused("c.json", "c.json", ": No such file or directory");
+    c = config_read(CONFIG_NONE, true, say, NULL);
+    ck_assert_uint_eq(c->n_segments, 0);
+    config_free(c);
+}
+END_TEST
+
+START_TEST(another_suffix)
+{
+    write_file("conf", "{}");
+    ck_assert_int_eq(mkdir(at("conf.d"), 0755), 0);
+    write_file("conf.d/a.json", "\n{'x':1}");
+    refused("conf", "conf.d/a.json", ":2: x is not a known key");
+}
+END_TEST
+
+START_TEST(no_files)
+{
+    ck_assert_int_eq(mkdir(at("c.json"), 0755), 0);
+    refused("c.json", "c.json", ": is no regular file");
+    ck_assert_int_eq(rmdir(at("c.json")), 0);
+    ck_assert_int_eq(mkfifo(at("c.json"), 0600), 0);
+    refused("c.json", "c.json", ": is no regular file"); /* and does not wait for a writer */
+    ck_assert_int_eq(unlink(at("c.json")), 0);
+    ck_assert_int_eq(symlink("c.json", at("c.json")), 0);
+    refused("c.json", "c.json", ": Too many levels of symbolic links");
+    ck_assert_int_eq(unlink(at("c.json")), 0);
+    write_file("c.json", "{}");
+    write_file("c.d", "{}");
+    refused("c.json", "c.d", ": is no directory");
+}
+END_TEST
+
+START_TEST(of_others)
+{
+    write_file("c.json", "{}");
+    ck_assert_int_eq(chmod(at("c.json"), 0646), 0);
+    ck_assert_ptr_null(read_config("c.json", true));
+    unit_assert_holds(said, "c.json: has mode 0646: must not be writable for ");
+    ck_assert_int_eq(chmod(at("c.json"), 0664), 0);
+    struct config *c = read_config("c.json", true);
+    ck_assert((geteuid() < 1000) == (c == NULL)); /* its group is trusted by users only */
+    config_free(c);
+    ck_assert_int_eq(chmod(at("c.json"), 0444), 0);
+    config_free(reads("c.json"));
+    ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
+    ck_assert_int_eq(chmod(at("c.d"), 01777), 0); /* anybody could put a file there */
+    ck_assert_ptr_null(read_config("c.json", true));
+    unit_assert_holds(said, "c.d: has mode 1777: must not be writable for ");
+    ck_assert_int_eq(chmod(at("c.d"), 0755), 0);
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(chown(at("c.json"), 1234, 0), 0);
+    refused("c.json", "c.json", ": belongs to uid 1234: must belong to root or to uid 0");
+}
+END_TEST
+
+START_TEST(a_link_is_what_it_leads_to)
+{
+    write_file("real", "{'segments':[{'name':'a','size':1}]}");
+    ck_assert_int_eq(symlink("real", at("c.json")), 0);
+    struct config *c = reads("c.json");
+    ck_assert_uint_eq(c->n_segments, 1);
+    config_free(c);
+    ck_assert_int_eq(chmod(at("real"), 0666), 0);
+    ck_assert_ptr_null(read_config("c.json", true));
+}
+END_TEST
+
+START_TEST(too_much)
+{
+    write_file("c.json", "{}");
+    FILE *f = fopen(at("c.json"), "ae");
+    for (int i = 2; i < LIMIT_CONFIG_BYTES; i++)
+        fputc(' ', f);
+    fflush(f);
+    config_free(reads("c.json"));
+    fputc(' ', f);
+    fclose(f);
+    refused("c.json", "c.json", ": has more than 4194304 bytes, which is the limit");
+    write_file("c.json", "{}");
+    ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
+    for (int i = 0; i <= LIMIT_CONFIG_FILES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "c.d/%d.json", i);
+        write_file(name, "{}");
+        if (i == LIMIT_CONFIG_FILES - 1)
+            config_free(reads("c.json"));
+    }
+    refused("c.json", "c.d", ": has 257 files, the limit is 256");
+}
+END_TEST
+
+START_TEST(by_default)
+{
+    config_path path;
+    setenv("XDG_CONFIG_HOME", "/x", 1);
+    setenv("HOME", "/h", 1);
+    config_default_path(path);
+    ck_assert_str_eq(path, geteuid() < 1000 ? "/etc/shmviewd.json" : "/x/shmviewd.json");
+    if (geteuid() == 0)
+        ck_assert_int_eq(seteuid(54321), 0);
+    config_default_path(path);
+    ck_assert_str_eq(path, "/x/shmviewd.json");
+    setenv("XDG_CONFIG_HOME", "relative", 1);
+    config_default_path(path);
+    ck_assert_str_eq(path, "/h/.config/shmviewd.json");
+    unsetenv("HOME");
+    config_default_path(path);
+    ck_assert_str_eq(path, "/dev/null");
+    if (getuid() == 0)
+        ck_assert_int_eq(seteuid(0), 0);
+}
+END_TEST
+
+UNIT_MAIN("config_read", UNIT_TEST(in_order), UNIT_TEST(what_is_missing), UNIT_TEST(another_suffix),
+          UNIT_TEST(no_files), UNIT_TEST(of_others), UNIT_TEST(a_link_is_what_it_leads_to),
+          UNIT_TEST(too_much), UNIT_TEST(by_default))

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unit/unit.h"
+
+#include <pthread.h>
+
+#include "daemon/memory/discard.h"
+
+static uv_loop_t loop;
+
+/* The first loop of a process opens a pipe that libuv keeps. */
+__attribute__((constructor)) static void warm_up(void)
+{
+    uv_loop_init(&loop);
+    uv_loop_close(&loop);
+}
+
+static void begin(void)
+{
+    ck_assert_int_eq(uv_loop_init(&loop), 0);
+    discard_init(&loop);
+}
+
+static void end(void)
+{
+    uv_run(&loop, UV_RUN_DEFAULT);
+    ck_assert_int_eq(uv_loop_close(&loop), 0);
+    discard_init(NULL);
+}
+
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* The write end of a pipe whose read end is *ret. */
+static int pipe_end(int *ret)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    *ret = ends[0];
+    return ends[1];
+}
+
+/* Whether the other end is closed. */
+static bool ended(int fd)
+{
+    char byte;
+    return read(fd, &byte, 1) == 0;
+}
+
+START_TEST(at_once_without_a_loop)
+{
+    int other, fd = pipe_end(&other);
+    discard(fd);
+    ck_assert(!is_open(fd));
+    ck_assert(ended(other));
+    ck_assert(!discard_settle());
+    close(other);
+}
+END_TEST
+
+START_TEST(by_the_loop)
+{
+    int others[50];
+    begin();
+    for (int i = 0; i < 50; i++)
+        discard(pipe_end(&others[i]));
+    end();
+    for (int i = 0; i < 50; i++) {
+        ck_assert(ended(others[i]));
+        close(others[i]);
+    }
+}
+END_TEST
+
+/* The loop does not turn, and its threads may be busy: it is done all the same. */
+START_TEST(settle)
+{
+    int others[50];
+    begin();
+    for (int i = 0; i < 50; i++)
+        discard(pipe_end(&others[i]));
+    discard_settle();
+    for (int i = 0; i < 50; i++) {
+        ck_assert(ended(others[i]));
+        close(others[i]);
+    }
+    discard_settle();
+    end();
+}
+END_TEST
+
+static void *settle_too(void *arg)
+{
+    discard_settle();
+    return arg;
+}
+
+START_TEST(many_settle)
+{
+    int others[200];
+    pthread_t threads[4];
+    begin();
+    for (int i = 0; i < 200; i++)
+        discard(pipe_end(&others[i]));
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, settle_too, NULL), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    for (int i = 0; i < 200; i++) {
+        ck_assert(ended(others[i]));
+        close(others[i]);
+    }
+    end();
+}
+END_TEST
+
+static void *discard_too(void *arg)
+{
+    discard(*(int *)arg);
+    return NULL;
+}
+
+/* A thread that is not the loop's does it itself. */
+START_TEST(another_thread)
+{
+    int other, fd = pipe_end(&other);
+    pthread_t thread;
+    begin();
+    ck_assert_int_eq(pthread_create(&thread, NULL, discard_too, &fd), 0);
+    pthread_join(thread, NULL);
+    ck_assert(ended(other));
+    close(other);
+    end();
+}
+END_TEST
+
+UNIT_MAIN("discard", UNIT_TEST(at_once_without_a_loop), UNIT_TEST(by_the_loop), UNIT_TEST(settle),
+          UNIT_TEST(many_settle), UNIT_TEST(another_thread))

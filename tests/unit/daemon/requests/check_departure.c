@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* departure.c of the daemon: the end of a client with many segments, or of what it did not claim.
+ */
+#include "daemon/requests/departure.h"
+
+#include "daemon/segments/events.h"
+
+#include "unit/house.h"
+
+#define SEGMENTS 1000
+
+static struct house house;
+static struct guest *dead, *other;
+
+/* Returns the id of the guest's first attachment. */
+static json_int_t create_segments(struct guest *g, const char *lifetime)
+{
+    json_int_t first = 0;
+    for (int i = 0; i < SEGMENTS; i++) {
+        char parameters[128];
+        snprintf(parameters, sizeof parameters,
+                 "{'name':'s%d','size':1,'access':'write','lifetime':'%s'}", i, lifetime);
+        json_int_t id = house_int(house_call(g, "Create", parameters), "attachment", "id");
+        first = i ? first : id;
+    }
+    return first;
+}
+
+/* A guest that has many segments, hangs up; another one is there. */
+static void begin(const char *lifetime)
+{
+    house_open(&house);
+    dead = house_admit(&house);
+    other = house_admit(&house);
+    create_segments(dead, lifetime);
+    house_leave(dead);
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (dead->connection && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_ptr_null(dead->connection);
+}
+
+static void run_until_gone(void)
+{
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (house.state.registry.by_id && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_ptr_null(house.state.registry.by_id);
+    for (int kind = 0; kind < N_QUOTA_KINDS; kind++)
+        ck_assert_uint_eq(house.state.quota.used[kind], 0);
+}
+
+static void assert_name_is_free(int i)
+{
+    char parameters[128];
+    snprintf(parameters, sizeof parameters, "{'name':'s%d'}", i);
+    house_refused(other, "Describe", parameters, "SegmentNotFound", "no segment");
+    snprintf(parameters, sizeof parameters, "{'name':'s%d','size':1,'access':'write'}", i);
+    house_call(other, "Create", parameters);
+}
+
+/* Others are served before all is ended, and find nothing of what is about to end. */
+static void others_are_served(const char *lifetime)
+{
+    begin(lifetime);
+    ck_assert_uint_gt(HASH_CNT(by_id, house.state.registry.by_id), SEGMENTS / 10);
+    house_call(other, "Ping", "{}");
+    assert_name_is_free(0);
+    assert_name_is_free(SEGMENTS - 1); /* the last one that is ended, too */
+    house_leave(other);
+    run_until_gone();
+    house_close(&house);
+}
+
+START_TEST(attached)
+{
+    others_are_served("attached");
+}
+END_TEST
+
+START_TEST(created)
+{
+    others_are_served("creator");
+}
+END_TEST
+
+/* A claim ends attachments that it does not name in slices as well. They have detached: nobody has
+ * died. */
+START_TEST(unclaimed)
+{
+    char parameters[128];
+    house_open(&house);
+    dead = house_admit(&house);
+    other = house_admit(&house);
+    house_call(dead, "Claim", "{'client':7,'held':[]}");
+    json_int_t first = create_segments(dead, "attached");
+    uint64_t n_died = events_count(EVENT_DIED), n_detached = events_count(EVENT_DETACHED);
+    snprintf(parameters, sizeof parameters,
+             "{'client':7,'held':[{'attachment':9999999},{'attachment':%lld},{'attachment':%lld}]}",
+             (long long)first, (long long)first);
+    const json_t *held = json_object_get(house_call(other, "Claim", parameters), "held");
+    ck_assert_uint_eq(json_array_size(held), 1);
+    ck_assert_int_eq(house_int(json_array_get(held, 0), NULL, "attachment"), first);
+    ck_assert_uint_gt(HASH_CNT(by_id, house.state.registry.by_id), SEGMENTS / 10);
+    assert_name_is_free(1);
+    assert_name_is_free(SEGMENTS - 1);
+    house_call(other, "Describe", "{'name':'s0'}");
+    int64_t deadline = now_ns() + HOUSE_WAIT_NS;
+    while (HASH_CNT(by_id, house.state.registry.by_id) > 3 && now_ns() < deadline)
+        house_run(&house);
+    ck_assert_uint_eq(HASH_CNT(by_id, house.state.registry.by_id), 3);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 3);
+    ck_assert_uint_eq(events_count(EVENT_DETACHED) - n_detached, SEGMENTS - 1);
+    ck_assert_uint_eq(events_count(EVENT_DIED), n_died);
+    house_leave(other);
+    run_until_gone();
+    house_close(&house);
+}
+END_TEST
+
+/* A daemon that leaves ends all of it first. */
+START_TEST(at_once)
+{
+    begin("attached");
+    ck_assert_ptr_nonnull(house.state.registry.by_id);
+    departures_finish(&house.state);
+    ck_assert_ptr_null(house.state.registry.by_id);
+    house_close(&house);
+}
+END_TEST
+
+UNIT_MAIN("departure", UNIT_TEST(attached), UNIT_TEST(created), UNIT_TEST(unclaimed),
+          UNIT_TEST(at_once))

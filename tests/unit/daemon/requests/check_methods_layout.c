@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* methods.c: DefineLayout, and error replies that must hold what a peer said. */
+#include "daemon/requests/methods.h"
+#include "unit/house.h"
+
+static struct house house;
+
+/* A guest that holds segment "s" of 4000 bytes for writing. */
+static struct guest *begin(void)
+{
+    house_open(&house);
+    struct guest *g = house_admit(&house);
+    house_call(g, "Create", "{'name':'s','size':4000,'access':'write'}");
+    return g;
+}
+
+#define LAYOUT(name, views) "{'name':'s','layout':{'name':'" name "','views':[" views "]}}"
+#define VIEW(name, rest)    "{'name':'" name "'," rest "}"
+
+static json_int_t define(struct guest *g, const char *parameters)
+{
+    return house_int(house_call(g, "DefineLayout", parameters), NULL, "index");
+}
+
+START_TEST(define_and_describe)
+{
+    struct guest *g = begin();
+    ck_assert_int_eq(
+        define(g, LAYOUT("float", VIEW("A", "'format':'float32','shape':[10,10]") "," VIEW(
+                                      "B", "'format':'<i4','shape':[5],'strides':[-8],"
+                                           "'offset':400,'readonly':true"))),
+        0);
+    ck_assert_int_eq(define(g, LAYOUT("int", "")), 1);
+    ck_assert_int_eq(define(g, LAYOUT("again", VIEW("A", "'format':'b','shape':[]"))), 2);
+    json_t *p = house_call(g, "Describe", "{'name':'s'}"), *layouts = json_object_get(p, "layouts");
+    ck_assert_uint_eq(json_array_size(layouts), 3);
+    json_t *wanted = json_loads(
+        unit_json("[{'name':'float','views':[{'name':'A','format':'f','shape':[10,10],'offset':0,"
+                  "'readonly':false},{'name':'B','format':'i','shape':[5],'strides':[-8],"
+                  "'offset':400,'readonly':true}]},{'name':'int','views':[]},{'name':'again',"
+                  "'views':[{'name':'A','format':'b','shape':[],'offset':0,'readonly':false}]}]"),
+        0, NULL);
+    ck_assert(json_equal(layouts, wanted)); /* formats in the canonical form */
+    p = house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    layouts = json_object_get(json_object_get(p, "attachment"), "layouts");
+    ck_assert(json_equal(layouts, wanted));
+    json_decref(wanted);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(needs_a_writer_on_this_connection)
+{
+    struct guest *g = begin(), *other = house_admit(&house);
+    const char *denied = SERVICE "PermissionDenied", *parameters = LAYOUT("l", "");
+    house_refused(other, "DefineLayout", parameters, denied, "access write on this connection");
+    house_call(other, "Attach", "{'name':'s','access':'read'}");
+    house_refused(other, "DefineLayout", parameters, denied, "access write");
+    json_int_t id =
+        house_int(house_call(other, "Attach", "{'name':'s','access':'write'}"), "attachment", "id");
+    ck_assert_int_eq(define(other, parameters), 0);
+    char detach[64];
+    snprintf(detach, sizeof detach, "{'attachment':%lld}", id);
+    house_call(other, "Detach", detach);
+    house_refused(other, "DefineLayout", LAYOUT("m", ""), denied, "access write");
+    house_refused(g, "DefineLayout", "{'name':'none','layout':{'name':'l','views':[]}}",
+                  "SegmentNotFound", "no segment 'none'");
+    house_close(&house);
+}
+END_TEST
+
+/* A forked child, or whoever attached before, means the segment, not its name. */
+START_TEST(by_id_when_the_name_is_gone)
+{
+    struct guest *g = begin();
+    json_int_t id = house_int(house_call(g, "Describe", "{'name':'s'}"), "segment", "id");
+    char text[200];
+    house_call(g, "Remove", "{'name':'s'}");
+    house_refused(g, "DefineLayout", LAYOUT("l", ""), "SegmentNotFound", "");
+    house_call(g, "Create", "{'name':'s','size':10}");
+    house_refused(g, "DefineLayout", LAYOUT("l", ""), SERVICE "PermissionDenied", "");
+    snprintf(text, sizeof text, "{'name':'s','id':%lld,'layout':{'name':'old','views':[]}}", id);
+    ck_assert_int_eq(define(g, text), 0);
+    snprintf(text, sizeof text, "{'name':'s','id':%lld}", id);
+    json_t *p = house_call(g, "Describe", text);
+    ck_assert_int_eq(house_int(p, "segment", "size"), 4000);
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 1);
+    p = house_call(g, "Describe", "{'name':'s'}");
+    ck_assert_int_eq(house_int(p, "segment", "size"), 10);
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0);
+    house_refused(g, "Describe", "{'name':'s','id':12345}", "SegmentNotFound", "");
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(names)
+{
+    struct guest *g = begin();
+    static const char *const bad[] = {"", ".a", "a b", "a/b", "\xc3\xa9", "a\\u0007"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        char text[200];
+        snprintf(text, sizeof text, LAYOUT("%s", ""), bad[i]);
+        house_refused(g, "DefineLayout", text, INVALID, "is no name");
+        snprintf(text, sizeof text, LAYOUT("l", VIEW("%s", "'format':'b','shape':[]")), bad[i]);
+        house_refused(g, "DefineLayout", text, INVALID, "is no name");
+    }
+    house_refused(
+        g, "DefineLayout",
+        LAYOUT("l", VIEW("A", "'format':'b','shape':[]") "," VIEW(
+                        "B", "'format':'b','shape':[]") "," VIEW("A", "'format':'b','shape':[]")),
+        INVALID, "layout.views has two views 'A'");
+    ck_assert_int_eq(define(g, LAYOUT("l", "")), 0);
+    json_t *p = house_refused(g, "DefineLayout", LAYOUT("l", ""), "LayoutExists",
+                              "segment 's' has a layout 'l' already");
+    ck_assert_str_eq(json_string_value(json_object_get(p, "layout")), "l");
+    ck_assert_int_eq(define(g, LAYOUT("L", "")), 1);
+    ck_assert_int_eq(define(g, LAYOUT("8yn0iYCKYHlIj4-BwPqk", "")), 2);
+    house_refused(g, "DefineLayout", LAYOUT("GReLUrM4wMqfg9yzV3KQ", ""), "LayoutExists",
+                  "has a layout '8yn0iYCKYHlIj4-BwPqk' already, whose name has the same hash");
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(views_that_do_not_hold)
+{
+    static const struct {
+        const char *view, *error, *part;
+    } cases[] = {
+        {"'format':'y','shape':[]", "InvalidFormat", "view 'A': format \"y\": character 0"},
+        {"'format':'','shape':[]", "InvalidFormat", "a type code is missing"},
+        {"'format':'<n','shape':[]", "InvalidFormat", "no standard size"},
+        {"'format':'i','shape':[1],'offset':2", "MisalignedView", "byte 2 is no multiple of 4"},
+        {"'format':'d','shape':[2],'strides':[12]", "MisalignedView", "stride 12"},
+        {"'format':'f','shape':[1001]", "ViewOutOfBounds",
+         "view 'A': dimension 0 ends at byte 4004, the segment has 4000 bytes"},
+        {"'format':'b','shape':[2],'strides':[-1]", "ViewOutOfBounds", "byte -1, before byte 0"},
+        {"'format':'b','shape':[],'offset':4000", "ViewOutOfBounds", "the first element"},
+        {"'format':'b','shape':[],'offset':9223372036854775807", "ViewOutOfBounds", "the first"},
+        {"'format':'b','shape':[9223372036854775807,2],'strides':[0,0]", "ViewOverflow",
+         "overflows"},
+        {"'format':'b','shape':[9223372036854775807,2]", "ViewOverflow", "overflow 2^63"},
+        {"'format':'b','shape':[3],'strides':[-9223372036854775808]", "ViewOverflow", "overflow"},
+        {"'format':'b','shape':[-1]", INVALID, "length -1 < 0"},
+        {"'format':'b','shape':[1],'strides':[]", INVALID, "'A' has 0 strides for 1 dimensions"},
+        {"'format':'b','shape':[],'strides':[1]", INVALID, "'A' has 1 strides for 0 dimensions"},
+        {"'format':'b','shape':[1,1],'strides':[1]", INVALID, "1 strides for 2 dimensions"},
+    };
+    struct guest *g = begin();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        char text[400];
+        snprintf(text, sizeof text,
+                 LAYOUT("l", VIEW("good", "'format':'b','shape':[4000]") "," VIEW("A", "%s")),
+                 cases[i].view);
+        json_t *p = house_refused(g, "DefineLayout", text, cases[i].error, cases[i].part);
+        if (strcmp(cases[i].error, INVALID) != 0)
+            ck_assert_str_eq(json_string_value(json_object_get(p, "view")), "A");
+    }
+    json_t *p = house_call(g, "Describe", "{'name':'s'}");
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0); /* nothing of it */
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(number_of_layouts)
+{
+    struct guest *g = begin();
+    char text[100];
+    for (int i = 0; i < LIMIT_LAYOUTS; i++) {
+        snprintf(text, sizeof text, LAYOUT("l%d", ""), i);
+        ck_assert_int_eq(define(g, text), i);
+    }
+    json_t *p = house_refused(g, "DefineLayout", LAYOUT("more", ""), "LimitExceeded",
+                              "has 64 layouts, which is the limit");
+    ck_assert_int_eq(house_int(p, NULL, "limit"), LIMIT_LAYOUTS);
+    p = house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    p = json_object_get(json_object_get(p, "attachment"), "layouts");
+    ck_assert_uint_eq(json_array_size(p), LIMIT_LAYOUTS);
+    house_close(&house);
+}
+END_TEST
+
+/* --- What a peer said, cut to fit a text --------------------------------- */
+
+/* n letters of two bytes each. */
+static const char *letters(size_t n)
+{
+    static char text[LIMIT_FORMAT_BYTES + 4];
+    for (size_t i = 0; i < n; i++)
+        memcpy(text + 2 * i, "\xc3\xa9", 2);
+    text[2 * n] = '\0';
+    return text;
+}
+
+/* A text that is cut in the middle of a letter is no UTF-8 any more, and JSON
+ * cannot hold it: the error must carry its members all the same. */
+static uint64_t charged(uid_t uid)
+{
+    return quota_usage(&house.state.quota, uid, false, QUOTA_LAYOUT_BYTES).used;
+}
+
+/* The owner of a segment, whoever defines them, until they go. */
+START_TEST(layouts_are_charged)
+{
+    const json_int_t one = (json_int_t)strlen(unit_json("{'name':'l0','views':[]}")) + 1;
+    house_open(&house);
+    struct guest *owner = house_admit(&house), *writer = house_admit(&house);
+    struct config_quota *limits = &house.state.config->user;
+    owner->connection->peer.uid = 7;
+    writer->connection->peer.uid = 8;
+    limits->layout_bytes = 3 * (uint64_t)one;
+    house_call(owner, "Create", "{'name':'s','size':4000,'access':'write','mode':438}");
+    house_call(writer, "Attach", "{'name':'s','access':'write'}");
+    ck_assert_int_eq(define(owner, LAYOUT("l0", "")), 0);
+    ck_assert_int_eq(define(writer, LAYOUT("l1", "")), 1);
+    ck_assert_int_eq(define(owner, LAYOUT("l2", "")), 2);
+    json_t *p = house_refused(writer, "DefineLayout", LAYOUT("l3", ""), "QuotaExceeded",
+                              "layout_bytes asked for; uid 7 may have ");
+    ck_assert_str_eq(json_string_value(json_object_get(p, "what")), "layout_bytes");
+    ck_assert_int_eq(house_int(p, NULL, "asked"), one);
+    ck_assert_int_eq(house_int(p, NULL, "used"), 3 * one);
+    ck_assert_int_eq(house_int(p, NULL, "limit"), 3 * one);
+    p = house_call(writer, "Describe", "{'name':'s'}");
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 3);
+    house_call(writer, "Create", "{'name':'o','size':4000,'access':'write'}");
+    house_call(writer, "DefineLayout", "{'name':'o','layout':{'name':'l0','views':[]}}");
+    ck_assert_uint_eq(charged(8), (uint64_t)one);
+    writer->connection->peer.uid = 0; /* an administrator, who is not the one to pay */
+    house_refused(writer, "DefineLayout", LAYOUT("l3", ""), "QuotaExceeded", "uid 7");
+    house_refused(writer, "SetAccess", "{'name':'s','owner':8}", "QuotaExceeded", "uid 8");
+    ck_assert_uint_eq(charged(7), 3 * (uint64_t)one);
+    limits->layout_bytes = 4 * (uint64_t)one;
+    house_call(writer, "SetAccess", "{'name':'s','owner':8}");
+    ck_assert_uint_eq(charged(7), 0);
+    ck_assert_uint_eq(charged(8), 4 * (uint64_t)one);
+    limits->layout_bytes = 1; /* which takes nothing away, and refuses layouts only */
+    writer->connection->peer.uid = 8;
+    house_call(writer, "Create", "{'name':'p','size':1}");
+    house_call(writer, "Remove", "{'name':'o'}");
+    house_leave(writer);
+    while (writer->connection)
+        house_run(&house);
+    ck_assert_uint_eq(charged(8), 3 * (uint64_t)one);
+    house_leave(owner);
+    while (owner->connection)
+        house_run(&house);
+    ck_assert_uint_eq(charged(8), 0);
+    ck_assert_uint_eq(house.state.quota.used[QUOTA_LAYOUT_BYTES], 0);
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(format_that_is_cut)
+{
+    struct guest *g = begin();
+    for (size_t n = 1; n <= 40; n++)
+        for (int odd = 0; odd < 2 && 2 * n + (size_t)odd <= LIMIT_FORMAT_BYTES; odd++) {
+            char text[LIMIT_FORMAT_BYTES + 400];
+            snprintf(text, sizeof text, LAYOUT("l", VIEW("A", "'format':'%s%s','shape':[]")),
+                     odd ? "x" : "", letters(n));
+            house_refused(g, "DefineLayout", text, "InvalidFormat", "is no type code");
+        }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(member_that_is_cut)
+{
+    struct guest *g = begin();
+    for (size_t n = 60; n <= 100; n++)
+        for (int odd = 0; odd < 2; odd++) {
+            char text[LIMIT_FORMAT_BYTES + 400];
+            snprintf(text, sizeof text, "{'%s%s':1}", odd ? "x" : "", letters(n));
+            house_refused(g, "Ping", text, INVALID, "is not a known member");
+        }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(inner_member_that_is_cut)
+{
+    struct guest *g = begin();
+    for (size_t n = 25; n <= 100; n++)
+        for (int odd = 0; odd < 2; odd++) {
+            char text[LIMIT_FORMAT_BYTES + 400];
+            snprintf(text, sizeof text, LAYOUT("l", VIEW("A", "'format':'b','shape':[],'%s%s':1")),
+                     odd ? "x" : "", letters(n));
+            house_refused(g, "DefineLayout", text, INVALID, "is not a known member");
+        }
+    house_close(&house);
+}
+END_TEST
+
+START_TEST(names_that_are_said_again)
+{
+    struct guest *g = begin();
+    char text[LIMIT_FORMAT_BYTES + 400];
+    for (size_t n = 1; n <= LIMIT_NAME_BYTES / 2; n++) {
+        snprintf(text, sizeof text, "{'name':'%s'}", letters(n));
+        house_refused(g, "Describe", text, "SegmentNotFound", letters(n));
+    }
+    for (size_t n = 1; n <= LIMIT_VIEW_NAME_BYTES / 2; n++) {
+        snprintf(text, sizeof text, LAYOUT("%s", ""), letters(n));
+        house_refused(g, "DefineLayout", text, INVALID, letters(n));
+    }
+    snprintf(text, sizeof text, "io.shmview.%s", letters(100));
+    house_refused(g, text, "{}", SERVICE "MethodNotFound", "");
+    for (size_t n = 120; n <= 125; n++) {
+        snprintf(text, sizeof text, "%s.Ping", letters(n));
+        house_refused(g, text, "{}", SERVICE "InterfaceNotFound", "");
+    }
+    house_close(&house);
+}
+END_TEST
+
+UNIT_MAIN("methods_layout", UNIT_TEST(define_and_describe),
+          UNIT_TEST(needs_a_writer_on_this_connection), UNIT_TEST(by_id_when_the_name_is_gone),
+          UNIT_TEST(names), UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
+          UNIT_TEST(layouts_are_charged), UNIT_TEST(format_that_is_cut),
+          UNIT_TEST(member_that_is_cut), UNIT_TEST(inner_member_that_is_cut),
+          UNIT_TEST(names_that_are_said_again))
