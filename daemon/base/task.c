@@ -4,14 +4,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "daemon/rights/quota.h"
-
 /* libuv's pool has four threads; one at least is left to give memory back. */
 #define RUNNING_MAX 3
 /* The loop, which answers others, goes first. */
 #define NICENESS 5
 
-static TAILQ_HEAD(, quota_user) users = TAILQ_HEAD_INITIALIZER(users);
+static TAILQ_HEAD(, task_user) users = TAILQ_HEAD_INITIALIZER(users);
 static unsigned n_running;
 
 void task_user_init(struct task_user *user)
@@ -27,32 +25,32 @@ static unsigned most_running(void)
     return n < RUNNING_MAX ? n : RUNNING_MAX;
 }
 
-static void link_user(struct quota_user *u)
+static void link_user(struct task_user *u)
 {
-    if (!TAILQ_EMPTY(&u->tasks.waiting))
-        TAILQ_INSERT_TAIL(&users, u, tasks.link);
+    if (!TAILQ_EMPTY(&u->waiting))
+        TAILQ_INSERT_TAIL(&users, u, link);
 }
 
-static void unlink_user(struct quota_user *u)
+static void unlink_user(struct task_user *u)
 {
-    if (!TAILQ_EMPTY(&u->tasks.waiting))
-        TAILQ_REMOVE(&users, u, tasks.link);
+    if (!TAILQ_EMPTY(&u->waiting))
+        TAILQ_REMOVE(&users, u, link);
 }
 
 static void enqueue(struct task *task)
 {
-    struct quota_user *u = task->user;
+    struct task_user *u = task->user;
     unlink_user(u);
-    TAILQ_INSERT_TAIL(&u->tasks.waiting, task, link);
+    TAILQ_INSERT_TAIL(&u->waiting, task, link);
     task->waits = true;
     link_user(u);
 }
 
 static void dequeue(struct task *task)
 {
-    struct quota_user *u = task->user;
+    struct task_user *u = task->user;
     unlink_user(u);
-    TAILQ_REMOVE(&u->tasks.waiting, task, link);
+    TAILQ_REMOVE(&u->waiting, task, link);
     task->waits = false;
     link_user(u);
 }
@@ -68,15 +66,15 @@ static void run(uv_work_t *work)
 }
 
 /* The user whose task begins now, or NULL. */
-static struct quota_user *next_user(void)
+static struct task_user *next_user(void)
 {
     unsigned most = most_running();
-    struct quota_user *u;
-    TAILQ_FOREACH(u, &users, tasks.link)
-    if (u->tasks.n_running == 0)
+    struct task_user *u;
+    TAILQ_FOREACH(u, &users, link)
+    if (u->n_running == 0)
         return u;
-    TAILQ_FOREACH(u, &users, tasks.link)
-    if (u->tasks.n_running + 1 < most)
+    TAILQ_FOREACH(u, &users, link)
+    if (u->n_running + 1 < most)
         return u;
     return NULL;
 }
@@ -89,7 +87,7 @@ static void on_step(uv_work_t *work, int status)
     bool more = task->more;
     (void)status;
     n_running--;
-    task->user->tasks.n_running--;
+    task->user->n_running--;
     if (more)
         enqueue(task);
     run_more();
@@ -99,12 +97,12 @@ static void on_step(uv_work_t *work, int status)
 
 static void run_more(void)
 {
-    struct quota_user *u;
+    struct task_user *u;
     while (n_running < most_running() && (u = next_user())) {
-        struct task *task = TAILQ_FIRST(&u->tasks.waiting);
+        struct task *task = TAILQ_FIRST(&u->waiting);
         dequeue(task);
         n_running++;
-        u->tasks.n_running++;
+        u->n_running++;
         task->work.data = task;
         uv_queue_work(task->loop, &task->work, run, on_step); /* fails only without a callback */
     }

@@ -14,12 +14,12 @@
 
 #include <uv.h>
 
-struct quota_user;
+struct task_user;
 
 struct task {
     uv_work_t work;
     uv_loop_t *loop;
-    struct quota_user *user;         /* who has something charged until the task is done */
+    struct task_user *user;          /* who has something charged until the task is done */
     bool (*step)(struct task *task); /* in a thread; returns whether there is more to do */
     void (*done)(struct task *task); /* by the loop */
     bool more;
@@ -32,7 +32,7 @@ TAILQ_HEAD(task_list, task);
 struct task_user {
     struct task_list waiting;
     unsigned n_running;
-    TAILQ_ENTRY(quota_user) link; /* of those with tasks that wait */
+    TAILQ_ENTRY(task_user) link; /* of those with tasks that wait */
 };
 void task_user_init(struct task_user *user);
 

@@ -367,7 +367,7 @@ static void job_start(struct job *job)
 {
     job->state->n_jobs++;
     job->task.loop = job->state->loop;
-    job->task.user = job->segment->payer;
+    job->task.user = &job->segment->payer->tasks;
     job->task.step = allocate;
     job->task.done = allocated;
     task_add(&job->task);
