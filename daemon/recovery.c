@@ -189,7 +189,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
 static struct client *find_holder(struct recovery *r, const struct store_holder *holder,
                                   int *ret_error)
 {
-    struct client *who = client_find_survivor(r->state, holder);
+    struct client *who = client_find_survivor(&r->state->clients, holder);
     *ret_error = who || errno == ESRCH ? 0 : -errno;
     if (*ret_error)
         log_error("process %u cannot be watched: %s", holder->pid, strerror(-*ret_error));
@@ -308,7 +308,7 @@ int recovery_run(struct state *state)
     if (r.error == 0) {
         settle(&r);
         sweep(&state->registry);
-        presence_sweep(&state->clients.presence, client_is_known, state);
+        presence_sweep(&state->clients.presence, client_is_known, &state->clients);
         if (store_starts(store) > 1)
             tell(&r);
         if (r.n_segments)

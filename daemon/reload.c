@@ -57,6 +57,7 @@ static void was_read(uv_work_t *work, int status)
     } else if (reload->config) {
         config_free(state->config);
         state->config = STEAL(reload->config);
+        state->quota.limits = &state->config->limits;
         log_set_level(state->config->log_level);
         state->declared.arg = reload;
         declared_start(state);

@@ -13,6 +13,7 @@
 #include "daemon/base/loop.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/stray.h"
+#include "daemon/clients/tally.h"
 #include "daemon/memory/cgroup.h"
 #include "daemon/memory/discard.h"
 #include "daemon/recovery.h"
@@ -21,7 +22,6 @@
 #include "daemon/requests/departure.h"
 #include "daemon/requests/grants.h"
 #include "daemon/requests/monitor.h"
-#include "daemon/requests/stats.h"
 #include "daemon/segments/ringing.h"
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
@@ -169,7 +169,7 @@ static void refuse_connection(struct connection *c, int r, const struct quota_ex
         refuse_quota(&answer, c->peer.uid, excess);
     else
         refuse_system(&answer, "a user cannot be charged", -r);
-    stats_note(c, &answer);
+    tally_note(c, &answer);
     connection_refuse(c, &answer);
 }
 
@@ -250,7 +250,7 @@ static void server_stop(struct server *s)
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
     departures_finish(&s->state);
-    clients_leave(&s->state);
+    clients_leave(&s->state.clients);
     finish_stop(&s->state);
 }
 
@@ -344,7 +344,7 @@ int server_init(struct server *server, const struct listener *listener,
     registry_init(&server->state.registry);
     server->state.registry.home.store = store;
     server->state.config = config;
-    quota_init(&server->state.quota, &server->state.config);
+    quota_init(&server->state.quota, &config->limits);
     server->state.job_done = finish_stop;
     server->state.loop = &server->loop;
     share_descriptors(server);
@@ -372,7 +372,7 @@ int server_init(struct server *server, const struct listener *listener,
     if (r == 0)
         r = start_signal(server, &server->sighup, SIGHUP);
     if (r == 0)
-        r = clients_open(&server->state, server->max_watched);
+        r = clients_open(&server->state.clients, server->max_watched);
     if (r == 0)
         r = recovery_run(&server->state);
     if (r == 0)
@@ -394,7 +394,7 @@ void server_run(struct server *server)
         registry_leave(&server->state.registry);
     else
         registry_deinit(&server->state.registry);
-    clients_close(&server->state, !server->keeps);
+    clients_close(&server->state.clients, !server->keeps);
     store_close(server->state.registry.home.store, !server->keeps);
     quota_deinit(&server->state.quota);
     close_fdp(&server->door.reserve);

@@ -11,8 +11,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
-#include "daemon/requests/departure.h"
-#include "daemon/requests/methods.h"
+#include "daemon/clients/connection.h"
 
 /* A file is released a moment after inotify reports it, and may be released a moment after its
  * client hung up: a presence that is held is tested again after 1 ms, 2 ms, and so on; without
@@ -44,10 +43,10 @@ static bool is_same(const struct store_holder *a, const struct store_holder *b)
     return a->birth == b->birth || a->birth == 0 || b->birth == 0;
 }
 
-static struct client *find(const struct state *state, const struct store_holder *holder)
+static struct client *find(const struct clients *clients, const struct store_holder *holder)
 {
     struct client *c;
-    LIST_FOREACH(c, &state->clients.chains[chain_of(holder)], link)
+    LIST_FOREACH(c, &clients->chains[chain_of(holder)], link)
     if (is_same(&c->holder, holder))
         return c;
     return NULL;
@@ -55,24 +54,24 @@ static struct client *find(const struct state *state, const struct store_holder 
 
 bool client_is_known(void *arg, struct presence_key key)
 {
-    const struct state *state = arg;
+    const struct clients *clients = arg;
     const struct store_holder any = {.client = key.client, .uid = key.uid};
-    return key.client && find(state, &any);
+    return key.client && find(clients, &any);
 }
 
 /* --- Beginning and end --------------------------------------------------- */
 
-static struct client *client_new(struct state *state, const struct store_holder *holder)
+static struct client *client_new(struct clients *clients, const struct store_holder *holder)
 {
     struct client *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    c->state = state;
+    c->clients = clients;
     c->holder = *holder;
     c->pidfd = -1;
     LIST_INIT(&c->attachments);
     LIST_INIT(&c->created);
-    LIST_INSERT_HEAD(&state->clients.chains[chain_of(holder)], c, link);
+    LIST_INSERT_HEAD(&clients->chains[chain_of(holder)], c, link);
     return c;
 }
 
@@ -81,8 +80,8 @@ static void undoubt(struct client *c)
     if (!c->doubted)
         return;
     c->doubted = false;
-    TAILQ_REMOVE(&c->state->clients.doubted, c, doubt);
-    c->state->clients.n_doubted--;
+    TAILQ_REMOVE(&c->clients->doubted, c, doubt);
+    c->clients->n_doubted--;
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -100,12 +99,12 @@ void client_free(struct client *client, bool keeps)
     undoubt(c);
     LIST_REMOVE(c, link);
     if (c->presence != PRESENCE_NONE && !keeps)
-        presence_remove(&c->state->clients.presence, key_of(c));
+        presence_remove(&c->clients->presence, key_of(c));
     if (c->pidfd < 0) {
         free(c);
         return;
     }
-    c->state->clients.n_watched -= c->presence != PRESENCE_NONE;
+    c->clients->n_watched -= c->presence != PRESENCE_NONE;
     uv_close((uv_handle_t *)&c->poll, on_closed);
 }
 
@@ -117,25 +116,21 @@ bool client_depart(struct client *client, struct presence_key *ret_key)
     return has_presence;
 }
 
-static void died(struct client *c)
-{
-    departure_begin(c->state, (pid_t)c->holder.pid, c->holder.uid, &c->attachments, &c->created, c);
-}
-
 static void on_death(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
-    died(CONTAINER_OF(poll, struct client, poll));
+    struct client *c = CONTAINER_OF(poll, struct client, poll);
+    c->clients->died(c);
 }
 
 /* Takes pidfd over, unless there is no room: a presence tells as well, a moment later. */
 static void watch_process(struct client *c, int *pidfd)
 {
-    struct clients *clients = &c->state->clients;
+    struct clients *clients = c->clients;
     bool is_spare = c->presence != PRESENCE_NONE;
     if (*pidfd < 0 || (is_spare && clients->n_watched >= clients->max_watched) ||
-        loop_poll_init(c->state->loop, &c->poll, *pidfd))
+        loop_poll_init(c->clients->loop, &c->poll, *pidfd))
         return;
     c->pidfd = steal_fd(pidfd);
     clients->n_watched += is_spare;
@@ -158,14 +153,14 @@ static void take_lists(struct client *c, struct connection *from)
 
 /* --- Doubt --------------------------------------------------------------- */
 
-static bool has_news(const struct state *state)
+static bool has_news(const struct clients *clients)
 {
-    return state->clients.presence.news >= 0;
+    return clients->presence.news >= 0;
 }
 
 static void doubt(struct client *c)
 {
-    struct clients *clients = &c->state->clients;
+    struct clients *clients = c->clients;
     if (c->doubted)
         return;
     c->doubted = true;
@@ -179,14 +174,14 @@ static void doubt(struct client *c)
 /* Ends a client whose presence is not held any more. */
 static void judge(struct client *c)
 {
-    int r = presence_test(&c->state->clients.presence, key_of(c));
+    int r = presence_test(&c->clients->presence, key_of(c));
     if (r == 0 && !c->connection)
-        died(c);
+        c->clients->died(c);
     else if (r == 0 && c->presence == PRESENCE_HELD)
         connection_end(c->connection); /* that frees it */
     else if (r == 0 || r == -ENOENT)
         undoubt(c); /* it was never mapped, or somebody has removed the file */
-    else if (r == 1 && !c->released && c->n_tests++ == TESTS_OF_HELD && has_news(c->state))
+    else if (r == 1 && !c->released && c->n_tests++ == TESTS_OF_HELD && has_news(c->clients))
         undoubt(c);
     else
         doubt(c);
@@ -194,8 +189,7 @@ static void judge(struct client *c)
 
 static void on_alarm(struct alarm *alarm)
 {
-    struct state *state = alarm->data;
-    struct clients *clients = &state->clients;
+    struct clients *clients = alarm->data;
     unsigned n = clients->n_doubted < TESTS_A_TURN ? clients->n_doubted : TESTS_A_TURN;
     unsigned pace = clients->pace_ms < PACE_MOST_MS / 2 ? clients->pace_ms * 2 : PACE_MOST_MS;
     for (struct client *c; n-- && (c = TAILQ_FIRST(&clients->doubted));) {
@@ -211,10 +205,10 @@ static void on_alarm(struct alarm *alarm)
 
 static void on_release(void *arg, struct presence_key key)
 {
-    const struct state *state = arg;
+    const struct clients *clients = arg;
     const struct store_holder any = {.client = key.client, .uid = key.uid};
     struct client *c;
-    LIST_FOREACH(c, &state->clients.chains[chain_of(&any)], link)
+    LIST_FOREACH(c, &clients->chains[chain_of(&any)], link)
     if (c->presence != PRESENCE_NONE && is_same(&c->holder, &any)) {
         c->released = true;
         judge(c);
@@ -222,33 +216,32 @@ static void on_release(void *arg, struct presence_key key)
     }
 }
 
-static void doubt_all(struct state *state)
+static void doubt_all(struct clients *clients)
 {
     struct client *c;
     for (unsigned i = 0; i < CLIENT_CHAINS; i++)
-        LIST_FOREACH(c, &state->clients.chains[i], link)
+        LIST_FOREACH(c, &clients->chains[i], link)
     if (c->presence != PRESENCE_NONE)
         doubt(c);
 }
 
 static void on_news(uv_poll_t *poll, int status, int events)
 {
-    struct state *state = poll->data;
+    struct clients *clients = poll->data;
     int r = 1;
     (void)status;
     (void)events;
     for (int i = 0; i < READS_A_TURN && r == 1; i++)
-        r = presence_read(&state->clients.presence, on_release, state);
+        r = presence_read(&clients->presence, on_release, clients);
     if (r == -EOVERFLOW)
-        doubt_all(state);
+        doubt_all(clients);
 }
 
-int clients_open(struct state *state, unsigned max_watched)
+int clients_open(struct clients *clients, unsigned max_watched)
 {
-    struct clients *clients = &state->clients;
     TAILQ_INIT(&clients->doubted);
     clients->max_watched = max_watched;
-    int r = alarm_init(&clients->alarm, state->loop, on_alarm, state);
+    int r = alarm_init(&clients->alarm, clients->loop, on_alarm, clients);
     if (r)
         return r;
     r = presence_open(&clients->presence);
@@ -258,9 +251,9 @@ int clients_open(struct state *state, unsigned max_watched)
                     strerror(-r));
         return 0;
     }
-    clients->news.data = state;
+    clients->news.data = clients;
     if (clients->presence.news >= 0 &&
-        (loop_poll_init(state->loop, &clients->news, clients->presence.news) ||
+        (loop_poll_init(clients->loop, &clients->news, clients->presence.news) ||
          uv_poll_start(&clients->news, UV_READABLE, on_news)))
         close_fdp(&clients->presence.news);
     if (clients->presence.news < 0)
@@ -268,9 +261,9 @@ int clients_open(struct state *state, unsigned max_watched)
     return 0;
 }
 
-void clients_close(struct state *state, bool remove)
+void clients_close(struct clients *clients, bool remove)
 {
-    presence_close(&state->clients.presence, remove);
+    presence_close(&clients->presence, remove);
 }
 
 /* --- Survivors ----------------------------------------------------------- */
@@ -287,13 +280,13 @@ static int open_process(const struct store_holder *holder)
     return steal_fd(&pidfd);
 }
 
-struct client *client_find_survivor(struct state *state, const struct store_holder *holder)
+struct client *client_find_survivor(struct clients *clients, const struct store_holder *holder)
 {
-    struct client *c = find(state, holder);
+    struct client *c = find(clients, holder);
     if (c)
         return c;
     struct presence_key key = {.uid = holder->uid, .client = holder->client};
-    int held = holder->client ? presence_test(&state->clients.presence, key) : -ENOENT;
+    int held = holder->client ? presence_test(&clients->presence, key) : -ENOENT;
     if (held <= 0 && held != -ENOENT) {
         errno = held ? -held : ESRCH;
         return NULL;
@@ -304,7 +297,7 @@ struct client *client_find_survivor(struct state *state, const struct store_hold
         errno = -r;
         return NULL;
     }
-    c = client_new(state, holder);
+    c = client_new(clients, holder);
     if (!c)
         return NULL;
     c->presence = held == 1 ? PRESENCE_HELD : PRESENCE_NONE;
@@ -332,7 +325,7 @@ bool client_lives(const struct connection *connection)
         (LIST_EMPTY(&connection->attachments) && LIST_EMPTY(&connection->created)) ||
         is_dead(connection->peer.pidfd))
         return false;
-    int r = presence_test(&c->state->clients.presence, key_of(c));
+    int r = presence_test(&c->clients->presence, key_of(c));
     return r != 0 && r != -ENOENT; /* any other error may pass */
 }
 
@@ -345,11 +338,11 @@ void client_survive(struct connection *connection)
     doubt(c);
 }
 
-void clients_leave(struct state *state)
+void clients_leave(struct clients *clients)
 {
     struct client *c;
     for (unsigned i = 0; i < CLIENT_CHAINS; i++)
-        while ((c = LIST_FIRST(&state->clients.chains[i]))) {
+        while ((c = LIST_FIRST(&clients->chains[i]))) {
             struct attachment *a;
             struct segment *segment;
             while ((a = LIST_FIRST(&c->attachments)))
@@ -396,8 +389,7 @@ static void give_lists(struct client *from, struct connection *to, const struct 
         LIST_REMOVE(segment, created);
         LIST_INSERT_HEAD(&to->created, segment, created);
     }
-    departure_begin(from->state, to->peer.pid, to->peer.uid, &from->attachments, &from->created,
-                    NULL);
+    from->clients->unclaimed(from->clients, &to->peer, &from->attachments);
 }
 
 /* Makes it a survivor, if it has a connection, whose end is not known yet. */
@@ -418,7 +410,7 @@ static void disconnect(struct client *c)
 static bool has_rival(const struct client *client)
 {
     const struct client *c;
-    LIST_FOREACH(c, &client->state->clients.chains[chain_of(&client->holder)], link)
+    LIST_FOREACH(c, &client->clients->chains[chain_of(&client->holder)], link)
     if (c != client && c->holder.client == client->holder.client &&
         c->holder.uid == client->holder.uid && c->presence != PRESENCE_NONE)
         return true;
@@ -427,7 +419,7 @@ static bool has_rival(const struct client *client)
 
 static int renew_presence(struct client *c, int64_t want)
 {
-    const struct presence *presence = &c->state->clients.presence;
+    const struct presence *presence = &c->clients->presence;
     if (has_rival(c))
         return -1;
     if (want == WIRE_PRESENCE_KEPT && presence_test(presence, key_of(c)) == 1) {
@@ -440,19 +432,19 @@ static int renew_presence(struct client *c, int64_t want)
     return fd >= 0 ? fd : -1;
 }
 
-int client_claim(struct state *state, struct connection *connection, const struct wire_claim *claim,
-                 int *ret_fd)
+int client_claim(struct clients *clients, struct connection *connection,
+                 const struct wire_claim *claim, int *ret_fd)
 {
     struct store_holder holder = connection->holder;
     if (connection->client && holder.client != (uint64_t)claim->client)
         return -EEXIST;
     holder.client = (uint64_t)claim->client;
     /* a client that the connection has already is its client, whatever others claim */
-    struct client *old = connection->client ? connection->client : find(state, &holder), *c = old;
+    struct client *old = connection->client ? connection->client : find(clients, &holder), *c = old;
     if (old && old->connection && old != connection->client && connection_hung_up(connection))
         return -EEXIST; /* what it sent before it hung up comes late: the client has gone on */
     if (!old || old != connection->client) {
-        c = client_new(state, &holder);
+        c = client_new(clients, &holder);
         if (!c)
             return -ENOMEM;
     }
@@ -470,11 +462,11 @@ int client_claim(struct state *state, struct connection *connection, const struc
 
 void client_settle(struct client *client)
 {
-    int r = presence_test(&client->state->clients.presence, key_of(client));
+    int r = presence_test(&client->clients->presence, key_of(client));
     if (r == 1) {
         client->presence = PRESENCE_HELD;
     } else if (r == 0 || r == -ENOENT) {
-        presence_remove(&client->state->clients.presence, key_of(client));
+        presence_remove(&client->clients->presence, key_of(client));
         client->presence = PRESENCE_NONE;
     }
 }

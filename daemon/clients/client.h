@@ -22,8 +22,10 @@
 
 #define CLIENT_CHAINS 1024
 
-struct state;
+struct clients;
 struct connection;
+struct peer;
+struct registry;
 
 enum client_presence {
     PRESENCE_NONE,
@@ -32,7 +34,7 @@ enum client_presence {
 };
 
 struct client {
-    struct state *state;
+    struct clients *clients;
     struct store_holder holder;
     struct connection *connection; /* NULL: a survivor */
     enum client_presence presence;
@@ -47,7 +49,14 @@ struct client {
     TAILQ_ENTRY(client) doubt;
 };
 
+/* Zeroed, and the first four set by the owner. */
 struct clients {
+    uv_loop_t *loop;
+    struct registry *registry;
+    void (*died)(struct client *client); /* without a connection: owes client_free() */
+    /* that client has not named these attachments in a claim: ends them, and empties the list */
+    void (*unclaimed)(struct clients *clients, const struct peer *peer,
+                      struct attachments *attachments);
     LIST_HEAD(, client) chains[CLIENT_CHAINS]; /* by number, or by pid */
     TAILQ_HEAD(clients_doubted, client) doubted;
     unsigned n_doubted, pace_ms;
@@ -59,22 +68,22 @@ struct clients {
 
 /* Lets clients have a presence; where there is no directory for it, none has. Returns 0 or
  * -errno. */
-int clients_open(struct state *state, unsigned max_watched);
-void clients_close(struct state *state, bool remove);
+int clients_open(struct clients *clients, unsigned max_watched);
+void clients_close(struct clients *clients, bool remove);
 
 /* The survivor who is holder, new if need be. Returns NULL with errno: ESRCH if it is dead. */
-struct client *client_find_survivor(struct state *state, const struct store_holder *holder);
+struct client *client_find_survivor(struct clients *clients, const struct store_holder *holder);
 
-/* Whether there is one of that number; for presence_sweep(), with the state. */
+/* Whether there is one of that number; for presence_sweep(), with the struct clients. */
 bool client_is_known(void *arg, struct presence_key key);
 
 /* Makes the connection that of the client with the number in claim, and gives it the segments
  * that this client created and those of its attachments that claim names, whose order it changes.
- * The other attachments depart (departure.h). If the client has another connection, closes that.
+ * The other attachments are unclaimed. If the client has another connection, closes that.
  * *ret_fd is a new presence to send, or -1. Returns 0; -EEXIST if the connection is another
  * client's already; -ENOMEM. */
-int client_claim(struct state *state, struct connection *connection, const struct wire_claim *claim,
-                 int *ret_fd);
+int client_claim(struct clients *clients, struct connection *connection,
+                 const struct wire_claim *claim, int *ret_fd);
 
 /* The connection has sent a request after Claim: whether the client has mapped its presence is
  * known now. */
@@ -92,6 +101,6 @@ void client_free(struct client *client, bool keeps);
 bool client_depart(struct client *client, struct presence_key *ret_key);
 
 /* Frees all survivors; what they hold stays for the next daemon. */
-void clients_leave(struct state *state);
+void clients_leave(struct clients *clients);
 
 #endif

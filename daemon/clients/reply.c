@@ -9,7 +9,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/refusal.h"
-#include "daemon/requests/stats.h"
+#include "daemon/clients/tally.h"
 #include "daemon/rights/quota.h"
 #include "daemon/segments/events.h"
 
@@ -80,7 +80,7 @@ void reply_refuse_buffer(struct connection *c, struct answer *answer,
 {
     take_back(c, answer);
     refuse_quota(answer, c->peer.uid, excess);
-    stats_note(c, answer);
+    tally_note(c, answer);
     events_by(0, UINT32_MAX);
 }
 

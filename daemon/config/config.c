@@ -9,16 +9,16 @@ struct config *config_new(void)
     struct config *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    c->user = c->total = (struct config_quota){
-        .bytes = CONFIG_UNLIMITED,
-        .segments = CONFIG_UNLIMITED,
-        .attachments = CONFIG_UNLIMITED,
-        .connections = CONFIG_UNLIMITED,
-        .layout_bytes = CONFIG_UNLIMITED,
-        .requests_per_second = CONFIG_UNLIMITED,
-        .burst = CONFIG_UNLIMITED,
+    c->limits.user = c->limits.total = (struct quota_limit){
+        .bytes = QUOTA_UNLIMITED,
+        .segments = QUOTA_UNLIMITED,
+        .attachments = QUOTA_UNLIMITED,
+        .connections = QUOTA_UNLIMITED,
+        .layout_bytes = QUOTA_UNLIMITED,
+        .requests_per_second = QUOTA_UNLIMITED,
+        .burst = QUOTA_UNLIMITED,
     };
-    c->user.layout_bytes = CONFIG_LAYOUT_BYTES;
+    c->limits.user.layout_bytes = CONFIG_LAYOUT_BYTES;
     c->kept = json_array();
     if (!c->kept)
         return config_free(c);

@@ -12,21 +12,9 @@
 #include "common/wire/wire.h"
 #include "daemon/base/log.h"
 #include "daemon/rights/access.h"
-
-#define CONFIG_UNLIMITED UINT64_MAX
+#include "daemon/rights/quota.h"
 
 #define CONFIG_LAYOUT_BYTES ((uint64_t)16 << 20) /* of a user, where nothing is configured */
-
-/* What one user, or all together, may have. CONFIG_UNLIMITED: any number. */
-struct config_quota {
-    uint64_t bytes;
-    uint64_t segments;
-    uint64_t attachments;
-    uint64_t connections;
-    uint64_t layout_bytes;
-    uint64_t requests_per_second;
-    uint64_t burst; /* requests at once after a pause */
-};
 
 /* Users and groups; perms is 0. */
 struct config_people {
@@ -49,8 +37,7 @@ struct config_segment {
 };
 
 struct config {
-    struct config_quota user;    /* each uid */
-    struct config_quota total;   /* all uids together */
+    struct quota_limits limits;
     uint32_t default_mode;       /* of segments whose creator does not say */
     struct config_people create; /* who may create segments; administrators may */
     bool has_admin_group;

@@ -143,7 +143,7 @@ static bool read_unlimited(const json_t *value, uint64_t *ret)
     const char *text = json_string_value(value);
     if (!text || strcmp(text, "unlimited") != 0)
         return false;
-    *ret = CONFIG_UNLIMITED;
+    *ret = QUOTA_UNLIMITED;
     return true;
 }
 
@@ -184,7 +184,7 @@ static void read_quota_count(struct config_reader *reader, const json_t *value, 
 
 #define QUOTA(name, read)                                                                          \
     {                                                                                              \
-#name, read, offsetof(struct config_quota, name), false                                    \
+#name, read, offsetof(struct quota_limit, name), false                                     \
     }
 
 static void read_quota(struct config_reader *reader, const json_t *value, void *at)
@@ -201,8 +201,8 @@ static void read_quota(struct config_reader *reader, const json_t *value, void *
 static void read_quotas(struct config_reader *reader, const json_t *value, void *config)
 {
     static const struct config_key keys[] = {
-        {"user", read_quota, offsetof(struct config, user), false},
-        {"total", read_quota, offsetof(struct config, total), false},
+        {"user", read_quota, offsetof(struct config, limits.user), false},
+        {"total", read_quota, offsetof(struct config, limits.total), false},
         {.name = NULL},
     };
     config_read_object(reader, value, keys, config);
@@ -340,17 +340,17 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
     json_decref(name);
 }
 
-static void settle_quota(struct config_quota *quota)
+static void settle_quota(struct quota_limit *quota)
 {
-    if (quota->burst == CONFIG_UNLIMITED)
+    if (quota->burst == QUOTA_UNLIMITED)
         quota->burst = quota->requests_per_second;
 }
 
 struct config *config_reader_end(struct config_reader *reader)
 {
     config_settle_segments(reader);
-    settle_quota(&reader->config->user);
-    settle_quota(&reader->config->total);
+    settle_quota(&reader->config->limits.user);
+    settle_quota(&reader->config->limits.total);
     if (reader->n_errors > LIMIT_CONFIG_ERRORS) {
         char text[80];
         snprintf(text, sizeof text, "configuration: %u more errors",

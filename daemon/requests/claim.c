@@ -49,7 +49,7 @@ void claim_answer(struct state *state, struct connection *connection, const json
         return;
     }
     int fd = -1;
-    int r = client_claim(state, c, &want, &fd);
+    int r = client_claim(&state->clients, c, &want, &fd);
     free(want.held);
     if (r == -EEXIST) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL, "this connection is client %" PRIu64 " already",

@@ -11,11 +11,11 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/refusal.h"
+#include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/grants.h"
-#include "daemon/requests/stats.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/look.h"
 #include "daemon/segments/use.h"
@@ -281,7 +281,7 @@ static void allocated(struct task *task)
     settle(job, &answer);
     if (c) {
         c->job = NULL;
-        stats_note(c, &answer);
+        tally_note(c, &answer);
         events_by(0, UINT32_MAX);
         connection_answer(c, &answer);
     }

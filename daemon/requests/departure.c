@@ -5,6 +5,7 @@
 
 #include "common/base/util.h"
 #include "daemon/clients/client.h"
+#include "daemon/clients/peer.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/use.h"
 
@@ -23,6 +24,20 @@ struct departure {
 
 static void on_slice(uv_idle_t *idle);
 
+static void on_death_of_survivor(struct client *c)
+{
+    departure_begin(CONTAINER_OF(c->clients, struct state, clients), (pid_t)c->holder.pid,
+                    c->holder.uid, &c->attachments, &c->created, c);
+}
+
+static void on_unclaimed(struct clients *clients, const struct peer *peer,
+                         struct attachments *attachments)
+{
+    struct created_segments none = LIST_HEAD_INITIALIZER(none);
+    departure_begin(CONTAINER_OF(clients, struct state, clients), peer->pid, peer->uid, attachments,
+                    &none, NULL);
+}
+
 void departures_init(struct state *state)
 {
     struct departures *all = &state->departures;
@@ -30,6 +45,10 @@ void departures_init(struct state *state)
     TAILQ_INIT(&all->ending);
     uv_idle_init(state->loop, &all->slices);
     all->slices.data = state;
+    state->clients.loop = state->loop;
+    state->clients.registry = &state->registry;
+    state->clients.died = on_death_of_survivor;
+    state->clients.unclaimed = on_unclaimed;
 }
 
 void departures_round(struct departures *departures)

@@ -42,7 +42,7 @@ int entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid)
         return errno == ESRCH ? 1 : -errno;
     if (!belongs_to(pid, uid))
         return 1;
-    struct client *c = client_find_survivor(state, &holder);
+    struct client *c = client_find_survivor(&state->clients, &holder);
     if (!c)
         return errno == ESRCH ? 1 : -errno;
     segment->holder = holder;

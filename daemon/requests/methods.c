@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/requests/methods.h"
+#include "daemon/clients/tally.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/util.h"
+#include "daemon/base/layout_check.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/claim.h"
 #include "daemon/requests/creation.h"
@@ -17,7 +19,6 @@
 #include "daemon/requests/service.h"
 #include "daemon/requests/stats.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/layout.h"
 #include "daemon/segments/use.h"
 
 /* --- io.shmview ---------------------------------------------------------- */
@@ -382,7 +383,7 @@ void methods_call(struct state *state, struct connection *connection, const stru
         methods[i].run(state, connection, call->parameters, answer);
     else
         refuse_method(call->method, answer);
-    stats_note(connection, answer);
+    tally_note(connection, answer);
     events_by(0, UINT32_MAX);
 }
 

@@ -12,6 +12,7 @@
 #include "common/wire/wire_stats.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/refusal.h"
+#include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
 #include "daemon/requests/grants.h"
 #include "daemon/segments/events.h"
@@ -19,55 +20,9 @@
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
-#define N_ERRORS 64 /* SHMVIEW_ERR_* are less */
-
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* the kinds before it can be configured */
 
 #define TURN_NS 1000000
-
-static uint64_t n_requests;
-static uint64_t refusals[N_ERRORS];
-static int64_t started_ns;
-
-/* Before main(): near enough to its start. */
-__attribute__((constructor)) static void note_start(void)
-{
-    started_ns = now_ns();
-}
-
-static bool is_quota(int error)
-{
-    return error == SHMVIEW_ERR_QUOTA || error == SHMVIEW_ERR_LIMIT || error == SHMVIEW_ERR_NO_SLOT;
-}
-
-void stats_note(const struct connection *connection, const struct answer *answer)
-{
-    const char *reason;
-    const struct wire_reply reply = {.error = answer->error, .parameters = answer->parameters};
-    if (answer->pending)
-        return; /* it comes later, and is counted then */
-    n_requests++;
-    if (!answer->error)
-        return;
-    int error = wire_error_code(&reply, &reason);
-    if (error > 0 && error < N_ERRORS)
-        refusals[error]++;
-    if (!is_quota(error))
-        return;
-    const struct peer *peer = &connection->peer;
-    events_by(peer->pid, peer->uid);
-    struct event *e = events_add(EVENT_QUOTA_REFUSED, NULL);
-    e->error = (uint16_t)error;
-    snprintf(e->text, sizeof e->text, "%s", reason);
-    const struct log_event event = {
-        .kind = LOG_QUOTA,
-        .reason = answer->error,
-        .has_uid = true,
-        .uid = peer->uid,
-        .pid = peer->pid,
-    };
-    log_event(LOG_WARNING, &event, "uid %u, pid %d, is refused: %s", peer->uid, peer->pid, reason);
-}
 
 /* --- A segment ----------------------------------------------------------- */
 
@@ -211,7 +166,7 @@ static void fill_page(const struct state *state, const struct connection *c,
 
 static int64_t limit_known(uint64_t limit)
 {
-    return limit == CONFIG_UNLIMITED ? WIRE_ABSENT : (int64_t)limit;
+    return limit == QUOTA_UNLIMITED ? WIRE_ABSENT : (int64_t)limit;
 }
 
 /* Returns how many are in list: of each kind that can be configured. */
@@ -236,11 +191,12 @@ static struct wire_instance look_at_instance(const struct state *state, const st
                                              struct wire_refusals *list, struct wire_quota *quotas)
 {
     const struct who who = grants_who(state, c);
+    const struct tally *tally = tally_read();
     bool tells_all = who.is_admin || who.uid == geteuid(); /* how much others have is theirs */
     struct object_space space = object_space();
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    int64_t uptime = (now_ns() - started_ns) / 1000;
+    int64_t uptime = (now_ns() - tally->started_ns) / 1000;
     struct wire_instance w = {
         .version = SHMVIEW_VERSION,
         .started_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 - uptime,
@@ -270,13 +226,13 @@ static struct wire_instance look_at_instance(const struct state *state, const st
     w.n_attached = (int64_t)events_count(EVENT_ATTACHED);
     w.n_died = (int64_t)events_count(EVENT_DIED);
     w.n_owner_died = (int64_t)events_count(EVENT_OWNER_DIED);
-    w.n_requests = (int64_t)n_requests;
+    w.n_requests = (int64_t)tally->n_requests;
     w.n_lost = (int64_t)events_count(EVENT_LOST);
     w.n_repaired = (int64_t)segment_repairs();
-    for (int error = 1; error < N_ERRORS; error++)
-        if (refusals[error])
+    for (int error = 1; error < TALLY_ERRORS; error++)
+        if (tally->refusals[error])
             list[w.n_refusals++] = (struct wire_refusals){.error = wire_error_name(error),
-                                                          .count = (int64_t)refusals[error]};
+                                                          .count = (int64_t)tally->refusals[error]};
     return w;
 }
 
@@ -286,7 +242,7 @@ void stats_tell(struct state *state, struct connection *connection, const json_t
     static struct wire_segment_stats segments[PAGE_SEGMENTS];
     static struct wire_party parties[PAGE_PARTIES];
     static char commands[PAGE_PARTIES][16];
-    struct wire_refusals list[N_ERRORS];
+    struct wire_refusals list[TALLY_ERRORS];
     struct wire_quota quotas[N_TOLD_QUOTAS];
     struct wire_fault fault;
     struct wire_stats_call want;

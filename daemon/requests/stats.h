@@ -9,7 +9,4 @@
 void stats_tell(struct state *state, struct connection *connection, const json_t *parameters,
                 struct answer *answer);
 
-/* An answer to that client has been made: counts it and what it refuses; tells of a quota. */
-void stats_note(const struct connection *connection, const struct answer *answer);
-
 #endif

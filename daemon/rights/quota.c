@@ -15,9 +15,9 @@ static _Thread_local int hash_failed;
 #define SECOND_NS   1000000000
 #define KEPT_PART   8
 
-void quota_init(struct quota *quota, struct config **config)
+void quota_init(struct quota *quota, const struct quota_limits *limits)
 {
-    *quota = (struct quota){.config = config, .n_sweep = SWEEP_FIRST};
+    *quota = (struct quota){.limits = limits, .n_sweep = SWEEP_FIRST};
     TAILQ_INIT(&quota->throttled);
 }
 
@@ -83,11 +83,11 @@ static struct quota_user *user_of(struct quota *quota, uid_t uid)
 
 /* --- Charging ------------------------------------------------------------ */
 
-static uint64_t limit_of(const struct config_quota *limits, enum quota_kind kind)
+static uint64_t limit_of(const struct quota_limit *limits, enum quota_kind kind)
 {
     const uint64_t each[N_QUOTA_KINDS] = {
         limits->bytes,        limits->segments, limits->attachments, limits->connections,
-        limits->layout_bytes, CONFIG_UNLIMITED, CONFIG_UNLIMITED,    CONFIG_UNLIMITED};
+        limits->layout_bytes, QUOTA_UNLIMITED,  QUOTA_UNLIMITED,     QUOTA_UNLIMITED};
     return each[kind];
 }
 
@@ -115,14 +115,15 @@ static void add(struct quota_user *user, enum quota_kind kind, uint64_t amount)
 int quota_charge(struct quota *quota, uid_t uid, bool is_admin, enum quota_kind kind,
                  uint64_t amount, struct quota_user **ret_user, struct quota_excess *ret_excess)
 {
-    const struct config *config = *quota->config;
     struct quota_user *u = user_of(quota, uid);
     if (!u)
         return -ENOMEM;
-    uint64_t limit = kind == QUOTA_BUFFERS ? LIMIT_BUFFERS_BYTES : limit_of(&config->user, kind);
+    uint64_t limit =
+        kind == QUOTA_BUFFERS ? LIMIT_BUFFERS_BYTES : limit_of(&quota->limits->user, kind);
     if (!is_admin && exceeds(u->used[kind], amount, limit, kind, ret_excess))
         return -EDQUOT;
-    if (exceeds(quota->used[kind], amount, limit_of(&config->total, kind), kind, ret_excess)) {
+    if (exceeds(quota->used[kind], amount, limit_of(&quota->limits->total, kind), kind,
+                ret_excess)) {
         ret_excess->of_all = true;
         return -EDQUOT;
     }
@@ -178,15 +179,14 @@ void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount
 struct quota_usage quota_usage(const struct quota *quota, uid_t uid, bool is_admin,
                                enum quota_kind kind)
 {
-    const struct config *config = *quota->config;
     const struct quota_user *u;
     HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
     return (struct quota_usage){
         .what = names[kind],
         .used = u ? u->used[kind] : 0,
-        .limit = is_admin ? CONFIG_UNLIMITED : limit_of(&config->user, kind),
+        .limit = is_admin ? QUOTA_UNLIMITED : limit_of(&quota->limits->user, kind),
         .total_used = quota->used[kind],
-        .total_limit = limit_of(&config->total, kind),
+        .total_limit = limit_of(&quota->limits->total, kind),
     };
 }
 
@@ -199,14 +199,14 @@ uint64_t quota_bytes(uint64_t size)
 
 /* Each request costs the time that one takes at the rate; who has not paid for more than a
  * burst ahead of now may go on. Returns how long he is to wait. */
-static int64_t must_wait(const struct config_quota *limits, int64_t paid_until, int64_t now,
+static int64_t must_wait(const struct quota_limit *limits, int64_t paid_until, int64_t now,
                          int64_t *ret_paid_until)
 {
     uint64_t rate = limits->requests_per_second;
     *ret_paid_until = paid_until;
-    if (rate == CONFIG_UNLIMITED || rate == 0)
+    if (rate == QUOTA_UNLIMITED || rate == 0)
         return 0;
-    uint64_t burst = limits->burst == CONFIG_UNLIMITED ? rate : limits->burst;
+    uint64_t burst = limits->burst == QUOTA_UNLIMITED ? rate : limits->burst;
     int64_t cost = rate < SECOND_NS ? (int64_t)(SECOND_NS / rate) : 1;
     int64_t ahead = INT64_MAX / 4;
     if (burst <= 1)
@@ -218,24 +218,22 @@ static int64_t must_wait(const struct config_quota *limits, int64_t paid_until, 
     return from - now > ahead ? from - now - ahead : 0;
 }
 
-static bool has_rate(const struct config_quota *limits)
+static bool has_rate(const struct quota_limit *limits)
 {
-    return limits->requests_per_second != CONFIG_UNLIMITED && limits->requests_per_second != 0;
+    return limits->requests_per_second != QUOTA_UNLIMITED && limits->requests_per_second != 0;
 }
 
 bool quota_limits_requests(const struct quota *quota)
 {
-    const struct config *config = *quota->config;
-    return has_rate(&config->user) || has_rate(&config->total);
+    return has_rate(&quota->limits->user) || has_rate(&quota->limits->total);
 }
 
 int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns)
 {
     struct quota *q = user->quota;
-    const struct config *config = *q->config;
     int64_t his = user->paid_until_ns, of_all;
-    int64_t wait = is_admin ? 0 : must_wait(&config->user, his, now_ns, &his);
-    int64_t longer = must_wait(&config->total, q->paid_until_ns, now_ns, &of_all);
+    int64_t wait = is_admin ? 0 : must_wait(&q->limits->user, his, now_ns, &his);
+    int64_t longer = must_wait(&q->limits->total, q->paid_until_ns, now_ns, &of_all);
     if (longer > wait)
         wait = longer;
     if (wait == 0) {

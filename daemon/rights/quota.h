@@ -18,7 +18,24 @@
 #include <uthash.h>
 
 #include "daemon/base/task.h"
-#include "daemon/config/config.h"
+
+#define QUOTA_UNLIMITED UINT64_MAX
+
+/* What one user, or all together, may have. QUOTA_UNLIMITED: any number. */
+struct quota_limit {
+    uint64_t bytes;
+    uint64_t segments;
+    uint64_t attachments;
+    uint64_t connections;
+    uint64_t layout_bytes;
+    uint64_t requests_per_second;
+    uint64_t burst; /* requests at once after a pause */
+};
+
+struct quota_limits {
+    struct quota_limit user;  /* each uid */
+    struct quota_limit total; /* all uids together */
+};
 
 enum quota_kind {
     QUOTA_BYTES,
@@ -58,7 +75,7 @@ struct quota_user {
 };
 
 struct quota {
-    struct config **config; /* the one in force */
+    const struct quota_limits *limits; /* those in force */
     struct quota_user *users;
     uint64_t used[N_QUOTA_KINDS]; /* by all */
     int64_t paid_until_ns;
@@ -66,7 +83,7 @@ struct quota {
     TAILQ_HEAD(, quota_user) throttled;
 };
 
-/* What a user has of one kind, and all together, and the limits: CONFIG_UNLIMITED: none. */
+/* What a user has of one kind, and all together, and the limits: QUOTA_UNLIMITED: none. */
 struct quota_usage {
     const char *what; /* "bytes" ... */
     uint64_t used, limit, total_used, total_limit;
@@ -80,7 +97,7 @@ struct quota_excess {
     bool of_all;   /* it is the limit of all users together */
 };
 
-void quota_init(struct quota *quota, struct config **config);
+void quota_init(struct quota *quota, const struct quota_limits *limits);
 /* Nobody has anything any more. */
 void quota_deinit(struct quota *quota);
 

@@ -50,9 +50,9 @@ static void say(void *arg, const char *line)
     REQUIRE(number >= 1 && number <= t->n_lines[file] + 1);
 }
 
-static void check_quota(const struct config_quota *q)
+static void check_quota(const struct quota_limit *q)
 {
-    REQUIRE(q->bytes >= 1 && (q->bytes <= LIMIT_SEGMENT_BYTES || q->bytes == CONFIG_UNLIMITED));
+    REQUIRE(q->bytes >= 1 && (q->bytes <= LIMIT_SEGMENT_BYTES || q->bytes == QUOTA_UNLIMITED));
     REQUIRE(q->segments >= 1 && q->attachments >= 1 && q->connections >= 1);
     REQUIRE(q->requests_per_second >= 1 && q->burst >= 1);
 }
@@ -84,8 +84,8 @@ static void check_segment(const struct config *c, size_t index)
 
 static void check(const struct config *c)
 {
-    check_quota(&c->user);
-    check_quota(&c->total);
+    check_quota(&c->limits.user);
+    check_quota(&c->limits.total);
     REQUIRE((c->default_mode & ~ACCESS_MODES) == 0);
     for (size_t i = 0; i < c->n_segments; i++)
         check_segment(c, i);

@@ -90,7 +90,7 @@ static void begin_once(void)
     state.turns = &turns;
     ringing_init(&turns);
     state.config = config_new();
-    quota_init(&state.quota, &state.config);
+    quota_init(&state.quota, &state.config->limits);
 }
 
 static void admit(struct party *client)

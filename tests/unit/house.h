@@ -122,10 +122,10 @@ static inline void house_open(struct house *house)
     memset(house, 0, sizeof *house);
     ck_assert_int_eq(uv_loop_init(&house->loop), 0);
     registry_init(&house->state.registry);
-    quota_init(&house->state.quota, &house->state.config);
     house->state.loop = &house->loop;
     house->state.config = config_new();
     ck_assert_ptr_nonnull(house->state.config);
+    quota_init(&house->state.quota, &house->state.config->limits);
     house->state.job_done = house_on_job_done;
     TAILQ_INIT(&house->waiting);
     departures_init(&house->state);

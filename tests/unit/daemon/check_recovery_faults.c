@@ -43,7 +43,7 @@ static void leave(void)
     for (unsigned i = 0; i < house.n_guests; i++)
         if (house.guests[i].connection)
             methods_forget(house.guests[i].connection);
-    clients_leave(&house.state);
+    clients_leave(&house.state.clients);
     registry_leave(&house.state.registry);
     house_close(&house);
 }

@@ -14,7 +14,7 @@ static struct house house;
 static void open_house(bool polls)
 {
     house_open(&house);
-    ck_assert_int_eq(clients_open(&house.state, 10), 0);
+    ck_assert_int_eq(clients_open(&house.state.clients, 10), 0);
     ck_assert_str_ne(house.state.clients.presence.path, "");
     ck_assert_int_ge(house.state.clients.presence.news, 0);
     if (!polls)
@@ -33,7 +33,7 @@ static void close_house(void)
         uv_close((uv_handle_t *)&clients->news, NULL);
     alarm_close(&clients->alarm, NULL);
     house_close(&house);
-    clients_close(&house.state, true);
+    clients_close(&house.state.clients, true);
 }
 
 static struct client *first_client(void)

@@ -55,8 +55,8 @@ static struct guest *open_house(void)
     struct guest *g = begin(count);
     struct quota_excess excess;
     has_time = true;
-    house.state.config->user.requests_per_second = 1000;
-    house.state.config->user.burst = 1;
+    house.state.config->limits.user.requests_per_second = 1000;
+    house.state.config->limits.user.burst = 1;
     ck_assert_int_eq(throttle_init(&throttle, &house.loop, &house.state.quota), 0);
     ck_assert_int_eq(
         quota_charge(&house.state.quota, 1, false, QUOTA_CONNECTIONS, 1, &payer, &excess), 0);

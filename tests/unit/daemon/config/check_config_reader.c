@@ -63,7 +63,7 @@ static void refuses(const char *text, const char *lines)
     ck_assert_str_eq(said, lines);
 }
 
-static void quota_is(const struct config_quota *q, uint64_t bytes, uint64_t segments,
+static void quota_is(const struct quota_limit *q, uint64_t bytes, uint64_t segments,
                      uint64_t attachments, uint64_t connections, uint64_t rate, uint64_t burst)
 {
     ck_assert_uint_eq(q->bytes, bytes);
@@ -74,17 +74,17 @@ static void quota_is(const struct config_quota *q, uint64_t bytes, uint64_t segm
     ck_assert_uint_eq(q->burst, burst);
 }
 
-#define NO CONFIG_UNLIMITED
+#define NO QUOTA_UNLIMITED
 
 /* --- What holds ----------------------------------------------------------- */
 
 START_TEST(nothing_is_said)
 {
     struct config *c = reads("{}");
-    quota_is(&c->user, NO, NO, NO, NO, NO, NO);
-    quota_is(&c->total, NO, NO, NO, NO, NO, NO);
-    ck_assert_uint_eq(c->user.layout_bytes, CONFIG_LAYOUT_BYTES);
-    ck_assert_uint_eq(c->total.layout_bytes, NO);
+    quota_is(&c->limits.user, NO, NO, NO, NO, NO, NO);
+    quota_is(&c->limits.total, NO, NO, NO, NO, NO, NO);
+    ck_assert_uint_eq(c->limits.user.layout_bytes, CONFIG_LAYOUT_BYTES);
+    ck_assert_uint_eq(c->limits.total.layout_bytes, NO);
     ck_assert_uint_eq(c->default_mode, 0600);
     ck_assert(c->create.everybody && c->create.n_entries == 0);
     ck_assert(!c->has_admin_group);
@@ -102,10 +102,10 @@ START_TEST(scalars)
               "'total':{'bytes':'64KiB','requests_per_second':9,'layout_bytes':'1MiB',"
               "'segments':'unlimited'}},'defaults':{'mode':'0664'},'admin_group':'lab',"
               "'log_level':'warning'}");
-    quota_is(&c->user, MEMORY / 2, 1, 2, 3, 4, 5);
-    quota_is(&c->total, 65536, NO, NO, NO, 9, 9); /* a burst of one second */
-    ck_assert_uint_eq(c->user.layout_bytes, NO);
-    ck_assert_uint_eq(c->total.layout_bytes, 1 << 20);
+    quota_is(&c->limits.user, MEMORY / 2, 1, 2, 3, 4, 5);
+    quota_is(&c->limits.total, 65536, NO, NO, NO, 9, 9); /* a burst of one second */
+    ck_assert_uint_eq(c->limits.user.layout_bytes, NO);
+    ck_assert_uint_eq(c->limits.total.layout_bytes, 1 << 20);
     ck_assert_uint_eq(c->default_mode, 0664);
     ck_assert(c->has_admin_group);
     ck_assert_uint_eq(c->admin_group, 2001);
@@ -185,8 +185,8 @@ START_TEST(later_files_override_and_add)
     add("c", "{'quotas':{'total':{'bytes':'unlimited'}},'log_level':'info'}");
     struct config *c = config_reader_end(&reader);
     ck_assert_ptr_nonnull(c);
-    quota_is(&c->user, 11, 5, NO, NO, NO, NO);
-    quota_is(&c->total, NO, NO, NO, NO, NO, NO);
+    quota_is(&c->limits.user, 11, 5, NO, NO, NO, NO);
+    quota_is(&c->limits.total, NO, NO, NO, NO, NO, NO);
     ck_assert(!c->create.everybody);
     ck_assert_uint_eq(c->create.n_entries, 2);
     ck_assert_uint_eq(c->n_segments, 2);

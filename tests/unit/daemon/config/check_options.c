@@ -71,7 +71,7 @@ START_TEST(no_arguments)
 }
 END_TEST
 
-START_TEST(socket)
+START_TEST(socket_option)
 {
     clear_environment();
     goes_on(READ(SELF, "--socket", "/tmp/x"));
@@ -237,6 +237,7 @@ START_TEST(nonsense)
 }
 END_TEST
 
-UNIT_MAIN("options", UNIT_TEST(no_arguments), UNIT_TEST(socket), UNIT_TEST(socket_that_is_too_long),
-          UNIT_TEST(session), UNIT_TEST(idle_exit), UNIT_TEST(empty_idle_exit), UNIT_TEST(ready_fd),
-          UNIT_TEST(help_and_version), UNIT_TEST(nonsense))
+UNIT_MAIN("options", UNIT_TEST(no_arguments), UNIT_TEST(socket_option),
+          UNIT_TEST(socket_that_is_too_long), UNIT_TEST(session), UNIT_TEST(idle_exit),
+          UNIT_TEST(empty_idle_exit), UNIT_TEST(ready_fd), UNIT_TEST(help_and_version),
+          UNIT_TEST(nonsense))

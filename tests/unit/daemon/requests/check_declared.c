@@ -38,6 +38,7 @@ static void configure(const char *text)
     config_free(house.state.config);
     house.state.config = config_reader_end(&reader);
     ck_assert_ptr_nonnull(house.state.config);
+    house.state.quota.limits = &house.state.config->limits;
 }
 
 /* What is logged is not wanted here. */

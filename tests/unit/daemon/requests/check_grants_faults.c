@@ -253,7 +253,7 @@ START_TEST(owner_among_many)
             quota_refund(u, QUOTA_BUFFERS, 1);
         }
         house_call(guest, "SetAccess", "{'name':'o','owner':8}");
-        house.state.config->user.segments = 0;
+        house.state.config->limits.user.segments = 0;
         house_refused(guest, "SetAccess", "{'name':'o','owner':900}", "QuotaExceeded", "uid 900");
         check_charges();
         house_close(&house);

@@ -204,7 +204,7 @@ START_TEST(layouts_are_charged)
     const json_int_t one = (json_int_t)strlen(unit_json("{'name':'l0','views':[]}")) + 1;
     house_open(&house);
     struct guest *owner = house_admit(&house), *writer = house_admit(&house);
-    struct config_quota *limits = &house.state.config->user;
+    struct quota_limit *limits = &house.state.config->limits.user;
     owner->connection->peer.uid = 7;
     writer->connection->peer.uid = 8;
     limits->layout_bytes = 3 * (uint64_t)one;

@@ -12,7 +12,7 @@ static struct quota quota;
 static void begin(void)
 {
     config = config_new();
-    quota_init(&quota, &config);
+    quota_init(&quota, &config->limits);
 }
 
 static void end(void)
@@ -45,8 +45,8 @@ static void refuses(uid_t uid, bool is_admin, enum quota_kind kind, uint64_t n, 
 START_TEST(each_and_all)
 {
     begin();
-    config->user.bytes = 100;
-    config->total.bytes = 150;
+    config->limits.user.bytes = 100;
+    config->limits.total.bytes = 150;
     struct quota_user *one = charge(1, QUOTA_BYTES, 100);
     refuses(1, false, QUOTA_BYTES, 1, 100, 100, false);
     refuses(1, true, QUOTA_BYTES, 51, 100, 150, true); /* an administrator: totals only */
@@ -68,8 +68,8 @@ END_TEST
 START_TEST(usage_of_one_and_of_all)
 {
     begin();
-    config->user.segments = 5;
-    config->total.segments = 50;
+    config->limits.user.segments = 5;
+    config->limits.total.segments = 50;
     charge(1, QUOTA_SEGMENTS, 2);
     charge(2, QUOTA_SEGMENTS, 3);
     struct quota_usage u = quota_usage(&quota, 1, false, QUOTA_SEGMENTS);
@@ -80,9 +80,9 @@ START_TEST(usage_of_one_and_of_all)
     ck_assert_uint_eq(u.total_limit, 50);
     u = quota_usage(&quota, 3, true, QUOTA_SEGMENTS); /* an administrator who has nothing */
     ck_assert_uint_eq(u.used, 0);
-    ck_assert(u.limit == CONFIG_UNLIMITED);
+    ck_assert(u.limit == QUOTA_UNLIMITED);
     ck_assert_uint_eq(u.total_limit, 50);
-    ck_assert(quota_usage(&quota, 1, false, QUOTA_BYTES).limit == CONFIG_UNLIMITED);
+    ck_assert(quota_usage(&quota, 1, false, QUOTA_BYTES).limit == QUOTA_UNLIMITED);
     end();
 }
 END_TEST
@@ -96,8 +96,8 @@ START_TEST(layouts_have_a_limit)
     refuses(1, false, QUOTA_LAYOUT_BYTES, 1, most, most, false);
     quota_refund(charge(2, QUOTA_LAYOUT_BYTES, most), QUOTA_LAYOUT_BYTES, most);
     quota_refund(one, QUOTA_LAYOUT_BYTES, most);
-    ck_assert(quota_usage(&quota, 1, true, QUOTA_LAYOUT_BYTES).limit == CONFIG_UNLIMITED);
-    ck_assert(quota_usage(&quota, 1, false, QUOTA_LAYOUT_BYTES).total_limit == CONFIG_UNLIMITED);
+    ck_assert(quota_usage(&quota, 1, true, QUOTA_LAYOUT_BYTES).limit == QUOTA_UNLIMITED);
+    ck_assert(quota_usage(&quota, 1, false, QUOTA_LAYOUT_BYTES).total_limit == QUOTA_UNLIMITED);
     end();
 }
 END_TEST
@@ -106,7 +106,7 @@ END_TEST
 START_TEST(restored_whatever_the_limit)
 {
     begin();
-    config->user.segments = 1;
+    config->limits.user.segments = 1;
     struct quota_user *u = quota_restore(&quota, 7, QUOTA_SEGMENTS, 5);
     refuses(7, false, QUOTA_SEGMENTS, 1, 5, 1, false);
     quota_refund(u, QUOTA_SEGMENTS, 5);
@@ -133,8 +133,8 @@ END_TEST
 START_TEST(forgotten_once_he_has_waited)
 {
     begin();
-    config->user.requests_per_second = 1;
-    config->user.burst = 1;
+    config->limits.user.requests_per_second = 1;
+    config->limits.user.burst = 1;
     struct quota_user *u = charge(1, QUOTA_CONNECTIONS, 1);
     int64_t ahead = now_ns() + INT64_C(3600) * 1000000000;
     ck_assert_int_eq(quota_request(u, false, ahead), 0);
@@ -154,8 +154,8 @@ START_TEST(requests_at_a_rate)
     struct quota_user *u = charge(1, QUOTA_CONNECTIONS, 1);
     for (int i = 0; i < 1000; i++)
         ck_assert_int_eq(quota_request(u, false, second), 0);
-    config->user.requests_per_second = 10;
-    config->user.burst = 3;
+    config->limits.user.requests_per_second = 10;
+    config->limits.user.burst = 3;
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(quota_request(u, false, 5 * second), 0);
     ck_assert_int_eq(quota_request(u, false, 5 * second), second / 10);
@@ -176,7 +176,7 @@ START_TEST(of_a_client)
     static struct house house;
     house_open(&house);
     struct guest *g = house_admit(&house), *other = house_admit(&house);
-    struct config_quota *total = &house.state.config->total; /* root has those only */
+    struct quota_limit *total = &house.state.config->limits.total; /* root has those only */
     total->bytes = 3 * 4096;
     total->segments = 2;
     total->attachments = 1;

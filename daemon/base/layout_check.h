@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Is this a layout of a segment of so many bytes? One judge for clients and for the
  * configuration. */
-#ifndef DAEMON_LAYOUT_H
-#define DAEMON_LAYOUT_H
+#ifndef DAEMON_LAYOUT_CHECK_H
+#define DAEMON_LAYOUT_CHECK_H
 
 #include <stdint.h>
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's count of requests, and of its refusals. */
+#ifndef DAEMON_TALLY_H
+#define DAEMON_TALLY_H
+
+#include <stdint.h>
+
+#include "daemon/clients/connection.h"
+
+#define TALLY_ERRORS 64 /* SHMVIEW_ERR_* are less */
+
+struct tally {
+    uint64_t n_requests;
+    uint64_t refusals[TALLY_ERRORS]; /* by error */
+    int64_t started_ns;              /* when the daemon started */
+};
+
+const struct tally *tally_read(void);
+
+/* Counts an answer that is sent now. A refusal for want of quota is also logged, and an event. */
+void tally_note(const struct connection *connection, const struct answer *answer);
+
+#endif
