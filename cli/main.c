@@ -4,8 +4,8 @@
 #include <locale.h>
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/shell/complete.h"
+#include "cli/complete.h"
+#include "cli/shell/cli.h"
 
 #define VERB_GROUP(title)
 #define VERB(name) extern const struct verb verb_##name;

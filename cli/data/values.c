@@ -6,8 +6,8 @@
 
 #include <shmview/shmview.h>
 
-#include "cli/shell/pieces.h"
-#include "cli/shell/transfer.h"
+#include "cli/data/pieces.h"
+#include "cli/data/scratch.h"
 
 /* What elements are copied as. The library converts no integer to a double that is another number:
  * those of 64 bits are rounded here. */
@@ -47,7 +47,7 @@ int values_each(const struct shmview_view *view, void *arg,
     struct shmview_view piece, copy;
     uint64_t first = 0;
     int r = scratch_init(&scratch, view, format_for(view->dtype));
-    pieces_begin(&pieces, view, TRANSFER_BYTES);
+    pieces_begin(&pieces, view, SCRATCH_BYTES);
     while (r == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
         r = scratch_like(&scratch, &piece, &copy);
         r = r ? r : shmview_copy(&copy, &piece);

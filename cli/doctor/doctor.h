@@ -9,7 +9,7 @@
 
 #include <shmview/stats.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 enum doctor_level {
     DOCTOR_OK,

@@ -5,7 +5,7 @@
 
 #include <shmview/describe.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 /* Draws d's layouts width columns wide; current is the layout that is current, or "". */
 void picture_print(const struct shmview_description *d, const char *current, size_t width);

@@ -3,8 +3,8 @@
 #ifndef CLI_PICTURE_PNG_H
 #define CLI_PICTURE_PNG_H
 
+#include "cli/data/outfile.h"
 #include "cli/draw/raster.h"
-#include "cli/shell/outfile.h"
 
 struct png_style {
     size_t width, height; /* pixels of the whole */

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 /* As env(1) and sh(1) have them. */
 #define EXIT_CANNOT_RUN   126

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 /* --- Errors -------------------------------------------------------------- */
 

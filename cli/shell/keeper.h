@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 #define KEEPER_PATH 108 /* of a socket */
 

@@ -10,7 +10,7 @@
 #include <strings.h>
 #include <time.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 struct unit {
     const char *name;

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 #define WIDTH_DEFAULT 80
 

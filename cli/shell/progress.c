@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 #define FIRST_NS INT64_C(500000000) /* what is over sooner needs no bar */
 #define EVERY_NS INT64_C(100000000)

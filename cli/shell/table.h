@@ -3,7 +3,7 @@
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 enum cell_kind {
     CELL_TEXT,

@@ -3,7 +3,7 @@
 #ifndef CLI_ACCESS_TEXT_H
 #define CLI_ACCESS_TEXT_H
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 #define ENTRIES_MOST 32 /* as the library has it */
 

@@ -5,7 +5,7 @@
 
 #include <shmview/monitor.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 #define EVENT_TIME_BYTES 48
 

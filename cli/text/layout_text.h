@@ -13,7 +13,7 @@
 #ifndef CLI_LAYOUT_TEXT_H
 #define CLI_LAYOUT_TEXT_H
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 struct view_text {
     struct shmview_view_spec spec; /* points to what follows */

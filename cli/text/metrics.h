@@ -6,7 +6,7 @@
 
 #include <shmview/stats.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 /* Prints all that is known of the daemon and of those segments that have a name. stats NULL: there
  * is no daemon. Errors are the stream's. */

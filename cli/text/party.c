@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/party.h"
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 void party_make_printable(char *text)
 {

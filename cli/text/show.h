@@ -3,7 +3,7 @@
 #ifndef CLI_SHOW_H
 #define CLI_SHOW_H
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 /* Prints it as "show --json" does. c is connected. Returns an exit status. */
 int describe_json(struct context *c, const char *name);

@@ -3,9 +3,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/shell/target.h"
 #include "cli/text/array_text.h"
 #include "cli/text/hexdump.h"
+#include "cli/text/target.h"
 
 #define DUMP_BYTES 512 /* of a segment without layouts, unless --all */
 #define MARGIN     2   /* of the elements below the name of their view */

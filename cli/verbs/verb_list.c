@@ -6,7 +6,7 @@
 
 #include <shmview/stats.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 #include "cli/shell/table.h"
 
 enum {

@@ -4,12 +4,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/shell/infile.h"
-#include "cli/shell/pieces.h"
-#include "cli/shell/prefault.h"
+#include "cli/data/infile.h"
+#include "cli/data/pieces.h"
+#include "cli/data/prefault.h"
+#include "cli/data/scratch.h"
 #include "cli/shell/progress.h"
-#include "cli/shell/target.h"
-#include "cli/shell/transfer.h"
+#include "cli/text/target.h"
+#include "cli/verbs/transfer.h"
 
 #define DESCR_BYTES 8192
 
@@ -113,10 +114,9 @@ static int read_straight(struct load *l, const struct shmview_view *v)
     struct prefault prefault;
     int status = 0;
     prefault_begin(&prefault, v->data, v->nbytes, true);
-    for (uint64_t at = 0; status == 0 && at < v->nbytes; at += TRANSFER_STRAIGHT_BYTES) {
+    for (uint64_t at = 0; status == 0 && at < v->nbytes; at += STRAIGHT_BYTES) {
         uint64_t left = v->nbytes - at;
-        status = infile_read(&l->file, v->data + at,
-                             left < TRANSFER_STRAIGHT_BYTES ? left : TRANSFER_STRAIGHT_BYTES);
+        status = infile_read(&l->file, v->data + at, left < STRAIGHT_BYTES ? left : STRAIGHT_BYTES);
         progress_update(&l->progress, l->file.at);
     }
     prefault_end(&prefault);
@@ -134,7 +134,7 @@ static int read_pieces(struct load *l, const struct shmview_view *v, bool is_tri
     int status = 0, r = scratch_init(&in, v, l->format);
     if (r == 0 && is_trial)
         r = scratch_init(&out, v, v->format);
-    pieces_begin(&pieces, v, TRANSFER_BYTES);
+    pieces_begin(&pieces, v, SCRATCH_BYTES);
     while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
         to = piece;
         r = scratch_like(&in, &piece, &from);

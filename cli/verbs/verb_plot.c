@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/data/outfile.h"
 #include "cli/draw/draw.h"
 #include "cli/draw/raster.h"
-#include "cli/shell/outfile.h"
-#include "cli/shell/target.h"
-#include "cli/shell/transfer.h"
+#include "cli/text/target.h"
+#include "cli/verbs/transfer.h"
 #ifdef SHMVIEW_CAIRO
 #include "cli/draw/picture_png.h"
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* remove: names go at once, memory with the last attachment. */
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 static int run_remove(struct context *c, int argc, char **argv)
 {

@@ -6,12 +6,13 @@
 #include <unistd.h>
 
 #include "cli/data/npy.h"
-#include "cli/shell/outfile.h"
-#include "cli/shell/pieces.h"
-#include "cli/shell/prefault.h"
+#include "cli/data/outfile.h"
+#include "cli/data/pieces.h"
+#include "cli/data/prefault.h"
+#include "cli/data/scratch.h"
 #include "cli/shell/progress.h"
-#include "cli/shell/target.h"
-#include "cli/shell/transfer.h"
+#include "cli/text/target.h"
+#include "cli/verbs/transfer.h"
 
 struct save {
     struct context *c;
@@ -37,10 +38,9 @@ static int write_straight(struct save *s, const struct shmview_view *v)
     struct prefault prefault;
     int status = 0;
     prefault_begin(&prefault, v->data, v->nbytes, false);
-    for (uint64_t at = 0; status == 0 && at < v->nbytes; at += TRANSFER_STRAIGHT_BYTES) {
+    for (uint64_t at = 0; status == 0 && at < v->nbytes; at += STRAIGHT_BYTES) {
         uint64_t left = v->nbytes - at;
-        status = write_some(s, v->data + at,
-                            left < TRANSFER_STRAIGHT_BYTES ? left : TRANSFER_STRAIGHT_BYTES);
+        status = write_some(s, v->data + at, left < STRAIGHT_BYTES ? left : STRAIGHT_BYTES);
     }
     prefault_end(&prefault);
     return status;
@@ -53,7 +53,7 @@ static int write_gathered(struct save *s, const struct shmview_view *v)
     struct pieces pieces;
     struct shmview_view piece, copy;
     int r = scratch_init(&scratch, v, v->format), status = 0;
-    pieces_begin(&pieces, v, TRANSFER_BYTES);
+    pieces_begin(&pieces, v, SCRATCH_BYTES);
     while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
         r = scratch_like(&scratch, &piece, &copy);
         r = r ? r : shmview_copy(&copy, &piece);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/data/value.h"
-#include "cli/shell/target.h"
+#include "cli/text/target.h"
 
 struct set {
     struct context *c;

@@ -7,7 +7,7 @@
 #include "cli/data/scalar.h"
 #include "cli/data/values.h"
 #include "cli/draw/histogram.h"
-#include "cli/shell/target.h"
+#include "cli/text/target.h"
 
 #define BINS_DEFAULT 10
 #define INDENT       2

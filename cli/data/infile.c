@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell/infile.h"
+#include "cli/data/infile.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,8 +5,8 @@
 
 #include <shmview/describe.h>
 
-#include "cli/cli.h"
 #include "cli/data/slice.h"
+#include "cli/shell/cli.h"
 
 #define TARGET_NAME_BYTES 129
 #define TARGET_VIEW_BYTES 65

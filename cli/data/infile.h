@@ -3,8 +3,8 @@
 #ifndef CLI_INFILE_H
 #define CLI_INFILE_H
 
-#include "cli/cli.h"
 #include "cli/data/npy.h"
+#include "cli/shell/cli.h"
 
 struct infile {
     struct context *c;

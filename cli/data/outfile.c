@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell/outfile.h"
+#include "cli/data/outfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

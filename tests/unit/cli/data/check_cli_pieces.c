@@ -3,7 +3,7 @@
 
 #include <shmview/shmview.h>
 
-#include "cli/shell/pieces.h"
+#include "cli/data/pieces.h"
 
 #define N (3 * 4 * 5)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell/pieces.h"
+#include "cli/data/pieces.h"
 
 #include <shmview/shmview.h>
 

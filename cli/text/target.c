@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell/target.h"
+#include "cli/text/target.h"
 
 #include <inttypes.h>
 #include <signal.h>

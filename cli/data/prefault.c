@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell/prefault.h"
+#include "cli/data/prefault.h"
 
 #include <stdint.h>
 #include <sys/mman.h>

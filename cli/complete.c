@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/shell/complete.h"
+#include "cli/complete.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 struct outfile {
     struct context *c;

@@ -3,7 +3,7 @@
 #ifndef CLI_COMPLETE_H
 #define CLI_COMPLETE_H
 
-#include "cli/cli.h"
+#include "cli/shell/cli.h"
 
 typedef const struct verb *find_verb_fn(const char *name);
 
