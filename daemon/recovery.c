@@ -13,7 +13,7 @@
 #include "common/json/json_read.h"
 #include "daemon/base/log.h"
 #include "daemon/clients/instance.h"
-#include "daemon/requests/grants.h"
+#include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/segment_restore.h"
@@ -170,7 +170,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         error = layouts.error;
     if (error == 0) {
         why = "its owner's quota";
-        error = grants_restore(&r->state->quota, s);
+        error = charge_restore(&r->state->quota, s);
     }
     if (error)
         fail(r, record, why, error);

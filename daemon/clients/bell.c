@@ -9,7 +9,7 @@
 
 #include "common/base/util.h"
 #include "daemon/base/loop.h"
-#include "daemon/requests/methods.h"
+#include "daemon/clients/connection.h"
 #include "daemon/rights/turns.h"
 #include "daemon/segments/ringing.h"
 #include "daemon/segments/use.h"
@@ -126,7 +126,7 @@ void bell_close(struct bell *bell)
 }
 
 /* Returns the client's end, or -errno. */
-static int open_bell(struct state *state, struct connection *connection)
+static int open_bell(struct turns *turns, struct connection *connection)
 {
     int ends[2], queue = QUEUE_BYTES;
     struct bell *b = calloc(1, sizeof *b);
@@ -138,14 +138,14 @@ static int open_bell(struct state *state, struct connection *connection)
     }
     b->fd = ends[0];
     b->connection = connection;
-    b->turns = state->turns;
+    b->turns = turns;
     b->turn = (struct turn){
         .serve = serve,
-        .payer = connection->payer ? connection->payer : &state->turns->own,
+        .payer = connection->payer ? connection->payer : &turns->own,
         .who = connection,
     };
     setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &queue, sizeof queue);
-    int r = loop_poll_init(state->loop, &b->poll, b->fd);
+    int r = loop_poll_init(connection->socket_poll.loop, &b->poll, b->fd);
     if (r) {
         close(ends[0]);
         close(ends[1]);
@@ -158,9 +158,9 @@ static int open_bell(struct state *state, struct connection *connection)
     return ends[1];
 }
 
-int bell_open(struct state *state, struct connection *connection, bool wanted)
+int bell_open(struct turns *turns, struct connection *connection, bool wanted)
 {
-    int fd = wanted ? open_bell(state, connection) : -ENOENT;
+    int fd = wanted ? open_bell(turns, connection) : -ENOENT;
     ring_all(connection);
     return fd;
 }

@@ -9,13 +9,13 @@
 
 struct bell;
 struct connection;
-struct state;
+struct turns;
 
 /* The client of the connection has claimed what it had, and may have had no bell for its last
  * changes: wakes the event loops that watch what it has attached, a moment later. If a bell is
  * wanted, gives the connection one in place of an older one. Returns the client's end, which the
  * caller owns, or -errno; -ENOENT: none is wanted. */
-int bell_open(struct state *state, struct connection *connection, bool wanted);
+int bell_open(struct turns *turns, struct connection *connection, bool wanted);
 
 /* Takes NULL. Wakes first those who watch what the client has rung for, because its attachments may
  * outlive the connection. */

@@ -62,7 +62,7 @@ void claim_answer(struct state *state, struct connection *connection, const json
     }
     json_t *without = claimed(c, told);
     told.presence = add_descriptor(answer, fd);
-    told.bell = add_descriptor(answer, bell_open(state, c, want.bell));
+    told.bell = add_descriptor(answer, bell_open(state->turns, c, want.bell));
     if (answer->fds.n == 0) {
         answer_with(answer, without);
         return;

@@ -9,7 +9,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/requests/creation.h"
-#include "daemon/requests/grants.h"
+#include "daemon/segments/charge.h"
 
 __attribute__((format(printf, 2, 3))) static void differs(const struct config_segment *want,
                                                           const char *format, ...)
@@ -37,7 +37,7 @@ static bool has_layout(const struct segment *segment, const struct config_segmen
 
 static int add_layout(struct segment *segment, const char *name, const char *text, size_t n)
 {
-    grants_declare_layout(segment, n);
+    charge_declared_layout(segment, n);
     int r = segment_add_layout(segment, name, text, n);
     if (r < 0)
         quota_refund(segment->payer, QUOTA_LAYOUT_BYTES, n);

@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "common/base/util.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/creation.h"
+#include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/look.h"
 
@@ -29,64 +29,18 @@ static bool refuse_charge(struct answer *answer, uid_t uid, int r, const struct 
     return false;
 }
 
-static const enum quota_kind segment_kinds[] = {QUOTA_SEGMENTS, QUOTA_BYTES, QUOTA_LAYOUT_BYTES};
-
-static uint64_t segment_cost(const struct segment *segment, enum quota_kind kind)
-{
-    return kind == QUOTA_SEGMENTS ? 1
-           : kind == QUOTA_BYTES  ? quota_bytes(segment->size)
-                                  : segment->layouts.text_bytes;
-}
-
-/* Charges for the first n kinds of what a segment costs. */
-static void restore_kinds(struct quota_user *payer, const struct segment *segment, size_t n)
-{
-    for (size_t i = 0; payer && i < n; i++)
-        quota_restore(payer->quota, payer->uid, segment_kinds[i],
-                      segment_cost(segment, segment_kinds[i]));
-}
-
-static void refund_kinds(struct quota_user *payer, const struct segment *segment, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        quota_refund(payer, segment_kinds[i], segment_cost(segment, segment_kinds[i]));
-}
-
 /* Whether the limits of one user do not hold for the owner, as far as the caller shows that. */
 static bool owner_is_admin(uid_t owner, const struct who *who)
 {
     return owner == 0 || (owner == who->uid && who->is_admin);
 }
 
-/* Charges owner for the segment, in place of who was. */
-static bool charge_segment(struct state *state, const struct who *who, struct segment *s,
-                           uid_t owner, struct answer *answer)
+static bool charge(struct state *state, const struct who *who, struct segment *segment, uid_t owner,
+                   struct answer *answer)
 {
-    struct quota *q = &state->quota;
-    struct quota_user *payer;
     struct quota_excess excess;
-    bool is_admin = owner_is_admin(owner, who);
-    /* what makes a user known may forget those who have nothing: now, while who was has it */
-    if (!quota_restore(q, owner, QUOTA_SEGMENTS, 0))
-        return refuse_charge(answer, owner, -ENOMEM, NULL);
-    /* what is moved from one to the other counts once */
-    grants_refund(s);
-    size_t n = 0;
-    int r = 0;
-    while (r == 0 && n < ARRAY_LEN(segment_kinds)) {
-        uint64_t cost = segment_cost(s, segment_kinds[n]);
-        if (cost) /* else a limit that was lowered below what is used would refuse nothing more */
-            r = quota_charge(q, owner, is_admin, segment_kinds[n], cost, &payer, &excess);
-        n += r == 0;
-    }
-    if (r == 0) {
-        s->payer = payer;
-        return true;
-    }
-    if (n)
-        refund_kinds(payer, s, n);
-    restore_kinds(s->payer, s, ARRAY_LEN(segment_kinds));
-    return refuse_charge(answer, owner, r, &excess);
+    int r = charge_segment(&state->quota, segment, owner, owner_is_admin(owner, who), &excess);
+    return r == 0 || refuse_charge(answer, owner, r, &excess);
 }
 
 bool grants_attach(struct state *state, struct connection *connection,
@@ -99,19 +53,6 @@ bool grants_attach(struct state *state, struct connection *connection,
     return r == 0 || refuse_charge(answer, who.uid, r, &excess);
 }
 
-int grants_restore(struct quota *quota, struct segment *segment)
-{
-    struct quota_user *u = quota_restore(quota, segment->access->uid, QUOTA_SEGMENTS, 0);
-    segment->payer = u;
-    restore_kinds(u, segment, ARRAY_LEN(segment_kinds));
-    return u ? 0 : -ENOMEM;
-}
-
-void grants_refund(struct segment *segment)
-{
-    refund_kinds(segment->payer, segment, ARRAY_LEN(segment_kinds));
-}
-
 /* --- Layouts ------------------------------------------------------------- */
 
 bool grants_layout(struct state *state, struct connection *connection,
@@ -119,18 +60,9 @@ bool grants_layout(struct state *state, struct connection *connection,
 {
     struct who who = grants_who(state, connection);
     struct quota_excess excess;
-    struct quota_user *payer = segment->payer;
-    if (!payer)
-        return true;
-    int r = quota_charge(&state->quota, payer->uid, owner_is_admin(payer->uid, &who),
-                         QUOTA_LAYOUT_BYTES, bytes, &payer, &excess);
+    const struct quota_user *payer = segment->payer;
+    int r = payer ? charge_layout(segment, owner_is_admin(payer->uid, &who), bytes, &excess) : 0;
     return r == 0 || refuse_charge(answer, payer->uid, r, &excess);
-}
-
-void grants_declare_layout(const struct segment *segment, size_t bytes)
-{
-    if (segment->payer)
-        quota_restore(segment->payer->quota, segment->payer->uid, QUOTA_LAYOUT_BYTES, bytes);
 }
 
 /* --- Access -------------------------------------------------------------- */
@@ -177,7 +109,7 @@ bool grants_create(struct state *state, struct connection *connection,
     int r = segment_set_access(segment, &access);
     if (r)
         refuse_system(answer, "a segment cannot be created", -r);
-    return r == 0 && charge_segment(state, &who, segment, access.uid, answer);
+    return r == 0 && charge(state, &who, segment, access.uid, answer);
 }
 
 bool grants_declare(struct state *state, struct segment *segment, const struct access *access,
@@ -185,7 +117,7 @@ bool grants_declare(struct state *state, struct segment *segment, const struct a
 {
     int r = segment_set_access(segment, access);
     if (r == 0)
-        r = grants_restore(&state->quota, segment);
+        r = charge_restore(&state->quota, segment);
     if (r)
         refuse_system(answer, "a segment cannot be created", -r);
     return r == 0;
@@ -203,12 +135,12 @@ void grants_set_access(struct state *state, struct connection *connection, struc
         return;
     }
     if (!change(&access, want, &who, answer) ||
-        (access.uid != before && !charge_segment(state, &who, segment, access.uid, answer)))
+        (access.uid != before && !charge(state, &who, segment, access.uid, answer)))
         return;
     int r = segment_set_access(segment, &access);
     if (r && access.uid != before) {
-        grants_refund(segment);
-        grants_restore(&state->quota, segment);
+        charge_refund(segment);
+        charge_restore(&state->quota, segment);
     }
     if (r) {
         refuse_system(answer, "who may use a segment cannot be kept", -r);

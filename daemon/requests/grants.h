@@ -31,19 +31,9 @@ bool grants_attach(struct state *state, struct connection *connection,
 void grants_set_access(struct state *state, struct connection *connection, struct segment *segment,
                        const struct wire_grant *want, struct answer *answer);
 
-/* Charges the owner of a segment that was there before this daemon for it and its layouts, whatever
- * the limits are. Returns 0 or -ENOMEM. */
-int grants_restore(struct quota *quota, struct segment *segment);
-
-/* Refunds what the segment and its layouts cost. */
-void grants_refund(struct segment *segment);
-
 /* Charges the segment's payer for bytes of a layout that the connection defines. Returns whether
  * that may be. The caller adds the layout, or refunds the bytes. */
 bool grants_layout(struct state *state, struct connection *connection,
                    const struct segment *segment, size_t bytes, struct answer *answer);
-
-/* Like grants_layout() for a layout that the administrator declares: whatever the limits are. */
-void grants_declare_layout(const struct segment *segment, size_t bytes);
 
 #endif

@@ -10,7 +10,7 @@ static _Thread_local int hash_failed;
 #include <string.h>
 
 #include "daemon/base/log.h"
-#include "daemon/requests/grants.h"
+#include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 
 void registry_init(struct registry *registry)
@@ -25,7 +25,7 @@ static void forget(struct registry *registry, struct segment *segment)
     if (segment->named)
         HASH_DELETE(by_name, registry->by_name, segment);
     HASH_DELETE(by_id, registry->by_id, segment);
-    grants_refund(segment);
+    charge_refund(segment);
 }
 
 static void registry_free(struct registry *registry, struct segment *segment)

@@ -51,7 +51,7 @@ static void ring(int bell, uint64_t id)
 START_TEST(a_ring_wakes)
 {
     begin();
-    int bell = bell_open(&house.state, ringer->connection, true);
+    int bell = bell_open(house.state.turns, ringer->connection, true);
     ck_assert_int_ge(bell, 0);
     house_run(&house);
     was_woken(); /* as the ringer had its attachment before its bell */
@@ -70,7 +70,7 @@ END_TEST
 START_TEST(rings_take_turns)
 {
     begin();
-    int bell = bell_open(&house.state, ringer->connection, true);
+    int bell = bell_open(house.state.turns, ringer->connection, true);
     house_run(&house);
     was_woken();
     for (unsigned n = 1; n <= 100; n += 99) {
@@ -94,7 +94,7 @@ END_TEST
 static void close_after(unsigned n, bool is_its_own)
 {
     begin();
-    int bell = bell_open(&house.state, ringer->connection, true);
+    int bell = bell_open(house.state.turns, ringer->connection, true);
     house_run(&house);
     was_woken();
     for (unsigned i = 0; i < n; i++)
@@ -126,7 +126,7 @@ START_TEST(a_claim_wakes_whether_or_not_there_is_a_bell)
     ck_assert(was_woken());
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         faults_begin_call(calls[i], 1, EMFILE, false);
-        ck_assert_int_lt(bell_open(&house.state, ringer->connection, true), 0);
+        ck_assert_int_lt(bell_open(house.state.turns, ringer->connection, true), 0);
         ck_assert(faults_end());
         house_run(&house);
         ck_assert(was_woken());
