@@ -1,35 +1,71 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Includes point one way: include <- common <- {daemon, client}; users of the
-# library see <shmview/...> only. Lists every arrow that points elsewhere.
+# Includes point one way: include <- common <- {daemon, client}, and within each from a room to
+# those below it; users of the library see <shmview/...> only. Lists every arrow that points elsewhere.
 set -euo pipefail
 cd "${SHMVIEW_SOURCE_DIR:?}"
 
-# No process is started for a file or an include: there are thousands. What a
-# function finds is in a variable.
-
-# Sets folders to what a file of a room may include with quotes, itself among them.
+# What a file of a room may include with quotes: folders, itself among them.
 # An include of the room's own headers is no arrow. "generated" is build output.
 rules() {
     case "$1" in
-    include/*) folders="" ;;
-    common/*) folders="common" ;;
-    daemon/*) folders="daemon common generated" ;;
-    client/*) folders="client common" ;;
-    tests/unit/*) folders="tests/unit tests/support cli daemon client common generated" ;;
-    tests/fuzz/*) folders="tests/fuzz tests/property tests/support cli daemon client common generated" ;;
-    tests/property/*) folders="tests/property common" ;;
-    tests/stress/*) folders="tests/stress client common" ;;
-    tests/exclusion/*) folders="tests/exclusion" ;;
-    tests/integration/*) folders="tests/integration tests/support" ;;
-    tests/crash/*) folders="tests/crash tests/support" ;;
-    tests/rounds/*) folders="tests/rounds tests/support" ;;
-    tests/cpp/*) folders="tests/cpp tests/support" ;;
-    tests/systemd/* | tests/stranger/*) folders="" ;;
-    tests/conformance/*) folders=${1%/*} ;;
-    tests/abi/*) folders="tests/abi" ;;
-    tests/support/*) folders="tests/support" ;;
-    examples/* | bench/* | cli/* | bindings/*) folders=${1%/*} ;;
+    include/*) echo "" ;;
+
+    common/base/*) echo "common/base" ;;
+    common/json/*) echo "common/json common/base" ;;
+    common/wire/*) echo "common/wire common/json common/base" ;;
+    common/views/*) echo "common/views common/base" ;;
+
+    daemon/base/*) echo "daemon/base common" ;;
+    daemon/memory/*) echo "daemon/memory daemon/base common" ;;
+    daemon/rights/*) echo "daemon/rights daemon/base common" ;;
+    daemon/config/*) echo "daemon/config daemon/rights daemon/base common" ;;
+    daemon/store/*) echo "daemon/store daemon/rights daemon/base common" ;;
+    daemon/segments/*)
+        echo "daemon/segments daemon/store daemon/rights daemon/memory daemon/base common"
+        ;;
+    daemon/clients/*)
+        echo "daemon/clients daemon/segments daemon/store daemon/rights daemon/memory daemon/base common"
+        ;;
+    daemon/requests/*)
+        echo "daemon/requests daemon/clients daemon/segments daemon/store daemon/config daemon/rights" \
+            "daemon/memory daemon/base common generated"
+        ;;
+    daemon/*) echo "daemon common" ;;
+
+    client/base/*) echo "client/base common" ;;
+    client/lock/*) echo "client/lock client/base common" ;;
+    client/link/*) echo "client/link client/lock client/base common" ;;
+    client/segment/*) echo "client/segment client/lock client/base common" ;;
+    client/views/*) echo "client/views client/lock client/base common" ;;
+    client/whole/*) echo "client/whole client/views client/base common" ;;
+    client/exports/*) echo "client/exports client/segment client/base common" ;;
+    client/asking/*) echo "client/asking client/base common" ;;
+    client/inline.c) echo "common" ;;
+
+    cli/shell/*) echo "cli/shell" ;;
+    cli/data/*) echo "cli/data cli/shell" ;;
+    cli/draw/*) echo "cli/draw cli/data cli/shell" ;;
+    cli/text/*) echo "cli/text cli/draw cli/data cli/shell" ;;
+    cli/doctor/*) echo "cli/doctor cli/shell" ;;
+    cli/top/*) echo "cli/top cli/text cli/shell" ;;
+    cli/verbs/*) echo "cli/verbs cli/top cli/doctor cli/text cli/draw cli/data cli/shell" ;;
+    cli/*) echo "cli" ;;
+
+    tests/unit/*) echo "tests/unit tests/support cli daemon client common generated" ;;
+    tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
+    tests/property/*) echo "tests/property common" ;;
+    tests/stress/*) echo "tests/stress client common" ;;
+    tests/exclusion/*) echo "tests/exclusion" ;;
+    tests/integration/*) echo "tests/integration tests/support" ;;
+    tests/crash/*) echo "tests/crash tests/support" ;;
+    tests/rounds/*) echo "tests/rounds tests/support" ;;
+    tests/cpp/*) echo "tests/cpp tests/support" ;;
+    tests/systemd/* | tests/stranger/*) echo "" ;;
+    tests/conformance/*) dirname "$1" ;;
+    tests/abi/*) echo "tests/abi" ;;
+    tests/support/*) echo "tests/support" ;;
+    examples/* | bench/* | bindings/*) dirname "$1" ;;
     *) return 1 ;;
     esac
 }
@@ -37,13 +73,9 @@ rules() {
 # Sets target to the file that "$2" names in source $1, looked for where the compiler does.
 resolve() {
     local place
-    for place in "${1%/*}" . tests; do
-        if [ -e "$place/$2" ]; then
-            target=$place/$2
-            target=${target#./}
-            if [[ -n $links || /$target/ == */.* || $target == *//* ]]; then
-                target=$(realpath --relative-to=. "$target")
-            fi
+    for place in "${1%/*}/" "" tests/; do
+        if [ -e "$place$2" ]; then
+            target=$place$2
             return
         fi
     done
@@ -53,17 +85,17 @@ resolve() {
 
 wrong=0
 complain() {
-    echo "wrong arrow: $1 includes $2: $3" >&2
+    echo "wrong arrow: $1 includes $2: ${*:3}" >&2
     wrong=$((wrong + 1))
 }
 
 check_quoted() {
     local file=$1 name=$2 target folder
-    if ! resolve "$file" "$name"; then
+    if [[ $name == *..* ]] || ! resolve "$file" "$name"; then
         complain "$file" "\"$name\"" "no such file"
         return
     fi
-    for folder in ${room[$file]}; do
+    for folder in $permitted; do
         [[ $target == "$folder"/* ]] && return
     done
     complain "$file" "\"$name\"" "$target is out of bounds for this room"
@@ -79,31 +111,39 @@ check_angled() {
     fi
 }
 
-skip=(\( -name .git -o -path ./build \) -prune -o)
-links=$(find . "${skip[@]}" -type l -print -quit)
-mapfile -d '' files < <(find . "${skip[@]}" \
+# The README of a room names what the room may include, as the rules do.
+check_first_page() {
+    local room=$1 name ruled stated
+    ruled=$(for name in $(rules "$room/any.c"); do
+        [[ $name == "$room" || $name == generated ]] || echo "$name"
+    done | sort)
+    stated=$(sed -n '/^Includes: /,$p' "$room/README.md" | tr -c 'a-z/' '\n' | sed -n '/^common$/p; /\//p' | sort)
+    [ "$ruled" = "$stated" ] || complain "$room/README.md" "a list of rooms" "the rules have" "${ruled//$'\n'/ }"
+}
+
+include_line='s/^[[:space:]]*#[[:space:]]*include[[:space:]]*(["<][^">]*[">]).*/\1/p'
+n_files=0
+while IFS= read -r -d '' file; do
+    file=${file#./}
+    if ! permitted=$(rules "$file"); then
+        echo "no rule for $file: add its folder to tests/scripts/includes.sh" >&2
+        wrong=$((wrong + 1))
+        continue
+    fi
+    n_files=$((n_files + 1))
+    includes=$(sed -nE "$include_line" "$file")
+    while read -r name; do
+        case "$name" in
+        \"*) check_quoted "$file" "${name//\"/}" ;;
+        \<*) check_angled "$file" "${name//[<>]/}" ;;
+        esac
+    done <<< "$includes"
+done < <(find . \( -name .git -o -path ./build \) -prune -o \
     \( -name '*.[ch]' -o -name '*.cpp' -o -name '*.hpp' \) -type f -print0)
 
-declare -A room=() # of each file: its folders
-for file in "${files[@]}"; do
-    if rules "${file#./}"; then
-        room[${file#./}]=$folders
-    else
-        echo "no rule for ${file#./}: add its folder to tests/scripts/includes.sh" >&2
-        wrong=$((wrong + 1))
-    fi
+for room in {common,daemon,client,cli}/*/; do
+    [[ $room == cli/completion/ ]] || check_first_page "${room%/}"
 done
 
-include='^[[:space:]]*#[[:space:]]*include[[:space:]]*["<][^">]*[">]'
-while IFS=: read -r file name; do
-    file=${file#./}
-    [[ -v room[$file] ]] || continue
-    name=${name#"${name%%[\"<]*}"}
-    case "$name" in
-    \"*) check_quoted "$file" "${name//\"/}" ;;
-    \<*) check_angled "$file" "${name//[<>]/}" ;;
-    esac
-done < <([ ${#files[@]} -eq 0 ] || printf '%s\0' "${files[@]}" | xargs -0 grep -aHoE "$include")
-
-echo "${#room[@]} files, $wrong wrong arrows"
-[ ${#room[@]} -gt 0 ] && [ "$wrong" -eq 0 ]
+echo "$n_files files, $wrong wrong arrows"
+[ "$n_files" -gt 0 ] && [ "$wrong" -eq 0 ]
