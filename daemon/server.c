@@ -117,8 +117,8 @@ static void on_linger_alarm(struct alarm *alarm)
     struct server *s = alarm->data;
     struct connection *c;
     unsigned n = 0;
-    TAILQ_FOREACH(c, &s->lingering, lingering)
-    n++;
+    TAILQ_FOREACH (c, &s->lingering, lingering)
+        n++;
     for (; n && (c = TAILQ_FIRST(&s->lingering)); n--) {
         forget_lingering(s, c);
         connection_end(c);

@@ -87,8 +87,7 @@ void connection_disown(struct shmview_connection *connection)
 void connections_after_fork(void)
 {
     struct shmview_connection *c;
-    LIST_FOREACH(c, &connections, link)
-    {
+    LIST_FOREACH (c, &connections, link) {
         close_socket(c);
         bell_close(c);
         frame_descriptors_close(&c->arrived);

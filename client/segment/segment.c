@@ -22,8 +22,8 @@ void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg)
 {
     struct shmview_segment *s;
     pthread_mutex_lock(&process->segments);
-    LIST_FOREACH(s, &segments, link)
-    visit(s, arg);
+    LIST_FOREACH (s, &segments, link)
+        visit(s, arg);
     pthread_mutex_unlock(&process->segments);
 }
 
@@ -33,10 +33,10 @@ void segments_claimed(const struct shmview_connection *connection, const struct 
     struct shmview_segment *s;
     uint32_t epoch = process_epoch();
     pthread_mutex_lock(&process->segments);
-    LIST_FOREACH(s, &segments, link)
-    if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
-        !held_is_among(s->attachment, held, n))
-        atomic_store(&s->lock.epoch, LOST_EPOCH);
+    LIST_FOREACH (s, &segments, link)
+        if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
+            !held_is_among(s->attachment, held, n))
+            atomic_store(&s->lock.epoch, LOST_EPOCH);
     pthread_mutex_unlock(&process->segments);
 }
 

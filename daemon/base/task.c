@@ -70,12 +70,12 @@ static struct task_user *next_user(void)
 {
     unsigned most = most_running();
     struct task_user *u;
-    TAILQ_FOREACH(u, &users, link)
-    if (u->n_running == 0)
-        return u;
-    TAILQ_FOREACH(u, &users, link)
-    if (u->n_running + 1 < most)
-        return u;
+    TAILQ_FOREACH (u, &users, link)
+        if (u->n_running == 0)
+            return u;
+    TAILQ_FOREACH (u, &users, link)
+        if (u->n_running + 1 < most)
+            return u;
     return NULL;
 }
 

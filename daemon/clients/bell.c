@@ -42,9 +42,9 @@ static void ring_one(const struct bell *b, uint64_t id)
 static void ring_all(const struct connection *c)
 {
     const struct attachment *a;
-    LIST_FOREACH(a, &c->attachments, link)
-    if (a->slot != WIRE_ABSENT && a->segment->use->n_watches)
-        ringing_add(a->segment->use);
+    LIST_FOREACH (a, &c->attachments, link)
+        if (a->slot != WIRE_ABSENT && a->segment->use->n_watches)
+            ringing_add(a->segment->use);
 }
 
 /* Takes up to most rings from the queue. */

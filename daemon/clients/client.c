@@ -46,9 +46,9 @@ static bool is_same(const struct store_holder *a, const struct store_holder *b)
 static struct client *find(const struct clients *clients, const struct store_holder *holder)
 {
     struct client *c;
-    LIST_FOREACH(c, &clients->chains[chain_of(holder)], link)
-    if (is_same(&c->holder, holder))
-        return c;
+    LIST_FOREACH (c, &clients->chains[chain_of(holder)], link)
+        if (is_same(&c->holder, holder))
+            return c;
     return NULL;
 }
 
@@ -208,21 +208,21 @@ static void on_release(void *arg, struct presence_key key)
     const struct clients *clients = arg;
     const struct store_holder any = {.client = key.client, .uid = key.uid};
     struct client *c;
-    LIST_FOREACH(c, &clients->chains[chain_of(&any)], link)
-    if (c->presence != PRESENCE_NONE && is_same(&c->holder, &any)) {
-        c->released = true;
-        judge(c);
-        return;
-    }
+    LIST_FOREACH (c, &clients->chains[chain_of(&any)], link)
+        if (c->presence != PRESENCE_NONE && is_same(&c->holder, &any)) {
+            c->released = true;
+            judge(c);
+            return;
+        }
 }
 
 static void doubt_all(struct clients *clients)
 {
     struct client *c;
     for (unsigned i = 0; i < CLIENT_CHAINS; i++)
-        LIST_FOREACH(c, &clients->chains[i], link)
-    if (c->presence != PRESENCE_NONE)
-        doubt(c);
+        LIST_FOREACH (c, &clients->chains[i], link)
+            if (c->presence != PRESENCE_NONE)
+                doubt(c);
 }
 
 static void on_news(uv_poll_t *poll, int status, int events)
@@ -410,10 +410,10 @@ static void disconnect(struct client *c)
 static bool has_rival(const struct client *client)
 {
     const struct client *c;
-    LIST_FOREACH(c, &client->clients->chains[chain_of(&client->holder)], link)
-    if (c != client && c->holder.client == client->holder.client &&
-        c->holder.uid == client->holder.uid && c->presence != PRESENCE_NONE)
-        return true;
+    LIST_FOREACH (c, &client->clients->chains[chain_of(&client->holder)], link)
+        if (c != client && c->holder.client == client->holder.client &&
+            c->holder.uid == client->holder.uid && c->presence != PRESENCE_NONE)
+            return true;
     return false;
 }
 

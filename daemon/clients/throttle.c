@@ -110,8 +110,8 @@ static void on_alarm(struct alarm *alarm)
     struct throttle *t = alarm->data;
     struct quota_user *u;
     unsigned n = 0;
-    TAILQ_FOREACH(u, &t->quota->throttled, link)
-    n++;
+    TAILQ_FOREACH (u, &t->quota->throttled, link)
+        n++;
     while (n-- && !TAILQ_EMPTY(&t->quota->throttled))
         resume(t);
 }

@@ -100,9 +100,9 @@ bool discard_settle(void)
     pthread_mutex_lock(&lock);
     bool any = n_busy > 0;
     do {
-        LIST_FOREACH(job, &jobs, link)
-        if (job->fd >= 0)
-            break;
+        LIST_FOREACH (job, &jobs, link)
+            if (job->fd >= 0)
+                break;
         any |= job != NULL;
         if (job)
             do_job(job);

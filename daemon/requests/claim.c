@@ -15,13 +15,13 @@ static json_t *claimed(const struct connection *c, struct wire_claimed told)
 {
     struct attachment *a;
     size_t n = 0;
-    LIST_FOREACH(a, &c->attachments, link)
-    n++;
+    LIST_FOREACH (a, &c->attachments, link)
+        n++;
     told.held = calloc(n ? n : 1, sizeof *told.held);
     if (!told.held)
         return NULL;
-    LIST_FOREACH(a, &c->attachments, link)
-    told.held[told.n_held++].attachment = (int64_t)a->id;
+    LIST_FOREACH (a, &c->attachments, link)
+        told.held[told.n_held++].attachment = (int64_t)a->id;
     json_t *parameters = wire_write_claimed(&told);
     free(told.held);
     return parameters;

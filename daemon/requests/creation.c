@@ -114,8 +114,8 @@ static bool has_slot_for(const struct segment *segment, int64_t access, uid_t ui
     if (!segment->lock || access == SHMVIEW_PEEK || used == SHMVIEW_SLOTS_MAX || uid == 0 ||
         uid == geteuid() || quota_in_share(UINT64_MAX, used, SHMVIEW_SLOTS_MAX))
         return true;
-    LIST_FOREACH(a, &segment->use->attachments, sibling)
-    his += a->uid == uid && a->slot != WIRE_ABSENT;
+    LIST_FOREACH (a, &segment->use->attachments, sibling)
+        his += a->uid == uid && a->slot != WIRE_ABSENT;
     return quota_in_share(his, used, SHMVIEW_SLOTS_MAX);
 }
 

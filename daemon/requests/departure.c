@@ -174,10 +174,10 @@ void departure_begin(struct state *state, pid_t pid, uid_t uid, struct attachmen
         remove_presence(d);
         return;
     }
-    LIST_FOREACH(a, &d->attachments, link)
-    a->departed = true;
-    LIST_FOREACH(s, &d->created, created)
-    s->departing = true;
+    LIST_FOREACH (a, &d->attachments, link)
+        a->departed = true;
+    LIST_FOREACH (s, &d->created, created)
+        s->departing = true;
     put_back(all, d);
     int64_t start = now_ns();
     work(state, all->used_ns < SLICE_NS ? start + SLICE_NS : start);

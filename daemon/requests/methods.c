@@ -49,9 +49,9 @@ static bool may_see(const struct who *who, const struct segment *segment)
 static bool has_attached(const struct connection *c, const struct segment *segment)
 {
     const struct attachment *a;
-    LIST_FOREACH(a, &c->attachments, link)
-    if (a->segment == segment)
-        return true;
+    LIST_FOREACH (a, &c->attachments, link)
+        if (a->segment == segment)
+            return true;
     return false;
 }
 
@@ -169,9 +169,9 @@ static void remove_segment(struct state *state, struct connection *c, const json
 static bool has_created(const struct connection *c, const struct segment *segment)
 {
     const struct segment *s;
-    LIST_FOREACH(s, &c->created, created)
-    if (s == segment)
-        return true;
+    LIST_FOREACH (s, &c->created, created)
+        if (s == segment)
+            return true;
     return false;
 }
 

@@ -170,8 +170,8 @@ static void serve(struct turn *turn)
     int64_t end = now_ns() + SLICE_NS;
     unsigned n = 0, n_more = 0;
     struct monitor *m;
-    TAILQ_FOREACH(m, &all->list, link)
-    n++;
+    TAILQ_FOREACH (m, &all->list, link)
+        n++;
     for (unsigned i = 0; i < n && (i == 0 || now_ns() < end); i++) {
         m = TAILQ_FIRST(&all->list);
         if (!m)
@@ -207,8 +207,7 @@ static void on_clock(struct alarm *clock)
     struct monitor *m;
     unsigned n = 0;
     bool wants_all = false;
-    TAILQ_FOREACH(m, &all->list, link)
-    {
+    TAILQ_FOREACH (m, &all->list, link) {
         n++;
         wants_all |= wants_phases(m) && m->subscriber.n_names == 0;
     }

@@ -66,8 +66,7 @@ static void look_at_parties(struct page *page, const struct segment *s, const st
     const struct attachment *a;
     w->attached = &page->parties[page->n_parties];
     for (int pass = 0; s->use && pass < 2; pass++)
-        LIST_FOREACH(a, &s->use->attachments, sibling)
-        {
+        LIST_FOREACH (a, &s->use->attachments, sibling) {
             struct wire_party p;
             if (w->n_attached == LIMIT_STATS_ATTACHED || page->n_parties == PAGE_PARTIES)
                 return;

@@ -182,8 +182,7 @@ static struct turn *first_of(const struct turns_waiting *list, int64_t now)
     struct turn *c, *first = TAILQ_FIRST(list);
     int64_t least = rank(first, now);
     unsigned n = 0;
-    TAILQ_FOREACH(c, list, link)
-    {
+    TAILQ_FOREACH (c, list, link) {
         int64_t r = rank(c, now);
         if (r < least)
             first = c, least = r;
@@ -198,11 +197,11 @@ static struct quota_user *next_user(struct turns *t, int64_t now)
 {
     struct quota_user *u, *only = NULL;
     unsigned n = 0;
-    TAILQ_FOREACH(u, &t->users, turn)
-    if (may_serve(t, u, now)) {
-        only = u;
-        n++;
-    }
+    TAILQ_FOREACH (u, &t->users, turn)
+        if (may_serve(t, u, now)) {
+            only = u;
+            n++;
+        }
     if (n <= 1) {
         if (only)
             only->debt_ns = 0; /* nobody else wants it */

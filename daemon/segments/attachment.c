@@ -126,8 +126,7 @@ void attachment_ring(const struct segment *segment)
 {
     static const uint64_t one = 1;
     const struct attachment *a;
-    LIST_FOREACH(a, &segment->use->watchers, watcher)
-    {
+    LIST_FOREACH (a, &segment->use->watchers, watcher) {
         int unread = 0; /* one that has not read the last one looks at the counter anyway */
         if (ioctl(a->watch[1], SIOCOUTQ, &unread) || unread == 0)
             send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -141,8 +140,8 @@ static bool may_watch(const struct attachment *attachment)
     const struct attachment *a;
     uint64_t his = 0, of_all = attachment->payer ? attachment->payer->used[QUOTA_WATCHES] : 0;
     bool is_trusted = attachment->uid == 0 || attachment->uid == geteuid();
-    LIST_FOREACH(a, &use->watchers, watcher)
-    his += !is_trusted && a->uid == attachment->uid;
+    LIST_FOREACH (a, &use->watchers, watcher)
+        his += !is_trusted && a->uid == attachment->uid;
     return use->n_watches < LIMIT_WATCHES && quota_in_share(of_all, n_watches, max_watches) &&
            (is_trusted || quota_in_share(his, use->n_watches, LIMIT_WATCHES));
 }
@@ -295,17 +294,17 @@ bool attachments_full(const struct attachments *list)
 {
     unsigned n = 0;
     struct attachment *a;
-    LIST_FOREACH(a, list, link)
-    n++;
+    LIST_FOREACH (a, list, link)
+        n++;
     return n >= LIMIT_ATTACHMENTS;
 }
 
 struct attachment *attachment_find(const struct attachments *list, uint64_t id)
 {
     struct attachment *a;
-    LIST_FOREACH(a, list, link)
-    if (a->id == id)
-        return a;
+    LIST_FOREACH (a, list, link)
+        if (a->id == id)
+            return a;
     return NULL;
 }
 
@@ -313,8 +312,8 @@ struct attachment *attachment_find_writer(const struct attachments *list,
                                           const struct segment *segment)
 {
     struct attachment *a;
-    LIST_FOREACH(a, list, link)
-    if (a->segment == segment && a->access == SHMVIEW_WRITE)
-        return a;
+    LIST_FOREACH (a, list, link)
+        if (a->segment == segment && a->access == SHMVIEW_WRITE)
+            return a;
     return NULL;
 }

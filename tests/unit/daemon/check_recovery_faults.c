@@ -130,8 +130,8 @@ static void check_world(void)
     ck_assert(get("c")->has_creator);
     ck_assert_ptr_nonnull(who);
     ck_assert_ptr_null(LIST_NEXT(who, link));
-    LIST_FOREACH(a, &who->attachments, link)
-    n++;
+    LIST_FOREACH (a, &who->attachments, link)
+        n++;
     ck_assert_uint_eq(n, 6);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 6);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_SEGMENTS], 5);
@@ -227,10 +227,10 @@ static void every_claim(unsigned classes, int error)
         struct guest *g = house_admit(&house);
         char held[200] = "";
         struct attachment *a;
-        LIST_FOREACH(a, &survivor()->attachments, link)
-        if (a->segment == get("s"))
-            sprintf(held + strlen(held), "%s{\"attachment\":%ju}", held[0] ? "," : "",
-                    (uintmax_t)a->id);
+        LIST_FOREACH (a, &survivor()->attachments, link)
+            if (a->segment == get("s"))
+                sprintf(held + strlen(held), "%s{\"attachment\":%ju}", held[0] ? "," : "",
+                        (uintmax_t)a->id);
         char text[300];
         snprintf(text, sizeof text, "{\"client\":1,\"held\":[%s]}", held);
         json_t *parameters = json_loads(text, 0, NULL);

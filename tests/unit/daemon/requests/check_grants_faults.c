@@ -67,8 +67,8 @@ static void check_charges(void)
             used[QUOTA_LAYOUT_BYTES] += s->layouts.text_bytes;
         }
         struct attachment *a;
-        LIST_FOREACH(a, &guest->connection->attachments, link)
-        used[QUOTA_ATTACHMENTS] += users[i] == 0;
+        LIST_FOREACH (a, &guest->connection->attachments, link)
+            used[QUOTA_ATTACHMENTS] += users[i] == 0;
         check_user(users[i], used);
         for (int kind = 0; kind < N_KINDS; kind++)
             all[kind] += used[kind];
@@ -108,8 +108,8 @@ static void check_store(void)
     ck_assert_int_eq(store_each_segment(store, check_record, &segments), 0);
     ck_assert_uint_eq(segments, HASH_CNT(by_id, house.state.registry.by_id));
     ck_assert_int_eq(store_each_attachment(store, check_attached, &attachments), 0);
-    LIST_FOREACH(a, &guest->connection->attachments, link)
-    held++;
+    LIST_FOREACH (a, &guest->connection->attachments, link)
+        held++;
     ck_assert_uint_eq(attachments, held);
     HASH_ITER (by_id, house.state.registry.by_id, s, next)
         objects += s->lock ? 3 : 1;
