@@ -113,17 +113,20 @@ static bool is_ours(const struct shmview_segment *s, int fd)
            st.st_ino == s->change_inode;
 }
 
-/* Keeps fd under the number that event loops know, if that is still ours. Another thread may have
- * been first; the daemon gave both the same descriptor. */
+/* Keeps fd under the number that event loops know, if that is still ours and may be used. Another
+ * thread may have been first; the daemon gave both the same descriptor. */
 static void keep(struct shmview_segment *s, int fd)
 {
     struct stat st = {0};
-    if (is_ours(s, s->change_fd)) {
-        dup3(fd, s->change_fd, O_CLOEXEC);
+    int r = -1;
+    if (is_ours(s, s->change_fd))
+        do
+            r = dup3(fd, s->change_fd, O_CLOEXEC);
+        while (r < 0 && (errno == EINTR || errno == EBUSY)); /* another thread's open() */
+    if (r >= 0)
         close(fd);
-    } else {
-        s->change_fd = fd;
-    }
+    else
+        s->change_fd = fd; /* above a limit that was lowered there is no number to keep */
     fstat(s->change_fd, &st);
     s->change_device = st.st_dev;
     s->change_inode = st.st_ino;
