@@ -15,7 +15,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl format clean help deps deps-check deps-deb \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl format clean help deps deps-check deps-deb deps-demo \
     build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -61,7 +61,7 @@ check: deps-check build-dev
 check-all: deps-check $(CHECKS:%=check-%)
 	@echo '== all checks passed'
 
-demo: deps build-release
+demo: deps-demo build-release
 	@tools/demo.sh
 
 bench: deps build-release
@@ -90,7 +90,7 @@ bench-ctl: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-deb: deps-%:
+deps-check deps-deb deps-demo: deps-%:
 	@tools/deps.sh $*
 
 format:

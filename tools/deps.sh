@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|deb|check|ci: installs the Debian packages that are missing for it.
+# deps.sh build|demo|deb|check|ci: installs the Debian packages that are missing for it.
 # Where nothing is missing, nothing is asked of the network or of root.
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
+demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" dpkg-dev file)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
@@ -20,11 +21,12 @@ ci=("${check[@]}" clang clang-format shellcheck git lintian)
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;
+demo) wanted=("${demo[@]}") ;;
 deb) wanted=("${deb[@]}") ;;
 check) wanted=("${check[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|deb|check|ci" >&2
+    echo "usage: deps.sh build|demo|deb|check|ci" >&2
     exit 2
     ;;
 esac
