@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/base/private.h"
+#include "common/base/descriptor.h"
 #include "common/base/util.h"
 
 /* The program may have closed the number and given it to a file of its own. */
@@ -25,11 +26,10 @@ void bell_take(struct shmview_connection *connection, int *fd)
     struct stat st;
     if (fstat(*fd, &st))
         return;
-    int bell = atomic_load(&c->bell);
-    if (!is_ours(c, bell))
-        bell = steal_fd(fd); /* a duplicate would need one more descriptor */
-    else if (dup3(*fd, bell, O_CLOEXEC) < 0)
-        return;
+    int bell = atomic_load(&c->bell), taken = steal_fd(fd);
+    /* an older one that cannot have the number stays open: a thread may be about to ring it */
+    if (!is_ours(c, bell) || descriptor_renumber(taken, bell))
+        bell = taken;
     atomic_store(&c->bell_device, st.st_dev);
     atomic_store(&c->bell_inode, st.st_ino);
     atomic_store(&c->bell, bell);

@@ -118,15 +118,8 @@ static bool is_ours(const struct shmview_segment *s, int fd)
 static void keep(struct shmview_segment *s, int fd)
 {
     struct stat st = {0};
-    int r = -1;
-    if (is_ours(s, s->change_fd))
-        do
-            r = dup3(fd, s->change_fd, O_CLOEXEC);
-        while (r < 0 && (errno == EINTR || errno == EBUSY)); /* another thread's open() */
-    if (r >= 0)
-        close(fd);
-    else
-        s->change_fd = fd; /* above a limit that was lowered there is no number to keep */
+    if (!is_ours(s, s->change_fd) || descriptor_renumber(fd, s->change_fd))
+        s->change_fd = fd;
     fstat(s->change_fd, &st);
     s->change_device = st.st_dev;
     s->change_inode = st.st_ino;

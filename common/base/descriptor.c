@@ -16,6 +16,18 @@ int descriptor_lift(int fd)
     return r;
 }
 
+int descriptor_renumber(int fd, int number)
+{
+    int r;
+    do
+        r = dup3(fd, number, O_CLOEXEC);
+    while (r < 0 && (errno == EINTR || errno == EBUSY)); /* another thread's open() */
+    if (r < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
 bool descriptor_hung_up(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLRDHUP};

@@ -11,6 +11,10 @@
  * it is. */
 int descriptor_lift(int fd);
 
+/* Gives fd the number, which is open, in place of what has it now. Returns 0 and takes fd; or
+ * -errno, as above a limit that was lowered since. */
+int descriptor_renumber(int fd, int number);
+
 /* Whether the peer of a connected stream socket has closed its end, or has shut down its sending
  * side. What it sent before may still be unread. */
 bool descriptor_hung_up(int fd);

@@ -124,6 +124,31 @@ START_TEST(no_room_for_descriptors)
 }
 END_TEST
 
+/* A daemon that is started anew sends another bell, and the older one rings nowhere. */
+START_TEST(number_of_a_bell_above_the_limit)
+{
+    int one[2], two[2];
+    struct rlimit old;
+    struct shmview_connection c = {.bell = -1};
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, two), 0);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, one), 0);
+    int first = one[1], second = two[1];
+    bell_take(&c, &one[1]);
+    ck_assert_int_eq(c.bell, first);
+    close(one[0]);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    const struct rlimit few = {(rlim_t)first, old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    bell_take(&c, &two[1]);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    ck_assert_int_eq(c.bell, second);
+    ck_assert(bell_ring(&c, 9));
+    bell_close(&c);
+    close(two[0]);
+    close(first);
+}
+END_TEST
+
 /* The bell that came is used as it is: a duplicate would need another descriptor. */
 START_TEST(room_for_what_comes_and_no_more)
 {
@@ -338,7 +363,7 @@ START_TEST(a_claims_number_is_given_away)
 END_TEST
 
 UNIT_MAIN("client_held", UNIT_TEST(no_room_for_descriptors),
-          UNIT_TEST(room_for_what_comes_and_no_more), UNIT_TEST(a_bell_that_was_lost),
-          UNIT_TEST(no_bell_and_no_presence), UNIT_TEST(a_change_that_cannot_be_told_yet),
-          UNIT_TEST(a_full_socket), UNIT_TEST(a_claim_that_is_answered_in_part),
-          UNIT_TEST(a_claims_number_is_given_away))
+          UNIT_TEST(number_of_a_bell_above_the_limit), UNIT_TEST(room_for_what_comes_and_no_more),
+          UNIT_TEST(a_bell_that_was_lost), UNIT_TEST(no_bell_and_no_presence),
+          UNIT_TEST(a_change_that_cannot_be_told_yet), UNIT_TEST(a_full_socket),
+          UNIT_TEST(a_claim_that_is_answered_in_part), UNIT_TEST(a_claims_number_is_given_away))
