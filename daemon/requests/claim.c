@@ -61,8 +61,11 @@ void claim_answer(struct state *state, struct connection *connection, const json
         return;
     }
     json_t *without = claimed(c, told);
-    told.presence = add_descriptor(answer, fd);
+    /* The client closes the presence when it is mapped. It comes last, so that no hole is left in
+     * the client's numbers: it closes the descriptors of an attachment in one call if they are
+     * consecutive. */
     told.bell = add_descriptor(answer, bell_open(state->turns, c, want.bell));
+    told.presence = add_descriptor(answer, fd);
     if (answer->fds.n == 0) {
         answer_with(answer, without);
         return;
