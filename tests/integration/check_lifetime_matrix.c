@@ -100,19 +100,15 @@ static enum fate fate(unsigned *ret_attachments)
     return f;
 }
 
-static unsigned attachments(void)
-{
-    unsigned n;
-    fate(&n);
-    return n;
-}
-
 static void expect(const char *when, enum fate wanted, unsigned n_attachments)
 {
     static const char *const names[N_FATES] = {"stays", "stays without its name", "is gone"};
     unsigned n;
-    AWAIT(attachments() <= n_attachments); /* its last end was noticed */
-    enum fate f = fate(&n);
+    enum fate f;
+    int64_t deadline = await_now_ns() + AWAIT_NS;
+    do /* its end was noticed, and what it had is ended in slices */
+        f = fate(&n);
+    while ((f != wanted || n > n_attachments) && await_again(deadline));
     ck_assert_msg(f == wanted, "%s: it %s, but %s", when, names[wanted], names[f]);
     ck_assert_msg(n == n_attachments, "%s: %u attachments, not %u", when, n, n_attachments);
     AWAIT(daemon_objects(&d) == (f == GONE ? 0 : 3)); /* a thread may be at it */
