@@ -250,8 +250,8 @@ static void hangs_up(void *arg)
     }
 }
 
-/* Monitors on many connections and reads all of it, while it creates and removes, with pauses: what
- * it costs to tell of that is to be seen, not what it costs to create. */
+/* Monitors on many connections and reads all of it, while it creates and removes, with pauses,
+ * so that the row shows the cost of telling monitors and not that of creating. */
 static void makes_events(void *arg)
 {
     static const char monitor[] = "{\"method\":\"io.shmview.Monitor\",\"more\":true}";

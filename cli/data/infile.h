@@ -23,8 +23,8 @@ struct infile {
  * infile_close(). */
 int infile_open(struct context *c, struct infile *file, const char *path);
 
-/* Reads the header of an npy file, and checks that all its elements are there and no more. Of a
- * pipe they are read now. Returns 0 or the exit status. */
+/* Reads the header of an npy file, and checks that the file has exactly its elements. Those
+ * of a pipe are read now. Returns 0 or the exit status. */
 int infile_read_npy(struct infile *file, struct npy *ret);
 /* Takes it as bytes without a header. */
 int infile_read_raw(struct infile *file);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By what the control object tells layouts apart. */
+/* The hash of a layout's name, by which clients find the layout in the control object. */
 #ifndef COMMON_LAYOUT_HASH_H
 #define COMMON_LAYOUT_HASH_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long one who waits looks before he sleeps: what comes at once is seen without waking
- * a sleeping processor, which takes longer than most answers. Waits for the same are like each
- * other: where looking was in vain, be it that the other one needs the processor on which we look,
- * the next time is half as long, and soon none is but one in so many. */
+/* How long a waiter polls before it sleeps. An answer that comes at once is then seen without
+ * waking a sleeping processor, which takes longer than most answers. Waits for one thing resemble
+ * each other. So where polling was in vain, for example because the peer needs the processor that
+ * polls, the next poll is half as long, and soon only one wait in many polls at all. */
 #ifndef COMMON_LOOKING_H
 #define COMMON_LOOKING_H
 

@@ -102,7 +102,7 @@ static int groups_of(int socket_fd, gid_t **ret)
         return 0;
     if (r && r != ERANGE)
         return -r;
-    /* they cannot change any more: they are those of the moment it connected */
+    /* the kernel keeps those of the moment it connected, so their number does not change */
     *ret = malloc(n);
     if (!*ret)
         return -ENOMEM;

@@ -121,12 +121,12 @@ class NoLock(Error, RuntimeError):
 
 
 class ReadOnly(Error, TypeError, BufferError):
-    """What is read-only was to be changed, or exported as writable."""
+    """A change of read-only memory, or its export as writable, was refused."""
     code = 36
 
 
 class NoDaemon(Error, ConnectionError):
-    """No shmviewd could be reached. path: what was asked for, None is the default."""
+    """No shmviewd could be reached. path: the socket that the caller named, None for the default."""
     code, number = 37, errno.ECONNREFUSED
 
 

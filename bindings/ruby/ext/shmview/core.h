@@ -164,7 +164,7 @@ static inline size_t calls_of(struct segment *segment)
     }
     return atomic_load(&segment->n_calls);
 }
-/* Before and after such a call: the segment cannot be closed meanwhile. */
+/* Before and after such a call, during which the segment cannot be closed. */
 static inline void call_begins(struct segment *segment)
 {
     calls_of(segment);

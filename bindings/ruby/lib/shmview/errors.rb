@@ -93,7 +93,7 @@ module Shmview
   class Deadlock < Error; CODE = 34; end
   # The segment, or this access to it, has no lock.
   class NoLock < Error; CODE = 35; end
-  # What is read-only was to be changed, or exported as writable.
+  # A change of read-only memory, or its export as writable, was refused.
   class ReadOnly < Error; CODE = 36; end
   # No shmviewd could be reached. Facts: path; nil is the default.
   class NoDaemon < Error; CODE = 37; end
