@@ -227,8 +227,6 @@ void connection_give_back(struct shmview_connection *connection, int64_t attachm
 void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n);
 bool connection_holds(struct shmview_connection *connection, int64_t attachment);
 bool connection_holds_any(struct shmview_connection *connection);
-/* Whether it is one of these, sorted. */
-bool held_is_among(int64_t attachment, const struct wire_held *held, size_t n);
 /* Does what other threads have left to the owner of the mutex, the caller. Waits for a moment where
  * the socket is full, and not even that where a change must be reported. No wait here asks the
  * caller's function, so that none can be ended without being reported. */

@@ -92,12 +92,6 @@ static void close_arrived(struct shmview_connection *c)
     c->arrived.lost = false;
 }
 
-static int compare(const void *a, const void *b)
-{
-    const struct wire_held *x = a, *y = b;
-    return (x->attachment > y->attachment) - (x->attachment < y->attachment);
-}
-
 /* Maps what came with the reply. */
 static int take_claimed(struct shmview_connection *c, const struct reply *reply)
 {
@@ -111,8 +105,7 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
         NOT_FORKED;
         bell_take(c, &c->arrived.fd[claimed.bell]);
     }
-    if (claimed.n_held)
-        qsort(claimed.held, claimed.n_held, sizeof *claimed.held, compare);
+    wire_held_sort(claimed.held, claimed.n_held);
     /* in this order: an attachment whose handle is not listed yet is looked up once it is */
     connection_keep(c, claimed.held, claimed.n_held);
     segments_claimed(c, claimed.held, claimed.n_held);

@@ -45,25 +45,13 @@ int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
     return ids;
 }
 
-static int compare(const void *key, const void *element)
-{
-    const int64_t *id = key;
-    const struct wire_held *held = element;
-    return (*id > held->attachment) - (*id < held->attachment);
-}
-
-bool held_is_among(int64_t attachment, const struct wire_held *held, size_t n)
-{
-    return n && bsearch(&attachment, held, n, sizeof *held, compare);
-}
-
 void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n)
 {
     struct shmview_connection *c = connection;
     size_t kept = 0;
     DETAILS;
     for (size_t i = 0; i < c->n_held; i++)
-        if (c->held[i] < 0 || held_is_among(c->held[i], held, n))
+        if (c->held[i] < 0 || wire_held_has(held, n, c->held[i]))
             c->held[kept++] = c->held[i];
     c->n_held = kept;
 }

@@ -35,7 +35,7 @@ void segments_claimed(const struct shmview_connection *connection, const struct 
     pthread_mutex_lock(&process->segments);
     LIST_FOREACH (s, &segments, link)
         if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
-            !held_is_among(s->attachment, held, n))
+            !wire_held_has(held, n, s->attachment))
             atomic_store(&s->lock.epoch, LOST_EPOCH);
     pthread_mutex_unlock(&process->segments);
 }

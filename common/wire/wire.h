@@ -115,6 +115,11 @@ struct wire_held {
     int64_t attachment;
 };
 
+/* Sorts the list by attachment. */
+void wire_held_sort(struct wire_held *held, size_t n);
+/* Whether the attachment is in the list, which is sorted. */
+bool wire_held_has(const struct wire_held *held, size_t n, int64_t attachment);
+
 #define WIRE_PRESENCE_WANTED 1
 #define WIRE_PRESENCE_KEPT   2
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is around parameters: calls and replies; and names. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/util.h"
@@ -172,4 +173,24 @@ const char *wire_access_name(int64_t access)
 const char *wire_lifetime_name(int64_t lifetime)
 {
     return enum_name(wire_lifetime_names, lifetime);
+}
+
+/* --- Claims -------------------------------------------------------------- */
+
+static int compare_held(const void *a, const void *b)
+{
+    const struct wire_held *x = a, *y = b;
+    return (x->attachment > y->attachment) - (x->attachment < y->attachment);
+}
+
+void wire_held_sort(struct wire_held *held, size_t n)
+{
+    if (n)
+        qsort(held, n, sizeof *held, compare_held);
+}
+
+bool wire_held_has(const struct wire_held *held, size_t n, int64_t attachment)
+{
+    const struct wire_held key = {.attachment = attachment};
+    return n && bsearch(&key, held, n, sizeof *held, compare_held);
 }

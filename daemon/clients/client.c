@@ -357,29 +357,16 @@ void clients_leave(struct clients *clients)
 
 /* --- Claiming ------------------------------------------------------------ */
 
-static int compare_held(const void *a, const void *b)
-{
-    const struct wire_held *x = a, *y = b;
-    return (x->attachment > y->attachment) - (x->attachment < y->attachment);
-}
-
-static bool is_among(uint64_t id, const struct wire_held *held, size_t n)
-{
-    const struct wire_held key = {.attachment = (int64_t)id};
-    return n && bsearch(&key, held, n, sizeof *held, compare_held);
-}
-
 /* Gives the connection what its client had before. Attachments that the claim does not name depart,
  * because ending thousands of them here would keep others waiting. */
 static void give_lists(struct client *from, struct connection *to, const struct wire_claim *claim)
 {
     struct attachment *a, *next;
     struct segment *segment;
-    if (claim->n_held)
-        qsort(claim->held, claim->n_held, sizeof *claim->held, compare_held);
+    wire_held_sort(claim->held, claim->n_held);
     for (a = LIST_FIRST(&from->attachments); a; a = next) {
         next = LIST_NEXT(a, link);
-        a->unclaimed = !is_among(a->id, claim->held, claim->n_held);
+        a->unclaimed = !wire_held_has(claim->held, claim->n_held, (int64_t)a->id);
         if (a->unclaimed)
             continue;
         LIST_REMOVE(a, link);
