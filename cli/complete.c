@@ -6,8 +6,8 @@
 
 #include <shmview/describe.h>
 #include <shmview/monitor.h>
-#include <shmview/stats.h>
 
+#include "cli/shell/suggest.h"
 #include "cli/top/top.h"
 
 #define KIND_BYTES 128
@@ -82,19 +82,15 @@ static void find_option(void *arg, char letter, const char *name, const char *va
 
 /* --- What the daemon has ------------------------------------------------- */
 
-/* Segments, as far as they can be told. */
+static void offer_name(void *arg, const char *name)
+{
+    offer(arg, name);
+}
+
 static void offer_names(struct line *l)
 {
-    const struct shmview_stats_options all = {.struct_bytes = sizeof all,
-                                              .limit = SHMVIEW_STATS_ALL};
-    const struct shmview_stats *stats;
-    if (shmview_connect(l->c->socket, SHMVIEW_CONNECT_NO_START, &l->c->connection) ||
-        shmview_stats_get(l->c->connection, &all, &stats))
-        return;
-    for (size_t i = 0; i < stats->n_segments; i++)
-        if (stats->segments[i]->is_named)
-            offer(l, stats->segments[i]->name);
-    shmview_stats_free(stats);
+    if (shmview_connect(l->c->socket, SHMVIEW_CONNECT_NO_START, &l->c->connection) == 0)
+        each_segment_name(l->c, l, offer_name);
 }
 
 static const struct shmview_description *describe(struct line *l, const char *name)

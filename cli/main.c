@@ -6,6 +6,7 @@
 
 #include "cli/complete.h"
 #include "cli/shell/cli.h"
+#include "cli/shell/suggest.h"
 
 #define VERB_GROUP(title)
 #define VERB(name) extern const struct verb verb_##name;
@@ -29,6 +30,17 @@ static const struct verb *find_verb(const char *name)
         if (verbs[i].verb && strcmp(verbs[i].verb->name, name) == 0)
             return verbs[i].verb;
     return NULL;
+}
+
+static int fail_verb(struct context *c, const char *typed)
+{
+    struct suggest s = {.typed = typed};
+    int status = fail_usage(c, "there is no verb '%s'", typed);
+    for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+        if (verbs[i].verb)
+            suggest_offer(&s, verbs[i].verb->name);
+    suggest_print(&s);
+    return status;
 }
 
 static void print_overview(void)
@@ -92,7 +104,7 @@ static int run(struct context *c, int argc, char **argv)
         return status;
     const struct verb *verb = find_verb(argv[optind]);
     if (!verb)
-        return fail_usage(c, "there is no verb '%s'", argv[optind]);
+        return fail_verb(c, argv[optind]);
     c->verb = verb;
     argc -= optind;
     argv += optind;

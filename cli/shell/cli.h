@@ -89,9 +89,12 @@ __attribute__((format(printf, 2, 3))) int fail_usage(struct context *c, const ch
 __attribute__((format(printf, 2, 3))) int fail_text(struct context *c, const char *format, ...);
 /* A call of the library returned error: tells shmview_error_text() and what to do next. */
 int fail_call(struct context *c, int error);
+/* Like fail_call(), for a call that named a segment: where there is no such segment, it prints the
+ * names that are like that one. */
+int fail_segment(struct context *c, int error, const char *name);
+/* Like fail_segment() with SHMVIEW_ERR_NOT_FOUND, where no call of the library has failed. */
+int fail_not_found(struct context *c, const char *name);
 int fail_memory(struct context *c);
-/* "no segment 'frames'", where the library did not have to be asked. */
-int fail_not_found(struct context *c, const char *what, const char *name);
 
 /* Prints without an exit status: for what is worth a word, and goes on. */
 __attribute__((format(printf, 2, 3))) void warn_text(struct context *c, const char *format, ...);

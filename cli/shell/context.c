@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/shell/cli.h"
+#include "cli/shell/suggest.h"
 
 /* --- Errors -------------------------------------------------------------- */
 
@@ -107,9 +108,18 @@ int fail_call(struct context *c, int error)
     return hint->status;
 }
 
-int fail_not_found(struct context *c, const char *what, const char *name)
+int fail_segment(struct context *c, int error, const char *name)
 {
-    warn_text(c, "%s '%s': %s", what, name, find_hint(SHMVIEW_ERR_NOT_FOUND)->text);
+    int status = fail_call(c, error);
+    if (abs(error) == SHMVIEW_ERR_NOT_FOUND)
+        suggest_segments(c, name);
+    return status;
+}
+
+int fail_not_found(struct context *c, const char *name)
+{
+    warn_text(c, "no segment '%s': %s", name, find_hint(SHMVIEW_ERR_NOT_FOUND)->text);
+    suggest_segments(c, name);
     return EXIT_NOT_FOUND;
 }
 
@@ -137,6 +147,20 @@ static char *letters_of(const struct option *options, bool stops)
     return letters;
 }
 
+static int fail_option(struct context *c, const struct option *options, const char *typed)
+{
+    char word[SUGGEST_BYTES], name[SUGGEST_BYTES];
+    struct suggest s = {.typed = word};
+    int status = fail_usage(c, "there is no option %s", typed);
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(typed, "="), typed);
+    for (size_t i = 0; options[i].name && word[1] == '-'; i++) {
+        snprintf(name, sizeof name, "--%s", options[i].name);
+        suggest_offer(&s, name);
+    }
+    suggest_print(&s);
+    return status;
+}
+
 static int bad_option(struct context *c, char **argv, const struct option *options, int o)
 {
     char letter[] = {'-', (char)optopt, '\0'};
@@ -150,7 +174,7 @@ static int bad_option(struct context *c, char **argv, const struct option *optio
         return fail_usage(c, "option %s needs a value", what);
     if (optopt >= OPTION_LONG || (optopt && strncmp(argv[optind - 1], "--", 2) == 0))
         return fail_usage(c, "option %s takes no value", argv[optind - 1]);
-    return fail_usage(c, "there is no option %s", what);
+    return fail_option(c, options, what);
 }
 
 int option_next(struct context *c, int argc, char **argv, const struct option *options)
@@ -218,5 +242,5 @@ int attach(struct context *c, const char *name, int access, struct shmview_segme
     if (status)
         return status;
     int r = shmview_attach(c->connection, name, access, 0, ret_segment);
-    return r ? fail_call(c, r) : 0;
+    return r ? fail_segment(c, r, name) : 0;
 }

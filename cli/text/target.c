@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/shell/suggest.h"
 #include "cli/text/layout_text.h"
 
 #define NOTICE_NS  INT64_C(1000000000) /* waiting for longer than that is worth a word */
@@ -185,7 +186,26 @@ static int lock(struct target *t, int access)
 static int describe(struct target *t)
 {
     int r = t->description ? 0 : shmview_describe(t->c->connection, t->name, &t->description);
-    return r ? fail_call(t->c, r) : 0;
+    return r ? fail_segment(t->c, r, t->name) : 0;
+}
+
+/* Prints the views that are like the one that was named: with their layouts, if one was named. The
+ * description is there. */
+static void suggest_views(const struct target *t)
+{
+    char typed[SUGGEST_BYTES], name[SUGGEST_BYTES];
+    struct suggest s = {.typed = typed};
+    const char *colon = t->layout[0] ? ":" : "";
+    snprintf(typed, sizeof typed, "%s%s%s", t->layout, colon, t->view);
+    for (size_t i = 0; i < t->description->n_layouts; i++) {
+        const struct shmview_layout_description *layout = t->description->layouts[i];
+        for (size_t k = 0; k < layout->n_views; k++) {
+            snprintf(name, sizeof name, "%s%s%s", colon[0] ? layout->name : "", colon,
+                     layout->views[k]->name);
+            suggest_offer(&s, name);
+        }
+    }
+    suggest_print(&s);
 }
 
 /* Asks the daemon for the layouts before the lock is taken: nobody is to wait for the lock as long
@@ -198,7 +218,10 @@ static int ask(struct target *t)
     if (!t->layout[0])
         return describe(t);
     int r = shmview_view_open(t->segment, t->layout, t->view, &unused);
-    return r ? fail_call(t->c, r) : 0;
+    int status = r ? fail_call(t->c, r) : 0;
+    if (r == -SHMVIEW_ERR_NO_LAYOUT && describe(t) == 0)
+        suggest_views(t);
+    return status;
 }
 
 /* Takes the lock and looks at the phase. *ret_is_new: its layout is new to the handle, and nothing
@@ -219,15 +242,12 @@ static int look(struct target *t, int access, bool *ret_is_new)
 int target_open(struct target *t, int access)
 {
     bool is_new = false;
-    int status = connect_daemon(t->c);
+    int status = attach(t->c, t->name, access, &t->segment);
     if (status)
         return status;
-    int r = shmview_attach(t->c->connection, t->name, access, 0, &t->segment);
-    if (r)
-        return fail_call(t->c, r);
     catch_bus_errors();
     do {
-        r = is_new ? shmview_phase_get(t->segment, &t->phase) : 0;
+        int r = is_new ? shmview_phase_get(t->segment, &t->phase) : 0;
         status = r ? fail_call(t->c, r) : ask(t);
         status = status ? status : look(t, access, &is_new);
     } while (status == 0 && is_new);
@@ -377,6 +397,7 @@ static int find_layout(struct target *t, const char **ret)
         list_views(t, NULL, text, sizeof text);
         warn_text(t->c, "'%s' has no view '%s'; it has %s: 'shmviewctl show %s' tells more",
                   t->name, t->view, text[0] ? text : "none", t->name);
+        suggest_views(t);
         return EXIT_NOT_FOUND;
     }
     *ret = found->name;

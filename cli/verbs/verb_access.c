@@ -8,7 +8,7 @@
 static int change_access(struct context *c, const char *name, const struct access_text *a)
 {
     int r = shmview_set_access(c->connection, name, &a->change);
-    return r ? fail_call(c, r) : EXIT_OK;
+    return r ? fail_segment(c, r, name) : EXIT_OK;
 }
 
 /* A mode of letters changes the one that is there. */
@@ -18,7 +18,7 @@ static int change_mode(struct context *c, const char *name, const char *mode, st
         const struct shmview_description *d;
         int r = shmview_describe(c->connection, name, &d);
         if (r)
-            return fail_call(c, r);
+            return fail_segment(c, r, name);
         uint32_t now = (uint32_t)d->mode;
         shmview_description_free(d);
         int status = access_symbolic(c, mode, now, a);

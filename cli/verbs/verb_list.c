@@ -150,7 +150,7 @@ static int complain_of_unseen(struct context *c, char **patterns, const bool *se
     int status = EXIT_OK;
     for (size_t i = 0; patterns[i]; i++)
         if (!seen[i])
-            status = fail_not_found(c, "no segment", patterns[i]);
+            status = fail_not_found(c, patterns[i]);
     return status;
 }
 

@@ -227,13 +227,10 @@ static int run_lock(struct context *c, int argc, char **argv)
     int status = read_request(c, argc, argv, &q);
     if (status)
         return status < 0 ? c->status : status;
-    status = connect_daemon(c);
+    status = attach(c, q.name, SHMVIEW_READ, &segment);
     if (status)
         return status;
-    int r = shmview_attach(c->connection, q.name, SHMVIEW_READ, 0, &segment);
-    if (r)
-        return fail_call(c, r);
-    r = take(segment, &q);
+    int r = take(segment, &q);
     if (r == -SHMVIEW_ERR_TIMED_OUT)
         status = fail_conflict(c, segment, &q);
     else if (r < 0)

@@ -6,9 +6,22 @@
 #include <shmview/describe.h>
 #include <shmview/monitor.h>
 
+#include "cli/shell/suggest.h"
 #include "cli/text/show.h"
 
 /* --- switch -------------------------------------------------------------- */
+
+static void suggest_layouts(struct context *c, const char *name, const char *typed)
+{
+    struct suggest s = {.typed = typed};
+    const struct shmview_description *d;
+    if (shmview_describe(c->connection, name, &d))
+        return;
+    for (size_t i = 0; i < d->n_layouts; i++)
+        suggest_offer(&s, d->layouts[i]->name);
+    shmview_description_free(d);
+    suggest_print(&s);
+}
 
 /* Who is told that the last holder died leaves that for the next one: the bytes are not looked at
  * here. */
@@ -24,6 +37,8 @@ static int switch_locked(struct context *c, struct shmview_segment *segment, con
     } else {
         shmview_unlock(segment);
     }
+    if (r == -SHMVIEW_ERR_NO_LAYOUT)
+        suggest_layouts(c, shmview_name(segment), layout);
     return status;
 }
 
@@ -162,7 +177,11 @@ static int look_up(struct context *c, const struct wait_call *w, int64_t id, int
     int status = find(c, w->name, &now);
     if (status)
         return status;
-    return now == id ? -1 : fail_not_found(c, "no segment any more", w->name);
+    if (now == id)
+        return -1;
+    warn_text(c, "segment '%s' was removed: 'shmviewctl list' shows the segments that you may see",
+              w->name);
+    return EXIT_NOT_FOUND;
 }
 
 static int64_t next_look(const struct wait_call *w)

@@ -20,7 +20,7 @@ static int run_remove(struct context *c, int argc, char **argv)
     for (int i = optind; i < argc; i++) {
         int r = shmview_remove(c->connection, argv[i]);
         if (r && !(force && r == -SHMVIEW_ERR_NOT_FOUND))
-            worst = fail_call(c, r);
+            worst = fail_segment(c, r, argv[i]);
     }
     return worst;
 }

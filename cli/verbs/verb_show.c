@@ -31,9 +31,9 @@ static int ask(struct context *c, const char *name, struct facts *f)
     int r = shmview_describe(c->connection, name, &f->d);
     r = r ? r : shmview_stats_get(c->connection, &one, &f->stats);
     if (r)
-        return fail_call(c, r);
+        return fail_segment(c, r, name);
     if (f->stats->n_segments == 0)
-        return fail_not_found(c, "no segment any more", name);
+        return fail_not_found(c, name);
     f->s = f->stats->segments[0];
     return 0;
 }

@@ -59,7 +59,7 @@ static int look_for_missing(struct context *c, const struct shmview_stats *stats
         for (size_t j = 0; j < stats->n_segments && !found; j++)
             found = strcmp(stats->segments[j]->name, names[i]) == 0;
         if (!found)
-            status = fail_not_found(c, "no segment", names[i]);
+            status = fail_not_found(c, names[i]);
     }
     return status;
 }

@@ -127,6 +127,13 @@ def stranger(ctl):
     return stranger
 
 
+def test_others_are_suggested_only_what_they_may_see(ctl, stranger):
+    ctl("create", "frames-open", "4", "--mode", "0644")
+    ctl("create", "frames-closed", "4")
+    assert "Did you mean" not in stranger("show", "frames-clsoed")[2]
+    assert stranger("show", "frames-opne")[2].endswith("\nDid you mean 'frames-open'?\n")
+
+
 def test_what_others_may(ctl, stranger):
     ctl("create", "open", "4", "-l", "l: A=f4", "--mode", "0644")
     ctl("create", "closed", "4", "-l", "l: A=f4")

@@ -153,7 +153,7 @@ def test_removed_meanwhile(ctl):
     process = waits(ctl, "seg", "--phase", "int")
     ctl("remove", "seg")
     _, err = ends(process, 4)
-    assert "no segment any more 'seg'" in err
+    assert "segment 'seg' was removed" in err
 
 
 @pytest.mark.parametrize("words,says", [
