@@ -95,18 +95,17 @@ static void take_layout(void *arg, uint32_t index, const char *text)
 {
     struct layouts_of *of = arg;
     struct wire_fault fault;
-    struct wire_layout *list = NULL;
-    size_t n = 0;
+    struct wire_layout layout = {0};
     if (of->fault || of->error)
         return;
     errno = 0;
     json_t *json = json_read(text, strlen(text), true, &fault);
-    if (index != of->segment->layouts.n || wire_read_layouts(json, "layouts", &list, &n, &fault) ||
-        n != 1 || add_layout(&of->segment->layouts, &list[0]) < 0)
+    if (index != of->segment->layouts.n || !json || wire_read_layout(json, &layout, &fault) ||
+        add_layout(&of->segment->layouts, &layout) < 0)
         of->fault = "a layout";
     if (of->fault && errno == ENOMEM)
         of->error = -ENOMEM;
-    wire_layouts_free(list, n);
+    free(layout.views);
     json_decref(json);
 }
 
@@ -208,11 +207,9 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
         return;
     }
     struct client *who = error ? NULL : find_holder(r, &record->holder, &error);
-    struct attachment *a =
-        error ? NULL : attachment_restore(who ? &who->attachments : &r->dead, s, record);
-    if (a)
-        a->payer = quota_restore(&r->state->quota, record->uid, QUOTA_ATTACHMENTS, 1);
-    if (!a || !a->payer) {
+    struct quota_user *payer =
+        error ? NULL : quota_restore(&r->state->quota, record->uid, QUOTA_ATTACHMENTS, 1);
+    if (!payer || !attachment_restore(who ? &who->attachments : &r->dead, s, record, payer)) {
         r->error = error ? error : -ENOMEM;
         log_error("attachment %" PRIu64 " to '%s' cannot be taken over now: %s", record->id,
                   s->name, strerror(-r->error));
@@ -276,7 +273,7 @@ static void sweep(struct registry *registry)
 
 static void tell(const struct recovery *r)
 {
-    struct event *e = events_add(EVENT_RECOVERED, NULL);
+    struct event *e = events_add(SHMVIEW_EVENT_RECOVERED, NULL);
     e->segments = HASH_CNT(by_id, r->state->registry.by_id);
     e->attachments = (uint32_t)(r->n_attachments - r->n_dead);
     e->deaths = r->n_dead;

@@ -26,10 +26,6 @@ struct shmview_monitor {
     bool has_first; /* the event of open() was not given yet */
 };
 
-_Static_assert((int)EVENT_LOST == (int)SHMVIEW_EVENT_LOST, "the same kinds");
-_Static_assert((int)HOLD_EXCLUSIVE == SHMVIEW_EXCLUSIVE && (int)HOLD_SHARED == SHMVIEW_SHARED,
-               "the same holds");
-
 const char *shmview_event_kind_name(int kind)
 {
     return wire_event_kind_name(kind);
@@ -289,7 +285,7 @@ static int read_options(const struct shmview_monitor_options *from,
     *ret = *from;
     if (ret->n_names > LIMIT_NAMES)
         return fail(SHMVIEW_ERR_INVALID, "%zu names, the limit is %d", ret->n_names, LIMIT_NAMES);
-    if (ret->after > INT64_MAX || ret->kinds & ~(SHMVIEW_EVENT_BIT(N_EVENT_KINDS + 1) - 2))
+    if (ret->after > INT64_MAX || ret->kinds & ~(SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_LOST + 1) - 2))
         return fail(SHMVIEW_ERR_INVALID, "kinds or after of the options are out of range");
     return 0;
 }

@@ -79,7 +79,7 @@ json_t *wire_write_monitor(const struct wire_monitor *monitor)
 
 const char *wire_event_kind_name(int64_t kind)
 {
-    return kind > 0 && kind <= N_EVENT_KINDS ? kind_names[kind - 1] : NULL;
+    return kind > 0 && kind <= SHMVIEW_EVENT_LOST ? kind_names[kind - 1] : NULL;
 }
 
 json_t *wire_write_event(const struct wire_event *event)

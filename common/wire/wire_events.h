@@ -3,41 +3,20 @@
 #ifndef COMMON_WIRE_EVENTS_H
 #define COMMON_WIRE_EVENTS_H
 
+#include <shmview/monitor.h>
+
 #include "common/wire/wire.h"
-
-/* In the order of the type EventKind. */
-enum wire_event_kind {
-    EVENT_CREATED = 1,
-    EVENT_ATTACHED,
-    EVENT_DETACHED,
-    EVENT_DIED,
-    EVENT_OWNER_DIED,
-    EVENT_REMOVED,
-    EVENT_ACCESS_CHANGED,
-    EVENT_PHASE,
-    EVENT_QUOTA_REFUSED,
-    EVENT_RECOVERED,
-    EVENT_SUBSCRIBED,
-    EVENT_LOST,
-    N_EVENT_KINDS = EVENT_LOST
-};
-
-/* In the order of the type Hold. */
-enum wire_hold {
-    HOLD_EXCLUSIVE = 1,
-    HOLD_SHARED,
-};
 
 /* Integers that a kind does not have are WIRE_ABSENT, enums 0, strings NULL. */
 struct wire_event {
     int64_t serial;
     int64_t time_us; /* CLOCK_REALTIME */
-    int64_t kind;    /* enum wire_event_kind */
+    int64_t kind;    /* enum shmview_event_kind, in the order of the type EventKind */
     const char *segment;
     int64_t id, uid, pid;
     const char *command;
     int64_t attachment, access, slot;
-    int64_t held; /* enum wire_hold */
+    int64_t held; /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED; 0: nothing */
     int64_t size;
     const char *layout;
     int64_t generation, switches;
@@ -70,7 +49,7 @@ struct wire_monitor {
 int wire_read_monitor(const json_t *parameters, struct wire_monitor *ret, struct wire_fault *fault);
 json_t *wire_write_monitor(const struct wire_monitor *monitor);
 
-/* "created" for EVENT_CREATED and so on; NULL for a value that is none. */
+/* "created" for SHMVIEW_EVENT_CREATED and so on; NULL for a value that is none. */
 const char *wire_event_kind_name(int64_t kind);
 
 json_t *wire_write_event(const struct wire_event *event);

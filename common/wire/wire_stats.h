@@ -11,7 +11,7 @@ struct wire_party {
     int64_t attachment, pid, uid;
     const char *command;
     int64_t access, slot;
-    int64_t holds, waits; /* enum wire_hold */
+    int64_t holds, waits; /* as in struct wire_event */
     int64_t since_us;
 };
 

@@ -35,7 +35,7 @@ struct bell {
 static void ring_one(const struct bell *b, uint64_t id)
 {
     const struct attachment *a = attachment_find(&b->connection->attachments, id);
-    if (a && a->slot != WIRE_ABSENT) /* others can change nothing */
+    if (a && a->slot != SLOT_NONE) /* others can change nothing */
         attachment_ring(a->segment);
 }
 
@@ -43,7 +43,7 @@ static void ring_all(const struct connection *c)
 {
     const struct attachment *a;
     LIST_FOREACH (a, &c->attachments, link)
-        if (a->slot != WIRE_ABSENT && a->segment->use->n_watches)
+        if (a->slot != SLOT_NONE && a->segment->use->n_watches)
             ringing_add(a->segment->use);
 }
 

@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 #include <uv.h>
 
+#include "common/wire/wire.h"
 #include "daemon/base/alarm.h"
 #include "daemon/clients/presence.h"
 #include "daemon/segments/attachment.h"

@@ -42,7 +42,7 @@ void tally_note(const struct connection *connection, const struct answer *answer
         return;
     const struct peer *peer = &connection->peer;
     events_by(peer->pid, peer->uid);
-    struct event *e = events_add(EVENT_QUOTA_REFUSED, NULL);
+    struct event *e = events_add(SHMVIEW_EVENT_QUOTA, NULL);
     e->error = (uint16_t)error;
     snprintf(e->text, sizeof e->text, "%s", reason);
     const struct log_event event = {

@@ -9,9 +9,9 @@
 #include "common/base/limits.h"
 #include "common/base/name.h"
 #include "common/base/util.h"
-#include "daemon/base/layout_check.h"
 #include "daemon/config/config_line.h"
 #include "daemon/config/config_reader.h"
+#include "daemon/config/layout_check.h"
 
 #define MODE_DEFAULT UINT32_MAX /* until all files are read */
 

@@ -26,6 +26,7 @@ void slots_deinit(struct slots *slots);
 /* Takes a slot. Returns 0, -ENOSPC if all SHMVIEW_SLOTS_MAX are taken, -ENOMEM. */
 int slots_take(struct slots *slots, uint32_t *ret_slot, uint32_t *ret_generation);
 
+#define SLOT_NONE      UINT32_MAX /* no slot */
 #define SLOT_UNCLAIMED UINT32_MAX
 
 /* Takes over slots [0, high) as a liveness object shows them: those without

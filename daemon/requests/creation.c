@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "common/base/name.h"
 #include "common/base/util.h"
@@ -13,11 +12,12 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
+#include "daemon/requests/attach.h"
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
+#include "daemon/requests/describe.h"
 #include "daemon/requests/grants.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/look.h"
 #include "daemon/segments/use.h"
 
 /* Committed on the loop: some 50 us, a few requests' worth. */
@@ -35,148 +35,6 @@ struct job {
     int result;
     struct object_space space;
 };
-
-/* --- Attaching ----------------------------------------------------------- */
-
-/* room is what ret_grant borrows. */
-static struct wire_segment tell_segment(const struct segment *s, struct wire_acl_entry *room,
-                                        struct wire_grant *ret_grant)
-{
-    access_tell(s->access, room, ret_grant);
-    return (struct wire_segment){
-        .name = s->name,
-        .id = (int64_t)s->id,
-        .size = (int64_t)s->size,
-        .owner = ret_grant->owner,
-        .group = ret_grant->group,
-        .mode = ret_grant->mode,
-        .attachments = s->n_attachments,
-        .lifetime = s->lifetime,
-        .lock = s->lock,
-    };
-}
-
-json_t *creation_describe(const struct segment *s)
-{
-    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
-    struct wire_grant grant;
-    struct wire_segment told = tell_segment(s, room, &grant);
-    return wire_write_segment(&told, grant.acl, grant.n_acl);
-}
-
-void creation_list(const struct segment *s, struct json_text *text)
-{
-    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
-    struct wire_grant grant;
-    struct wire_segment told = tell_segment(s, room, &grant);
-    wire_add_segment(text, &told, grant.acl, grant.n_acl);
-}
-
-void creation_describe_all(const struct segment *s, struct answer *answer)
-{
-    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
-    struct wire_grant grant;
-    size_t n = 0;
-    struct wire_text layouts = layouts_text(&s->layouts);
-    struct wire_segment told = tell_segment(s, room, &grant);
-    char *text = wire_described_text(&told, grant.acl, grant.n_acl, &layouts, &n);
-    answer_with_text(answer, text, n);
-}
-
-static void answer_attached(const struct segment *segment, const struct wire_attachment *attachment,
-                            struct answer *answer)
-{
-    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
-    struct wire_grant grant;
-    size_t n = 0;
-    struct wire_segment told = tell_segment(segment, room, &grant);
-    struct wire_text layouts = layouts_text(&segment->layouts);
-    char *text = wire_attached_text(&told, grant.acl, grant.n_acl, attachment, &layouts, &n);
-    answer_with_text(answer, text, n);
-}
-
-/* Of the client that is at work; NULL: the daemon itself. */
-static struct event *tell(enum wire_event_kind kind, const struct segment *segment,
-                          const struct connection *connection)
-{
-    struct event *e = events_add(kind, segment);
-    if (e->wanted_by && connection)
-        look_command(connection->peer.pid, e->command);
-    return e;
-}
-
-/* Of the last slots each user gets his share; the daemon's own user may have all. */
-static bool has_slot_for(const struct segment *segment, int64_t access, uid_t uid)
-{
-    uint32_t used = segment->slots.n_used;
-    const struct attachment *a;
-    uint64_t his = 0;
-    if (!segment->lock || access == SHMVIEW_PEEK || used == SHMVIEW_SLOTS_MAX || uid == 0 ||
-        uid == geteuid() || quota_in_share(UINT64_MAX, used, SHMVIEW_SLOTS_MAX))
-        return true;
-    LIST_FOREACH (a, &segment->use->attachments, sibling)
-        his += a->uid == uid && a->slot != WIRE_ABSENT;
-    return quota_in_share(his, used, SHMVIEW_SLOTS_MAX);
-}
-
-void creation_attach(struct state *state, struct connection *connection, struct segment *segment,
-                     int64_t access, struct answer *answer)
-{
-    struct wire_attachment got;
-    struct quota_user *payer;
-    if (attachments_full(&connection->attachments)) {
-        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
-               "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
-        return;
-    }
-    if (!has_slot_for(segment, access, connection->peer.uid)) {
-        refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
-               "segment '%s' has %u attachments of %d; the last ones are for users that have fewer "
-               "than are left",
-               segment->name, segment->slots.n_used, SHMVIEW_SLOTS_MAX);
-        return;
-    }
-    if (!grants_attach(state, connection, &payer, answer))
-        return;
-    answer->fds_borrowed = true;
-    int r = attachment_begin(&connection->attachments, segment, access, connection->peer.pid, &got,
-                             &answer->fds);
-    if (r)
-        quota_refund(payer, QUOTA_ATTACHMENTS, 1);
-    if (r == -ENOSPC) {
-        refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
-               "segment '%s' has %d attachments, which is the limit", segment->name,
-               SHMVIEW_SLOTS_MAX);
-        return;
-    }
-    if (r) {
-        refuse_system(answer, "a segment cannot be attached", -r);
-        return;
-    }
-    struct attachment *a = attachment_find(&connection->attachments, (uint64_t)got.id);
-    a->uid = connection->peer.uid;
-    a->payer = payer;
-    r = attachment_keep(a, &connection->holder);
-    if (r) {
-        answer->fds.n = 0;
-        attachment_cancel(a);
-        refuse_system(answer, "an attachment cannot be kept", -r);
-        return;
-    }
-    answer->attachment = (uint64_t)got.id;
-    answer_attached(segment, &got, answer);
-    if (answer->error) { /* nobody would know of it */
-        answer->fds.n = 0;
-        attachment_cancel(attachment_find(&connection->attachments, (uint64_t)got.id));
-        return;
-    }
-    struct event *e = tell(EVENT_ATTACHED, segment, connection);
-    e->attachment = a->id;
-    e->access = (uint8_t)access;
-    e->slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot;
-}
-
-/* --- Creating ------------------------------------------------------------ */
 
 static bool allocate(struct task *task)
 {
@@ -223,7 +81,8 @@ static bool finish(struct job *job, struct answer *answer)
     }
     s->allocated = true;
     job->state->registry.allocated_bytes += s->size;
-    tell(EVENT_CREATED, s, job->connection)->size = s->size;
+    events_add_by(SHMVIEW_EVENT_CREATED, s, job->connection ? job->connection->peer.pid : 0)->size =
+        s->size;
     s->has_creator = s->lifetime == SHMVIEW_CREATOR;
     if (s->has_creator) {
         s->holder = job->connection->holder;
@@ -235,9 +94,9 @@ static bool finish(struct job *job, struct answer *answer)
         return false;
     }
     if (job->access) {
-        creation_attach(job->state, job->connection, s, job->access, answer);
+        attach_segment(job->state, job->connection, s, job->access, answer);
     } else {
-        answer_with(answer, json_pack("{s:o}", "segment", creation_describe(s)));
+        answer_with(answer, json_pack("{s:o}", "segment", describe_segment(s)));
     }
     answer->created = s->id;
     return !answer->error;

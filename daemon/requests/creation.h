@@ -21,16 +21,4 @@ void creation_declare(struct state *state, const struct config_segment *want);
 /* The connection is gone: what it was creating is rolled back. */
 void creation_cancel(struct connection *connection);
 
-/* Answers with the segment and a new attachment to it, or refuses. */
-void creation_attach(struct state *state, struct connection *connection, struct segment *segment,
-                     int64_t access, struct answer *answer);
-
-json_t *creation_describe(const struct segment *segment);
-
-/* Adds the segment as List has it. */
-void creation_list(const struct segment *segment, struct json_text *text);
-
-/* Answers Describe: the segment with its layouts. */
-void creation_describe_all(const struct segment *segment, struct answer *answer);
-
 #endif

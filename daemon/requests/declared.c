@@ -29,8 +29,9 @@ static bool has_layout(const struct segment *segment, const struct config_segmen
                        const char *name, const char *text, size_t n)
 {
     const struct layout *has = layouts_find(&segment->layouts, name);
-    struct wire_text own = has ? layouts_text_of(&segment->layouts, has) : (struct wire_text){0};
-    if (has && (own.n != n - 1 || memcmp(own.bytes, text, own.n) != 0))
+    size_t n_own;
+    const char *own = has ? layouts_text_of(&segment->layouts, has, &n_own) : NULL;
+    if (own && (n_own != n - 1 || memcmp(own, text, n_own) != 0))
         differs(want, "layout '%s'", name);
     return has;
 }

@@ -4,10 +4,9 @@
 #include <errno.h>
 
 #include "daemon/clients/refusal.h"
-#include "daemon/requests/creation.h"
+#include "daemon/requests/describe.h"
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/look.h"
 
 struct who grants_who(const struct state *state, const struct connection *connection)
 {
@@ -67,13 +66,55 @@ bool grants_layout(struct state *state, struct connection *connection,
 
 /* --- Access -------------------------------------------------------------- */
 
+static const uint16_t perms_of[] = {0, 0, ACCESS_READ, ACCESS_READ | ACCESS_WRITE};
+
+static int read_entry(const struct wire_acl_entry *e, struct access *access,
+                      struct wire_fault *fault)
+{
+    if (e->is_user == e->is_group)
+        return wire_fault_set(fault, "acl", "has an entry that names not one user or group");
+    struct access_entry entry = {
+        .id = (uint32_t)(e->is_user ? e->user : e->group),
+        .kind = e->is_user ? ACCESS_USER : ACCESS_GROUP,
+        .perms = perms_of[e->right],
+    };
+    for (uint32_t i = 0; i < access->n_entries; i++)
+        if (access->entries[i].id == entry.id && access->entries[i].kind == entry.kind)
+            return wire_fault_set(fault, "acl", "has two entries for %s %u",
+                                  entry.kind == ACCESS_USER ? "user" : "group", entry.id);
+    access->entries[access->n_entries++] = entry;
+    return 0;
+}
+
+/* Applies what a request wants to *access, which is valid. Returns 0; or -1 with *fault, and
+ * *access is half changed. */
+static int apply(struct access *access, const struct wire_grant *want, struct wire_fault *fault)
+{
+    if (want->mode != WIRE_ABSENT && want->mode & ~(int64_t)ACCESS_MODES)
+        return wire_fault_set(fault, "mode", "is 0%o, it has bits of 0%o only",
+                              (unsigned)want->mode, ACCESS_MODES);
+    if (want->mode != WIRE_ABSENT)
+        access->mode = (uint32_t)want->mode;
+    if (want->owner != WIRE_ABSENT)
+        access->uid = (uint32_t)want->owner;
+    if (want->group != WIRE_ABSENT)
+        access->gid = (uint32_t)want->group;
+    if (!want->acl)
+        return 0;
+    access->n_entries = 0;
+    for (size_t i = 0; i < want->n_acl; i++)
+        if (read_entry(&want->acl[i], access, fault))
+            return -1;
+    return 0;
+}
+
 /* Applies want to *access. Returns whether who may do that. */
 static bool change(struct access *access, const struct wire_grant *want, const struct who *who,
                    struct answer *answer)
 {
     struct wire_fault fault;
     struct access from = *access;
-    if (access_change(access, want, &fault)) {
+    if (apply(access, want, &fault)) {
         refuse_parameter(answer, &fault);
         return false;
     }
@@ -146,8 +187,6 @@ void grants_set_access(struct state *state, struct connection *connection, struc
         refuse_system(answer, "who may use a segment cannot be kept", -r);
         return;
     }
-    struct event *e = events_add(EVENT_ACCESS_CHANGED, segment);
-    if (e->wanted_by)
-        look_command(connection->peer.pid, e->command);
-    answer_with(answer, json_pack("{s:o}", "segment", creation_describe(segment)));
+    events_add_by(SHMVIEW_EVENT_ACCESS, segment, connection->peer.pid);
+    answer_with(answer, json_pack("{s:o}", "segment", describe_segment(segment)));
 }

@@ -8,11 +8,13 @@
 #include <string.h>
 
 #include "common/base/util.h"
-#include "daemon/base/layout_check.h"
 #include "daemon/clients/refusal.h"
+#include "daemon/config/layout_check.h"
+#include "daemon/requests/attach.h"
 #include "daemon/requests/claim.h"
 #include "daemon/requests/creation.h"
 #include "daemon/requests/departure.h"
+#include "daemon/requests/describe.h"
 #include "daemon/requests/entrust.h"
 #include "daemon/requests/grants.h"
 #include "daemon/requests/monitor.h"
@@ -99,7 +101,7 @@ static void attach(struct state *state, struct connection *c, const json_t *para
         refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not attach segment '%s' for access %s",
                who.uid, s->name, wire_access_name(want.access));
     else if (s)
-        creation_attach(state, c, s, want.access, answer);
+        attach_segment(state, c, s, want.access, answer);
 }
 
 /* Reads the one parameter "attachment" and finds it, or refuses. */
@@ -238,7 +240,7 @@ static void list(struct state *state, struct connection *c, const json_t *parame
             continue;
         if (n++)
             json_text_add(&text, ",", 1);
-        creation_list(s, &text);
+        describe_in_list(s, &text);
     }
     json_text_add(&text, "]}}", 3);
     char *whole = json_text_end(&text, &n);
@@ -256,7 +258,7 @@ static void describe(struct state *state, struct connection *c, const json_t *pa
     }
     struct segment *s = find(state, c, want.name, want.id, answer);
     if (s)
-        creation_describe_all(s, answer);
+        describe_all(s, answer);
 }
 
 static bool check_layout(struct state *state, struct connection *c, const struct segment *s,

@@ -7,6 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/base/util.h"
+#include "common/wire/wire_events.h"
 #include "daemon/base/alarm.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/grants.h"
@@ -44,7 +45,7 @@ static bool may_know(const struct subscriber *subscriber, const struct event *e,
 {
     const struct monitor *m = subscriber->owner;
     const struct who who = grants_who(m->of->state, m->connection);
-    if (e->kind == EVENT_QUOTA_REFUSED)
+    if (e->kind == SHMVIEW_EVENT_QUOTA)
         return e->uid == who.uid || who.is_admin;
     if (e->id == 0)
         return true;
@@ -63,22 +64,22 @@ static int64_t known(uint32_t number)
 static void fill_facts(const struct event *e, bool is_admin, struct wire_event *w)
 {
     switch (e->kind) {
-    case EVENT_CREATED:
+    case SHMVIEW_EVENT_CREATED:
         w->size = (int64_t)e->size;
         break;
-    case EVENT_REMOVED:
+    case SHMVIEW_EVENT_REMOVED:
         w->attachments = e->attachments;
         break;
-    case EVENT_PHASE:
+    case SHMVIEW_EVENT_PHASE:
         w->generation = e->generation;
         w->switches = e->switches;
         w->layout = e->text[0] ? e->text : NULL;
         break;
-    case EVENT_QUOTA_REFUSED:
+    case SHMVIEW_EVENT_QUOTA:
         w->error = wire_error_name(e->error);
         w->reason = e->text;
         break;
-    case EVENT_RECOVERED:
+    case SHMVIEW_EVENT_RECOVERED:
         if (!is_admin)
             break; /* how much others have is their business */
         w->segments = e->segments;
@@ -116,7 +117,7 @@ static struct wire_event describe(const struct event *e, bool is_admin)
 }
 
 /* A word of the daemon's own: subscribed, lost. */
-static struct wire_event own_word(enum wire_event_kind kind, uint64_t serial)
+static struct wire_event own_word(enum shmview_event_kind kind, uint64_t serial)
 {
     struct wire_event w = WIRE_EVENT_NONE;
     struct timespec t;
@@ -144,7 +145,7 @@ static bool tell_some(struct monitor *m)
         const struct event *e = s->n_lost ? NULL : events_next(s);
         struct wire_event w;
         if (s->n_lost) {
-            w = own_word(EVENT_LOST, s->next - 1);
+            w = own_word(SHMVIEW_EVENT_LOST, s->next - 1);
             w.lost = (int64_t)s->n_lost;
             s->n_lost = 0;
         } else if (e) {
@@ -194,7 +195,7 @@ void monitor_drained(struct connection *connection)
 
 static bool wants_phases(const struct monitor *m)
 {
-    return !m->subscriber.kinds || m->subscriber.kinds >> (EVENT_PHASE - 1) & 1;
+    return !m->subscriber.kinds || m->subscriber.kinds >> (SHMVIEW_EVENT_PHASE - 1) & 1;
 }
 
 /* Those who name segments, in turn from the one that was left out last; then all segments, if
@@ -367,7 +368,7 @@ void monitor_start(struct state *state, struct connection *connection, const jso
     } else if (r) {
         refuse_system(answer, "a connection cannot be told of events", -r);
     } else {
-        struct wire_event w = own_word(EVENT_SUBSCRIBED, events_last());
+        struct wire_event w = own_word(SHMVIEW_EVENT_SUBSCRIBED, events_last());
         answer->pending = true;
         tell(connection, &w);
     }

@@ -43,7 +43,7 @@ static void look_at_party(struct page *page, const struct look *look, bool is_se
                           const struct attachment *a, struct wire_party *ret)
 {
     struct look_party p = {0};
-    if (is_seen && a->slot != WIRE_ABSENT)
+    if (is_seen && a->slot != SLOT_NONE)
         look_party(look, a, &p);
     memcpy(page->commands[page->n_parties], p.command, sizeof p.command);
     *ret = (struct wire_party){
@@ -52,7 +52,7 @@ static void look_at_party(struct page *page, const struct look *look, bool is_se
         .uid = a->uid,
         .command = p.command[0] ? page->commands[page->n_parties] : NULL,
         .access = a->access,
-        .slot = a->slot,
+        .slot = a->slot == SLOT_NONE ? WIRE_ABSENT : a->slot,
         .holds = p.held,
         .waits = p.waits,
         .since_us = p.since_us ? p.since_us : WIRE_ABSENT,
@@ -221,12 +221,12 @@ static struct wire_instance look_at_instance(const struct state *state, const st
     w.attachments = attachments_count();
     w.allocated = (int64_t)r->allocated_bytes;
     w.removed = (int64_t)r->removed_bytes;
-    w.n_created = (int64_t)events_count(EVENT_CREATED);
-    w.n_attached = (int64_t)events_count(EVENT_ATTACHED);
-    w.n_died = (int64_t)events_count(EVENT_DIED);
-    w.n_owner_died = (int64_t)events_count(EVENT_OWNER_DIED);
+    w.n_created = (int64_t)events_count(SHMVIEW_EVENT_CREATED);
+    w.n_attached = (int64_t)events_count(SHMVIEW_EVENT_ATTACHED);
+    w.n_died = (int64_t)events_count(SHMVIEW_EVENT_DIED);
+    w.n_owner_died = (int64_t)events_count(SHMVIEW_EVENT_OWNER_DIED);
     w.n_requests = (int64_t)tally->n_requests;
-    w.n_lost = (int64_t)events_count(EVENT_LOST);
+    w.n_lost = (int64_t)events_count(SHMVIEW_EVENT_LOST);
     w.n_repaired = (int64_t)segment_repairs();
     for (int error = 1; error < TALLY_ERRORS; error++)
         if (tally->refusals[error])

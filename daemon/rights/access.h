@@ -3,11 +3,11 @@
 #ifndef DAEMON_ACCESS_H
 #define DAEMON_ACCESS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "common/base/limits.h"
-#include "common/wire/wire.h"
 
 /* Of a mode (0400 is the owner's read, ..., 0002 the others' write) and of an entry. */
 #define ACCESS_READ  4u
@@ -45,12 +45,5 @@ const struct access *access_unshare(const struct access *access);
 
 /* Whether both have the same entries, in whatever order. */
 bool access_same_entries(const struct access *a, const struct access *b);
-
-/* Applies what a request wants to *access, which is valid. Returns 0; or -1 with *fault, and
- * *access is half changed. */
-int access_change(struct access *access, const struct wire_grant *want, struct wire_fault *fault);
-
-/* The entries for a reply, into room for LIMIT_ACL_ENTRIES; *ret borrows it. */
-void access_tell(const struct access *access, struct wire_acl_entry *room, struct wire_grant *ret);
 
 #endif

@@ -32,70 +32,71 @@ void attachment_ids_above(uint64_t id)
         last_id = id;
 }
 
-int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
-                     struct wire_attachment *ret, struct frame_descriptors *ret_fds)
+/* Makes a what the record tells of. */
+static void fill(struct attachment *a, struct attachments *list, struct segment *segment,
+                 const struct store_attachment *record, struct quota_user *payer)
 {
-    struct attachment *a = calloc(1, sizeof *a);
-    if (!a)
-        return -ENOMEM;
-    phases_note(segment);
-    int r = segment_attach(segment, access, ret, ret_fds);
-    if (r) {
-        free(a);
-        return r;
-    }
-    a->id = ++last_id;
-    a->segment = segment;
-    a->access = access;
-    a->slot = ret->slot;
-    a->generation = ret->slot == WIRE_ABSENT ? 0 : (uint32_t)ret->generation;
-    a->pid = pid;
-    a->watch[0] = a->watch[1] = -1;
-    LIST_INSERT_HEAD(list, a, link);
-    LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
-    n_attachments++;
-    ret->id = (int64_t)a->id;
-    return 0;
-}
-
-int attachment_keep(struct attachment *attachment, const struct store_holder *holder)
-{
-    const struct attachment *a = attachment;
-    struct store_attachment record = {
-        .id = a->id,
-        .segment = a->segment->id,
-        .holder = *holder,
-        .access = (uint32_t)a->access,
-        .slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot,
-        .generation = a->generation,
-        .uid = a->uid,
-    };
-    attachment->holder = *holder;
-    return store_put_attachment(a->segment->home->store, &record);
-}
-
-struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
-                                      const struct store_attachment *record)
-{
-    struct attachment *a = calloc(1, sizeof *a);
-    if (!a || segment_restore_attachment(segment)) {
-        free(a);
-        return NULL;
-    }
     *a = (struct attachment){
         .id = record->id,
         .segment = segment,
         .access = record->access,
-        .slot = record->slot == UINT32_MAX ? WIRE_ABSENT : (int64_t)record->slot,
+        .slot = record->slot,
         .generation = record->generation,
         .pid = (pid_t)record->holder.pid,
         .uid = record->uid,
         .holder = record->holder,
+        .payer = payer,
         .watch = {-1, -1},
     };
     LIST_INSERT_HEAD(list, a, link);
     LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
     n_attachments++;
+}
+
+int attachment_new(struct attachments *list, struct segment *segment, int64_t access,
+                   const struct store_holder *holder, struct quota_user *payer,
+                   struct attachment **ret, struct segment_grip *ret_grip)
+{
+    struct segment_grip grip;
+    struct attachment *a = malloc(sizeof *a);
+    phases_note(segment);
+    int r = a ? segment_attach(segment, access, &grip) : -ENOMEM;
+    if (r) {
+        free(a);
+        quota_refund(payer, QUOTA_ATTACHMENTS, 1);
+        return r;
+    }
+    struct store_attachment record = {
+        .id = ++last_id,
+        .segment = segment->id,
+        .holder = *holder,
+        .access = (uint32_t)access,
+        .slot = grip.slot,
+        .generation = grip.generation,
+        .uid = holder->uid,
+    };
+    fill(a, list, segment, &record, payer);
+    r = store_put_attachment(segment->home->store, &record);
+    if (r) {
+        attachment_cancel(a);
+        return r;
+    }
+    *ret = a;
+    *ret_grip = grip;
+    return 0;
+}
+
+struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
+                                      const struct store_attachment *record,
+                                      struct quota_user *payer)
+{
+    struct attachment *a = malloc(sizeof *a);
+    if (!a || segment_restore_attachment(segment)) {
+        free(a);
+        quota_refund(payer, QUOTA_ATTACHMENTS, 1);
+        return NULL;
+    }
+    fill(a, list, segment, record, payer);
     return a;
 }
 
@@ -149,7 +150,7 @@ static bool may_watch(const struct attachment *attachment)
 int attachment_watch(struct attachment *attachment, int *ret_fd)
 {
     struct segment *s = attachment->segment;
-    if (attachment->slot == WIRE_ABSENT)
+    if (attachment->slot == SLOT_NONE)
         return -ENOLCK;
     if (attachment->watch[0] < 0) {
         if (!may_watch(attachment))
@@ -210,13 +211,13 @@ void attachment_end(struct registry *registry, struct attachment *attachment)
     registry_release(registry, s);
 }
 
-static void tell_end(enum wire_event_kind kind, const struct attachment *a,
+static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
                      const struct look_party *party)
 {
     struct event *e = events_add(kind, a->segment);
     e->attachment = a->id;
     e->access = (uint8_t)a->access;
-    e->slot = a->slot == WIRE_ABSENT ? UINT32_MAX : (uint32_t)a->slot;
+    e->slot = a->slot;
     e->pid = (uint32_t)a->pid;
     e->uid = a->uid;
     e->held = (uint8_t)party->held;
@@ -226,7 +227,7 @@ static void tell_end(enum wire_event_kind kind, const struct attachment *a,
 static void announce_detached(struct attachment *attachment)
 {
     phases_note(attachment->segment);
-    tell_end(EVENT_DETACHED, attachment, &(struct look_party){0});
+    tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct look_party){0});
 }
 
 void attachment_give_up(struct attachment *attachment)
@@ -248,14 +249,14 @@ static void announce_death(struct attachment *attachment)
     struct look_party party = {0};
     struct segment *s = attachment->segment;
     /* before the lock is taken from it: a moment later another may have it */
-    if (attachment->slot != WIRE_ABSENT && look_at_attachment(attachment, &seen) == 0)
+    if (attachment->slot != SLOT_NONE && look_at_attachment(attachment, &seen) == 0)
         look_party(&seen, attachment, &party);
     phases_note(s);
-    tell_end(EVENT_DIED, attachment, &party);
+    tell_end(SHMVIEW_EVENT_DIED, attachment, &party);
     if (!party.inside)
         return;
     segment_owner_died(s);
-    tell_end(EVENT_OWNER_DIED, attachment, &party);
+    tell_end(SHMVIEW_EVENT_OWNER_DIED, attachment, &party);
     log_event(LOG_NOTICE,
               &(struct log_event){.kind = LOG_OWNER_DIED,
                                   .segment = s->name,
@@ -274,11 +275,11 @@ void attachment_announce(struct attachment *attachment)
     else
         announce_death(attachment);
     attachment->announced = true;
-    if (attachment->slot == WIRE_ABSENT)
+    if (attachment->slot == SLOT_NONE)
         return;
     attachment_ring(s);
-    segment_give_slot(s, (uint32_t)attachment->slot, attachment->pid);
-    attachment->slot = WIRE_ABSENT;
+    segment_give_slot(s, attachment->slot, attachment->pid);
+    attachment->slot = SLOT_NONE;
 }
 
 void attachment_died(struct registry *registry, struct attachment *attachment)

@@ -11,7 +11,7 @@ struct attachment {
     uint64_t id;
     struct segment *segment;
     int64_t access; /* enum shmview_access */
-    int64_t slot;   /* or WIRE_ABSENT */
+    uint32_t slot;  /* or SLOT_NONE */
     bool departed;  /* it is about to end: its client is dead, or it is unclaimed */
     bool unclaimed; /* its client lives, and has not named it in a claim */
     bool announced; /* its end was told; it has no slot any more */
@@ -33,27 +33,27 @@ unsigned attachments_count(void);
 /* Whether one more is too many. */
 bool attachments_full(const struct attachments *list);
 
-/* Attaches segment for pid and adds the attachment to list. *ret and
- * *ret_fds borrow from the segment. Returns 0 or what segment_attach()
- * returns, -ENOMEM. */
-int attachment_begin(struct attachments *list, struct segment *segment, int64_t access, pid_t pid,
-                     struct wire_attachment *ret, struct frame_descriptors *ret_fds);
+/* Attaches segment for holder, who may claim the attachment from another daemon, and adds it to
+ * list. payer has been charged for it, and may be NULL; attachment_new() refunds that if it fails.
+ * *ret_grip borrows from the segment. Returns 0 and owes attachment_end(); or what segment_attach()
+ * returns, or -ENOMEM, or -errno because the attachment cannot be kept in the store. */
+int attachment_new(struct attachments *list, struct segment *segment, int64_t access,
+                   const struct store_holder *holder, struct quota_user *payer,
+                   struct attachment **ret, struct segment_grip *ret_grip);
 
-/* Keeps it for holder, who may claim it from another daemon. Returns 0 or -errno. */
-int attachment_keep(struct attachment *attachment, const struct store_holder *holder);
-
-/* Takes over what a record tells of. The segment was restored. Returns it, on list, or NULL:
- * memory is short. */
+/* Like attachment_new(), for an attachment that is in the store. The segment was restored. Returns
+ * the attachment or NULL: memory is short. */
 struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
-                                      const struct store_attachment *record);
+                                      const struct store_attachment *record,
+                                      struct quota_user *payer);
 
 /* Ids of new attachments are above that. */
 void attachment_ids_above(uint64_t id);
 
-/* Undoes attachment_begin() after others have heard of it. */
+/* Undoes attachment_new() after others have heard of it. */
 void attachment_give_up(struct attachment *attachment);
 
-/* Undoes attachment_begin(); the segment lives on whatever its lifetime. */
+/* Undoes attachment_new(); the segment lives on whatever its lifetime. */
 void attachment_cancel(struct attachment *attachment);
 
 /* Frees it without a word to anybody: the daemon leaves, the client lives on. */

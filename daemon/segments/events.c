@@ -7,12 +7,13 @@
 #include <time.h>
 
 #include "common/base/limits.h"
+#include "daemon/segments/look.h"
 
 _Static_assert(LIMIT_MONITORS <= 64, "a bit each");
 
 static struct event ring[EVENTS_KEPT];
 static uint64_t first_serial = 1, last_serial;
-static uint64_t counts[N_EVENT_KINDS + 1];
+static uint64_t counts[SHMVIEW_EVENT_LOST + 1];
 static struct subscriber *subscribers[LIMIT_MONITORS];
 static unsigned n_subscribers;
 static pid_t actor_pid;
@@ -41,7 +42,7 @@ void events_call(void (*call)(void *arg), void *arg)
     wake_arg = arg;
 }
 
-uint64_t events_count(enum wire_event_kind kind)
+uint64_t events_count(enum shmview_event_kind kind)
 {
     return counts[kind];
 }
@@ -70,7 +71,7 @@ static bool is_asked_for(const struct subscriber *s, const struct event *e)
     return false;
 }
 
-bool events_wanted(enum wire_event_kind kind)
+bool events_wanted(enum shmview_event_kind kind)
 {
     for (unsigned i = 0; n_subscribers && i < LIMIT_MONITORS; i++)
         if (subscribers[i] && (!subscribers[i]->kinds || subscribers[i]->kinds >> (kind - 1) & 1))
@@ -92,7 +93,7 @@ static void lose(const struct event *e)
         struct subscriber *s = subscribers[__builtin_ctzll(left)];
         s->n_pending--;
         s->n_lost++;
-        counts[EVENT_LOST]++;
+        counts[SHMVIEW_EVENT_LOST]++;
     }
 }
 
@@ -159,7 +160,7 @@ static int64_t real_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-struct event *events_add(enum wire_event_kind kind, const struct segment *segment)
+struct event *events_add(enum shmview_event_kind kind, const struct segment *segment)
 {
     struct event *e = at(++last_serial);
     if (e->wanted_by)
@@ -184,5 +185,13 @@ struct event *events_add(enum wire_event_kind kind, const struct segment *segmen
             offer(subscribers[i], e, segment);
     if (e->wanted_by && wake)
         wake(wake_arg);
+    return e;
+}
+
+struct event *events_add_by(enum shmview_event_kind kind, const struct segment *segment, pid_t pid)
+{
+    struct event *e = events_add(kind, segment);
+    if (e->wanted_by && pid)
+        look_command(pid, e->command);
     return e;
 }

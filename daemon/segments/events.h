@@ -10,7 +10,9 @@
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
 
-#include "common/wire/wire_events.h"
+#include <shmview/monitor.h>
+
+#include "common/base/limits.h"
 #include "daemon/segments/segment.h"
 
 #define EVENTS_KEPT 2048
@@ -27,7 +29,7 @@ struct event {
     uint32_t generation, switches;
     uint32_t segments, attachments, deaths, lost;
     uint16_t error;
-    uint8_t kind; /* enum wire_event_kind */
+    uint8_t kind; /* enum shmview_event_kind */
     uint8_t access, held;
     char command[16];
     char name[LIMIT_NAME_BYTES + 1]; /* of the segment */
@@ -35,7 +37,7 @@ struct event {
 };
 
 struct subscriber {
-    int64_t kinds; /* as in struct wire_monitor */
+    int64_t kinds; /* bit k - 1 for kind k; 0: all */
     const char **names;
     size_t n_names;
     /* Whether he may know; segment is NULL if it is no more, or there is none. */
@@ -56,17 +58,22 @@ void events_by(pid_t pid, uid_t uid);
 
 /* Adds an event of a segment (or NULL) with who is at work and what follows from the segment;
  * the caller fills in the rest. Never fails. */
-struct event *events_add(enum wire_event_kind kind, const struct segment *segment);
+struct event *events_add(enum shmview_event_kind kind, const struct segment *segment);
+
+/* Like events_add(), and names the program of process pid, which is at work, if anybody hears of
+ * the event. 0: the daemon itself is at work. */
+struct event *events_add_by(enum shmview_event_kind kind, const struct segment *segment, pid_t pid);
 
 /* Whether anybody would hear of an event of that kind: else its costly facts need not be found
  * out. */
-bool events_wanted(enum wire_event_kind kind);
+bool events_wanted(enum shmview_event_kind kind);
 
 /* Called when an event was added that somebody wants. */
 void events_call(void (*wake)(void *arg), void *arg);
 
-/* How often there was one of that kind since events_init(); of EVENT_LOST, how many events. */
-uint64_t events_count(enum wire_event_kind kind);
+/* How often there was one of that kind since events_init(); of SHMVIEW_EVENT_LOST, how many events.
+ */
+uint64_t events_count(enum shmview_event_kind kind);
 
 /* The number of the last event. */
 uint64_t events_last(void);

@@ -16,15 +16,17 @@ void layouts_deinit(struct layouts *layouts)
     *layouts = (struct layouts){0};
 }
 
-struct wire_text layouts_text(const struct layouts *layouts)
+const char *layouts_text(const struct layouts *layouts, size_t *ret_bytes)
 {
-    return layouts->n ? (struct wire_text){layouts->text, layouts->text_bytes - 1}
-                      : (struct wire_text){"", 0};
+    *ret_bytes = layouts->n ? layouts->text_bytes - 1 : 0;
+    return layouts->n ? layouts->text : "";
 }
 
-struct wire_text layouts_text_of(const struct layouts *layouts, const struct layout *layout)
+const char *layouts_text_of(const struct layouts *layouts, const struct layout *layout,
+                            size_t *ret_bytes)
 {
-    return (struct wire_text){layouts->text + layout->at, layout->n};
+    *ret_bytes = layout->n;
+    return layouts->text + layout->at;
 }
 
 int layouts_add(struct layouts *layouts, const char *name, const char *text, size_t n)

@@ -4,7 +4,7 @@
 #ifndef DAEMON_LAYOUTS_H
 #define DAEMON_LAYOUTS_H
 
-#include "common/wire/wire.h"
+#include <stddef.h>
 
 struct layout {
     char *name;
@@ -23,17 +23,18 @@ struct layouts {
 /* Zeroed is empty; owes layouts_deinit(). */
 void layouts_deinit(struct layouts *layouts);
 
-/* Adds a copy of a layout: its name, and its text as wire_layout_text() writes it, n bytes with
- * the NUL. text_bytes grows by n. Returns its index or -ENOMEM. */
+/* Adds a copy of a layout: its name, and its text, JSON, n bytes with the NUL. text_bytes grows by
+ * n. Returns its index or -ENOMEM. */
 int layouts_add(struct layouts *layouts, const char *name, const char *text, size_t n);
 
 /* Takes the last one away; there is one, which was added just now. */
 void layouts_drop_last(struct layouts *layouts);
 
-/* The text of all, with commas between them, and of one. Borrowed until one is added or taken
- * away. */
-struct wire_text layouts_text(const struct layouts *layouts);
-struct wire_text layouts_text_of(const struct layouts *layouts, const struct layout *layout);
+/* The text of all layouts, with commas between them, and of one: *ret_bytes without a NUL. The text
+ * is borrowed until a layout is added or taken away. */
+const char *layouts_text(const struct layouts *layouts, size_t *ret_bytes);
+const char *layouts_text_of(const struct layouts *layouts, const struct layout *layout,
+                            size_t *ret_bytes);
 
 /* Returns the one of that name, or of another name with the same hash; or NULL. */
 const struct layout *layouts_find(const struct layouts *layouts, const char *name);

@@ -58,7 +58,7 @@ int look_at_slots(const struct segment *segment, uint32_t n_slots, struct look *
 int look_at_attachment(const struct attachment *attachment, struct look *ret)
 {
     CLEANUP_FD int new = -1;
-    uint32_t slot = (uint32_t)attachment->slot;
+    uint32_t slot = attachment->slot;
     int fd = open_control(attachment->segment, &new);
     int r = fd < 0 ? fd : read_at(fd, &ret->control, sizeof ret->control, 0);
     ret->n_slots = 0;
@@ -99,11 +99,11 @@ void look_party(const struct look *look, const struct attachment *attachment,
                 struct look_party *ret)
 {
     const struct shmview_control *c = &look->control;
-    uint32_t number = (uint32_t)attachment->slot;
+    uint32_t number = attachment->slot;
     uint32_t id = attachment->generation << SHMVIEW_SLOT_BITS | number;
     *ret = (struct look_party){0};
     if ((c->lock & SHMVIEW_LOCK_OWNER) == id) {
-        ret->held = HOLD_EXCLUSIVE;
+        ret->held = SHMVIEW_EXCLUSIVE;
         ret->inside = (c->inside & SHMVIEW_LOCK_OWNER) == id;
         if (c->held_version == c->inside)
             ret->since_us = real_us(c->held_since_ns);
@@ -113,12 +113,12 @@ void look_party(const struct look *look, const struct attachment *attachment,
     const struct shmview_slot *slot = &look->slots[number];
     if (!ret->held && slot->readers & SHMVIEW_READER_COUNT_MASK &&
         slot->readers >> SHMVIEW_READER_COUNT_BITS == attachment->generation)
-        ret->held = HOLD_SHARED;
+        ret->held = SHMVIEW_SHARED;
     if (slot->id != id)
         return; /* not signed: what is there is of another */
     copy_command(ret->command, slot->command);
     if (slot->waits == SHMVIEW_WAITS_EXCLUSIVE || slot->waits == SHMVIEW_WAITS_SHARED) {
-        ret->waits = slot->waits == SHMVIEW_WAITS_SHARED ? HOLD_SHARED : HOLD_EXCLUSIVE;
+        ret->waits = slot->waits == SHMVIEW_WAITS_SHARED ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE;
         if (!ret->held)
             ret->since_us = real_us(slot->since_ns);
     }

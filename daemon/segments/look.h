@@ -5,7 +5,6 @@
 #ifndef DAEMON_LOOK_H
 #define DAEMON_LOOK_H
 
-#include "common/wire/wire_events.h"
 #include "daemon/segments/attachment.h"
 
 struct look {
@@ -16,7 +15,7 @@ struct look {
 
 /* What one attachment does, by its slot. */
 struct look_party {
-    int64_t held;     /* enum wire_hold, 0: nothing */
+    int64_t held;     /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED; 0: nothing */
     int64_t waits;    /* the same: what it waits for */
     int64_t since_us; /* CLOCK_REALTIME, of what it holds or else waits for; 0: unknown */
     bool inside;      /* holds exclusively, and the bytes may be half written */

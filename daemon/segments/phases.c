@@ -50,7 +50,7 @@ static void look(const struct phases *phases, struct segment *segment)
     segment->phase_session = phases->session;
     if (generation == before)
         return;
-    struct event *e = events_add(EVENT_PHASE, segment);
+    struct event *e = events_add(SHMVIEW_EVENT_PHASE, segment);
     e->generation = generation;
     e->switches = switches_between(before, generation);
     if (layout > 0 && layout <= segment->layouts.n)

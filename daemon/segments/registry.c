@@ -35,7 +35,7 @@ static void registry_free(struct registry *registry, struct segment *segment)
     if (r)
         log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
     if (segment->allocated && segment->named)
-        events_add(EVENT_REMOVED, segment);
+        events_add(SHMVIEW_EVENT_REMOVED, segment);
     if (segment->allocated)
         registry->allocated_bytes -= segment->size;
     if (segment->allocated && !segment->named)
@@ -164,7 +164,7 @@ void registry_remove(struct registry *registry, struct segment *segment)
         return;
     }
     if (segment->named) {
-        events_add(EVENT_REMOVED, segment)->attachments = segment->n_attachments;
+        events_add(SHMVIEW_EVENT_REMOVED, segment)->attachments = segment->n_attachments;
         registry->removed_bytes += segment->size;
         HASH_DELETE(by_name, registry->by_name, segment);
         segment->named = false;

@@ -257,12 +257,12 @@ static int clear_readers(const struct shmview_liveness *live, int control, uint3
     return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
 }
 
-static int open_lock(struct segment *segment, struct wire_attachment *ret,
-                     struct frame_descriptors *fds)
+static int open_lock(struct segment *segment, struct segment_grip *ret)
 {
-    int control = use_open(segment->use, CONTROL_WRITE);
-    int liveness = control < 0 ? control : use_open(segment->use, LIVENESS_READ);
-    int r = liveness < 0 ? liveness : know_slots(segment);
+    int control = ret->fds[CONTROL] = use_open(segment->use, CONTROL_WRITE);
+    int r = control < 0 ? control : (ret->fds[LIVENESS] = use_open(segment->use, LIVENESS_READ));
+    if (r >= 0)
+        r = know_slots(segment);
     if (r == 0)
         r = segment_repair(segment);
     if (r)
@@ -270,55 +270,39 @@ static int open_lock(struct segment *segment, struct wire_attachment *ret,
     uint32_t slot, generation;
     r = slots_take(&segment->slots, &slot, &generation);
     if (r)
-        return r;
+        return r == -ENOSPC ? -ENOLCK : r;
     struct shmview_liveness *live = segment->use->live;
     r = back_slot(segment, control, slot);
     if (r == 0)
         r = clear_readers(live, control, slot, generation);
     if (r) {
         slots_give(&segment->slots, slot);
-        return r == -ENOSPC ? -ENOMEM : r;
+        return r;
     }
     atomic_store_explicit(word(&live->high), segment->slots.high, memory_order_release);
     atomic_store_explicit(word(&live->generation[slot]), generation, memory_order_release);
-    ret->control = (int64_t)fds->n;
-    fds->fd[fds->n++] = control;
-    ret->liveness = (int64_t)fds->n;
-    fds->fd[fds->n++] = liveness;
     ret->slot = slot;
     ret->generation = generation;
     return 0;
 }
 
-int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
-                   struct frame_descriptors *ret_fds)
+int segment_attach(struct segment *segment, int64_t access, struct segment_grip *ret)
 {
-    struct frame_descriptors fds = {0};
-    struct wire_attachment a = {
-        .access = access,
-        .control = WIRE_ABSENT,
-        .liveness = WIRE_ABSENT,
-        .slot = WIRE_ABSENT,
-        .generation = WIRE_ABSENT,
-    };
+    struct segment_grip grip = {.fds = {-1, -1, -1}, .slot = SLOT_NONE};
     int r = use_begin(segment);
     if (r)
         return r;
     use_cache(segment->use);
-    r = use_open(segment->use, access == SHMVIEW_WRITE ? DATA_WRITE : DATA_READ);
-    if (r >= 0) {
-        fds.fd[fds.n++] = r;
-        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &a, &fds)
+    r = grip.fds[DATA] = use_open(segment->use, access == SHMVIEW_WRITE ? DATA_WRITE : DATA_READ);
+    if (r >= 0)
+        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &grip)
                                                     : segment_repair(segment);
-    }
     if (r) {
         use_leave(segment->use); /* what cannot be opened is not to stay half open */
         return r;
     }
-    a.descriptors = (int64_t)fds.n;
     segment->n_attachments++;
-    *ret = a;
-    *ret_fds = fds;
+    *ret = grip;
     return 0;
 }
 
@@ -328,11 +312,11 @@ void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid)
     slots_give(&segment->slots, slot);
 }
 
-void segment_detach(struct segment *segment, int64_t slot, pid_t pid)
+void segment_detach(struct segment *segment, uint32_t slot, pid_t pid)
 {
     segment->n_attachments--;
-    if (slot != WIRE_ABSENT)
-        segment_give_slot(segment, (uint32_t)slot, pid);
+    if (slot != SLOT_NONE)
+        segment_give_slot(segment, slot, pid);
     use_end(segment->use);
 }
 

@@ -16,19 +16,17 @@
 #include <sys/types.h>
 
 #include <shmview/layout.h>
+#include <shmview/shmview.h>
 /* a table that cannot grow says so instead of ending the daemon */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-#include "common/wire/frame.h"
-#include "common/wire/wire.h"
 #include "daemon/memory/object.h"
 #include "daemon/memory/slots.h"
 #include "daemon/rights/access.h"
 #include "daemon/segments/layouts.h"
 #include "daemon/store/store.h"
 
-struct connection;
 struct quota_user;
 struct segment_use;
 
@@ -134,13 +132,17 @@ int segment_rename_data(const struct segment *segment);
 /* One of its objects, under the name that it has now. */
 void segment_object(const struct segment *segment, enum segment_part part, struct object *ret);
 
-/* Opens the descriptors that access (enum shmview_access) is due, in the order
- * data, control, liveness, and takes a slot. *ret says which is which; *ret_fds is
- * borrowed until the next call.
- * Returns 0 and owes segment_detach(); -ENOSPC when every slot is taken, or
- * -errno; then nothing is changed. */
-int segment_attach(struct segment *segment, int64_t access, struct wire_attachment *ret,
-                   struct frame_descriptors *ret_fds);
+/* What a client needs to use a segment. */
+struct segment_grip {
+    int fds[N_SEGMENT_PARTS]; /* by enum segment_part; borrowed from the segment, -1: none */
+    uint32_t slot;            /* or SLOT_NONE */
+    uint32_t generation;      /* of the slot */
+};
+
+/* Opens the objects that access (enum shmview_access) is due, and takes a slot. The descriptors of
+ * *ret are borrowed until the next call. Returns 0 and owes segment_detach(); -ENOLCK if every slot
+ * is taken, or -errno; then nothing is changed. */
+int segment_attach(struct segment *segment, int64_t access, struct segment_grip *ret);
 
 /* What its control object begins with. */
 void segment_control_header(const struct segment *segment, struct shmview_control *ret);
@@ -151,9 +153,9 @@ uint32_t segment_control_bytes(uint32_t n_slots);
 /* Wakes all who wait for the lock, to look again. */
 void segment_announce(struct segment *segment);
 
-/* Gives a slot back (WIRE_ABSENT: none): publishes the death of its user, whose
+/* Gives a slot back (SLOT_NONE: none): publishes the death of its user, whose
  * pid is named to the next owner of the lock, and wakes all who wait. */
-void segment_detach(struct segment *segment, int64_t slot, pid_t pid);
+void segment_detach(struct segment *segment, uint32_t slot, pid_t pid);
 
 /* The part of segment_detach() that others wait for: gives a slot back. */
 void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid);
@@ -169,8 +171,9 @@ void segment_forget(struct segment *segment);
 
 /* --- segment_layouts.c ---------------------------------------------------- */
 
-/* Adds a layout as layouts_add() does, publishes and keeps it. Returns its index or -errno. The
- * caller has checked it, and charged n bytes for it. */
+/* Adds a layout as layouts_add() does, publishes and keeps it. text ends with a NUL, which n
+ * counts. Returns the index of the layout or -errno. The caller has checked the layout, and charged
+ * n bytes for it. */
 int segment_add_layout(struct segment *segment, const char *name, const char *text, size_t n);
 
 /* Lets clients find the layouts that there are in the control object. Returns 0 or -errno. */

@@ -2,8 +2,6 @@
 /* The layouts of a segment: where they are kept, and how clients find them by name. */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "common/base/layout_hash.h"
@@ -42,19 +40,6 @@ int segment_publish_layouts(const struct segment *segment)
     return write_table(segment, 0, LIMIT_LAYOUTS);
 }
 
-static int keep(const struct segment *segment, uint32_t index)
-{
-    struct wire_text last = layouts_text_of(&segment->layouts, &segment->layouts.list[index]);
-    char *text = NULL;
-    if (!segment->home->store)
-        return 0;
-    int r = asprintf(&text, "{\"layouts\":[%.*s]}", (int)last.n, last.bytes) < 0 ? -ENOMEM : 0;
-    if (r == 0)
-        r = store_put_layout(segment->home->store, segment->id, index, text);
-    free(text);
-    return r;
-}
-
 int segment_add_layout(struct segment *segment, const char *name, const char *text, size_t n)
 {
     int index = layouts_add(&segment->layouts, name, text, n);
@@ -64,7 +49,7 @@ int segment_add_layout(struct segment *segment, const char *name, const char *te
      * layout that was kept without its entry would not be found */
     int r = write_table(segment, (size_t)index, 1);
     if (r == 0)
-        r = keep(segment, (uint32_t)index);
+        r = store_put_layout(segment->home->store, segment->id, (uint32_t)index, text);
     if (r == 0)
         return index;
     layouts_drop_last(&segment->layouts);

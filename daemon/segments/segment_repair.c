@@ -70,7 +70,8 @@ static void name_suspects(const struct segment *segment, enum segment_part part,
     struct attachment *a;
     if (segment->use)
         LIST_FOREACH (a, &segment->use->attachments, sibling) {
-            if (n + 40 < bytes && (part == DATA ? a->access == SHMVIEW_WRITE : a->slot >= 0))
+            if (n + 40 < bytes &&
+                (part == DATA ? a->access == SHMVIEW_WRITE : a->slot != SLOT_NONE))
                 n += (size_t)snprintf(text + n, bytes - n, "%spid %d of uid %u", n ? ", " : "",
                                       a->pid, a->uid);
         }

@@ -16,13 +16,13 @@ rules() {
     common/wire/*) echo "common/wire common/json common/base" ;;
     common/views/*) echo "common/views common/base" ;;
 
-    daemon/base/*) echo "daemon/base common" ;;
-    daemon/memory/*) echo "daemon/memory daemon/base common" ;;
-    daemon/rights/*) echo "daemon/rights daemon/base common" ;;
+    daemon/base/*) echo "daemon/base common/base" ;;
+    daemon/memory/*) echo "daemon/memory daemon/base common/base" ;;
+    daemon/rights/*) echo "daemon/rights daemon/base common/base" ;;
     daemon/config/*) echo "daemon/config daemon/rights daemon/base common" ;;
-    daemon/store/*) echo "daemon/store daemon/rights daemon/base common" ;;
+    daemon/store/*) echo "daemon/store daemon/rights daemon/base common/base" ;;
     daemon/segments/*)
-        echo "daemon/segments daemon/store daemon/rights daemon/memory daemon/base common"
+        echo "daemon/segments daemon/store daemon/rights daemon/memory daemon/base common/base"
         ;;
     daemon/clients/*)
         echo "daemon/clients daemon/segments daemon/store daemon/rights daemon/memory daemon/base common"

@@ -62,11 +62,10 @@ static inline uint64_t size_of(const struct segment *s, enum segment_part part)
     return (uint64_t)st.st_size;
 }
 
-static inline struct wire_attachment attach(struct segment *s, int64_t access)
+static inline struct segment_grip attach(struct segment *s, int64_t access)
 {
-    struct wire_attachment a;
-    struct frame_descriptors fds;
-    ck_assert_int_eq(segment_attach(s, access, &a, &fds), 0);
+    struct segment_grip a;
+    ck_assert_int_eq(segment_attach(s, access, &a), 0);
     return a;
 }
 

@@ -87,8 +87,16 @@ static void build(void)
     house_call(g, "Attach", "{'name':'s','access':'read'}");
     house_call(g, "Attach", "{'name':'s','access':'read'}");
     struct attachment *a = LIST_FIRST(&g->connection->attachments);
-    struct store_holder dead = {.birth = 1, .pid = dead_pid()};
-    ck_assert_int_eq(attachment_keep(a, &dead), 0);
+    struct store_attachment dead = {
+        .id = a->id,
+        .segment = a->segment->id,
+        .holder = {.birth = 1, .pid = dead_pid()},
+        .access = (uint32_t)a->access,
+        .slot = a->slot,
+        .generation = a->generation,
+        .uid = a->uid,
+    };
+    ck_assert_int_eq(store_put_attachment(store, &dead), 0);
     house_call(g, "Attach", "{'name':'s','access':'peek'}");
     house_call(g, "Create", "{'name':'t','size':10,'access':'write','lifetime':'manual'}");
     house_call(g, "DefineLayout",

@@ -3,6 +3,7 @@
 #include "unit/unit.h"
 
 #include "common/base/util.h"
+#include "common/wire/wire.h"
 #include "daemon/segments/segment.h"
 #include "unit/faults.h"
 #include "unit/segments.h"
@@ -13,14 +14,14 @@ START_TEST(unname)
 {
     struct segment *s = make(100, true);
     struct object before = object_of(s, DATA);
-    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    struct segment_grip a = attach(s, SHMVIEW_WRITE);
     segment_unname(s);
     struct object after = object_of(s, DATA);
     ck_assert(!s->named);
     ck_assert_str_ne(after.name, before.name);
     unit_assert_holds(after.name, "+78187493520.data");
     ck_assert_uint_eq(unit_objects(), 3);
-    struct wire_attachment b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
+    struct segment_grip b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
     segment_detach(s, a.slot, 1);
     segment_detach(s, b.slot, 1);
     segment_free(s);
@@ -31,14 +32,13 @@ END_TEST
 START_TEST(unname_that_cannot_rename)
 {
     struct segment *s = make(100, false);
-    struct wire_attachment a;
-    struct frame_descriptors fds;
+    struct segment_grip a;
     faults_begin_call("renameat2", 1, EIO, false);
     segment_unname(s);
     ck_assert(faults_end());
     ck_assert(!s->named);
     ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
-    ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a, &fds), 0);
+    ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a), 0);
     segment_free(s);
 }
 END_TEST
@@ -65,7 +65,9 @@ START_TEST(layouts_are_copies)
     char name[] = "none", text[sizeof none];
     strcpy(text, none);
     ck_assert_ptr_null(layouts_find(&s->layouts, "none"));
-    ck_assert_uint_eq(layouts_text(&s->layouts).n, 0);
+    size_t n_all, n_first, n_last;
+    layouts_text(&s->layouts, &n_all);
+    ck_assert_uint_eq(n_all, 0);
     ck_assert_int_eq(segment_add_layout(s, name, text, sizeof text), 0);
     memset(name, 'x', sizeof name - 1);
     memset(text, 'x', sizeof text);
@@ -74,19 +76,20 @@ START_TEST(layouts_are_copies)
     ck_assert_str_eq(l->name, "none");
     ck_assert_int_eq(add(s, "two", views, 2), 1);
     ck_assert_ptr_null(layouts_find(&s->layouts, "tw"));
-    struct wire_text all = layouts_text(&s->layouts),
-                     first = layouts_text_of(&s->layouts, &s->layouts.list[0]),
-                     last = layouts_text_of(&s->layouts, &s->layouts.list[1]);
+    const char *all = layouts_text(&s->layouts, &n_all),
+               *last = layouts_text_of(&s->layouts, &s->layouts.list[1], &n_last);
+    layouts_text_of(&s->layouts, &s->layouts.list[0], &n_first);
     static const char begin[] = "{\"name\":\"two\",\"views\":[{\"name\":\"v\",\"format\":\"i\",";
-    ck_assert_uint_eq(first.n, strlen(none));
-    ck_assert_int_eq(memcmp(all.bytes, none, first.n), 0);
-    ck_assert_int_eq(all.bytes[first.n], ',');
-    ck_assert_ptr_eq(last.bytes, all.bytes + first.n + 1);
-    ck_assert_int_eq(strncmp(last.bytes, begin, strlen(begin)), 0);
-    ck_assert_ptr_eq(last.bytes + last.n, all.bytes + all.n);
-    ck_assert_uint_eq(s->layouts.text_bytes, all.n + 1);
+    ck_assert_uint_eq(n_first, strlen(none));
+    ck_assert_int_eq(memcmp(all, none, n_first), 0);
+    ck_assert_int_eq(all[n_first], ',');
+    ck_assert_ptr_eq(last, all + n_first + 1);
+    ck_assert_int_eq(strncmp(last, begin, strlen(begin)), 0);
+    ck_assert_ptr_eq(last + n_last, all + n_all);
+    ck_assert_uint_eq(s->layouts.text_bytes, n_all + 1);
     layouts_drop_last(&s->layouts);
-    ck_assert_uint_eq(layouts_text(&s->layouts).n, first.n);
+    layouts_text(&s->layouts, &n_all);
+    ck_assert_uint_eq(n_all, n_first);
     layouts_drop_last(&s->layouts);
     ck_assert_uint_eq(s->layouts.text_bytes, 0);
     segment_free(s);
@@ -119,7 +122,7 @@ START_TEST(the_table_in_the_control_object)
     ck_assert_int_eq(add(s, "float", views, 2), 0);
     ck_assert_uint_eq(c->layouts[0], UINT64_C(0xa00a62a942b20165));
     ck_assert_uint_eq(c->layouts[1], 0);
-    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    struct segment_grip a = attach(s, SHMVIEW_WRITE);
     ck_assert_int_eq(add(s, "a", views, 2), 1);
     ck_assert_uint_eq(c->layouts[1], UINT64_C(0xaf63dc4c8601ec8c));
     faults_begin_call("pwrite", 1, EIO, false);

@@ -94,7 +94,8 @@ START_TEST(unclaimed)
     other = house_admit(&house);
     house_call(dead, "Claim", "{'client':7,'held':[]}");
     json_int_t first = create_segments(dead, "attached");
-    uint64_t n_died = events_count(EVENT_DIED), n_detached = events_count(EVENT_DETACHED);
+    uint64_t n_died = events_count(SHMVIEW_EVENT_DIED),
+             n_detached = events_count(SHMVIEW_EVENT_DETACHED);
     snprintf(parameters, sizeof parameters,
              "{'client':7,'held':[{'attachment':9999999},{'attachment':%lld},{'attachment':%lld}]}",
              (long long)first, (long long)first);
@@ -110,8 +111,8 @@ START_TEST(unclaimed)
         house_run(&house);
     ck_assert_uint_eq(HASH_CNT(by_id, house.state.registry.by_id), 3);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 3);
-    ck_assert_uint_eq(events_count(EVENT_DETACHED) - n_detached, SEGMENTS - 1);
-    ck_assert_uint_eq(events_count(EVENT_DIED), n_died);
+    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_DETACHED) - n_detached, SEGMENTS - 1);
+    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_DIED), n_died);
     house_leave(other);
     run_until_gone();
     house_close(&house);

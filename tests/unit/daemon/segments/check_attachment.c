@@ -25,11 +25,14 @@ static struct segment *begin(int64_t lifetime)
 /* Returns the id. */
 static uint64_t attach(struct segment *s, int64_t access)
 {
-    struct wire_attachment a;
-    struct frame_descriptors fds;
-    ck_assert_int_eq(attachment_begin(&list, s, access, 4711, &a, &fds), 0);
-    ck_assert_int_gt(a.id, 0);
-    return (uint64_t)a.id;
+    const struct store_holder holder = {.pid = 4711, .uid = 12, .client = 3};
+    struct attachment *a;
+    struct segment_grip grip;
+    ck_assert_int_eq(attachment_new(&list, s, access, &holder, NULL, &a, &grip), 0);
+    ck_assert_uint_gt(a->id, 0);
+    ck_assert_uint_eq(a->slot, grip.slot);
+    ck_assert_uint_eq(a->generation, grip.generation);
+    return a->id;
 }
 
 START_TEST(begin_find_end)
@@ -41,8 +44,10 @@ START_TEST(begin_find_end)
     ck_assert_ptr_nonnull(a);
     ck_assert_ptr_eq(a->segment, s);
     ck_assert_int_eq(a->access, SHMVIEW_READ);
-    ck_assert_int_eq(a->slot, 0);
+    ck_assert_uint_eq(a->slot, 0);
     ck_assert_int_eq(a->pid, 4711);
+    ck_assert_uint_eq(a->uid, 12);
+    ck_assert_uint_eq(a->holder.client, 3);
     ck_assert_ptr_null(attachment_find(&list, two + 1));
     ck_assert_ptr_null(attachment_find(&list, 0));
     ck_assert_ptr_null(attachment_find(&list, UINT64_MAX));
@@ -95,11 +100,13 @@ START_TEST(every_failure_leaves_nothing)
     struct segment *s = begin(SHMVIEW_MANUAL);
     const unsigned classes[] = {FAULTS_MEMORY, FAULTS_SYSTEM};
     for (int i = 0; i < 2; i++) {
-        struct wire_attachment a;
-        struct frame_descriptors fds;
+        const struct store_holder holder = {.pid = 1};
+        struct attachment *a;
+        struct segment_grip grip;
         int r = 0;
         for (unsigned n = 1; faults_begin(classes[i], n),
-                      r = attachment_begin(&list, s, SHMVIEW_WRITE, 1, &a, &fds), faults_end();
+                      r = attachment_new(&list, s, SHMVIEW_WRITE, &holder, NULL, &a, &grip),
+                      faults_end();
              n++) {
             ck_assert_int_lt(r, 0);
             ck_assert(LIST_EMPTY(&list));

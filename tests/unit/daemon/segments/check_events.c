@@ -59,21 +59,21 @@ START_TEST(in_order)
     events_init(100);
     n_wakes = 0;
     events_call(wake, &n_wakes);
-    ck_assert(!events_wanted(EVENT_CREATED));
-    events_add(EVENT_CREATED, NULL);
+    ck_assert(!events_wanted(SHMVIEW_EVENT_CREATED));
+    events_add(SHMVIEW_EVENT_CREATED, NULL);
     ck_assert_uint_eq(n_wakes, 0);
     ck_assert_int_eq(events_subscribe(&a, UINT64_MAX, NULL, NULL), 0);
-    ck_assert(events_wanted(EVENT_CREATED));
+    ck_assert(events_wanted(SHMVIEW_EVENT_CREATED));
     ck_assert_uint_eq(next(&a), 0);
     events_by(12, 34);
-    events_add(EVENT_ATTACHED, NULL)->slot = 5;
+    events_add(SHMVIEW_EVENT_ATTACHED, NULL)->slot = 5;
     events_by(0, UINT32_MAX);
     ck_assert_uint_eq(n_wakes, 1);
     ck_assert_int_eq(events_subscribe(&b, UINT64_MAX, NULL, NULL), 0);
-    events_add(EVENT_DIED, NULL);
+    events_add(SHMVIEW_EVENT_DIED, NULL);
     const struct event *e = events_next(&a);
     ck_assert_uint_eq(e->serial, 102);
-    ck_assert_uint_eq(e->kind, EVENT_ATTACHED);
+    ck_assert_uint_eq(e->kind, SHMVIEW_EVENT_ATTACHED);
     ck_assert_uint_eq(e->pid, 12);
     ck_assert_uint_eq(e->uid, 34);
     ck_assert_uint_eq(e->slot, 5);
@@ -81,7 +81,7 @@ START_TEST(in_order)
     ck_assert_uint_eq(next(&a), 0);
     ck_assert_uint_eq(next(&b), 103);
     ck_assert_uint_eq(next(&b), 0);
-    ck_assert_uint_eq(events_count(EVENT_DIED), 1);
+    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_DIED), 1);
     events_unsubscribe(&a);
     events_unsubscribe(&b);
     events_call(NULL, NULL);
@@ -95,7 +95,7 @@ START_TEST(who_wants_what)
     struct segment *a = segment_of(1, 7, "a"), *c = segment_of(2, 8, "c");
     struct subscriber kinds = subscriber(), named = subscriber(), owner = subscriber();
     events_init(0);
-    kinds.kinds = 1 << (EVENT_DIED - 1);
+    kinds.kinds = 1 << (SHMVIEW_EVENT_DIED - 1);
     named.names = names;
     named.n_names = 2;
     owner.may_know = owners;
@@ -103,9 +103,9 @@ START_TEST(who_wants_what)
     ck_assert_int_eq(events_subscribe(&kinds, UINT64_MAX, NULL, NULL), 0);
     ck_assert_int_eq(events_subscribe(&named, UINT64_MAX, NULL, NULL), 0);
     ck_assert_int_eq(events_subscribe(&owner, UINT64_MAX, NULL, NULL), 0);
-    events_add(EVENT_CREATED, a);      /* 1 */
-    events_add(EVENT_DIED, c);         /* 2 */
-    events_add(EVENT_RECOVERED, NULL); /* 3 */
+    events_add(SHMVIEW_EVENT_CREATED, a);      /* 1 */
+    events_add(SHMVIEW_EVENT_DIED, c);         /* 2 */
+    events_add(SHMVIEW_EVENT_RECOVERED, NULL); /* 3 */
     ck_assert_uint_eq(next(&kinds), 2);
     ck_assert_uint_eq(next(&kinds), 0);
     ck_assert_uint_eq(next(&named), 1);
@@ -128,12 +128,12 @@ START_TEST(what_is_lost)
     ck_assert_int_eq(events_subscribe(&slow, UINT64_MAX, NULL, NULL), 0);
     ck_assert_int_eq(events_subscribe(&quick, UINT64_MAX, NULL, NULL), 0);
     for (uint64_t i = 1; i <= EVENTS_KEPT + 10; i++) {
-        events_add(EVENT_CREATED, NULL);
+        events_add(SHMVIEW_EVENT_CREATED, NULL);
         ck_assert_uint_eq(next(&quick), i);
     }
     ck_assert_uint_eq(quick.n_lost, 0);
     ck_assert_uint_eq(slow.n_lost, 10);
-    ck_assert_uint_eq(events_count(EVENT_LOST), 10);
+    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_LOST), 10);
     for (uint64_t i = 11; i <= EVENTS_KEPT + 10; i++)
         ck_assert_uint_eq(next(&slow), i);
     ck_assert_uint_eq(next(&slow), 0);
@@ -154,10 +154,10 @@ START_TEST(what_is_remembered)
     struct segment *a = segment_of(1, 7, "a"), *b = segment_of(2, 8, "b");
     struct subscriber s = subscriber();
     events_init(1000);
-    events_add(EVENT_CREATED, a); /* 1001 */
-    events_add(EVENT_CREATED, b); /* 1002 */
-    events_add(EVENT_CREATED, a); /* 1003 */
-    give(a, 8);                   /* what counts is who may see it now */
+    events_add(SHMVIEW_EVENT_CREATED, a); /* 1001 */
+    events_add(SHMVIEW_EVENT_CREATED, b); /* 1002 */
+    events_add(SHMVIEW_EVENT_CREATED, a); /* 1003 */
+    give(a, 8);                           /* what counts is who may see it now */
     give(b, 7);
     s.may_know = owners;
     s.owner = &uid;
@@ -171,7 +171,7 @@ START_TEST(what_is_remembered)
     ck_assert_uint_eq(next(&s), 1001);
     events_unsubscribe(&s);
     for (int i = 0; i < EVENTS_KEPT; i++)
-        events_add(EVENT_DIED, NULL);
+        events_add(SHMVIEW_EVENT_DIED, NULL);
     s = subscriber();
     ck_assert_int_eq(events_subscribe(&s, 1, NULL, NULL), 0);
     ck_assert_uint_eq(next(&s), 1004);
@@ -193,7 +193,7 @@ START_TEST(too_many)
     }
     all[LIMIT_MONITORS] = subscriber();
     ck_assert_int_eq(events_subscribe(&all[LIMIT_MONITORS], UINT64_MAX, NULL, NULL), -EDQUOT);
-    events_add(EVENT_CREATED, NULL);
+    events_add(SHMVIEW_EVENT_CREATED, NULL);
     events_unsubscribe(&all[5]);
     ck_assert_int_eq(events_subscribe(&all[5], UINT64_MAX, NULL, NULL), 0);
     ck_assert_uint_eq(next(&all[5]), 0); /* what another had not read is not his */

@@ -31,7 +31,7 @@ START_TEST(slots_without_users)
 {
     struct segment *s = make(100, true);
     struct shmview_liveness *l = look(s, LIVENESS, sizeof *l);
-    struct wire_attachment a = attach(s, SHMVIEW_WRITE);
+    struct segment_grip a = attach(s, SHMVIEW_WRITE);
     attach(s, SHMVIEW_READ);
     segment_detach(s, a.slot, 1);
     ck_assert_uint_eq(l->deaths, 1);
@@ -39,7 +39,7 @@ START_TEST(slots_without_users)
     restore(s, 0, NULL);
     segment_restored(s);
     ck_assert_ptr_null(s->use);
-    struct wire_attachment b = attach(s, SHMVIEW_READ);
+    struct segment_grip b = attach(s, SHMVIEW_READ);
     ck_assert_uint_eq(l->generation[1], 1 | SHMVIEW_GENERATION_DEAD);
     ck_assert_uint_ge(l->deaths, 2);
     ck_assert_int_eq(b.slot, 0);
@@ -93,7 +93,7 @@ START_TEST(without_slots)
     segment_restored(s);
     ck_assert_int_eq(attach(s, SHMVIEW_WRITE).slot, 0);
     segment_detach(s, 0, 1);
-    segment_detach(s, WIRE_ABSENT, 1);
+    segment_detach(s, SLOT_NONE, 1);
     segment_free(s);
     ck_assert_uint_eq(unit_objects(), 0);
 }

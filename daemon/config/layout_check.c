@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/base/layout_check.h"
+#include "daemon/config/layout_check.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/requests/attach.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "daemon/clients/refusal.h"
+#include "daemon/requests/describe.h"
+#include "daemon/requests/grants.h"
+#include "daemon/segments/events.h"
+#include "daemon/segments/use.h"
+
+/* Of the last slots each user gets his share; the daemon's own user may have all. */
+static bool has_slot_for(const struct segment *segment, int64_t access, uid_t uid)
+{
+    uint32_t used = segment->slots.n_used;
+    const struct attachment *a;
+    uint64_t his = 0;
+    if (!segment->lock || access == SHMVIEW_PEEK || used == SHMVIEW_SLOTS_MAX || uid == 0 ||
+        uid == geteuid() || quota_in_share(UINT64_MAX, used, SHMVIEW_SLOTS_MAX))
+        return true;
+    LIST_FOREACH (a, &segment->use->attachments, sibling)
+        his += a->uid == uid && a->slot != SLOT_NONE;
+    return quota_in_share(his, used, SHMVIEW_SLOTS_MAX);
+}
+
+/* Gives the answer the descriptors, and returns the attachment as the reply has it. */
+static struct wire_attachment hand_over(const struct attachment *a, const struct segment_grip *grip,
+                                        struct answer *answer)
+{
+    int64_t index[N_SEGMENT_PARTS];
+    answer->fds_borrowed = true;
+    for (int part = 0; part < N_SEGMENT_PARTS; part++) {
+        index[part] = grip->fds[part] < 0 ? WIRE_ABSENT : (int64_t)answer->fds.n;
+        if (grip->fds[part] >= 0)
+            answer->fds.fd[answer->fds.n++] = grip->fds[part];
+    }
+    return (struct wire_attachment){
+        .id = (int64_t)a->id,
+        .access = a->access,
+        .descriptors = (int64_t)answer->fds.n,
+        .data = index[DATA],
+        .control = index[CONTROL],
+        .liveness = index[LIVENESS],
+        .slot = a->slot == SLOT_NONE ? WIRE_ABSENT : a->slot,
+        .generation = a->slot == SLOT_NONE ? WIRE_ABSENT : a->generation,
+    };
+}
+
+static void answer_attached(const struct attachment *a, const struct segment_grip *grip,
+                            struct answer *answer)
+{
+    struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
+    struct wire_grant grant;
+    size_t n = 0;
+    struct wire_attachment attachment = hand_over(a, grip, answer);
+    struct wire_segment head = describe_head(a->segment, room, &grant);
+    struct wire_text layouts = describe_layouts(a->segment);
+    char *text = wire_attached_text(&head, grant.acl, grant.n_acl, &attachment, &layouts, &n);
+    answer->attachment = a->id;
+    answer_with_text(answer, text, n);
+}
+
+static void refuse_slots(const struct segment *segment, const char *why, struct answer *answer)
+{
+    refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
+           "segment '%s' has %u attachments%s", segment->name, segment->slots.n_used, why);
+}
+
+void attach_segment(struct state *state, struct connection *connection, struct segment *segment,
+                    int64_t access, struct answer *answer)
+{
+    struct quota_user *payer;
+    struct attachment *a;
+    struct segment_grip grip;
+    if (attachments_full(&connection->attachments)) {
+        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
+               "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
+        return;
+    }
+    if (!has_slot_for(segment, access, connection->peer.uid)) {
+        refuse_slots(segment, "; the last ones are for users that have fewer than are left",
+                     answer);
+        return;
+    }
+    if (!grants_attach(state, connection, &payer, answer))
+        return;
+    int r = attachment_new(&connection->attachments, segment, access, &connection->holder, payer,
+                           &a, &grip);
+    if (r == -ENOLCK) {
+        refuse_slots(segment, ", which is the limit", answer);
+        return;
+    }
+    if (r) {
+        refuse_system(answer, "a segment cannot be attached", -r);
+        return;
+    }
+    answer_attached(a, &grip, answer);
+    if (answer->error) { /* nobody would know of it */
+        answer->fds.n = 0;
+        attachment_cancel(a);
+        return;
+    }
+    struct event *e = events_add_by(SHMVIEW_EVENT_ATTACHED, segment, connection->peer.pid);
+    e->attachment = a->id;
+    e->access = (uint8_t)access;
+    e->slot = a->slot;
+}
