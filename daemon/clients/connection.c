@@ -39,6 +39,7 @@ unsigned connections_count(void)
 
 void answer_deinit(struct answer *answer)
 {
+    free(answer->reason);
     json_decref(answer->parameters);
     json_decref(answer->spare);
     free(answer->text);

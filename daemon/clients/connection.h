@@ -29,10 +29,19 @@ struct monitor;
 struct quota_excess;
 struct quota_user;
 
+/* Errors of org.varlink.service that no SHMVIEW_ERR_* stands for. */
+enum {
+    REFUSAL_NO_METHOD = 61,
+    REFUSAL_NO_INTERFACE,
+    REFUSAL_EXPECTED_MORE,
+    N_REFUSALS
+};
+
 /* An answer in the making. */
 struct answer {
-    const char *error;            /* NULL: success */
-    json_t *parameters;           /* owned; NULL: none */
+    int error;                    /* SHMVIEW_ERR_* or one of the above; 0: success */
+    char *reason;                 /* owned; why it is refused; NULL: not known */
+    json_t *parameters;           /* owned; of an error its other facts; NULL: none */
     char *text;                   /* owned; the whole reply, in their place */
     size_t text_bytes;            /* with its NUL */
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */

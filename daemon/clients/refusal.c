@@ -5,8 +5,10 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 
 /* Text that was cut may end in the middle of a character, which JSON does not have. */
@@ -30,10 +32,8 @@ void refuse(struct answer *answer, int error, json_t *facts, const char *reason,
     va_start(ap, reason);
     vsnprintf(text, sizeof text, reason, ap);
     va_end(ap);
-    if (!facts)
-        facts = json_object();
-    json_object_set_new_nocheck(facts, "reason", text_value(text));
-    answer->error = wire_error_name(error);
+    answer->error = error;
+    answer->reason = strdup(text);
     answer->parameters = facts;
 }
 
@@ -88,8 +88,26 @@ void answer_with_text(struct answer *answer, char *text, size_t bytes)
         refuse_system(answer, "an answer cannot be made", ENOMEM);
 }
 
-void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value)
+void refuse_varlink(struct answer *answer, int error, const char *fact, const char *value)
 {
     answer->error = error;
     answer->parameters = json_pack("{s:s}", fact, value);
+}
+
+const char *refusal_name(int error)
+{
+    return error == REFUSAL_NO_METHOD       ? "org.varlink.service.MethodNotFound"
+           : error == REFUSAL_NO_INTERFACE  ? "org.varlink.service.InterfaceNotFound"
+           : error == REFUSAL_EXPECTED_MORE ? "org.varlink.service.ExpectedMore"
+                                            : wire_error_name(error);
+}
+
+char *refusal_text(struct answer *answer, size_t *ret_bytes)
+{
+    json_t *facts = STEAL(answer->parameters);
+    if (!facts)
+        facts = json_object();
+    if (answer->reason)
+        json_object_set_new_nocheck(facts, "reason", text_value(answer->reason));
+    return wire_reply_text(refusal_name(answer->error), facts, ret_bytes);
 }

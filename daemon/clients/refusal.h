@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error replies: the name, the facts, and a sentence for people. */
+/* Refusals: an error, its facts, and a sentence for people. Only here do errors get their names. */
 #ifndef DAEMON_REFUSAL_H
 #define DAEMON_REFUSAL_H
 
@@ -26,7 +26,13 @@ void answer_with(struct answer *answer, json_t *parameters);
 /* The same with the whole reply as text of bytes, with its NUL. */
 void answer_with_text(struct answer *answer, char *text, size_t bytes);
 
-/* Refuses with an error of org.varlink.service. fact names its one member. */
-void refuse_varlink(struct answer *answer, const char *error, const char *fact, const char *value);
+/* Refuses with an error of org.varlink.service, without a reason. fact names its one member. */
+void refuse_varlink(struct answer *answer, int error, const char *fact, const char *value);
+
+/* The name of answer->error in the protocol; never NULL. */
+const char *refusal_name(int error);
+
+/* The reply of a refusal, new, with its NUL; NULL: memory is short. Takes the facts. */
+char *refusal_text(struct answer *answer, size_t *ret_bytes);
 
 #endif

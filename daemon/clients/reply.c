@@ -70,8 +70,7 @@ static void refuse_descriptors(struct connection *c, struct answer *answer, cons
         return;
     }
     take_back(c, answer);
-    answer->error = wire_error_name(SHMVIEW_ERR_SYSTEM);
-    answer->parameters = json_pack("{s:s}", "reason", reason);
+    refuse(answer, SHMVIEW_ERR_SYSTEM, NULL, "%s", reason);
     reply_send(c, answer);
 }
 
@@ -91,9 +90,11 @@ static char *answer_text(struct answer *answer, size_t *ret_bytes)
         *ret_bytes = answer->text_bytes;
         return STEAL(answer->text);
     }
+    if (answer->error)
+        return refusal_text(answer, ret_bytes);
     json_t *parameters = STEAL(answer->parameters);
     return answer->continues ? wire_continued_text(parameters, ret_bytes)
-                             : wire_reply_text(answer->error, parameters, ret_bytes);
+                             : wire_reply_text(NULL, parameters, ret_bytes);
 }
 
 void reply_send(struct connection *c, struct answer *answer)

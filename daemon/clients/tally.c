@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "common/base/util.h"
-#include "common/wire/wire.h"
 #include "daemon/base/log.h"
+#include "daemon/clients/refusal.h"
 #include "daemon/segments/events.h"
 
 static struct tally tally;
@@ -28,26 +28,23 @@ static bool is_quota(int error)
 
 void tally_note(const struct connection *connection, const struct answer *answer)
 {
-    const char *reason;
-    const struct wire_reply reply = {.error = answer->error, .parameters = answer->parameters};
     if (answer->pending)
         return; /* it comes later, and is counted then */
     tally.n_requests++;
     if (!answer->error)
         return;
-    int error = wire_error_code(&reply, &reason);
-    if (error > 0 && error < TALLY_ERRORS)
-        tally.refusals[error]++;
-    if (!is_quota(error))
+    tally.refusals[answer->error]++;
+    if (!is_quota(answer->error))
         return;
+    const char *reason = answer->reason ? answer->reason : "";
     const struct peer *peer = &connection->peer;
     events_by(peer->pid, peer->uid);
     struct event *e = events_add(SHMVIEW_EVENT_QUOTA, NULL);
-    e->error = (uint16_t)error;
+    e->error = (uint16_t)answer->error;
     snprintf(e->text, sizeof e->text, "%s", reason);
     const struct log_event event = {
         .kind = LOG_QUOTA,
-        .reason = answer->error,
+        .reason = refusal_name(answer->error),
         .has_uid = true,
         .uid = peer->uid,
         .pid = peer->pid,

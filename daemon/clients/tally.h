@@ -7,12 +7,10 @@
 
 #include "daemon/clients/connection.h"
 
-#define TALLY_ERRORS 64 /* SHMVIEW_ERR_* are less */
-
 struct tally {
     uint64_t n_requests;
-    uint64_t refusals[TALLY_ERRORS]; /* by error */
-    int64_t started_ns;              /* when the daemon started */
+    uint64_t refusals[N_REFUSALS]; /* by answer->error */
+    int64_t started_ns;            /* when the daemon started */
 };
 
 const struct tally *tally_read(void);

@@ -67,26 +67,26 @@ static void refuse_slots(const struct segment *segment, const char *why, struct 
            "segment '%s' has %u attachments%s", segment->name, segment->slots.n_used, why);
 }
 
-void attach_segment(struct state *state, struct connection *connection, struct segment *segment,
-                    int64_t access, struct answer *answer)
+void attach_segment(const struct request *request, struct segment *segment, int64_t access)
 {
+    struct connection *c = request->connection;
+    struct answer *answer = request->answer;
     struct quota_user *payer;
     struct attachment *a;
     struct segment_grip grip;
-    if (attachments_full(&connection->attachments)) {
+    if (attachments_full(&c->attachments)) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
                "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
         return;
     }
-    if (!has_slot_for(segment, access, connection->peer.uid)) {
+    if (!has_slot_for(segment, access, request->who.uid)) {
         refuse_slots(segment, "; the last ones are for users that have fewer than are left",
                      answer);
         return;
     }
-    if (!grants_attach(state, connection, &payer, answer))
+    if (!grants_attach(request, &payer))
         return;
-    int r = attachment_new(&connection->attachments, segment, access, &connection->holder, payer,
-                           &a, &grip);
+    int r = attachment_new(&c->attachments, segment, access, &c->holder, payer, &a, &grip);
     if (r == -ENOLCK) {
         refuse_slots(segment, ", which is the limit", answer);
         return;
@@ -101,8 +101,19 @@ void attach_segment(struct state *state, struct connection *connection, struct s
         attachment_cancel(a);
         return;
     }
-    struct event *e = events_add_by(SHMVIEW_EVENT_ATTACHED, segment, connection->peer.pid);
+    struct event *e = events_add_by(SHMVIEW_EVENT_ATTACHED, segment, c->peer.pid);
     e->attachment = a->id;
     e->access = (uint8_t)access;
     e->slot = a->slot;
+}
+
+void attach_named(struct request *request, const union wanted *want)
+{
+    struct segment *s = request_find(request, want->attach.name, want->attach.id);
+    if (s && !policy_may_attach(s->access, &request->who, want->attach.access))
+        refuse(request->answer, SHMVIEW_ERR_DENIED, NULL,
+               "uid %u may not attach segment '%s' for access %s", request->who.uid, s->name,
+               wire_access_name(want->attach.access));
+    else if (s)
+        attach_segment(request, s, want->attach.access);
 }

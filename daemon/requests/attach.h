@@ -3,10 +3,12 @@
 #ifndef DAEMON_ATTACH_H
 #define DAEMON_ATTACH_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/requests/request.h"
+
+/* The method Attach. */
+void attach_named(struct request *request, const union wanted *want);
 
 /* Answers with the segment and a new attachment to it, or refuses. */
-void attach_segment(struct state *state, struct connection *connection, struct segment *segment,
-                    int64_t access, struct answer *answer);
+void attach_segment(const struct request *request, struct segment *segment, int64_t access);
 
 #endif

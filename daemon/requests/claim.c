@@ -7,7 +7,6 @@
 
 #include "daemon/clients/bell.h"
 #include "daemon/clients/refusal.h"
-#include "daemon/requests/methods.h"
 
 /* Returns the parameters of the reply to Claim, of which told has all but the attachments; or
  * NULL: memory is short. */
@@ -36,35 +35,29 @@ static int64_t add_descriptor(struct answer *answer, int fd)
     return (int64_t)answer->fds.n - 1;
 }
 
-void claim_answer(struct state *state, struct connection *connection, const json_t *parameters,
-                  struct answer *answer)
+void claim_answer(struct request *r, const union wanted *want)
 {
-    struct connection *c = connection;
-    struct wire_fault fault;
-    struct wire_claim want;
+    struct connection *c = r->connection;
+    struct answer *answer = r->answer;
     struct wire_claimed told = {
         .descriptors = WIRE_ABSENT, .presence = WIRE_ABSENT, .bell = WIRE_ABSENT};
-    if (wire_read_claim(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
     int fd = -1;
-    int r = client_claim(&state->clients, c, &want, &fd);
-    free(want.held);
-    if (r == -EEXIST) {
+    int error = client_claim(&r->state->clients, c, &want->claim, &fd);
+    free(want->claim.held);
+    if (error == -EEXIST) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL, "this connection is client %" PRIu64 " already",
                c->holder.client);
         return;
     }
-    if (r) {
-        refuse_system(answer, "a client cannot be known", -r);
+    if (error) {
+        refuse_system(answer, "a client cannot be known", -error);
         return;
     }
     json_t *without = claimed(c, told);
     /* The client closes the presence when it is mapped. It comes last, so that no hole is left in
      * the client's numbers: it closes the descriptors of an attachment in one call if they are
      * consecutive. */
-    told.bell = add_descriptor(answer, bell_open(state->turns, c, want.bell));
+    told.bell = add_descriptor(answer, bell_open(r->state->turns, c, want->claim.bell));
     told.presence = add_descriptor(answer, fd);
     if (answer->fds.n == 0) {
         answer_with(answer, without);

@@ -3,14 +3,8 @@
 #ifndef DAEMON_CLAIM_H
 #define DAEMON_CLAIM_H
 
-#include <jansson.h>
+#include "daemon/requests/request.h"
 
-struct answer;
-struct connection;
-struct state;
-
-/* Answers a request with these parameters. */
-void claim_answer(struct state *state, struct connection *connection, const json_t *parameters,
-                  struct answer *answer);
+void claim_answer(struct request *request, const union wanted *want);
 
 #endif

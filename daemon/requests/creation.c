@@ -25,8 +25,7 @@
 
 struct job {
     struct task task;
-    struct state *state;
-    struct connection *connection;         /* NULL: gone, or nobody */
+    struct request request;                /* its connection is NULL once that has gone */
     const struct config_segment *declared; /* NULL: a client's */
     struct segment *segment;
     int64_t access;
@@ -39,13 +38,14 @@ struct job {
 static bool allocate(struct task *task)
 {
     struct job *job = CONTAINER_OF(task, struct job, task);
-    const atomic_bool *cancel = job->declared ? &job->state->declared.cancel : &job->cancel;
+    const atomic_bool *cancel = job->declared ? &job->request.state->declared.cancel : &job->cancel;
     job->result = segment_allocate_some(job->segment, cancel, &job->committed, &job->space);
     return job->result > 0;
 }
 
-static void refuse_allocation(const struct job *job, struct answer *answer)
+static void refuse_allocation(const struct job *job)
 {
+    struct answer *answer = job->request.answer;
     const struct segment *s = job->segment;
     if (job->result == -ENOSPC) {
         uint64_t n_free = object_count_free(), n_needed = s->lock ? N_SEGMENT_PARTS : 1;
@@ -72,58 +72,58 @@ static void refuse_allocation(const struct job *job, struct answer *answer)
 }
 
 /* Makes the segment known. Returns whether it stays. */
-static bool finish(struct job *job, struct answer *answer)
+static bool finish(struct job *job)
 {
+    const struct request *r = &job->request;
+    struct connection *c = r->connection;
     struct segment *s = job->segment;
     if (job->result) {
-        refuse_allocation(job, answer);
+        refuse_allocation(job);
         return false;
     }
     s->allocated = true;
-    job->state->registry.allocated_bytes += s->size;
-    events_add_by(SHMVIEW_EVENT_CREATED, s, job->connection ? job->connection->peer.pid : 0)->size =
-        s->size;
+    r->state->registry.allocated_bytes += s->size;
+    events_add_by(SHMVIEW_EVENT_CREATED, s, c ? c->peer.pid : 0)->size = s->size;
     s->has_creator = s->lifetime == SHMVIEW_CREATOR;
     if (s->has_creator) {
-        s->holder = job->connection->holder;
-        LIST_INSERT_HEAD(&job->connection->created, s, created);
+        s->holder = c->holder;
+        LIST_INSERT_HEAD(&c->created, s, created);
     }
-    int r = segment_keep(s);
-    if (r) {
-        refuse_system(answer, "a segment cannot be kept", -r);
+    int error = segment_keep(s);
+    if (error) {
+        refuse_system(r->answer, "a segment cannot be kept", -error);
         return false;
     }
-    if (job->access) {
-        attach_segment(job->state, job->connection, s, job->access, answer);
-    } else {
-        answer_with(answer, json_pack("{s:o}", "segment", describe_segment(s)));
-    }
-    answer->created = s->id;
-    return !answer->error;
+    if (job->access)
+        attach_segment(r, s, job->access);
+    else
+        answer_with(r->answer, json_pack("{s:o}", "segment", describe_segment(s)));
+    r->answer->created = s->id;
+    return !r->answer->error;
 }
 
-static void finish_declared(struct job *job, bool stays, struct answer *answer)
+static void finish_declared(const struct job *job, bool stays)
 {
     const struct config_segment *want = job->declared;
-    const char *reason = json_string_value(json_object_get(answer->parameters, "reason"));
+    const struct answer *answer = job->request.answer;
     if (stays)
         declared_add_layouts(job->segment, want);
     else if (answer->error)
         log_error("segment '%s', declared at %s:%u, cannot be created: %s", want->name, want->file,
-                  want->line, reason ? reason : answer->error);
-    json_decref(answer->parameters);
+                  want->line, answer->reason ? answer->reason : refusal_name(answer->error));
 }
 
 /* Makes the segment known, or removes it. */
 static void settle(struct job *job, struct answer *answer)
 {
     struct segment *s = job->segment;
+    job->request.answer = answer;
     bool stays =
-        (job->connection || job->declared) && job->result != -ECANCELED && finish(job, answer);
+        (job->request.connection || job->declared) && job->result != -ECANCELED && finish(job);
     if (job->declared)
-        finish_declared(job, stays, answer);
+        finish_declared(job, stays);
     if (!stays)
-        registry_remove(&job->state->registry, s);
+        registry_remove(&job->request.state->registry, s);
     else if (!job->access)
         use_leave(s->use);
 }
@@ -131,8 +131,8 @@ static void settle(struct job *job, struct answer *answer)
 static void allocated(struct task *task)
 {
     CLEANUP_FREE struct job *job = CONTAINER_OF(task, struct job, task);
-    struct connection *c = job->connection;
-    struct state *state = job->state;
+    struct connection *c = job->request.connection;
+    struct state *state = job->request.state;
     struct answer answer = {0};
     state->n_jobs--;
     if (c)
@@ -144,6 +144,7 @@ static void allocated(struct task *task)
         events_by(0, UINT32_MAX);
         connection_answer(c, &answer);
     }
+    answer_deinit(&answer);
     if (job->declared)
         declared_done(state);
     state->job_done(state);
@@ -155,29 +156,28 @@ void creation_cancel(struct connection *connection)
     if (!job)
         return;
     atomic_store(&job->cancel, true);
-    job->connection = NULL;
+    job->request.connection = NULL;
     connection->job = NULL;
     if (!task_take_back(&job->task))
         return; /* its thread notices */
     job->result = -ECANCELED;
     if (job->committed)
         allocate(&job->task); /* which gives back what it has */
-    job->state->n_jobs--;
+    job->request.state->n_jobs--;
     settle(job, &(struct answer){0});
     free(job);
 }
 
+/* Returns whether the request is one that can be done, with its lifetime; or refuses it. */
 static bool check_create(struct wire_create *create, struct answer *answer)
 {
     struct wire_fault fault = {0};
-    if (!name_is_valid(create->name, LIMIT_NAME_BYTES)) {
-        snprintf(fault.parameter, sizeof fault.parameter, "name");
-        snprintf(fault.reason, sizeof fault.reason,
-                 "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot", LIMIT_NAME_BYTES);
-    } else if (create->lifetime == SHMVIEW_ATTACHED && !create->access) {
-        snprintf(fault.parameter, sizeof fault.parameter, "lifetime");
-        snprintf(fault.reason, sizeof fault.reason, "\"attached\" needs an access to attach with");
-    }
+    if (!name_is_valid(create->name, LIMIT_NAME_BYTES))
+        wire_fault_set(&fault, "name",
+                       "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
+                       LIMIT_NAME_BYTES);
+    else if (create->lifetime == SHMVIEW_ATTACHED && !create->access)
+        wire_fault_set(&fault, "lifetime", "\"attached\" needs an access to attach with");
     if (fault.reason[0]) {
         refuse_parameter(answer, &fault);
         return false;
@@ -187,36 +187,36 @@ static bool check_create(struct wire_create *create, struct answer *answer)
     return true;
 }
 
-/* connection NULL: it is declared, with that access. */
-static struct job *job_new(struct state *state, struct connection *connection,
-                           const struct wire_create *create, const struct access *access,
-                           struct answer *answer)
+/* declared NULL: a client's. Returns NULL after refusing the request. */
+static struct job *job_new(const struct request *request, const struct wire_create *create,
+                           const struct config_segment *declared)
 {
-    departure_settle(state, registry_find(&state->registry, create->name));
-    struct segment *s = registry_reserve(&state->registry, create->name);
+    struct registry *registry = &request->state->registry;
+    departure_settle(request->state, registry_find(registry, create->name));
+    struct segment *s = registry_reserve(registry, create->name);
     if (!s && errno == EEXIST) {
-        refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", create->name),
+        refuse(request->answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", create->name),
                "a segment '%s' exists already", create->name);
         return NULL;
     }
     struct job *job = s ? calloc(1, sizeof *job) : NULL;
     if (!job) {
-        refuse_system(answer, "a segment cannot be created", ENOMEM);
+        refuse_system(request->answer, "a segment cannot be created", ENOMEM);
         if (s)
-            registry_remove(&state->registry, s);
+            registry_remove(registry, s);
         return NULL;
     }
     s->size = (uint64_t)create->size;
-    if (!(connection ? grants_create(state, connection, create, s, answer)
-                     : grants_declare(state, s, access, answer))) {
+    if (!(declared ? grants_declare(request, &declared->access, s)
+                   : grants_create(request, create, s))) {
         free(job);
-        registry_remove(&state->registry, s);
+        registry_remove(registry, s);
         return NULL;
     }
     s->lifetime = (uint8_t)create->lifetime;
     s->lock = create->lock;
-    job->state = state;
-    job->connection = connection;
+    job->request = *request;
+    job->declared = declared;
     job->segment = s;
     job->access = create->access;
     return job;
@@ -224,8 +224,8 @@ static struct job *job_new(struct state *state, struct connection *connection,
 
 static void job_start(struct job *job)
 {
-    job->state->n_jobs++;
-    job->task.loop = job->state->loop;
+    job->request.state->n_jobs++;
+    job->task.loop = job->request.state->loop;
     job->task.user = &job->segment->payer->tasks;
     job->task.step = allocate;
     job->task.done = allocated;
@@ -245,42 +245,35 @@ static bool create_now(struct job *job, struct answer *answer)
     return true;
 }
 
-void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
-                    struct answer *answer)
+void creation_start(struct request *request, const union wanted *want)
 {
-    struct wire_fault fault;
-    struct wire_create create;
-    if (wire_read_create(parameters, &create, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
+    struct wire_create create = want->create;
     struct job *job = NULL;
-    /* first whether he may at all: else names could be tried */
-    if (grants_may_create(state, connection, answer) && check_create(&create, answer))
-        job = job_new(state, connection, &create, NULL, answer);
+    /* first whether the client may create at all: otherwise it could try names */
+    if (grants_may_create(request) && check_create(&create, request->answer))
+        job = job_new(request, &create, NULL);
     free(create.grant.acl);
-    if (!job || create_now(job, answer))
+    if (!job || create_now(job, request->answer))
         return;
-    connection->job = job;
-    answer->pending = true;
+    request->connection->job = job;
+    request->answer->pending = true;
     job_start(job);
 }
 
 void creation_declare(struct state *state, const struct config_segment *want)
 {
     struct answer answer = {0};
-    struct wire_create create = {
+    const struct request request = {.state = state, .answer = &answer};
+    const struct wire_create create = {
         .name = want->name,
         .size = (int64_t)want->size,
         .lifetime = want->lifetime,
         .lock = want->lock,
     };
-    struct job *job = job_new(state, NULL, &create, &want->access, &answer);
-    if (!job) {
-        json_decref(answer.parameters); /* short of memory, and said */
+    struct job *job = job_new(&request, &create, want);
+    answer_deinit(&answer); /* memory is short, and the log has it */
+    if (!job)
         return;
-    }
-    job->declared = want;
     state->declared.n_pending++;
     job_start(job);
 }

@@ -7,11 +7,10 @@
 #ifndef DAEMON_CREATION_H
 #define DAEMON_CREATION_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/requests/request.h"
 
 /* The method Create. */
-void creation_start(struct state *state, struct connection *connection, const json_t *parameters,
-                    struct answer *answer);
+void creation_start(struct request *request, const union wanted *want);
 
 /* Creates a segment that the configuration declares, as Create would, with its layouts.
  * What goes wrong is said; calls declared_done(), never at once. want is borrowed until

@@ -34,34 +34,33 @@ static bool owner_is_admin(uid_t owner, const struct who *who)
     return owner == 0 || (owner == who->uid && who->is_admin);
 }
 
-static bool charge(struct state *state, const struct who *who, struct segment *segment, uid_t owner,
-                   struct answer *answer)
+static bool charge(const struct request *request, struct segment *segment, uid_t owner)
 {
     struct quota_excess excess;
-    int r = charge_segment(&state->quota, segment, owner, owner_is_admin(owner, who), &excess);
-    return r == 0 || refuse_charge(answer, owner, r, &excess);
+    int r = charge_segment(&request->state->quota, segment, owner,
+                           owner_is_admin(owner, &request->who), &excess);
+    return r == 0 || refuse_charge(request->answer, owner, r, &excess);
 }
 
-bool grants_attach(struct state *state, struct connection *connection,
-                   struct quota_user **ret_payer, struct answer *answer)
+bool grants_attach(const struct request *request, struct quota_user **ret_payer)
 {
-    struct who who = grants_who(state, connection);
+    const struct who *who = &request->who;
     struct quota_excess excess;
-    int r = quota_charge(&state->quota, who.uid, who.is_admin, QUOTA_ATTACHMENTS, 1, ret_payer,
-                         &excess);
-    return r == 0 || refuse_charge(answer, who.uid, r, &excess);
+    int r = quota_charge(&request->state->quota, who->uid, who->is_admin, QUOTA_ATTACHMENTS, 1,
+                         ret_payer, &excess);
+    return r == 0 || refuse_charge(request->answer, who->uid, r, &excess);
 }
 
 /* --- Layouts ------------------------------------------------------------- */
 
-bool grants_layout(struct state *state, struct connection *connection,
-                   const struct segment *segment, size_t bytes, struct answer *answer)
+bool grants_layout(const struct request *request, const struct segment *segment, size_t bytes)
 {
-    struct who who = grants_who(state, connection);
     struct quota_excess excess;
     const struct quota_user *payer = segment->payer;
-    int r = payer ? charge_layout(segment, owner_is_admin(payer->uid, &who), bytes, &excess) : 0;
-    return r == 0 || refuse_charge(answer, payer->uid, r, &excess);
+    int r = payer
+                ? charge_layout(segment, owner_is_admin(payer->uid, &request->who), bytes, &excess)
+                : 0;
+    return r == 0 || refuse_charge(request->answer, payer->uid, r, &excess);
 }
 
 /* --- Access -------------------------------------------------------------- */
@@ -108,85 +107,88 @@ static int apply(struct access *access, const struct wire_grant *want, struct wi
     return 0;
 }
 
-/* Applies want to *access. Returns whether who may do that. */
-static bool change(struct access *access, const struct wire_grant *want, const struct who *who,
-                   struct answer *answer)
+/* Applies want to *access. Returns whether the client may do that. */
+static bool change(const struct request *request, struct access *access,
+                   const struct wire_grant *want)
 {
+    const struct who *who = &request->who;
     struct wire_fault fault;
     struct access from = *access;
     if (apply(access, want, &fault)) {
-        refuse_parameter(answer, &fault);
+        refuse_parameter(request->answer, &fault);
         return false;
     }
     if (policy_may_change(&from, access, who))
         return true;
     if (access->uid != from.uid)
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "only an administrator may name another owner");
+        refuse(request->answer, SHMVIEW_ERR_DENIED, NULL,
+               "only an administrator may name another owner");
     else
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u is not in group %u", who->uid,
+        refuse(request->answer, SHMVIEW_ERR_DENIED, NULL, "uid %u is not in group %u", who->uid,
                access->gid);
     return false;
 }
 
-bool grants_may_create(const struct state *state, const struct connection *connection,
-                       struct answer *answer)
+bool grants_may_create(const struct request *request)
 {
-    const struct config_people *people = &state->config->create;
-    struct who who = grants_who(state, connection);
-    if (people->everybody || who.is_admin ||
-        policy_is_among(&who, people->entries, people->n_entries))
+    const struct config_people *people = &request->state->config->create;
+    const struct who *who = &request->who;
+    if (people->everybody || who->is_admin ||
+        policy_is_among(who, people->entries, people->n_entries))
         return true;
-    refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not create segments here", who.uid);
+    refuse(request->answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not create segments here",
+           who->uid);
     return false;
 }
 
-bool grants_create(struct state *state, struct connection *connection,
-                   const struct wire_create *create, struct segment *segment, struct answer *answer)
+bool grants_create(const struct request *request, const struct wire_create *create,
+                   struct segment *segment)
 {
-    struct who who = grants_who(state, connection);
-    struct access access = {.uid = who.uid, .gid = who.gid, .mode = state->config->default_mode};
-    if (!change(&access, &create->grant, &who, answer))
+    const struct who *who = &request->who;
+    struct access access = {
+        .uid = who->uid, .gid = who->gid, .mode = request->state->config->default_mode};
+    if (!change(request, &access, &create->grant))
         return false;
     int r = segment_set_access(segment, &access);
     if (r)
-        refuse_system(answer, "a segment cannot be created", -r);
-    return r == 0 && charge(state, &who, segment, access.uid, answer);
+        refuse_system(request->answer, "a segment cannot be created", -r);
+    return r == 0 && charge(request, segment, access.uid);
 }
 
-bool grants_declare(struct state *state, struct segment *segment, const struct access *access,
-                    struct answer *answer)
+bool grants_declare(const struct request *request, const struct access *access,
+                    struct segment *segment)
 {
     int r = segment_set_access(segment, access);
     if (r == 0)
-        r = charge_restore(&state->quota, segment);
+        r = charge_restore(&request->state->quota, segment);
     if (r)
-        refuse_system(answer, "a segment cannot be created", -r);
+        refuse_system(request->answer, "a segment cannot be created", -r);
     return r == 0;
 }
 
-void grants_set_access(struct state *state, struct connection *connection, struct segment *segment,
-                       const struct wire_grant *want, struct answer *answer)
+void grants_set_access(const struct request *request, struct segment *segment,
+                       const struct wire_grant *want)
 {
-    struct who who = grants_who(state, connection);
+    struct answer *answer = request->answer;
     struct access access = *segment->access;
     uid_t before = access.uid;
-    if (!policy_manages(&access, &who)) {
+    if (!policy_manages(&access, &request->who)) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
                "only its owner and administrators change who may use segment '%s'", segment->name);
         return;
     }
-    if (!change(&access, want, &who, answer) ||
-        (access.uid != before && !charge(state, &who, segment, access.uid, answer)))
+    if (!change(request, &access, want) ||
+        (access.uid != before && !charge(request, segment, access.uid)))
         return;
     int r = segment_set_access(segment, &access);
     if (r && access.uid != before) {
         charge_refund(segment);
-        charge_restore(&state->quota, segment);
+        charge_restore(&request->state->quota, segment);
     }
     if (r) {
         refuse_system(answer, "who may use a segment cannot be kept", -r);
         return;
     }
-    events_add_by(SHMVIEW_EVENT_ACCESS, segment, connection->peer.pid);
+    events_add_by(SHMVIEW_EVENT_ACCESS, segment, request->connection->peer.pid);
     answer_with(answer, json_pack("{s:o}", "segment", describe_segment(segment)));
 }

@@ -25,147 +25,63 @@
 
 /* --- io.shmview ---------------------------------------------------------- */
 
-static void ping(struct state *state, struct connection *c, const json_t *parameters,
-                 struct answer *answer)
+static void ping(struct request *r, const union wanted *want)
 {
-    (void)state;
-    (void)c;
-    struct wire_fault fault;
-    if (wire_read_none(parameters, &fault))
-        refuse_parameter(answer, &fault);
+    (void)r;
+    (void)want;
 }
 
-static void refuse_not_found(struct answer *answer, const char *name)
+/* Returns the attachment, or NULL after refusing the request. */
+static struct attachment *find_attachment(const struct request *r, int64_t id)
 {
-    refuse(answer, SHMVIEW_ERR_NOT_FOUND, json_pack("{s:s}", "name", name), "no segment '%s'",
-           name);
-}
-
-/* What the caller may not use does not exist for him. */
-static bool may_see(const struct who *who, const struct segment *segment)
-{
-    return segment && segment->allocated && policy_may_see(segment->access, who);
-}
-
-/* Who has it already knows of it, though his right may be gone. */
-static bool has_attached(const struct connection *c, const struct segment *segment)
-{
-    const struct attachment *a;
-    LIST_FOREACH (a, &c->attachments, link)
-        if (a->segment == segment)
-            return true;
-    return false;
-}
-
-/* id WIRE_ABSENT: by name. */
-static struct segment *find(struct state *state, struct connection *c, const char *name, int64_t id,
-                            struct answer *answer)
-{
-    struct segment *s = id == WIRE_ABSENT ? registry_find(&state->registry, name)
-                                          : registry_find_id(&state->registry, (uint64_t)id);
-    s = departure_settle(state, s);
-    if (s && id == WIRE_ABSENT && !s->named)
-        s = NULL;
-    struct who who = grants_who(state, c);
-    if (may_see(&who, s) || (s && has_attached(c, s)))
-        return s;
-    refuse_not_found(answer, name);
-    return NULL;
-}
-
-/* Reads the one parameter "name" and finds the segment, or refuses. */
-static struct segment *find_named(struct state *state, struct connection *c,
-                                  const json_t *parameters, struct answer *answer)
-{
-    struct wire_fault fault;
-    const char *name;
-    if (wire_read_name(parameters, "name", &name, &fault)) {
-        refuse_parameter(answer, &fault);
-        return NULL;
-    }
-    return find(state, c, name, WIRE_ABSENT, answer);
-}
-
-static void attach(struct state *state, struct connection *c, const json_t *parameters,
-                   struct answer *answer)
-{
-    struct wire_fault fault;
-    struct wire_attach want;
-    if (wire_read_attach(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    struct segment *s = find(state, c, want.name, want.id, answer);
-    struct who who = grants_who(state, c);
-    if (s && !policy_may_attach(s->access, &who, want.access))
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not attach segment '%s' for access %s",
-               who.uid, s->name, wire_access_name(want.access));
-    else if (s)
-        attach_segment(state, c, s, want.access, answer);
-}
-
-/* Reads the one parameter "attachment" and finds it, or refuses. */
-static struct attachment *find_attachment(struct connection *c, const json_t *parameters,
-                                          struct answer *answer)
-{
-    struct wire_fault fault;
-    int64_t id;
-    if (wire_read_int(parameters, "attachment", &id, &fault)) {
-        refuse_parameter(answer, &fault);
-        return NULL;
-    }
-    struct attachment *a = attachment_find(&c->attachments, (uint64_t)id);
+    struct attachment *a = attachment_find(&r->connection->attachments, (uint64_t)id);
     if (!a)
-        refuse(answer, SHMVIEW_ERR_NOT_ATTACHED, json_pack("{s:I}", "attachment", id),
+        refuse(r->answer, SHMVIEW_ERR_NOT_ATTACHED, json_pack("{s:I}", "attachment", id),
                "this connection has no attachment %" PRId64, id);
     return a;
 }
 
-static void detach(struct state *state, struct connection *c, const json_t *parameters,
-                   struct answer *answer)
+static void detach(struct request *r, const union wanted *want)
 {
-    struct attachment *a = find_attachment(c, parameters, answer);
+    struct attachment *a = find_attachment(r, want->attachment);
     if (a)
-        attachment_give_back(&state->registry, a);
+        attachment_give_back(&r->state->registry, a);
 }
 
-static void watch(struct state *state, struct connection *c, const json_t *parameters,
-                  struct answer *answer)
+static void watch(struct request *r, const union wanted *want)
 {
     int fd;
-    struct attachment *a = find_attachment(c, parameters, answer);
-    (void)state;
+    struct answer *answer = r->answer;
+    struct attachment *a = find_attachment(r, want->attachment);
     if (!a)
         return;
-    int r = attachment_watch(a, &fd);
-    if (r == 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
-        r = -errno;
-    if (r == -ENOLCK) {
+    int error = attachment_watch(a, &fd);
+    if (error == 0 && (fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+        error = -errno;
+    if (error == -ENOLCK) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL, "attachment %" PRIu64 " has no lock slot", a->id);
-    } else if (r == -EDQUOT) {
+    } else if (error == -EDQUOT) {
         refuse(
             answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_WATCHES),
             "segment '%s' has %u watches; the limit is %d, and the last ones of a segment and of "
             "the daemon are for users that have fewer than are left",
             a->segment->name, a->segment->use->n_watches, LIMIT_WATCHES);
-    } else if (r) {
-        refuse_system(answer, "a segment cannot be watched", -r);
+    } else if (error) {
+        refuse_system(answer, "a segment cannot be watched", -error);
     } else {
         answer->fds.fd[answer->fds.n++] = fd;
         answer_with(answer, json_pack("{s:i, s:i}", "descriptors", 1, "event", 0));
     }
 }
 
-static void remove_segment(struct state *state, struct connection *c, const json_t *parameters,
-                           struct answer *answer)
+static void remove_segment(struct request *r, const union wanted *want)
 {
-    struct segment *s = find_named(state, c, parameters, answer);
-    struct who who = grants_who(state, c);
-    if (s && !policy_manages(s->access, &who))
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "only its owner and administrators remove '%s'",
+    struct segment *s = request_find(r, want->name, WIRE_ABSENT);
+    if (s && !policy_manages(s->access, &r->who))
+        refuse(r->answer, SHMVIEW_ERR_DENIED, NULL, "only its owner and administrators remove '%s'",
                s->name);
     else if (s)
-        registry_remove(&state->registry, s);
+        registry_remove(&r->state->registry, s);
 }
 
 static bool has_created(const struct connection *c, const struct segment *segment)
@@ -177,66 +93,47 @@ static bool has_created(const struct connection *c, const struct segment *segmen
     return false;
 }
 
-static void entrust_segment(struct state *state, struct connection *c, const json_t *parameters,
-                            struct answer *answer)
+static void entrust_segment(struct request *r, const union wanted *want)
 {
-    struct wire_fault fault;
-    struct wire_entrust want;
-    if (wire_read_entrust(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    struct segment *s = find(state, c, want.name, WIRE_ABSENT, answer);
+    const struct peer *peer = &r->connection->peer;
+    struct segment *s = request_find(r, want->entrust.name, WIRE_ABSENT);
     if (!s)
         return;
-    if (!has_created(c, s)) {
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
+    if (!has_created(r->connection, s)) {
+        refuse(r->answer, SHMVIEW_ERR_DENIED, NULL,
                "only who created '%s', with lifetime creator, can entrust it", s->name);
         return;
     }
-    pid_t pid = (pid_t)want.pid;
-    int r = peer_descends(c->peer.pid, pid) ? entrust(state, s, pid, c->peer.uid) : 1;
-    if (r > 0)
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
+    pid_t pid = (pid_t)want->entrust.pid;
+    int error = peer_descends(peer->pid, pid) ? entrust(r->state, s, pid, peer->uid) : 1;
+    if (error > 0)
+        refuse(r->answer, SHMVIEW_ERR_DENIED, NULL,
                "process %d is no ancestor of process %d, or of another user: '%s' stays its "
                "creator's",
-               pid, c->peer.pid, s->name);
-    else if (r)
-        refuse_system(answer, "a segment cannot be entrusted", -r);
+               pid, peer->pid, s->name);
+    else if (error)
+        refuse_system(r->answer, "a segment cannot be entrusted", -error);
 }
 
-static void set_access(struct state *state, struct connection *c, const json_t *parameters,
-                       struct answer *answer)
+static void set_access(struct request *r, const union wanted *want)
 {
-    struct wire_fault fault;
-    struct wire_set_access want;
-    if (wire_read_set_access(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    struct segment *s = find(state, c, want.name, want.id, answer);
+    struct segment *s = request_find(r, want->set_access.name, want->set_access.id);
     if (s)
-        grants_set_access(state, c, s, &want.grant, answer);
-    free(want.grant.acl);
+        grants_set_access(r, s, &want->set_access.grant);
+    free(want->set_access.grant.acl);
 }
 
-static void list(struct state *state, struct connection *c, const json_t *parameters,
-                 struct answer *answer)
+static void list(struct request *r, const union wanted *want)
 {
-    struct wire_fault fault;
-    if (wire_read_none(parameters, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
     static const char head[] = "{\"parameters\":{\"segments\":[";
     struct json_text text;
     struct segment *s, *next;
-    struct who who = grants_who(state, c);
     size_t n = 0;
+    (void)want;
     json_text_begin(&text);
     json_text_add(&text, head, sizeof head - 1);
-    HASH_ITER (by_name, state->registry.by_name, s, next) {
-        if (!may_see(&who, s))
+    HASH_ITER (by_name, r->state->registry.by_name, s, next) {
+        if (!request_may_see(r, s))
             continue;
         if (n++)
             json_text_add(&text, ",", 1);
@@ -244,34 +141,27 @@ static void list(struct state *state, struct connection *c, const json_t *parame
     }
     json_text_add(&text, "]}}", 3);
     char *whole = json_text_end(&text, &n);
-    answer_with_text(answer, whole, n);
+    answer_with_text(r->answer, whole, n);
 }
 
-static void describe(struct state *state, struct connection *c, const json_t *parameters,
-                     struct answer *answer)
+static void describe(struct request *r, const union wanted *want)
 {
-    struct wire_fault fault;
-    struct wire_describe want;
-    if (wire_read_describe(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    struct segment *s = find(state, c, want.name, want.id, answer);
+    const struct segment *s = request_find(r, want->describe.name, want->describe.id);
     if (s)
-        describe_all(s, answer);
+        describe_all(s, r->answer);
 }
 
-static bool check_layout(struct state *state, struct connection *c, const struct segment *s,
-                         struct wire_layout *layout, struct formats *formats, struct answer *answer)
+static bool check_layout(const struct request *r, const struct segment *s,
+                         struct wire_layout *layout, struct formats *formats)
 {
+    struct answer *answer = r->answer;
     struct layout_fault fault;
-    struct who who = grants_who(state, c);
-    if (!policy_may_attach(s->access, &who, SHMVIEW_WRITE)) {
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not write to segment '%s'", who.uid,
+    if (!policy_may_attach(s->access, &r->who, SHMVIEW_WRITE)) {
+        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not write to segment '%s'", r->who.uid,
                s->name);
         return false;
     }
-    if (!attachment_find_writer(&c->attachments, s)) {
+    if (!attachment_find_writer(&r->connection->attachments, s)) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
                "a layout needs an attachment with access write on this connection");
         return false;
@@ -296,65 +186,97 @@ static bool check_layout(struct state *state, struct connection *c, const struct
 }
 
 /* The layout is checked. */
-static void add_layout(struct state *state, struct connection *c, struct segment *s,
-                       const struct wire_layout *layout, struct answer *answer)
+static void add_layout(const struct request *r, struct segment *s, const struct wire_layout *layout)
 {
     size_t n = 0;
     CLEANUP_FREE char *text = wire_layout_text(layout, &n);
     if (!text) {
-        refuse_system(answer, "a layout cannot be kept", ENOMEM);
+        refuse_system(r->answer, "a layout cannot be kept", ENOMEM);
         return;
     }
-    if (!grants_layout(state, c, s, n, answer))
+    if (!grants_layout(r, s, n))
         return;
     int index = segment_add_layout(s, layout->name, text, n);
     if (index >= 0) {
-        answer_with(answer, json_pack("{s:i}", "index", index));
+        answer_with(r->answer, json_pack("{s:i}", "index", index));
         return;
     }
     quota_refund(s->payer, QUOTA_LAYOUT_BYTES, n);
-    refuse_system(answer, "a layout cannot be kept", -index);
+    refuse_system(r->answer, "a layout cannot be kept", -index);
 }
 
-static void define_layout(struct state *state, struct connection *c, const json_t *parameters,
-                          struct answer *answer)
+static void define_layout(struct request *r, const union wanted *want)
 {
-    struct wire_fault fault;
-    struct wire_define define;
+    struct wire_layout layout = want->define.layout;
     struct formats formats = {0};
-    if (wire_read_define(parameters, &define, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
-    struct segment *s = find(state, c, define.name, define.id, answer);
-    if (s && check_layout(state, c, s, &define.layout, &formats, answer))
-        add_layout(state, c, s, &define.layout, answer);
+    struct segment *s = request_find(r, want->define.name, want->define.id);
+    if (s && check_layout(r, s, &layout, &formats))
+        add_layout(r, s, &layout);
     formats_deinit(&formats);
-    free(define.layout.views);
+    free(layout.views);
 }
 
 /* --- The table ----------------------------------------------------------- */
 
+static int read_none(const json_t *parameters, union wanted *ret, struct wire_fault *fault)
+{
+    (void)ret;
+    return wire_read_none(parameters, fault);
+}
+
+static int read_name(const json_t *parameters, union wanted *ret, struct wire_fault *fault)
+{
+    return wire_read_name(parameters, "name", &ret->name, fault);
+}
+
+static int read_interface(const json_t *parameters, union wanted *ret, struct wire_fault *fault)
+{
+    return wire_read_name(parameters, "interface", &ret->name, fault);
+}
+
+static int read_attachment(const json_t *parameters, union wanted *ret, struct wire_fault *fault)
+{
+    return wire_read_int(parameters, "attachment", &ret->attachment, fault);
+}
+
+#define READER(member, decode)                                                                     \
+    static int read_##member(const json_t *parameters, union wanted *ret,                          \
+                             struct wire_fault *fault)                                             \
+    {                                                                                              \
+        return decode(parameters, &ret->member, fault);                                            \
+    }
+READER(claim, wire_read_claim)
+READER(create, wire_read_create)
+READER(attach, wire_read_attach)
+READER(entrust, wire_read_entrust)
+READER(set_access, wire_read_set_access)
+READER(describe, wire_read_describe)
+READER(define, wire_read_define)
+READER(monitor, wire_read_monitor)
+READER(stats, wire_read_stats_call)
+
 static const struct method {
     const char *name;
-    void (*run)(struct state *, struct connection *, const json_t *parameters, struct answer *);
+    int (*read)(const json_t *parameters, union wanted *ret, struct wire_fault *fault);
+    void (*run)(struct request *request, const union wanted *want);
 } methods[] = {
-    {"io.shmview.Ping", ping},
-    {"io.shmview.Claim", claim_answer},
-    {"io.shmview.Create", creation_start},
-    {"io.shmview.Attach", attach},
-    {"io.shmview.Detach", detach},
-    {"io.shmview.Watch", watch},
-    {"io.shmview.Remove", remove_segment},
-    {"io.shmview.Entrust", entrust_segment},
-    {"io.shmview.SetAccess", set_access},
-    {"io.shmview.List", list},
-    {"io.shmview.Describe", describe},
-    {"io.shmview.DefineLayout", define_layout},
-    {"io.shmview.Monitor", monitor_start},
-    {"io.shmview.Stats", stats_tell},
-    {"org.varlink.service.GetInfo", service_get_info},
-    {"org.varlink.service.GetInterfaceDescription", service_get_interface_description},
+    {"io.shmview.Ping", read_none, ping},
+    {"io.shmview.Claim", read_claim, claim_answer},
+    {"io.shmview.Create", read_create, creation_start},
+    {"io.shmview.Attach", read_attach, attach_named},
+    {"io.shmview.Detach", read_attachment, detach},
+    {"io.shmview.Watch", read_attachment, watch},
+    {"io.shmview.Remove", read_name, remove_segment},
+    {"io.shmview.Entrust", read_entrust, entrust_segment},
+    {"io.shmview.SetAccess", read_set_access, set_access},
+    {"io.shmview.List", read_none, list},
+    {"io.shmview.Describe", read_describe, describe},
+    {"io.shmview.DefineLayout", read_define, define_layout},
+    {"io.shmview.Monitor", read_monitor, monitor_start},
+    {"io.shmview.Stats", read_stats, stats_tell},
+    {"org.varlink.service.GetInfo", read_none, service_get_info},
+    {"org.varlink.service.GetInterfaceDescription", read_interface,
+     service_get_interface_description},
 };
 
 static void refuse_method(const char *name, struct answer *answer)
@@ -363,16 +285,26 @@ static void refuse_method(const char *name, struct answer *answer)
     const char *dot = strrchr(name, '.');
     snprintf(interface, sizeof interface, "%.*s", dot ? (int)(dot - name) : 0, name);
     if (strcmp(interface, "io.shmview") == 0 || strcmp(interface, "org.varlink.service") == 0)
-        refuse_varlink(answer, "org.varlink.service.MethodNotFound", "method", name);
+        refuse_varlink(answer, REFUSAL_NO_METHOD, "method", name);
     else
-        refuse_varlink(answer, "org.varlink.service.InterfaceNotFound", "interface", interface);
+        refuse_varlink(answer, REFUSAL_NO_INTERFACE, "interface", interface);
+}
+
+static void run(const struct method *method, struct request *request, const json_t *parameters)
+{
+    struct wire_fault fault;
+    union wanted want;
+    if (method->read(parameters, &want, &fault))
+        refuse_parameter(request->answer, &fault);
+    else
+        method->run(request, &want);
 }
 
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
                   struct answer *answer)
 {
     if (call->upgrade) {
-        refuse_varlink(answer, "org.varlink.service.MethodNotImplemented", "method", call->method);
+        refuse_varlink(answer, SHMVIEW_ERR_UNSUPPORTED, "method", call->method);
         return;
     }
     size_t i = 0;
@@ -380,9 +312,10 @@ void methods_call(struct state *state, struct connection *connection, const stru
         i++;
     if (connection->client && connection->client->presence == PRESENCE_OFFERED)
         client_settle(connection->client);
+    struct request request = {state, connection, grants_who(state, connection), answer};
     events_by(connection->peer.pid, connection->peer.uid);
     if (i < ARRAY_LEN(methods))
-        methods[i].run(state, connection, call->parameters, answer);
+        run(&methods[i], &request, call->parameters);
     else
         refuse_method(call->method, answer);
     tally_note(connection, answer);

@@ -76,7 +76,7 @@ static void fill_facts(const struct event *e, bool is_admin, struct wire_event *
         w->layout = e->text[0] ? e->text : NULL;
         break;
     case SHMVIEW_EVENT_QUOTA:
-        w->error = wire_error_name(e->error);
+        w->error = refusal_name(e->error);
         w->reason = e->text;
         break;
     case SHMVIEW_EVENT_RECOVERED:
@@ -305,11 +305,13 @@ static const struct segment *find_segment(void *arg, uint64_t id)
 }
 
 /* Returns 0, -errno, or -EDQUOT with *ret_excess. */
-static int subscribe(struct state *state, struct connection *c, const struct wire_monitor *want,
+static int subscribe(const struct request *request, const struct wire_monitor *want,
                      struct quota_excess *ret_excess)
 {
+    struct state *state = request->state;
+    struct connection *c = request->connection;
     struct quota_user *payer;
-    int r = quota_charge_share(&state->quota, c->peer.uid, grants_who(state, c).is_admin,
+    int r = quota_charge_share(&state->quota, request->who.uid, request->who.is_admin,
                                QUOTA_MONITORS, LIMIT_MONITORS, &payer, ret_excess);
     if (r)
         return r;
@@ -347,30 +349,23 @@ static int subscribe(struct state *state, struct connection *c, const struct wir
     return 0;
 }
 
-void monitor_start(struct state *state, struct connection *connection, const json_t *parameters,
-                   struct answer *answer)
+void monitor_start(struct request *r, const union wanted *want)
 {
-    struct wire_fault fault;
-    struct wire_monitor want;
-    if (!connection->more || connection->oneway) {
-        answer->error = "org.varlink.service.ExpectedMore";
-        return;
-    }
-    if (wire_read_monitor(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
+    struct connection *c = r->connection;
     struct quota_excess excess = {.what = "monitors", .asked = 1};
-    int r = subscribe(state, connection, &want, &excess);
-    free(want.names);
-    if (r == -EDQUOT) {
-        refuse_quota(answer, connection->peer.uid, &excess);
-    } else if (r) {
-        refuse_system(answer, "a connection cannot be told of events", -r);
+    bool is_stream = c->more && !c->oneway;
+    int error = is_stream ? subscribe(r, &want->monitor, &excess) : 0;
+    free(want->monitor.names);
+    if (!is_stream) {
+        r->answer->error = REFUSAL_EXPECTED_MORE;
+    } else if (error == -EDQUOT) {
+        refuse_quota(r->answer, r->who.uid, &excess);
+    } else if (error) {
+        refuse_system(r->answer, "a connection cannot be told of events", -error);
     } else {
         struct wire_event w = own_word(SHMVIEW_EVENT_SUBSCRIBED, events_last());
-        answer->pending = true;
-        tell(connection, &w);
+        r->answer->pending = true;
+        tell(c, &w);
     }
 }
 

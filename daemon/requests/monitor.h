@@ -7,11 +7,10 @@
 #ifndef DAEMON_MONITOR_H
 #define DAEMON_MONITOR_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/requests/request.h"
 
 /* The method. */
-void monitor_start(struct state *state, struct connection *connection, const json_t *parameters,
-                   struct answer *answer);
+void monitor_start(struct request *request, const union wanted *want);
 
 /* The connection is gone. Does nothing if it is no monitor's. */
 void monitor_end(struct connection *connection);

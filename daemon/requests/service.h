@@ -3,11 +3,9 @@
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/requests/request.h"
 
-void service_get_info(struct state *state, struct connection *c, const json_t *parameters,
-                      struct answer *answer);
-void service_get_interface_description(struct state *state, struct connection *c,
-                                       const json_t *parameters, struct answer *answer);
+void service_get_info(struct request *request, const union wanted *want);
+void service_get_interface_description(struct request *request, const union wanted *want);
 
 #endif

@@ -14,7 +14,6 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
-#include "daemon/requests/grants.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/look.h"
 #include "daemon/segments/segment_repair.h"
@@ -130,22 +129,16 @@ static void look_at_segment(struct page *page, const struct segment *s)
 
 /* --- The method ---------------------------------------------------------- */
 
-static bool may_see(const struct who *who, const struct segment *segment)
+static void fill_page(const struct request *r, const struct wire_stats_call *want,
+                      struct page *page, int64_t *ret_next)
 {
-    return segment && segment->allocated && policy_may_see(segment->access, who);
-}
-
-static void fill_page(const struct state *state, const struct connection *c,
-                      const struct wire_stats_call *want, struct page *page, int64_t *ret_next)
-{
-    const struct registry *registry = &state->registry;
-    const struct who who = grants_who(state, c);
+    const struct registry *registry = &r->state->registry;
     const struct segment *s;
     uint64_t after = (uint64_t)want->after;
     *ret_next = WIRE_ABSENT;
     if (want->n_names) {
         for (size_t i = 0; i < want->n_names; i++)
-            if (may_see(&who, s = registry_find(registry, want->names[i])))
+            if (request_may_see(r, s = registry_find(registry, want->names[i])))
                 look_at_segment(page, s);
         return;
     }
@@ -158,7 +151,7 @@ static void fill_page(const struct state *state, const struct connection *c,
             return;
         }
         after = s->id;
-        if (may_see(&who, s))
+        if (request_may_see(r, s))
             look_at_segment(page, s);
     }
 }
@@ -186,12 +179,13 @@ static size_t look_at_quotas(const struct state *state, const struct who *who, b
     return N_TOLD_QUOTAS;
 }
 
-static struct wire_instance look_at_instance(const struct state *state, const struct connection *c,
+static struct wire_instance look_at_instance(const struct request *request,
                                              struct wire_refusals *list, struct wire_quota *quotas)
 {
-    const struct who who = grants_who(state, c);
+    const struct state *state = request->state;
+    const struct who *who = &request->who;
     const struct tally *tally = tally_read();
-    bool tells_all = who.is_admin || who.uid == geteuid(); /* how much others have is theirs */
+    bool tells_all = who->is_admin || who->uid == geteuid(); /* how much others have is theirs */
     struct object_space space = object_space();
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
@@ -206,7 +200,7 @@ static struct wire_instance look_at_instance(const struct state *state, const st
         .memory_limit = (int64_t)(space.limit & INT64_MAX),
         .quotas = quotas,
     };
-    w.n_quotas = look_at_quotas(state, &who, tells_all, quotas);
+    w.n_quotas = look_at_quotas(state, who, tells_all, quotas);
     if (!tells_all) {
         w.starts = w.connections = w.segments = w.attachments = w.allocated = w.removed =
             w.n_created = w.n_attached = w.n_died = w.n_owner_died = w.n_requests = w.n_lost =
@@ -228,33 +222,26 @@ static struct wire_instance look_at_instance(const struct state *state, const st
     w.n_requests = (int64_t)tally->n_requests;
     w.n_lost = (int64_t)events_count(SHMVIEW_EVENT_LOST);
     w.n_repaired = (int64_t)segment_repairs();
-    for (int error = 1; error < TALLY_ERRORS; error++)
+    for (int error = 1; error < N_REFUSALS; error++)
         if (tally->refusals[error])
-            list[w.n_refusals++] = (struct wire_refusals){.error = wire_error_name(error),
+            list[w.n_refusals++] = (struct wire_refusals){.error = refusal_name(error),
                                                           .count = (int64_t)tally->refusals[error]};
     return w;
 }
 
-void stats_tell(struct state *state, struct connection *connection, const json_t *parameters,
-                struct answer *answer)
+void stats_tell(struct request *r, const union wanted *want)
 {
     static struct wire_segment_stats segments[PAGE_SEGMENTS];
     static struct wire_party parties[PAGE_PARTIES];
     static char commands[PAGE_PARTIES][16];
-    struct wire_refusals list[TALLY_ERRORS];
+    struct wire_refusals list[N_REFUSALS];
     struct wire_quota quotas[N_TOLD_QUOTAS];
-    struct wire_fault fault;
-    struct wire_stats_call want;
-    if (wire_read_stats_call(parameters, &want, &fault)) {
-        refuse_parameter(answer, &fault);
-        return;
-    }
     struct page page = {
         .segments = segments, .parties = parties, .commands = commands, .end = now_ns() + TURN_NS};
-    struct wire_stats stats = {.instance = look_at_instance(state, connection, list, quotas)};
-    fill_page(state, connection, &want, &page, &stats.next);
-    free(want.names);
+    struct wire_stats stats = {.instance = look_at_instance(r, list, quotas)};
+    fill_page(r, &want->stats, &page, &stats.next);
+    free(want->stats.names);
     stats.segments = segments;
     stats.n_segments = page.n;
-    answer_with(answer, wire_write_stats(&stats));
+    answer_with(r->answer, wire_write_stats(&stats));
 }

@@ -3,10 +3,9 @@
 #ifndef DAEMON_STATS_H
 #define DAEMON_STATS_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/requests/request.h"
 
 /* The method Stats. A reply takes about a millisecond: it holds as many segments as fit. */
-void stats_tell(struct state *state, struct connection *connection, const json_t *parameters,
-                struct answer *answer);
+void stats_tell(struct request *request, const union wanted *want);
 
 #endif

@@ -153,9 +153,9 @@ START_TEST(errors_are_answers)
     send_pings(g, 1);
     while (n_calls == 0)
         house_run(&house);
-    struct answer answer = {.error = "a.b.Error"};
+    struct answer answer = {.error = SHMVIEW_ERR_SYSTEM};
     connection_answer(g->connection, &answer);
-    ck_assert_str_eq(house_receive(g), "{\"error\":\"a.b.Error\",\"parameters\":{}}");
+    ck_assert_str_eq(house_receive(g), "{\"error\":\"io.shmview.Failed\",\"parameters\":{}}");
     house_close(&house);
 }
 END_TEST

@@ -8,25 +8,44 @@
 #include "daemon/clients/refusal.h"
 #include "unit/faults.h"
 
-static const char *text_of(const struct answer *answer, const char *member)
+/* The reply, parsed; NULL: there is no memory for it. Takes what the answer has. */
+static json_t *sent(struct answer *a)
 {
-    return json_string_value(json_object_get(answer->parameters, member));
+    size_t n = 0;
+    char *text = refusal_text(a, &n);
+    json_t *reply = text ? json_loads(text, 0, NULL) : NULL;
+    ck_assert_uint_eq(n, text ? strlen(text) + 1 : 0);
+    free(text);
+    answer_deinit(a);
+    ck_assert_int_eq(a->error, 0);
+    ck_assert_ptr_null(a->reason);
+    return reply;
+}
+
+/* The reply must be that error with that member. Frees it. */
+static void assert_sent(struct answer *a, const char *error, const char *member, const char *value)
+{
+    json_t *reply = sent(a);
+    ck_assert_str_eq(json_string_value(json_object_get(reply, "error")), error);
+    const json_t *parameters = json_object_get(reply, "parameters");
+    ck_assert_str_eq(json_string_value(json_object_get(parameters, member)), value);
+    json_decref(reply);
 }
 
 START_TEST(refuse_with_facts)
 {
     struct answer a = {0};
     refuse(&a, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", 7), "%d is %s", 8, "too many");
-    ck_assert_str_eq(a.error, "io.shmview.LimitExceeded");
-    ck_assert_str_eq(text_of(&a, "reason"), "8 is too many");
+    ck_assert_int_eq(a.error, SHMVIEW_ERR_LIMIT);
+    ck_assert_str_eq(a.reason, "8 is too many");
     ck_assert_int_eq(json_integer_value(json_object_get(a.parameters, "limit")), 7);
-    answer_deinit(&a);
-    ck_assert_ptr_null(a.error);
-    ck_assert_ptr_null(a.parameters);
+    assert_sent(&a, "io.shmview.LimitExceeded", "reason", "8 is too many");
     refuse(&a, SHMVIEW_ERR_DENIED, NULL, "no");
-    ck_assert_str_eq(a.error, "org.varlink.service.PermissionDenied");
-    ck_assert_str_eq(text_of(&a, "reason"), "no");
-    answer_deinit(&a);
+    assert_sent(&a, "org.varlink.service.PermissionDenied", "reason", "no");
+    refuse_varlink(&a, REFUSAL_NO_METHOD, "method", "a.B");
+    assert_sent(&a, "org.varlink.service.MethodNotFound", "method", "a.B");
+    refuse_varlink(&a, REFUSAL_NO_INTERFACE, "interface", "a");
+    assert_sent(&a, "org.varlink.service.InterfaceNotFound", "interface", "a");
     answer_deinit(&a);
 }
 END_TEST
@@ -36,13 +55,12 @@ START_TEST(refuse_a_parameter)
     struct answer a = {0};
     struct wire_fault fault = {.parameter = "layout.views[3].shape", .reason = "is missing"};
     refuse_parameter(&a, &fault);
-    ck_assert_str_eq(a.error, "org.varlink.service.InvalidParameter");
-    ck_assert_str_eq(text_of(&a, "parameter"), "layout.views[3].shape");
-    ck_assert_str_eq(text_of(&a, "reason"), "layout.views[3].shape is missing");
-    answer_deinit(&a);
+    ck_assert_str_eq(a.reason, "layout.views[3].shape is missing");
+    assert_sent(&a, "org.varlink.service.InvalidParameter", "parameter", "layout.views[3].shape");
 }
 END_TEST
 
+/* Text that is cut may end within a character. */
 START_TEST(refuse_with_a_long_text)
 {
     struct answer a = {0};
@@ -50,8 +68,13 @@ START_TEST(refuse_with_a_long_text)
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     refuse(&a, SHMVIEW_ERR_LIMIT, NULL, "%s", text);
-    ck_assert_uint_eq(strlen(text_of(&a, "reason")), 511);
-    answer_deinit(&a);
+    text[511] = '\0';
+    assert_sent(&a, "io.shmview.LimitExceeded", "reason", text);
+    memcpy(text + 510, "\u00e9", 3);
+    refuse(&a, SHMVIEW_ERR_LIMIT, NULL, "%s", text);
+    text[510] = '?';
+    text[511] = '\0';
+    assert_sent(&a, "io.shmview.LimitExceeded", "reason", text);
 }
 END_TEST
 
@@ -63,18 +86,23 @@ START_TEST(every_allocation_fails)
     for (n = 1; faults_begin(FAULTS_MEMORY, n),
         refuse(&a, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", 7), "too many"), faults_end();
          n++) {
-        ck_assert_str_eq(a.error, "io.shmview.LimitExceeded");
+        ck_assert_int_eq(a.error, SHMVIEW_ERR_LIMIT);
+        answer_deinit(&a);
+    }
+    ck_assert_uint_gt(n, 4);
+    answer_deinit(&a);
+    bool failed = true;
+    for (n = 1; failed; n++) {
+        size_t bytes = 0;
+        refuse(&a, SHMVIEW_ERR_LIMIT, NULL, "no");
+        faults_begin(FAULTS_MEMORY, n);
+        char *text = refusal_text(&a, &bytes);
+        failed = faults_end();
+        ck_assert(!text || strncmp(text, "{\"error\":\"io.shmview.Limit", 26) == 0);
+        free(text);
         answer_deinit(&a);
     }
     ck_assert_uint_gt(n, 5);
-    answer_deinit(&a);
-    for (n = 1;
-         faults_begin(FAULTS_MEMORY, n), refuse_varlink(&a, "a.b", "fact", "value"), faults_end();
-         n++) {
-        ck_assert_str_eq(a.error, "a.b");
-        answer_deinit(&a);
-    }
-    answer_deinit(&a);
 }
 END_TEST
 
@@ -108,9 +136,9 @@ START_TEST(failures_of_the_system)
     capture();
     refuse_system(&a, "a segment cannot be kept", ENOMEM);
     ck_assert_str_eq(captured(), "shmviewd: a segment cannot be kept: Cannot allocate memory\n");
-    ck_assert_str_eq(a.error, "io.shmview.Failed");
-    ck_assert_str_eq(text_of(&a, "reason"), "a segment cannot be kept: Cannot allocate memory");
-    answer_deinit(&a);
+    ck_assert_int_eq(a.error, SHMVIEW_ERR_SYSTEM);
+    assert_sent(&a, "io.shmview.Failed", "reason",
+                "a segment cannot be kept: Cannot allocate memory");
 }
 END_TEST
 

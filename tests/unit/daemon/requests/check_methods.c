@@ -217,17 +217,17 @@ START_TEST(creation_under_way)
     struct wire_call call = {.method = "io.shmview.Create",
                              .parameters = json_pack("{s:s, s:i}", "name", "slow", "size", 1)};
     methods_call(&house.state, other->connection, &call, &answer);
-    ck_assert_str_eq(answer.error, "io.shmview.SegmentExists");
+    ck_assert_int_eq(answer.error, SHMVIEW_ERR_EXISTS);
     answer_deinit(&answer);
     json_decref(call.parameters);
     call = (struct wire_call){.method = "io.shmview.Describe",
                               .parameters = json_pack("{s:s}", "name", "slow")};
     methods_call(&house.state, other->connection, &call, &answer);
-    ck_assert_str_eq(answer.error, "io.shmview.SegmentNotFound");
+    ck_assert_int_eq(answer.error, SHMVIEW_ERR_NOT_FOUND);
     answer_deinit(&answer);
     call.method = "io.shmview.Remove";
     methods_call(&house.state, other->connection, &call, &answer);
-    ck_assert_str_eq(answer.error, "io.shmview.SegmentNotFound");
+    ck_assert_int_eq(answer.error, SHMVIEW_ERR_NOT_FOUND);
     answer_deinit(&answer);
     json_decref(call.parameters);
     call = (struct wire_call){.method = "io.shmview.List"};
@@ -321,6 +321,28 @@ START_TEST(attach_by_id_when_the_name_is_gone)
     ck_assert_int_eq(house_int(p, "segment", "size"), 200);
     end();
     ck_assert_uint_eq(unit_objects(), 0);
+}
+END_TEST
+
+/* What Stats counts has the name that was sent. */
+START_TEST(refusals_are_counted_by_name)
+{
+    struct guest *g = begin();
+    house_refused(g, "Nothing", "{}", SERVICE "MethodNotFound", "");
+    house_refused(g, "a.b.C", "{}", SERVICE "InterfaceNotFound", "");
+    house_refused(g, "Monitor", "{}", SERVICE "ExpectedMore", "");
+    house_refused(g, "Ping", "{'a':1}", INVALID, "a is not a known member");
+    const json_t *p = house_call(g, "Stats", "{'limit':0}");
+    const json_t *list = json_object_get(json_object_get(p, "instance"), "refusals");
+    static const char *const names[] = {INVALID, SERVICE "MethodNotFound",
+                                        SERVICE "InterfaceNotFound", SERVICE "ExpectedMore"};
+    ck_assert_uint_eq(json_array_size(list), 4);
+    for (size_t i = 0; i < 4; i++) {
+        const json_t *refusal = json_array_get(list, i);
+        ck_assert_str_eq(json_string_value(json_object_get(refusal, "error")), names[i]);
+        ck_assert_int_eq(house_int(refusal, NULL, "count"), 1);
+    }
+    end();
 }
 END_TEST
 
@@ -425,5 +447,6 @@ UNIT_MAIN("methods", UNIT_TEST(info), UNIT_TEST(descriptions), UNIT_TEST(unknown
           UNIT_TEST(create_over_an_object_that_is_not_ours), UNIT_TEST(creation_under_way),
           UNIT_TEST(creator_leaves_while_creating), UNIT_TEST(attach_and_detach),
           UNIT_TEST(attach_refused), UNIT_TEST(attach_by_id_when_the_name_is_gone),
-          UNIT_TEST(every_slot_taken), UNIT_TEST(lifetimes_end_with_their_connection),
-          UNIT_TEST(other_users), UNIT_TEST(list_and_describe))
+          UNIT_TEST(refusals_are_counted_by_name), UNIT_TEST(every_slot_taken),
+          UNIT_TEST(lifetimes_end_with_their_connection), UNIT_TEST(other_users),
+          UNIT_TEST(list_and_describe))
