@@ -23,22 +23,21 @@ static bool read_slot(const struct shmview_segment *s, uint32_t slot_number, uin
     return true;
 }
 
-/* What the daemon said about a death, as long as it remembers. */
-static void read_death(const struct shmview_segment *s, uint32_t id, struct shmview_death *death)
+/* Copies what the daemon has noted of the owner that ended inside. Returns whether it is this one.
+ */
+static bool read_death(const struct shmview_segment *s, uint32_t id, struct shmview_death *death)
 {
-    for (size_t i = 0; i < ARRAY_LEN(s->live->last); i++) {
-        const struct shmview_liveness_death *d = &s->live->last[i];
-        if (atomic_load_explicit(const_word(&d->id), memory_order_acquire) != id)
-            continue;
-        death->pid = atomic_load_explicit(const_word(&d->pid), memory_order_relaxed);
-        death->when_ns = (int64_t)atomic_load_explicit((const _Atomic uint64_t *)&d->when_ns,
-                                                       memory_order_relaxed);
-    }
+    const struct shmview_liveness_death *d = &s->live->owner;
+    if (atomic_load_explicit(const_word(&d->id), memory_order_acquire) != id)
+        return false;
+    death->pid = d->pid;
+    death->when_ns = (int64_t)d->when_ns;
+    memcpy(death->command, d->command, sizeof death->command);
+    return true;
 }
 
 int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *ret_death)
 {
-    uint32_t pid = 0;
     int r = enter(segment);
     if (r)
         return r;
@@ -47,9 +46,8 @@ int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *re
     uint32_t id = segment->lock.dead;
     struct shmview_death death = {.slot = id & SHMVIEW_SLOT_MASK};
     if (id) {
-        read_slot(segment, death.slot, id, &pid, death.command);
-        death.pid = pid;
-        read_death(segment, id, &death);
+        if (!read_death(segment, id, &death))
+            read_slot(segment, death.slot, id, &death.pid, death.command);
         death.phase = phase_generation(segment);
     }
     *ret_death = death;

@@ -195,7 +195,7 @@ void attachment_cancel(struct attachment *attachment)
     }
     /* it may have died between a change and telling of it */
     attachment_ring(s);
-    segment_detach(s, attachment->slot, attachment->pid);
+    segment_detach(s, attachment->slot);
     /* after the death: a daemon that finds the record announces it again */
     int r = store_delete_attachment(s->home->store, attachment->id);
     if (r)
@@ -242,21 +242,16 @@ void attachment_give_back(struct registry *registry, struct attachment *attachme
     attachment_end(registry, attachment);
 }
 
-/* Tells that its client is dead, and what that held. */
-static void announce_death(struct attachment *attachment)
+/* Reports that its client is dead, and what that client held. */
+static void announce_death(struct attachment *attachment, const struct look_party *party)
 {
-    static struct look seen;
-    struct look_party party = {0};
     struct segment *s = attachment->segment;
-    /* before the lock is taken from it: a moment later another may have it */
-    if (attachment->slot != SLOT_NONE && look_at_attachment(attachment, &seen) == 0)
-        look_party(&seen, attachment, &party);
     phases_note(s);
-    tell_end(SHMVIEW_EVENT_DIED, attachment, &party);
-    if (!party.inside)
+    tell_end(SHMVIEW_EVENT_DIED, attachment, party);
+    if (!party->inside)
         return;
     segment_owner_died(s);
-    tell_end(SHMVIEW_EVENT_OWNER_DIED, attachment, &party);
+    tell_end(SHMVIEW_EVENT_OWNER_DIED, attachment, party);
     log_event(LOG_NOTICE,
               &(struct log_event){.kind = LOG_OWNER_DIED,
                                   .segment = s->name,
@@ -264,21 +259,29 @@ static void announce_death(struct attachment *attachment)
                                   .uid = attachment->uid,
                                   .pid = attachment->pid},
               "segment '%s': pid %d (%s) died while it held the lock", s->name, attachment->pid,
-              party.command);
+              party->command);
 }
 
 void attachment_announce(struct attachment *attachment)
 {
+    static struct look seen;
+    struct look_party party = {0};
     struct segment *s = attachment->segment;
+    /* before the lock is taken from it: a moment later another may have it */
+    if (attachment->slot != SLOT_NONE && look_at_attachment(attachment, &seen) == 0)
+        look_party(&seen, attachment, &party);
+    if (party.inside)
+        segment_note_owner(s, attachment->generation << SHMVIEW_SLOT_BITS | attachment->slot,
+                           attachment->pid, party.command);
     if (attachment->unclaimed)
         announce_detached(attachment);
     else
-        announce_death(attachment);
+        announce_death(attachment, &party);
     attachment->announced = true;
     if (attachment->slot == SLOT_NONE)
         return;
     attachment_ring(s);
-    segment_give_slot(s, attachment->slot, attachment->pid);
+    segment_give_slot(s, attachment->slot);
     attachment->slot = SLOT_NONE;
 }
 

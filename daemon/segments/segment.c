@@ -152,28 +152,16 @@ static _Atomic uint32_t *word(uint32_t *p)
     return (_Atomic uint32_t *)p;
 }
 
-static void publish_death(struct shmview_liveness *live, uint32_t slot, pid_t pid)
-{
-    uint32_t generation = atomic_load_explicit(word(&live->generation[slot]), memory_order_relaxed);
-    uint32_t n = atomic_load_explicit(word(&live->deaths), memory_order_relaxed);
-    struct shmview_liveness_death *d = &live->last[n % ARRAY_LEN(live->last)];
-    uint32_t id = generation << SHMVIEW_SLOT_BITS | slot;
-    /* id last and released: a reader that finds it finds the rest as well */
-    atomic_store_explicit(word(&d->id), 0, memory_order_release);
-    atomic_store_explicit(word(&d->pid), (uint32_t)pid, memory_order_relaxed);
-    atomic_store_explicit((_Atomic uint64_t *)&d->when_ns, (uint64_t)now_ns(),
-                          memory_order_relaxed);
-    atomic_store_explicit(word(&d->id), id, memory_order_release);
-
-    atomic_store(word(&live->generation[slot]), generation | SHMVIEW_GENERATION_DEAD);
-    atomic_fetch_add(word(&live->deaths), 1);
-    syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
 static void announce(struct shmview_liveness *live)
 {
     atomic_fetch_add(word(&live->deaths), 1);
     syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void publish_death(struct shmview_liveness *live, uint32_t slot)
+{
+    atomic_fetch_or(word(&live->generation[slot]), SHMVIEW_GENERATION_DEAD);
+    announce(live);
 }
 
 void segment_announce(struct segment *segment)
@@ -205,7 +193,7 @@ static void give_slots_back(struct segment *segment)
         uint32_t g = atomic_load(word(&live->generation[slot]));
         if (g && !(g & SHMVIEW_GENERATION_DEAD) &&
             segment->slots.entries[slot].next == SLOT_UNCLAIMED) {
-            publish_death(live, slot, 0);
+            publish_death(live, slot);
             slots_give(&segment->slots, slot);
         }
     }
@@ -306,17 +294,17 @@ int segment_attach(struct segment *segment, int64_t access, struct segment_grip 
     return 0;
 }
 
-void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid)
+void segment_give_slot(struct segment *segment, uint32_t slot)
 {
-    publish_death(segment->use->live, slot, pid);
+    publish_death(segment->use->live, slot);
     slots_give(&segment->slots, slot);
 }
 
-void segment_detach(struct segment *segment, uint32_t slot, pid_t pid)
+void segment_detach(struct segment *segment, uint32_t slot)
 {
     segment->n_attachments--;
     if (slot != SLOT_NONE)
-        segment_give_slot(segment, slot, pid);
+        segment_give_slot(segment, slot);
     use_end(segment->use);
 }
 
@@ -329,6 +317,17 @@ void segment_forget(struct segment *segment)
 void segment_watches_changed(struct segment *segment)
 {
     atomic_store(word(&segment->use->live->watches), segment->use->n_watches);
+}
+
+void segment_note_owner(struct segment *segment, uint32_t id, pid_t pid, const char command[16])
+{
+    struct shmview_liveness_death *d = &segment->use->live->owner;
+    /* id last and released: a reader that finds it finds the rest as well */
+    atomic_store(word(&d->id), 0);
+    d->pid = (uint32_t)pid;
+    d->when_ns = (uint64_t)now_ns();
+    memcpy(d->command, command, sizeof d->command);
+    atomic_store(word(&d->id), id);
 }
 
 void segment_owner_died(struct segment *segment)

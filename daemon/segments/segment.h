@@ -153,17 +153,20 @@ uint32_t segment_control_bytes(uint32_t n_slots);
 /* Wakes all who wait for the lock, to look again. */
 void segment_announce(struct segment *segment);
 
-/* Gives a slot back (SLOT_NONE: none): publishes the death of its user, whose
- * pid is named to the next owner of the lock, and wakes all who wait. */
-void segment_detach(struct segment *segment, uint32_t slot, pid_t pid);
+/* Gives a slot back (SLOT_NONE: none): publishes the end of its user, and wakes all that wait. */
+void segment_detach(struct segment *segment, uint32_t slot);
 
 /* The part of segment_detach() that others wait for: gives a slot back. */
-void segment_give_slot(struct segment *segment, uint32_t slot, pid_t pid);
+void segment_give_slot(struct segment *segment, uint32_t slot);
 
 /* The set of those who watch has changed: those who notify are to ask again. */
 void segment_watches_changed(struct segment *segment);
 
-/* One who held the lock died inside: counts it. */
+/* Before segment_give_slot(), where that user ended inside the lock: keeps its id, pid and command
+ * for the next owner. The command is printable. */
+void segment_note_owner(struct segment *segment, uint32_t id, pid_t pid, const char command[16]);
+
+/* Counts a death inside the lock. */
 void segment_owner_died(struct segment *segment);
 
 /* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */

@@ -124,11 +124,13 @@ struct shmview_control {
 /* No id has it: whoever compares a generation with that of an id need not know. */
 #define SHMVIEW_GENERATION_DEAD 0x80000000u
 
-/* One of the last deaths, for the story told to the next owner. */
+/* The last user that ended inside the lock, for the next owner. One is enough: until the next owner
+ * has gone in, nobody else can end inside. */
 struct shmview_liveness_death {
     uint32_t id;
     uint32_t pid;     /* as the daemon's pid namespace has it */
     uint64_t when_ns; /* CLOCK_MONOTONIC */
+    char command[16]; /* as the slot had it, whose next user overwrites it */
 };
 
 /* The liveness object: one page, read-only for clients.
@@ -143,7 +145,8 @@ struct shmview_liveness {
     struct shmview_object_header header;
     uint32_t deaths;
     uint32_t high;
-    struct shmview_liveness_death last[3];
+    struct shmview_liveness_death owner;
+    uint8_t pad[16];
     uint32_t watches;
     uint32_t owner_deaths;
     uint32_t generation[SHMVIEW_SLOTS_MAX];
@@ -182,11 +185,13 @@ SHMVIEW_AT_OFFSET(shmview_control, phase, 512);
 SHMVIEW_AT_OFFSET(shmview_control, change, 640);
 SHMVIEW_AT_OFFSET(shmview_control, change_waits, 644);
 SHMVIEW_AT_OFFSET(shmview_control, layouts, 1024);
-SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness_death) == 16, "death");
+SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness_death) == 32, "death");
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness) == 4096, "one page");
 SHMVIEW_AT_OFFSET(shmview_liveness, deaths, 32);
 SHMVIEW_AT_OFFSET(shmview_liveness, high, 36);
-SHMVIEW_AT_OFFSET(shmview_liveness, last, 40);
+SHMVIEW_AT_OFFSET(shmview_liveness_death, when_ns, 8);
+SHMVIEW_AT_OFFSET(shmview_liveness_death, command, 16);
+SHMVIEW_AT_OFFSET(shmview_liveness, owner, 40);
 SHMVIEW_AT_OFFSET(shmview_liveness, watches, 88);
 SHMVIEW_AT_OFFSET(shmview_liveness, owner_deaths, 92);
 SHMVIEW_AT_OFFSET(shmview_liveness, generation, 96);

@@ -278,9 +278,9 @@ int shmview_unlock(struct shmview_segment *segment);
  * says it. */
 int shmview_unlock_not_repaired(struct shmview_segment *segment);
 
-/* Who died inside. Members are 0 or "" where they cannot be known any more. The
- * daemon's word for pid and time is remembered for the last three deaths of a
- * segment; command, and pid after that, are what the client wrote itself. */
+/* The owner that died inside. The daemon keeps its pid, its command and the time. If an owner gives
+ * the lock back with shmview_unlock_not_repaired() and lives on, pid and command are what it wrote
+ * into its slot, the time is 0; pid is 0 and command "" if that slot has another user now. */
 struct shmview_death {
     uint32_t pid;
     uint32_t slot;

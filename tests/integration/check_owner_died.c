@@ -59,14 +59,15 @@ START_TEST(what_is_told_when_three_more_have_died)
     pid_t pid = child.pid;
     child_kill(&child);
     AWAIT(status_of(seg).owner_is_dead);
+    int64_t after = await_now_ns();
     for (int i = 0; i < 4; i++)
         OK(shmview_detach(other[i])); /* the end of a slot is a death, however orderly */
     OK(shmview_ping(conn));           /* the daemon has heard of them */
     ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
     OK(shmview_owner_died(seg, &death));
-    ck_assert_uint_eq(death.pid, (unsigned)pid); /* as it wrote itself */
+    ck_assert_uint_eq(death.pid, (unsigned)pid);
     ck_assert_uint_eq(death.slot, 5);
-    ck_assert_int_eq(death.when_ns, 0);
+    ck_assert(death.when_ns && death.when_ns <= after);
     ck_assert_int_eq(strncmp(death.command, program_invocation_short_name, 15), 0);
     OK(shmview_unlock(seg));
     close_segment();
@@ -87,9 +88,9 @@ START_TEST(what_is_told_when_the_slot_has_a_new_user)
     ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
     REFUSED(shmview_trylock(next), TIMED_OUT, ""); /* signs the slot with its first call */
     OK(shmview_owner_died(seg, &death));
-    ck_assert_uint_eq(death.pid, (unsigned)pid); /* the daemon's word */
+    ck_assert_uint_eq(death.pid, (unsigned)pid);
     ck_assert_int_ne(death.when_ns, 0);
-    ck_assert_str_eq(death.command, ""); /* its own is written over */
+    ck_assert_int_eq(strncmp(death.command, program_invocation_short_name, 15), 0);
     OK(shmview_unlock_not_repaired(seg));
     for (int i = 0; i < 3; i++) {
         OK(shmview_detach(next));
@@ -97,9 +98,33 @@ START_TEST(what_is_told_when_the_slot_has_a_new_user)
     }
     ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
     OK(shmview_owner_died(seg, &death));
-    ck_assert(!death.pid && !death.when_ns && !death.command[0]);
+    ck_assert_uint_eq(death.pid, (unsigned)pid);
+    ck_assert_int_eq(strncmp(death.command, program_invocation_short_name, 15), 0);
     OK(shmview_unlock(seg));
     OK(shmview_detach(next));
+    close_segment();
+}
+END_TEST
+
+START_TEST(what_is_told_of_an_owner_that_lived_on)
+{
+    struct shmview_death death;
+    open_segment();
+    struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
+    OK(shmview_lock(other));
+    OK(shmview_unlock_not_repaired(other));
+    ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED);
+    OK(shmview_owner_died(seg, &death));
+    ck_assert_uint_eq(death.pid, (unsigned)getpid()); /* as it wrote itself */
+    ck_assert_int_eq(death.when_ns, 0);
+    OK(shmview_unlock_not_repaired(seg));
+    OK(shmview_detach(other));
+    other = client_attach(conn, "s", SHMVIEW_WRITE);
+    ck_assert_int_eq(shmview_trylock(other), SHMVIEW_OWNER_DIED);
+    OK(shmview_owner_died(other, &death));
+    ck_assert(!death.pid && !death.when_ns && !death.command[0]); /* its slot has a new user */
+    OK(shmview_unlock(other));
+    OK(shmview_detach(other));
     close_segment();
 }
 END_TEST
@@ -164,6 +189,7 @@ int main(void)
         SUITE_TEST(death_is_told_in_full),
         SUITE_TEST(what_is_told_when_three_more_have_died),
         SUITE_TEST(what_is_told_when_the_slot_has_a_new_user),
+        SUITE_TEST(what_is_told_of_an_owner_that_lived_on),
         SUITE_TEST(thread_that_exits_inside_is_named_by_its_process),
         SUITE_TEST(death_is_told_without_the_daemon),
         SUITE_END,

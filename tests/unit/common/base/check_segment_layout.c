@@ -22,8 +22,8 @@ START_TEST(unname)
     unit_assert_holds(after.name, "+78187493520.data");
     ck_assert_uint_eq(unit_objects(), 3);
     struct segment_grip b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
-    segment_detach(s, a.slot, 1);
-    segment_detach(s, b.slot, 1);
+    segment_detach(s, a.slot);
+    segment_detach(s, b.slot);
     segment_free(s);
     ck_assert_uint_eq(unit_objects(), 0);
 }
@@ -131,7 +131,7 @@ START_TEST(the_table_in_the_control_object)
     ck_assert_uint_eq(s->layouts.n, 2);
     ck_assert_uint_eq(c->layouts[2], 0);
     munmap(c, sizeof *c);
-    segment_detach(s, a.slot, 1);
+    segment_detach(s, a.slot);
     segment_free(s);
 }
 END_TEST

@@ -164,10 +164,10 @@ START_TEST(remove_while_attached)
     ck_assert_ptr_eq(registry_find(&registry, "a"), second);
     ck_assert_uint_ne(second->id, id);
     attach(s); /* by its id */
-    segment_detach(s, SLOT_NONE, 0);
+    segment_detach(s, SLOT_NONE);
     registry_release(&registry, s);
     ck_assert_ptr_eq(registry_find_id(&registry, id), s);
-    segment_detach(s, SLOT_NONE, 0);
+    segment_detach(s, SLOT_NONE);
     registry_release(&registry, s);
     ck_assert_ptr_null(registry_find_id(&registry, id));
     ck_assert_uint_eq(unit_objects(), 1);
@@ -184,10 +184,10 @@ START_TEST(release_by_lifetime)
         s->lifetime = (uint8_t)lifetimes[i];
         attach(s);
         attach(s);
-        segment_detach(s, SLOT_NONE, 0);
+        segment_detach(s, SLOT_NONE);
         registry_release(&registry, s);
         ck_assert_ptr_eq(registry_find(&registry, "a"), s);
-        segment_detach(s, SLOT_NONE, 0);
+        segment_detach(s, SLOT_NONE);
         registry_release(&registry, s);
         ck_assert_int_eq(registry_find(&registry, "a") != NULL, i > 0);
         ck_assert_uint_eq(unit_objects(), i > 0 ? 3 : 0);

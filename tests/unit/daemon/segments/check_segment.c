@@ -62,7 +62,7 @@ START_TEST(without_a_lock)
         ck_assert_uint_eq(a.slot, SLOT_NONE);
         ck_assert_uint_eq(a.generation, 0);
         ck_assert(!s->use || !s->use->live);
-        segment_detach(s, a.slot, 1);
+        segment_detach(s, a.slot);
     }
     ck_assert_uint_eq(s->n_attachments, 0);
     segment_free(s);
@@ -145,7 +145,7 @@ START_TEST(descriptors_by_access)
             ck_assert_int_eq(fcntl(a.fds[part], F_GETFL) & O_ACCMODE, mode);
             ck_assert_int_eq(fcntl(a.fds[part], F_GETFD), FD_CLOEXEC);
         }
-        segment_detach(s, a.slot, 1);
+        segment_detach(s, a.slot);
     }
     segment_free(s);
 }
@@ -166,7 +166,7 @@ START_TEST(slots_and_generations)
     ck_assert_uint_eq(l->generation[1], 1);
     ck_assert_uint_eq(l->high, 2);
     ck_assert_uint_eq(s->n_attachments, 3);
-    segment_detach(s, a.slot, 77);
+    segment_detach(s, a.slot);
     ck_assert_uint_eq(l->generation[0], 1 | SHMVIEW_GENERATION_DEAD);
     ck_assert_uint_eq(l->generation[1], 1); /* the others live */
     ck_assert_uint_eq(l->deaths, 1);
@@ -175,11 +175,11 @@ START_TEST(slots_and_generations)
     ck_assert_int_eq(a.generation, 2);
     ck_assert_uint_eq(l->generation[0], 2);
     ck_assert_uint_eq(l->high, 2);
-    segment_detach(s, peek.slot, 77);
+    segment_detach(s, peek.slot);
     ck_assert_uint_eq(l->deaths, 1); /* a peeker's end concerns nobody */
-    segment_detach(s, a.slot, 77);
+    segment_detach(s, a.slot);
     ck_assert_ptr_nonnull(s->use->live);
-    segment_detach(s, b.slot, 77);
+    segment_detach(s, b.slot);
     ck_assert(!s->use || (s->use->cached && s->use->live));
     ck_assert_uint_eq(l->deaths, 3);
     munmap(l, sizeof *l);
@@ -201,18 +201,18 @@ START_TEST(counts_do_not_outlive_the_generations)
     ck_assert_int_eq(a.generation, 1);
     slot->readers = left;
     for (uint32_t generation = 2; generation < 5; generation++) {
-        segment_detach(s, a.slot, 1);
+        segment_detach(s, a.slot);
         a = attach(s, SHMVIEW_READ);
         ck_assert_int_eq(a.generation, generation);
         ck_assert_uint_eq(slot->readers, left); /* writers see that its reader is dead */
     }
     s->slots.entries[0].generation = SHMVIEW_GENERATION_MASK;
     s->use->live->generation[0] = SHMVIEW_GENERATION_MASK;
-    segment_detach(s, a.slot, 1);
+    segment_detach(s, a.slot);
     a = attach(s, SHMVIEW_READ);
     ck_assert_int_eq(a.generation, 1);
     ck_assert_uint_eq(slot->readers, 0);
-    segment_detach(s, a.slot, 1);
+    segment_detach(s, a.slot);
     munmap(c, SEGMENT_CONTROL_BYTES);
     segment_free(s);
 }
@@ -222,18 +222,22 @@ START_TEST(deaths_are_told)
 {
     struct segment *s = make(100, true);
     struct shmview_liveness *l = look(s, LIVENESS, sizeof *l);
+    const struct shmview_liveness_death *d = &l->owner;
     struct segment_grip a[8];
     uint64_t last = 0;
     for (int i = 0; i < 8; i++)
         a[i] = attach(s, SHMVIEW_WRITE);
-    for (int i = 0; i < 8; i++) {
-        segment_detach(s, a[i].slot, 1000 + i);
-        const struct shmview_liveness_death *d = &l->last[i % 3];
+    for (int i = 0; i < 4; i++) {
+        uint32_t id = (uint32_t)(a[2 * i].generation << 10 | a[2 * i].slot);
+        segment_note_owner(s, id, 1000 + i, "command\0-------");
+        segment_detach(s, a[2 * i].slot);
+        segment_detach(s, a[2 * i + 1].slot); /* the end of another changes nothing of it */
         ck_assert_uint_eq(d->pid, (unsigned)(1000 + i));
-        ck_assert_uint_eq(d->id, a[i].generation << 10 | a[i].slot);
+        ck_assert_uint_eq(d->id, id);
+        ck_assert_str_eq(d->command, "command");
         ck_assert_uint_ge(d->when_ns, last);
         last = d->when_ns;
-        ck_assert_uint_eq(l->deaths, (unsigned)i + 1);
+        ck_assert_uint_eq(l->deaths, (unsigned)(2 * i + 2));
     }
     munmap(l, sizeof *l);
     segment_free(s);
@@ -268,7 +272,7 @@ START_TEST(a_death_wakes_all)
     while (!sleeper.ready)
         sched_yield();
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* most will sleep by now */
-    segment_detach(s, a.slot, 1);
+    segment_detach(s, a.slot);
     for (int i = 0; i < 4; i++) {
         void *slept_on;
         pthread_join(threads[i], &slept_on);
@@ -293,13 +297,13 @@ START_TEST(every_slot)
     ck_assert_int_eq(a.slot, 77);
     ck_assert_uint_eq(s->n_attachments, SHMVIEW_SLOTS_MAX);
     struct segment_grip peek = attach(s, SHMVIEW_PEEK); /* needs no slot */
-    segment_detach(s, peek.slot, 1);
-    segment_detach(s, 500, 1);
+    segment_detach(s, peek.slot);
+    segment_detach(s, 500);
     a = attach(s, SHMVIEW_WRITE);
     ck_assert_int_eq(a.slot, 500);
     ck_assert_int_eq(a.generation, 2);
     for (uint32_t i = 0; i < SHMVIEW_SLOTS_MAX; i++)
-        segment_detach(s, i, 1);
+        segment_detach(s, i);
     ck_assert(!s->use || (s->use->cached && s->use->live));
     segment_free(s);
 }
@@ -329,7 +333,7 @@ static void attach_failing(unsigned classes, unsigned crowd)
     ck_assert_uint_eq(s->use->live->generation[a.slot], a.generation);
     ck_assert_uint_ge(size_of(s, CONTROL), 1536 + 128 * (uint64_t)(a.slot + 1));
     for (unsigned i = 0; i <= crowd; i++)
-        segment_detach(s, i, 1);
+        segment_detach(s, i);
     segment_free(s);
 }
 
@@ -382,8 +386,8 @@ START_TEST(objects_that_were_replaced_while_open)
     /* for reading it is opened for the first time */
     ck_assert_int_eq(segment_attach(s, SHMVIEW_READ, &b), -ESTALE);
     ck_assert_uint_eq(s->n_attachments, 2);
-    segment_detach(s, a.slot, 1);
-    segment_detach(s, a.slot + 1, 1);
+    segment_detach(s, a.slot);
+    segment_detach(s, a.slot + 1);
     segment_free(s);
     ck_assert_uint_eq(unit_objects(), 1);
     unlink(path);
@@ -421,7 +425,7 @@ START_TEST(descriptors_are_bounded)
             ck_assert_uint_eq(st.st_ino, s->inodes[DATA]);
             ck_assert_int_eq(fcntl(a.fds[DATA], F_GETFL) & O_ACCMODE,
                              access == SHMVIEW_WRITE ? O_RDWR : O_RDONLY);
-            segment_detach(s, a.slot, 1);
+            segment_detach(s, a.slot);
             ck_assert_uint_le(unit_fds(), before + limit * N_USE_DESCRIPTORS);
         }
         for (int i = 0; i < N_MANY; i++) /* nobody is attached */

@@ -33,7 +33,7 @@ START_TEST(slots_without_users)
     struct shmview_liveness *l = look(s, LIVENESS, sizeof *l);
     struct segment_grip a = attach(s, SHMVIEW_WRITE);
     attach(s, SHMVIEW_READ);
-    segment_detach(s, a.slot, 1);
+    segment_detach(s, a.slot);
     ck_assert_uint_eq(l->deaths, 1);
     s = next_daemons(s);
     restore(s, 0, NULL);
@@ -71,7 +71,7 @@ START_TEST(slots_with_users)
     ck_assert_uint_eq(l->generation[1], 1);
     ck_assert_uint_eq(l->generation[2], 1 | SHMVIEW_GENERATION_DEAD);
     ck_assert_uint_eq(s->n_attachments, 1);
-    segment_detach(s, 1, 77);
+    segment_detach(s, 1);
     ck_assert_uint_eq(l->generation[1], 1 | SHMVIEW_GENERATION_DEAD);
     ck_assert_ptr_null(s->use);
     munmap(l, sizeof *l);
@@ -92,8 +92,8 @@ START_TEST(without_slots)
     ck_assert_int_eq(segment_restore_attachment(s), 0);
     segment_restored(s);
     ck_assert_int_eq(attach(s, SHMVIEW_WRITE).slot, 0);
-    segment_detach(s, 0, 1);
-    segment_detach(s, SLOT_NONE, 1);
+    segment_detach(s, 0);
+    segment_detach(s, SLOT_NONE);
     segment_free(s);
     ck_assert_uint_eq(unit_objects(), 0);
 }
