@@ -15,12 +15,15 @@
 
 struct arrays {
     size_t n;    /* samples: length of a, b, c, d */
-    float *a;    /* the sound, scaled */
-    float *b;    /* a without its treble */
-    float *c;    /* a with its treble lifted */
+    float *a;    /* the sound */
+    float *b;    /* a at a fixed level */
+    float *c;    /* b with its treble lifted */
     float *peak; /* one element: the loudest sample of the input */
     int16_t *d;  /* c as 16-bit samples */
     int32_t *e;  /* histogram of d, HISTOGRAM_ROWS elements */
+
+    size_t n_parts;               /* in the segment only: */
+    _Atomic unsigned char *parts; /* enum part of each */
 };
 
 /* Samples [first, end). */

@@ -42,7 +42,8 @@ const char *check_against(struct sound *sound, const struct arrays *shared)
     for (enum step step = 0; step < N_STEPS; step++) {
         struct partial partial;
         step_prepare(step, &apart);
-        step_run(step, &apart, (struct range){0, n}, &partial);
+        step_run(step, &apart, (struct range){0, n});
+        step_count(step, &apart, (struct range){0, n}, &partial);
         step_merge(step, &apart, &partial);
     }
     const char *differs = compare(&apart, shared);

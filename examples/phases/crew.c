@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "parts.h"
 #include "worker.h"
 
-static int tell_end(enum step step, int index, int pid, int status)
+static void report_end(enum step step, int index, int pid, int status)
 {
     if (WIFSIGNALED(status))
         warnx("step %s: worker %d (process %d) was killed by signal %d (%s)", step_name(step),
@@ -15,10 +16,10 @@ static int tell_end(enum step step, int index, int pid, int status)
     else if (WEXITSTATUS(status) != 0)
         warnx("step %s: worker %d (process %d) failed with status %d", step_name(step), index, pid,
               WEXITSTATUS(status));
-    return status != 0;
 }
 
-int crew_run(const char *segment, enum step step, int n_workers, int dies)
+void crew_run(const char *segment, const struct arrays *arrays, enum step step, int n_workers,
+              int dies)
 {
     int pids[CREW_MAX];
     for (int i = 0; i < n_workers; i++) {
@@ -26,12 +27,14 @@ int crew_run(const char *segment, enum step step, int n_workers, int dies)
         pids[i] = worker_start(&worker);
     }
 
-    int n_failed = 0;
-    for (int i = 0; i < n_workers; i++) {
-        int status;
-        if (waitpid(pids[i], &status, 0) != pids[i])
-            err(1, "waitpid");
-        n_failed += tell_end(step, i, pids[i], status);
+    for (int n = 0; n < n_workers; n++) {
+        int status, i = 0;
+        pid_t pid = wait(&status);
+        if (pid < 0)
+            err(1, "wait");
+        while (pids[i] != pid)
+            i++;
+        report_end(step, i, pid, status);
+        parts_give_up(arrays, i);
     }
-    return n_failed;
 }

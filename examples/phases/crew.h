@@ -7,11 +7,10 @@
 
 #define CREW_MAX 64
 
-/* Starts n_workers processes, 1 to CREW_MAX, each on its own range, and waits
- * for all of them: what one step wrote is complete when the next one begins.
- * With dies, worker 0 is killed while it holds the lock.
- *
- * Returns 0, or the number of workers that failed, each told on stderr. */
-int crew_run(const char *segment, enum step step, int n_workers, int dies);
+/* Starts n_workers processes, 1 to CREW_MAX, and waits for all of them. Prints on
+ * stderr which of them failed, and leaves the parts that they had taken to the
+ * others. With dies, worker 0 is killed while it holds the lock. */
+void crew_run(const char *segment, const struct arrays *arrays, enum step step, int n_workers,
+              int dies);
 
 #endif

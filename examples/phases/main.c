@@ -4,7 +4,8 @@
  * A sound gets its treble lifted. The work is done in one segment by processes
  * that share nothing else: first the segment holds three arrays of floats, then
  * the same bytes hold the 16-bit result and its histogram. See plan.h for where
- * everything lies and step.h for what is computed.
+ * everything lies, step.h for what is computed, and parts.h for how the work is
+ * divided and how it goes on after the death of a worker.
  *
  * The workers are told by their parent which layout holds; it waits for all of
  * them before it goes on to the next step. Whatever goes wrong, this program
@@ -22,6 +23,7 @@
 #include "chart.h"
 #include "check.h"
 #include "crew.h"
+#include "parts.h"
 #include "plan.h"
 #include "sound.h"
 #include "step.h"
@@ -40,8 +42,8 @@ static const char usage[] =
     "Lifts the treble of a sound file (WAV, FLAC, AIFF, ...), mixed to one channel.\n"
     "\n"
     "  --workers N   processes that work at the same time, 1 to 64 (4)\n"
-    "  --kill STEP   kill a worker in this step while it holds the lock, to see\n"
-    "                what happens: peak, scale, filter or quantise\n";
+    "  --kill STEP   kill a worker in this step while it holds the lock: peak, scale,\n"
+    "                filter or quantise; the others repair the result and do its work\n";
 
 static void refuse_usage(const char *why)
 {
@@ -108,6 +110,23 @@ static void enter_phase(struct shmview_segment *segment, const char *layout)
     printf("phase     %u: layout %s\n", phase.generation, phase.name);
 }
 
+/* If no worker has survived, the rest is tried once more. */
+static void run_step(const struct options *options, enum step step, const struct arrays *arrays,
+                     struct shmview_segment *segment)
+{
+    step_prepare(step, arrays);
+    memset((void *)arrays->parts, PART_TO_DO, arrays->n_parts);
+    for (int trial = 0; trial < 2 && parts_left(arrays) > 0; trial++) {
+        parts_assign(arrays, options->n_workers);
+        crew_run(shmview_name(segment), arrays, step, options->n_workers,
+                 trial == 0 && step == options->kill);
+        parts_lock("parent", step, segment, arrays);
+        must(shmview_unlock(segment), "unlock");
+    }
+    if (parts_left(arrays) > 0)
+        errx(1, "step %s failed: no result, nothing is written", step_name(step));
+}
+
 /* All steps, one after the other, in arrays of the shared segment. */
 static void compute(const struct options *options, const struct arrays *arrays,
                     struct shmview_segment *segment)
@@ -117,16 +136,14 @@ static void compute(const struct options *options, const struct arrays *arrays,
         if (strcmp(layout, step_layout(step)) != 0)
             enter_phase(segment, layout = step_layout(step));
         printf("%-9s %-8s  %s\n", step_layout(step), step_name(step), step_text(step));
-        step_prepare(step, arrays);
-        if (crew_run(shmview_name(segment), step, options->n_workers, step == options->kill) > 0)
-            errx(1, "step %s failed: no result, nothing is written", step_name(step));
+        run_step(options, step, arrays, segment);
     }
 }
 
 static void work(const struct options *options, struct sound *sound,
                  struct shmview_connection *connection)
 {
-    const struct plan plan = plan_make(sound->n);
+    const struct plan plan = plan_make(sound->n, options->n_workers * PARTS_PER_WORKER);
     struct shmview_segment *segment;
     struct arrays arrays = {0};
     char name[32];

@@ -15,12 +15,12 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-struct plan plan_make(size_t n)
+struct plan plan_make(size_t n, int n_parts)
 {
     const uint64_t floats = n * sizeof(float);
     const uint64_t shorts = n * sizeof(int16_t);
     const uint64_t rows = HISTOGRAM_ROWS * sizeof(int32_t);
-    struct plan plan = {.n = (int64_t)n};
+    struct plan plan = {.n = (int64_t)n, .n_parts = n_parts};
 
     plan.a = 0;
     plan.d = plan.a;
@@ -28,7 +28,8 @@ struct plan plan_make(size_t n)
     plan.e = plan.b;
     plan.c = plan.b + round_up(larger(floats, rows)); /* a short sound: E is longer than B */
     plan.peak = plan.c + round_up(floats);
-    plan.bytes = plan.peak + sizeof(float);
+    plan.parts = plan.peak + round_up(sizeof(float));
+    plan.bytes = plan.parts + (uint64_t)n_parts;
     plan.apart_bytes = 3 * floats + sizeof(float) + shorts + rows;
     return plan;
 }
@@ -48,11 +49,13 @@ int plan_define(const struct plan *plan, struct shmview_segment *segment)
         array_spec("B", "float32", plan->b, &plan->n),
         array_spec("C", "float32", plan->c, &plan->n),
         array_spec("peak", "float32", plan->peak, NULL),
+        array_spec("parts", "uint8", plan->parts, &plan->n_parts),
     };
     const struct shmview_view_spec ints[] = {
         array_spec("C", "float32", plan->c, &plan->n),
         array_spec("D", "int16", plan->d, &plan->n),
         array_spec("E", "int32", plan->e, &rows),
+        array_spec("parts", "uint8", plan->parts, &plan->n_parts),
     };
     int result = shmview_define(segment, "float", floats, sizeof floats / sizeof *floats);
     if (result < 0)
@@ -62,12 +65,15 @@ int plan_define(const struct plan *plan, struct shmview_segment *segment)
 
 int plan_open(struct shmview_segment *segment, const char *layout, struct arrays *arrays)
 {
-    struct shmview_view a, b, c, d, e, peak;
-    int result = shmview_view_open(segment, layout, "C", &c);
-    if (result < 0)
+    struct shmview_view a, b, c, d, e, peak, parts;
+    int result;
+    if ((result = shmview_view_open(segment, layout, "C", &c)) < 0 ||
+        (result = shmview_view_open(segment, layout, "parts", &parts)) < 0)
         return result;
     arrays->n = (size_t)c.shape[0];
     arrays->c = SHMVIEW_DATA(float, &c);
+    arrays->n_parts = (size_t)parts.shape[0];
+    arrays->parts = SHMVIEW_DATA(_Atomic unsigned char, &parts);
     if (strcmp(layout, "int") == 0) {
         if ((result = shmview_view_open(segment, layout, "D", &d)) < 0 ||
             (result = shmview_view_open(segment, layout, "E", &e)) < 0)

@@ -11,8 +11,8 @@ static const struct {
     const char *text;
 } steps[N_STEPS] = {
     [STEP_PEAK] = {"peak", "float", "find the loudest sample"},
-    [STEP_SCALE] = {"scale", "float", "A = the sound at a fixed level"},
-    [STEP_FILTER] = {"filter", "float", "B = A low-passed, C = A with its treble lifted"},
+    [STEP_SCALE] = {"scale", "float", "B = A at a fixed level"},
+    [STEP_FILTER] = {"filter", "float", "C = B with its treble lifted"},
     [STEP_QUANTISE] = {"quantise", "int", "D = C in 16 bits, E = histogram of D"},
 };
 
@@ -45,12 +45,13 @@ static void find_peak(const float *a, struct range range, struct partial *partia
         partial->peak = fmaxf(partial->peak, fabsf(a[i]));
 }
 
-static void scale(float *a, struct range range, float peak)
+static void scale(const struct arrays *arrays, struct range range)
 {
+    const float peak = *arrays->peak;
     /* What is quieter than any normal float is silence: its inverse is infinite. */
     float gain = peak < FLT_MIN ? 0 : STEP_LEVEL / peak;
     for (size_t i = range.first; i < range.end; i++)
-        a[i] *= gain;
+        arrays->b[i] = arrays->a[i] * gain;
 }
 
 /* A windowed sinc (Hamming), scaled so that a constant passes unchanged. */
@@ -72,7 +73,7 @@ static void make_low_pass(double *taps)
 static void filter(const struct arrays *arrays, struct range range)
 {
     const ptrdiff_t n = (ptrdiff_t)arrays->n;
-    const float *a = arrays->a;
+    const float *b = arrays->b;
     double taps[STEP_TAPS];
     make_low_pass(taps);
     for (ptrdiff_t i = (ptrdiff_t)range.first; i < (ptrdiff_t)range.end; i++) {
@@ -80,10 +81,9 @@ static void filter(const struct arrays *arrays, struct range range)
         for (ptrdiff_t k = 0; k < STEP_TAPS; k++) {
             ptrdiff_t from = i + k - STEP_TAPS / 2;
             if (from >= 0 && from < n) /* silence before and after */
-                sum += taps[k] * (double)a[from];
+                sum += taps[k] * (double)b[from];
         }
-        arrays->b[i] = (float)sum;
-        arrays->c[i] = a[i] + STEP_LIFT * (a[i] - arrays->b[i]);
+        arrays->c[i] = b[i] + STEP_LIFT * (b[i] - (float)sum);
     }
 }
 
@@ -95,12 +95,11 @@ static int row_of(int16_t sample)
     return row;
 }
 
-static void quantise(const struct arrays *arrays, struct range range, struct partial *partial)
+static void quantise(const struct arrays *arrays, struct range range)
 {
     for (size_t i = range.first; i < range.end; i++) {
         float clipped = fminf(fmaxf(arrays->c[i], -1), 1);
         arrays->d[i] = (int16_t)lrintf(clipped * 32767);
-        partial->histogram[row_of(arrays->d[i])]++;
     }
 }
 
@@ -112,18 +111,24 @@ void step_prepare(enum step step, const struct arrays *arrays)
         memset(arrays->e, 0, HISTOGRAM_ROWS * sizeof *arrays->e);
 }
 
-void step_run(enum step step, const struct arrays *arrays, struct range range,
-              struct partial *ret_partial)
+void step_run(enum step step, const struct arrays *arrays, struct range range)
+{
+    if (step == STEP_SCALE)
+        scale(arrays, range);
+    else if (step == STEP_FILTER)
+        filter(arrays, range);
+    else if (step == STEP_QUANTISE)
+        quantise(arrays, range);
+}
+
+void step_count(enum step step, const struct arrays *arrays, struct range range,
+                struct partial *ret_partial)
 {
     *ret_partial = (struct partial){0};
     if (step == STEP_PEAK)
         find_peak(arrays->a, range, ret_partial);
-    else if (step == STEP_SCALE)
-        scale(arrays->a, range, *arrays->peak);
-    else if (step == STEP_FILTER)
-        filter(arrays, range);
-    else
-        quantise(arrays, range, ret_partial);
+    for (size_t i = range.first; step == STEP_QUANTISE && i < range.end; i++)
+        ret_partial->histogram[row_of(arrays->d[i])]++;
 }
 
 void step_merge(enum step step, const struct arrays *arrays, const struct partial *partial)

@@ -7,12 +7,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <shmview/shmview.h>
 
+#include "parts.h"
 #include "plan.h"
 
 #define PATIENCE_NS 10000000000
+#define LOOK_US     1000 /* so often a worker without a part looks for one */
 
 extern char **environ;
 
@@ -43,35 +46,48 @@ static struct worker parse(char **arguments)
     return worker;
 }
 
-static struct range range_of(const struct worker *worker, size_t n)
+/* Adds a part to the common result. A death between the two states leaves it
+ * there in part, or as a whole: the next owner of the lock cannot know. */
+static void merge(const struct worker *worker, const struct arrays *arrays, size_t part,
+                  const struct partial *partial)
 {
-    size_t index = (size_t)worker->index;
-    size_t count = (size_t)worker->count;
-    return (struct range){n * index / count, n * (index + 1) / count};
-}
-
-/* Adds this worker's part to the common result. Only this needs the lock: the
- * ranges of the workers do not touch each other. */
-static int merge(const struct worker *worker, struct shmview_segment *segment,
-                 const struct arrays *arrays, const struct partial *partial)
-{
-    struct shmview_death death;
-    int result = shmview_lock(segment);
-    if (result < 0)
-        errx(1, "worker %d: lock: %s", worker->index, shmview_error_text());
+    arrays->parts[part] = PART_COUNTING;
+    step_merge(worker->step, arrays, partial);
     if (worker->dies)
         raise(SIGKILL);
-    if (result == SHMVIEW_OWNER_DIED) {
-        /* What that one added may be half there; only the parent can start anew. */
-        shmview_owner_died(segment, &death);
-        warnx("worker %d: '%s' (process %u) left the result half written, giving up", worker->index,
-              death.command, death.pid);
-        shmview_unlock_not_repaired(segment);
-        return 1;
+    arrays->parts[part] = PART_DONE;
+}
+
+/* Does parts until all are done: as long as another worker is at one, it may die.
+ * Only merging and taking them needs the lock: the parts do not touch each other. */
+static void work(const struct worker *worker, struct shmview_segment *segment,
+                 const struct arrays *arrays)
+{
+    size_t part = (size_t)worker->index;
+    struct partial partial;
+    char who[32];
+    snprintf(who, sizeof who, "worker %d", worker->index);
+    if (arrays->parts[part] !=
+        PART_TAKEN + worker->index) /* done by an earlier worker of this index */
+        part = arrays->n_parts;
+    for (;;) {
+        if (part < arrays->n_parts) {
+            step_run(worker->step, arrays, parts_range(arrays, part));
+            step_count(worker->step, arrays, parts_range(arrays, part), &partial);
+        }
+        parts_lock(who, worker->step, segment, arrays);
+        if (part < arrays->n_parts)
+            merge(worker, arrays, part, &partial);
+        part = parts_take(arrays, worker->index);
+        size_t n_left = parts_left(arrays);
+        shmview_unlock(segment);
+        if (n_left == 0)
+            return;
+        if (part == arrays->n_parts)
+            usleep(LOOK_US);
+        else if (part < (size_t)worker->count)
+            warnx("%s: takes over part %zu from worker %zu", who, part, part);
     }
-    step_merge(worker->step, arrays, partial);
-    shmview_unlock(segment);
-    return 0;
 }
 
 int worker_main(char **arguments)
@@ -88,10 +104,8 @@ int worker_main(char **arguments)
         plan_open(segment, step_layout(worker.step), &arrays) < 0)
         errx(1, "worker %d: %s", worker.index, shmview_error_text());
 
-    struct partial partial;
-    step_run(worker.step, &arrays, range_of(&worker, arrays.n), &partial);
-    int status = merge(&worker, segment, &arrays, &partial);
+    work(&worker, segment, &arrays);
     shmview_detach(segment);
     shmview_disconnect(connection);
-    return status;
+    return 0;
 }

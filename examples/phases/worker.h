@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.h - a worker process: one step on one part of the samples.
+/* worker.h - a worker process: one step on some parts of the samples.
  *
  * A worker is this program, started anew. It shares nothing with its parent but
  * the name of the segment; everything else it finds there. */

@@ -52,6 +52,10 @@ says() {
     grep -qF -- "$2" "$1" || fail "no '$2' in:" "$1"
 }
 
+matches() {
+    grep -q -- "$2" "$1" || fail "nothing like '$2' in:" "$1"
+}
+
 # refuses TEXT COMMAND...: the command fails in an orderly way and says the text.
 refuses() {
     local text=$1 status=0
@@ -170,12 +174,20 @@ refuses "from 1 to 64" "$examples/phases" "$sample" no.wav --workers 65
 refuses "usage:" "$examples/phases" "$sample"
 refuses "attach" "$examples/array" no-such-segment
 
-# A worker that dies with the lock: the others are told, the parent gives up.
+# A worker dies while it holds the lock: the next owner repairs the result, and the work is finished.
+"$examples/phases" "$sample" whole.wav > out 2>&1 || fail "phases"
 for step in peak scale filter quantise; do
-    refuses "killed by signal 9" "$examples/phases" "$sample" no.wav --kill "$step"
-    says out "step $step failed: no result"
+    "$examples/phases" "$sample" repaired.wav --kill "$step" > out 2>&1 || fail "phases --kill $step" out
+    says out "killed by signal 9"
+    matches out "worker [1-3]: 'phases' (process [1-9][0-9]*) died while it held the lock"
+    matches out "worker [1-3]: takes over part 0 from worker 0"
+    says out "identical to a single process"
+    cmp whole.wav repaired.wav || fail "the repaired result of $step differs"
 done
-refuses "killed by signal 9" "$examples/phases" "$sample" no.wav --kill quantise --workers 1
+# Nobody is left who could: another worker is started.
+"$examples/phases" "$sample" repaired.wav --kill quantise --workers 1 > out 2>&1 || fail "phases --workers 1" out
+matches out "parent: 'phases' (process [1-9][0-9]*) died while it held the lock"
+cmp whole.wav repaired.wav || fail "the repaired result of one worker differs"
 await no_segments || fail "phases left $(segments)"
 
 no_daemon && fail "the daemon died"
