@@ -203,11 +203,6 @@ void log_event(enum log_priority priority, const struct log_event *event, const 
     LOG_AS(priority, event);
 }
 
-void log_info(const char *format, ...)
-{
-    LOG_AS(LOG_INFO, &plain);
-}
-
 void log_warning(const char *format, ...)
 {
     LOG_AS(LOG_WARNING, &plain);

@@ -55,7 +55,6 @@ __attribute__((format(printf, 3, 4))) void
 log_event(enum log_priority priority, const struct log_event *event, const char *format, ...);
 
 /* Lines of LOG_PLAIN. */
-__attribute__((format(printf, 1, 2))) void log_info(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_warning(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_error(const char *format, ...);
 

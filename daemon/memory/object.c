@@ -209,13 +209,6 @@ int object_create_promised(struct object *object, uint64_t bytes, const atomic_b
     return steal_fd(&fd);
 }
 
-int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
-                  struct object_space *ret_space)
-{
-    int r = object_promise(bytes, ret_space);
-    return r ? r : object_create_promised(object, bytes, cancel);
-}
-
 int object_open(const struct object *object, int flags)
 {
     /* O_NONBLOCK: a FIFO under that name must not hold us up */

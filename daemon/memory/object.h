@@ -40,20 +40,16 @@ struct object_space object_space(void);
 /* How many more objects there may be; UINT64_MAX: no limit is known. */
 uint64_t object_count_free(void);
 
-/* Creates the object called object->name with bytes of zeroed, committed memory.
- * Blocks while the kernel zeroes; looks at *cancel (may be NULL) from time to
- * time. Any thread. Returns a read-write descriptor, which the caller owns, or
- * -errno (-ENOSPC with *ret_space filled, -EEXIST, -ECANCELED, ...); then nothing
- * is left. */
-int object_create(struct object *object, uint64_t bytes, const atomic_bool *cancel,
-                  struct object_space *ret_space);
-
-/* The same in two steps, for objects that are wanted together or not at all: bytes of them
- * are promised at once. Returns 0 or -ENOSPC with *ret_space filled; owes each byte to
- * object_create_promised(), which settles its own in any case, or object_unpromise(). */
+/* Promises bytes for objects that are wanted together or not at all. Returns 0 or -ENOSPC with
+ * *ret_space filled; owes each byte to object_create_promised(), object_commit_promised() or
+ * object_unpromise(). */
 int object_promise(uint64_t bytes, struct object_space *ret_space);
 /* The same without waiting for memory that is being given back: 0 or -EAGAIN. */
 int object_promise_now(uint64_t bytes);
+/* Creates the object called object->name with bytes of zeroed, committed memory, and settles their
+ * promise in any case. Blocks while the kernel zeroes; looks at *cancel (may be NULL) from time to
+ * time. Any thread. Returns a read-write descriptor, which the caller owns, or -errno (-ENOSPC,
+ * -EEXIST, -ECANCELED, ...); then nothing is left. */
 int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel);
 void object_unpromise(uint64_t bytes);
 /* Commits bytes more that were promised, from byte `from` of the object; settles the promise in

@@ -61,12 +61,6 @@ int turns_init(struct turns *turns, uv_loop_t *loop)
     return alarm_init(&turns->resting, loop, on_rested, turns);
 }
 
-void turns_close(struct turns *turns)
-{
-    uv_close((uv_handle_t *)&turns->slices, NULL);
-    alarm_close(&turns->resting, NULL);
-}
-
 void turns_own_user(struct quota_user *ret)
 {
     *ret = (struct quota_user){.quota = NULL};

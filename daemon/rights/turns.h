@@ -61,9 +61,6 @@ struct turns {
 /* Returns 0 or -errno. */
 int turns_init(struct turns *turns, uv_loop_t *loop);
 
-/* Closes the handles. The loop is to run once more. */
-void turns_close(struct turns *turns);
-
 /* A user who is the daemon itself: it has a share of the time as users have. */
 void turns_own_user(struct quota_user *ret);
 

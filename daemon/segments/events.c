@@ -71,14 +71,6 @@ static bool is_asked_for(const struct subscriber *s, const struct event *e)
     return false;
 }
 
-bool events_wanted(enum shmview_event_kind kind)
-{
-    for (unsigned i = 0; n_subscribers && i < LIMIT_MONITORS; i++)
-        if (subscribers[i] && (!subscribers[i]->kinds || subscribers[i]->kinds >> (kind - 1) & 1))
-            return true;
-    return false;
-}
-
 static void offer(struct subscriber *s, struct event *e, const struct segment *segment)
 {
     if (!is_asked_for(s, e) || !s->may_know(s, e, segment))

@@ -64,10 +64,6 @@ struct event *events_add(enum shmview_event_kind kind, const struct segment *seg
  * the event. 0: the daemon itself is at work. */
 struct event *events_add_by(enum shmview_event_kind kind, const struct segment *segment, pid_t pid);
 
-/* Whether anybody would hear of an event of that kind: else its costly facts need not be found
- * out. */
-bool events_wanted(enum shmview_event_kind kind);
-
 /* Called when an event was added that somebody wants. */
 void events_call(void (*wake)(void *arg), void *arg);
 

@@ -81,14 +81,10 @@ struct segment {
 /* Returns a segment without objects, or NULL: memory is short. home must outlive it. */
 struct segment *segment_new(const struct segment_home *home, uint64_t id, const char *name);
 
-/* Allocates the objects and writes their headers. Blocks; made to run off the loop, where nothing
- * else touches the segment. Returns 0, and its use is the caller's to end where nobody attaches;
- * -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
-int segment_allocate(struct segment *segment, const atomic_bool *cancel,
-                     struct object_space *ret_space);
-
-/* Does a step of it, of SEGMENT_STEP_BYTES at most. *done is 0 at first. Returns 1: call it again;
- * else what segment_allocate() returns. */
+/* Allocates the objects and writes their headers, in steps of SEGMENT_STEP_BYTES at most. *done is
+ * 0 before the first. Blocks; made to run off the loop, where nothing else touches the segment.
+ * Returns 1: call it again; 0, and its use is the caller's to end where nobody attaches; -ENOSPC
+ * with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
 int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
                           struct object_space *ret_space);
 

@@ -138,16 +138,6 @@ int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, ui
     return r;
 }
 
-int segment_allocate(struct segment *segment, const atomic_bool *cancel,
-                     struct object_space *ret_space)
-{
-    uint64_t done = 0;
-    int r;
-    while ((r = segment_allocate_some(segment, cancel, &done, ret_space)) > 0)
-        continue;
-    return r;
-}
-
 int segment_allocate_now(struct segment *segment)
 {
     uint64_t done = 0;

@@ -20,6 +20,7 @@
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
 #include "daemon/segments/ringing.h"
+#include "unit/turns.h"
 #include "unit/varlink.h"
 #include "varlink_text.h"
 
@@ -189,7 +190,7 @@ static inline void house_close(struct house *house)
     for (unsigned i = 0; i < house->n_guests; i++)
         while (house->guests[i].connection && now_ns() < deadline)
             house_run(house);
-    turns_close(&house->turns);
+    end_turns(&house->turns);
     uv_run(&house->loop, UV_RUN_DEFAULT);
     uv_close((uv_handle_t *)&house->state.departures.slices, NULL);
     uv_run(&house->loop, UV_RUN_DEFAULT);

@@ -10,6 +10,7 @@
 
 #include "daemon/segments/segment.h"
 #include "daemon/segments/use.h"
+#include "unit/whole.h"
 
 #define ID 0x1234567890
 
@@ -28,7 +29,7 @@ static inline struct segment *make(uint64_t size, bool lock)
 {
     struct segment *s = fresh(size, lock);
     struct object_space space;
-    ck_assert_int_eq(segment_allocate(s, NULL, &space), 0);
+    ck_assert_int_eq(whole_segment(s, NULL, &space), 0);
     return s;
 }
 

@@ -59,6 +59,8 @@ static void journal_reads(int fd, unsigned long other)
     setenv("JOURNAL_STREAM", text, 1);
 }
 
+#define log_info(...) log_event(LOG_INFO, &(struct log_event){.kind = LOG_PLAIN}, __VA_ARGS__)
+
 static void log_three(void)
 {
     log_init();

@@ -7,6 +7,7 @@
 
 #include "common/base/util.h"
 #include "unit/faults.h"
+#include "unit/turns.h"
 #include "unit/unit.h"
 
 #define KNOCKS 40
@@ -63,7 +64,7 @@ static void begin(void)
 static void end(void)
 {
     door_close(&door);
-    turns_close(&turns);
+    end_turns(&turns);
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
     close_fdp(&door.reserve);

@@ -9,6 +9,7 @@
 
 #include "daemon/memory/object.h"
 #include "unit/faults.h"
+#include "unit/whole.h"
 
 static struct object named(const char *part)
 {
@@ -20,8 +21,8 @@ static struct object named(const char *part)
 static int create(struct object *o, uint64_t bytes)
 {
     struct object_space space;
-    int fd = object_create(o, bytes, NULL, &space);
-    ck_assert_msg(fd >= 0, "object_create: %s", strerror(-fd));
+    int fd = whole_object(o, bytes, NULL, &space);
+    ck_assert_msg(fd >= 0, "whole_object: %s", strerror(-fd));
     return fd;
 }
 
@@ -69,7 +70,7 @@ START_TEST(name_that_is_taken)
     struct object first = named("data"), second = named("data");
     struct object_space space;
     int fd = create(&first, 10);
-    ck_assert_int_eq(object_create(&second, 20, NULL, &space), -EEXIST);
+    ck_assert_int_eq(whole_object(&second, 20, NULL, &space), -EEXIST);
     ck_assert_uint_eq(unit_objects(), 1);
     struct stat st;
     ck_assert_int_eq(stat(unit_object("data"), &st), 0);
@@ -86,7 +87,7 @@ START_TEST(create_through_a_symlink)
     char target[128];
     snprintf(target, sizeof target, "%s/target", unit_directory());
     ck_assert_int_eq(symlink(target, unit_object("data")), 0);
-    ck_assert_int_eq(object_create(&o, 10, NULL, &space), -EEXIST);
+    ck_assert_int_eq(whole_object(&o, 10, NULL, &space), -EEXIST);
     ck_assert_int_eq(access(target, F_OK), -1);
     object_remove(&o);
     ck_assert_uint_ne(inode_at(unit_object("data")), 0); /* not ours, still there */
@@ -99,10 +100,10 @@ START_TEST(cancelled_before_it_begins)
     struct object o = named("data");
     struct object_space space;
     atomic_bool cancel = true;
-    ck_assert_int_eq(object_create(&o, 10 << 20, &cancel, &space), -ECANCELED);
+    ck_assert_int_eq(whole_object(&o, 10 << 20, &cancel, &space), -ECANCELED);
     ck_assert_uint_eq(unit_objects(), 0);
     cancel = false;
-    int fd = object_create(&o, 10, &cancel, &space);
+    int fd = whole_object(&o, 10, &cancel, &space);
     ck_assert_int_ge(fd, 0);
     close(fd);
     object_remove(&o);
@@ -122,7 +123,7 @@ START_TEST(cancelled_on_the_way)
     struct object o = named("data");
     struct object_space space;
     faults_hook("posix_fallocate", cancel_it);
-    ck_assert_int_eq(object_create(&o, (uint64_t)256 << 20, &cancel_now, &space), -ECANCELED);
+    ck_assert_int_eq(whole_object(&o, (uint64_t)256 << 20, &cancel_now, &space), -ECANCELED);
     ck_assert(cancel_now);
     ck_assert_uint_eq(unit_objects(), 0);
 }
@@ -134,7 +135,7 @@ static struct object_space space_now(void)
 {
     struct object o = named("none");
     struct object_space space = {0};
-    ck_assert_int_eq(object_create(&o, (uint64_t)1 << 60, NULL, &space), -ENOSPC);
+    ck_assert_int_eq(whole_object(&o, (uint64_t)1 << 60, NULL, &space), -ENOSPC);
     return space;
 }
 
@@ -149,9 +150,9 @@ START_TEST(more_than_is_free)
     ck_assert_uint_le(space.free, space.limit);
     struct object o = named("data");
     struct object_space again = {0};
-    ck_assert_int_eq(object_create(&o, space.limit + 1, NULL, &again), -ENOSPC);
-    ck_assert_int_eq(object_create(&o, INT64_MAX, NULL, &again), -ENOSPC);
-    ck_assert_int_eq(object_create(&o, UINT64_MAX, NULL, &again), -ENOSPC);
+    ck_assert_int_eq(whole_object(&o, space.limit + 1, NULL, &again), -ENOSPC);
+    ck_assert_int_eq(whole_object(&o, INT64_MAX, NULL, &again), -ENOSPC);
+    ck_assert_int_eq(whole_object(&o, UINT64_MAX, NULL, &again), -ENOSPC);
     ck_assert_uint_eq(again.limit, space.limit);
     ck_assert_uint_eq(unit_objects(), 0);
 }
@@ -167,7 +168,7 @@ START_TEST(promises_are_settled)
         struct object o = named("data");
         atomic_bool cancel = i % 2;
         faults_begin_call(i % 4 ? "posix_fallocate" : "openat", 1, ENOSPC, false);
-        int fd = object_create(&o, bytes, &cancel, &space);
+        int fd = whole_object(&o, bytes, &cancel, &space);
         faults_end();
         ck_assert_int_lt(fd, 0);
         ck_assert_uint_eq(unit_objects(), 0);
@@ -198,7 +199,7 @@ START_TEST(side_by_side)
     struct object o = named("data");
     faults_hook("posix_fallocate", ask_beside);
     faults_begin_call("posix_fallocate", 1, EIO, true);
-    ck_assert_int_eq(object_create(&o, PROMISED, NULL, &space), -EIO);
+    ck_assert_int_eq(whole_object(&o, PROMISED, NULL, &space), -EIO);
     ck_assert(faults_end());
     /* the machine has other users: half of it will do */
     ck_assert_uint_lt(space_beside.free, before.free - PROMISED / 2);
@@ -214,14 +215,14 @@ START_TEST(figures_that_cannot_be_had)
     struct object o = named("data");
     struct object_space space;
     faults_begin_call("fopen", 1, EMFILE, false);
-    int fd = object_create(&o, LARGE, NULL, &space);
+    int fd = whole_object(&o, LARGE, NULL, &space);
     ck_assert(faults_end());
     ck_assert_int_ge(fd, 0);
     close(fd);
     object_remove(&o);
     o = named("data");
     faults_begin_call("statvfs", 1, ENOSYS, false);
-    fd = object_create(&o, LARGE, NULL, &space);
+    fd = whole_object(&o, LARGE, NULL, &space);
     ck_assert(faults_end());
     ck_assert_int_ge(fd, 0);
     close(fd);
@@ -235,7 +236,7 @@ static bool looks(uint64_t bytes)
     struct object o = named("data");
     struct object_space space;
     faults_begin_call("statvfs", 1, ENOSYS, false);
-    int fd = object_create(&o, bytes, NULL, &space);
+    int fd = whole_object(&o, bytes, NULL, &space);
     bool looked = faults_end();
     ck_assert_int_ge(fd, 0);
     close(fd);

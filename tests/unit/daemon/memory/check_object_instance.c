@@ -12,6 +12,7 @@
 #include "daemon/clients/instance.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/object.h"
+#include "unit/whole.h"
 #include "unit/faults.h"
 
 static int lock(const char *name)
@@ -246,7 +247,7 @@ static int create(const char *part, uint64_t bytes, struct object *o)
     struct object_space space;
     *o = (struct object){0};
     snprintf(o->name, sizeof o->name, "%s", part);
-    return object_create(o, bytes, NULL, &space);
+    return whole_object(o, bytes, NULL, &space);
 }
 
 START_TEST(every_call_of_a_creation_fails)

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "common/base/util.h"
+#include "unit/turns.h"
 #include "unit/unit.h"
 
 static uv_loop_t loop;
@@ -45,7 +46,7 @@ static void begin(void)
 
 static void end(void)
 {
-    turns_close(&turns);
+    end_turns(&turns);
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }

@@ -4,6 +4,7 @@
 #include "daemon/segments/attachment.h"
 #include "daemon/segments/use.h"
 #include "unit/faults.h"
+#include "unit/whole.h"
 
 static struct registry registry;
 static struct attachments list;
@@ -17,7 +18,7 @@ static struct segment *begin(int64_t lifetime)
     s->size = 100;
     s->lock = true;
     s->lifetime = (uint8_t)lifetime;
-    ck_assert_int_eq(segment_allocate(s, NULL, &space), 0);
+    ck_assert_int_eq(whole_segment(s, NULL, &space), 0);
     s->allocated = true;
     return s;
 }

@@ -6,6 +6,7 @@
 
 #include "daemon/segments/registry.h"
 #include "unit/faults.h"
+#include "unit/whole.h"
 
 static struct registry registry;
 
@@ -29,7 +30,7 @@ static struct segment *make(const char *name, bool lock)
     struct segment *s = reserve(name);
     s->size = 100;
     s->lock = lock;
-    ck_assert_int_eq(segment_allocate(s, NULL, &space), 0);
+    ck_assert_int_eq(whole_segment(s, NULL, &space), 0);
     s->allocated = true;
     return s;
 }

@@ -79,7 +79,7 @@ START_TEST(object_that_is_in_the_way)
         struct object object = object_of(s, (enum segment_part)which);
         const char *path = unit_object(object.name);
         close(open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-        ck_assert_int_eq(segment_allocate(s, NULL, &space), -EEXIST);
+        ck_assert_int_eq(whole_segment(s, NULL, &space), -EEXIST);
         ck_assert_uint_eq(unit_objects(), 1);
         ck_assert_int_eq(unlink(path), 0);
         segment_free(s);
@@ -92,10 +92,10 @@ START_TEST(allocation_that_is_cancelled_or_too_large)
     struct segment *s = fresh(100, true);
     struct object_space space = {0};
     atomic_bool cancel = true;
-    ck_assert_int_eq(segment_allocate(s, &cancel, &space), -ECANCELED);
+    ck_assert_int_eq(whole_segment(s, &cancel, &space), -ECANCELED);
     segment_free(s);
     s = fresh((uint64_t)1 << 56, true);
-    ck_assert_int_eq(segment_allocate(s, NULL, &space), -ENOSPC);
+    ck_assert_int_eq(whole_segment(s, NULL, &space), -ENOSPC);
     ck_assert_uint_gt(space.limit, 0);
     segment_free(s);
     ck_assert_uint_eq(unit_objects(), 0);
@@ -110,7 +110,7 @@ START_TEST(every_call_of_an_allocation_fails)
     for (unsigned n = 1;; n++) {
         struct segment *s = fresh(100, true);
         faults_begin(FAULTS_SYSTEM, n);
-        r = segment_allocate(s, NULL, &space);
+        r = whole_segment(s, NULL, &space);
         bool failed = faults_end();
         if (r) {
             ck_assert_int_eq(r, -EIO);
@@ -410,7 +410,7 @@ START_TEST(descriptors_are_bounded)
         many[i]->id = i;
         many[i]->named = false; /* its objects go by its id */
         struct object_space space;
-        ck_assert_int_eq(segment_allocate(many[i], NULL, &space), 0);
+        ck_assert_int_eq(whole_segment(many[i], NULL, &space), 0);
     }
     for (int l = 0; l < 4; l++) {
         unsigned limit = limits[l] ? limits[l] : 1;
