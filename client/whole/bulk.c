@@ -140,7 +140,7 @@ int shmview_fill(const struct shmview_view *view, const void *bytes)
     return 0;
 }
 
-static int fill_number(const struct shmview_view *view, const struct number *n)
+static int fill_number(const struct shmview_view *view, const struct shmview_value *n)
 {
     unsigned char bytes[NUMBER_BYTES];
     char text[NUMBER_TEXT_BYTES];
@@ -154,17 +154,17 @@ static int fill_number(const struct shmview_view *view, const struct number *n)
         return shmview_fill(view, bytes);
     number_text(n, text);
     return fail(SHMVIEW_ERR_CONVERSION, "%s is no value of %s", text,
-                number_type_name(view->dtype));
+                shmview_dtype_name(view->dtype));
 }
 
 int shmview_fill_int64(const struct shmview_view *view, int64_t value)
 {
-    struct number n = number_of_int64(value);
+    struct shmview_value n = number_of_int64(value);
     return fill_number(view, &n);
 }
 
 int shmview_fill_double(const struct shmview_view *view, double value)
 {
-    struct number n = number_of_real((long double)value);
+    struct shmview_value n = number_of_real((long double)value);
     return fill_number(view, &n);
 }

@@ -67,7 +67,7 @@ static size_t run_numbers(const struct conversion *c, unsigned char *to, const u
 {
     const size_t to_bytes = dtype_of(c->to)->itemsize, from_bytes = dtype_of(c->from)->itemsize;
     for (size_t i = 0; i < n; i++) {
-        struct number x = number_load(c->from, from + i * from_bytes);
+        struct shmview_value x = number_load(c->from, from + i * from_bytes);
         if (!number_store(c->to, &x, to + i * to_bytes))
             return i;
     }

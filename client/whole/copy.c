@@ -168,10 +168,10 @@ static int fail_element(const struct shmview_view *to, const struct shmview_view
     int r = shmview_get_bytes(from, index, bytes);
     if (r)
         return r;
-    struct number n = number_load(from->dtype, bytes);
+    struct shmview_value n = number_load(from->dtype, bytes);
     number_text(&n, text);
     return fail(SHMVIEW_ERR_CONVERSION, "element %s: %s is no value of %s", index_text, text,
-                number_type_name(to->dtype));
+                shmview_dtype_name(to->dtype));
 }
 
 /* In any order if walk is given; if that meets a bad element, once more in C order, which finds

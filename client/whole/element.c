@@ -2,7 +2,7 @@
 /* One element whose type is known only at run time.
  *
  * Each call has two ways: a short one for the common types of a view without suboffsets, and
- * by way of struct number for everything else, errors among it. */
+ * by way of struct shmview_value for everything else, errors among it. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int locate_number(const struct shmview_view *view, const ptrdiff_t *index
 }
 
 static int fail_value(const struct shmview_view *view, const ptrdiff_t *index,
-                      const struct number *n, const char *type)
+                      const struct shmview_value *n, const char *type)
 {
     char text[NUMBER_TEXT_BYTES], index_text[BULK_INDEX_BYTES];
     number_text(n, text);
@@ -45,7 +45,8 @@ static int fail_value(const struct shmview_view *view, const ptrdiff_t *index,
     return fail(SHMVIEW_ERR_CONVERSION, "element %s: %s is no value of %s", index_text, text, type);
 }
 
-SLOW static int get(const struct shmview_view *view, const ptrdiff_t *index, struct number *ret)
+SLOW static int get(const struct shmview_view *view, const ptrdiff_t *index,
+                    struct shmview_value *ret)
 {
     unsigned char *p;
     int r = locate_number(view, index, &p);
@@ -54,7 +55,7 @@ SLOW static int get(const struct shmview_view *view, const ptrdiff_t *index, str
     return r;
 }
 
-SLOW static int set(const struct shmview_view *view, const ptrdiff_t *index, struct number n)
+SLOW static int set(const struct shmview_view *view, const ptrdiff_t *index, struct shmview_value n)
 {
     unsigned char *p;
     int r = bulk_check_writable(view);
@@ -62,12 +63,12 @@ SLOW static int set(const struct shmview_view *view, const ptrdiff_t *index, str
         r = locate_number(view, index, &p);
     if (r || number_store(view->dtype, &n, p))
         return r;
-    return fail_value(view, index, &n, number_type_name(view->dtype));
+    return fail_value(view, index, &n, shmview_dtype_name(view->dtype));
 }
 
 SLOW static int get_int64(const struct shmview_view *view, const ptrdiff_t *index, int64_t *ret)
 {
-    struct number n;
+    struct shmview_value n;
     int r = get(view, index, &n);
     if (r || number_to_int64(&n, ret))
         return r;
@@ -76,7 +77,7 @@ SLOW static int get_int64(const struct shmview_view *view, const ptrdiff_t *inde
 
 SLOW static int get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret)
 {
-    struct number n;
+    struct shmview_value n;
     int r = get(view, index, &n);
     if (r || number_to_double(&n, ret))
         return r;
@@ -194,7 +195,7 @@ int shmview_set_double(const struct shmview_view *view, const ptrdiff_t *index, 
 
 int shmview_get_complex(const struct shmview_view *view, const ptrdiff_t *index, double ret[2])
 {
-    struct number n;
+    struct shmview_value n;
     int r = get(view, index, &n);
     if (r || number_to_complex(&n, ret))
         return r;

@@ -88,8 +88,8 @@ static size_t differ_as_numbers(const struct comparison *c, const unsigned char 
                                 const unsigned char *b, size_t b_bytes, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        struct number x = number_load(c->a_dtype, a + i * a_bytes);
-        struct number y = number_load(c->b_dtype, b + i * b_bytes);
+        struct shmview_value x = number_load(c->a_dtype, a + i * a_bytes);
+        struct shmview_value y = number_load(c->b_dtype, b + i * b_bytes);
         if (!number_equal(&x, &y))
             return i;
     }

@@ -17,31 +17,28 @@ bool number_is_type(uint32_t dtype)
     return dtype_of(dtype) && dtype != SHMVIEW_BYTES && dtype != SHMVIEW_PASCAL;
 }
 
-const char *number_type_name(uint32_t dtype)
-{
-    const struct dtype *t = dtype_of(dtype);
-    return t ? t->name : "struct";
-}
-
 /* Each half of a complex number is reversed by itself. */
-static void reverse(uint32_t dtype, unsigned char *to, const unsigned char *from, size_t bytes)
+static void reverse(const struct dtype *type, unsigned char *to, const unsigned char *from)
 {
-    bool is_complex = dtype == SHMVIEW_COMPLEX64 || dtype == SHMVIEW_COMPLEX128;
-    size_t unit = is_complex ? bytes / 2 : bytes;
-    for (size_t i = 0; i < bytes; i++)
-        to[i] = from[i / unit * unit + (unit - 1 - i % unit)];
+    size_t unit = type->kind == SHMVIEW_VALUE_COMPLEX ? type->itemsize / 2u : type->itemsize;
+    for (size_t i = 0; i < type->itemsize; i += unit)
+        for (size_t k = 0; k < unit; k++)
+            to[i + k] = from[i + unit - 1 - k];
 }
 
 /* --- Loading ------------------------------------------------------------- */
 
-static struct number number_of_uint64(uint64_t u)
+static struct shmview_value number_of_uint64(uint64_t u)
 {
-    if (u <= INT64_MAX)
-        return number_of_int64((int64_t)u);
-    return (struct number){.kind = NUMBER_UINT, .u = u};
+    return (struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = u};
 }
 
-static struct number load_native(uint32_t dtype, const void *p)
+static struct shmview_value number_of_bool(bool truth)
+{
+    return (struct shmview_value){.kind = SHMVIEW_VALUE_BOOL, .i = truth};
+}
+
+static struct shmview_value load_native(uint32_t dtype, const void *p)
 {
 #define LOAD(code, type, number)                                                                   \
     case code: {                                                                                   \
@@ -64,11 +61,11 @@ static struct number load_native(uint32_t dtype, const void *p)
         LOAD(SHMVIEW_INT16, int16_t, number_of_int64(x))
         LOAD(SHMVIEW_INT32, int32_t, number_of_int64(x))
         LOAD(SHMVIEW_INT64, int64_t, number_of_int64(x))
-        LOAD(SHMVIEW_UINT8, uint8_t, number_of_int64(x))
-        LOAD(SHMVIEW_CHAR, uint8_t, number_of_int64(x))
-        LOAD(SHMVIEW_BOOL, uint8_t, number_of_int64(x != 0))
-        LOAD(SHMVIEW_UINT16, uint16_t, number_of_int64(x))
-        LOAD(SHMVIEW_UINT32, uint32_t, number_of_int64(x))
+        LOAD(SHMVIEW_UINT8, uint8_t, number_of_uint64(x))
+        LOAD(SHMVIEW_CHAR, uint8_t, number_of_uint64(x))
+        LOAD(SHMVIEW_BOOL, uint8_t, number_of_bool(x != 0))
+        LOAD(SHMVIEW_UINT16, uint16_t, number_of_uint64(x))
+        LOAD(SHMVIEW_UINT32, uint32_t, number_of_uint64(x))
         LOAD(SHMVIEW_UINT64, uint64_t, number_of_uint64(x))
         LOAD(SHMVIEW_POINTER, uintptr_t, number_of_uint64(x))
         LOAD(SHMVIEW_FLOAT32, float, number_of_real((long double)x))
@@ -82,13 +79,13 @@ static struct number load_native(uint32_t dtype, const void *p)
     }
 }
 
-struct number number_load(uint32_t dtype, const void *p)
+struct shmview_value number_load(uint32_t dtype, const void *p)
 {
     if (!(dtype & SHMVIEW_SWAPPED))
         return load_native(dtype, p);
     unsigned char native[NUMBER_BYTES];
     dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
-    reverse(dtype, native, p, dtype_of(dtype)->itemsize);
+    reverse(dtype_of(dtype), native, p);
     return load_native(dtype, native);
 }
 
@@ -96,57 +93,51 @@ struct number number_load(uint32_t dtype, const void *p)
 
 #define TWO_TO_63 9223372036854775808.0L
 
-/* A number that is an integer as such. False if it is none, or beyond 64 bits. */
-static bool to_integer(const struct number *n, struct number *ret)
+static bool is_integer(const struct shmview_value *n)
 {
-    long double x = n->z[0];
-    switch (n->kind) {
-    case NUMBER_INT:
-    case NUMBER_UINT:
+    return n->kind < SHMVIEW_VALUE_REAL;
+}
+
+/* Of an integer. */
+static bool is_negative(const struct shmview_value *n)
+{
+    return n->kind != SHMVIEW_VALUE_UINT && n->i < 0;
+}
+
+static bool same_integer(const struct shmview_value *a, const struct shmview_value *b)
+{
+    return a->u == b->u && is_negative(a) == is_negative(b);
+}
+
+/* A number that is an integer as such. False if it is none, or beyond 64 bits. */
+static bool to_integer(const struct shmview_value *n, struct shmview_value *ret)
+{
+    if (is_integer(n)) {
         *ret = *n;
         return true;
-    default:
-        if (n->z[1] != 0 || !(x >= -TWO_TO_63 && x < 2 * TWO_TO_63))
-            return false;
-        *ret = x < TWO_TO_63 ? number_of_int64((int64_t)x) : number_of_uint64((uint64_t)x);
-        return (ret->kind == NUMBER_INT ? (long double)ret->i : (long double)ret->u) == x;
     }
+    long double x = n->z[0];
+    if (n->z[1] != 0 || !(x >= -TWO_TO_63 && x < 2 * TWO_TO_63))
+        return false;
+    *ret = x < TWO_TO_63 ? number_of_int64((int64_t)x) : number_of_uint64((uint64_t)x);
+    return (ret->kind == SHMVIEW_VALUE_INT ? (long double)ret->i : (long double)ret->u) == x;
 }
 
-/* A real number as the nearest long double; *ret_exact tells whether it is the number. */
-static bool to_real(const struct number *n, long double *ret, bool *ret_exact)
+bool number_to_int64(const struct shmview_value *n, int64_t *ret)
 {
-    struct number back;
-    switch (n->kind) {
-    case NUMBER_INT:
-    case NUMBER_UINT:
-        *ret = n->kind == NUMBER_INT ? (long double)n->i : (long double)n->u;
-        /* where a long double is a double, rounding may change an integer */
-        *ret_exact = to_integer(&(struct number){.kind = NUMBER_REAL, .z = {*ret}}, &back) &&
-                     back.kind == n->kind && back.u == n->u;
-        return true;
-    default:
-        *ret = n->z[0];
-        *ret_exact = true;
-        return n->z[1] == 0;
-    }
-}
-
-bool number_to_int64(const struct number *n, int64_t *ret)
-{
-    struct number whole;
-    if (!to_integer(n, &whole) || whole.kind != NUMBER_INT)
+    struct shmview_value whole;
+    if (!to_integer(n, &whole) || (whole.i < 0 && !is_negative(&whole)))
         return false;
     *ret = whole.i;
     return true;
 }
 
 /* One rounding, from the integer itself: by way of a long double there could be two. */
-static double nearest_double(const struct number *n)
+static double nearest_double(const struct shmview_value *n)
 {
-    if (n->kind == NUMBER_INT)
-        return (double)n->i;
-    return n->kind == NUMBER_UINT ? (double)n->u : (double)n->z[0];
+    if (!is_integer(n))
+        return (double)n->z[0];
+    return is_negative(n) ? (double)n->i : (double)n->u;
 }
 
 static bool is_too_large(long double x, bool became_infinite)
@@ -154,64 +145,57 @@ static bool is_too_large(long double x, bool became_infinite)
     return became_infinite && !isinf(x);
 }
 
-bool number_to_double(const struct number *n, double *ret)
+bool number_to_double(const struct shmview_value *n, double *ret)
 {
     double x = nearest_double(n);
-    if (n->kind >= NUMBER_REAL && (n->z[1] != 0 || is_too_large(n->z[0], isinf(x))))
+    if (!is_integer(n) && (n->z[1] != 0 || is_too_large(n->z[0], isinf(x))))
         return false;
     *ret = x;
     return true;
 }
 
-bool number_to_complex(const struct number *n, double ret[2])
+bool number_to_complex(const struct shmview_value *n, double ret[2])
 {
     double re = nearest_double(n);
-    double im = n->kind == NUMBER_COMPLEX ? (double)n->z[1] : 0;
-    if (n->kind >= NUMBER_REAL &&
-        (is_too_large(n->z[0], isinf(re)) || is_too_large(n->z[1], isinf(im))))
+    double im = n->kind == SHMVIEW_VALUE_COMPLEX ? (double)n->z[1] : 0;
+    if (!is_integer(n) && (is_too_large(n->z[0], isinf(re)) || is_too_large(n->z[1], isinf(im))))
         return false;
     ret[0] = re;
     ret[1] = im;
     return true;
 }
 
-bool number_equal(const struct number *a, const struct number *b)
+bool number_equal(const struct shmview_value *a, const struct shmview_value *b)
 {
-    if (a->kind < NUMBER_REAL && b->kind < NUMBER_REAL)
-        return a->kind == b->kind && a->u == b->u;
-    if (a->kind >= NUMBER_REAL && b->kind >= NUMBER_REAL)
-        return a->z[0] == b->z[0] && a->z[1] == b->z[1];
-    struct number whole;
-    const struct number *real = a->kind < NUMBER_REAL ? b : a;
-    const struct number *integer = a->kind < NUMBER_REAL ? a : b;
-    return to_integer(real, &whole) && whole.kind == integer->kind && whole.u == integer->u;
+    struct shmview_value x, y;
+    if (is_integer(a) || is_integer(b))
+        return to_integer(a, &x) && to_integer(b, &y) && same_integer(&x, &y);
+    return a->z[0] == b->z[0] && a->z[1] == b->z[1];
 }
 
 /* --- Storing ------------------------------------------------------------- */
 
-/* Any float, by its parts: also those beyond a double. */
+/* Any float; one that is no double by its parts. */
 static bool encode_small(struct small k, long double x, bool exact, uint32_t *ret)
 {
     int exponent;
-    bool negative = signbit(x);
-    if (x == 0 || !isfinite(x))
-        return small_special(k, negative, x == 0, isinf(x), ret);
+    const bool negative = signbit(x);
+    if (isnan(x) || (long double)(double)x == x)
+        return small_encode(k, (double)x, exact, ret);
     long double scaled = ldexpl(frexpl(negative ? -x : x, &exponent), 64);
     uint64_t significand = (uint64_t)scaled;
     return small_round(k, negative, exponent - 1, significand, (long double)significand != scaled,
                        exact, ret);
 }
 
-static bool store_integer(uint32_t dtype, const struct number *n, unsigned char *p)
+static bool store_integer(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
 {
-    struct number whole;
+    struct shmview_value whole;
     if (!to_integer(n, &whole))
         return false;
 #define STORE(code, type, low, high)                                                               \
     case code: {                                                                                   \
-        bool fits = whole.kind == NUMBER_INT                                                       \
-                        ? whole.i >= (low) && (whole.i < 0 || (uint64_t)whole.i <= (high))         \
-                        : whole.u <= (high);                                                       \
+        bool fits = is_negative(&whole) ? whole.i >= (low) : whole.u <= (high);                    \
         type x = (type)whole.u;                                                                    \
         if (fits)                                                                                  \
             memcpy(p, &x, sizeof x);                                                               \
@@ -265,28 +249,37 @@ static bool store_real(uint32_t dtype, long double x, bool exact, unsigned char 
     }
 }
 
-static bool store_complex(uint32_t dtype, const struct number *n, unsigned char *p)
+/* An integer, a real number, or the real part of a complex one. */
+static bool store_real_part(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
+{
+    if (!is_integer(n))
+        return store_real(dtype, n->z[0], false, p);
+    struct shmview_value real =
+                             number_of_real(is_negative(n) ? (long double)n->i : (long double)n->u),
+                         back;
+    /* where a long double is a double, rounding may have changed the integer */
+    if (LDBL_MANT_DIG < 64 && !(to_integer(&real, &back) && same_integer(&back, n)))
+        return false;
+    return store_real(dtype, real.z[0], true, p);
+}
+
+static bool store_complex(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
 {
     uint32_t part = dtype == SHMVIEW_COMPLEX64 ? SHMVIEW_FLOAT32 : SHMVIEW_FLOAT64;
     size_t bytes = dtype == SHMVIEW_COMPLEX64 ? sizeof(float) : sizeof(double);
-    struct number re = *n;
-    if (n->kind == NUMBER_COMPLEX)
-        re = number_of_real(n->z[0]);
-    struct number im = number_of_real(n->kind == NUMBER_COMPLEX ? n->z[1] : 0);
+    long double im = n->kind == SHMVIEW_VALUE_COMPLEX ? n->z[1] : 0;
     unsigned char both[2 * sizeof(double)];
-    if (!number_store(part, &re, both) || !number_store(part, &im, both + bytes))
+    if (!store_real_part(part, n, both) || !store_real(part, im, false, both + bytes))
         return false;
     memcpy(p, both, 2 * bytes);
     return true;
 }
 
-static bool store_native(uint32_t dtype, const struct number *n, unsigned char *p)
+static bool store_native(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
 {
-    long double x;
-    bool exact;
     switch (dtype) {
     case SHMVIEW_BOOL:
-        *p = n->kind < NUMBER_REAL ? n->u != 0 : n->z[0] != 0 || n->z[1] != 0;
+        *p = is_integer(n) ? n->u != 0 : n->z[0] != 0 || n->z[1] != 0;
         return true;
     case SHMVIEW_COMPLEX64:
     case SHMVIEW_COMPLEX128:
@@ -296,14 +289,13 @@ static bool store_native(uint32_t dtype, const struct number *n, unsigned char *
     case SHMVIEW_LONGDOUBLE:
     case SHMVIEW_FLOAT16:
     case SHMVIEW_BFLOAT16 ... SHMVIEW_FLOAT8_E8M0FNU:
-        return to_real(n, &x, &exact) && (exact || n->kind >= NUMBER_REAL) &&
-               store_real(dtype, x, n->kind < NUMBER_REAL, p);
+        return (is_integer(n) || n->z[1] == 0) && store_real_part(dtype, n, p);
     default:
         return store_integer(dtype, n, p);
     }
 }
 
-bool number_store(uint32_t dtype, const struct number *n, void *p)
+bool number_store(uint32_t dtype, const struct shmview_value *n, void *p)
 {
     if (!(dtype & SHMVIEW_SWAPPED))
         return store_native(dtype, n, p);
@@ -311,7 +303,7 @@ bool number_store(uint32_t dtype, const struct number *n, void *p)
     dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
     if (!store_native(dtype, n, native))
         return false;
-    reverse(dtype, p, native, dtype_of(dtype)->itemsize);
+    reverse(dtype_of(dtype), p, native);
     return true;
 }
 
@@ -329,23 +321,23 @@ static void real_text(char *ret, size_t bytes, bool plus, long double x)
     }
 }
 
-void number_text(const struct number *n, char ret[NUMBER_TEXT_BYTES])
+void number_text(const struct shmview_value *n, char ret[NUMBER_TEXT_BYTES])
 {
     const size_t half = NUMBER_TEXT_BYTES / 2;
     char re[NUMBER_TEXT_BYTES / 2], im[NUMBER_TEXT_BYTES / 2 - 4];
     switch (n->kind) {
-    case NUMBER_INT:
-        snprintf(ret, NUMBER_TEXT_BYTES, "%" PRId64, n->i);
-        break;
-    case NUMBER_UINT:
+    case SHMVIEW_VALUE_UINT:
         snprintf(ret, NUMBER_TEXT_BYTES, "%" PRIu64, n->u);
         break;
-    case NUMBER_REAL:
+    case SHMVIEW_VALUE_REAL:
         real_text(ret, half, false, n->z[0]);
         break;
-    case NUMBER_COMPLEX:
+    case SHMVIEW_VALUE_COMPLEX:
         real_text(re, sizeof re, false, n->z[0]);
         real_text(im, sizeof im, true, n->z[1]);
         snprintf(ret, NUMBER_TEXT_BYTES, "(%s%sj)", re, im);
+        break;
+    default:
+        snprintf(ret, NUMBER_TEXT_BYTES, "%" PRId64, n->i);
     }
 }

@@ -11,31 +11,32 @@ _Static_assert(sizeof(long long) == 8 && sizeof(float) == 4 && sizeof(double) ==
 /* The long double of the machine; where it is the double it still has its own letter. */
 #define LONG_TYPESTR (sizeof(long double) == 16 ? "f16" : sizeof(long double) == 12 ? "f12" : "")
 
-#define ROW(code, type, ordered, letter, name, typestr)                                            \
-    [code] = {code, sizeof(type), _Alignof(type), ordered, letter, name, typestr}
-#define FLOAT8(code, name) [code] = {code, 1, 1, false, "", name, ""}
+#define ROW(code, kind, type, ordered, letter, name, typestr)                                      \
+    [code] = {code,   SHMVIEW_VALUE_##kind, sizeof(type), _Alignof(type), ordered, letter, name,   \
+              typestr}
+#define FLOAT8(code, name) ROW(code, REAL, uint8_t, false, "", name, "")
 
 static const struct dtype dtypes[] = {
-    ROW(SHMVIEW_INT8, int8_t, false, "b", "int8", "i1"),
-    ROW(SHMVIEW_UINT8, uint8_t, false, "B", "uint8", "u1"),
-    ROW(SHMVIEW_INT16, int16_t, true, "h", "int16", "i2"),
-    ROW(SHMVIEW_UINT16, uint16_t, true, "H", "uint16", "u2"),
-    ROW(SHMVIEW_INT32, int32_t, true, "i", "int32", "i4"),
-    ROW(SHMVIEW_UINT32, uint32_t, true, "I", "uint32", "u4"),
-    ROW(SHMVIEW_INT64, int64_t, true, "q", "int64", "i8"),
-    ROW(SHMVIEW_UINT64, uint64_t, true, "Q", "uint64", "u8"),
-    ROW(SHMVIEW_FLOAT32, float, true, "f", "float32", "f4"),
-    ROW(SHMVIEW_FLOAT64, double, true, "d", "float64", "f8"),
-    ROW(SHMVIEW_FLOAT16, uint16_t, true, "e", "float16", "f2"),
-    ROW(SHMVIEW_COMPLEX64, float _Complex, true, "Zf", "complex64", "c8"),
-    ROW(SHMVIEW_COMPLEX128, double _Complex, true, "Zd", "complex128", "c16"),
-    ROW(SHMVIEW_LONGDOUBLE, long double, true, "g", "longdouble", ""),
-    ROW(SHMVIEW_BOOL, bool, false, "?", "bool", "b1"),
-    ROW(SHMVIEW_CHAR, char, false, "c", "char", ""),
-    ROW(SHMVIEW_POINTER, void *, true, "P", "pointer", ""),
-    ROW(SHMVIEW_BYTES, char, false, "s", "bytes", ""),
-    ROW(SHMVIEW_PASCAL, char, false, "p", "pascal", ""),
-    ROW(SHMVIEW_BFLOAT16, uint16_t, true, "", "bfloat16", ""),
+    ROW(SHMVIEW_INT8, INT, int8_t, false, "b", "int8", "i1"),
+    ROW(SHMVIEW_UINT8, UINT, uint8_t, false, "B", "uint8", "u1"),
+    ROW(SHMVIEW_INT16, INT, int16_t, true, "h", "int16", "i2"),
+    ROW(SHMVIEW_UINT16, UINT, uint16_t, true, "H", "uint16", "u2"),
+    ROW(SHMVIEW_INT32, INT, int32_t, true, "i", "int32", "i4"),
+    ROW(SHMVIEW_UINT32, UINT, uint32_t, true, "I", "uint32", "u4"),
+    ROW(SHMVIEW_INT64, INT, int64_t, true, "q", "int64", "i8"),
+    ROW(SHMVIEW_UINT64, UINT, uint64_t, true, "Q", "uint64", "u8"),
+    ROW(SHMVIEW_FLOAT32, REAL, float, true, "f", "float32", "f4"),
+    ROW(SHMVIEW_FLOAT64, REAL, double, true, "d", "float64", "f8"),
+    ROW(SHMVIEW_FLOAT16, REAL, uint16_t, true, "e", "float16", "f2"),
+    ROW(SHMVIEW_COMPLEX64, COMPLEX, float _Complex, true, "Zf", "complex64", "c8"),
+    ROW(SHMVIEW_COMPLEX128, COMPLEX, double _Complex, true, "Zd", "complex128", "c16"),
+    ROW(SHMVIEW_LONGDOUBLE, REAL, long double, true, "g", "longdouble", ""),
+    ROW(SHMVIEW_BOOL, BOOL, bool, false, "?", "bool", "b1"),
+    ROW(SHMVIEW_CHAR, BYTES, char, false, "c", "char", ""),
+    ROW(SHMVIEW_POINTER, UINT, void *, true, "P", "pointer", ""),
+    ROW(SHMVIEW_BYTES, BYTES, char, false, "s", "bytes", ""),
+    ROW(SHMVIEW_PASCAL, BYTES, char, false, "p", "pascal", ""),
+    ROW(SHMVIEW_BFLOAT16, REAL, uint16_t, true, "", "bfloat16", ""),
     FLOAT8(SHMVIEW_FLOAT8_E3M4, "float8_e3m4"),
     FLOAT8(SHMVIEW_FLOAT8_E4M3, "float8_e4m3"),
     FLOAT8(SHMVIEW_FLOAT8_E4M3B11FNUZ, "float8_e4m3b11fnuz"),

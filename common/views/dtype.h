@@ -7,11 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <shmview/element.h>
+#include <shmview/value.h>
 
 /* A base type, without SHMVIEW_SWAPPED. */
 struct dtype {
     uint16_t code; /* enum shmview_dtype */
+    uint8_t kind;  /* enum shmview_value_kind */
     uint8_t itemsize;
     uint8_t align;
     bool is_ordered;     /* has a byte order: not one byte, no string */

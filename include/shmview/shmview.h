@@ -47,6 +47,7 @@
 #include <shmview/access.h>
 #include <shmview/element.h>
 #include <shmview/error.h>
+#include <shmview/value.h>
 #include <shmview/view.h>
 
 #ifdef __cplusplus

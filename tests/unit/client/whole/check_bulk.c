@@ -7,12 +7,12 @@
 
 #define HALF (FOREIGN_BYTES / 2)
 
-static struct number number_of(struct value v)
+static struct shmview_value number_of(struct value v)
 {
     if (!v.is_integer)
         return number_of_complex(v.re, v.im);
     if (v.i > INT64_MAX)
-        return (struct number){.kind = NUMBER_UINT, .u = (uint64_t)v.i};
+        return (struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = (uint64_t)v.i};
     return number_of_int64((int64_t)v.i);
 }
 
@@ -156,7 +156,7 @@ START_TEST(equal_edges)
             struct value x, y;
             if (!value_convert(t, some[i % n], &x) || !value_convert(u, some[k % n], &y))
                 continue;
-            struct number p = number_of(x), q = number_of(y);
+            struct shmview_value p = number_of(x), q = number_of(y);
             struct shmview_view a =
                 foreign_view(&(struct shmview_view_spec){.format = value_type_format(t, swap_t)});
             struct shmview_view b = foreign_view(
@@ -188,19 +188,20 @@ START_TEST(equal_any_shape)
             continue;
         uint64_t n = a.nbytes / a.itemsize, first;
         for (uint64_t i = 0; i < n; i++) {
-            struct number x = number_of_int64((int64_t)shapes_random(2));
+            struct shmview_value x = number_of_int64((int64_t)shapes_random(2));
             ck_assert(number_store(a.dtype, &x, shapes_at(&a, i)));
             ck_assert(number_store(b.dtype, &x, shapes_at(&b, i)));
         }
         for (uint64_t k = shapes_random(3); n && k > 0; k--) { /* twice the same: no change */
             uint64_t at = shapes_random(n);
-            struct number x = number_load(a.dtype, shapes_at(&a, at)), zero = number_of_int64(0);
-            struct number other = number_of_int64(number_equal(&x, &zero));
+            struct shmview_value x = number_load(a.dtype, shapes_at(&a, at)),
+                                 zero = number_of_int64(0);
+            struct shmview_value other = number_of_int64(number_equal(&x, &zero));
             ck_assert(number_store(a.dtype, &other, shapes_at(&a, at)));
         }
         for (first = 0; first < n; first++) {
-            struct number x = number_load(a.dtype, shapes_at(&a, first));
-            struct number y = number_load(b.dtype, shapes_at(&b, first));
+            struct shmview_value x = number_load(a.dtype, shapes_at(&a, first));
+            struct shmview_value y = number_load(b.dtype, shapes_at(&b, first));
             if (!number_equal(&x, &y))
                 break;
         }
@@ -275,9 +276,9 @@ static void check_summary(const struct shmview_view *v)
     long double min = 0, max = 0, sum = 0, magnitude = 0;
     bool is_integer = false, any = false;
     for (uint64_t i = 0; i < n; i++) {
-        struct number x = number_load(v->dtype, shapes_at(v, i));
-        is_integer = x.kind < NUMBER_REAL;
-        huge k = x.kind == NUMBER_INT ? (huge)x.i : (huge)x.u;
+        struct shmview_value x = number_load(v->dtype, shapes_at(v, i));
+        is_integer = x.kind < SHMVIEW_VALUE_REAL;
+        huge k = x.kind == SHMVIEW_VALUE_INT ? (huge)x.i : (huge)x.u;
         long double y = is_integer ? (long double)k : (long double)(double)x.z[0];
         n_nan += isnan(y) ? 1 : 0;
         if (isnan(y))
@@ -336,8 +337,8 @@ START_TEST(summaries)
         }
         /* any bytes, or numbers of one size */
         for (uint64_t i = 0; round % 2 && i < v.nbytes / v.itemsize; i++) {
-            struct number x = number_of_real((long double)shapes_random(1000) / 8);
-            struct number k = number_of_int64((int64_t)shapes_random(128));
+            struct shmview_value x = number_of_real((long double)shapes_random(1000) / 8);
+            struct shmview_value k = number_of_int64((int64_t)shapes_random(128));
             if (!number_store(v.dtype, &x, shapes_at(&v, i)))
                 number_store(v.dtype, &k, shapes_at(&v, i));
         }

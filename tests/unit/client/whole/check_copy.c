@@ -58,10 +58,11 @@ static void make_edges(void)
 
 static void put(const struct shmview_view *view, uint64_t at, struct value v)
 {
-    struct number n = v.is_integer && v.i > INT64_MAX
-                          ? (struct number){.kind = NUMBER_UINT, .u = (uint64_t)v.i}
-                      : v.is_integer ? number_of_int64((int64_t)v.i)
-                                     : number_of_complex(v.re, v.im);
+    struct shmview_value n =
+        v.is_integer && v.i > INT64_MAX
+            ? (struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = (uint64_t)v.i}
+        : v.is_integer ? number_of_int64((int64_t)v.i)
+                       : number_of_complex(v.re, v.im);
     VALUE_ASSERT(number_store(view->dtype, &n, shapes_at(view, at)), "%s", view->format);
 }
 
@@ -196,12 +197,12 @@ START_TEST(any_shape_converted)
             continue;
         memset(foreign_memory, 0, HALF);
         for (uint64_t i = 0; i < from.nbytes / from.itemsize; i++) {
-            struct number n = number_of_int64((int64_t)shapes_random(128));
+            struct shmview_value n = number_of_int64((int64_t)shapes_random(128));
             ck_assert(number_store(from.dtype, &n, shapes_at(&from, i)));
         }
         memcpy(wanted, foreign_memory, FOREIGN_BYTES);
         for (uint64_t i = 0; i < to.nbytes / to.itemsize; i++) {
-            struct number n = number_load(from.dtype, shapes_at(&from, i));
+            struct shmview_value n = number_load(from.dtype, shapes_at(&from, i));
             number_store(to.dtype, &n, wanted + (shapes_at(&to, i) - foreign_memory));
         }
         ck_assert_int_eq(shmview_copy(&to, &from), 0);

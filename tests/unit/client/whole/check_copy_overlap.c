@@ -21,7 +21,7 @@ static void predict(const struct shmview_view *to, const struct shmview_view *fr
             memcpy(q, p, to->itemsize);
             continue;
         }
-        struct number n = number_load(from->dtype, p);
+        struct shmview_value n = number_load(from->dtype, p);
         ck_assert(number_store(to->dtype, &n, q));
     }
 }
@@ -56,7 +56,7 @@ START_TEST(any_overlap)
             foreign_memory[i] = (unsigned char)(same ? shapes_random(256) : 0);
         /* numbers that both types have */
         for (uint64_t i = 0; !same && i < from.nbytes / from.itemsize; i++) {
-            struct number n = number_of_int64((int64_t)shapes_random(128));
+            struct shmview_value n = number_of_int64((int64_t)shapes_random(128));
             number_store(from.dtype, &n, shapes_at(&from, i));
         }
         char what[80];

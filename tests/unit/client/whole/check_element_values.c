@@ -47,7 +47,7 @@ static void assert_set(const struct value_type *t, bool swapped, struct value v,
                  shmview_error_text());
     assert_only_middle(t, fits);
     if (!fits)
-        assert_text(number_type_name(t->dtype));
+        assert_text(shmview_dtype_name(t->dtype));
     else
         VALUE_ASSERT(value_same(value_read(t, swapped, foreign_memory + 64 + t->bytes), want), "%s",
                      t->format);

@@ -18,10 +18,11 @@ static void row_add(struct row *row, const struct value_type *t, struct value v)
     unsigned char *p = row->bytes + 1 + row->n * t->bytes; /* nothing is aligned */
     if (!value_convert(t, v, &as))
         return;
-    struct number n = v.is_integer && v.i > INT64_MAX
-                          ? (struct number){.kind = NUMBER_UINT, .u = (uint64_t)v.i}
-                      : v.is_integer ? number_of_int64((int64_t)v.i)
-                                     : number_of_complex(v.re, v.im);
+    struct shmview_value n =
+        v.is_integer && v.i > INT64_MAX
+            ? (struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = (uint64_t)v.i}
+        : v.is_integer ? number_of_int64((int64_t)v.i)
+                       : number_of_complex(v.re, v.im);
     ck_assert(number_store(t->dtype, &n, p));
     row->values[row->n++] = value_read(t, false, p);
 }
@@ -138,7 +139,7 @@ static void check_compare(uint32_t a, uint32_t b)
     kernel_differ *run = kernel_to_compare(a, b);
     ck_assert_ptr_nonnull(run);
     for (int i = 0; i < 1000; i++) {
-        struct number n = number_of_int64(i % 100);
+        struct shmview_value n = number_of_int64(i % 100);
         size_t bytes = a == SHMVIEW_FLOAT32 ? 4 : 8;
         ck_assert(number_store(a, &n, (unsigned char *)x + (size_t)i * bytes));
         ck_assert(number_store(b, &n, (unsigned char *)y + (size_t)i * bytes));
@@ -149,7 +150,7 @@ static void check_compare(uint32_t a, uint32_t b)
         size_t bytes = a == SHMVIEW_FLOAT32 ? 4 : 8;
         unsigned char kept[8], *place = (unsigned char *)x + at * bytes;
         memcpy(kept, place, bytes);
-        struct number n = number_of_int64(100);
+        struct shmview_value n = number_of_int64(100);
         ck_assert(number_store(a, &n, place));
         ck_assert_uint_eq(run(x, y, 1000), at);
         ck_assert_uint_eq(run(x, y, at), at);
@@ -166,8 +167,8 @@ static void check_edges(const struct value_type *a, const struct value_type *b)
     row_fill(&y, b);
     for (size_t i = 0; i < x.n; i++)
         for (size_t k = 0; k < y.n; k++) {
-            struct number p = number_load(a->dtype, x.bytes + 1 + i * a->bytes);
-            struct number q = number_load(b->dtype, y.bytes + 1 + k * b->bytes);
+            struct shmview_value p = number_load(a->dtype, x.bytes + 1 + i * a->bytes);
+            struct shmview_value q = number_load(b->dtype, y.bytes + 1 + k * b->bytes);
             size_t want = number_equal(&p, &q);
             ck_assert_uint_eq(run(x.bytes + 1 + i * a->bytes, y.bytes + 1 + k * b->bytes, 1), want);
         }

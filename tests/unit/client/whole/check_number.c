@@ -14,19 +14,19 @@ static const struct value_type *type_of(uint32_t dtype)
     ck_abort_msg("no type %u", dtype);
 }
 
-static struct value value_of(const struct number *n)
+static struct value value_of(const struct shmview_value *n)
 {
-    if (n->kind == NUMBER_INT || n->kind == NUMBER_UINT)
-        return value_int(n->kind == NUMBER_INT ? (huge)n->i : (huge)n->u);
+    if (n->kind < SHMVIEW_VALUE_REAL)
+        return value_int(n->kind == SHMVIEW_VALUE_UINT ? (huge)n->u : (huge)n->i);
     return value_complex(n->z[0], n->z[1]);
 }
 
-static struct number number_of(struct value v)
+static struct shmview_value number_of(struct value v)
 {
     if (!v.is_integer)
         return number_of_complex(v.re, v.im);
     if (v.i > INT64_MAX)
-        return (struct number){.kind = NUMBER_UINT, .u = (uint64_t)v.i};
+        return (struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = (uint64_t)v.i};
     return number_of_int64((int64_t)v.i);
 }
 
@@ -75,7 +75,7 @@ START_TEST(known_codes)
         for (int k = 0; k < 3; k++) {
             unsigned char p[2];
             put_code(t, codes[k], p);
-            struct number n = number_load(t->dtype, p);
+            struct shmview_value n = number_load(t->dtype, p);
             ck_assert_msg(n.z[0] == (long double)values[k], "%s 0x%x is %Lg, not %g", t->format,
                           codes[k], n.z[0], values[k]);
         }
@@ -91,9 +91,9 @@ START_TEST(all_codes)
         for (uint32_t code = 0; t->kind == 's' && code < 1u << 8 * t->bytes; code++) {
             unsigned char p[2], q[2] = {0xaa, 0xaa};
             put_code(t, code, p);
-            struct number n = number_load(t->dtype, p);
+            struct shmview_value n = number_load(t->dtype, p);
             long double want = value_of_code(t, code);
-            ck_assert_msg(n.kind == NUMBER_REAL && n.z[1] == 0 &&
+            ck_assert_msg(n.kind == SHMVIEW_VALUE_REAL && n.z[1] == 0 &&
                               value_same(value_of(&n), value_real(want)),
                           "%s 0x%x is %Lg, not %Lg", t->format, code, n.z[0], want);
             ck_assert(number_store(t->dtype, &n, q));
@@ -110,7 +110,7 @@ END_TEST
 static void assert_rounds(const struct value_type *t, long double x)
 {
     unsigned char p[2] = {0x5a, 0x5a};
-    struct number n = number_of_real(x);
+    struct shmview_value n = number_of_real(x);
     long double want;
     bool fits = value_to_float(t, x, false, &want);
     ck_assert_msg(number_store(t->dtype, &n, p) == fits, "%s takes %.21Lg: %d", t->format, x,
@@ -208,7 +208,7 @@ static void assert_stores(const struct value_type *t, bool swapped, struct value
     unsigned char p[NUMBER_BYTES], before[NUMBER_BYTES];
     char text[NUMBER_TEXT_BYTES];
     struct value want;
-    struct number n = number_of(v);
+    struct shmview_value n = number_of(v);
     uint32_t dtype = t->dtype | (swapped ? SHMVIEW_SWAPPED : 0);
     memset(p, 0xa5, sizeof p);
     memcpy(before, p, sizeof p);
@@ -223,7 +223,7 @@ static void assert_stores(const struct value_type *t, bool swapped, struct value
                  t->format);
     VALUE_ASSERT(value_same(value_read(t, swapped, p), want), "%s%s: %s is another number",
                  swapped ? "swapped " : "", t->format, text);
-    struct number back = number_load(dtype, p);
+    struct shmview_value back = number_load(dtype, p);
     VALUE_ASSERT(value_same(value_of(&back), want), "%s: %s", t->format, text);
 }
 
@@ -281,7 +281,7 @@ END_TEST
 START_TEST(padding)
 {
     unsigned char p[NUMBER_BYTES];
-    struct number n = number_of_real(0.1L);
+    struct shmview_value n = number_of_real(0.1L);
     memset(p, 0xa5, sizeof p);
     ck_assert(number_store(SHMVIEW_LONGDOUBLE, &n, p));
     for (size_t i = 10; LDBL_MANT_DIG == 64 && i < sizeof(long double); i++)
@@ -295,14 +295,15 @@ START_TEST(to_int64)
     double doubles[VALUE_EDGES];
     size_t n = value_doubles(doubles);
     for (size_t k = 0; k < n; k++) {
-        struct number x = number_of_real((long double)doubles[k]);
+        struct shmview_value x = number_of_real((long double)doubles[k]);
         bool fits = floor(doubles[k]) == doubles[k] && doubles[k] >= -0x1p63 && doubles[k] < 0x1p63;
         ck_assert_int_eq(number_to_int64(&x, &i), fits);
         ck_assert(!fits || (double)i == doubles[k]);
     }
     i = 7;
-    ck_assert(!number_to_int64(&(struct number){.kind = NUMBER_UINT, .u = UINT64_MAX}, &i));
-    struct number z = number_of_complex(5, 1);
+    ck_assert(
+        !number_to_int64(&(struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = UINT64_MAX}, &i));
+    struct shmview_value z = number_of_complex(5, 1);
     ck_assert(!number_to_int64(&z, &i));
     ck_assert_int_eq(i, 7);
     z = number_of_complex(5, -0.0L);
@@ -314,26 +315,38 @@ END_TEST
 START_TEST(to_double_and_complex)
 {
     static const struct {
-        struct number n;
+        struct shmview_value n;
         double re, im;
         bool is_real, is_complex;
     } cases[] = {
-        {{.kind = NUMBER_INT, .i = INT64_MAX}, 0x1p63, 0, true, true},
-        {{.kind = NUMBER_INT, .i = -(((int64_t)1 << 53) + 1)}, -0x1p53, 0, true, true},
-        {{.kind = NUMBER_INT, .i = ((int64_t)1 << 53) + 3}, 0x1.0000000000002p53, 0, true, true},
-        {{.kind = NUMBER_UINT, .u = UINT64_MAX}, 0x1p64, 0, true, true},
-        {{.kind = NUMBER_UINT, .u = 0x8000000000000401}, 0x1.0000000000001p63, 0, true, true},
-        {{.kind = NUMBER_REAL, .z = {0x1.00000000000008p0L}}, 1, 0, true, true},
-        {{.kind = NUMBER_REAL, .z = {0x1p1024L}}, 0, 0, false, false},
-        {{.kind = NUMBER_REAL, .z = {(long double)-INFINITY}}, (double)-INFINITY, 0, true, true},
-        {{.kind = NUMBER_COMPLEX, .z = {1.5L, -2}}, 1.5, -2, false, true},
-        {{.kind = NUMBER_COMPLEX, .z = {1.5L, 0}}, 1.5, 0, true, true},
-        {{.kind = NUMBER_COMPLEX, .z = {1, (long double)INFINITY}},
+        {{.kind = SHMVIEW_VALUE_INT, .i = INT64_MAX}, 0x1p63, 0, true, true},
+        {{.kind = SHMVIEW_VALUE_INT, .i = -(((int64_t)1 << 53) + 1)}, -0x1p53, 0, true, true},
+        {{.kind = SHMVIEW_VALUE_INT, .i = ((int64_t)1 << 53) + 3},
+         0x1.0000000000002p53,
+         0,
+         true,
+         true},
+        {{.kind = SHMVIEW_VALUE_UINT, .u = UINT64_MAX}, 0x1p64, 0, true, true},
+        {{.kind = SHMVIEW_VALUE_UINT, .u = 0x8000000000000401},
+         0x1.0000000000001p63,
+         0,
+         true,
+         true},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {0x1.00000000000008p0L}}, 1, 0, true, true},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {0x1p1024L}}, 0, 0, false, false},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {(long double)-INFINITY}},
+         (double)-INFINITY,
+         0,
+         true,
+         true},
+        {{.kind = SHMVIEW_VALUE_COMPLEX, .z = {1.5L, -2}}, 1.5, -2, false, true},
+        {{.kind = SHMVIEW_VALUE_COMPLEX, .z = {1.5L, 0}}, 1.5, 0, true, true},
+        {{.kind = SHMVIEW_VALUE_COMPLEX, .z = {1, (long double)INFINITY}},
          1,
          (double)INFINITY,
          false,
          true},
-        {{.kind = NUMBER_COMPLEX, .z = {1, -0x1p1024L}}, 0, 0, false, false},
+        {{.kind = SHMVIEW_VALUE_COMPLEX, .z = {1, -0x1p1024L}}, 0, 0, false, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         double x = 77, z[2] = {77, 78};
@@ -375,7 +388,7 @@ START_TEST(equality)
     const size_t n = sizeof some / sizeof some[0];
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < n; k++) {
-            struct number a = number_of(some[i]), b = number_of(some[k]);
+            struct shmview_value a = number_of(some[i]), b = number_of(some[k]);
             struct value x = some[i], y = some[k];
             bool want = x.is_integer && y.is_integer
                             ? x.i == y.i
@@ -390,26 +403,27 @@ END_TEST
 START_TEST(texts)
 {
     static const struct {
-        struct number n;
+        struct shmview_value n;
         const char *text;
     } cases[] = {
-        {{.kind = NUMBER_INT, .i = INT64_MIN}, "-9223372036854775808"},
-        {{.kind = NUMBER_UINT, .u = UINT64_MAX}, "18446744073709551615"},
-        {{.kind = NUMBER_REAL, .z = {2.5L}}, "2.5"},
-        {{.kind = NUMBER_REAL, .z = {(long double)0.1}}, "0.1"},
-        {{.kind = NUMBER_REAL, .z = {(long double)0.30000000000000004}}, "0.30000000000000004"},
-        {{.kind = NUMBER_REAL, .z = {(long double)NAN}}, "nan"},
-        {{.kind = NUMBER_REAL, .z = {(long double)-INFINITY}}, "-inf"},
-        {{.kind = NUMBER_COMPLEX, .z = {1, -2.5L}}, "(1-2.5j)"},
-        {{.kind = NUMBER_COMPLEX, .z = {-1e300L, (long double)NAN}}, "(-1e+300+nanj)"},
+        {{.kind = SHMVIEW_VALUE_INT, .i = INT64_MIN}, "-9223372036854775808"},
+        {{.kind = SHMVIEW_VALUE_UINT, .u = UINT64_MAX}, "18446744073709551615"},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {2.5L}}, "2.5"},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {(long double)0.1}}, "0.1"},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {(long double)0.30000000000000004}},
+         "0.30000000000000004"},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {(long double)NAN}}, "nan"},
+        {{.kind = SHMVIEW_VALUE_REAL, .z = {(long double)-INFINITY}}, "-inf"},
+        {{.kind = SHMVIEW_VALUE_COMPLEX, .z = {1, -2.5L}}, "(1-2.5j)"},
+        {{.kind = SHMVIEW_VALUE_COMPLEX, .z = {-1e300L, (long double)NAN}}, "(-1e+300+nanj)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[NUMBER_TEXT_BYTES];
         number_text(&cases[i].n, text);
         ck_assert_str_eq(text, cases[i].text);
     }
-    ck_assert_str_eq(number_type_name(SHMVIEW_FLOAT8_E4M3FN), "float8_e4m3fn");
-    ck_assert_str_eq(number_type_name(SHMVIEW_INT16 | SHMVIEW_SWAPPED), "int16");
+    ck_assert_str_eq(shmview_dtype_name(SHMVIEW_FLOAT8_E4M3FN), "float8_e4m3fn");
+    ck_assert_str_eq(shmview_dtype_name(SHMVIEW_INT16 | SHMVIEW_SWAPPED), "int16");
     ck_assert(!number_is_type(SHMVIEW_STRUCT) && !number_is_type(SHMVIEW_BYTES));
     ck_assert(!number_is_type(SHMVIEW_PASCAL) && !number_is_type(29));
     ck_assert(number_is_type(SHMVIEW_CHAR) && number_is_type(SHMVIEW_INT32 | SHMVIEW_SWAPPED));
