@@ -78,7 +78,7 @@ void item_choose(struct view *view);
 /* The value that the element's type cannot hold, or not without loss. Returns -1. */
 int item_fail(struct view *view, PyObject *value);
 /* An element of any scalar type at p. */
-PyObject *item_load(struct view *view, uint32_t dtype, uint32_t itemsize, const char *p);
+PyObject *item_load(uint32_t dtype, uint32_t itemsize, const char *p);
 int item_store(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, PyObject *value);
 
 /* --- item_struct.c ------------------------------------------------------- */

@@ -31,6 +31,9 @@ def test_structs(seg):
     for name in ("nobody", ""):
         with pytest.raises(shmview.Error):
             v[name]
+    nested = seg.cast("T{T{i:a:i:b:}:s:}", 2)
+    nested[1] = ((3, 4),)
+    assert nested[1] == ((3, 4),) and nested["s"][1] == (3, 4)
     packed = seg.cast("<bi", 3)
     packed[1] = (-5, 1 << 30)
     assert packed[1] == (-5, 1 << 30) and packed.itemsize == 5
