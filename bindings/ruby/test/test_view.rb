@@ -139,6 +139,9 @@ class TestView < ShmviewTest
     flat = @seg.cast("2h", 2)
     flat[0] = [[1, 2]]
     assert_equal [[1, 2]], flat[0]
+    nested = @seg.cast("T{T{h:a:h:b:}:s:}", 2)
+    nested[1] = [[3, 4]]
+    assert_equal [[[3, 4]], [3, 4]], [nested[1], nested["s"][1]]
   end
 
   def test_rows_behind_stored_offsets

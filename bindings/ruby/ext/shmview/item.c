@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include <shmview/value.h>
+
 #include "view.h"
 
 void item_fail(struct view *view, VALUE value)
@@ -113,87 +115,7 @@ static void set_float64(struct view *view, char *p, VALUE value)
     memcpy(p, &x, sizeof x);
 }
 
-/* The types that C has not: libshmview converts them, in a few bytes that are a segment of their
- * own for the moment. Returns 0 or a negated SHMVIEW_ERR_*. */
-static int convert(uint32_t dtype, char *bytes, double *value, bool store)
-{
-    static const char *const names[] = {
-        "bfloat16",        "float8_e3m4", "float8_e4m3",     "float8_e4m3b11fnuz", "float8_e4m3fn",
-        "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
-    };
-    const char *name = dtype == SHMVIEW_FLOAT16      ? "e"
-                       : dtype == SHMVIEW_LONGDOUBLE ? "g"
-                                                     : names[dtype - SHMVIEW_BFLOAT16];
-    struct shmview_segment *scratch;
-    struct shmview_view single;
-    struct shmview_view_spec spec = {.format = name};
-    int r = shmview_wrap(bytes, sizeof(long double), 0, NULL, NULL, &scratch);
-    if (r)
-        return r;
-    r = shmview_view_make(scratch, &spec, &single);
-    if (r == 0)
-        r = store ? shmview_set_double(&single, NULL, *value)
-                  : shmview_get_double(&single, NULL, value);
-    shmview_detach(scratch);
-    return r;
-}
-
-static VALUE load_converted(uint32_t dtype, uint32_t itemsize, const char *p)
-{
-    _Alignas(long double) char bytes[sizeof(long double)] = {0};
-    double value = 0;
-    memcpy(bytes, p, itemsize);
-    int r = convert(dtype, bytes, &value, false);
-    if (r)
-        raise_error(r, Qnil);
-    return DBL2NUM(value);
-}
-
-static void store_converted(struct view *view, uint32_t dtype, uint32_t itemsize, char *p,
-                            VALUE value)
-{
-    _Alignas(long double) char bytes[sizeof(long double)] = {0};
-    double number = NUM2DBL(value);
-    int r = convert(dtype, bytes, &number, true);
-    if (r == -SHMVIEW_ERR_CONVERSION)
-        item_fail(view, value);
-    if (r)
-        raise_error(r, Qnil);
-    memcpy(p, bytes, itemsize);
-}
-
-static VALUE load_complex(uint32_t dtype, const char *p)
-{
-    double z[2];
-    float f[2];
-    if (dtype == SHMVIEW_COMPLEX128) {
-        memcpy(z, p, sizeof z);
-        return rb_dbl_complex_new(z[0], z[1]);
-    }
-    memcpy(f, p, sizeof f);
-    return rb_dbl_complex_new((double)f[0], (double)f[1]);
-}
-
-static void store_complex(struct view *view, uint32_t dtype, char *p, VALUE value)
-{
-    double z[2] = {0, 0};
-    if (RB_TYPE_P(value, T_COMPLEX)) {
-        z[0] = NUM2DBL(rb_complex_real(value));
-        z[1] = NUM2DBL(rb_complex_imag(value));
-    } else {
-        z[0] = NUM2DBL(value);
-    }
-    if (dtype == SHMVIEW_COMPLEX128) {
-        memcpy(p, z, sizeof z);
-        return;
-    }
-    float f[2] = {(float)z[0], (float)z[1]};
-    if ((isinf(f[0]) && !isinf(z[0])) || (isinf(f[1]) && !isinf(z[1])))
-        item_fail(view, value);
-    memcpy(p, f, sizeof f);
-}
-
-/* --- Truth and text ------------------------------------------------------ */
+/* --- Truth --------------------------------------------------------------- */
 
 static VALUE get_bool(struct view *view, const char *p)
 {
@@ -212,42 +134,6 @@ static void set_bool(struct view *view, char *p, VALUE value)
         item_fail(view, value);
 }
 
-static VALUE load_bytes(const char *p, uint32_t n)
-{
-    return rb_str_new(p, (long)n);
-}
-
-static void store_bytes(struct view *view, char *p, uint32_t n, VALUE value, bool exact)
-{
-    StringValue(value);
-    size_t length = (size_t)RSTRING_LEN(value);
-    if (length > n || (exact && length != n))
-        item_fail(view, value);
-    memcpy(p, RSTRING_PTR(value), length);
-    memset(p + length, 0, n - length);
-}
-
-/* A length byte, then the text; what a peer wrote there is cut to what there is. */
-static VALUE load_pascal(const char *p, uint32_t n)
-{
-    uint32_t length = n ? (unsigned char)*p : 0;
-    if (length + 1 > n)
-        length = n ? n - 1 : 0;
-    return load_bytes(n ? p + 1 : p, length);
-}
-
-static void store_pascal(struct view *view, char *p, uint32_t n, VALUE value)
-{
-    uint32_t room = n > 256 ? 255 : n ? n - 1 : 0;
-    StringValue(value);
-    if (RSTRING_LEN(value) > (long)room)
-        item_fail(view, value);
-    if (n == 0)
-        return;
-    store_bytes(view, p + 1, n - 1, value, false);
-    *p = (char)RSTRING_LEN(value);
-}
-
 /* --- By type ------------------------------------------------------------- */
 
 static const struct {
@@ -263,84 +149,74 @@ static const struct {
 };
 #define N_COMMON (sizeof common / sizeof common[0])
 
-static VALUE load_native(struct view *view, uint32_t dtype, uint32_t itemsize, const char *p)
+/* --- All types ----------------------------------------------------------- */
+
+VALUE item_load(uint32_t dtype, uint32_t itemsize, const char *p)
 {
+    struct shmview_value v;
     if (dtype < N_COMMON && common[dtype].get)
-        return common[dtype].get(view, p);
-    switch (dtype) {
-    case SHMVIEW_CHAR:
-    case SHMVIEW_BYTES:
-        return load_bytes(p, itemsize);
-    case SHMVIEW_PASCAL:
-        return load_pascal(p, itemsize);
-    case SHMVIEW_COMPLEX64:
-    case SHMVIEW_COMPLEX128:
-        return load_complex(dtype, p);
+        return common[dtype].get(NULL, p);
+    shmview_value_load(dtype, itemsize, p, &v);
+    switch (v.kind) {
+    case SHMVIEW_VALUE_BOOL:
+        return truth(v.i != 0);
+    case SHMVIEW_VALUE_INT:
+        return LL2NUM(v.i);
+    case SHMVIEW_VALUE_UINT:
+        return ULL2NUM(v.u);
+    case SHMVIEW_VALUE_REAL:
+        if (isinf((double)v.z[0]) && !isinf(v.z[0]))
+            raise_text(SHMVIEW_ERR_CONVERSION, "a long double is more than a Float can hold");
+        return DBL2NUM((double)v.z[0]);
+    case SHMVIEW_VALUE_COMPLEX:
+        return rb_dbl_complex_new((double)v.z[0], (double)v.z[1]);
     default:
-        return load_converted(dtype, itemsize, p);
+        return rb_str_new(v.bytes, (long)v.n_bytes);
     }
 }
 
-static void store_native(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, VALUE value)
+/* What an element of dtype is set to; its bytes are those of object. */
+static struct shmview_value value_of(struct view *view, uint32_t dtype, VALUE object)
+{
+    const uint32_t native = dtype & ~(uint32_t)SHMVIEW_SWAPPED;
+    struct shmview_value v = {.kind = (uint32_t)shmview_dtype_kind(dtype)};
+    char bytes[sizeof(uint64_t)];
+    if (native < N_COMMON && common[native].set) {
+        common[native].set(view, bytes, object);
+        shmview_value_load(native, sizeof bytes, bytes, &v);
+    } else if (v.kind == SHMVIEW_VALUE_COMPLEX && RB_TYPE_P(object, T_COMPLEX)) {
+        v.z[0] = (long double)NUM2DBL(rb_complex_real(object));
+        v.z[1] = (long double)NUM2DBL(rb_complex_imag(object));
+    } else if (v.kind >= SHMVIEW_VALUE_REAL) {
+        v.kind = SHMVIEW_VALUE_REAL;
+        v.z[0] = (long double)NUM2DBL(object);
+    } else {
+        if (RSTRING_LEN(object) > INT32_MAX)
+            item_fail(view, object);
+        v.kind = SHMVIEW_VALUE_BYTES;
+        v.bytes = RSTRING_PTR(object);
+        v.n_bytes = (uint32_t)RSTRING_LEN(object);
+    }
+    return v;
+}
+
+void item_store(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, VALUE object)
 {
     if (dtype < N_COMMON && common[dtype].set) {
-        common[dtype].set(view, p, value);
+        common[dtype].set(view, p, object);
         return;
     }
-    switch (dtype) {
-    case SHMVIEW_CHAR:
-    case SHMVIEW_BYTES:
-        store_bytes(view, p, itemsize, value, dtype == SHMVIEW_CHAR);
-        break;
-    case SHMVIEW_PASCAL:
-        store_pascal(view, p, itemsize, value);
-        break;
-    case SHMVIEW_COMPLEX64:
-    case SHMVIEW_COMPLEX128:
-        store_complex(view, dtype, p, value);
-        break;
-    default:
-        store_converted(view, dtype, itemsize, p, value);
-    }
-}
-
-#define SWAPPED_MAX 32
-
-/* Each of its one or two numbers backwards. */
-static void swap_bytes(uint32_t dtype, uint32_t itemsize, const char *from, char *to)
-{
-    uint32_t parts = dtype == SHMVIEW_COMPLEX64 || dtype == SHMVIEW_COMPLEX128 ? 2 : 1;
-    uint32_t n = itemsize / parts;
-    for (uint32_t part = 0; part < parts; part++)
-        for (uint32_t i = 0; i < n; i++)
-            to[part * n + i] = from[part * n + n - 1 - i];
-}
-
-VALUE item_load(struct view *view, uint32_t dtype, uint32_t itemsize, const char *p)
-{
-    char native[SWAPPED_MAX];
-    if (!(dtype & SHMVIEW_SWAPPED))
-        return load_native(view, dtype, itemsize, p);
-    dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
-    swap_bytes(dtype, itemsize, p, native);
-    return load_native(view, dtype, itemsize, native);
-}
-
-void item_store(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, VALUE value)
-{
-    char native[SWAPPED_MAX];
-    if (!(dtype & SHMVIEW_SWAPPED)) {
-        store_native(view, dtype, itemsize, p, value);
-        return;
-    }
-    dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
-    store_native(view, dtype, itemsize, native, value);
-    swap_bytes(dtype, itemsize, native, p);
+    if (shmview_dtype_kind(dtype) == SHMVIEW_VALUE_BYTES)
+        StringValue(object);
+    struct shmview_value v = value_of(view, dtype, object);
+    if (shmview_value_store(dtype, itemsize, &v, p))
+        item_fail(view, object);
+    RB_GC_GUARD(object);
 }
 
 static VALUE get_any(struct view *view, const char *p)
 {
-    return item_load(view, view->v.dtype, view->v.itemsize, p);
+    return item_load(view->v.dtype, view->v.itemsize, p);
 }
 static void set_any(struct view *view, char *p, VALUE value)
 {

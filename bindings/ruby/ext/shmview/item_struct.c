@@ -3,104 +3,58 @@
  * within. */
 #include <stddef.h>
 
+#include <shmview/value.h>
+
 #include "view.h"
 
 struct components {
-    uint32_t n;
+    struct shmview_part whole;
     struct shmview_component list[];
 };
 
-/* What the view's format consists of, once. */
-static const struct components *components_of(struct view *view)
+/* The parts of the view's format, which is parsed once. */
+static const struct shmview_part *parts_of(struct view *view)
 {
+    struct shmview_format format;
     if (LIKELY(view->components))
-        return view->components;
-    VALUE room;
-    struct shmview_format *format = rb_alloc_tmp_buffer(&room, (long)sizeof *format);
-    int r = shmview_format_parse(view->v.format, format, NULL, 0);
+        return &view->components->whole;
+    int r = shmview_format_parse(view->v.format, &format, NULL, 0);
     if (r)
         raise_error(r, Qnil);
-    uint32_t n = format->n_components;
+    uint32_t n = format.n_components;
     struct components *found =
         xmalloc(offsetof(struct components, list) + n * sizeof found->list[0]);
-    found->n = n;
-    shmview_format_parse(view->v.format, format, found->list, n); /* as before: it is no other */
-    rb_free_tmp_buffer(&room);
+    shmview_format_parse(view->v.format, &format, found->list, n); /* as before: it is no other */
+    shmview_part_of(&format, found->list, &found->whole);
     struct components *none = NULL; /* a Ractor may have been faster */
     if (!__atomic_compare_exchange_n(&view->components, &none, found, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         xfree(found);
-    return view->components;
+    return &view->components->whole;
 }
 
-/* The one behind a component and all of its own. */
-static uint32_t next_of(const struct components *all, uint32_t i)
+static bool has_value(const struct shmview_part *part)
 {
-    uint32_t depth = all->list[i].depth;
-    do
-        i++;
-    while (i < all->n && all->list[i].depth > depth);
-    return i;
+    return !part->is_array && part->dtype != SHMVIEW_STRUCT;
 }
 
-/* What is walked: an element at p; the offsets of components below an array of structs are those
- * in its first one, so that a place is the offset plus shift. */
-struct walk {
-    struct view *view;
-    const struct components *all;
-    char *p;
-};
-
-static VALUE load_fields(const struct walk *w, uint32_t begin, uint32_t end, ptrdiff_t shift);
-
-/* Dimension d of an array within an element; *k counts its elements. */
-static VALUE load_array(const struct walk *w, uint32_t i, ptrdiff_t shift, uint32_t d, uint32_t *k)
+static VALUE load_part(const struct shmview_part *whole, const char *p)
 {
-    const struct shmview_component *c = &w->all->list[i];
-    if (d == c->ndim) {
-        ptrdiff_t at = shift + (ptrdiff_t)c->itemsize * (*k)++;
-        if (c->dtype == SHMVIEW_STRUCT)
-            return load_fields(w, i + 1, next_of(w->all, i), at);
-        return item_load(w->view, c->dtype, c->itemsize, w->p + c->offset + at);
-    }
-    VALUE list = rb_ary_new_capa((long)c->shape[d]);
-    for (uint32_t j = 0; j < c->shape[d]; j++)
-        rb_ary_push(list, load_array(w, i, shift, d + 1, k));
-    return list;
-}
-
-static VALUE load_fields(const struct walk *w, uint32_t begin, uint32_t end, ptrdiff_t shift)
-{
-    VALUE fields = rb_ary_new();
-    for (uint32_t i = begin; i < end; i = next_of(w->all, i)) {
-        uint32_t k = 0;
-        rb_ary_push(fields, load_array(w, i, shift, 0, &k));
-    }
-    return fields;
-}
-
-/* Of T{...} the fields, of a format without it what it consists of. */
-static void outermost(const struct components *all, uint32_t *begin, uint32_t *end)
-{
-    *begin = 0;
-    *end = all->n;
-    if (all->n && all->list[0].dtype == SHMVIEW_STRUCT && all->list[0].ndim == 0 &&
-        next_of(all, 0) == all->n && all->n > 1)
-        *begin = 1;
+    struct shmview_part part = {.component = NULL};
+    if (has_value(whole))
+        return item_load(whole->dtype, whole->nbytes, p + whole->offset);
+    VALUE all = rb_ary_new_capa((long)whole->n_parts);
+    while (shmview_part_next(whole, &part))
+        rb_ary_push(all, load_part(&part, p));
+    return all;
 }
 
 VALUE struct_get(struct view *view, const char *p)
 {
-    struct walk w = {view, components_of(view), (char *)(uintptr_t)p};
-    uint32_t begin, end;
-    outermost(w.all, &begin, &end);
-    return load_fields(&w, begin, end, 0);
+    return load_part(parts_of(view), p);
 }
 
 /* --- The other way ------------------------------------------------------- */
-
-static void store_fields(const struct walk *w, uint32_t begin, uint32_t end, ptrdiff_t shift,
-                         VALUE value);
 
 /* The value as an Array of n of its own: nobody changes it while its items are converted. */
 static VALUE array_of(VALUE value, uint32_t n, const char *what)
@@ -114,36 +68,17 @@ static VALUE array_of(VALUE value, uint32_t n, const char *what)
     return rb_ary_dup(array);
 }
 
-static void store_array(const struct walk *w, uint32_t i, ptrdiff_t shift, uint32_t d, uint32_t *k,
-                        VALUE value)
+static void store_part(struct view *view, const struct shmview_part *whole, char *p, VALUE value)
 {
-    const struct shmview_component *c = &w->all->list[i];
-    if (d == c->ndim) {
-        ptrdiff_t at = shift + (ptrdiff_t)c->itemsize * (*k)++;
-        if (c->dtype == SHMVIEW_STRUCT)
-            store_fields(w, i + 1, next_of(w->all, i), at, value);
-        else
-            item_store(w->view, c->dtype, c->itemsize, w->p + c->offset + at, value);
+    struct shmview_part part = {.component = NULL};
+    if (has_value(whole)) {
+        item_store(view, whole->dtype, whole->nbytes, p + whole->offset, value);
         return;
     }
-    VALUE array = array_of(value, c->shape[d], "elements of an array");
-    for (uint32_t j = 0; j < c->shape[d]; j++)
-        store_array(w, i, shift, d + 1, k, RARRAY_AREF(array, (long)j));
-    RB_GC_GUARD(array);
-}
-
-static void store_fields(const struct walk *w, uint32_t begin, uint32_t end, ptrdiff_t shift,
-                         VALUE value)
-{
-    uint32_t n = 0;
-    for (uint32_t i = begin; i < end; i = next_of(w->all, i))
-        n++;
-    VALUE array = array_of(value, n, "fields");
-    long at = 0;
-    for (uint32_t i = begin; i < end; i = next_of(w->all, i)) {
-        uint32_t k = 0;
-        store_array(w, i, shift, 0, &k, RARRAY_AREF(array, at++));
-    }
+    VALUE array =
+        array_of(value, whole->n_parts, whole->is_array ? "elements of an array" : "fields");
+    while (shmview_part_next(whole, &part))
+        store_part(view, &part, p, RARRAY_AREF(array, (long)part.index));
     RB_GC_GUARD(array);
 }
 
@@ -151,8 +86,5 @@ static void store_fields(const struct walk *w, uint32_t begin, uint32_t end, ptr
  * after that, see view_store(). */
 void struct_set(struct view *view, char *p, VALUE value)
 {
-    struct walk w = {view, components_of(view), p};
-    uint32_t begin, end;
-    outermost(w.all, &begin, &end);
-    store_fields(&w, begin, end, 0, value);
+    store_part(view, parts_of(view), p, value);
 }

@@ -73,7 +73,7 @@ void item_choose(struct view *view);
 /* The value is none that the element's type can hold. */
 NORETURN(void item_fail(struct view *view, VALUE value));
 /* An element of any scalar type at p. */
-VALUE item_load(struct view *view, uint32_t dtype, uint32_t itemsize, const char *p);
+VALUE item_load(uint32_t dtype, uint32_t itemsize, const char *p);
 void item_store(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, VALUE value);
 
 /* --- item_struct.c ------------------------------------------------------- */
