@@ -8,117 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <shmview/shmview.h>
-
-#define N_DTYPES     (SHMVIEW_FLOAT8_E8M0FNU + 1)
-#define ITEM_BYTES   16 /* of the largest number */
 #define PYTHON_LEAST 1e-4L
 #define PYTHON_MOST  1e16L
 
-static const char *const formats[N_DTYPES] = {
-    [SHMVIEW_INT8] = "b",
-    [SHMVIEW_UINT8] = "B",
-    [SHMVIEW_INT16] = "h",
-    [SHMVIEW_UINT16] = "H",
-    [SHMVIEW_INT32] = "i",
-    [SHMVIEW_UINT32] = "I",
-    [SHMVIEW_INT64] = "q",
-    [SHMVIEW_UINT64] = "Q",
-    [SHMVIEW_FLOAT32] = "f",
-    [SHMVIEW_FLOAT64] = "d",
-    [SHMVIEW_FLOAT16] = "e",
-    [SHMVIEW_COMPLEX64] = "Zf",
-    [SHMVIEW_COMPLEX128] = "Zd",
-    [SHMVIEW_LONGDOUBLE] = "g",
-    [SHMVIEW_BOOL] = "?",
-    [SHMVIEW_CHAR] = "c",
-    [SHMVIEW_POINTER] = "P",
-    [SHMVIEW_BFLOAT16] = "bfloat16",
-    [SHMVIEW_FLOAT8_E3M4] = "float8_e3m4",
-    [SHMVIEW_FLOAT8_E4M3] = "float8_e4m3",
-    [SHMVIEW_FLOAT8_E4M3B11FNUZ] = "float8_e4m3b11fnuz",
-    [SHMVIEW_FLOAT8_E4M3FN] = "float8_e4m3fn",
-    [SHMVIEW_FLOAT8_E4M3FNUZ] = "float8_e4m3fnuz",
-    [SHMVIEW_FLOAT8_E5M2] = "float8_e5m2",
-    [SHMVIEW_FLOAT8_E5M2FNUZ] = "float8_e5m2fnuz",
-    [SHMVIEW_FLOAT8_E8M0FNU] = "float8_e8m0fnu",
-};
-
-/* A view of one element of dtype in memory of our own, through which the library converts. NULL:
- * dtype is no number, or memory is short. */
-static const struct shmview_view *scratch_of(uint32_t dtype)
-{
-    static _Alignas(ITEM_BYTES) unsigned char bytes[ITEM_BYTES];
-    static struct shmview_segment *segment;
-    static struct shmview_view views[N_DTYPES];
-    if (dtype >= N_DTYPES || !formats[dtype])
-        return NULL;
-    struct shmview_view *v = &views[dtype];
-    if (v->data)
-        return v;
-    const struct shmview_view_spec spec = {.format = formats[dtype]};
-    if (!segment && shmview_wrap(bytes, sizeof bytes, 0, NULL, NULL, &segment))
-        return NULL;
-    return shmview_view_make(segment, &spec, v) ? NULL : v;
-}
-
-bool scalar_is_complex(uint32_t dtype)
+uint32_t scalar_part(uint32_t dtype)
 {
     dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
-    return dtype == SHMVIEW_COMPLEX64 || dtype == SHMVIEW_COMPLEX128;
-}
-
-bool scalar_is_real(uint32_t dtype)
-{
-    dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
-    return dtype == SHMVIEW_FLOAT32 || dtype == SHMVIEW_FLOAT64 || dtype == SHMVIEW_FLOAT16 ||
-           dtype == SHMVIEW_LONGDOUBLE || (dtype >= SHMVIEW_BFLOAT16 && dtype < N_DTYPES);
-}
-
-/* Copies the number and reverses it, each part of a complex by itself, if it is swapped. */
-static void copy_native(uint32_t dtype, uint32_t itemsize, const unsigned char *from,
-                        unsigned char *to)
-{
-    uint32_t part = scalar_is_complex(dtype) ? itemsize / 2 : itemsize;
-    for (uint32_t i = 0; i < itemsize; i++)
-        to[i] = from[dtype & SHMVIEW_SWAPPED ? i / part * part + part - 1 - i % part : i];
-}
-
-bool scalar_load(uint32_t dtype, uint32_t itemsize, const void *bytes, struct scalar *ret)
-{
-    const uint32_t native = dtype & ~(uint32_t)SHMVIEW_SWAPPED;
-    const struct shmview_view *v = scratch_of(native);
-    struct scalar s = {.kind = SCALAR_INT, .part = native};
-    double x = 0, z[2];
-    bool ok;
-    if (!v || itemsize > ITEM_BYTES)
-        return false;
-    copy_native(dtype, itemsize, bytes, v->data);
-    if (native == SHMVIEW_UINT64 || native == SHMVIEW_POINTER) {
-        s.kind = SCALAR_UINT;
-        s.u = *SHMVIEW_DATA(uint64_t, v);
-        ok = true;
-    } else if (native == SHMVIEW_LONGDOUBLE) {
-        s.kind = SCALAR_REAL;
-        s.z[0] = *SHMVIEW_DATA(long double, v);
-        ok = true;
-    } else if (scalar_is_complex(native)) {
-        s.kind = SCALAR_COMPLEX;
-        s.part = native == SHMVIEW_COMPLEX64 ? SHMVIEW_FLOAT32 : SHMVIEW_FLOAT64;
-        ok = shmview_get_complex(v, NULL, z) == 0;
-        s.z[0] = (long double)z[0];
-        s.z[1] = (long double)z[1];
-    } else if (scalar_is_real(native)) {
-        s.kind = SCALAR_REAL;
-        ok = shmview_get_double(v, NULL, &x) == 0;
-        s.z[0] = (long double)x;
-    } else {
-        s.kind = native == SHMVIEW_BOOL ? SCALAR_BOOL : SCALAR_INT;
-        ok = shmview_get_int64(v, NULL, &s.i) == 0;
-    }
-    if (ok)
-        *ret = s;
-    return ok;
+    return dtype == SHMVIEW_COMPLEX64    ? SHMVIEW_FLOAT32
+           : dtype == SHMVIEW_COMPLEX128 ? SHMVIEW_FLOAT64
+                                         : dtype;
 }
 
 /* --- Digits ----------------------------------------------------------------- */
@@ -126,16 +24,19 @@ bool scalar_load(uint32_t dtype, uint32_t itemsize, const void *bytes, struct sc
 /* Whether text is read as x where floats of dtype are read. */
 static bool reads_as(const char *text, long double x, uint32_t dtype)
 {
-    double back;
+    struct shmview_value value = {.kind = SHMVIEW_VALUE_REAL};
+    unsigned char small[2];
     if (dtype == SHMVIEW_FLOAT64)
         return strtod(text, NULL) == (double)x;
     if (dtype == SHMVIEW_FLOAT32)
         return strtof(text, NULL) == (float)x;
     if (dtype == SHMVIEW_LONGDOUBLE)
         return strtold(text, NULL) == x;
-    const struct shmview_view *v = scratch_of(dtype);
-    return v && shmview_set_double(v, NULL, strtod(text, NULL)) == 0 &&
-           shmview_get_double(v, NULL, &back) == 0 && back == (double)x;
+    value.z[0] = (long double)strtod(text, NULL);
+    if (shmview_value_store(dtype, sizeof small, &value, small))
+        return false;
+    shmview_value_load(dtype, sizeof small, small, &value);
+    return value.z[0] == x;
 }
 
 /* With how many digits a search begins: every float of a normal size has these; what is cut off
@@ -206,24 +107,22 @@ static void trim_zero(char *text)
         text[n - 2] = '\0';
 }
 
-const char *scalar_text(const struct scalar *s, char text[SCALAR_TEXT_BYTES])
+const char *scalar_text(uint32_t dtype, const struct shmview_value *s, char text[SCALAR_TEXT_BYTES])
 {
+    const uint32_t part = scalar_part(dtype);
     char re[SCALAR_TEXT_BYTES / 2 - 4], im[SCALAR_TEXT_BYTES / 2 - 4];
     switch (s->kind) {
-    case SCALAR_BOOL:
+    case SHMVIEW_VALUE_BOOL:
         return strcpy(text, s->i ? "True" : "False");
-    case SCALAR_INT:
-        snprintf(text, SCALAR_TEXT_BYTES, "%" PRId64, s->i);
-        break;
-    case SCALAR_UINT:
+    case SHMVIEW_VALUE_UINT:
         snprintf(text, SCALAR_TEXT_BYTES, "%" PRIu64, s->u);
         break;
-    case SCALAR_REAL:
-        real_text(s->z[0], s->part, text, SCALAR_TEXT_BYTES);
+    case SHMVIEW_VALUE_REAL:
+        real_text(s->z[0], part, text, SCALAR_TEXT_BYTES);
         break;
-    case SCALAR_COMPLEX:
-        real_text(s->z[0], s->part, re, sizeof re);
-        real_text(s->z[1], s->part, im, sizeof im);
+    case SHMVIEW_VALUE_COMPLEX:
+        real_text(s->z[0], part, re, sizeof re);
+        real_text(s->z[1], part, im, sizeof im);
         trim_zero(re);
         trim_zero(im);
         if (s->z[0] == 0 && !signbit(s->z[0]))
@@ -231,6 +130,8 @@ const char *scalar_text(const struct scalar *s, char text[SCALAR_TEXT_BYTES])
         else
             snprintf(text, SCALAR_TEXT_BYTES, "(%s%s%sj)", re, im[0] == '-' ? "" : "+", im);
         break;
+    default:
+        snprintf(text, SCALAR_TEXT_BYTES, "%" PRId64, s->i);
     }
     return text;
 }
@@ -243,21 +144,22 @@ static int real_json(long double x, uint32_t dtype, char *text, size_t bytes)
     return snprintf(text, bytes, "\"%s\"", isnan(x) ? "nan" : x < 0 ? "-inf" : "inf");
 }
 
-const char *scalar_json(const struct scalar *s, char text[SCALAR_TEXT_BYTES])
+const char *scalar_json(uint32_t dtype, const struct shmview_value *s, char text[SCALAR_TEXT_BYTES])
 {
+    const uint32_t part = scalar_part(dtype);
     char re[SCALAR_TEXT_BYTES / 2 - 4], im[SCALAR_TEXT_BYTES / 2 - 4];
     switch (s->kind) {
-    case SCALAR_BOOL:
+    case SHMVIEW_VALUE_BOOL:
         return strcpy(text, s->i ? "true" : "false");
-    case SCALAR_REAL:
-        real_json(s->z[0], s->part, text, SCALAR_TEXT_BYTES);
+    case SHMVIEW_VALUE_REAL:
+        real_json(s->z[0], part, text, SCALAR_TEXT_BYTES);
         return text;
-    case SCALAR_COMPLEX:
-        real_json(s->z[0], s->part, re, sizeof re);
-        real_json(s->z[1], s->part, im, sizeof im);
+    case SHMVIEW_VALUE_COMPLEX:
+        real_json(s->z[0], part, re, sizeof re);
+        real_json(s->z[1], part, im, sizeof im);
         snprintf(text, SCALAR_TEXT_BYTES, "[%s, %s]", re, im);
         return text;
     default:
-        return scalar_text(s, text);
+        return scalar_text(dtype, s, text);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One value of an element, as a number, and as the shortest text that means the same number. */
+/* A number as the shortest text that means the same number. */
 #ifndef CLI_SCALAR_H
 #define CLI_SCALAR_H
 
@@ -7,31 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <shmview/element.h>
-
-enum scalar_kind {
-    SCALAR_BOOL,
-    SCALAR_INT,
-    SCALAR_UINT,
-    SCALAR_REAL,
-    SCALAR_COMPLEX,
-};
-
-struct scalar {
-    enum scalar_kind kind;
-    uint32_t part; /* enum shmview_dtype of a float, or of the parts of a complex */
-    int64_t i;     /* BOOL, INT */
-    uint64_t u;    /* UINT */
-    long double z[2];
-};
-
-/* Reads a value of dtype, in either byte order, from bytes that need not be aligned. Returns
- * whether dtype is a number: structs and strings are none. */
-bool scalar_load(uint32_t dtype, uint32_t itemsize, const void *bytes, struct scalar *ret);
-
-/* Whether elements of dtype are floats, or complex. */
-bool scalar_is_real(uint32_t dtype);
-bool scalar_is_complex(uint32_t dtype);
+#include <shmview/value.h>
 
 #define SCALAR_DIGITS 40
 
@@ -44,14 +20,19 @@ struct digits {
     char text[SCALAR_DIGITS];
 };
 
+/* The type of a float, or of the two parts of a complex. Native. */
+uint32_t scalar_part(uint32_t dtype);
+
 /* The digits of x, a value of the float type dtype. Zero has one digit. */
 void scalar_digits(long double x, uint32_t dtype, struct digits *ret);
 
 #define SCALAR_TEXT_BYTES 128
 
-/* As Python prints it: 12, 0.1, 1e+20, nan, True, (1+2j). Returns text. */
-const char *scalar_text(const struct scalar *s, char text[SCALAR_TEXT_BYTES]);
+/* A number of dtype as Python prints it: 12, 0.1, 1e+20, nan, True, (1+2j). Returns text. */
+const char *scalar_text(uint32_t dtype, const struct shmview_value *s,
+                        char text[SCALAR_TEXT_BYTES]);
 /* As JSON has it: true, 12, 0.1; complex is [1.0, 2.0]; "nan", "inf" and "-inf" are strings. */
-const char *scalar_json(const struct scalar *s, char text[SCALAR_TEXT_BYTES]);
+const char *scalar_json(uint32_t dtype, const struct shmview_value *s,
+                        char text[SCALAR_TEXT_BYTES]);
 
 #endif

@@ -8,67 +8,34 @@
 #include <string.h>
 #include <strings.h>
 
-#include <shmview/shmview.h>
+#include <shmview/value.h>
 
-#include "cli/data/scalar.h"
-
-static int refuse(struct problem *problem, const char *text)
-{
-    return problem_set(problem, "'%s': %s", text, shmview_error_text());
-}
-
-static int set_text(const struct shmview_view *view, const ptrdiff_t *index, const char *text,
-                    struct problem *problem)
-{
-    const bool is_pascal = (view->dtype & ~(uint32_t)SHMVIEW_SWAPPED) == SHMVIEW_PASCAL;
-    size_t n = strlen(text), room = view->itemsize - is_pascal;
-    if (n > room)
-        return problem_set(problem, "'%s' has %zu bytes, the element has room for %zu", text, n,
-                           room);
-    if (is_pascal && n > UINT8_MAX)
-        return problem_set(
-            problem, "'%s' has %zu bytes; a string with a length byte has at most 255", text, n);
-    char *bytes = calloc(1, view->itemsize);
-    if (!bytes)
-        return problem_set(problem, "out of memory");
-    if (is_pascal)
-        bytes[0] = (char)n;
-    memcpy(bytes + is_pascal, text, n);
-    int r = shmview_set_bytes(view, index, bytes);
-    free(bytes);
-    return r ? refuse(problem, text) : 0;
-}
-
-/* Of both signs, to the whole range of 64 bits. Returns whether text is an integer. */
-static bool read_integer(const char *text, bool *ret_negative, uint64_t *ret)
+/* Of both signs, to the whole range of 64 bits. */
+static bool read_integer(const char *text, struct shmview_value *ret)
 {
     const char *p = text + (*text == '-' || *text == '+');
+    const bool is_negative = *text == '-';
     char *end;
     if (*p < '0' || *p > '9')
         return false;
     errno = 0;
-    *ret = strtoull(p, &end, p[0] == '0' && (p[1] | 0x20) == 'x' ? 16 : 10);
-    *ret_negative = *text == '-';
-    return *end == '\0' && errno == 0;
+    uint64_t u = strtoull(p, &end, p[0] == '0' && (p[1] | 0x20) == 'x' ? 16 : 10);
+    *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_UINT, .u = u};
+    if (is_negative)
+        *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_INT, .i = (int64_t)(0 - u)};
+    return *end == '\0' && errno == 0 && (!is_negative || u <= (uint64_t)INT64_MAX + 1);
 }
 
-static int set_integer(const struct shmview_view *view, const ptrdiff_t *index, const char *text,
-                       struct problem *problem)
+static int parse_integer(const char *text, struct shmview_value *ret, struct problem *problem)
 {
-    const bool is_unsigned64 = view->dtype == SHMVIEW_UINT64 || view->dtype == SHMVIEW_POINTER;
-    bool is_negative;
-    uint64_t u;
-    if (strcasecmp(text, "true") == 0 || strcasecmp(text, "false") == 0)
-        return shmview_set_int64(view, index, (text[0] | 0x20) == 't') ? refuse(problem, text) : 0;
-    if (!read_integer(text, &is_negative, &u))
-        return problem_set(problem, "'%s' is no integer, and the elements are", text);
-    if (u > INT64_MAX && is_unsigned64 && !is_negative)
-        return shmview_set_bytes(view, index, &u) ? refuse(problem, text) : 0;
-    if (u > (uint64_t)INT64_MAX + is_negative)
-        return problem_set(problem, "'%s' does not fit an element of format \"%s\"", text,
-                           view->format);
-    int64_t i = is_negative ? (int64_t)(0 - u) : (int64_t)u;
-    return shmview_set_int64(view, index, i) ? refuse(problem, text) : 0;
+    const bool is_true = strcasecmp(text, "true") == 0;
+    if (is_true || strcasecmp(text, "false") == 0) {
+        *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_BOOL, .i = is_true};
+        return 0;
+    }
+    if (read_integer(text, ret))
+        return 0;
+    return problem_set(problem, "'%s' is no integer of 64 bits, and the elements are", text);
 }
 
 /* 1, 2.5, -1e9, nan; 1+2j, 2j, (1-2j). */
@@ -94,8 +61,8 @@ static bool read_complex(const char *text, double ret[2])
     return !bracket ? *end == '\0' : end[0] == ')' && end[1] == '\0';
 }
 
-static int set_float(const struct shmview_view *view, const ptrdiff_t *index, const char *text,
-                     struct problem *problem)
+static int parse_float(const char *text, bool is_complex, struct shmview_value *ret,
+                       struct problem *problem)
 {
     double z[2];
     if (!read_complex(text, z))
@@ -103,25 +70,45 @@ static int set_float(const struct shmview_view *view, const ptrdiff_t *index, co
     /* a literal beyond the largest double is not what was meant by inf */
     if ((isinf(z[0]) || isinf(z[1])) && !strpbrk(text, "nN"))
         return problem_set(problem, "'%s' is more than a double can hold", text);
-    if (scalar_is_complex(view->dtype))
-        return shmview_set_complex(view, index, z) ? refuse(problem, text) : 0;
-    if (strchr(text, 'j'))
+    if (!is_complex && strchr(text, 'j'))
         return problem_set(problem, "'%s' is complex, and the elements are real", text);
-    return shmview_set_double(view, index, z[0]) ? refuse(problem, text) : 0;
+    *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_COMPLEX,
+                                  .z = {(long double)z[0], (long double)z[1]}};
+    return 0;
+}
+
+static int parse(const struct shmview_view *view, const char *text, struct shmview_value *ret,
+                 struct problem *problem)
+{
+    const int kind = shmview_dtype_kind(view->dtype);
+    switch (kind) {
+    case SHMVIEW_VALUE_STRUCT:
+        return problem_set(problem,
+                           "the elements are structs (\"%s\"): name a field, as in [field], "
+                           "and an element of it where it is an array",
+                           view->format);
+    case SHMVIEW_VALUE_BYTES:
+        *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_BYTES, .bytes = text};
+        ret->n_bytes = (uint32_t)strlen(text);
+        if (view->dtype == SHMVIEW_CHAR && ret->n_bytes == 0)
+            ret->n_bytes = 1; /* the NUL */
+        return 0;
+    case SHMVIEW_VALUE_REAL:
+    case SHMVIEW_VALUE_COMPLEX:
+        return parse_float(text, kind == SHMVIEW_VALUE_COMPLEX, ret, problem);
+    default:
+        return parse_integer(text, ret, problem);
+    }
 }
 
 int value_set(const struct shmview_view *view, const ptrdiff_t *index, const char *text,
               struct problem *problem)
 {
-    const uint32_t dtype = view->dtype & ~(uint32_t)SHMVIEW_SWAPPED;
-    if (dtype == SHMVIEW_CHAR || dtype == SHMVIEW_BYTES || dtype == SHMVIEW_PASCAL)
-        return set_text(view, index, text, problem);
-    if (dtype == SHMVIEW_STRUCT)
-        return problem_set(problem,
-                           "the elements are structs (\"%s\"): name a field, as in [field], "
-                           "and an element of it where it is an array",
-                           view->format);
-    if (scalar_is_real(dtype) || scalar_is_complex(dtype))
-        return set_float(view, index, text, problem);
-    return set_integer(view, index, text, problem);
+    struct shmview_value value;
+    void *p;
+    if (parse(view, text, &value, problem))
+        return -1;
+    int r = shmview_view_pointer(view, index, &p);
+    r = r ? r : shmview_value_store(view->dtype, view->itemsize, &value, p);
+    return r ? problem_set(problem, "'%s': %s", text, shmview_error_text()) : 0;
 }

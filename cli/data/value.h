@@ -7,9 +7,9 @@
 
 #include "cli/shell/problem.h"
 
-/* Sets the element at index from text: 12, 0xff, 2.5, -inf, nan, true, 1+2j; text as it is where
- * elements are text. Nothing is rounded but floats to their type. Returns 0; or -1, and nothing is
- * changed. */
+/* Sets the element at index of a view that may be written, from text: 12, 0xff, 2.5, -inf, nan,
+ * true, 1+2j; text as it is where elements are text. Nothing is rounded but floats to their type.
+ * Returns 0; or -1, and nothing is changed. */
 int value_set(const struct shmview_view *view, const ptrdiff_t *index, const char *text,
               struct problem *problem);
 

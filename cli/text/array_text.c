@@ -167,59 +167,45 @@ static int put_float(const struct float_style *s, long double x, uint32_t dtype,
 
 /* --- Words ------------------------------------------------------------------ */
 
-/* Which columns the elements are put in. */
-enum words {
-    WORDS_INTEGER,
-    WORDS_FLOAT,
-    WORDS_COMPLEX,
-    WORDS_ANY
-};
-
-static enum words words_of(const struct array *a)
+/* Whether the elements are put in columns, which are as wide as the widest number. */
+static bool has_columns(const struct array *a)
 {
-    uint32_t dtype = a->type.dtype & ~(uint32_t)SHMVIEW_SWAPPED;
-    if (a->style->is_hex || dtype == SHMVIEW_CHAR || dtype == SHMVIEW_BYTES ||
-        dtype == SHMVIEW_PASCAL || dtype == SHMVIEW_STRUCT)
-        return WORDS_ANY;
-    return scalar_is_complex(dtype) ? WORDS_COMPLEX
-           : scalar_is_real(dtype)  ? WORDS_FLOAT
-                                    : WORDS_INTEGER;
+    return !a->style->is_hex && shmview_dtype_kind(a->type.whole.dtype) > SHMVIEW_VALUE_BYTES;
 }
 
 /* Measures the element in a->bytes; pass is 0 or 1. */
 static void measure(struct array *a, int pass)
 {
-    struct scalar s;
+    const uint32_t dtype = a->type.whole.dtype;
+    struct shmview_value s;
     char text[SCALAR_TEXT_BYTES];
-    if (!scalar_load(a->type.dtype, a->type.itemsize, a->bytes, &s))
-        return;
-    if (s.kind != SCALAR_REAL && s.kind != SCALAR_COMPLEX) {
-        int n = (int)strlen(scalar_text(&s, text));
+    shmview_value_load(dtype, a->type.whole.nbytes, a->bytes, &s);
+    if (s.kind < SHMVIEW_VALUE_REAL) {
+        int n = (int)strlen(scalar_text(dtype, &s, text));
         a->width = n > a->width ? n : a->width;
         return;
     }
-    for (int part = 0; part <= (s.kind == SCALAR_COMPLEX); part++)
+    for (int part = 0; part <= (s.kind == SHMVIEW_VALUE_COMPLEX); part++)
         if (pass == 0)
             style_range(&a->parts[part], s.z[part]);
         else
-            style_measure(&a->parts[part], s.z[part], s.part);
+            style_measure(&a->parts[part], s.z[part], scalar_part(dtype));
 }
 
 static void put_number(struct array *a, char *text, size_t bytes)
 {
-    struct scalar s;
+    const uint32_t dtype = a->type.whole.dtype;
+    struct shmview_value s;
     char number[SCALAR_TEXT_BYTES];
-    text[0] = '\0';
-    if (!scalar_load(a->type.dtype, a->type.itemsize, a->bytes, &s))
-        return;
-    if (s.kind != SCALAR_REAL && s.kind != SCALAR_COMPLEX) {
-        snprintf(text, bytes, "%*s", a->width, scalar_text(&s, number));
+    shmview_value_load(dtype, a->type.whole.nbytes, a->bytes, &s);
+    if (s.kind < SHMVIEW_VALUE_REAL) {
+        snprintf(text, bytes, "%*s", a->width, scalar_text(dtype, &s, number));
         return;
     }
-    int n = put_float(&a->parts[0], s.z[0], s.part, text, bytes);
-    if (s.kind == SCALAR_REAL)
+    int n = put_float(&a->parts[0], s.z[0], scalar_part(dtype), text, bytes);
+    if (s.kind == SHMVIEW_VALUE_REAL)
         return;
-    put_float(&a->parts[1], s.z[1], s.part, text + n, bytes - (size_t)n);
+    put_float(&a->parts[1], s.z[1], scalar_part(dtype), text + n, bytes - (size_t)n);
     size_t length = strlen(text), end = length;
     while (end && text[end - 1] == ' ')
         end--;
@@ -234,7 +220,7 @@ static int make_word(struct array *a)
     FILE *out;
     free(a->word);
     a->word = NULL;
-    if (words_of(a) != WORDS_ANY) {
+    if (has_columns(a)) {
         put_number(a, number, sizeof number);
         a->word = strdup(number);
         return a->word ? 0 : -SHMVIEW_ERR_NO_MEMORY;
@@ -368,7 +354,7 @@ static int begin(struct array *a)
     int r = element_type_init(&a->type, a->view->format);
     if (r)
         return r;
-    a->bytes = malloc(a->type.itemsize);
+    a->bytes = malloc(a->type.whole.nbytes);
     return a->bytes ? 0 : -SHMVIEW_ERR_NO_MEMORY;
 }
 
@@ -386,7 +372,7 @@ static uint64_t count(const struct shmview_view *view)
 static int print_columns(struct array *a)
 {
     int r = 0;
-    if (words_of(a) != WORDS_ANY) {
+    if (has_columns(a)) {
         r = visit(a, 0, 0);
         style_decide(&a->parts[0]);
         style_decide(&a->parts[1]);

@@ -9,7 +9,6 @@
 #define LAST_ASCII '~'
 
 struct printer {
-    const struct element_type *type;
     bool json;
     FILE *out;
 };
@@ -18,12 +17,9 @@ int element_type_init(struct element_type *type, const char *format)
 {
     struct shmview_format f;
     int r = shmview_format_parse(format, &f, type->components, ELEMENT_COMPONENTS);
-    if (r)
-        return r;
-    type->dtype = f.dtype;
-    type->itemsize = f.itemsize;
-    type->n_components = f.n_components;
-    return 0;
+    if (r == 0)
+        shmview_part_of(&f, type->components, &type->whole);
+    return r;
 }
 
 /* b'...' as Python has it, with the quotes that need no escape; as JSON a string whose characters
@@ -44,107 +40,81 @@ static void print_string(struct printer *p, const unsigned char *s, size_t n)
     fputc(quote, p->out);
 }
 
-static void print_leaf(struct printer *p, uint32_t dtype, uint32_t itemsize,
+static void print_value(struct printer *p, const struct shmview_part *part,
+                        const unsigned char *bytes)
+{
+    struct shmview_value v;
+    char text[SCALAR_TEXT_BYTES];
+    shmview_value_load(part->dtype, part->nbytes, bytes, &v);
+    const unsigned char *string = v.bytes;
+    if (v.kind > SHMVIEW_VALUE_BYTES) {
+        fputs((p->json ? scalar_json : scalar_text)(part->dtype, &v, text), p->out);
+        return;
+    }
+    while (part->dtype != SHMVIEW_STRUCT && part->dtype != SHMVIEW_PASCAL && v.n_bytes &&
+           string[v.n_bytes - 1] == '\0')
+        v.n_bytes--; /* as numpy: what a string is filled up with */
+    print_string(p, string, v.n_bytes);
+}
+
+static void print_name(struct printer *p, const struct shmview_part *field)
+{
+    const char *name = field->component->name;
+    if (name[0])
+        print_string(p, (const unsigned char *)name, strlen(name));
+    else
+        fprintf(p->out, "\"f%u\"", field->index);
+    fputs(": ", p->out);
+}
+
+/* An array is [1, 2]; a struct is (1, 2.5) or {"a": 1, "b": 2.5}. bytes are those of the element.
+ */
+static void print_part(struct printer *p, const struct shmview_part *whole,
                        const unsigned char *bytes)
 {
-    struct scalar s;
-    char text[SCALAR_TEXT_BYTES];
-    size_t n = itemsize;
-    if (dtype == SHMVIEW_PASCAL) {
-        n = bytes[0] < itemsize ? bytes[0] : itemsize - 1;
-        print_string(p, bytes + 1, n);
-    } else if (dtype == SHMVIEW_BYTES || dtype == SHMVIEW_CHAR) {
-        while (n && bytes[n - 1] == '\0')
-            n--; /* as numpy: what a string is filled up with */
-        print_string(p, bytes, n);
-    } else if (scalar_load(dtype, itemsize, bytes, &s)) {
-        fputs(p->json ? scalar_json(&s, text) : scalar_text(&s, text), p->out);
-    } else {
-        print_string(p, bytes, n);
+    struct shmview_part part = {.component = NULL};
+    const bool has_names = p->json && !whole->is_array;
+    if (whole->n_parts == 0) {
+        print_value(p, whole, bytes + whole->offset);
+        return;
     }
-}
-
-static uint32_t print_fields(struct printer *p, uint32_t first, uint32_t base,
-                             const unsigned char *bytes);
-
-/* Component i, whose struct is at bytes and begins at byte base of the element, with its array's
- * dimensions from d on; item counts its elements. Returns the component after it. */
-static uint32_t print_component(struct printer *p, uint32_t i, uint32_t d, uint32_t base,
-                                const unsigned char *bytes, uint32_t *item)
-{
-    const struct shmview_component *c = &p->type->components[i];
-    uint32_t next = i + 1;
-    if (d < c->ndim) {
-        fputc('[', p->out);
-        for (uint32_t k = 0; k < c->shape[d]; k++) {
-            if (k)
-                fputs(", ", p->out);
-            next = print_component(p, i, d + 1, base, bytes, item);
-        }
-        fputc(']', p->out);
-        return next;
-    }
-    const unsigned char *at = bytes + (c->offset - base) + (size_t)(*item)++ * c->itemsize;
-    if (c->dtype == SHMVIEW_STRUCT && next < p->type->n_components &&
-        p->type->components[next].depth > c->depth)
-        return print_fields(p, next, c->offset, at);
-    print_leaf(p, c->dtype, c->itemsize, at);
-    return next;
-}
-
-/* (1, 2.5) or {"a": 1, "b": 2.5}: the fields from component first on, of a struct at bytes. */
-static uint32_t print_fields(struct printer *p, uint32_t first, uint32_t base,
-                             const unsigned char *bytes)
-{
-    const struct element_type *t = p->type;
-    uint32_t i = first, n = 0;
-    fputc(p->json ? '{' : '(', p->out);
-    while (i < t->n_components && t->components[i].depth == t->components[first].depth) {
-        uint32_t item = 0;
-        const char *name = t->components[i].name;
-        if (n)
+    fputc(whole->is_array ? '[' : p->json ? '{' : '(', p->out);
+    while (shmview_part_next(whole, &part)) {
+        if (part.index)
             fputs(", ", p->out);
-        if (p->json && name[0]) {
-            print_string(p, (const unsigned char *)name, strlen(name));
-            fputs(": ", p->out);
-        } else if (p->json) {
-            fprintf(p->out, "\"f%u\": ", n);
-        }
-        n++;
-        i = print_component(p, i, 0, base, bytes, &item);
+        if (has_names)
+            print_name(p, &part);
+        print_part(p, &part, bytes);
     }
-    fputs(p->json ? "}" : n == 1 ? ",)" : ")", p->out);
-    return i;
+    if (!p->json && !whole->is_array && whole->n_parts == 1)
+        fputc(',', p->out);
+    fputc(whole->is_array ? ']' : p->json ? '}' : ')', p->out);
 }
 
-static void print_any(struct printer *p, const unsigned char *bytes)
+/* An element that is an array and nothing else is printed as one. */
+static void print_any(struct printer *p, const struct element_type *type,
+                      const unsigned char *bytes)
 {
-    const struct element_type *t = p->type;
-    uint32_t item = 0;
-    bool is_array = t->n_components == 1 && t->components[0].name[0] == '\0' &&
-                    t->components[0].offset == 0 && t->components[0].ndim;
-    if (t->dtype != SHMVIEW_STRUCT)
-        print_leaf(p, t->dtype, t->itemsize, bytes);
-    else if (is_array)
-        print_component(p, 0, 0, 0, bytes, &item);
-    else
-        print_fields(p, 0, 0, bytes);
+    struct shmview_part part = {.component = NULL};
+    const bool is_array = type->whole.n_parts == 1 && shmview_part_next(&type->whole, &part) &&
+                          part.is_array && !part.component->name[0] && part.offset == 0;
+    print_part(p, is_array ? &part : &type->whole, bytes);
 }
 
 void element_print(const struct element_type *type, const unsigned char *bytes, FILE *out)
 {
-    struct printer p = {type, false, out};
-    print_any(&p, bytes);
+    struct printer p = {false, out};
+    print_any(&p, type, bytes);
 }
 
 void element_print_json(const struct element_type *type, const unsigned char *bytes, FILE *out)
 {
-    struct printer p = {type, true, out};
-    print_any(&p, bytes);
+    struct printer p = {true, out};
+    print_any(&p, type, bytes);
 }
 
 void element_print_hex(const struct element_type *type, const unsigned char *bytes, FILE *out)
 {
-    for (uint32_t i = 0; i < type->itemsize; i++)
+    for (uint32_t i = 0; i < type->whole.nbytes; i++)
         fprintf(out, "%02x", bytes[i]);
 }

@@ -5,15 +5,14 @@
 
 #include <stdio.h>
 
+#include <shmview/value.h>
 #include <shmview/view.h>
 
 #define ELEMENT_COMPONENTS 64
 
 /* What a format says; made once for a view. */
 struct element_type {
-    uint32_t dtype;
-    uint32_t itemsize;
-    uint32_t n_components;
+    struct shmview_part whole;
     struct shmview_component components[ELEMENT_COMPONENTS];
 };
 

@@ -54,22 +54,21 @@ static int examine(const struct stats *s, const struct shmview_view *v, struct f
 
 /* --- Printing ---------------------------------------------------------------- */
 
-/* min or max: exact where the elements are integers that an int64 holds. */
-static struct scalar extreme(const struct finding *f, double real, int64_t integer)
+/* min and max are exact where the elements are integers that an int64 holds. */
+static bool is_int64(const struct finding *f, int64_t extreme)
 {
-    if (scalar_is_real(f->dtype) || integer == INT64_MAX)
-        return (struct scalar){.kind = SCALAR_REAL,
-                               .part = scalar_is_real(f->dtype)
-                                           ? f->dtype & ~(uint32_t)SHMVIEW_SWAPPED
-                                           : SHMVIEW_FLOAT64,
-                               .z = {(long double)real}};
-    return (struct scalar){.kind = SCALAR_INT, .i = integer};
+    return shmview_dtype_kind(f->dtype) != SHMVIEW_VALUE_REAL && extreme != INT64_MAX;
 }
 
-static void print_extreme(const char *what, const struct scalar *x)
+static void print_extreme(const char *what, const struct finding *f, double real, int64_t integer)
 {
+    const bool is_real = shmview_dtype_kind(f->dtype) == SHMVIEW_VALUE_REAL;
+    struct shmview_value x = {.kind = SHMVIEW_VALUE_REAL, .z = {(long double)real}};
     char text[SCALAR_TEXT_BYTES];
-    printf("%*s%-8s  %s\n", INDENT, "", what, scalar_text(x, text));
+    if (is_int64(f, integer))
+        x = (struct shmview_value){.kind = SHMVIEW_VALUE_INT, .i = integer};
+    printf("%*s%-8s  %s\n", INDENT, "", what,
+           scalar_text(is_real ? f->dtype : SHMVIEW_FLOAT64, &x, text));
 }
 
 static void print_mean(const char *what, double x)
@@ -88,8 +87,6 @@ static void print_finding(const struct target *t, const struct finding *f)
         printf("%*sno real numbers\n", INDENT, "");
         return;
     }
-    const struct scalar least = extreme(f, of->min, of->min_int64),
-                        most = extreme(f, of->max, of->max_int64);
     printf("%*s%-8s  %" PRIu64 "\n", INDENT, "", "elements", of->n);
     if (of->n_nan)
         printf("%*s%-8s  %" PRIu64 "\n", INDENT, "", "nan", of->n_nan);
@@ -97,8 +94,8 @@ static void print_finding(const struct target *t, const struct finding *f)
         printf("%*s%-8s  %" PRIu64 "\n", INDENT, "", "infinite", f->s.n_infinite);
     if (of->n == of->n_nan)
         return;
-    print_extreme("min", &least);
-    print_extreme("max", &most);
+    print_extreme("min", f, of->min, of->min_int64);
+    print_extreme("max", f, of->max, of->max_int64);
     print_mean("mean", f->s.mean);
     print_mean("std", f->s.std);
     if (f->histogram.n)
@@ -115,10 +112,9 @@ static json_t *json_number(double x)
 
 static json_t *json_extreme(const struct finding *f, double real, int64_t integer)
 {
-    const struct scalar s = extreme(f, real, integer);
     if (f->s.of_library.n == f->s.of_library.n_nan)
         return json_null();
-    return s.kind == SCALAR_INT ? json_integer(s.i) : json_number(real);
+    return is_int64(f, integer) ? json_integer(integer) : json_number(real);
 }
 
 static json_t *json_histogram(const struct histogram *h)

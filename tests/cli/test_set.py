@@ -41,14 +41,16 @@ def test_each_type(ctl, format, given, got):
     ("i4", "1.5", "'1.5' is no integer"),
     ("i4", "0x", "'0x' is no integer"),
     ("i4", "", "'' is no integer"),
-    ("i8", str(2**63), "does not fit"),
+    ("i8", str(2**63), "no value of int64"),
+    ("i8", str(-2**63 - 1), "is no integer of 64 bits"),
     ("u8", str(2**64), "is no integer"),
     ("f4", "1e39", "no value of float32"),
     ("f4", "1,5", "'1,5' is no number"),
     ("f8", "1e999", "more than a double can hold"),
     ("f8", "1+2j", "'1+2j' is complex"),
     ("c8", "1+2", "'1+2' is no number"),
-    ("S2", "abc", "'abc' has 3 bytes, the element has room for 2"),
+    ("S2", "abc", "'abc': text of 3 bytes is no value of bytes with room for 2"),
+    ("3p", "abc", "is no value of pascal with room for 2"),
     ("T{i:x:f:y:}", "1", "name a field, as in [field]"),
 ])
 def test_what_does_not_fit_changes_nothing(ctl, format, value, said):
