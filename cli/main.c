@@ -63,38 +63,28 @@ static void print_verbs(void)
             puts(verbs[i].verb->name);
 }
 
-enum {
-    OPTION_VERSION = OPTION_LONG,
-    OPTION_VERBS,
-    OPTION_COMPLETE,
-};
-
 /* What stands before the verb. Returns -1 to go on. */
 static int read_options(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"version", no_argument, NULL, OPTION_VERSION},
-        {"list-verbs", no_argument, NULL, OPTION_VERBS},
-        {"complete", no_argument, NULL, OPTION_COMPLETE},
-        COMMON_OPTIONS,
+    bool help = false, version = false, list = false, completes = false;
+    const struct verb_option options[] = {
+        OPT_FLAG("help", 'h', &help),
+        OPT_FLAG("version", '\0', &version),
+        OPT_FLAG("list-verbs", '\0', &list),
+        OPT_FLAG("complete", '\0', &completes),
+        OPT_END,
     };
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        if (o == 'h')
-            print_overview();
-        else if (o == OPTION_VERBS ||
-                 (o == OPTION_COMPLETE && !complete(c, argc - optind, argv + optind, find_verb)))
-            print_verbs();
-        else if (o == OPTION_COMPLETE)
-            return EXIT_OK;
-        else
-            printf("shmviewctl %s\n", shmview_version());
-        return EXIT_OK;
-    }
-    if (optind < argc)
-        return -1;
-    return fail_usage(c, "a verb is missing");
+    if (!options_read(c, argc, argv, options, 0, argc))
+        return c->status;
+    if (help)
+        print_overview();
+    else if (version)
+        printf("shmviewctl %s\n", shmview_version());
+    else if (list || (completes && !complete(c, argc - optind, argv + optind, find_verb)))
+        print_verbs();
+    else if (!completes)
+        return optind < argc ? -1 : fail_usage(c, "a verb is missing");
+    return EXIT_OK;
 }
 
 static int run(struct context *c, int argc, char **argv)
@@ -126,6 +116,5 @@ int main(int argc, char **argv)
     }
     /* a segment that is still attached goes with the process */
     shmview_disconnect(c.connection);
-    free(c.letters);
     return status;
 }

@@ -49,35 +49,67 @@ struct context {
     const struct verb *verb;               /* NULL before it is known */
     const char *socket;                    /* --socket; NULL: the usual search */
     struct shmview_connection *connection; /* NULL until connect_daemon() */
-    int status;                            /* with OPTION_EXIT */
-    char *letters;                         /* of the options, as getopt wants them */
+    int status;                            /* where options_read() returns false */
 };
 
 /* --- Options ------------------------------------------------------------- */
 
-/* A verb's options are an array for getopt_long() that ends with COMMON_OPTIONS; those whose val
- * is a letter can be given as that letter too. Others get values from OPTION_LONG on. */
-#define OPTION_LONG 256
-#define OPTION_END  (-1)
-#define OPTION_EXIT (-2)
+enum option_kind {
+    OPTION_FLAG,     /* has no value: bool */
+    OPTION_TEXT,     /* const char *, borrowed from the command line */
+    OPTION_NUMBER,   /* int64_t */
+    OPTION_TIME,     /* int64_t, nanoseconds */
+    OPTION_DEADLINE, /* the same, from now on: for calls that wait */
+    OPTION_WORD,     /* size_t, the index in words */
+    OPTION_CALL,     /* whatever read() makes of it */
+};
 
-#define COMMON_SOCKET 0x10000
-#define COMMON_OPTIONS                                                                             \
-    {"socket", required_argument, NULL, COMMON_SOCKET}, {"help", no_argument, NULL, 'h'},          \
+/* A row of a verb's options, which end with OPT_END. --socket and --help are options of all. */
+struct verb_option {
+    const char *name;
+    char letter; /* '\0': none */
+    enum option_kind kind;
+    union { /* what is written when the option is there */
+        bool *flag;
+        const char **text;
+        int64_t *number; /* or time */
+        size_t *word;
+        void *any; /* for read() */
+    } to;
+    bool is_off;              /* of a flag: it is cleared */
+    bool *given;              /* of a time: is set; may be NULL */
+    int64_t least, most;      /* of a number; least of a time */
+    const char *const *words; /* end with NULL */
+    int (*read)(struct context *c, const char *value, void *to); /* returns 0 or the exit status */
+};
+
+#define OPT_ROW(n, l, k, ...)                                                                      \
     {                                                                                              \
-        NULL, 0, NULL, 0                                                                           \
+        .name = n, .letter = l, .kind = OPTION_##k, __VA_ARGS__                                    \
     }
+#define OPT_FLAG(n, l, t) OPT_ROW(n, l, FLAG, .to.flag = t)
+#define OPT_OFF(n, l, t)  OPT_ROW(n, l, FLAG, .to.flag = t, .is_off = true)
+#define OPT_TEXT(n, l, t) OPT_ROW(n, l, TEXT, .to.text = t)
+#define OPT_NUMBER(n, l, t, min, max)                                                              \
+    OPT_ROW(n, l, NUMBER, .to.number = t, .least = min, .most = max)
+#define OPT_TIME(n, l, t, min, g) OPT_ROW(n, l, TIME, .to.number = t, .least = min, .given = g)
+#define OPT_DEADLINE(n, l, t)     OPT_ROW(n, l, DEADLINE, .to.number = t)
+#define OPT_WORD(n, l, t, w)      OPT_ROW(n, l, WORD, .to.word = t, .words = w)
+#define OPT_CALL(n, l, t, f)      OPT_ROW(n, l, CALL, .to.any = t, .read = f)
+#define OPT_END                   OPT_ROW(NULL, '\0', FLAG, .to.flag = NULL)
+
 #define COMMON_HELP                                                                                \
     "      --socket PATH         the daemon's socket (default: the usual search)\n"                \
     "  -h, --help                show this and exit\n"
 
-/* The next option, with optarg; OPTION_END, and optind is the first argument; or OPTION_EXIT:
- * return c->status. */
-int option_next(struct context *c, int argc, char **argv, const struct option *options);
+/* Reads the options, and checks that between least and most arguments follow, from argv[optind] on.
+ * Returns true; or false, and c->status is the exit status: what is wrong was printed, or the
+ * help. */
+bool options_read(struct context *c, int argc, char **argv, const struct verb_option *options,
+                  int least, int most);
 
-/* Whether there are between least and most arguments after the options. If not, says what is
- * missing; return EXIT_USAGE. */
-bool has_arguments(struct context *c, int argc, char **argv, int least, int most);
+/* Prints that an argument is missing, and returns EXIT_USAGE. */
+int fail_missing(struct context *c);
 
 /* --- Errors -------------------------------------------------------------- */
 

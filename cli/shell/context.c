@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options, errors, the connection. */
+/* Errors, the connection. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -121,99 +121,6 @@ int fail_not_found(struct context *c, const char *name)
     warn_text(c, "no segment '%s': %s", name, find_hint(SHMVIEW_ERR_NOT_FOUND)->text);
     suggest_segments(c, name);
     return EXIT_NOT_FOUND;
-}
-
-/* --- Options ------------------------------------------------------------- */
-
-/* The letters of options, "+:so:". */
-static char *letters_of(const struct option *options, bool stops)
-{
-    size_t n = 0;
-    while (options[n].name)
-        n++;
-    char *letters = malloc(2 * n + 3), *at = letters;
-    if (!letters)
-        return NULL;
-    if (stops)
-        *at++ = '+';
-    *at++ = ':';
-    for (size_t i = 0; i < n; i++)
-        if (options[i].val < OPTION_LONG) {
-            *at++ = (char)options[i].val;
-            if (options[i].has_arg == required_argument)
-                *at++ = ':';
-        }
-    *at = '\0';
-    return letters;
-}
-
-static int fail_option(struct context *c, const struct option *options, const char *typed)
-{
-    char word[SUGGEST_BYTES], name[SUGGEST_BYTES];
-    struct suggest s = {.typed = word};
-    int status = fail_usage(c, "there is no option %s", typed);
-    snprintf(word, sizeof word, "%.*s", (int)strcspn(typed, "="), typed);
-    for (size_t i = 0; options[i].name && word[1] == '-'; i++) {
-        snprintf(name, sizeof name, "--%s", options[i].name);
-        suggest_offer(&s, name);
-    }
-    suggest_print(&s);
-    return status;
-}
-
-static int bad_option(struct context *c, char **argv, const struct option *options, int o)
-{
-    char letter[] = {'-', (char)optopt, '\0'};
-    const char *what = letter;
-    if (optopt == 0)
-        what = argv[optind - 1];
-    for (size_t i = 0; options[i].name; i++)
-        if (optopt >= OPTION_LONG && options[i].val == optopt)
-            what = argv[optind - 1];
-    if (o == ':')
-        return fail_usage(c, "option %s needs a value", what);
-    if (optopt >= OPTION_LONG || (optopt && strncmp(argv[optind - 1], "--", 2) == 0))
-        return fail_usage(c, "option %s takes no value", argv[optind - 1]);
-    return fail_option(c, options, what);
-}
-
-int option_next(struct context *c, int argc, char **argv, const struct option *options)
-{
-    opterr = 0;
-    free(c->letters);
-    c->letters = letters_of(options, !c->verb || c->verb->stops_at_argument);
-    if (!c->letters) {
-        c->status = fail_memory(c);
-        return OPTION_EXIT;
-    }
-    for (int o;;) {
-        o = getopt_long(argc, argv, c->letters, options, NULL);
-        if (o == COMMON_SOCKET) {
-            c->socket = optarg;
-        } else if (o == 'h' && c->verb) {
-            printf("Usage: shmviewctl %s [OPTION]...%s%s\n%s.\n\n%s" COMMON_HELP, c->verb->name,
-                   c->verb->arguments[0] ? " " : "", c->verb->arguments, c->verb->summary,
-                   c->verb->help);
-            c->status = EXIT_OK;
-            return OPTION_EXIT;
-        } else if (o == '?' || o == ':') {
-            c->status = bad_option(c, argv, options, o);
-            return OPTION_EXIT;
-        } else {
-            return o;
-        }
-    }
-}
-
-bool has_arguments(struct context *c, int argc, char **argv, int least, int most)
-{
-    int n = argc - optind;
-    if (n < least)
-        fail_usage(c, "an argument is missing: %s %s", c->verb->name, c->verb->arguments);
-    else if (n > most)
-        fail_usage(c, "'%s' is one argument too many: %s %s", argv[optind + most], c->verb->name,
-                   c->verb->arguments);
-    return n >= least && n <= most;
 }
 
 /* --- The daemon ---------------------------------------------------------- */

@@ -17,29 +17,6 @@ struct table {
     struct libscols_table *scols;
 };
 
-bool table_option(struct table_options *options, int option)
-{
-    switch (option) {
-    case 'J':
-        options->json = true;
-        return true;
-    case 'r':
-        options->raw = true;
-        return true;
-    case 'b':
-        options->bytes = true;
-        return true;
-    case 'n':
-        options->no_headings = true;
-        return true;
-    case 'o':
-        options->columns = optarg;
-        return true;
-    default:
-        return false;
-    }
-}
-
 /* --- Which columns ------------------------------------------------------- */
 
 /* Returns EXIT_OK: that was all that was asked for. */

@@ -38,12 +38,11 @@ struct table_options {
     const char *columns; /* "NAME,SIZE", "+MODE" or NULL */
 };
 
-#define TABLE_OPTIONS                                                                              \
-    {"json", no_argument, NULL, 'J'}, {"raw", no_argument, NULL, 'r'},                             \
-        {"bytes", no_argument, NULL, 'b'}, {"noheadings", no_argument, NULL, 'n'},                 \
-    {                                                                                              \
-        "output", required_argument, NULL, 'o'                                                     \
-    }
+/* Rows of struct verb_option; o is a struct table_options. */
+#define TABLE_OPTIONS(o)                                                                           \
+    OPT_FLAG("json", 'J', &(o)->json), OPT_FLAG("raw", 'r', &(o)->raw),                            \
+        OPT_FLAG("bytes", 'b', &(o)->bytes), OPT_FLAG("noheadings", 'n', &(o)->no_headings),       \
+        OPT_TEXT("output", 'o', &(o)->columns)
 #define TABLE_HELP                                                                                 \
     "  -o, --output COLUMNS      these columns, with commas; +COLUMNS: these as well;\n"           \
     "                            'help' lists them\n"                                              \
@@ -51,9 +50,6 @@ struct table_options {
     "  -n, --noheadings          no line of headings\n"                                            \
     "  -r, --raw                 one space between columns, nothing aligned\n"                     \
     "  -J, --json                JSON, sizes in bytes, durations in seconds\n"
-
-/* Takes the option if it is one of TABLE_OPTIONS. Returns whether it was. */
-bool table_option(struct table_options *options, int option);
 
 struct table;
 

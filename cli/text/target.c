@@ -12,28 +12,6 @@
 #define NOTICE_NS  INT64_C(1000000000) /* waiting for longer than that is worth a word */
 #define COPY_ALIGN 64
 
-bool target_option(struct context *c, struct target_options *options, int option, int *ret_status)
-{
-    *ret_status = c->status;
-    switch (option) {
-    case 'a':
-        options->as = optarg;
-        return true;
-    case OPTION_ANY_PHASE:
-        options->any_phase = true;
-        return true;
-    case OPTION_NO_LOCK:
-        options->no_lock = true;
-        return true;
-    case 't':
-        *ret_status = parse_duration(c, "--timeout", optarg, &options->timeout_ns);
-        options->has_timeout = true;
-        return *ret_status == 0;
-    default:
-        return false;
-    }
-}
-
 /* --- The argument ----------------------------------------------------------- */
 
 static bool is_name_character(char ch)

@@ -19,26 +19,16 @@ struct target_options {
     int64_t timeout_ns;
 };
 
-enum {
-    OPTION_ANY_PHASE = OPTION_LONG + 100,
-    OPTION_NO_LOCK,
-};
-
-#define TARGET_OPTIONS                                                                             \
-    {"as", required_argument, NULL, 'a'}, {"any-phase", no_argument, NULL, OPTION_ANY_PHASE},      \
-        {"no-lock", no_argument, NULL, OPTION_NO_LOCK},                                            \
-    {                                                                                              \
-        "timeout", required_argument, NULL, 't'                                                    \
-    }
+/* Rows of struct verb_option; o is a struct target_options. */
+#define TARGET_OPTIONS(o)                                                                          \
+    OPT_TEXT("as", 'a', &(o)->as), OPT_FLAG("any-phase", '\0', &(o)->any_phase),                   \
+        OPT_FLAG("no-lock", '\0', &(o)->no_lock),                                                  \
+        OPT_TIME("timeout", 't', &(o)->timeout_ns, 0, &(o)->has_timeout)
 #define TARGET_HELP                                                                                \
     "  -a, --as FORMAT[LENGTHS]@BYTE  see the bytes so: 'f4[10,10]@64', 'u2', '>i4@8'\n"           \
     "      --any-phase           also a view whose layout is not the current one\n"                \
     "      --no-lock             do not take the lock: others may write meanwhile\n"               \
     "  -t, --timeout TIME        wait no longer than that for the lock\n"
-
-/* Takes the option if it is one of TARGET_OPTIONS. Returns whether it was and may be so; else
- * returns false, and *ret_status is the exit status. */
-bool target_option(struct context *c, struct target_options *options, int option, int *ret_status);
 
 struct target {
     struct context *c;

@@ -36,23 +36,22 @@ static int check_mode(struct context *c, const char *mode, struct access_text *a
     return access_mode(c, mode, a);
 }
 
+static int read_entries(struct context *c, const char *value, void *to)
+{
+    return access_entries(c, value, to);
+}
+
 static int run_chmod(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"access", required_argument, NULL, 'a'},
-        COMMON_OPTIONS,
-    };
     CLEANUP(access_text_deinit)
     struct access_text a = {.change.struct_bytes = sizeof a.change};
+    const struct verb_option options[] = {OPT_CALL("access", 'a', &a, read_entries), OPT_END};
     int status = 0, worst = EXIT_OK;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        status = o == OPTION_EXIT ? c->status : access_entries(c, optarg, &a);
-        if (o == OPTION_EXIT || status)
-            return status;
-    }
+    if (!options_read(c, argc, argv, options, 1, argc))
+        return c->status;
     bool has_mode = !a.names;
-    if (!has_arguments(c, argc, argv, has_mode ? 2 : 1, argc))
-        return EXIT_USAGE;
+    if (has_mode && argc - optind < 2)
+        return fail_missing(c);
     const char *mode = argv[optind];
     if (has_mode) {
         optind++;
@@ -81,13 +80,11 @@ const struct verb verb_chmod = {
 
 static int run_chown(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {COMMON_OPTIONS};
+    const struct verb_option options[] = {OPT_END};
     struct access_text a = {.change.struct_bytes = sizeof a.change};
     int worst = EXIT_OK;
-    if (option_next(c, argc, argv, options) != OPTION_END)
+    if (!options_read(c, argc, argv, options, 2, argc))
         return c->status;
-    if (!has_arguments(c, argc, argv, 2, argc))
-        return EXIT_USAGE;
     int status = access_owner(c, argv[optind], &a);
     status = status ? status : connect_daemon(c);
     if (status)

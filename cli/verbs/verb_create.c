@@ -42,24 +42,14 @@ static int define_all(struct context *c, struct shmview_segment *segment,
 
 /* --- create -------------------------------------------------------------- */
 
-enum {
-    OPTION_LAYOUT = 'l',
-    OPTION_MODE = 'm',
-    OPTION_OWNER = OPTION_LONG,
-    OPTION_GROUP,
-    OPTION_ACCESS,
-    OPTION_LIFETIME,
-    OPTION_NO_LOCK,
-    OPTION_POPULATE,
-};
-
 struct create_call {
     const char *name;
     uint64_t size;
     struct shmview_create_options options;
     struct access_text access;
     struct layouts_text layouts;
-    bool json;
+    size_t lifetime; /* index in lifetime_names */
+    bool no_lock, populate, json;
 };
 
 static void create_deinit(struct create_call *call)
@@ -68,35 +58,29 @@ static void create_deinit(struct create_call *call)
     layouts_deinit(&call->layouts);
 }
 
-static int read_create_option(struct context *c, int o, struct create_call *call)
+static int read_layout(struct context *c, const char *value, void *to)
 {
-    size_t lifetime;
-    int status;
-    switch (o) {
-    case OPTION_LAYOUT:
-        return add_layout(c, optarg, &call->layouts);
-    case OPTION_MODE:
-        return access_mode(c, optarg, &call->access);
-    case OPTION_OWNER:
-        return access_owner(c, optarg, &call->access);
-    case OPTION_GROUP:
-        return access_group(c, optarg, &call->access);
-    case OPTION_ACCESS:
-        return access_entries(c, optarg, &call->access);
-    case OPTION_LIFETIME:
-        status = parse_word(c, "lifetime", optarg, lifetime_names, &lifetime);
-        call->options.lifetime = status ? 0 : (uint32_t)lifetime + 1;
-        return status;
-    case OPTION_NO_LOCK:
-        call->options.flags |= SHMVIEW_NO_LOCK;
-        return 0;
-    case OPTION_POPULATE:
-        call->options.flags |= SHMVIEW_POPULATE;
-        return 0;
-    default:
-        call->json = true;
-        return 0;
-    }
+    return add_layout(c, value, to);
+}
+
+static int read_mode(struct context *c, const char *value, void *to)
+{
+    return access_mode(c, value, to);
+}
+
+static int read_owner(struct context *c, const char *value, void *to)
+{
+    return access_owner(c, value, to);
+}
+
+static int read_group(struct context *c, const char *value, void *to)
+{
+    return access_group(c, value, to);
+}
+
+static int read_entries(struct context *c, const char *value, void *to)
+{
+    return access_entries(c, value, to);
 }
 
 /* The size that was asked for, or what the layouts need. */
@@ -162,30 +146,29 @@ static int create(struct context *c, struct create_call *call)
 
 static int run_create(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"layout", required_argument, NULL, OPTION_LAYOUT},
-        {"mode", required_argument, NULL, OPTION_MODE},
-        {"owner", required_argument, NULL, OPTION_OWNER},
-        {"group", required_argument, NULL, OPTION_GROUP},
-        {"access", required_argument, NULL, OPTION_ACCESS},
-        {"lifetime", required_argument, NULL, OPTION_LIFETIME},
-        {"no-lock", no_argument, NULL, OPTION_NO_LOCK},
-        {"populate", no_argument, NULL, OPTION_POPULATE},
-        {"json", no_argument, NULL, 'J'},
-        COMMON_OPTIONS,
-    };
     CLEANUP(create_deinit)
     struct create_call call = {
-        .options = {.struct_bytes = sizeof call.options, .lifetime = SHMVIEW_MANUAL},
+        .options.struct_bytes = sizeof call.options,
         .access.change.struct_bytes = sizeof call.access.change,
+        .lifetime = SHMVIEW_MANUAL - 1,
     };
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        int status = o == OPTION_EXIT ? c->status : read_create_option(c, o, &call);
-        if (o == OPTION_EXIT || status)
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 1, 2))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_CALL("layout", 'l', &call.layouts, read_layout),
+        OPT_CALL("mode", 'm', &call.access, read_mode),
+        OPT_CALL("owner", '\0', &call.access, read_owner),
+        OPT_CALL("group", '\0', &call.access, read_group),
+        OPT_CALL("access", '\0', &call.access, read_entries),
+        OPT_WORD("lifetime", '\0', &call.lifetime, lifetime_names),
+        OPT_FLAG("no-lock", '\0', &call.no_lock),
+        OPT_FLAG("populate", '\0', &call.populate),
+        OPT_FLAG("json", 'J', &call.json),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 1, 2))
+        return c->status;
+    call.options.lifetime = (uint32_t)call.lifetime + 1;
+    call.options.flags =
+        (call.no_lock ? SHMVIEW_NO_LOCK : 0) | (call.populate ? SHMVIEW_POPULATE : 0);
     call.name = argv[optind];
     call.options.access = &call.access.change;
     int status = find_size(c, argv[optind + 1], &call);
@@ -217,17 +200,12 @@ const struct verb verb_create = {
 
 static int run_define(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {{"json", no_argument, NULL, 'J'}, COMMON_OPTIONS};
     CLEANUP(layouts_deinit) struct layouts_text layouts = {.n = 0};
     struct shmview_segment *segment;
     bool json = false;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        json = true;
-    }
-    if (!has_arguments(c, argc, argv, 2, LAYOUTS_MOST + 1))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {OPT_FLAG("json", 'J', &json), OPT_END};
+    if (!options_read(c, argc, argv, options, 2, LAYOUTS_MOST + 1))
+        return c->status;
     const char *name = argv[optind];
     int status = 0;
     for (int i = optind + 1; status == 0 && i < argc; i++)

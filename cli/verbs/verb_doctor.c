@@ -78,23 +78,16 @@ static void look_at_daemon(struct context *c, struct doctor *d)
 
 static int run_doctor(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'J'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"quiet", no_argument, NULL, 'q'},
-        COMMON_OPTIONS,
-    };
     struct how how = {.json = false};
+    const struct verb_option options[] = {
+        OPT_FLAG("json", 'J', &how.json),
+        OPT_FLAG("verbose", 'v', &how.is_verbose),
+        OPT_FLAG("quiet", 'q', &how.is_quiet),
+        OPT_END,
+    };
     struct doctor d;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        how.json |= o == 'J';
-        how.is_verbose |= o == 'v';
-        how.is_quiet |= o == 'q';
-    }
-    if (!has_arguments(c, argc, argv, 0, 0))
-        return EXIT_USAGE;
+    if (!options_read(c, argc, argv, options, 0, 0))
+        return c->status;
     doctor_init(&d, "");
     look_at_daemon(c, &d);
     doctor_check_places(&d);

@@ -187,30 +187,19 @@ static int run(const struct get *g, struct target *t)
 
 static int run_get(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'J'},
-        {"hex", no_argument, NULL, 'x'},
-        {"all", no_argument, NULL, 'A'},
-        TARGET_OPTIONS,
-        COMMON_OPTIONS,
-    };
     struct target_options how = {0};
     struct get g = {.c = c, .width = terminal_width()};
+    const struct verb_option options[] = {
+        OPT_FLAG("json", 'J', &g.json),
+        OPT_FLAG("hex", 'x', &g.hex),
+        OPT_FLAG("all", 'A', &g.all),
+        TARGET_OPTIONS(&how),
+        OPT_END,
+    };
     CLEANUP_TARGET struct target t = {0};
-    int status;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == 'J')
-            g.json = true;
-        else if (o == 'x')
-            g.hex = true;
-        else if (o == 'A')
-            g.all = true;
-        else if (!target_option(c, &how, o, &status))
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 1, 1))
-        return EXIT_USAGE;
-    status = target_parse(c, &how, argv[optind], &t);
+    if (!options_read(c, argc, argv, options, 1, 1))
+        return c->status;
+    int status = target_parse(c, &how, argv[optind], &t);
     return status ? status : run(&g, &t);
 }
 

@@ -177,14 +177,13 @@ static int list(struct context *c, struct table *table, char **patterns, bool *s
 
 static int run_list(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {TABLE_OPTIONS, COMMON_OPTIONS};
     struct table_options how = {0};
+    const struct verb_option options[] = {TABLE_OPTIONS(&how), OPT_END};
     CLEANUP_TABLE struct table *table = NULL;
     CLEANUP_FREE bool *seen = NULL;
     int status;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;)
-        if (!table_option(&how, o))
-            return c->status;
+    if (!options_read(c, argc, argv, options, 0, argc))
+        return c->status;
     if (table_new(c, &how, "segments", columns, N_COLUMNS, &table, &status))
         return status;
     seen = calloc((size_t)(argc - optind) + 1, sizeof *seen);

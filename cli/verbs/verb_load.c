@@ -284,39 +284,20 @@ static int run(struct load *l, const char *path, const char *text)
     return status;
 }
 
-enum {
-    OPTION_CREATE = OPTION_LONG,
-};
-
 static int run_load(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"raw", no_argument, NULL, 'r'},
-        {"convert", no_argument, NULL, 'c'},
-        {"create", no_argument, NULL, OPTION_CREATE},
-        {"notify", no_argument, NULL, 'N'},
-        {"json", no_argument, NULL, 'J'},
-        TARGET_OPTIONS,
-        COMMON_OPTIONS,
-    };
     struct load l = {.c = c};
-    int status;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == 'r')
-            l.raw = true;
-        else if (o == 'c')
-            l.convert = true;
-        else if (o == OPTION_CREATE)
-            l.create = true;
-        else if (o == 'N')
-            l.notify = true;
-        else if (o == 'J')
-            l.json = true;
-        else if (!target_option(c, &l.how, o, &status))
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 2, 2))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_FLAG("raw", 'r', &l.raw),
+        OPT_FLAG("convert", 'c', &l.convert),
+        OPT_FLAG("create", '\0', &l.create),
+        OPT_FLAG("notify", 'N', &l.notify),
+        OPT_FLAG("json", 'J', &l.json),
+        TARGET_OPTIONS(&l.how),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 2, 2))
+        return c->status;
     return run(&l, argv[optind], argv[optind + 1]);
 }
 

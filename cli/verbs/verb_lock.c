@@ -22,8 +22,8 @@ const char *const owner_died_names[] = {"tell", "repair", "fail", NULL};
 
 struct request {
     const char *name;
-    bool shared, has_timeout;
-    int64_t timeout_ns;
+    bool shared, nonblock;
+    int64_t deadline;
     int64_t conflict_status, died_status;
     size_t died; /* enum died_mode */
     const char *shell_command;
@@ -33,82 +33,36 @@ struct request {
 
 /* --- The command line ---------------------------------------------------- */
 
-enum {
-    OPTION_OWNER_DIED = OPTION_LONG,
-    OPTION_DIED_STATUS,
-};
-
-static int read_option(struct context *c, struct request *q, int o)
-{
-    switch (o) {
-    case 's':
-        q->shared = true;
-        return 0;
-    case 'x':
-        q->shared = false;
-        return 0;
-    case 'n':
-        q->has_timeout = true;
-        q->timeout_ns = 0;
-        return 0;
-    case 'w':
-        q->has_timeout = true;
-        return parse_duration(c, "--timeout", optarg, &q->timeout_ns);
-    case 'E':
-        return parse_number(c, "--conflict-exit-code", optarg, 0, 255, &q->conflict_status);
-    case 'c':
-        q->shell_command = optarg;
-        return 0;
-    case OPTION_OWNER_DIED:
-        return parse_word(c, "--owner-died", optarg, owner_died_names, &q->died);
-    case OPTION_DIED_STATUS:
-        return parse_number(c, "--owner-died-exit-code", optarg, 0, 255, &q->died_status);
-    default:
-        return c->status;
-    }
-}
-
-/* Options may stand before and behind NAME; the command begins behind "--", or where the first word
- * behind NAME is no option. Returns 0, -1 (c->status is the exit status) or an exit status. */
+/* Options may stand before and after NAME; the command begins after "--", or where the first word
+ * after NAME is no option. Returns 0 or the exit status, or -1: it is c->status. */
 static int read_request(struct context *c, int argc, char **argv, struct request *q)
 {
-    static const struct option options[] = {
-        {"shared", no_argument, NULL, 's'},
-        {"exclusive", no_argument, NULL, 'x'},
-        {"nonblock", no_argument, NULL, 'n'},
-        {"timeout", required_argument, NULL, 'w'},
-        {"wait", required_argument, NULL, 'w'},
-        {"conflict-exit-code", required_argument, NULL, 'E'},
-        {"command", required_argument, NULL, 'c'},
-        {"owner-died", required_argument, NULL, OPTION_OWNER_DIED},
-        {"owner-died-exit-code", required_argument, NULL, OPTION_DIED_STATUS},
-        COMMON_OPTIONS,
+    const struct verb_option options[] = {
+        OPT_FLAG("shared", 's', &q->shared),
+        OPT_OFF("exclusive", 'x', &q->shared),
+        OPT_FLAG("nonblock", 'n', &q->nonblock),
+        OPT_DEADLINE("timeout", 'w', &q->deadline),
+        OPT_DEADLINE("wait", 'w', &q->deadline),
+        OPT_NUMBER("conflict-exit-code", 'E', &q->conflict_status, 0, 255),
+        OPT_TEXT("command", 'c', &q->shell_command),
+        OPT_WORD("owner-died", '\0', &q->died, owner_died_names),
+        OPT_NUMBER("owner-died-exit-code", '\0', &q->died_status, 0, 255),
+        OPT_END,
     };
-    for (;;) {
-        int o = option_next(c, argc, argv, options);
-        if (o == OPTION_EXIT)
-            return -1;
-        if (o != OPTION_END) {
-            int status = read_option(c, q, o);
-            if (status)
-                return status;
-            continue;
-        }
-        if (q->name || optind == argc)
-            break;
-        bool ended = optind > 1 && strcmp(argv[optind - 1], "--") == 0;
-        q->name = argv[optind++];
-        if (ended)
-            break;
-    }
+    if (!options_read(c, argc, argv, options, 0, argc))
+        return -1;
+    if (optind == argc)
+        return fail_usage(c, "the name of a segment is missing");
+    bool ended = strcmp(argv[optind - 1], "--") == 0;
+    q->name = argv[optind++];
+    if (!ended && !options_read(c, argc, argv, options, 0, argc))
+        return -1;
     q->argv = argv + optind;
     q->argc = argc - optind;
-    if (!q->name)
-        return fail_usage(c, "the name of a segment is missing");
     if (q->shell_command && q->argc)
         return fail_usage(c, "--command takes the place of '%s': give one of them", q->argv[0]);
     if (!q->shell_command && !q->argc)
-        return fail_usage(c, "a command to run is missing behind '%s'", q->name);
+        return fail_usage(c, "a command to run is missing after '%s'", q->name);
     return 0;
 }
 
@@ -123,7 +77,7 @@ static int64_t monotonic_ns(void)
 
 static int take(struct shmview_segment *segment, const struct request *q)
 {
-    int64_t deadline = q->has_timeout ? shmview_deadline(q->timeout_ns) : SHMVIEW_FOREVER;
+    int64_t deadline = q->nonblock ? 0 : q->deadline;
     return q->shared ? shmview_lock_shared_until(segment, deadline)
                      : shmview_lock_until(segment, deadline);
 }
@@ -222,7 +176,9 @@ static int run_locked(struct context *c, struct shmview_segment *segment, const 
 
 static int run_lock(struct context *c, int argc, char **argv)
 {
-    struct request q = {.conflict_status = STATUS_CONFLICT, .died_status = STATUS_DIED};
+    struct request q = {.conflict_status = STATUS_CONFLICT,
+                        .died_status = STATUS_DIED,
+                        .deadline = SHMVIEW_FOREVER};
     struct shmview_segment *segment;
     int status = read_request(c, argc, argv, &q);
     if (status)

@@ -17,11 +17,6 @@ struct request {
     char **patterns;
 };
 
-enum {
-    OPTION_TEXTFILE = OPTION_LONG,
-    OPTION_NO_SEGMENTS,
-};
-
 /* Leaves those that fit. Returns how many. */
 static size_t select_segments(const struct shmview_stats *stats, const struct request *q,
                               const struct shmview_segment_stats **ret)
@@ -96,21 +91,15 @@ static int get_stats(struct context *c, const struct request *q, const struct sh
 
 static int run_metrics(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"textfile", required_argument, NULL, OPTION_TEXTFILE},
-        {"no-segments", no_argument, NULL, OPTION_NO_SEGMENTS},
-        COMMON_OPTIONS,
-    };
     struct request q = {.textfile = NULL};
+    const struct verb_option options[] = {
+        OPT_TEXT("textfile", '\0', &q.textfile),
+        OPT_FLAG("no-segments", '\0', &q.no_segments),
+        OPT_END,
+    };
     const struct shmview_stats *stats = NULL;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        if (o == OPTION_TEXTFILE)
-            q.textfile = optarg;
-        else
-            q.no_segments = true;
-    }
+    if (!options_read(c, argc, argv, options, 0, argc))
+        return c->status;
     q.patterns = argv + optind;
     size_t n = q.textfile ? strlen(q.textfile) : 0, m = strlen(SUFFIX);
     if (q.textfile && (n < m || strcmp(q.textfile + n - m, SUFFIX) != 0))

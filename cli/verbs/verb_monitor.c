@@ -149,62 +149,43 @@ static int tell_events(struct context *c, struct watch *w, struct shmview_monito
 
 /* --- The verb ------------------------------------------------------------ */
 
-static int read_after(struct context *c, const char *text, uint64_t *ret)
+static int read_kinds(struct context *c, const char *value, void *to)
+{
+    return event_kinds(c, value, to);
+}
+
+static int read_after(struct context *c, const char *value, void *to)
 {
     int64_t serial = SHMVIEW_MONITOR_REMEMBERED;
     int status =
-        strcmp(text, "all") == 0 ? 0 : parse_number(c, "--after", text, 1, INT64_MAX, &serial);
-    *ret = (uint64_t)serial;
+        strcmp(value, "all") == 0 ? 0 : parse_number(c, "--after", value, 1, INT64_MAX, &serial);
+    *(uint64_t *)to = (uint64_t)serial;
     return status;
 }
 
-static int read_option(struct context *c, struct watch *w, int o)
+static int read_since(struct context *c, const char *value, void *to)
 {
-    int64_t ns;
-    int status;
-    switch (o) {
-    case 'J':
-        w->json = true;
-        return 0;
-    case 'k':
-        return event_kinds(c, optarg, &w->kinds);
-    case 'a':
-        return read_after(c, optarg, &w->after);
-    case 'S':
-        w->has_since = true;
-        w->after = SHMVIEW_MONITOR_REMEMBERED;
-        return event_since(c, optarg, realtime_us(), &w->since_us);
-    case 'n':
-        return parse_number(c, "--count", optarg, 1, INT64_MAX, &w->count);
-    case 'w':
-        status = parse_duration(c, "--timeout", optarg, &ns);
-        w->deadline = status ? 0 : shmview_deadline(ns);
-        return status;
-    default:
-        return c->status;
-    }
+    struct watch *w = to;
+    w->has_since = true;
+    w->after = SHMVIEW_MONITOR_REMEMBERED;
+    return event_since(c, value, realtime_us(), &w->since_us);
 }
 
 static int run_monitor(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"json", no_argument, NULL, 'J'},
-        {"kind", required_argument, NULL, 'k'},
-        {"after", required_argument, NULL, 'a'},
-        {"since", required_argument, NULL, 'S'},
-        {"count", required_argument, NULL, 'n'},
-        {"timeout", required_argument, NULL, 'w'},
-        COMMON_OPTIONS,
-    };
     struct watch w = {.deadline = SHMVIEW_FOREVER};
+    const struct verb_option options[] = {
+        OPT_FLAG("json", 'J', &w.json),
+        OPT_CALL("kind", 'k', &w.kinds, read_kinds),
+        OPT_CALL("after", 'a', &w.after, read_after),
+        OPT_CALL("since", 'S', &w, read_since),
+        OPT_NUMBER("count", 'n', &w.count, 1, INT64_MAX),
+        OPT_DEADLINE("timeout", 'w', &w.deadline),
+        OPT_END,
+    };
     struct shmview_monitor *monitor;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        int status = o == OPTION_EXIT ? c->status : read_option(c, &w, o);
-        if (status || o == OPTION_EXIT)
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 0, N_NAMES))
-        return EXIT_USAGE;
+    if (!options_read(c, argc, argv, options, 0, N_NAMES))
+        return c->status;
     w.patterns = argv + optind;
     bool is_local = has_pattern(w.patterns);
     struct shmview_monitor_options want = {

@@ -44,31 +44,18 @@ static int switch_locked(struct context *c, struct shmview_segment *segment, con
 
 static int run_switch(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"timeout", required_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'J'},
-        COMMON_OPTIONS,
-    };
-    int64_t deadline = SHMVIEW_FOREVER, timeout;
-    struct shmview_segment *segment;
+    int64_t deadline = SHMVIEW_FOREVER;
     bool json = false;
-    int status;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        if (o == 'J') {
-            json = true;
-            continue;
-        }
-        status = parse_duration(c, "--timeout", optarg, &timeout);
-        if (status)
-            return status;
-        deadline = shmview_deadline(timeout);
-    }
-    if (!has_arguments(c, argc, argv, 2, 2))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_DEADLINE("timeout", 't', &deadline),
+        OPT_FLAG("json", 'J', &json),
+        OPT_END,
+    };
+    struct shmview_segment *segment;
+    if (!options_read(c, argc, argv, options, 2, 2))
+        return c->status;
     const char *name = argv[optind], *layout = argv[optind + 1];
-    status = attach(c, name, SHMVIEW_WRITE, &segment);
+    int status = attach(c, name, SHMVIEW_WRITE, &segment);
     if (status)
         return status;
     int r = shmview_lock_until(segment, deadline);
@@ -239,55 +226,22 @@ static int wait_for(struct context *c, const struct wait_call *w)
     return status;
 }
 
-enum {
-    OPTION_CHANGE = OPTION_LONG,
-    OPTION_REMOVED,
-};
-
-/* Returns 0, -1 for OPTION_EXIT, or the exit status. */
-static int read_wait_options(struct context *c, int argc, char **argv, struct wait_call *w)
-{
-    static const struct option options[] = {
-        {"phase", required_argument, NULL, 'p'},
-        {"change", no_argument, NULL, OPTION_CHANGE},
-        {"removed", no_argument, NULL, OPTION_REMOVED},
-        {"timeout", required_argument, NULL, 't'},
-        {"json", no_argument, NULL, 'J'},
-        COMMON_OPTIONS,
-    };
-    int64_t timeout;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return -1;
-        if (o == 'p')
-            w->layout = optarg;
-        w->change |= o == OPTION_CHANGE;
-        w->removed |= o == OPTION_REMOVED;
-        w->json |= o == 'J';
-        if (o == 't') {
-            int status = parse_duration(c, "--timeout", optarg, &timeout);
-            if (status)
-                return status;
-            w->deadline = shmview_deadline(timeout);
-        }
-    }
-    if ((w->layout != NULL) + w->change + w->removed > 1)
-        return fail_usage(c, "--phase, --change and --removed: give one of them");
-    if (w->removed && w->json)
-        return fail_usage(c, "--json has nothing to show of what is removed");
-    return 0;
-}
-
 static int run_wait(struct context *c, int argc, char **argv)
 {
     struct wait_call w = {.deadline = SHMVIEW_FOREVER};
-    int status = read_wait_options(c, argc, argv, &w);
-    if (status)
-        return status < 0 ? c->status : status;
-    if (!has_arguments(c, argc, argv, 1, 1))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_TEXT("phase", 'p', &w.layout),     OPT_FLAG("change", '\0', &w.change),
+        OPT_FLAG("removed", '\0', &w.removed), OPT_DEADLINE("timeout", 't', &w.deadline),
+        OPT_FLAG("json", 'J', &w.json),        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 1, 1))
+        return c->status;
+    if ((w.layout != NULL) + w.change + w.removed > 1)
+        return fail_usage(c, "--phase, --change and --removed: give one of them");
+    if (w.removed && w.json)
+        return fail_usage(c, "--json has nothing to show of what is removed");
     w.name = argv[optind];
-    status = connect_daemon(c);
+    int status = connect_daemon(c);
     status = status ? status : wait_for(c, &w);
     return status || !w.json ? status : describe_json(c, w.name);
 }

@@ -136,36 +136,18 @@ static int run(const struct plot *p, const char *text)
     return p->output ? plot_png(p, &t, &v) : plot_terminal(p, &t, &v);
 }
 
-enum {
-    OPTION_WIDTH = OPTION_LONG,
-    OPTION_HEIGHT,
-};
-
 static int run_plot(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"width", required_argument, NULL, OPTION_WIDTH},
-        {"height", required_argument, NULL, OPTION_HEIGHT},
-        TARGET_OPTIONS,
-        COMMON_OPTIONS,
-    };
     struct plot p = {.c = c};
-    int status = 0;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == 'o')
-            p.output = optarg;
-        else if (o == OPTION_WIDTH)
-            status = parse_number(c, "--width", optarg, 16, PIXELS_MOST, &p.width);
-        else if (o == OPTION_HEIGHT)
-            status = parse_number(c, "--height", optarg, 4, PIXELS_MOST, &p.height);
-        else if (!target_option(c, &p.how, o, &status))
-            return status;
-        if (status)
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 1, 1))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_TEXT("output", 'o', &p.output),
+        OPT_NUMBER("width", '\0', &p.width, 16, PIXELS_MOST),
+        OPT_NUMBER("height", '\0', &p.height, 4, PIXELS_MOST),
+        TARGET_OPTIONS(&p.how),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 1, 1))
+        return c->status;
     return run(&p, argv[optind]);
 }
 

@@ -4,16 +4,13 @@
 
 static int run_remove(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {{"force", no_argument, NULL, 'f'}, COMMON_OPTIONS};
     bool force = false;
+    const struct verb_option options[] = {OPT_FLAG("force", 'f', &force), OPT_END};
     int worst = EXIT_OK;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        force = true;
-    }
-    if (!has_arguments(c, argc, argv, force ? 0 : 1, argc))
-        return EXIT_USAGE;
+    if (!options_read(c, argc, argv, options, 0, argc))
+        return c->status;
+    if (!force && optind == argc)
+        return fail_missing(c);
     int status = connect_daemon(c);
     if (status)
         return status;

@@ -8,22 +8,16 @@
 
 static int run_run(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"config", required_argument, NULL, 'c'},
-        {"verbose", no_argument, NULL, 'v'},
-        COMMON_OPTIONS,
-    };
     struct keeper_options wanted = {.config = NULL};
+    const struct verb_option options[] = {
+        OPT_TEXT("config", 'c', &wanted.config),
+        OPT_FLAG("verbose", 'v', &wanted.is_loud),
+        OPT_END,
+    };
     struct keeper keeper;
     int number;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        if (o == 'c')
-            wanted.config = optarg;
-        else
-            wanted.is_loud = true;
-    }
+    if (!options_read(c, argc, argv, options, 0, argc))
+        return c->status;
     if (c->socket)
         return fail_usage(c, "--socket names a daemon that runs; this one has a socket of its own");
     if (optind == argc)

@@ -125,24 +125,15 @@ static int run(struct save *s, const char *text)
 
 static int run_save(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"raw", no_argument, NULL, 'r'},
-        {"json", no_argument, NULL, 'J'},
-        TARGET_OPTIONS,
-        COMMON_OPTIONS,
-    };
     struct save s = {.c = c};
-    int status;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == 'r')
-            s.raw = true;
-        else if (o == 'J')
-            s.json = true;
-        else if (!target_option(c, &s.how, o, &status))
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 2, 2))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_FLAG("raw", 'r', &s.raw),
+        OPT_FLAG("json", 'J', &s.json),
+        TARGET_OPTIONS(&s.how),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 2, 2))
+        return c->status;
     s.path = argv[optind + 1];
     if (s.json && strcmp(s.path, "-") == 0)
         return fail_usage(c, "--json and the file cannot both go to standard output");

@@ -85,21 +85,14 @@ static int run(struct set *s, const char *text)
 
 static int run_verb(struct context *c, int argc, char **argv, bool is_fill)
 {
-    static const struct option options[] = {
-        {"notify", no_argument, NULL, 'N'},
-        TARGET_OPTIONS,
-        COMMON_OPTIONS,
-    };
     struct set s = {.c = c, .is_fill = is_fill};
-    int status;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == 'N')
-            s.notify = true;
-        else if (!target_option(c, &s.how, o, &status))
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 2, is_fill ? 2 : argc))
-        return EXIT_USAGE;
+    const struct verb_option options[] = {
+        OPT_FLAG("notify", 'N', &s.notify),
+        TARGET_OPTIONS(&s.how),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 2, is_fill ? 2 : argc))
+        return c->status;
     s.values = argv + optind + 1;
     s.n_values = (size_t)(argc - optind - 1);
     return run(&s, argv[optind]);

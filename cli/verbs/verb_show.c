@@ -260,8 +260,6 @@ static void print_facts(const struct facts *f)
 
 /* --- The verb ------------------------------------------------------------ */
 
-#define OPTION_VIEWS OPTION_LONG
-
 static int print_views(struct context *c, const char *name, const struct table_options *how)
 {
     CLEANUP_TABLE struct table *table = NULL;
@@ -289,23 +287,19 @@ static int print_all(struct context *c, const char *name, bool json)
 
 static int run_show(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"views", no_argument, NULL, OPTION_VIEWS},
-        TABLE_OPTIONS,
-        COMMON_OPTIONS,
-    };
     struct table_options how = {0};
-    bool views = false, table = false;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == OPTION_EXIT)
-            return c->status;
-        views |= o == OPTION_VIEWS;
-        table |= table_option(&how, o) && o != 'J';
-    }
+    bool views = false;
+    const struct verb_option options[] = {
+        OPT_FLAG("views", '\0', &views),
+        TABLE_OPTIONS(&how),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 0, 1))
+        return c->status;
     bool lists = views && how.columns && strcmp(how.columns, "help") == 0;
-    if (!has_arguments(c, argc, argv, lists ? 0 : 1, 1))
-        return EXIT_USAGE;
-    if (table && !views)
+    if (!lists && optind == argc)
+        return fail_missing(c);
+    if (!views && (how.raw || how.bytes || how.no_headings || how.columns))
         return fail_usage(c, "options of tables belong to --views");
     return views ? print_views(c, argv[optind], &how) : print_all(c, argv[optind], how.json);
 }

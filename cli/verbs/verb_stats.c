@@ -15,8 +15,8 @@
 struct stats {
     struct context *c;
     struct target_options how;
-    bool json, has_bins;
-    int64_t bins;
+    bool json;
+    int64_t bins; /* -1: none were asked for */
 };
 
 /* What is known of one view. */
@@ -218,35 +218,22 @@ static int run(struct stats *s, const char *text)
         status = target_layout(&t, &layout);
     if (status)
         return status;
-    if (!s->has_bins)
+    if (s->bins < 0)
         s->bins = layout && layout->n_views > 1 ? 0 : BINS_DEFAULT;
     return layout ? examine_layout(s, &t, layout) : examine_one(s, &t);
 }
 
 static int run_stats(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"bins", required_argument, NULL, 'b'},
-        {"json", no_argument, NULL, 'J'},
-        TARGET_OPTIONS,
-        COMMON_OPTIONS,
+    struct stats s = {.c = c, .bins = -1};
+    const struct verb_option options[] = {
+        OPT_NUMBER("bins", 'b', &s.bins, 0, HISTOGRAM_BINS),
+        OPT_FLAG("json", 'J', &s.json),
+        TARGET_OPTIONS(&s.how),
+        OPT_END,
     };
-    struct stats s = {.c = c};
-    int status = 0;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        if (o == 'J') {
-            s.json = true;
-        } else if (o == 'b') {
-            status = parse_number(c, "--bins", optarg, 0, HISTOGRAM_BINS, &s.bins);
-            s.has_bins = true;
-            if (status)
-                return status;
-        } else if (!target_option(c, &s.how, o, &status)) {
-            return status;
-        }
-    }
-    if (!has_arguments(c, argc, argv, 1, 1))
-        return EXIT_USAGE;
+    if (!options_read(c, argc, argv, options, 1, 1))
+        return c->status;
     return run(&s, argv[optind]);
 }
 

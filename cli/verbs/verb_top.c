@@ -6,11 +6,10 @@
 
 #include "cli/top/top_screen.h"
 
-#define NAME_MOST        32 /* on a screen */
-#define NAME_MOST_BATCH  128
-#define DELAY_NS         INT64_C(2000000000)
-#define DELAY_LEAST      INT64_C(50000000)
-#define DELAY_LEAST_TEXT "50ms"
+#define NAME_MOST       32 /* on a screen */
+#define NAME_MOST_BATCH 128
+#define DELAY_NS        INT64_C(2000000000)
+#define DELAY_LEAST     INT64_C(50000000)
 
 struct how {
     bool is_batch;
@@ -75,37 +74,6 @@ static int print_pages(struct context *c, struct top *t, const struct how *how)
 
 /* --- The verb ------------------------------------------------------------ */
 
-static int read_option(struct context *c, struct top *t, struct how *how, int o)
-{
-    size_t key;
-    int status;
-    switch (o) {
-    case 'b':
-        how->is_batch = true;
-        t->name_most = NAME_MOST_BATCH;
-        return 0;
-    case 'n':
-        return parse_number(c, "--count", optarg, 1, INT64_MAX, &how->count);
-    case 'd':
-        status = parse_duration(c, "--delay", optarg, &how->delay_ns);
-        if (status == 0 && how->delay_ns < DELAY_LEAST)
-            return fail_usage(c, "--delay '%s' is less than " DELAY_LEAST_TEXT, optarg);
-        return status;
-    case 's':
-        status = parse_word(c, "--sort", optarg, top_key_names, &key);
-        t->key = status ? t->key : (enum top_key)key;
-        return status;
-    case 'r':
-        t->is_reversed = true;
-        return 0;
-    case 'B':
-        t->wants_bytes = true;
-        return 0;
-    default:
-        return c->status;
-    }
-}
-
 static int show(struct context *c, struct top *t, const struct how *how)
 {
     int status = connect_daemon(c);
@@ -119,24 +87,22 @@ static int show(struct context *c, struct top *t, const struct how *how)
 
 static int run_top(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"batch", no_argument, NULL, 'b'},
-        {"count", required_argument, NULL, 'n'},
-        {"delay", required_argument, NULL, 'd'},
-        {"sort", required_argument, NULL, 's'},
-        {"reverse", no_argument, NULL, 'r'},
-        {"bytes", no_argument, NULL, 'B'},
-        COMMON_OPTIONS,
-    };
     struct how how = {.delay_ns = DELAY_NS};
-    struct top t = {.key = TOP_WAITING, .name_most = NAME_MOST};
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;) {
-        int status = o == OPTION_EXIT ? c->status : read_option(c, &t, &how, o);
-        if (status || o == OPTION_EXIT)
-            return status;
-    }
-    if (!has_arguments(c, argc, argv, 0, 1))
-        return EXIT_USAGE;
+    struct top t = {0};
+    size_t key = TOP_WAITING;
+    const struct verb_option options[] = {
+        OPT_FLAG("batch", 'b', &how.is_batch),
+        OPT_NUMBER("count", 'n', &how.count, 1, INT64_MAX),
+        OPT_TIME("delay", 'd', &how.delay_ns, DELAY_LEAST, NULL),
+        OPT_WORD("sort", 's', &key, top_key_names),
+        OPT_FLAG("reverse", 'r', &t.is_reversed),
+        OPT_FLAG("bytes", 'B', &t.wants_bytes),
+        OPT_END,
+    };
+    if (!options_read(c, argc, argv, options, 0, 1))
+        return c->status;
+    t.key = (enum top_key)key;
+    t.name_most = how.is_batch ? NAME_MOST_BATCH : NAME_MOST;
     if (optind < argc && strlen(argv[optind]) >= sizeof t.filter)
         return fail_usage(c, "a filter has at most %zu characters", sizeof t.filter - 1);
     if (optind < argc)

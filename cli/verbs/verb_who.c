@@ -88,15 +88,12 @@ static int print_parties(struct context *c, const struct shmview_stats *stats,
 
 static int run_who(struct context *c, int argc, char **argv)
 {
-    static const struct option options[] = {TABLE_OPTIONS, COMMON_OPTIONS};
     struct table_options shown = {.json = false};
+    const struct verb_option options[] = {TABLE_OPTIONS(&shown), OPT_END};
     struct shmview_stats_options want = {.struct_bytes = sizeof want};
     const struct shmview_stats *stats;
-    for (int o; (o = option_next(c, argc, argv, options)) != OPTION_END;)
-        if (!table_option(&shown, o))
-            return c->status;
-    if (!has_arguments(c, argc, argv, 0, N_NAMES))
-        return EXIT_USAGE;
+    if (!options_read(c, argc, argv, options, 0, N_NAMES))
+        return c->status;
     want.names = (const char *const *)(argv + optind);
     want.n_names = (size_t)(argc - optind);
     want.limit = want.n_names ? 0 : SHMVIEW_STATS_ALL;

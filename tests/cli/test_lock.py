@@ -174,8 +174,8 @@ def test_what_cannot_be_run(ctl, holder):
 
 def test_refused(ctl, holder, party):
     ctl("lock", status=2, err="the name of a segment is missing")
-    ctl("lock", "a", status=2, err="a command to run is missing behind 'a'")
-    ctl("lock", "a", "--", status=2, err="a command to run is missing behind 'a'")
+    ctl("lock", "a", status=2, err="a command to run is missing after 'a'")
+    ctl("lock", "a", "--", status=2, err="a command to run is missing after 'a'")
     ctl("lock", "a", "-c", "true", "false", status=2, err="--command takes the place of 'false'")
     ctl("lock", "-w", "soon", "a", "true", status=2, err="--timeout 'soon' is no time")
     ctl("lock", "-E", "256", "a", "true", status=2, err="'256' is no number from 0 to 255")
