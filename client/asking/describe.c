@@ -5,8 +5,12 @@
 
 #include <shmview/describe.h>
 
-#include "client/base/private.h"
+#include "client/base/error.h"
+#include "client/base/process.h"
+#include "client/base/wait.h"
+#include "client/link/call.h"
 #include "common/base/util.h"
+#include "common/views/view.h"
 
 struct view_entry {
     struct shmview_view_description view;
@@ -207,7 +211,7 @@ int shmview_describe(struct shmview_connection *connection, const char *name,
 {
     const struct wire_describe describe = {.name = name, .id = WIRE_ABSENT};
     NOT_CANCELLED;
-    int r = segment_check_name(name);
+    int r = check_segment_name(name);
     if (r)
         return r;
     struct box *box = calloc(1, sizeof *box);

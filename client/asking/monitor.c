@@ -10,16 +10,19 @@
 
 #include <shmview/monitor.h>
 
-#include "client/base/private.h"
+#include "client/base/error.h"
+#include "client/base/process.h"
+#include "client/base/wait.h"
+#include "client/link/call.h"
 #include "common/base/util.h"
 #include "common/wire/wire_events.h"
 
 #define RETRY_NS 5000000 /* how often a daemon that is gone is looked for */
 
 struct shmview_monitor {
-    struct shmview_connection where; /* its path, and who may serve it; nothing else */
-    struct wire_monitor want;        /* names owned */
-    int fd;                          /* -1: connect before the next event */
+    struct endpoint where;
+    struct wire_monitor want; /* names owned */
+    int fd;                   /* -1: connect before the next event */
     struct frame in;
     struct wire_reply reply; /* that the event borrows from */
     struct shmview_event event;
@@ -304,8 +307,7 @@ int shmview_monitor_open(struct shmview_connection *connection,
     struct shmview_monitor *m = calloc(1, sizeof *m);
     if (!m)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    memcpy(m->where.path, connection->path, sizeof m->where.path);
-    m->where.is_checked = connection->is_checked;
+    m->where = *connection_endpoint(connection);
     m->fd = -1;
     m->want.kinds = o.kinds >> 1;
     m->want.after = o.after ? (int64_t)o.after : WIRE_ABSENT;

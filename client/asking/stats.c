@@ -5,7 +5,10 @@
 
 #include <shmview/stats.h>
 
-#include "client/base/private.h"
+#include "client/base/error.h"
+#include "client/base/process.h"
+#include "client/base/wait.h"
+#include "client/link/call.h"
 #include "common/base/util.h"
 #include "common/wire/wire_stats.h"
 

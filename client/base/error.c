@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/error.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/base/private.h"
+#include "common/base/limits.h"
+#include "common/base/name.h"
+#include "common/views/view.h"
+#include "common/wire/wire.h"
 
 /* Not thread-local storage: a library that is loaded late gets little of that. */
 static pthread_key_t text_key;
@@ -64,6 +70,22 @@ int fail_reply(const struct wire_fault *fault)
     if (fault->no_memory)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's reply: %s %s", fault->parameter, fault->reason);
+}
+
+int fail_view(const char *name, const struct view_fault *fault)
+{
+    if (name)
+        return fail((int)fault->error, "view '%s': %s", name, fault->text);
+    return fail((int)fault->error, "%s", fault->text);
+}
+
+int check_segment_name(const char *name)
+{
+    if (name && name_is_valid(name, LIMIT_NAME_BYTES))
+        return 0;
+    return fail(SHMVIEW_ERR_INVALID,
+                "'%.130s' is no segment name: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
+                name ? name : "(null)", LIMIT_NAME_BYTES);
 }
 
 const char *shmview_error_text(void)

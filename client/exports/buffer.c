@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "client/segment/export.h"
+#include "client/views/handle.h"
 #include "common/base/util.h"
 
 /* Strides of 0 make any number of rows out of a few bytes, which a peer may have declared. */

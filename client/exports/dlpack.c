@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/segment/export.h"
+#include "client/views/handle.h"
 #include "common/base/util.h"
 
 /* --- Types --------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/lock/lock.h"
+#include "client/link/connection.h"
 #include "common/base/util.h"
 
 /* How long a daemon that is gone is waited for, and how often it is looked for. */
@@ -87,7 +87,7 @@ void connection_hang_up(struct shmview_connection *connection)
 int connection_fail(struct shmview_connection *connection, int error, const char *why)
 {
     connection_hang_up(connection);
-    return fail(error, "%s: %s", connection->path, why);
+    return fail(error, "%s: %s", connection->where.path, why);
 }
 
 int connection_give_up(struct shmview_connection *connection)
@@ -211,7 +211,7 @@ static int open_again(struct shmview_connection *c)
     int r;
     while ((r = connection_open(c)) == 1 && now_ns() < deadline) {
         int error = errno;
-        int ended = c->may_start ? session_start(c->path, text, sizeof text)
+        int ended = c->may_start ? session_start(c->where.path, text, sizeof text)
                                  : wait_a_moment(RETURN_RETRY_NS);
         if (ended == -SHMVIEW_ERR_INTERRUPTED)
             return ended;
@@ -279,7 +279,7 @@ static int exchange(struct shmview_connection *c, const char *method, const char
         if (c->fd < 0 && r >= 0)
             r = open_again(c);
         if (r == 1)
-            r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->path,
+            r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->where.path,
                      strerror(errno));
         if (r == 0)
             r = prepare(c);
@@ -319,7 +319,7 @@ int connection_call_text(struct shmview_connection *connection, const char *meth
         return fail(SHMVIEW_ERR_DEADLOCK,
                     "%s: this thread waits for the daemon already, and is "
                     "asked whether it goes on",
-                    connection->path);
+                    connection->where.path);
     NOT_CANCELLED;
     int r = connection_lock(connection);
     if (r)

@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
+#include "client/lock/lock.h"
 #include "common/base/util.h"
 
 /* How long a reply is waited for where nothing may wait. */
@@ -92,6 +93,21 @@ static void close_arrived(struct shmview_connection *c)
     c->arrived.lost = false;
 }
 
+struct keeps {
+    const struct shmview_connection *connection;
+    const struct wire_held *held;
+    size_t n;
+};
+
+/* The daemon has these attachments of the connection: locks of others are lost from now on. */
+static void lose_unless_held(struct lock *lock, void *arg)
+{
+    const struct keeps *keeps = arg;
+    if (lock->connection == keeps->connection && lock_is_of_this_process(lock) &&
+        !wire_held_has(keeps->held, keeps->n, lock->attachment))
+        lock_lose(lock);
+}
+
 /* Maps what came with the reply. */
 static int take_claimed(struct shmview_connection *c, const struct reply *reply)
 {
@@ -108,7 +124,7 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
     wire_held_sort(claimed.held, claimed.n_held);
     /* in this order: an attachment whose handle is not listed yet is looked up once it is */
     connection_keep(c, claimed.held, claimed.n_held);
-    segments_claimed(c, claimed.held, claimed.n_held);
+    locks_each(lose_unless_held, &(struct keeps){c, claimed.held, claimed.n_held});
     free(claimed.held);
     /* without a presence each hang-up is our end, and no lock would survive it; where attachments
      * are at stake, hanging up now would be just that */
@@ -180,7 +196,7 @@ static int greet(struct shmview_connection *c)
 int connection_open(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
-    int fd, r = connection_dial(c, true, &fd);
+    int fd, r = connection_dial(&c->where, true, &fd);
     if (r == 0)
         r = connection_take_socket(c, fd);
     return r ? r : greet(c);
@@ -204,7 +220,7 @@ int connection_claim(struct shmview_connection *connection)
  * there; -1. */
 static int greet_quickly(struct shmview_connection *c)
 {
-    int fd, r = connection_dial(c, false, &fd);
+    int fd, r = connection_dial(&c->where, false, &fd);
     if (r)
         return r == 1 && (errno == ENOENT || errno == ECONNREFUSED) ? 1 : -1;
     if (connection_take_socket(c, fd))

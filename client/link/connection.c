@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
 #include "common/base/util.h"
 
 #define START_TIMEOUT_NS 10000000000
@@ -42,11 +42,11 @@ static int set_path(struct shmview_connection *c, const char *path)
     if (is_relative && !getcwd(directory, sizeof directory))
         return fail_errno("the current directory, in which the socket path begins", errno);
     const char *slash = directory[0] && directory[1] ? "/" : "";
-    int n = snprintf(c->path, sizeof c->path, "%s%s%s", directory, slash, path);
-    if (n >= 0 && n < (int)sizeof c->path)
+    int n = snprintf(c->where.path, sizeof c->where.path, "%s%s%s", directory, slash, path);
+    if (n >= 0 && n < (int)sizeof c->where.path)
         return 0;
     return fail(SHMVIEW_ERR_INVALID, "a socket path has at most %zu bytes: %s%s%s",
-                sizeof c->path - 1, directory, slash, path);
+                sizeof c->where.path - 1, directory, slash, path);
 }
 
 /* Leaves errno as it is. */
@@ -68,7 +68,7 @@ static int try_path(struct shmview_connection *c, const char *path, bool check,
     int r = set_path(c, path);
     if (r)
         return r;
-    c->is_checked = check;
+    c->where.is_checked = check;
     r = connection_open(c);
     if (r == 1 && errno == EACCES && is_there(path))
         return fail(SHMVIEW_ERR_DENIED, "this user may not connect to %s", path);
@@ -214,7 +214,7 @@ int shmview_connect(const char *socket_path, unsigned flags,
 
 const char *shmview_socket_path(const struct shmview_connection *connection)
 {
-    return connection->path;
+    return connection->where.path;
 }
 
 int shmview_disconnect(struct shmview_connection *connection)

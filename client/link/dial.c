@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 
@@ -66,10 +66,14 @@ static bool nobody_there(int error)
     return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;
 }
 
-int connection_dial(const struct shmview_connection *connection, bool waits, int *ret_fd)
+const struct endpoint *connection_endpoint(const struct shmview_connection *connection)
 {
-    const struct shmview_connection *c = connection;
-    CLEANUP_FD int fd = socket_connect(c->path, waits);
+    return &connection->where;
+}
+
+int connection_dial(const struct endpoint *where, bool waits, int *ret_fd)
+{
+    CLEANUP_FD int fd = socket_connect(where->path, waits);
     if (fd < 0 && (nobody_there(-fd) || fd == -EAGAIN)) {
         errno = -fd;
         return 1;
@@ -79,8 +83,8 @@ int connection_dial(const struct shmview_connection *connection, bool waits, int
     if (fd == -ECANCELED)
         return -SHMVIEW_ERR_INTERRUPTED;
     if (fd < 0)
-        return fail_errno(c->path, -fd);
-    int r = c->is_checked ? check_server(fd, c->path) : 0;
+        return fail_errno(where->path, -fd);
+    int r = where->is_checked ? check_server(fd, where->path) : 0;
     if (r == 0)
         *ret_fd = steal_fd(&fd);
     return r;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 

@@ -10,14 +10,36 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
 #include "common/base/util.h"
 
 static LIST_HEAD(, shmview_connection) connections = LIST_HEAD_INITIALIZER(connections);
 
+/* Safe in a signal handler. */
+static void close_socket(struct shmview_connection *c)
+{
+    bool is_ours = connection_has_socket(c);
+    int fd = steal_fd(&c->fd);
+    if (is_ours)
+        close(fd);
+}
+
+/* In the child, right after the fork; async-signal-safe. */
+static void connections_after_fork(void)
+{
+    struct shmview_connection *c;
+    LIST_FOREACH (c, &connections, link) {
+        close_socket(c);
+        bell_close(c);
+        frame_descriptors_close(&c->arrived);
+        c->presence = NULL; /* not mapped here: the child may map something else there */
+    }
+}
+
 void connection_enlist(struct shmview_connection *connection)
 {
     NOT_FORKED;
+    process_at_fork(PROCESS_LINK, connections_after_fork);
     LIST_INSERT_HEAD(&connections, connection, link);
 }
 
@@ -25,6 +47,11 @@ void connection_delist(struct shmview_connection *connection)
 {
     NOT_FORKED;
     LIST_REMOVE(connection, link);
+}
+
+void connection_count(struct shmview_connection *connection, int n)
+{
+    connection->n_segments += (unsigned)n;
 }
 
 int connection_take_socket(struct shmview_connection *connection, int fd)
@@ -50,15 +77,6 @@ bool connection_has_socket(const struct shmview_connection *connection)
            st.st_ino == c->socket_inode;
 }
 
-/* Safe in a signal handler. */
-static void close_socket(struct shmview_connection *c)
-{
-    bool is_ours = connection_has_socket(c);
-    int fd = steal_fd(&c->fd);
-    if (is_ours)
-        close(fd);
-}
-
 void connection_close_socket(struct shmview_connection *connection)
 {
     NOT_FORKED;
@@ -82,17 +100,6 @@ void connection_disown(struct shmview_connection *connection)
     connection->arrived.lost = false;
     connection->presence = NULL; /* not mapped here, and something else may be by now */
     connection->client = client_number();
-}
-
-void connections_after_fork(void)
-{
-    struct shmview_connection *c;
-    LIST_FOREACH (c, &connections, link) {
-        close_socket(c);
-        bell_close(c);
-        frame_descriptors_close(&c->arrived);
-        c->presence = NULL; /* not mapped here: the child may map something else there */
-    }
 }
 
 /* --- The presence -------------------------------------------------------- */

@@ -6,7 +6,7 @@
  * takes the word itself, as a writer does, and counts itself under it. */
 #include <limits.h>
 
-#include "client/lock/lock.h"
+#include "client/lock/word.h"
 #include "common/base/util.h"
 
 /* After so many attempts a reader takes its turn among the writers. */
@@ -14,22 +14,10 @@
 
 /* --- The slot ------------------------------------------------------------ */
 
-static bool enter_slot(struct shmview_segment *s)
+__attribute__((noinline)) int wake_drain(struct lock *l)
 {
-    struct shmview_control *c = s->control;
-    if (__builtin_expect(!atomic_load(word(&c->readers_used)), 0))
-        atomic_store(word(&c->readers_used), 1);
-    STEP(AT_READERS_USED);
-    if (!slot_is_mine(s))
-        return false;
-    atomic_fetch_add(word(s->my_readers), 1);
-    return true;
-}
-
-__attribute__((noinline)) int wake_drain(struct shmview_segment *s)
-{
-    struct shmview_control *c = s->control;
-    uint32_t v = atomic_load(word(s->my_readers));
+    struct shmview_control *c = l->control;
+    uint32_t v = atomic_load(word(l->my_readers));
     if (!(v & SHMVIEW_READER_COUNT_MASK)) { /* the last thread of this process */
         STEP(AT_DRAIN_OWED);
         atomic_fetch_add(word(&c->drain), 1);
@@ -39,40 +27,40 @@ __attribute__((noinline)) int wake_drain(struct shmview_segment *s)
     return 0;
 }
 
-static void remember(struct shmview_segment *s)
+static void remember(struct lock *l)
 {
-    self.shared[self.n_shared].segment = s;
-    self.shared[self.n_shared].depth = 1;
-    self.n_shared++;
+    this_thread.shared[this_thread.n_shared].lock = l;
+    this_thread.shared[this_thread.n_shared].depth = 1;
+    this_thread.n_shared++;
 }
 
 /* --- Taking -------------------------------------------------------------- */
 
 /* Takes the word; then either inside exclusively, to repair, or counted as a
  * reader while no writer can come in between. */
-static int lock_by_word(struct shmview_segment *s, int64_t deadline)
+static int lock_by_word(struct lock *l, int64_t deadline)
 {
-    int r = take_word(s, deadline, SHMVIEW_WAITS_SHARED);
+    int r = take_word(l, deadline, SHMVIEW_WAITS_SHARED);
     if (r)
         return r;
     STEP(AT_FAIR_TAKEN);
-    if (who_inside(load_inside(s))) {
+    if (who_inside(load_inside(l))) {
         STEP(AT_FAIR_REPAIRS);
-        return finish_taking(s, deadline);
+        return finish_taking(l, deadline);
     }
-    if (enter_slot(s))
-        remember(s);
+    if (enter_slot(l))
+        remember(l);
     else
-        r = fail_lost(s);
+        r = fail_lost(l);
     STEP(AT_FAIR_COUNTED);
-    release_word(s, lock_word(s));
+    release_word(l, lock_word(l));
     return r;
 }
 
-static bool spin_until_free(struct shmview_segment *s)
+static bool spin_until_free(struct lock *l)
 {
     for (int i = spins_allowed(); i > 0; i--) {
-        if (!owner_of(lock_word(s)))
+        if (!owner_of(lock_word(l)))
             return true;
         relax();
     }
@@ -80,154 +68,154 @@ static bool spin_until_free(struct shmview_segment *s)
 }
 
 /* Parks until the word is given back, if a living owner has it. */
-static void wait_at_gate(struct shmview_segment *s, int64_t deadline, bool *waits)
+static void wait_at_gate(struct lock *l, int64_t deadline, bool *waits)
 {
-    struct shmview_control *c = s->control;
-    uint32_t deaths = atomic_load(const_word(&s->live->deaths));
+    struct shmview_control *c = l->control;
+    uint32_t deaths = atomic_load(const_word(&l->live->deaths));
     uint32_t gate = atomic_load(word(&c->reader_gate));
     uint32_t v = atomic_load(word(&c->lock));
     STEP(AT_GATE_SEEN);
-    if (!owner_of(v) || !is_alive(s, v))
+    if (!owner_of(v) || !is_alive(l, v))
         return;
     if (!(v & SHMVIEW_LOCK_READERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_READERS))
         return;
     STEP(AT_R_SET);
     if (!*waits) {
-        wait_begins(s, SHMVIEW_WAITS_SHARED);
+        wait_begins(l, SHMVIEW_WAITS_SHARED);
         *waits = true;
     }
     STEP(AT_GATE_PARKS);
-    park(s, &c->reader_gate, gate, &deaths, deadline);
+    park(l, &c->reader_gate, gate, &deaths, deadline);
     STEP(AT_GATE_UNPARKED);
 }
 
 /* One attempt, my count being mine: returns 0 when inside, else the word as it was seen. */
-static uint32_t try_slot(struct shmview_segment *s, bool *ret_dirty)
+static uint32_t try_slot(struct lock *l, bool *ret_dirty)
 {
     STEP(AT_COUNTED);
-    uint32_t v = atomic_load(word(&s->control->lock));
-    *ret_dirty = !owner_of(v) && who_inside(load_inside(s));
+    uint32_t v = atomic_load(word(&l->control->lock));
+    *ret_dirty = !owner_of(v) && who_inside(load_inside(l));
     if (!owner_of(v) && !*ret_dirty) {
-        remember(s);
+        remember(l);
         STEP(AT_SHARES);
         return 0;
     }
-    leave_slot(s);
+    leave_slot(l);
     return v;
 }
 
-static int lock_shared_waiting(struct shmview_segment *s, int64_t deadline, bool *waits)
+static int lock_shared_waiting(struct lock *l, int64_t deadline, bool *waits)
 {
     for (int failures = 0;; failures++) {
         bool dirty;
-        if (!enter_slot(s))
-            return fail_lost(s);
-        uint32_t v = try_slot(s, &dirty);
+        if (!enter_slot(l))
+            return fail_lost(l);
+        uint32_t v = try_slot(l, &dirty);
         if (!dirty && !owner_of(v))
             return 0;
-        if (dirty || !is_alive(s, v) || failures >= FAILURES_FAIR)
-            return lock_by_word(s, deadline);
+        if (dirty || !is_alive(l, v) || failures >= FAILURES_FAIR)
+            return lock_by_word(l, deadline);
         if (has_passed(deadline, now_ns()))
-            return fail_timed_out(s);
-        if (failures > 0 || !spin_until_free(s))
-            wait_at_gate(s, deadline, waits);
+            return fail_timed_out(l);
+        if (failures > 0 || !spin_until_free(l))
+            wait_at_gate(l, deadline, waits);
     }
 }
 
 /* The table of the thread is open. */
-static int lock_shared_anyhow(struct shmview_segment *s, int64_t deadline)
+static int lock_shared_anyhow(struct lock *l, int64_t deadline)
 {
     bool waits = false;
-    if (held_by_me(s))
-        return lock_again(s); /* the exclusive holder may read */
-    int entry = thread_find(s);
+    if (held_by_me(l))
+        return lock_again(l); /* the exclusive holder may read */
+    int entry = thread_find(l);
     if (entry >= 0) {
-        if (!slot_is_mine(s))
-            return fail_lost(s);
-        self.shared[entry].depth++; /* nested: never waits behind a writer */
+        if (!slot_is_mine(l))
+            return fail_lost(l);
+        this_thread.shared[entry].depth++; /* nested: never waits behind a writer */
         return 0;
     }
-    if (self.n_shared == SHARED_MAX)
+    if (this_thread.n_shared == SHARED_MAX)
         return fail(SHMVIEW_ERR_LIMIT, "this thread holds %d segments shared, which is the limit",
                     SHARED_MAX);
-    int r = lock_shared_waiting(s, deadline, &waits);
+    int r = lock_shared_waiting(l, deadline, &waits);
     if (waits)
-        wait_ends(s, r < 0);
+        wait_ends(l, r < 0);
     return r;
 }
 
-int lock_shared(struct shmview_segment *s, int64_t deadline)
+__attribute__((noinline)) static int take_shared_slowly(struct lock *l, int64_t deadline)
 {
-    int r = enter(s);
+    int r = lock_enter(l);
     if (r == 0)
         r = thread_open();
-    return r ? r : thread_close(lock_shared_anyhow(s, deadline));
+    return r ? r : thread_close(lock_shared_anyhow(l, deadline));
 }
 
-__attribute__((noinline)) static int lock_shared_again(struct shmview_segment *s, int64_t deadline)
+__attribute__((noinline)) static int take_shared_again(struct lock *l, int64_t deadline)
 {
-    leave_slot(s);
-    return lock_shared(s, deadline);
+    leave_slot(l);
+    return take_shared_slowly(l, deadline);
 }
 
-__attribute__((always_inline)) static inline int lock_shared_until(struct shmview_segment *s,
-                                                                   int64_t deadline)
+__attribute__((always_inline)) static inline int take_shared(struct lock *l, int64_t deadline)
 {
-    struct shmview_control *c = s->control;
-    if (__builtin_expect(!is_ready(s) || self.held || !atomic_load(word(&c->readers_used)) ||
-                             !slot_is_mine(s),
+    struct shmview_control *c = l->control;
+    if (__builtin_expect(!is_ready(l) || this_thread.held || !atomic_load(word(&c->readers_used)) ||
+                             !slot_is_mine(l),
                          0))
-        return lock_shared(s, deadline);
+        return take_shared_slowly(l, deadline);
     STEP(AT_COUNTS);
-    atomic_fetch_add(word(s->my_readers), 1);
+    atomic_fetch_add(word(l->my_readers), 1);
     STEP(AT_COUNTED);
     /* a thread that holds exclusively finds the word owned */
-    if (__builtin_expect(owner_of(atomic_load(word(&c->lock))) || who_inside(load_inside(s)), 0))
-        return lock_shared_again(s, deadline);
-    self.held = s;
+    if (__builtin_expect(owner_of(atomic_load(word(&c->lock))) || who_inside(load_inside(l)), 0))
+        return take_shared_again(l, deadline);
+    this_thread.held = l;
     STEP(AT_SHARES);
     return 0;
 }
 
 int shmview_lock_shared(struct shmview_segment *segment)
 {
-    return lock_shared_until(segment, NEVER);
+    return take_shared(lock_of(segment), NEVER);
 }
 
 int shmview_trylock_shared(struct shmview_segment *segment)
 {
-    return lock_shared_until(segment, 0);
+    return take_shared(lock_of(segment), 0);
 }
 
 int shmview_lock_shared_until(struct shmview_segment *segment, int64_t deadline_ns)
 {
-    return lock_shared_until(segment, deadline_ns > 0 ? deadline_ns : 0);
+    return take_shared(lock_of(segment), deadline_ns > 0 ? deadline_ns : 0);
 }
 
 /* --- Giving back --------------------------------------------------------- */
 
-int unlock_shared(struct shmview_segment *s)
+int release_shared(struct lock *l)
 {
     int r = thread_open();
     if (r)
         return r;
-    int entry = thread_find(s);
+    int entry = thread_find(l);
     if (entry < 0)
-        return thread_close(fail_not_owner(s));
-    if (--self.shared[entry].depth)
+        return thread_close(fail_not_owner(l));
+    if (--this_thread.shared[entry].depth)
         return thread_close(0);
-    self.shared[entry] = self.shared[--self.n_shared];
-    return thread_close(leave_slot(s));
+    this_thread.shared[entry] = this_thread.shared[--this_thread.n_shared];
+    return thread_close(leave_slot(l));
 }
 
 /* --- Optimistic reads ---------------------------------------------------- */
 
 int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version)
 {
-    int r = enter(segment);
+    struct lock *l = lock_of(segment);
+    int r = lock_enter(l);
     if (r)
         return r;
-    uint64_t *at = &segment->control->inside;
+    uint64_t *at = &l->control->inside;
     uint64_t inside = atomic_load_explicit(word64(at), memory_order_acquire);
     for (int i = spins_allowed(); who_inside(inside) && i > 0; i--) {
         relax();
@@ -235,15 +223,16 @@ int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version)
     }
     if (who_inside(inside))
         return fail(SHMVIEW_ERR_BUSY, "an owner of the lock of '%s' is inside, or died there",
-                    segment->name);
+                    l->name);
     *ret_version = inside;
     return 0;
 }
 
 int shmview_read_validate(const struct shmview_segment *segment, uint64_t version)
 {
-    if (!segment->control)
+    const struct lock *l = (const void *)segment;
+    if (!l->control)
         return 0;
     atomic_thread_fence(memory_order_acquire); /* behind the reads that are judged */
-    return load_inside(segment) == version;
+    return load_inside(l) == version;
 }

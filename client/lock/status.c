@@ -3,18 +3,18 @@
  * without taking anything. Hints for people, never a base for decisions. */
 #include <string.h>
 
-#include "client/lock/lock.h"
+#include "client/lock/word.h"
 #include "common/base/util.h"
 
 /* Copies what the user with this id wrote about himself. Only slots that were ever
  * used have memory behind them. */
-static bool read_slot(const struct shmview_segment *s, uint32_t slot_number, uint32_t id,
-                      uint32_t *ret_pid, char ret_command[16])
+static bool read_slot(const struct lock *l, uint32_t slot_number, uint32_t id, uint32_t *ret_pid,
+                      char ret_command[16])
 {
-    uint32_t high = atomic_load_explicit(const_word(&s->live->high), memory_order_acquire);
+    uint32_t high = atomic_load_explicit(const_word(&l->live->high), memory_order_acquire);
     if (slot_number >= high || slot_number >= SHMVIEW_SLOTS_MAX)
         return false;
-    const struct shmview_slot *slot = segment_slot(s, slot_number);
+    const struct shmview_slot *slot = slot_at(l, slot_number);
     if (atomic_load_explicit(const_word(&slot->id), memory_order_acquire) != id)
         return false;
     *ret_pid = slot->pid;
@@ -25,9 +25,9 @@ static bool read_slot(const struct shmview_segment *s, uint32_t slot_number, uin
 
 /* Copies what the daemon has noted of the owner that ended inside. Returns whether it is this one.
  */
-static bool read_death(const struct shmview_segment *s, uint32_t id, struct shmview_death *death)
+static bool read_death(const struct lock *l, uint32_t id, struct shmview_death *death)
 {
-    const struct shmview_liveness_death *d = &s->live->owner;
+    const struct shmview_liveness_death *d = &l->live->owner;
     if (atomic_load_explicit(const_word(&d->id), memory_order_acquire) != id)
         return false;
     death->pid = d->pid;
@@ -36,19 +36,26 @@ static bool read_death(const struct shmview_segment *s, uint32_t id, struct shmv
     return true;
 }
 
+uint32_t phase_generation(const struct lock *l)
+{
+    struct shmview_control *c = l->control;
+    return c ? (uint32_t)atomic_load_explicit(word64(&c->phase), memory_order_acquire) : 0;
+}
+
 int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *ret_death)
 {
-    int r = enter(segment);
+    struct lock *l = lock_of(segment);
+    int r = lock_enter(l);
     if (r)
         return r;
-    if (!held_by_me(segment))
-        return fail_not_owner(segment);
-    uint32_t id = segment->lock.dead;
+    if (!held_by_me(l))
+        return fail_not_owner(l);
+    uint32_t id = l->dead;
     struct shmview_death death = {.slot = id & SHMVIEW_SLOT_MASK};
     if (id) {
-        if (!read_death(segment, id, &death))
-            read_slot(segment, death.slot, id, &death.pid, death.command);
-        death.phase = phase_generation(segment);
+        if (!read_death(l, id, &death))
+            read_slot(l, death.slot, id, &death.pid, death.command);
+        death.phase = phase_generation(l);
     }
     *ret_death = death;
     return 0;
@@ -64,17 +71,17 @@ static void add_party(struct shmview_lock_status *status, const struct shmview_l
     status->n_parties++;
 }
 
-static void look_at_slot(const struct shmview_segment *s, uint32_t number, uint32_t owner,
-                         int64_t held_since, struct shmview_lock_status *status,
-                         struct shmview_lock_party *parties, size_t room)
+static void look_at_slot(const struct lock *l, uint32_t number, uint32_t owner, int64_t held_since,
+                         struct shmview_lock_status *status, struct shmview_lock_party *parties,
+                         size_t room)
 {
-    struct shmview_slot *slot = segment_slot(s, number);
+    struct shmview_slot *slot = slot_at(l, number);
     uint32_t generation =
-        atomic_load_explicit(const_word(&s->live->generation[number]), memory_order_acquire);
+        atomic_load_explicit(const_word(&l->live->generation[number]), memory_order_acquire);
     uint32_t id = generation << SHMVIEW_SLOT_BITS | number;
     struct shmview_lock_party party = {.slot = number};
     if (!generation || generation & SHMVIEW_GENERATION_DEAD ||
-        !read_slot(s, number, id, &party.pid, party.command))
+        !read_slot(l, number, id, &party.pid, party.command))
         return;
     if (id == owner) {
         party.role = SHMVIEW_HOLDS;
@@ -99,22 +106,23 @@ static void look_at_slot(const struct shmview_segment *s, uint32_t number, uint3
 int shmview_lock_query(struct shmview_segment *segment, struct shmview_lock_status *ret_status,
                        struct shmview_lock_party *ret_parties, size_t n)
 {
-    int r = enter(segment);
+    struct lock *l = lock_of(segment);
+    int r = lock_enter(l);
     if (r)
         return r;
-    struct shmview_control *c = segment->control;
+    struct shmview_control *c = l->control;
     struct shmview_lock_status status = {0};
-    uint64_t inside = load_inside(segment);
+    uint64_t inside = load_inside(l);
     uint32_t owner = owner_of(atomic_load(word(&c->lock)));
-    uint32_t high = atomic_load_explicit(const_word(&segment->live->high), memory_order_acquire);
+    uint32_t high = atomic_load_explicit(const_word(&l->live->high), memory_order_acquire);
     int64_t since = 0;
     if (atomic_load_explicit(word64(&c->held_version), memory_order_acquire) == inside)
         since = (int64_t)atomic_load_explicit(word64(&c->held_since_ns), memory_order_relaxed);
     status.is_held = owner != 0;
-    status.owner_is_dead = owner && !is_alive(segment, owner);
+    status.owner_is_dead = owner && !is_alive(l, owner);
     status.is_dirty = who_inside(inside) != 0;
     for (uint32_t i = 0; i < high && i < SHMVIEW_SLOTS_MAX; i++)
-        look_at_slot(segment, i, owner, since, &status, ret_parties, n);
+        look_at_slot(l, i, owner, since, &status, ret_parties, n);
     *ret_status = status;
     return 0;
 }

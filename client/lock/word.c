@@ -13,26 +13,31 @@
  * declared dead too early must not free its successor's lock. */
 #include <limits.h>
 
-#include "client/lock/lock.h"
+#include "client/lock/word.h"
 #include "common/base/util.h"
 
-bool is_alive(const struct shmview_segment *s, uint32_t id)
+bool is_alive(const struct lock *l, uint32_t id)
 {
     uint32_t slot = id & SHMVIEW_SLOT_MASK;
     uint32_t generation = owner_of(id) >> SHMVIEW_SLOT_BITS;
     return generation && slot < SHMVIEW_SLOTS_MAX &&
-           atomic_load_explicit(const_word(&s->live->generation[slot]), memory_order_acquire) ==
+           atomic_load_explicit(const_word(&l->live->generation[slot]), memory_order_acquire) ==
                generation;
+}
+
+bool word_is_mine(const struct lock *l)
+{
+    return owner_of(lock_word(l)) == l->me && slot_is_mine(l);
 }
 
 /* --- Taking -------------------------------------------------------------- */
 
-static bool take_word_spinning(struct shmview_segment *s)
+static bool take_word_spinning(struct lock *l)
 {
-    struct shmview_control *c = s->control;
+    struct shmview_control *c = l->control;
     for (int i = spins_allowed(); i > 0; i--) {
         uint32_t v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
-        if (!owner_of(v) && swap(&c->lock, &v, s->me | v)) {
+        if (!owner_of(v) && swap(&c->lock, &v, l->me | v)) {
             STEP(AT_TAKEN_SPINNING);
             return true;
         }
@@ -42,20 +47,20 @@ static bool take_word_spinning(struct shmview_segment *s)
 }
 
 /* Returns 0, -SHMVIEW_ERR_TIMED_OUT or _LOST, or 1: look again. */
-static int take_word_once(struct shmview_segment *s, int64_t deadline, uint32_t what, bool *waits)
+static int take_word_once(struct lock *l, int64_t deadline, uint32_t what, bool *waits)
 {
-    struct shmview_control *c = s->control;
+    struct shmview_control *c = l->control;
     /* before the word and the table: a death after this ends the park */
-    uint32_t deaths = atomic_load(const_word(&s->live->deaths));
+    uint32_t deaths = atomic_load(const_word(&l->live->deaths));
     uint32_t v = atomic_load(word(&c->lock));
     STEP(AT_WORD_SEEN);
-    if (!slot_is_mine(s)) {
+    if (!slot_is_mine(l)) {
         wake(&c->lock, 1); /* it may have taken a wake-up */
         return -SHMVIEW_ERR_LOST;
     }
-    if (!owner_of(v) || !is_alive(s, v)) {
+    if (!owner_of(v) || !is_alive(l, v)) {
         /* having waited, assume that others wait */
-        uint32_t mine = s->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
+        uint32_t mine = l->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
         STEP(owner_of(v) ? AT_TAKES_DEAD : AT_TAKES_FREE);
         return swap(&c->lock, &v, mine) ? 0 : 1;
     }
@@ -67,48 +72,49 @@ static int take_word_once(struct shmview_segment *s, int64_t deadline, uint32_t 
     if (deadline != NEVER && has_passed(deadline, now_ns()))
         return -SHMVIEW_ERR_TIMED_OUT;
     if (!*waits) {
-        wait_begins(s, what);
+        wait_begins(l, what);
         *waits = true;
     }
     STEP(AT_PARKS);
-    park(s, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths, deadline);
+    park(l, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths, deadline);
     STEP(AT_UNPARKED);
     return 1;
 }
 
-static int take_word_waiting(struct shmview_segment *s, int64_t deadline, uint32_t what)
+static int take_word_waiting(struct lock *l, int64_t deadline, uint32_t what)
 {
     bool waits = false;
     int r;
-    if (deadline != 0 && take_word_spinning(s))
+    if (deadline != 0 && take_word_spinning(l))
         return 0;
     do
-        r = take_word_once(s, deadline, what, &waits);
+        r = take_word_once(l, deadline, what, &waits);
     while (r > 0);
     if (r == 0)
         STEP(AT_TAKEN_LATE);
     if (waits)
-        wait_ends(s, r < 0);
-    return r == 0 ? 0 : r == -SHMVIEW_ERR_LOST ? fail_lost(s) : fail_timed_out(s);
+        wait_ends(l, r < 0);
+    return r == 0 ? 0 : r == -SHMVIEW_ERR_LOST ? fail_lost(l) : fail_timed_out(l);
 }
 
-int take_word(struct shmview_segment *s, int64_t deadline, uint32_t what)
+int take_word(struct lock *l, int64_t deadline, uint32_t what)
 {
     uint32_t free = 0;
-    if (!slot_is_mine(s))
-        return fail_lost(s);
+    if (!slot_is_mine(l))
+        return fail_lost(l);
     STEP(AT_TAKES);
-    if (!swap(&s->control->lock, &free, s->me))
-        return take_word_waiting(s, deadline, what);
+    if (!swap(&l->control->lock, &free, l->me))
+        return take_word_waiting(l, deadline, what);
     STEP(AT_TAKEN);
     return 0;
 }
 
 /* --- Giving back --------------------------------------------------------- */
 
-void wake_waiters(struct shmview_segment *s, uint32_t v)
+/* Wakes the clients that a word which was v owes a wake-up, now that it is given back. */
+static void wake_waiters(struct lock *l, uint32_t v)
 {
-    struct shmview_control *c = s->control;
+    struct shmview_control *c = l->control;
     STEP(AT_RELEASED);
     if (v & SHMVIEW_LOCK_READERS) {
         atomic_fetch_add(word(&c->reader_gate), 1);
@@ -121,21 +127,33 @@ void wake_waiters(struct shmview_segment *s, uint32_t v)
     STEP(AT_WOKEN);
 }
 
+int release_word(struct lock *l, uint32_t v)
+{
+    STEP(AT_RELEASES);
+    do
+        if (owner_of(v) != l->me)
+            return -SHMVIEW_ERR_NOT_OWNER;
+    while (!swap(&l->control->lock, &v, 0));
+    if (v & (SHMVIEW_LOCK_WRITERS | SHMVIEW_LOCK_READERS))
+        wake_waiters(l, v);
+    return 0;
+}
+
 /* --- Readers ------------------------------------------------------------- */
 
 /* Whether a living reader is inside. A dead one's share is given back for it. */
-static bool any_reader(struct shmview_segment *s)
+static bool any_reader(struct lock *l)
 {
     bool busy = false;
-    uint32_t high = atomic_load(const_word(&s->live->high));
+    uint32_t high = atomic_load(const_word(&l->live->high));
     if (high > SHMVIEW_SLOTS_MAX)
         high = SHMVIEW_SLOTS_MAX;
     for (uint32_t slot = 0; slot < high; slot++) {
-        uint32_t *at = &segment_slot(s, slot)->readers;
+        uint32_t *at = &slot_at(l, slot)->readers;
         uint32_t v = atomic_load(word(at));
         while (v & SHMVIEW_READER_COUNT_MASK) {
             uint32_t generation = v >> SHMVIEW_READER_COUNT_BITS;
-            if (is_alive(s, generation << SHMVIEW_SLOT_BITS | slot)) {
+            if (is_alive(l, generation << SHMVIEW_SLOT_BITS | slot)) {
                 busy = true;
                 break;
             }
@@ -149,19 +167,19 @@ static bool any_reader(struct shmview_segment *s)
     return busy;
 }
 
-int drain_readers(struct shmview_segment *s, int64_t deadline)
+int drain_readers(struct lock *l, int64_t deadline)
 {
-    struct shmview_control *c = s->control;
+    struct shmview_control *c = l->control;
     bool waits = false;
     int r = 0;
     /* a reader sets the flag before it looks at the word, which is mine already */
     if (!atomic_load(word(&c->readers_used)))
         return 0;
     for (int spins = spins_allowed() / 8;;) {
-        uint32_t deaths = atomic_load(const_word(&s->live->deaths));
+        uint32_t deaths = atomic_load(const_word(&l->live->deaths));
         uint32_t event = atomic_load(word(&c->drain));
         STEP(AT_READERS_SEEN);
-        if (!any_reader(s))
+        if (!any_reader(l))
             break;
         if (spins-- > 0) {
             relax();
@@ -172,18 +190,18 @@ int drain_readers(struct shmview_segment *s, int64_t deadline)
             break;
         }
         if (!waits) {
-            wait_begins(s, SHMVIEW_WAITS_EXCLUSIVE);
+            wait_begins(l, SHMVIEW_WAITS_EXCLUSIVE);
             waits = true;
         }
         STEP(AT_DRAIN_PARKS);
-        park(s, &c->drain, event, &deaths, deadline);
+        park(l, &c->drain, event, &deaths, deadline);
         STEP(AT_DRAIN_UNPARKED);
-        if (!slot_is_mine(s)) {
+        if (!slot_is_mine(l)) {
             r = -SHMVIEW_ERR_LOST;
             break;
         }
     }
     if (waits)
-        wait_ends(s, r < 0);
+        wait_ends(l, r < 0);
     return r;
 }

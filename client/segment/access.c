@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/segment/export.h"
+#include "client/base/error.h"
 #include "common/base/name.h"
 #include "common/base/util.h"
 
@@ -134,7 +134,7 @@ int shmview_set_access(struct shmview_connection *connection, const char *name,
     struct reply reply;
     struct wire_set_access set = {.name = name, .id = WIRE_ABSENT};
     NOT_CANCELLED;
-    int r = segment_check_name(name);
+    int r = check_segment_name(name);
     if (r)
         return r;
     if (!change)

@@ -5,7 +5,7 @@
 
 #include <shmview/access.h>
 
-#include "client/base/private.h"
+#include "client/segment/segment.h"
 
 #pragma GCC visibility push(hidden)
 

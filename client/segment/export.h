@@ -11,7 +11,7 @@
 #ifndef CLIENT_EXPORT_H
 #define CLIENT_EXPORT_H
 
-#include "client/base/private.h"
+#include "client/segment/segment.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -7,7 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/base/private.h"
+#include "client/base/error.h"
+#include "client/segment/segment.h"
 
 /* The whole of a control object that has every slot: mapped at once, so that
  * slots which the daemon adds later need no second mapping. */
@@ -72,12 +73,13 @@ static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
                        &map);
     if (r)
         return r;
-    s->control = map;
-    r = map_object(liveness, "liveness", sizeof *s->live, sizeof *s->live, PROT_READ, 0, &map);
+    s->lock.control = map;
+    r = map_object(liveness, "liveness", sizeof *s->lock.live, sizeof *s->lock.live, PROT_READ, 0,
+                   &map);
     if (r)
         return r;
-    s->live = map;
-    lock_take_slot(s, (uint32_t)a->slot, (uint32_t)a->generation, c.lock);
+    s->lock.live = map;
+    lock_take_slot(&s->lock, (uint32_t)a->slot, (uint32_t)a->generation, c.lock);
     return 0;
 }
 
@@ -111,8 +113,8 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
 
 void segment_unmap_lock(struct shmview_segment *s)
 {
-    if (s->control)
-        munmap(s->control, CONTROL_MAP_BYTES);
-    if (s->live)
-        munmap((void *)(uintptr_t)s->live, sizeof *s->live);
+    if (s->lock.control)
+        munmap(s->lock.control, CONTROL_MAP_BYTES);
+    if (s->lock.live)
+        munmap((void *)(uintptr_t)s->lock.live, sizeof *s->lock.live);
 }

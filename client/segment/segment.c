@@ -7,43 +7,32 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/lock/lock.h"
+#include "client/base/error.h"
 #include "client/segment/access.h"
 #include "client/segment/export.h"
-#include "common/base/name.h"
 #include "common/base/util.h"
 
 /* Of options before they could say who may use the segment. */
 #define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)
 
-static LIST_HEAD(, shmview_segment) segments = LIST_HEAD_INITIALIZER(segments);
-
-void segment_each(void (*visit)(struct shmview_segment *, void *), void *arg)
+int fail_no_lock(const struct shmview_segment *segment)
 {
-    struct shmview_segment *s;
-    pthread_mutex_lock(&process->segments);
-    LIST_FOREACH (s, &segments, link)
-        visit(s, arg);
-    pthread_mutex_unlock(&process->segments);
+    if (!segment->connection)
+        return fail(SHMVIEW_ERR_NO_LOCK, "foreign memory has no lock");
+    return fail(SHMVIEW_ERR_NO_LOCK, "segment '%s' %s", segment->name,
+                segment->access == SHMVIEW_PEEK ? "is attached with access peek, which has no lock"
+                                                : "was created without a lock");
 }
 
-void segments_claimed(const struct shmview_connection *connection, const struct wire_held *held,
-                      size_t n)
-{
-    struct shmview_segment *s;
-    uint32_t epoch = process_epoch();
-    pthread_mutex_lock(&process->segments);
-    LIST_FOREACH (s, &segments, link)
-        if (s->connection == connection && s->control && atomic_load(&s->epoch) == epoch &&
-            !wire_held_has(held, n, s->attachment))
-            atomic_store(&s->lock.epoch, LOST_EPOCH);
-    pthread_mutex_unlock(&process->segments);
-}
+_Static_assert(offsetof(struct shmview_segment, lock) == 0, "as lock_of() has it");
 
-struct shmview_slot *segment_slot(const struct shmview_segment *segment, uint32_t slot)
+static int prepare_lock(struct lock *l)
 {
-    return (struct shmview_slot *)(void *)((char *)segment->control + sizeof *segment->control) +
-           slot;
+    struct shmview_segment *segment = (struct shmview_segment *)(void *)l;
+    int r = segment_step_in(segment);
+    if (r)
+        return r;
+    return l->control ? lock_sign(l) : fail_no_lock(segment);
 }
 
 /* --- The handle ---------------------------------------------------------- */
@@ -58,9 +47,21 @@ struct shmview_segment *segment_new(struct shmview_connection *connection)
     memset(s, 0, sizeof *s);
     s->connection = connection;
     s->change_fd = -1;
-    atomic_store(&s->epoch, process_epoch());
+    atomic_store(&s->lock.process, process_epoch());
     atomic_store(&s->lock.epoch, NO_LOCK_EPOCH);
+    s->lock.connection = connection;
+    s->lock.name = s->name;
+    s->lock.prepare = prepare_lock;
     return s;
+}
+
+void layouts_forget_declared(struct shmview_segment *segment)
+{
+    struct declared *declared;
+    while ((declared = SLIST_FIRST(&segment->declared))) {
+        SLIST_REMOVE_HEAD(&segment->declared, link);
+        free(declared);
+    }
 }
 
 /* Leaves the lock's maps and the handle. */
@@ -110,7 +111,7 @@ static int take_attachment(struct shmview_segment *s, const struct reply *reply,
     struct wire_segment told;
     int r = read_attached(reply, &told, a);
     s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
-    s->attachment = a->id;
+    s->lock.attachment = a->id;
     if (r)
         return r;
     s->id = (uint64_t)told.id;
@@ -120,23 +121,12 @@ static int take_attachment(struct shmview_segment *s, const struct reply *reply,
     return 0;
 }
 
-static void enlist(struct shmview_segment *s)
-{
-    s->connection->n_segments++;
-    pthread_mutex_lock(&process->segments);
-    {
-        NOT_FORKED;
-        LIST_INSERT_HEAD(&segments, s, link);
-    }
-    pthread_mutex_unlock(&process->segments);
-}
-
 /* Between the reply and now another thread may have connected again, and the daemon may have
  * forgotten the attachment: the claim looked for a handle that was not there yet. */
 static void check_held(struct shmview_segment *s)
 {
-    if (s->control && !connection_holds(s->connection, s->attachment))
-        atomic_store(&s->lock.epoch, LOST_EPOCH);
+    if (s->lock.control && !connection_holds(s->connection, s->lock.attachment))
+        lock_lose(&s->lock);
 }
 
 /* call is the method's as text of n bytes, new; stolen. */
@@ -166,19 +156,11 @@ static int attach_with(struct shmview_connection *connection, const char *method
         segment_free(s);
         return r;
     }
-    enlist(s);
+    connection_count(connection, 1);
+    lock_enlist(&s->lock);
     check_held(s);
     *ret_segment = s;
     return 0;
-}
-
-int segment_check_name(const char *name)
-{
-    if (name && name_is_valid(name, LIMIT_NAME_BYTES))
-        return 0;
-    return fail(SHMVIEW_ERR_INVALID,
-                "'%.130s' is no segment name: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
-                name ? name : "(null)", LIMIT_NAME_BYTES);
 }
 
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
@@ -186,7 +168,7 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
                    struct shmview_segment **ret_segment)
 {
     struct shmview_create_options o = {0};
-    int r = segment_check_name(name);
+    int r = check_segment_name(name);
     if (r)
         return r;
     if (options && options->struct_bytes != sizeof o &&
@@ -221,7 +203,7 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
 int shmview_attach(struct shmview_connection *connection, const char *name, int access,
                    unsigned flags, struct shmview_segment **ret_segment)
 {
-    int r = segment_check_name(name);
+    int r = check_segment_name(name);
     if (r)
         return r;
     if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
@@ -235,7 +217,7 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
 int shmview_remove(struct shmview_connection *connection, const char *name)
 {
     struct reply reply;
-    int r = segment_check_name(name);
+    int r = check_segment_name(name);
     if (r)
         return r;
     size_t n = 0;
@@ -263,46 +245,22 @@ int shmview_entrust(struct shmview_segment *segment, uint32_t pid)
 
 /* --- Detaching ----------------------------------------------------------- */
 
-static bool is_mine(const struct shmview_segment *s)
-{
-    return atomic_load(&s->epoch) == process_epoch();
-}
-
-static bool is_shared(const struct shmview_segment *s)
-{
-    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH && slot_is_mine(s) &&
-           atomic_load(word(s->my_readers)) & SHMVIEW_READER_COUNT_MASK;
-}
-
-/* Whether the slot has ended, known or not, after a thread may have shared the lock under it. */
-static bool was_shared(const struct shmview_segment *s)
-{
-    return s->control && atomic_load(&s->lock.epoch) != UNSIGNED_EPOCH &&
-           (is_lost(s) || !slot_is_mine(s)) && atomic_load(word(&s->control->readers_used));
-}
-
 void segment_close(struct shmview_segment *segment)
 {
     NOT_CANCELLED;
     void (*release)(void *) = segment->release;
     void *arg = segment->release_arg;
-    bool mine = is_mine(segment);
+    bool mine = lock_is_of_this_process(&segment->lock);
     /* a thread that shares the lock still looks at the handle when it ends: what it looks
      * at stays, and says that the slot is not ours any more. Of a lock that was lost, only that
      * some process has shared it is known. */
-    bool stays = mine && (is_shared(segment) || was_shared(segment));
-    if (segment->connection && !stays) {
-        pthread_mutex_lock(&process->segments);
-        {
-            NOT_FORKED;
-            LIST_REMOVE(segment, link);
-        }
-        pthread_mutex_unlock(&process->segments);
-    }
+    bool stays = mine && lock_may_be_shared(&segment->lock);
+    if (segment->connection && !stays)
+        lock_delist(&segment->lock);
     if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
-        connection_give_back(segment->connection, segment->attachment);
+        connection_give_back(segment->connection, segment->lock.attachment);
     if (segment->connection)
-        segment->connection->n_segments--;
+        connection_count(segment->connection, -1);
     if (stays)
         segment_deinit(segment);
     else
@@ -319,7 +277,7 @@ int shmview_detach(struct shmview_segment *segment)
     if (n)
         return fail(SHMVIEW_ERR_BUSY, "%u buffers of '%s' are still out", n,
                     segment->connection ? segment->name : "foreign memory");
-    if (is_mine(segment) && (atomic_load(&segment->lock.owner) || is_shared(segment)))
+    if (lock_is_of_this_process(&segment->lock) && lock_is_held(&segment->lock))
         return fail(SHMVIEW_ERR_BUSY, "a thread of this process holds the lock of '%s'",
                     segment->name);
     segment_close(segment);
@@ -331,8 +289,8 @@ int shmview_detach_later(struct shmview_segment *segment)
     if (!segment)
         return 0;
     NOT_CANCELLED;
-    if (is_mine(segment))
-        lock_give_up(segment);
+    if (lock_is_of_this_process(&segment->lock))
+        lock_give_up(&segment->lock);
     if (atomic_fetch_or(&segment->n_buffers, DETACH_LATER) == 0)
         segment_close(segment);
     return 0;
@@ -359,11 +317,6 @@ bool segment_drop(struct shmview_segment *segment)
 
 /* --- Fork ---------------------------------------------------------------- */
 
-static uint32_t lock_word_now(const struct shmview_segment *s)
-{
-    return atomic_load((_Atomic uint32_t *)&s->control->lock);
-}
-
 /* The maps are inherited and stay; only the slot must be the child's own. */
 static int attach_again(struct shmview_segment *s, uint32_t epoch)
 {
@@ -380,18 +333,19 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     wire_layouts_free(a.layouts, a.n_layouts);
     if (r == 0)
         r = segment_check_attachment(&a, &reply.fds);
-    if (r == 0 && (a.slot != WIRE_ABSENT) != (s->control != NULL))
-        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->control ? "no" : "a");
+    if (r == 0 && (a.slot != WIRE_ABSENT) != (s->lock.control != NULL))
+        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->lock.control ? "no" : "a");
     if (r && reply.held)
         connection_give_back(s->connection, reply.held);
     if (r == 0) {
-        s->attachment = a.id;
+        s->lock.attachment = a.id;
         change_close(s); /* the ancestor's */
-        pthread_mutex_lock(&process->segments);
-        if (s->control)
-            lock_take_slot(s, (uint32_t)a.slot, (uint32_t)a.generation, lock_word_now(s));
-        atomic_store_explicit(&s->epoch, epoch, memory_order_release);
-        pthread_mutex_unlock(&process->segments);
+        pthread_mutex_lock(&process->locks);
+        if (s->lock.control)
+            lock_take_slot(&s->lock, (uint32_t)a.slot, (uint32_t)a.generation,
+                           atomic_load((_Atomic uint32_t *)&s->lock.control->lock));
+        atomic_store_explicit(&s->lock.process, epoch, memory_order_release);
+        pthread_mutex_unlock(&process->locks);
         check_held(s);
     }
     reply_deinit(&reply);
@@ -404,7 +358,7 @@ int segment_step_in(struct shmview_segment *segment)
     int r = 0;
     NOT_CANCELLED;
     if (!segment->connection ||
-        atomic_load_explicit(&segment->epoch, memory_order_acquire) == epoch)
+        atomic_load_explicit(&segment->lock.process, memory_order_acquire) == epoch)
         return 0;
     if (wait_is_asking())
         return fail(SHMVIEW_ERR_DEADLOCK,
@@ -414,7 +368,7 @@ int segment_step_in(struct shmview_segment *segment)
     r = wait_for_mutex(&process->steps);
     if (r)
         return r;
-    if (atomic_load_explicit(&segment->epoch, memory_order_relaxed) != epoch)
+    if (atomic_load_explicit(&segment->lock.process, memory_order_relaxed) != epoch)
         r = attach_again(segment, epoch);
     pthread_mutex_unlock(&process->steps);
     return r;

@@ -3,6 +3,7 @@
  * no list. What asks the daemon refuses it in connection_call(), what locks in enter(). */
 #include <inttypes.h>
 
+#include "client/base/error.h"
 #include "client/segment/export.h"
 
 /* Views of nothing need an address as well: one that is aligned for every type. */

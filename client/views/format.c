@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "common/base/util.h"
 
 static void tell_component(const struct format *f, const struct format_node *node,

@@ -4,24 +4,20 @@
 #include <inttypes.h>
 #include <limits.h>
 
-#include "client/lock/lock.h"
+#include "client/lock/word.h"
+#include "client/views/handle.h"
 #include "common/base/layout_hash.h"
 #include "common/base/util.h"
 
 static uint64_t load_phase(const struct shmview_segment *s)
 {
-    struct shmview_control *c = s->control;
+    struct shmview_control *c = s->lock.control;
     return c ? atomic_load_explicit(word64(&c->phase), memory_order_acquire) : 0;
 }
 
 static uint32_t generation_of(uint64_t phase)
 {
     return (uint32_t)phase;
-}
-
-uint32_t phase_generation(const struct shmview_segment *segment)
-{
-    return generation_of(load_phase(segment));
 }
 
 static uint32_t layout_of(uint64_t phase)
@@ -46,13 +42,13 @@ static int describe(struct shmview_segment *s, uint64_t phase, struct shmview_ph
 
 int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret_phase)
 {
-    int r = enter(segment);
+    int r = lock_enter(&segment->lock);
     return r ? r : describe(segment, load_phase(segment), ret_phase);
 }
 
 int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *ret_phase)
 {
-    if (!segment->control)
+    if (!segment->lock.control)
         return fail_no_lock(segment);
     uint64_t phase = load_phase(segment);
     struct shmview_phase p = {.generation = generation_of(phase), .layout = layout_of(phase)};
@@ -67,27 +63,28 @@ static int find_published(struct shmview_segment *s, const char *layout)
 {
     uint64_t hash = layout_hash(layout);
     for (int i = 0; i < (int)SHMVIEW_LAYOUTS_MAX; i++)
-        if (atomic_load_explicit(word64(&s->control->layouts[i]), memory_order_relaxed) == hash)
+        if (atomic_load_explicit(word64(&s->lock.control->layouts[i]), memory_order_relaxed) ==
+            hash)
             return i;
     return fail_no_layout(s, layout);
 }
 
 int shmview_switch(struct shmview_segment *segment, const char *layout)
 {
-    int r = enter(segment);
+    int r = lock_enter(&segment->lock);
     if (r)
         return r;
-    if (!held_by_me(segment))
-        return fail_not_owner(segment);
-    if (!word_is_mine(segment))
-        return fail_lost(segment);
+    if (!held_by_me(&segment->lock))
+        return fail_not_owner(&segment->lock);
+    if (!word_is_mine(&segment->lock))
+        return fail_lost(&segment->lock);
     if (segment->access != SHMVIEW_WRITE)
         return fail(SHMVIEW_ERR_READ_ONLY, "segment '%s' is attached with access read",
                     segment->name);
     int index = find_published(segment, layout);
     if (index < 0)
         return index;
-    struct shmview_control *c = segment->control;
+    struct shmview_control *c = segment->lock.control;
     uint32_t generation = generation_of(load_phase(segment)) + 1;
     if (generation == 0)
         generation = 1; /* 0 means that there was never a phase */
@@ -111,7 +108,7 @@ static bool is_wanted(uint64_t phase, int layout, uint32_t after)
 int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint32_t after,
                        int64_t deadline_ns, struct shmview_phase *ret_phase)
 {
-    int r = enter(segment);
+    int r = lock_enter(&segment->lock);
     int index = -1;
     if (r == 0 && layout)
         r = index = layout_find(segment, layout);
@@ -125,7 +122,8 @@ int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "'%s' has not come to %s%s before the deadline",
                         segment->name, layout ? "layout " : "another phase", layout ? layout : "");
-        park(segment, generation_word(segment->control), generation_of(phase), NULL, deadline);
+        park(&segment->lock, generation_word(segment->lock.control), generation_of(phase), NULL,
+             deadline);
     }
 }
 
@@ -133,7 +131,7 @@ int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint
 
 int shmview_view_is_stale(const struct shmview_view *view)
 {
-    if (view->layout == UINT32_MAX || !view->segment->control)
+    if (view->layout == UINT32_MAX || !view->segment->lock.control)
         return 0;
     uint64_t phase = load_phase(view->segment);
     return generation_of(phase) != 0 &&

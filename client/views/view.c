@@ -3,16 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "common/base/name.h"
 #include "common/views/view.h"
-
-int fail_view(const char *name, const struct view_fault *fault)
-{
-    if (name)
-        return fail((int)fault->error, "view '%s': %s", name, fault->text);
-    return fail((int)fault->error, "%s", fault->text);
-}
 
 const struct format *segment_format(struct shmview_segment *segment, const char *text,
                                     struct view_fault *fault)
@@ -196,15 +189,6 @@ static void note_declared(struct shmview_segment *segment, const char *layout,
     DETAILS;
     NOT_FORKED;
     SLIST_INSERT_HEAD(&segment->declared, declared, link);
-}
-
-void layouts_forget_declared(struct shmview_segment *segment)
-{
-    struct declared *declared;
-    while ((declared = SLIST_FIRST(&segment->declared))) {
-        SLIST_REMOVE_HEAD(&segment->declared, link);
-        free(declared);
-    }
 }
 
 int shmview_define(struct shmview_segment *segment, const char *layout,
@@ -409,6 +393,6 @@ int shmview_view_open(struct shmview_segment *segment, const char *layout, const
     if (r)
         return r;
     ret_view->layout = q.index;
-    ret_view->generation = phase_generation(segment);
+    ret_view->generation = phase_generation(&segment->lock);
     return 0;
 }

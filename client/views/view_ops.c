@@ -2,7 +2,7 @@
 /* Other views of the same elements: the public side of common/views/view_ops.c. */
 #include <string.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "common/views/view_ops.h"
 
 /* What was made of view by an operation: of the same phase. */

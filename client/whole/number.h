@@ -11,7 +11,7 @@
 
 #include <shmview/value.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 
 #pragma GCC visibility push(hidden)
 

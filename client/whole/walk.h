@@ -3,7 +3,7 @@
 #ifndef CLIENT_WALK_H
 #define CLIENT_WALK_H
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "client/whole/kernels.h"
 
 #pragma GCC visibility push(hidden)

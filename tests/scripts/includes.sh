@@ -36,11 +36,11 @@ rules() {
     client/base/*) echo "client/base common" ;;
     client/lock/*) echo "client/lock client/base common" ;;
     client/link/*) echo "client/link client/lock client/base common" ;;
-    client/segment/*) echo "client/segment client/lock client/base common" ;;
-    client/views/*) echo "client/views client/lock client/base common" ;;
+    client/segment/*) echo "client/segment client/link client/lock client/base common" ;;
+    client/views/*) echo "client/views client/segment client/lock client/link client/base common" ;;
     client/whole/*) echo "client/whole client/views client/base common" ;;
-    client/exports/*) echo "client/exports client/segment client/base common" ;;
-    client/asking/*) echo "client/asking client/base common" ;;
+    client/exports/*) echo "client/exports client/views client/segment client/base common" ;;
+    client/asking/*) echo "client/asking client/link client/base common" ;;
     client/inline.c) echo "common" ;;
 
     cli/shell/*) echo "cli/shell" ;;

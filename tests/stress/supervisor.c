@@ -283,7 +283,7 @@ static void take_turn(struct supervisor *v)
  * to others before anybody looks. */
 static size_t take_slots(struct supervisor *v, struct worker_handle *handles)
 {
-    uint32_t n = v->handle.segment->live->high;
+    uint32_t n = v->handle.segment->lock.live->high;
     if (n > HANDLES_MAX)
         n = HANDLES_MAX;
     for (uint32_t i = 0; i < n; i++)

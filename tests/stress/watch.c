@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "client/lock/word.h"
 #include "common/base/util.h"
 #include "stress/arena.h"
 
@@ -14,20 +15,20 @@
 /* If not even the watch could run, nobody is to blame. */
 #define STANDSTILL_NS 300000000
 
-static void describe(const struct shmview_segment *s)
+static void describe(const struct lock *l)
 {
-    uint32_t word = atomic_load((_Atomic uint32_t *)&s->control->lock);
+    uint32_t word = atomic_load((_Atomic uint32_t *)&l->control->lock);
     uint32_t slot = word & SHMVIEW_SLOT_MASK;
     fprintf(stderr,
             "stress:   word %08x: slot %u, generation %u; inside %016" PRIx64
             ", gate %u, drain %u, deaths %u, high %u\n",
-            word, slot, word >> SHMVIEW_SLOT_BITS & SHMVIEW_GENERATION_MASK, s->control->inside,
-            s->control->reader_gate, s->control->drain, s->live->deaths, s->live->high);
-    for (uint32_t i = 0; i < s->live->high && i < SHMVIEW_SLOTS_MAX; i++) {
-        const struct shmview_slot *at = segment_slot(s, i);
+            word, slot, word >> SHMVIEW_SLOT_BITS & SHMVIEW_GENERATION_MASK, l->control->inside,
+            l->control->reader_gate, l->control->drain, l->live->deaths, l->live->high);
+    for (uint32_t i = 0; i < l->live->high && i < SHMVIEW_SLOTS_MAX; i++) {
+        const struct shmview_slot *at = slot_at(l, i);
         if (at->readers & SHMVIEW_READER_COUNT_MASK || i == slot)
             fprintf(stderr, "stress:   slot %u: generation %u lives; readers %u of generation %u\n",
-                    i, s->live->generation[i], at->readers & SHMVIEW_READER_COUNT_MASK,
+                    i, l->live->generation[i], at->readers & SHMVIEW_READER_COUNT_MASK,
                     at->readers >> SHMVIEW_READER_COUNT_BITS);
     }
 }
@@ -37,7 +38,7 @@ void watch_tell(const struct shmview_segment *segment, const char *what)
     if (atomic_fetch_add(&arena->stalls, 1) >= STALLS_SAID)
         return;
     fprintf(stderr, "stress: stall: %s\n", what);
-    describe(segment);
+    describe(&segment->lock);
 }
 
 static void stall(struct party *party, int thread, int64_t waited,

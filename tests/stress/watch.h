@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/base/private.h"
+#include "client/segment/segment.h"
 
 struct watch {
     int64_t looked;   /* last */

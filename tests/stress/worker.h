@@ -5,7 +5,7 @@
 
 #include <shmview/shmview.h>
 
-#include "client/base/private.h"
+#include "client/segment/segment.h"
 #include "stress/arena.h"
 
 #define WORKER_SEGMENT "stress"

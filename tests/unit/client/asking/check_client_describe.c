@@ -2,7 +2,7 @@
 /* describe.c of the library. */
 #include <shmview/describe.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "common/base/util.h"
 
 #include "unit/faults.h"

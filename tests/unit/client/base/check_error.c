@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <pthread.h>
 
-#include "client/base/private.h"
+#include "client/base/error.h"
 
 static const struct {
     int code;

@@ -3,7 +3,7 @@
  * memoryviews, and against what a consumer finds that knows only PEP 3118. */
 #include "unit/unit.h"
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "unit/faults.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define I64(...)                                                                                   \

@@ -5,7 +5,7 @@
 
 #include "unit/unit.h"
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "unit/faults.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

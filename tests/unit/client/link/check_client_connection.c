@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.c of the library: finding a daemon, and one that says strange things. */
-#include "client/base/private.h"
+#include "client/link/connection.h"
 
 #include <sys/wait.h>
 
@@ -303,7 +303,7 @@ START_TEST(by_the_environment)
     snprintf(socket, sizeof socket, "%s", stub.path);
     setenv("SHMVIEW_SOCKET", socket, 1);
     ck_assert_int_eq(shmview_connect(NULL, 0, &conn), 0);
-    ck_assert_str_eq(conn->path, socket);
+    ck_assert_str_eq(conn->where.path, socket);
     end();
     /* it says which one: nothing else is tried, and nothing is started */
     strcat(socket, "-none");
@@ -325,7 +325,7 @@ START_TEST(the_users_daemon)
     snprintf(path, sizeof path, "%s/shmviewd/io.shmview", unit_directory());
     ck_assert_int_eq(rename(stub.path, path), 0);
     ck_assert_int_eq(shmview_connect(NULL, SHMVIEW_CONNECT_NO_START, &conn), 0);
-    ck_assert_str_eq(conn->path, path);
+    ck_assert_str_eq(conn->where.path, path);
     end();
 }
 END_TEST

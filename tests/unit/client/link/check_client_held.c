@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* held.c and socket.c of the library: what is sent to a daemon without waiting for it, and what a
  * claim brings. The test serves its socket itself, as late and as little as it likes. */
-#include "client/base/private.h"
+#include "client/link/connection.h"
 
 #include <sys/mman.h>
 #include <sys/resource.h>

@@ -2,7 +2,7 @@
 /* A handle whose attachment the daemon has ended: it never takes the lock, touches nothing of its
  * successor's, and says why. The test plays the daemon, which marks slots as dead and gives them
  * out again, and the other clients. */
-#include "client/base/private.h"
+#include "client/link/connection.h"
 
 #include "unit/faults.h"
 #include "unit/objects.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* segment.c of the library: what a daemon hands out is checked before it is used,
  * and given back if it is no good. */
-#include "client/base/private.h"
+#include "client/views/handle.h"
 
 #include "unit/faults.h"
 #include "unit/objects.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view.c of the library. */
-#include "client/base/private.h"
+#include "client/views/handle.h"
 
 #include "unit/faults.h"
 #include "unit/stub.h"
@@ -13,7 +13,7 @@ static struct stub stub;
 static struct shmview_segment local(int access)
 {
     ck_assert_int_eq(process_init(), 0);
-    return (struct shmview_segment){.epoch = process_epoch(),
+    return (struct shmview_segment){.lock.process = process_epoch(),
                                     .connection = conn,
                                     .data = bytes,
                                     .size = 4000,

@@ -4,7 +4,7 @@
 
 #include <shmview/value.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "unit/unit.h"
 
 #define MAX_COMPONENTS 64

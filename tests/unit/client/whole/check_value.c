@@ -2,7 +2,7 @@
 /* The public calls on one value. What becomes of numbers is tested in check_number.c. */
 #include <shmview/value.h>
 
-#include "client/base/private.h"
+#include "client/views/handle.h"
 #include "unit/values.h"
 
 static struct shmview_value text_of(const char *text, size_t n)

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "client/base/process.h"
+
 #include <errno.h>
+#include <signal.h>
 #include <sys/mman.h>
 
-#include "client/lock/lock.h"
+#include "client/base/error.h"
+#include "client/base/wait.h"
 
 struct process_page *process;
 
 static uint32_t last_epoch; /* of this process and its ancestors */
 static int init_error;
+static void (*forgets[N_PROCESS_ROOMS])(void);
+/* This thread is inside NOT_FORKED, or about to be. */
+static __thread volatile sig_atomic_t forks_off __attribute__((tls_model("initial-exec")));
 
 /* Set before the mutex is taken, so that a signal handler that forks in between sees it. */
 void fork_off(void)
 {
-    self.forks_off = 1;
+    forks_off = 1;
     pthread_mutex_lock(&process->forks);
 }
 
@@ -20,7 +27,7 @@ void fork_back(const char *unused)
 {
     (void)unused;
     pthread_mutex_unlock(&process->forks);
-    self.forks_off = 0;
+    forks_off = 0;
 }
 
 void details_lock(void)
@@ -38,25 +45,28 @@ void details_unlock(const char *unused)
  * may have half a change, but may call nothing here either. */
 static void before_fork(void)
 {
-    if (!self.forks_off)
+    if (!forks_off)
         pthread_mutex_lock(&process->forks);
 }
 
 static void after_fork_in_parent(void)
 {
-    if (!self.forks_off)
+    if (!forks_off)
         pthread_mutex_unlock(&process->forks);
 }
 
 /* The thread that forked is the child's only one: it holds nothing there. */
 static void after_fork_in_child(void)
 {
-    self.epoch = 0;
-    self.held = &thread_special;
-    /* the wait in which the parent was asked is not the child's */
-    self.is_asking = false;
-    self.is_over = NULL;
-    connections_after_fork();
+    wait_forget();
+    for (size_t i = 0; i < N_PROCESS_ROOMS; i++)
+        if (forgets[i])
+            forgets[i]();
+}
+
+void process_at_fork(enum process_room room, void (*forget)(void))
+{
+    forgets[room] = forget;
 }
 
 static void make_page(void)

@@ -1,15 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits for the daemon that the caller may end. The waits are slices, after each of which the
  * caller's function is asked. */
+#include "client/base/wait.h"
+
 #include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
 
-#include "client/lock/lock.h"
+#include "client/base/error.h"
+#include "client/base/process.h"
+
+/* A cache line comes back from another core in some 100 ns, a critical section is
+ * often as short: this is 2 to 4 us. */
+#define SPINS 100
+
+/* What ends the waits of this thread. */
+static __thread struct asked {
+    int (*is_over)(void *arg); /* of shmview_on_wait(); NULL: nothing ends a wait */
+    void *arg;
+    bool is_asking; /* is_over() runs in this thread */
+} self __attribute__((tls_model("initial-exec")));
+
+void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+int spins_allowed(void)
+{
+    static _Atomic int cached; /* 0: not asked yet */
+    int n = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (n == 0) {
+        cpu_set_t set;
+        n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1 ? SPINS : -1;
+        atomic_store_explicit(&cached, n, memory_order_relaxed);
+    }
+    return n < 0 ? 0 : n;
+}
 
 void shmview_on_wait(int (*is_over)(void *arg), void *arg)
 {
     self.is_over = is_over;
-    self.is_over_arg = arg;
+    self.arg = arg;
 }
 
 bool wait_is_asking(void)
@@ -28,10 +65,10 @@ int wait_refuse(void)
 int wait_go_on(void)
 {
     int (*is_over)(void *) = self.is_over;
-    void *arg = self.is_over_arg;
+    void *arg = self.arg;
     if (!is_over)
         return 0;
-    /* the function, or a signal handler that it runs, may call the library: see private.h */
+    /* the function, or a signal handler that it runs, may call the library: see wait.h */
     int saved = errno;
     uint32_t epoch = process_epoch();
     bool was_asking = self.is_asking;
@@ -72,4 +109,9 @@ int wait_a_moment(int64_t ns)
     struct timespec t = {.tv_nsec = ns};
     nanosleep(&t, NULL);
     return wait_go_on();
+}
+
+void wait_forget(void)
+{
+    self = (struct asked){0};
 }

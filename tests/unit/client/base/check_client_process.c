@@ -4,7 +4,8 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "client/base/private.h"
+#include "client/link/connection.h"
+#include "client/lock/lock.h"
 #include "unit/faults.h"
 #include "unit/stub.h"
 
@@ -82,13 +83,13 @@ START_TEST(mutexes_are_free_in_a_child)
     ck_assert_int_eq(process_init(), 0);
     process_epoch();
     pthread_mutex_lock(&process->mutex);
-    pthread_mutex_lock(&process->segments);
+    pthread_mutex_lock(&process->locks);
     pid_t pid = fork();
     if (pid == 0) {
-        int r = pthread_mutex_trylock(&process->segments);
+        int r = pthread_mutex_trylock(&process->locks);
         _exit(r || process_epoch() == 0 || pthread_mutex_trylock(&process->mutex) ? 1 : 0);
     }
-    pthread_mutex_unlock(&process->segments);
+    pthread_mutex_unlock(&process->locks);
     pthread_mutex_unlock(&process->mutex);
     ck_assert_int_eq(wait_for(pid), 0);
     ck_assert_int_eq(pthread_mutex_trylock(&process->mutex), 0);
