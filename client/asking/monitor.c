@@ -186,16 +186,16 @@ static int wait_readable(int fd, int64_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
     for (;;) {
-        int64_t left = deadline == SHMVIEW_FOREVER ? WAIT_SLICE_NS : deadline - now_ns();
-        if (left > WAIT_SLICE_NS)
-            left = WAIT_SLICE_NS;
+        int64_t left = deadline == SHMVIEW_FOREVER ? WAIT_NS : deadline - now_ns();
+        if (left > WAIT_NS)
+            left = WAIT_NS;
         struct timespec t = {.tv_nsec = left > 0 ? left : 0};
         int n = ppoll(&p, 1, &t, NULL);
         if (n > 0)
             return 1;
         if (has_come(deadline))
             return 0;
-        int r = wait_go_on();
+        int r = wait_ask();
         if (r)
             return r;
     }

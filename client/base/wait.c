@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits for the daemon that the caller may end. The waits are slices, after each of which the
- * caller's function is asked. */
+/* Waits that the caller may end: after each bounded part of them its function runs. */
 #include "client/base/wait.h"
 
 #include <errno.h>
@@ -62,7 +61,13 @@ int wait_refuse(void)
                 "this thread waits for a daemon already, and is asked whether it goes on");
 }
 
-int wait_go_on(void)
+bool wait_has_caller(void)
+{
+    return self.is_over;
+}
+
+/* asks_nobody: calls of the function's that would ask the daemon are refused. */
+static int ask(bool asks_nobody)
 {
     int (*is_over)(void *) = self.is_over;
     void *arg = self.arg;
@@ -73,14 +78,24 @@ int wait_go_on(void)
     uint32_t epoch = process_epoch();
     bool was_asking = self.is_asking;
     self.is_over = NULL;
-    self.is_asking = true;
+    self.is_asking = was_asking || asks_nobody;
     int over = is_over(arg);
     errno = saved;
     self.is_asking = was_asking;
     if (process_epoch() != epoch) /* what is waited for is the parent's, and so is the answer */
         return fail(SHMVIEW_ERR_INTERRUPTED, "this process was forked during a call of its parent");
     shmview_on_wait(is_over, arg);
-    return over ? fail(SHMVIEW_ERR_INTERRUPTED, "the caller has ended the wait for the daemon") : 0;
+    return over ? fail(SHMVIEW_ERR_INTERRUPTED, "the caller has ended the wait") : 0;
+}
+
+int wait_ask(void)
+{
+    return ask(false);
+}
+
+int wait_go_on(void)
+{
+    return ask(true);
 }
 
 int wait_for_mutex(pthread_mutex_t *mutex)
@@ -92,7 +107,7 @@ int wait_for_mutex(pthread_mutex_t *mutex)
     for (;;) {
         struct timespec t;
         clock_gettime(CLOCK_REALTIME, &t);
-        t.tv_nsec += WAIT_SLICE_NS;
+        t.tv_nsec += WAIT_NS;
         t.tv_sec += t.tv_nsec / 1000000000;
         t.tv_nsec %= 1000000000;
         int r = pthread_mutex_timedlock(mutex, &t);

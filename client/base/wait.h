@@ -22,13 +22,19 @@ int spins_allowed(void);
 /* Between two looks. */
 void relax(void);
 
-/* A wait for the daemon is as many slices as it takes; after each of them wait_go_on() runs the
- * function that the caller has given to shmview_on_wait(). This thread may have the mutex of a
- * connection then. So what that function calls in turn must wait for no connection: it fails
- * where it would ask a daemon, and leaves a Detach to the owner of the mutex. */
-#define WAIT_SLICE_NS 40000000
+/* A wait ends for a moment after this time, whatever happens: a client that may only read can take
+ * a wake-up away, a daemon can be down, and a signal can come just before a wait begins. Then, and
+ * after a signal, the function runs that the caller has given to shmview_on_wait(). */
+#define WAIT_NS 100000000
 
-/* Returns 0 to go on, or -SHMVIEW_ERR_INTERRUPTED. */
+/* Whether there is such a function. */
+bool wait_has_caller(void);
+/* Runs it, where this thread has nothing that the function could wait for. Returns 0 to go on, or
+ * -SHMVIEW_ERR_INTERRUPTED. */
+int wait_ask(void);
+/* Like wait_ask(), in a wait for the daemon. This thread may have the mutex of a connection then.
+ * So what the function calls in turn must wait for no connection: it fails where it would ask a
+ * daemon, and leaves a Detach to the owner of the mutex. */
 int wait_go_on(void);
 /* Whether this thread is in wait_go_on(). */
 bool wait_is_asking(void);

@@ -54,7 +54,7 @@ static int await_claimed(struct shmview_connection *c, int64_t until)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
     for (;;) {
-        int64_t left = until == SHMVIEW_FOREVER ? WAIT_SLICE_NS : until - now_ns();
+        int64_t left = until == SHMVIEW_FOREVER ? WAIT_NS : until - now_ns();
         const struct timespec t = {.tv_nsec = left > 0 ? left : 0};
         if (ppoll(&p, 1, &t, NULL) > 0)
             return 0;

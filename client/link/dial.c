@@ -12,7 +12,7 @@
 /* Lets it wait in slices, the end of one being EAGAIN. Returns 0 or -errno. */
 static int prepare_socket(int fd)
 {
-    const struct timeval slice = {.tv_usec = WAIT_SLICE_NS / 1000};
+    const struct timeval slice = {.tv_usec = WAIT_NS / 1000};
     int blocking = 0;
     return setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &slice, sizeof slice) ||
                    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slice, sizeof slice) ||

@@ -106,7 +106,7 @@ static void mark_again(struct shmview_connection *c, int64_t attachment)
 static bool has_room_soon(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
-    int64_t until = now_ns() + WAIT_SLICE_NS, left;
+    int64_t until = now_ns() + WAIT_NS, left;
     int n = 0;
     while (n <= 0 && (left = until - now_ns()) > 0)
         n = poll(&p, 1, (int)(left / 1000000) + 1);

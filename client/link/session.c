@@ -60,7 +60,7 @@ static int await_text(int fd, int64_t deadline)
     struct pollfd p = {.fd = fd, .events = POLLIN};
     int r = 0;
     while (r == 0 && now_ns() < deadline) {
-        if (poll(&p, 1, WAIT_SLICE_NS / 1000000) > 0)
+        if (poll(&p, 1, WAIT_NS / 1000000) > 0)
             return 1;
         r = wait_go_on();
     }

@@ -52,7 +52,7 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
     int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
     if (deadline)
         look(l, seen, deadline);
-    for (;;) {
+    for (bool has_parked = false;;) {
         uint32_t waits = atomic_load(word(&c->change_waits));
         uint32_t now = atomic_load(word(&c->change));
         if (now != seen) {
@@ -67,7 +67,11 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
             STEP(AT_CHANGE_WAITS);
             continue;
         }
+        /* after the look at the counter: a wait that was woken for a change returns it */
+        if (has_parked && (r = wait_ask()))
+            return r;
         park(l, &c->change_waits, waits, NULL, deadline);
+        has_parked = true;
     }
 }
 

@@ -70,18 +70,18 @@ static inline int go_inside(struct lock *l, struct shmview_control *control, uin
     return 0;
 }
 
-int finish_taking(struct lock *l, int64_t deadline)
+int finish_taking(struct lock *l, struct wait *w)
 {
-    int r = drain_readers(l, deadline);
+    int r = drain_readers(l, w);
     if (r == 0)
         return go_inside(l, l->control, l->me);
     STEP(AT_DRAIN_GIVES_UP);
     release_word(l, lock_word(l)); /* inside is as it was */
-    return r == -SHMVIEW_ERR_LOST ? fail_lost(l) : fail_timed_out(l);
+    return r == -SHMVIEW_ERR_LOST ? fail_lost(l) : r < 0 ? fail_timed_out(l) : r;
 }
 
-/* The thread holds nothing of this segment exclusively, or takes it again. */
-__attribute__((noinline)) static int take_slowly(struct lock *l, int64_t deadline)
+/* Takes it, once more where this thread has it. Returns what finish_taking() does. */
+static int take_anyhow(struct lock *l, struct wait *w)
 {
     int r = lock_enter(l);
     if (r == 0)
@@ -95,8 +95,19 @@ __attribute__((noinline)) static int take_slowly(struct lock *l, int64_t deadlin
     if (shared)
         return fail(SHMVIEW_ERR_DEADLOCK,
                     "this thread holds the lock of '%s' shared: it would wait for itself", l->name);
-    r = take_word(l, deadline, SHMVIEW_WAITS_EXCLUSIVE);
-    return r ? r : finish_taking(l, deadline);
+    r = take_word(l, w);
+    return r ? r : finish_taking(l, w);
+}
+
+/* has_word: the word is mine, and readers may be left. */
+__attribute__((noinline)) static int take_slowly(struct lock *l, int64_t deadline, bool has_word)
+{
+    struct wait w = {.deadline = deadline, .what = SHMVIEW_WAITS_EXCLUSIVE};
+    int r = has_word ? finish_taking(l, &w) : take_anyhow(l, &w);
+    while (r == WAIT_ASKS && (r = wait_goes_on(&w)) == 0)
+        r = take_anyhow(l, &w);
+    wait_over(l, &w);
+    return r;
 }
 
 __attribute__((always_inline)) static inline int take(struct lock *l, int64_t deadline)
@@ -110,10 +121,10 @@ __attribute__((always_inline)) static inline int take(struct lock *l, int64_t de
      * back, and would cost a twentieth of the pair (docs/LAYOUT.md, "Exclusive"). */
     if (__builtin_expect(
             !is_ready(l) || this_thread.held || !slot_is_mine(l) || !swap(&c->lock, &free, me), 0))
-        return take_slowly(l, deadline);
+        return take_slowly(l, deadline, false);
     STEP(AT_TAKEN);
     if (__builtin_expect(atomic_load(word(&c->readers_used)) != 0, 0))
-        return finish_taking(l, deadline);
+        return take_slowly(l, deadline, true);
     return go_inside(l, c, me);
 }
 

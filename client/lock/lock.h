@@ -46,7 +46,6 @@ struct lock {
     const struct shmview_connection *connection; /* NULL: of foreign memory */
     const char *name;                            /* of the segment */
     int (*prepare)(struct lock *l);  /* makes it this process's. Returns 0 or an error */
-    _Atomic int64_t gave_up_ns;      /* when one of us last waited in vain, for people */
     _Atomic(struct looking) looking; /* for changes, until now */
     LIST_ENTRY(lock) link;
 };

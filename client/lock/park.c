@@ -8,8 +8,6 @@
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
-/* Parks are bounded: a read-only mapper can steal a wake-up, a daemon can be down. */
-#define PARK_NS 100000000
 /* Without futex_waitv a park cannot see deaths. */
 #define PARK_BLIND_NS 10000000
 
@@ -24,7 +22,7 @@ void park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32
 {
     static _Atomic bool blind;
     int64_t now = now_ns();
-    int64_t until = deadline < now + PARK_NS ? deadline : now + PARK_NS;
+    int64_t until = deadline < now + WAIT_NS ? deadline : now + WAIT_NS;
     if (!deaths) {
         park_on_one(at, value, until);
         return;
@@ -51,9 +49,6 @@ int wake(uint32_t *at, int n)
 
 /* --- For people ---------------------------------------------------------- */
 
-/* Interpreters wait in slices, between which they look for signals. */
-#define BETWEEN_SLICES_NS 10000000
-
 /* Nobody reads a clock on the way in, so the first who waits for an owner notes
  * when that was: the owner has been inside for longer. */
 static void note_owner(const struct lock *l, int64_t now)
@@ -66,25 +61,48 @@ static void note_owner(const struct lock *l, int64_t now)
     atomic_store_explicit(word64(&c->held_version), inside, memory_order_release);
 }
 
-void wait_begins(struct lock *l, uint32_t what)
+/* A thread that waits already has waited for longer. */
+static void note_wait(struct lock *l, uint32_t what)
 {
     struct shmview_slot *slot = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
     int64_t now = now_ns();
     if (!slot_is_mine(l))
         return;
     note_owner(l, now);
-    /* a reader that queues among the writers has waited all the while */
-    if (atomic_load_explicit(word(&slot->waits), memory_order_relaxed) == SHMVIEW_WAITS_NOT &&
-        now - atomic_load(&l->gave_up_ns) > BETWEEN_SLICES_NS)
+    if (atomic_load_explicit(word(&slot->waits), memory_order_relaxed) == SHMVIEW_WAITS_NOT)
         atomic_store_explicit(word64(&slot->since_ns), (uint64_t)now, memory_order_relaxed);
     atomic_store_explicit(word(&slot->waits), what, memory_order_release);
 }
 
-void wait_ends(struct lock *l, bool in_vain)
+/* --- The wait of a call -------------------------------------------------- */
+
+void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t value,
+               const uint32_t *deaths)
 {
-    struct shmview_slot *slot = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
-    atomic_store(&l->gave_up_ns, in_vain ? now_ns() : 0);
-    if (!slot_is_mine(l))
-        return;
-    atomic_store_explicit(word(&slot->waits), SHMVIEW_WAITS_NOT, memory_order_relaxed);
+    if (!w->is_noted)
+        note_wait(l, w->what);
+    w->is_noted = true;
+    w->has_parked = true;
+    park(l, at, value, deaths, w->deadline);
+}
+
+void wait_over(struct lock *l, const struct wait *w)
+{
+    /* in a child that the caller's function has forked the slot is the parent's */
+    if (w->is_noted && is_ready(l) && slot_is_mine(l))
+        atomic_store_explicit(word(&slot_at(l, l->me & SHMVIEW_SLOT_MASK)->waits),
+                              SHMVIEW_WAITS_NOT, memory_order_relaxed);
+}
+
+int wait_ends(const struct wait *w)
+{
+    if (w->deadline == 0 || (w->deadline != NEVER && has_passed(w->deadline, now_ns())))
+        return -SHMVIEW_ERR_TIMED_OUT;
+    return w->has_parked && wait_has_caller() ? WAIT_ASKS : 0;
+}
+
+int wait_goes_on(struct wait *w)
+{
+    w->has_parked = false;
+    return wait_ask();
 }

@@ -7,7 +7,6 @@
 #include <limits.h>
 
 #include "client/lock/word.h"
-#include "common/base/util.h"
 
 /* After so many attempts a reader takes its turn among the writers. */
 #define FAILURES_FAIR 3
@@ -38,15 +37,15 @@ static void remember(struct lock *l)
 
 /* Takes the word; then either inside exclusively, to repair, or counted as a
  * reader while no writer can come in between. */
-static int lock_by_word(struct lock *l, int64_t deadline)
+static int lock_by_word(struct lock *l, struct wait *w)
 {
-    int r = take_word(l, deadline, SHMVIEW_WAITS_SHARED);
+    int r = take_word(l, w);
     if (r)
         return r;
     STEP(AT_FAIR_TAKEN);
     if (who_inside(load_inside(l))) {
         STEP(AT_FAIR_REPAIRS);
-        return finish_taking(l, deadline);
+        return finish_taking(l, w);
     }
     if (enter_slot(l))
         remember(l);
@@ -68,7 +67,7 @@ static bool spin_until_free(struct lock *l)
 }
 
 /* Parks until the word is given back, if a living owner has it. */
-static void wait_at_gate(struct lock *l, int64_t deadline, bool *waits)
+static void wait_at_gate(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
     uint32_t deaths = atomic_load(const_word(&l->live->deaths));
@@ -80,12 +79,8 @@ static void wait_at_gate(struct lock *l, int64_t deadline, bool *waits)
     if (!(v & SHMVIEW_LOCK_READERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_READERS))
         return;
     STEP(AT_R_SET);
-    if (!*waits) {
-        wait_begins(l, SHMVIEW_WAITS_SHARED);
-        *waits = true;
-    }
     STEP(AT_GATE_PARKS);
-    park(l, &c->reader_gate, gate, &deaths, deadline);
+    wait_park(l, w, &c->reader_gate, gate, &deaths);
     STEP(AT_GATE_UNPARKED);
 }
 
@@ -104,28 +99,28 @@ static uint32_t try_slot(struct lock *l, bool *ret_dirty)
     return v;
 }
 
-static int lock_shared_waiting(struct lock *l, int64_t deadline, bool *waits)
+static int lock_shared_waiting(struct lock *l, struct wait *w)
 {
-    for (int failures = 0;; failures++) {
+    for (;; w->failures++) {
         bool dirty;
         if (!enter_slot(l))
             return fail_lost(l);
         uint32_t v = try_slot(l, &dirty);
         if (!dirty && !owner_of(v))
             return 0;
-        if (dirty || !is_alive(l, v) || failures >= FAILURES_FAIR)
-            return lock_by_word(l, deadline);
-        if (has_passed(deadline, now_ns()))
-            return fail_timed_out(l);
-        if (failures > 0 || !spin_until_free(l))
-            wait_at_gate(l, deadline, waits);
+        if (dirty || !is_alive(l, v) || w->failures >= FAILURES_FAIR)
+            return lock_by_word(l, w);
+        int over = wait_ends(w);
+        if (over)
+            return over < 0 ? fail_timed_out(l) : over;
+        if (w->failures > 0 || !spin_until_free(l))
+            wait_at_gate(l, w);
     }
 }
 
 /* The table of the thread is open. */
-static int lock_shared_anyhow(struct lock *l, int64_t deadline)
+static int lock_shared_anyhow(struct lock *l, struct wait *w)
 {
-    bool waits = false;
     if (held_by_me(l))
         return lock_again(l); /* the exclusive holder may read */
     int entry = thread_find(l);
@@ -138,18 +133,22 @@ static int lock_shared_anyhow(struct lock *l, int64_t deadline)
     if (this_thread.n_shared == SHARED_MAX)
         return fail(SHMVIEW_ERR_LIMIT, "this thread holds %d segments shared, which is the limit",
                     SHARED_MAX);
-    int r = lock_shared_waiting(l, deadline, &waits);
-    if (waits)
-        wait_ends(l, r < 0);
-    return r;
+    return lock_shared_waiting(l, w);
 }
 
 __attribute__((noinline)) static int take_shared_slowly(struct lock *l, int64_t deadline)
 {
-    int r = lock_enter(l);
-    if (r == 0)
-        r = thread_open();
-    return r ? r : thread_close(lock_shared_anyhow(l, deadline));
+    struct wait w = {.deadline = deadline, .what = SHMVIEW_WAITS_SHARED};
+    int r;
+    do {
+        r = lock_enter(l);
+        if (r == 0)
+            r = thread_open();
+        if (r == 0)
+            r = thread_close(lock_shared_anyhow(l, &w));
+    } while (r == WAIT_ASKS && (r = wait_goes_on(&w)) == 0);
+    wait_over(l, &w);
+    return r;
 }
 
 __attribute__((noinline)) static int take_shared_again(struct lock *l, int64_t deadline)

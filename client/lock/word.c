@@ -46,8 +46,8 @@ static bool take_word_spinning(struct lock *l)
     return false;
 }
 
-/* Returns 0, -SHMVIEW_ERR_TIMED_OUT or _LOST, or 1: look again. */
-static int take_word_once(struct lock *l, int64_t deadline, uint32_t what, bool *waits)
+/* Returns what take_word() does, or 1: look again. */
+static int take_word_once(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
     /* before the word and the table: a death after this ends the park */
@@ -64,47 +64,41 @@ static int take_word_once(struct lock *l, int64_t deadline, uint32_t what, bool 
         STEP(owner_of(v) ? AT_TAKES_DEAD : AT_TAKES_FREE);
         return swap(&c->lock, &v, mine) ? 0 : 1;
     }
-    if (deadline == 0)
+    if (w->deadline == 0)
         return -SHMVIEW_ERR_TIMED_OUT; /* it never parks, so it has taken no wake-up */
     if (!(v & SHMVIEW_LOCK_WRITERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_WRITERS))
         return 1;
     STEP(AT_W_SET);
-    if (deadline != NEVER && has_passed(deadline, now_ns()))
-        return -SHMVIEW_ERR_TIMED_OUT;
-    if (!*waits) {
-        wait_begins(l, what);
-        *waits = true;
-    }
+    int over = wait_ends(w);
+    if (over)
+        return over;
     STEP(AT_PARKS);
-    park(l, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths, deadline);
+    wait_park(l, w, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths);
     STEP(AT_UNPARKED);
     return 1;
 }
 
-static int take_word_waiting(struct lock *l, int64_t deadline, uint32_t what)
+static int take_word_waiting(struct lock *l, struct wait *w)
 {
-    bool waits = false;
     int r;
-    if (deadline != 0 && take_word_spinning(l))
+    if (w->deadline != 0 && take_word_spinning(l))
         return 0;
     do
-        r = take_word_once(l, deadline, what, &waits);
-    while (r > 0);
+        r = take_word_once(l, w);
+    while (r == 1);
     if (r == 0)
         STEP(AT_TAKEN_LATE);
-    if (waits)
-        wait_ends(l, r < 0);
-    return r == 0 ? 0 : r == -SHMVIEW_ERR_LOST ? fail_lost(l) : fail_timed_out(l);
+    return r == -SHMVIEW_ERR_LOST ? fail_lost(l) : r < 0 ? fail_timed_out(l) : r;
 }
 
-int take_word(struct lock *l, int64_t deadline, uint32_t what)
+int take_word(struct lock *l, struct wait *w)
 {
     uint32_t free = 0;
     if (!slot_is_mine(l))
         return fail_lost(l);
     STEP(AT_TAKES);
     if (!swap(&l->control->lock, &free, l->me))
-        return take_word_waiting(l, deadline, what);
+        return take_word_waiting(l, w);
     STEP(AT_TAKEN);
     return 0;
 }
@@ -167,11 +161,9 @@ static bool any_reader(struct lock *l)
     return busy;
 }
 
-int drain_readers(struct lock *l, int64_t deadline)
+int drain_readers(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
-    bool waits = false;
-    int r = 0;
     /* a reader sets the flag before it looks at the word, which is mine already */
     if (!atomic_load(word(&c->readers_used)))
         return 0;
@@ -180,28 +172,18 @@ int drain_readers(struct lock *l, int64_t deadline)
         uint32_t event = atomic_load(word(&c->drain));
         STEP(AT_READERS_SEEN);
         if (!any_reader(l))
-            break;
+            return 0;
         if (spins-- > 0) {
             relax();
             continue;
         }
-        if (deadline == 0 || (deadline != NEVER && has_passed(deadline, now_ns()))) {
-            r = -SHMVIEW_ERR_TIMED_OUT;
-            break;
-        }
-        if (!waits) {
-            wait_begins(l, SHMVIEW_WAITS_EXCLUSIVE);
-            waits = true;
-        }
+        int over = wait_ends(w);
+        if (over)
+            return over;
         STEP(AT_DRAIN_PARKS);
-        park(l, &c->drain, event, &deaths, deadline);
+        wait_park(l, w, &c->drain, event, &deaths);
         STEP(AT_DRAIN_UNPARKED);
-        if (!slot_is_mine(l)) {
-            r = -SHMVIEW_ERR_LOST;
-            break;
-        }
+        if (!slot_is_mine(l))
+            return -SHMVIEW_ERR_LOST;
     }
-    if (waits)
-        wait_ends(l, r < 0);
-    return r;
 }

@@ -95,24 +95,42 @@ void park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32
 /* Wakes up to n that are parked on at. Returns how many were. */
 int wake(uint32_t *at, int n);
 
-/* Notes in my slot that I wait, for people; and that I wait no more, be it in vain: a thread that
- * tries again at once has waited all the while. */
-void wait_begins(struct lock *l, uint32_t what);
-void wait_ends(struct lock *l, bool in_vain);
+/* A wait of one call. */
+struct wait {
+    int64_t deadline;
+    uint32_t what;     /* SHMVIEW_WAITS_*, for people */
+    uint32_t failures; /* a reader's */
+    bool is_noted;     /* in my slot, for people */
+    bool has_parked;   /* since the caller's function last ran */
+};
+
+/* Notes in my slot that I wait, and parks as park() does. */
+void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t value,
+               const uint32_t *deaths);
+/* I wait no more. */
+void wait_over(struct lock *l, const struct wait *w);
+
+/* Whether the wait is over, as far as it knows: returns 0, -SHMVIEW_ERR_TIMED_OUT, or
+ * WAIT_ASKS. A call that gets the latter gives back what it has taken, runs the caller's function
+ * (wait_goes_on()) and begins again: that function may use the lock, and must not find this thread
+ * in the middle. To leave then is as if the deadline had passed. */
+int wait_ends(const struct wait *w);
+#define WAIT_ASKS 2
+/* Returns 0 to begin again, or -SHMVIEW_ERR_INTERRUPTED. */
+int wait_goes_on(struct wait *w);
 
 /* --- The word: word.c ---------------------------------------------------- */
 
-/* Takes the word, unless the slot is not mine any more; what is wanted, SHMVIEW_WAITS_*, is for
- * people. Returns 0, -SHMVIEW_ERR_TIMED_OUT or _LOST. */
-int take_word(struct lock *l, int64_t deadline, uint32_t what);
+/* Takes the word, unless the slot is not mine any more. Returns 0, WAIT_ASKS,
+ * -SHMVIEW_ERR_TIMED_OUT or _LOST. */
+int take_word(struct lock *l, struct wait *w);
 
 /* Gives the word back; v is what it was a moment ago. Returns 0, or
  * -SHMVIEW_ERR_NOT_OWNER if it names another by now; then nothing is touched. */
 int release_word(struct lock *l, uint32_t v);
 
-/* I own the word: waits until no living reader is left. Returns 0, -SHMVIEW_ERR_TIMED_OUT or
- * _LOST. */
-int drain_readers(struct lock *l, int64_t deadline);
+/* I own the word: waits until no living reader is left. Returns what take_word() does. */
+int drain_readers(struct lock *l, struct wait *w);
 
 /* --- Threads: thread.c --------------------------------------------------- */
 
@@ -155,8 +173,9 @@ int release_shared(struct lock *l);
 
 /* The word is mine: waits for the readers and goes inside. A client looks at its slot after each
  * sleep, as it has before it took the word: one whose attachment has ended would otherwise go
- * inside under an id that all others take for dead, and they would follow it. */
-int finish_taking(struct lock *l, int64_t deadline);
+ * inside under an id that all others take for dead, and they would follow it. Returns 0,
+ * SHMVIEW_OWNER_DIED, or WAIT_ASKS or an error without the word. */
+int finish_taking(struct lock *l, struct wait *w);
 /* Nested: once more. */
 int lock_again(struct lock *l);
 /* The thread that is inside has ended: it stays inside for the next one, as if it had died. */

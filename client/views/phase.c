@@ -115,13 +115,15 @@ int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint
     if (r < 0)
         return r;
     int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
-    for (;;) {
+    for (bool has_parked = false;; has_parked = true) {
         uint64_t phase = load_phase(segment);
         if (is_wanted(phase, index, after))
             return describe(segment, phase, ret_phase);
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "'%s' has not come to %s%s before the deadline",
                         segment->name, layout ? "layout " : "another phase", layout ? layout : "");
+        if (has_parked && (r = wait_ask()))
+            return r;
         park(&segment->lock, generation_word(segment->lock.control), generation_of(phase), NULL,
              deadline);
     }

@@ -103,19 +103,20 @@ int shmview_disconnect(struct shmview_connection *connection);
  * Returns 0, or -SHMVIEW_ERR_DISCONNECTED or _PROTOCOL. */
 int shmview_ping(struct shmview_connection *connection);
 
-/* Lets a program end the calling thread's waits for the daemon; interpreters do it on Ctrl-C.
+/* Lets a program end the calling thread's waits; interpreters do it on Ctrl-C.
  *
- * While a call of this thread waits for the daemon (for a connection, for a reply, for another
- * thread's call over the same connection, for an event), is_over(arg) is called some 25 times a
- * second, and after each signal handler that interrupts the wait. If it returns other than 0, the
- * call fails with -SHMVIEW_ERR_INTERRUPTED. Whether the daemon has done what was asked is then
- * unknown, as with _DISCONNECTED, but an attachment that it made is given back. NULL, as at the
- * start of a thread and of a forked child: nothing ends a wait. Waits for locks, changes and phases
- * have deadlines, and do not call it.
+ * While a call of this thread waits (for a lock, a change, a phase, an event, the daemon's reply,
+ * or another thread's call over the same connection), is_over(arg) is called ten times a second,
+ * and after each signal handler that interrupts the wait, one installed with SA_RESTART excepted.
+ * If it returns other than 0, the call fails with -SHMVIEW_ERR_INTERRUPTED. A call that waited for
+ * a lock has not taken it then. Whether the daemon has done what was asked is unknown, as with
+ * _DISCONNECTED, but an attachment that it made is given back. NULL, as at the start of a thread
+ * and of a forked child: nothing ends a wait. While is_over runs it is NULL as well.
  *
- * is_over may call the library; calls that would ask the daemon fail with -SHMVIEW_ERR_DEADLOCK.
- * It must not wait for another thread that asks the daemon. It may fork: the child may ask, and
- * where it returns from is_over its call, which is its parent's, fails with
+ * is_over may call the library. In a wait for the daemon, calls that would ask the daemon fail with
+ * -SHMVIEW_ERR_DEADLOCK, and is_over must not wait for another thread that asks the daemon. In a
+ * wait for a lock it may take and release locks, the same one included. It may fork: the child may
+ * ask, and where it returns from is_over its call, which is its parent's, fails with
  * -SHMVIEW_ERR_INTERRUPTED. arg is borrowed until the next call of
  * this function. Does not block. Never fails. */
 void shmview_on_wait(int (*is_over)(void *arg), void *arg);
@@ -234,7 +235,8 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
  * Rules. A thread that holds exclusively may take it again in either way. One that
  * holds shared may take it shared again, and never waits behind a writer for that;
  * taking it exclusively is -SHMVIEW_ERR_DEADLOCK. Readers that could starve take
- * their turn among the writers. No call is a cancellation point while it waits.
+ * their turn among the writers. No call is a cancellation point while it waits;
+ * shmview_on_wait() ends a wait.
  *
  * A living process keeps its attachments, and its locks with them, whatever becomes of its
  * connection and of the daemon. If an attachment has ended nevertheless (its segment was removed
@@ -245,8 +247,9 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
  *
  * On failure: -SHMVIEW_ERR_NO_LOCK (created without a lock, or attached with
  * SHMVIEW_PEEK), _LOST, _DEADLOCK, _TOO_DEEP (2^31 nested), _LIMIT (a thread that holds 64
- * segments shared, or the 4096th thread of a process that uses locks); for a process that
- * was forked, what shmview_attach() returns if it cannot get a slot of its own. */
+ * segments shared, or the 4096th thread of a process that uses locks), _INTERRUPTED (by the
+ * function of shmview_on_wait()); for a process that was forked, what shmview_attach() returns if
+ * it cannot get a slot of its own. */
 
 #define SHMVIEW_EXCLUSIVE 1
 #define SHMVIEW_SHARED    2
@@ -308,8 +311,7 @@ struct shmview_lock_party {
     uint32_t slot;
     uint32_t pid;
     uint32_t reserved;
-    /* CLOCK_MONOTONIC, 0 unknown. A holder: since before this. Who waited in vain and tries again
-     * within 10 ms has waited since the first time. */
+    /* CLOCK_MONOTONIC, 0 unknown. A holder has held the lock since before this. */
     int64_t since_ns;
     char command[16];
 };
@@ -355,7 +357,7 @@ int shmview_notify_one(struct shmview_segment *segment);
 
 /* Waits until the counter is not seen, or until deadline_ns. Looks for some 20 us
  * before it sleeps, where there is more than one processor.
- * Returns 0 with *ret_change, -SHMVIEW_ERR_TIMED_OUT or _NO_LOCK. */
+ * Returns 0 with *ret_change, -SHMVIEW_ERR_TIMED_OUT, _INTERRUPTED or _NO_LOCK. */
 int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,
                         uint32_t *ret_change);
 
@@ -396,7 +398,7 @@ int shmview_switch(struct shmview_segment *segment, const char *layout);
 
 /* Waits until the generation is past after and, if layout is not NULL, that layout
  * is current; or until deadline_ns. Phases that come and go unseen are missed.
- * Returns 0 with *ret_phase, -SHMVIEW_ERR_TIMED_OUT, _NO_LAYOUT (it is not declared
+ * Returns 0 with *ret_phase, -SHMVIEW_ERR_TIMED_OUT, _INTERRUPTED, _NO_LAYOUT (it is not declared
  * yet), _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
 int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint32_t after,
                        int64_t deadline_ns, struct shmview_phase *ret_phase);
