@@ -39,9 +39,6 @@ static inline PyObject *Py_NewRef(PyObject *o)
 #define COUNT(count)        (count)
 #endif
 
-/* How long a wait goes on before Python's signal handlers get a turn. */
-#define SLICE_NS 40000000
-
 /* Of one module object. The references are owned. */
 struct state {
     PyTypeObject *connection_type;
@@ -78,7 +75,7 @@ struct connection {
 };
 extern PyType_Spec connection_spec;
 
-/* r = call, without the GIL. While it waits for the daemon signal handlers run; where one
+/* r = call, without the GIL. While it waits signal handlers run; where one
  * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised. The call may
  * have succeeded all the same: the caller must give back what it got.
  *
@@ -195,13 +192,7 @@ PyObject *module_format_size(PyObject *module, PyObject *format);
 void unlocked_begin(PyThreadState **ret_thread);
 int unlocked_end(PyThreadState **thread, int r);
 
-/* A call that may wait, until deadline at the latest. */
-typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
-
-/* Makes the call without the GIL, again and again until it is no more -SHMVIEW_ERR_TIMED_OUT
- * or deadline has passed; signal handlers run in between. *ret is what it returned. Returns
- * 0, or -1 if a signal handler raised. The segment cannot be closed meanwhile. */
-int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
+extern unsigned long first_thread; /* that has imported the module */
 
 /* timeout in seconds, or None, as a deadline. Returns 0 or -1 with an exception. */
 int parse_timeout(PyObject *timeout, int64_t *ret_deadline);

@@ -11,24 +11,14 @@
 static int next_event(struct state *state, struct shmview_monitor *monitor, int64_t deadline)
 {
     const struct shmview_event *event;
-    for (;;) {
-        int64_t slice;
-        int r;
-        slice = shmview_deadline(SLICE_NS);
-        if (slice > deadline)
-            slice = deadline;
-        UNLOCKED_CALL(r, shmview_monitor_next(monitor, slice, &event));
-        if (r == 0)
-            return 0;
-        if (r != -SHMVIEW_ERR_TIMED_OUT && r != -SHMVIEW_ERR_DISCONNECTED) {
-            raise_error(state, r, NULL);
-            return -1;
-        }
-        if (slice == deadline)
-            return 1;
-        if (PyErr_CheckSignals())
-            return -1;
-    }
+    int r;
+    UNLOCKED_CALL(r, shmview_monitor_next(monitor, deadline, &event));
+    if (r == 0)
+        return 0;
+    if (r == -SHMVIEW_ERR_TIMED_OUT || r == -SHMVIEW_ERR_DISCONNECTED)
+        return 1;
+    raise_error(state, r, NULL);
+    return -1;
 }
 
 /* await_creation(name, timeout, connection, attempt): what attempt() returns, called now and

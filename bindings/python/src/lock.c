@@ -18,17 +18,11 @@ static int try_lock(struct shmview_segment *handle, int mode)
  * asked first. One without the GIL comes next, as after an attempt in vain. */
 #define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
-/* An attempt without the GIL, and what came of it. */
-struct attempt {
-    int mode, r;
-};
-
-static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
+/* An attempt that may wait. *ret is what came of it. */
+static int wait_lock(struct shmview_segment *handle, int mode, int64_t deadline, int *ret)
 {
-    struct attempt *attempt = arg;
-    attempt->r = attempt->mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
-                                                 : shmview_lock_until(handle, deadline);
-    return attempt->r;
+    return *ret = mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
+                                         : shmview_lock_until(handle, deadline);
 }
 
 static void give_as_it_was(struct shmview_segment *handle, int taken)
@@ -57,19 +51,17 @@ static PyObject *describe_death(struct segment *segment)
                                  (double)death.when_ns / 1e9);
 }
 
-/* The attempts without the GIL. Returns what lock_slice() does, or -SHMVIEW_ERR_INTERRUPTED with
+/* The attempt without the GIL. Returns what wait_lock() does, or -SHMVIEW_ERR_INTERRUPTED with
  * the exception of a signal handler. */
 static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 {
     struct shmview_segment *handle = segment->handle;
-    struct attempt attempt = {mode, -1};
-    int r;
-    if (wait_sliced(segment, lock_slice, &attempt, deadline, &r))
-        return -SHMVIEW_ERR_INTERRUPTED;
-    if (attempt.r >= 0 || attempt.r == -SHMVIEW_ERR_TIMED_OUT)
+    int r, taken;
+    SEGMENT_CALL(segment, r, wait_lock(handle, mode, deadline, &taken));
+    if (taken >= 0 || taken == -SHMVIEW_ERR_TIMED_OUT)
         segment->entered = n_forks;
-    if (r == -SHMVIEW_ERR_INTERRUPTED && attempt.r >= 0)
-        give_as_it_was(handle, attempt.r);
+    if (r == -SHMVIEW_ERR_INTERRUPTED && taken >= 0)
+        give_as_it_was(handle, taken);
     return r;
 }
 

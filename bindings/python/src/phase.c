@@ -86,28 +86,6 @@ PyObject *segment_change_fd(PyObject *op, PyObject *Py_UNUSED(unused))
 
 /* --- Waiting ------------------------------------------------------------- */
 
-struct change_wait {
-    uint32_t seen, change;
-};
-
-static int wait_change(struct shmview_segment *handle, int64_t deadline, void *arg)
-{
-    struct change_wait *wait = arg;
-    return shmview_wait_change(handle, wait->seen, deadline, &wait->change);
-}
-
-struct phase_wait {
-    const char *layout;
-    uint32_t after;
-    struct shmview_phase phase;
-};
-
-static int wait_phase(struct shmview_segment *handle, int64_t deadline, void *arg)
-{
-    struct phase_wait *wait = arg;
-    return shmview_wait_phase(handle, wait->layout, wait->after, deadline, &wait->phase);
-}
-
 /* A number of 32 bits. Returns 0 or -1. */
 static int parse_count(PyObject *object, const char *what, uint32_t *ret)
 {
@@ -127,8 +105,9 @@ PyObject *segment_wait(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keywords[] = {"phase", "generation", "change", "timeout", NULL};
     struct segment *self = (struct segment *)op;
     PyObject *phase = Py_None, *generation = Py_None, *change = Py_None, *timeout = Py_None;
-    struct phase_wait for_phase = {0};
-    struct change_wait for_change = {0};
+    struct shmview_phase reached;
+    const char *layout = NULL;
+    uint32_t after = 0, seen;
     int64_t deadline;
     int r;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOO:wait", keywords, &phase, &generation,
@@ -142,17 +121,18 @@ PyObject *segment_wait(PyObject *op, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_TypeError, "wait for a phase or for a change, not for both");
         return NULL;
     }
-    if (phase != Py_None && !(for_phase.layout = PyUnicode_AsUTF8(phase)))
+    if (phase != Py_None && !(layout = PyUnicode_AsUTF8(phase)))
         return NULL;
-    if (generation != Py_None && parse_count(generation, "generation", &for_phase.after))
+    if (generation != Py_None && parse_count(generation, "generation", &after))
         return NULL;
-    for_change.seen = shmview_change(self->handle);
-    if (change != Py_None && parse_count(change, "change", &for_change.seen))
+    seen = shmview_change(self->handle);
+    if (change != Py_None && parse_count(change, "change", &seen))
         return NULL;
-    if (for_a_phase ? wait_sliced(self, wait_phase, &for_phase, deadline, &r)
-                    : wait_sliced(self, wait_change, &for_change, deadline, &r))
-        return NULL;
+    if (for_a_phase)
+        SEGMENT_CALL(self, r, shmview_wait_phase(self->handle, layout, after, deadline, &reached));
+    else
+        SEGMENT_CALL(self, r, shmview_wait_change(self->handle, seen, deadline, &seen));
     if (r)
         return raise_error(self->state, r, "{s:O}", "phase", phase);
-    return PyLong_FromUnsignedLong(for_a_phase ? for_phase.phase.generation : for_change.change);
+    return PyLong_FromUnsignedLong(for_a_phase ? reached.generation : seen);
 }

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting without the GIL. libshmview goes on waiting when a signal comes, so a wait is cut
- * into slices, and Python's handlers have their turn between two of them. */
+/* Waiting without the GIL. Python's signal handlers run in one thread, whose waits end for a moment
+ * when a signal comes, and ten times a second, since one may come just before a wait. */
 #include "core.h"
 
 #include <math.h>
+#include <unistd.h>
 
-/* Asked now and then by a call that waits for the daemon. One that has something to give back may
- * go on after an exception, and ask once more: handlers run without one only. */
+unsigned long first_thread;
+
+/* Called by waits. One that has something to give back may go on after an exception, and call once
+ * more: handlers run without one only. Python's main thread is the process's, or where a program
+ * has embedded Python in another one, that which imports this module. Others never take the GIL. */
 static int run_handlers(void *arg)
 {
     PyThreadState **thread = arg;
+    if (gettid() != getpid() && PyThread_get_thread_ident() != first_thread)
+        return 0;
     PyEval_RestoreThread(*thread);
     int raised = PyErr_Occurred() || PyErr_CheckSignals();
     *thread = PyEval_SaveThread();
@@ -48,31 +54,4 @@ int parse_timeout(PyObject *timeout, int64_t *ret_deadline)
                     : seconds > 3e9 ? SHMVIEW_FOREVER
                                     : shmview_deadline((int64_t)(seconds * 1e9));
     return 0;
-}
-
-int wait_sliced(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
-{
-    struct shmview_segment *handle = segment_use(segment);
-    if (!handle)
-        return -1;
-    int raised = 0;
-    call_begins(segment);
-    for (;;) {
-        int64_t slice = deadline;
-        int r;
-        if (deadline) {
-            int64_t end = shmview_deadline(SLICE_NS);
-            slice = end < deadline ? end : deadline;
-        }
-        UNLOCKED_CALL(r, call(handle, slice, arg));
-        *ret = r;
-        if (r != -SHMVIEW_ERR_TIMED_OUT || slice == deadline)
-            break;
-        if (PyErr_CheckSignals()) {
-            raised = -1;
-            break;
-        }
-    }
-    call_ends(segment);
-    return raised;
 }

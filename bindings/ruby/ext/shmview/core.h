@@ -95,8 +95,7 @@ int run_interrupts(void);
 /* A call that may wait, until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
 struct segment;
-/* Makes the call without the GVL until it returns something other than
- * -SHMVIEW_ERR_TIMED_OUT or deadline has passed; signals, Thread#raise and Thread#kill end it. *ret
+/* Makes the call without the GVL; signals, Thread#raise and Thread#kill end it if they raise. *ret
  * is what it returned. Returns 0, or the state of what was raised: then the call has not succeeded.
  * The segment cannot be closed before this returns. */
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);

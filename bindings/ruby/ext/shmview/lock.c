@@ -19,7 +19,7 @@ static int try_take(struct shmview_segment *handle, int mode)
  * asked first. One without the GVL comes next, as after an attempt in vain. */
 #define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
-static int lock_slice(struct shmview_segment *handle, int64_t deadline, void *arg)
+static int wait_lock(struct shmview_segment *handle, int64_t deadline, void *arg)
 {
     const int *mode = arg;
     return *mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
@@ -49,10 +49,10 @@ static void give_back(struct shmview_segment *handle, bool repaired)
         shmview_unlock_not_repaired(handle);
 }
 
-/* The attempts without the GVL. Returns what lock_slice() does; raises what interrupts it. */
+/* The attempt without the GVL. Returns what wait_lock() does; raises what interrupts it. */
 static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 {
-    int r, state = wait_unlocked(segment, lock_slice, &mode, deadline, &r);
+    int r, state = wait_unlocked(segment, wait_lock, &mode, deadline, &r);
     if (!state && (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT))
         segment->entered = n_forks;
     if (!state && r >= 0) { /* what raises now would come between lock and the caller's begin */

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls and waits without the GVL. libshmview goes on waiting when a signal comes, so a wait is
- * cut into slices, and what interrupts the thread has its turn between two of them. All is done
- * by rb_thread_call_without_gvl2(), which raises nothing: a lock that was taken would be lost. */
+/* Calls and waits without the GVL. RUBY_UBF_IO wakes a thread that is interrupted by a signal, and
+ * goes on with it until the thread has noticed; libshmview then asks whether the wait goes on. All
+ * is done by rb_thread_call_without_gvl2(), which raises nothing: a lock that was taken would be
+ * lost. */
 #include "core.h"
 
 #include <math.h>
-
-/* How long a wait goes on before an interrupt is noticed. */
-#define SLICE_NS 20000000
 
 static VALUE check_ints(VALUE unused)
 {
@@ -33,7 +31,7 @@ struct plain {
     struct told *told;
     bool done;
     bool ended; /* by an interrupt */
-    atomic_bool interrupted;
+    VALUE thread;
 };
 
 int is_flag_set(void *flag)
@@ -41,15 +39,16 @@ int is_flag_set(void *flag)
     return atomic_load((atomic_bool *)flag);
 }
 
-static void set_flag(void *flag)
+/* For shmview_on_wait(), in the thread's own native thread. */
+static int is_interrupted(void *thread)
 {
-    atomic_store((atomic_bool *)flag, true);
+    return rb_thread_interrupted(*(VALUE *)thread);
 }
 
 static void *run_plain(void *arg)
 {
     struct plain *plain = arg;
-    shmview_on_wait(is_flag_set, &plain->interrupted);
+    shmview_on_wait(is_interrupted, &plain->thread);
     /* only the result shows whether it was made: a call that has done its work succeeds, although
      * an interrupt has ended what it would have waited for besides */
     told_by(plain->told, plain->call(plain->arg));
@@ -61,15 +60,14 @@ static void *run_plain(void *arg)
 
 int call_unlocked(int (*call)(void *arg), void *arg, struct told *told)
 {
-    struct plain plain = {.call = call, .arg = arg, .told = told};
+    struct plain plain = {.call = call, .arg = arg, .told = told, .thread = rb_thread_current()};
     int n_ended = 0;
     while (n_ended < RETRIES) {
-        rb_thread_call_without_gvl2(run_plain, &plain, set_flag, &plain.interrupted);
+        rb_thread_call_without_gvl2(run_plain, &plain, RUBY_UBF_IO, NULL);
         if (plain.done)
             return 0;
         n_ended += plain.ended;
         plain.ended = false;
-        atomic_store(&plain.interrupted, false);
         int state = run_interrupts();
         if (state)
             return state;
@@ -82,7 +80,7 @@ struct wait {
     wait_call *call;
     void *arg;
     int64_t deadline;
-    atomic_bool interrupted;
+    VALUE thread;
     bool over;
     int r;
 };
@@ -90,25 +88,20 @@ struct wait {
 static void *run_wait(void *arg)
 {
     struct wait *w = arg;
-    shmview_on_wait(is_flag_set, &w->interrupted); /* a forked child asks the daemon first */
-    while (!w->over && !atomic_load(&w->interrupted)) {
-        int64_t slice = shmview_deadline(SLICE_NS);
-        bool last = slice >= w->deadline;
-        w->r = w->call(w->handle, last ? w->deadline : slice, w->arg);
-        w->over = w->r != -SHMVIEW_ERR_INTERRUPTED && (last || w->r != -SHMVIEW_ERR_TIMED_OUT);
-    }
+    shmview_on_wait(is_interrupted, &w->thread);
+    w->r = w->call(w->handle, w->deadline, w->arg);
+    w->over = w->r != -SHMVIEW_ERR_INTERRUPTED;
     shmview_on_wait(NULL, NULL);
     return NULL;
 }
 
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
 {
-    struct wait w = {segment->handle, call, arg, deadline, false, false, 0};
+    struct wait w = {segment->handle, call, arg, deadline, rb_thread_current(), false, 0};
     int state = 0;
     call_begins(segment);
     while (!w.over && !state) {
-        atomic_store(&w.interrupted, false);
-        rb_thread_call_without_gvl2(run_wait, &w, set_flag, &w.interrupted);
+        rb_thread_call_without_gvl2(run_wait, &w, RUBY_UBF_IO, NULL);
         if (!w.over)
             state = run_interrupts();
     }
