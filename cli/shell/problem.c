@@ -7,7 +7,7 @@
 
 /* How much of an input is shown on each side of the caret. */
 #define SHOWN_BEFORE 50
-#define SHOWN_AFTER  20
+#define SHOWN_AFTER  26
 
 /* What comes from a file or an argument must not drive the terminal. */
 static void clean(char *text)

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/shell/cli.h"
@@ -13,13 +12,6 @@
 #define FIRST_NS INT64_C(500000000) /* what is over sooner needs no bar */
 #define EVERY_NS INT64_C(100000000)
 #define LINE     512
-
-static int64_t clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 const char *progress_text(char *text, size_t bytes, size_t width, bool utf8, uint64_t done,
                           uint64_t total, int64_t elapsed_ns)
@@ -48,7 +40,7 @@ void progress_begin(struct progress *p, uint64_t total_bytes)
     const char *term = getenv("TERM");
     *p = (struct progress){
         .total = total_bytes,
-        .begin_ns = clock_ns(),
+        .begin_ns = shmview_deadline(0),
         .is_terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0,
         .has_utf8 = has_utf8(),
     };
@@ -59,7 +51,7 @@ void progress_update(struct progress *p, uint64_t done)
 {
     char line[LINE];
     struct winsize size = {.ws_col = 0};
-    int64_t now = p->is_terminal ? clock_ns() : 0;
+    int64_t now = p->is_terminal ? shmview_deadline(0) : 0;
     if (now - p->shown_ns < EVERY_NS)
         return;
     if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) || size.ws_col == 0)

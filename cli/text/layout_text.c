@@ -7,11 +7,10 @@
 #include <stdarg.h>
 #include <string.h>
 
-#define VIEWS_MOST 256 /* as the daemon has it */
-/* Of a text that is too long for a line. */
-#define EXCERPT_BEFORE 50
-#define EXCERPT        76
-#define NAME_LETTERS   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+#include "cli/shell/problem.h"
+
+#define VIEWS_MOST   256 /* as the daemon has it */
+#define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 struct reader {
     struct context *c;
@@ -27,14 +26,14 @@ __attribute__((format(printf, 3, 4))) static int fault(struct reader *r, const c
                                                        const char *format, ...)
 {
     char why[300];
-    size_t place = (size_t)(at - r->text);
+    struct problem problem;
+    unsigned place = (unsigned)(at - r->text);
     va_list ap;
     va_start(ap, format);
     vsnprintf(why, sizeof why, format, ap);
     va_end(ap);
-    warn_text(r->c, "layout, character %zu: %s", place + 1, why);
-    size_t from = place > EXCERPT_BEFORE ? place - EXCERPT_BEFORE : 0;
-    fprintf(stderr, "  %.*s\n  %*s^\n", EXCERPT, r->text + from, (int)(place - from), "");
+    problem_at(&problem, r->text, place, "layout, character %u: %s", place + 1, why);
+    warn_text(r->c, "%s", problem.text);
     fprintf(stderr, "Try 'shmviewctl %s --help', or LAYOUTS in shmviewctl(1).\n", r->c->verb->name);
     return EXIT_USAGE;
 }

@@ -2,7 +2,6 @@
 /* lock: a command that runs while this process holds the lock of a segment. */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/shell/command.h"
 #include "cli/text/party.h"
@@ -68,13 +67,6 @@ static int read_request(struct context *c, int argc, char **argv, struct request
 
 /* --- Taking it ----------------------------------------------------------- */
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static int take(struct shmview_segment *segment, const struct request *q)
 {
     int64_t deadline = q->nonblock ? 0 : q->deadline;
@@ -100,7 +92,7 @@ static int fail_conflict(struct context *c, struct shmview_segment *segment,
         bool is_known = p->since_ns > 0;
         party_make_printable(p->command);
         if (is_known)
-            human_duration(since, (monotonic_ns() - p->since_ns) / 1000);
+            human_duration(since, (shmview_deadline(0) - p->since_ns) / 1000);
         warn_text(c,
                   "'%s' is held by process %" PRIu32 " (%s)%s%s: "
                   "wait longer with --timeout, or look at 'shmviewctl who %s'",
@@ -128,7 +120,7 @@ static void tell_death(struct context *c, struct shmview_segment *segment, const
                   name);
         return;
     }
-    human_duration(ago, (monotonic_ns() - death.when_ns) / 1000);
+    human_duration(ago, (shmview_deadline(0) - death.when_ns) / 1000);
     warn_text(c,
               "the last holder of '%s', process %s%s%s%s, died inside%s%s%s: "
               "its bytes may be half written",
