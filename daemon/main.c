@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -91,8 +92,8 @@ static void tell_ready(int fd)
 static int serve(const struct options *options, const struct listener *listener,
                  const char *instance, struct config *config, struct store *store, int ready)
 {
-    struct server server;
-    int r = server_init(&server, listener, options, store, config);
+    CLEANUP_FREE struct server *server = calloc(1, sizeof *server);
+    int r = server ? server_init(server, listener, options, store, config) : -ENOMEM;
     if (r) {
         log_error("cannot start: %s", strerror(-r));
         return 1;
@@ -104,7 +105,7 @@ static int serve(const struct options *options, const struct listener *listener,
         foreground_done(ready);
     tell_ready(options->ready_fd);
     notify_ready();
-    server_run(&server);
+    server_run(server);
     return 0;
 }
 

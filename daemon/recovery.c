@@ -155,7 +155,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         error = segment_restore(s, &why);
     if (is_unfit(error)) {
         lose(r, record, why, error);
-        registry_remove(registry, s);
+        registry_remove(registry, s, ACTOR_NONE);
         return;
     }
     if (error == 0)
@@ -242,9 +242,9 @@ static void settle(struct recovery *r)
     HASH_ITER (by_id, registry->by_id, s, next) {
         segment_restored(s);
         if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
-            registry_remove(registry, s);
+            registry_remove(registry, s, ACTOR_NONE);
         else
-            registry_release(registry, s);
+            registry_release(registry, s, ACTOR_NONE);
     }
 }
 
@@ -273,7 +273,8 @@ static void sweep(struct registry *registry)
 
 static void tell(const struct recovery *r)
 {
-    struct event *e = events_add(SHMVIEW_EVENT_RECOVERED, NULL);
+    struct event *e =
+        events_add(&r->state->registry.home.events, SHMVIEW_EVENT_RECOVERED, NULL, ACTOR_NONE);
     e->segments = HASH_CNT(by_id, r->state->registry.by_id);
     e->attachments = (uint32_t)(r->n_attachments - r->n_dead);
     e->deaths = r->n_dead;
@@ -282,12 +283,13 @@ static void tell(const struct recovery *r)
 
 int recovery_run(struct state *state)
 {
-    struct store *store = state->registry.home.store;
+    struct segment_home *home = &state->registry.home;
+    struct store *store = home->store;
     struct recovery r = {.state = state};
     LIST_INIT(&r.dead);
     state->registry.last_id = store_last_id(store);
-    events_init(store_starts(store) << 32);
-    attachment_ids_above(store_starts(store) << 32);
+    home->last_attachment = store_starts(store) << 32;
+    events_init(&home->events, home->last_attachment);
     int error = store_each_segment(store, take_segment, &r);
     if (r.error == 0)
         r.error = error;

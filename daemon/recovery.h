@@ -4,7 +4,7 @@
 #ifndef DAEMON_RECOVERY_H
 #define DAEMON_RECOVERY_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/requests/state.h"
 
 /* state's registry is empty and has its store; the loop is there. Returns 0 or -errno.
  * Whatever does not fit is logged and left out; what cannot be told at present (memory,

@@ -7,7 +7,7 @@
 #define DAEMON_RELOAD_H
 
 #include "daemon/config/config_read.h"
-#include "daemon/requests/methods.h"
+#include "daemon/requests/state.h"
 
 struct reload {
     uv_work_t work;

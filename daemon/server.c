@@ -21,8 +21,8 @@
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/grants.h"
+#include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
-#include "daemon/segments/ringing.h"
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
@@ -46,7 +46,7 @@ static void on_idle(uv_timer_t *timer);
 
 static void start_idle_clock(struct server *s)
 {
-    if (s->idle_exit && s->n_connections == 0 && !s->stopping)
+    if (s->idle_exit && s->state.tally.n_connections == 0 && !s->stopping)
         uv_timer_start(&s->idle_timer, on_idle, (uint64_t)s->idle_exit * 1000, 0);
 }
 
@@ -72,7 +72,6 @@ static void on_closed(struct connection *connection)
     throttle_forget(&s->throttle, connection);
     if (!connection->strays)
         quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
-    s->n_connections--;
     start_idle_clock(s);
 }
 
@@ -177,11 +176,10 @@ static struct quota_user *on_admit(void *arg, int fd)
 {
     struct server *s = arg;
     struct quota_excess excess;
-    struct connection *c = connection_new(&s->loop, fd, &events, s);
+    struct connection *c = connection_new(&s->loop, fd, &events, &s->state.tally, s);
     if (!c)
         return NULL;
     LIST_INSERT_HEAD(&s->connections, c, link);
-    s->n_connections++;
     uv_timer_stop(&s->idle_timer);
     int r = charge(s, c, &excess);
     c->turn.payer = c->payer;
@@ -215,7 +213,7 @@ static void on_counts(uv_prepare_t *counts)
     lookout_before_wait(&s->lookout);
     const struct segment *segments = s->state.registry.by_id;
     notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
-                                                     .n_clients = s->n_connections});
+                                                     .n_clients = s->state.tally.n_connections});
 }
 
 /* --- Beginning and end --------------------------------------------------- */
@@ -272,7 +270,7 @@ static void on_idle(uv_timer_t *timer)
 {
     struct server *s = timer->data;
     /* without a client only manual segments are left */
-    if (s->n_connections == 0 && !has_segments(s)) {
+    if (s->state.tally.n_connections == 0 && !has_segments(s)) {
         log_event(LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = "idle"},
                   "idle for %u s: leaving", s->idle_exit);
         server_stop(s);
@@ -298,8 +296,8 @@ static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
     unsigned ours = n / 16 * 3 + DESCRIPTORS_OF_OURS;
-    use_cache_limit(n / 16 / N_USE_DESCRIPTORS);
-    attachment_watch_limit(n / 16 / 2);
+    s->state.registry.home.max_recent = n / 16 / N_USE_DESCRIPTORS;
+    s->state.registry.home.max_watches = n / 16 / 2;
     s->max_watched = n / 16;
     s->state.max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
 }
@@ -324,8 +322,6 @@ static int init_alarms(struct server *s)
     int r = throttle_init(&s->throttle, &s->loop, &s->state.quota);
     if (r == 0)
         r = turns_init(&s->turns, &s->loop);
-    s->state.turns = &s->turns;
-    ringing_init(&s->turns);
     if (r == 0)
         r = notify_init(&s->notify, &s->loop);
     if (r == 0)
@@ -338,25 +334,22 @@ static int init_alarms(struct server *s)
 int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config)
 {
-    *server = (struct server){.listener = *listener, .idle_exit = options->idle_exit};
+    server->listener = *listener;
+    server->idle_exit = options->idle_exit;
     LIST_INIT(&server->connections);
     TAILQ_INIT(&server->lingering);
-    registry_init(&server->state.registry);
-    server->state.registry.home.store = store;
-    server->state.config = config;
-    quota_init(&server->state.quota, &config->limits);
-    server->state.job_done = finish_stop;
-    server->state.loop = &server->loop;
-    share_descriptors(server);
     int r = loop_init(&server->loop);
     if (r)
         return r;
+    state_init(&server->state, &server->loop, &server->turns, config);
+    server->state.registry.home.store = store;
+    server->state.job_done = finish_stop;
+    share_descriptors(server);
     discard_init(&server->loop);
     stray_init(&server->loop);
     cgroup_init("");
     stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
-    departures_init(&server->state);
     uv_prepare_init(&server->loop, &server->counts);
     lookout_init(&server->lookout, &server->loop);
     server->idle_timer.data = server;

@@ -10,7 +10,7 @@
 #include "daemon/clients/throttle.h"
 #include "daemon/config/options.h"
 #include "daemon/reload.h"
-#include "daemon/requests/methods.h"
+#include "daemon/requests/state.h"
 #include "daemon/rights/turns.h"
 
 struct server {
@@ -31,16 +31,15 @@ struct server {
     struct notify notify;
     unsigned idle_exit;
     unsigned max_watched; /* survivors */
-    unsigned n_connections;
     bool stopping;
     bool keeps; /* what there is stays for the next daemon */
     LIST_HEAD(, connection) connections;
     TAILQ_HEAD(, connection) lingering; /* clients that have gone, and wait for a turn */
 };
 
-/* Takes over the listener, the store, the configuration, and what the last daemon left.
- * Segments that are declared exist when this returns, or it is said why not. options lives
- * as long as the server. Returns 0 or -errno. */
+/* server is zeroed. Takes over the listener, the store, the configuration, and what the last daemon
+ * left. Segments that are declared exist when this returns, or it is said why not. options lives as
+ * long as the server. Returns 0 or -errno. */
 int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config);
 

@@ -376,7 +376,7 @@ static void give_lists(struct client *from, struct connection *to, const struct 
         LIST_REMOVE(segment, created);
         LIST_INSERT_HEAD(&to->created, segment, created);
     }
-    from->clients->unclaimed(from->clients, &to->peer, &from->attachments);
+    from->clients->unclaimed(from->clients, &from->attachments);
 }
 
 /* Makes it a survivor, if it has a connection, whose end is not known yet. */

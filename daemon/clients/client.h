@@ -56,8 +56,7 @@ struct clients {
     struct registry *registry;
     void (*died)(struct client *client); /* without a connection: owes client_free() */
     /* that client has not named these attachments in a claim: ends them, and empties the list */
-    void (*unclaimed)(struct clients *clients, const struct peer *peer,
-                      struct attachments *attachments);
+    void (*unclaimed)(struct clients *clients, struct attachments *attachments);
     LIST_HEAD(, client) chains[CLIENT_CHAINS]; /* by number, or by pid */
     TAILQ_HEAD(clients_doubted, client) doubted;
     unsigned n_doubted, pace_ms;

@@ -13,6 +13,7 @@
 #include "daemon/clients/bell.h"
 #include "daemon/clients/reply.h"
 #include "daemon/clients/stray.h"
+#include "daemon/clients/tally.h"
 #include "daemon/rights/quota.h"
 
 /* Requests of one client that are answered, and the time they may take, before others
@@ -30,11 +31,9 @@ static void on_process(uv_poll_t *poll, int status, int events);
 static void act(struct connection *c, int events);
 static void serve(struct turn *turn);
 
-static unsigned n_connections;
-
-unsigned connections_count(void)
+struct actor connection_actor(const struct connection *c)
 {
-    return n_connections;
+    return c ? (struct actor){.pid = c->peer.pid, .uid = c->peer.uid} : ACTOR_NONE;
 }
 
 void answer_deinit(struct answer *answer)
@@ -112,7 +111,7 @@ void connection_close(struct connection *connection)
     if (connection->closing)
         return;
     connection->closing = true;
-    n_connections--;
+    connection->tally->n_connections--;
     connection_refund(connection, &connection->in_charged);
     connection_refund(connection, &connection->out_charged);
     /* a forked child may hold the socket too: this ends it for everybody */
@@ -180,7 +179,7 @@ static void watch(struct connection *c)
 }
 
 struct connection *connection_new(uv_loop_t *loop, int fd, const struct connection_events *events,
-                                  void *owner)
+                                  struct tally *tally, void *owner)
 {
     struct connection *c = calloc(1, sizeof *c);
     int r = c ? peer_of(fd, &c->peer) : -ENOMEM;
@@ -195,6 +194,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
     c->holder = (struct store_holder){
         .birth = c->peer.birth, .pid = (uint32_t)c->peer.pid, .uid = c->peer.uid};
     c->events = events;
+    c->tally = tally;
     c->owner = owner;
     c->fd = fd;
     c->turn = (struct turn){.serve = serve, .who = c};
@@ -232,7 +232,7 @@ struct connection *connection_new(uv_loop_t *loop, int fd, const struct connecti
         return NULL;
     }
     c->watched = UV_READABLE | UV_DISCONNECT;
-    n_connections++;
+    tally->n_connections++;
     return c;
 }
 

@@ -28,6 +28,7 @@ struct connection;
 struct monitor;
 struct quota_excess;
 struct quota_user;
+struct tally;
 
 /* Errors of org.varlink.service that no SHMVIEW_ERR_* stands for. */
 enum {
@@ -91,6 +92,7 @@ struct connection_events {
 
 struct connection {
     const struct connection_events *events;
+    struct tally *tally;
     void *owner; /* of the events */
     struct peer peer;
     struct store_holder holder; /* as what it has is kept */
@@ -130,10 +132,13 @@ struct connection {
     TAILQ_ENTRY(connection) waiting; /* of those that are throttled */
 };
 
-/* Takes over fd, a connected socket, and watches it. Returns the connection, or
+/* Takes over fd, a connected socket, and watches it. Returns the connection, which tally counts, or
  * NULL (fd is closed then). */
 struct connection *connection_new(uv_loop_t *loop, int fd, const struct connection_events *events,
-                                  void *owner);
+                                  struct tally *tally, void *owner);
+
+/* Its process; ACTOR_NONE for NULL. */
+struct actor connection_actor(const struct connection *connection);
 
 /* Sends an answer that was pending. Takes what *answer owns. */
 void connection_answer(struct connection *connection, struct answer *answer);
@@ -169,9 +174,6 @@ void connection_refund(struct connection *connection, uint64_t *charged);
 
 /* Closes it; at once for the caller, and for libuv when it can. */
 void connection_close(struct connection *connection);
-
-/* How many there are. */
-unsigned connections_count(void);
 
 void answer_deinit(struct answer *answer);
 

@@ -11,7 +11,6 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/rights/quota.h"
-#include "daemon/segments/events.h"
 
 void reply_flush(struct connection *c)
 {
@@ -80,7 +79,6 @@ void reply_refuse_buffer(struct connection *c, struct answer *answer,
     take_back(c, answer);
     refuse_quota(answer, c->peer.uid, excess);
     tally_note(c, answer);
-    events_by(0, UINT32_MAX);
 }
 
 /* Takes the text from the answer. */

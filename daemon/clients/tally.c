@@ -8,19 +8,6 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/segments/events.h"
 
-static struct tally tally;
-
-/* Before main(): near enough to its start. */
-__attribute__((constructor)) static void note_start(void)
-{
-    tally.started_ns = now_ns();
-}
-
-const struct tally *tally_read(void)
-{
-    return &tally;
-}
-
 static bool is_quota(int error)
 {
     return error == SHMVIEW_ERR_QUOTA || error == SHMVIEW_ERR_LIMIT || error == SHMVIEW_ERR_NO_SLOT;
@@ -28,18 +15,19 @@ static bool is_quota(int error)
 
 void tally_note(const struct connection *connection, const struct answer *answer)
 {
+    struct tally *tally = connection->tally;
     if (answer->pending)
         return; /* it comes later, and is counted then */
-    tally.n_requests++;
+    tally->n_requests++;
     if (!answer->error)
         return;
-    tally.refusals[answer->error]++;
+    tally->refusals[answer->error]++;
     if (!is_quota(answer->error))
         return;
     const char *reason = answer->reason ? answer->reason : "";
     const struct peer *peer = &connection->peer;
-    events_by(peer->pid, peer->uid);
-    struct event *e = events_add(SHMVIEW_EVENT_QUOTA, NULL);
+    struct event *e =
+        events_add(tally->events, SHMVIEW_EVENT_QUOTA, NULL, connection_actor(connection));
     e->error = (uint16_t)answer->error;
     snprintf(e->text, sizeof e->text, "%s", reason);
     const struct log_event event = {

@@ -101,7 +101,8 @@ void attach_segment(const struct request *request, struct segment *segment, int6
         attachment_cancel(a);
         return;
     }
-    struct event *e = events_add_by(SHMVIEW_EVENT_ATTACHED, segment, c->peer.pid);
+    struct event *e = events_add_with_command(&segment->home->events, SHMVIEW_EVENT_ATTACHED,
+                                              segment, connection_actor(c));
     e->attachment = a->id;
     e->access = (uint8_t)access;
     e->slot = a->slot;

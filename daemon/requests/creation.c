@@ -83,7 +83,8 @@ static bool finish(struct job *job)
     }
     s->allocated = true;
     r->state->registry.allocated_bytes += s->size;
-    events_add_by(SHMVIEW_EVENT_CREATED, s, c ? c->peer.pid : 0)->size = s->size;
+    events_add_with_command(&s->home->events, SHMVIEW_EVENT_CREATED, s, connection_actor(c))->size =
+        s->size;
     s->has_creator = s->lifetime == SHMVIEW_CREATOR;
     if (s->has_creator) {
         s->holder = c->holder;
@@ -123,7 +124,8 @@ static void settle(struct job *job, struct answer *answer)
     if (job->declared)
         finish_declared(job, stays);
     if (!stays)
-        registry_remove(&job->request.state->registry, s);
+        registry_remove(&job->request.state->registry, s,
+                        connection_actor(job->request.connection));
     else if (!job->access)
         use_leave(s->use);
 }
@@ -135,13 +137,10 @@ static void allocated(struct task *task)
     struct state *state = job->request.state;
     struct answer answer = {0};
     state->n_jobs--;
-    if (c)
-        events_by(c->peer.pid, c->peer.uid);
     settle(job, &answer);
     if (c) {
         c->job = NULL;
         tally_note(c, &answer);
-        events_by(0, UINT32_MAX);
         connection_answer(c, &answer);
     }
     answer_deinit(&answer);
@@ -203,14 +202,14 @@ static struct job *job_new(const struct request *request, const struct wire_crea
     if (!job) {
         refuse_system(request->answer, "a segment cannot be created", ENOMEM);
         if (s)
-            registry_remove(registry, s);
+            registry_remove(registry, s, ACTOR_NONE);
         return NULL;
     }
     s->size = (uint64_t)create->size;
     if (!(declared ? grants_declare(request, &declared->access, s)
                    : grants_create(request, create, s))) {
         free(job);
-        registry_remove(registry, s);
+        registry_remove(registry, s, ACTOR_NONE);
         return NULL;
     }
     s->lifetime = (uint8_t)create->lifetime;

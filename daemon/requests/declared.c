@@ -9,6 +9,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/requests/creation.h"
+#include "daemon/requests/state.h"
 #include "daemon/segments/charge.h"
 
 __attribute__((format(printf, 2, 3))) static void differs(const struct config_segment *want,

@@ -4,7 +4,20 @@
 #ifndef DAEMON_DECLARED_H
 #define DAEMON_DECLARED_H
 
-#include "daemon/requests/methods.h"
+#include <stdatomic.h>
+
+#include "daemon/config/config.h"
+#include "daemon/segments/segment.h"
+
+struct state;
+
+/* Declared segments that are being made. */
+struct declaring {
+    unsigned n_pending;
+    atomic_bool cancel;
+    void (*done)(struct state *); /* called when none is left */
+    void *arg;                    /* for it */
+};
 
 /* Sees to each segment of the configuration in force. Those that are missing are allocated
  * off the loop; calls state->declared.done when none is left, at once if there was none.

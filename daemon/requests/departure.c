@@ -4,17 +4,13 @@
 #include <stdlib.h>
 
 #include "common/base/util.h"
-#include "daemon/clients/client.h"
-#include "daemon/clients/peer.h"
-#include "daemon/segments/events.h"
+#include "daemon/requests/state.h"
 #include "daemon/segments/use.h"
 
 #define SLICE_NS 1000000
 
 struct departure {
     struct state *state;
-    pid_t pid;
-    uid_t uid;
     struct attachments attachments, announced;
     struct created_segments created;
     bool has_presence;
@@ -26,16 +22,14 @@ static void on_slice(uv_idle_t *idle);
 
 static void on_death_of_survivor(struct client *c)
 {
-    departure_begin(CONTAINER_OF(c->clients, struct state, clients), (pid_t)c->holder.pid,
-                    c->holder.uid, &c->attachments, &c->created, c);
+    departure_begin(CONTAINER_OF(c->clients, struct state, clients), &c->attachments, &c->created,
+                    c);
 }
 
-static void on_unclaimed(struct clients *clients, const struct peer *peer,
-                         struct attachments *attachments)
+static void on_unclaimed(struct clients *clients, struct attachments *attachments)
 {
     struct created_segments none = LIST_HEAD_INITIALIZER(none);
-    departure_begin(CONTAINER_OF(clients, struct state, clients), peer->pid, peer->uid, attachments,
-                    &none, NULL);
+    departure_begin(CONTAINER_OF(clients, struct state, clients), attachments, &none, NULL);
 }
 
 void departures_init(struct state *state)
@@ -60,9 +54,10 @@ void departures_round(struct departures *departures)
 
 static void end_segment(struct state *state, struct segment *s)
 {
+    struct actor by = {.pid = (pid_t)s->holder.pid, .uid = s->holder.uid};
     LIST_REMOVE(s, created);
     s->has_creator = s->departing = false;
-    registry_remove(&state->registry, s);
+    registry_remove(&state->registry, s, by);
 }
 
 /* Moves it to the end of the list, behind the others. */
@@ -112,10 +107,7 @@ static void work(struct state *state, int64_t until_ns)
         if (!d && !(d = TAILQ_FIRST(&all->ending)))
             break;
         TAILQ_REMOVE(list, d, link);
-        events_by(d->pid, d->uid);
-        bool done = step(d);
-        events_by(0, UINT32_MAX);
-        if (done)
+        if (step(d))
             forget(d);
         else
             put_back(all, d);
@@ -149,11 +141,11 @@ void departures_finish(struct state *state)
         }                                                                                          \
     } while (0)
 
-void departure_begin(struct state *state, pid_t pid, uid_t uid, struct attachments *attachments,
+void departure_begin(struct state *state, struct attachments *attachments,
                      struct created_segments *created, struct client *client)
 {
     struct departures *all = &state->departures;
-    struct departure here = {.state = state, .pid = pid, .uid = uid};
+    struct departure here = {.state = state};
     bool is_any = !LIST_EMPTY(attachments) || !LIST_EMPTY(created);
     struct departure *d = is_any ? malloc(sizeof *d) : NULL;
     struct attachment *a;
@@ -167,10 +159,8 @@ void departure_begin(struct state *state, pid_t pid, uid_t uid, struct attachmen
     if (client)
         d->has_presence = client_depart(client, &d->presence);
     if (d == &here) {
-        events_by(pid, uid);
         while (!step(d))
             continue;
-        events_by(0, UINT32_MAX);
         remove_presence(d);
         return;
     }

@@ -9,7 +9,17 @@
 #ifndef DAEMON_DEPARTURE_H
 #define DAEMON_DEPARTURE_H
 
-#include "daemon/requests/methods.h"
+#include "daemon/clients/client.h"
+
+struct state;
+
+TAILQ_HEAD(departure_list, departure);
+struct departures {
+    uv_idle_t slices;                 /* active while there is something */
+    struct departure_list announcing; /* some of their attachments are yet to be announced */
+    struct departure_list ending;
+    int64_t used_ns; /* since the last look for events */
+};
 
 void departures_init(struct state *state);
 
@@ -17,9 +27,8 @@ void departures_init(struct state *state);
 void departures_round(struct departures *departures);
 
 /* Takes over what a dead client has, or attachments that are unclaimed: the lists are empty
- * afterwards. pid and uid are those of the process that events name as the cause. Frees client,
- * which may be NULL, and removes its presence when all is ended. */
-void departure_begin(struct state *state, pid_t pid, uid_t uid, struct attachments *attachments,
+ * afterwards. Frees client, which may be NULL, and removes its presence when all is ended. */
+void departure_begin(struct state *state, struct attachments *attachments,
                      struct created_segments *created, struct client *client);
 
 /* Ends what departures have of segment (NULL: of none), before it is used. Returns it, or NULL if

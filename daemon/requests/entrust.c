@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
-#include "daemon/requests/methods.h"
+#include "daemon/requests/state.h"
 
 /* Frees survivors that hold nothing, because others have removed their segments. */
 static void forget_idle(struct state *state)

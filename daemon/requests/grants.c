@@ -189,6 +189,7 @@ void grants_set_access(const struct request *request, struct segment *segment,
         refuse_system(answer, "who may use a segment cannot be kept", -r);
         return;
     }
-    events_add_by(SHMVIEW_EVENT_ACCESS, segment, request->connection->peer.pid);
+    events_add_with_command(&segment->home->events, SHMVIEW_EVENT_ACCESS, segment,
+                            connection_actor(request->connection));
     answer_with(answer, json_pack("{s:o}", "segment", describe_segment(segment)));
 }

@@ -20,7 +20,6 @@
 #include "daemon/requests/monitor.h"
 #include "daemon/requests/service.h"
 #include "daemon/requests/stats.h"
-#include "daemon/segments/events.h"
 #include "daemon/segments/use.h"
 
 /* --- io.shmview ---------------------------------------------------------- */
@@ -81,7 +80,7 @@ static void remove_segment(struct request *r, const union wanted *want)
         refuse(r->answer, SHMVIEW_ERR_DENIED, NULL, "only its owner and administrators remove '%s'",
                s->name);
     else if (s)
-        registry_remove(&r->state->registry, s);
+        registry_remove(&r->state->registry, s, connection_actor(r->connection));
 }
 
 static bool has_created(const struct connection *c, const struct segment *segment)
@@ -313,13 +312,11 @@ void methods_call(struct state *state, struct connection *connection, const stru
     if (connection->client && connection->client->presence == PRESENCE_OFFERED)
         client_settle(connection->client);
     struct request request = {state, connection, grants_who(state, connection), answer};
-    events_by(connection->peer.pid, connection->peer.uid);
     if (i < ARRAY_LEN(methods))
         run(&methods[i], &request, call->parameters);
     else
         refuse_method(call->method, answer);
     tally_note(connection, answer);
-    events_by(0, UINT32_MAX);
 }
 
 void methods_take_back(struct state *state, struct connection *connection,
@@ -330,7 +327,7 @@ void methods_take_back(struct state *state, struct connection *connection,
     if (a)
         attachment_give_up(a);
     if (s)
-        registry_remove(&state->registry, s);
+        registry_remove(&state->registry, s, connection_actor(connection));
 }
 
 void methods_forget(struct connection *connection)
@@ -357,13 +354,12 @@ void methods_release(struct state *state, struct connection *connection)
         client_survive(connection);
         return;
     }
-    departure_begin(state, connection->peer.pid, connection->peer.uid, &connection->attachments,
-                    &connection->created, STEAL(connection->client));
+    departure_begin(state, &connection->attachments, &connection->created,
+                    STEAL(connection->client));
 }
 
 void methods_let_go(struct state *state, struct connection *connection)
 {
     if (!client_lives(connection))
-        departure_begin(state, connection->peer.pid, connection->peer.uid, &connection->attachments,
-                        &connection->created, NULL);
+        departure_begin(state, &connection->attachments, &connection->created, NULL);
 }

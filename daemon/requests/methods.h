@@ -3,47 +3,7 @@
 #ifndef DAEMON_METHODS_H
 #define DAEMON_METHODS_H
 
-#include "daemon/clients/client.h"
-#include "daemon/clients/connection.h"
-#include "daemon/config/config.h"
-#include "daemon/rights/quota.h"
-#include "daemon/segments/registry.h"
-
-/* Declared segments that are being made: daemon/requests/declared.h. */
-struct state;
-struct declaring {
-    unsigned n_pending;
-    atomic_bool cancel;
-    void (*done)(struct state *); /* called when none is left */
-    void *arg;                    /* for it */
-};
-
-/* What is left of the dead, and unclaimed attachments: daemon/requests/departure.h. */
-TAILQ_HEAD(departure_list, departure);
-struct departures {
-    uv_idle_t slices;                 /* active while there is something */
-    struct departure_list announcing; /* some of their attachments are yet to be announced */
-    struct departure_list ending;
-    int64_t used_ns; /* since the last look for events */
-};
-
-/* What methods work on; no sockets. */
-struct monitors;
-
-struct state {
-    struct registry registry;
-    struct clients clients;
-    struct quota quota;
-    struct config *config; /* in force; replaced whole: no pointer into it is kept */
-    struct declaring declared;
-    struct departures departures;
-    uv_loop_t *loop;
-    struct turns *turns;
-    struct monitors *monitors;        /* NULL: nobody hears of events */
-    unsigned max_connections;         /* that there are descriptors for */
-    unsigned n_jobs;                  /* allocations under way */
-    void (*job_done)(struct state *); /* called after each */
-};
+#include "daemon/requests/state.h"
 
 /* Answers call. Creation answers later, by connection_answer(). */
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,

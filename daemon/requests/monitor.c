@@ -142,7 +142,8 @@ static bool tell_some(struct monitor *m)
     for (int i = 0; i < TURN_EVENTS; i++) {
         if (c->closing || c->out)
             return false;
-        const struct event *e = s->n_lost ? NULL : events_next(s);
+        const struct event *e =
+            s->n_lost ? NULL : events_next(&m->of->state->registry.home.events, s);
         struct wire_event w;
         if (s->n_lost) {
             w = own_word(SHMVIEW_EVENT_LOST, s->next - 1);
@@ -248,7 +249,8 @@ static int monitors_open(struct state *state)
     all->state = state;
     TAILQ_INIT(&all->list);
     all->turn = (struct turn){.serve = serve, .payer = &state->turns->own};
-    events_call(wake, all);
+    state->registry.home.events.wake = wake;
+    state->registry.home.events.wake_arg = all;
     state->monitors = all;
     return 0;
 }
@@ -257,7 +259,7 @@ static void monitors_close_if_empty(struct monitors *all)
 {
     if (!TAILQ_EMPTY(&all->list))
         return;
-    events_call(NULL, NULL);
+    all->state->registry.home.events.wake = NULL;
     all->state->monitors = NULL;
     turns_forget(all->state->turns, &all->turn);
     alarm_close(&all->clock, on_closed);
@@ -328,7 +330,8 @@ static int subscribe(const struct request *request, const struct wire_monitor *w
         on_clock(&all->clock); /* what was switched before this is no news to it */
     uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
     m->of = all; /* before what is remembered is offered to it */
-    r = events_subscribe(&m->subscriber, after, find_segment, &state->registry);
+    r = events_subscribe(&state->registry.home.events, &m->subscriber, after, find_segment,
+                         &state->registry);
     if (r) {
         monitor_free(m);
         monitors_close_if_empty(all);
@@ -363,7 +366,8 @@ void monitor_start(struct request *r, const union wanted *want)
     } else if (error) {
         refuse_system(r->answer, "a connection cannot be told of events", -error);
     } else {
-        struct wire_event w = own_word(SHMVIEW_EVENT_SUBSCRIBED, events_last());
+        struct wire_event w =
+            own_word(SHMVIEW_EVENT_SUBSCRIBED, r->state->registry.home.events.last);
         r->answer->pending = true;
         tell(c, &w);
     }
@@ -376,13 +380,13 @@ void monitor_end(struct connection *connection)
         return;
     struct monitors *all = m->of;
     connection->monitor = NULL;
-    events_unsubscribe(&m->subscriber);
+    events_unsubscribe(&all->state->registry.home.events, &m->subscriber);
     if (all->next_look == m)
         all->next_look = TAILQ_NEXT(m, link);
     TAILQ_REMOVE(&all->list, m, link);
     if (wants_phases(m) && --all->n_phases == 0) {
         alarm_stop(&all->clock);
-        phases_end();
+        phases_end(&all->state->registry);
     }
     monitor_free(m);
     monitors_close_if_empty(all);

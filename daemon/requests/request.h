@@ -4,7 +4,8 @@
 #define DAEMON_REQUEST_H
 
 #include "common/wire/wire_stats.h"
-#include "daemon/requests/methods.h"
+#include "daemon/clients/connection.h"
+#include "daemon/requests/state.h"
 #include "daemon/rights/policy.h"
 
 struct request {

@@ -14,9 +14,7 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
-#include "daemon/segments/events.h"
 #include "daemon/segments/look.h"
-#include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* the kinds before it can be configured */
@@ -184,7 +182,7 @@ static struct wire_instance look_at_instance(const struct request *request,
 {
     const struct state *state = request->state;
     const struct who *who = &request->who;
-    const struct tally *tally = tally_read();
+    const struct tally *tally = &state->tally;
     bool tells_all = who->is_admin || who->uid == geteuid(); /* how much others have is theirs */
     struct object_space space = object_space();
     struct timespec t;
@@ -208,20 +206,21 @@ static struct wire_instance look_at_instance(const struct request *request,
         return w;
     }
     const struct registry *r = &state->registry;
+    const uint64_t *counts = r->home.events.counts;
     w.starts = r->home.store ? (int64_t)store_starts(r->home.store) : 1;
-    w.connections = connections_count();
+    w.connections = tally->n_connections;
     w.max_connections = state->max_connections;
     w.segments = HASH_CNT(by_id, r->by_id);
-    w.attachments = attachments_count();
+    w.attachments = r->home.n_attachments;
     w.allocated = (int64_t)r->allocated_bytes;
     w.removed = (int64_t)r->removed_bytes;
-    w.n_created = (int64_t)events_count(SHMVIEW_EVENT_CREATED);
-    w.n_attached = (int64_t)events_count(SHMVIEW_EVENT_ATTACHED);
-    w.n_died = (int64_t)events_count(SHMVIEW_EVENT_DIED);
-    w.n_owner_died = (int64_t)events_count(SHMVIEW_EVENT_OWNER_DIED);
+    w.n_created = (int64_t)counts[SHMVIEW_EVENT_CREATED];
+    w.n_attached = (int64_t)counts[SHMVIEW_EVENT_ATTACHED];
+    w.n_died = (int64_t)counts[SHMVIEW_EVENT_DIED];
+    w.n_owner_died = (int64_t)counts[SHMVIEW_EVENT_OWNER_DIED];
     w.n_requests = (int64_t)tally->n_requests;
-    w.n_lost = (int64_t)events_count(SHMVIEW_EVENT_LOST);
-    w.n_repaired = (int64_t)segment_repairs();
+    w.n_lost = (int64_t)counts[SHMVIEW_EVENT_LOST];
+    w.n_repaired = (int64_t)r->home.n_repairs;
     for (int error = 1; error < N_REFUSALS; error++)
         if (tally->refusals[error])
             list[w.n_refusals++] = (struct wire_refusals){.error = refusal_name(error),

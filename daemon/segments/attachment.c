@@ -18,20 +18,6 @@
 #include "daemon/segments/ringing.h"
 #include "daemon/segments/use.h"
 
-static uint64_t last_id;
-static unsigned n_attachments;
-
-unsigned attachments_count(void)
-{
-    return n_attachments;
-}
-
-void attachment_ids_above(uint64_t id)
-{
-    if (last_id < id)
-        last_id = id;
-}
-
 /* Makes a what the record tells of. */
 static void fill(struct attachment *a, struct attachments *list, struct segment *segment,
                  const struct store_attachment *record, struct quota_user *payer)
@@ -50,7 +36,7 @@ static void fill(struct attachment *a, struct attachments *list, struct segment 
     };
     LIST_INSERT_HEAD(list, a, link);
     LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
-    n_attachments++;
+    segment->home->n_attachments++;
 }
 
 int attachment_new(struct attachments *list, struct segment *segment, int64_t access,
@@ -67,7 +53,7 @@ int attachment_new(struct attachments *list, struct segment *segment, int64_t ac
         return r;
     }
     struct store_attachment record = {
-        .id = ++last_id,
+        .id = ++segment->home->last_attachment,
         .segment = segment->id,
         .holder = *holder,
         .access = (uint32_t)access,
@@ -102,14 +88,6 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
 
 /* --- Watching ------------------------------------------------------------ */
 
-static unsigned n_watches;
-static unsigned max_watches = LIMIT_WATCHES;
-
-void attachment_watch_limit(unsigned n)
-{
-    max_watches = n;
-}
-
 static void unwatch(struct attachment *attachment)
 {
     if (attachment->watch[0] < 0)
@@ -120,7 +98,7 @@ static void unwatch(struct attachment *attachment)
     if (--attachment->segment->use->n_watches == 0)
         ringing_forget(attachment->segment->use);
     quota_refund(attachment->payer, QUOTA_WATCHES, 1);
-    n_watches--;
+    attachment->segment->home->n_watches--;
 }
 
 void attachment_ring(const struct segment *segment)
@@ -138,12 +116,14 @@ void attachment_ring(const struct segment *segment)
 static bool may_watch(const struct attachment *attachment)
 {
     const struct segment_use *use = attachment->segment->use;
+    const struct segment_home *home = attachment->segment->home;
     const struct attachment *a;
     uint64_t his = 0, of_all = attachment->payer ? attachment->payer->used[QUOTA_WATCHES] : 0;
     bool is_trusted = attachment->uid == 0 || attachment->uid == geteuid();
     LIST_FOREACH (a, &use->watchers, watcher)
         his += !is_trusted && a->uid == attachment->uid;
-    return use->n_watches < LIMIT_WATCHES && quota_in_share(of_all, n_watches, max_watches) &&
+    return use->n_watches < LIMIT_WATCHES &&
+           quota_in_share(of_all, home->n_watches, home->max_watches) &&
            (is_trusted || quota_in_share(his, use->n_watches, LIMIT_WATCHES));
 }
 
@@ -161,7 +141,7 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
         }
         LIST_INSERT_HEAD(&s->use->watchers, attachment, watcher);
         s->use->n_watches++;
-        n_watches++;
+        s->home->n_watches++;
         if (attachment->payer)
             quota_restore(attachment->payer->quota, attachment->payer->uid, QUOTA_WATCHES, 1);
         segment_watches_changed(s);
@@ -176,7 +156,7 @@ void attachment_forget(struct attachment *attachment)
 {
     LIST_REMOVE(attachment, link);
     LIST_REMOVE(attachment, sibling);
-    n_attachments--;
+    attachment->segment->home->n_attachments--;
     unwatch(attachment);
     segment_forget(attachment->segment);
     quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
@@ -188,7 +168,7 @@ void attachment_cancel(struct attachment *attachment)
     struct segment *s = attachment->segment;
     LIST_REMOVE(attachment, link);
     LIST_REMOVE(attachment, sibling);
-    n_attachments--;
+    s->home->n_attachments--;
     if (attachment->watch[0] >= 0) {
         unwatch(attachment);
         segment_watches_changed(s);
@@ -204,22 +184,26 @@ void attachment_cancel(struct attachment *attachment)
     free(attachment);
 }
 
+static struct actor client_of(const struct attachment *a)
+{
+    return (struct actor){.pid = a->pid, .uid = a->uid};
+}
+
 void attachment_end(struct registry *registry, struct attachment *attachment)
 {
     struct segment *s = attachment->segment;
+    struct actor by = client_of(attachment);
     attachment_cancel(attachment);
-    registry_release(registry, s);
+    registry_release(registry, s, by);
 }
 
 static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
                      const struct look_party *party)
 {
-    struct event *e = events_add(kind, a->segment);
+    struct event *e = events_add(&a->segment->home->events, kind, a->segment, client_of(a));
     e->attachment = a->id;
     e->access = (uint8_t)a->access;
     e->slot = a->slot;
-    e->pid = (uint32_t)a->pid;
-    e->uid = a->uid;
     e->held = (uint8_t)party->held;
     memcpy(e->command, party->command, sizeof e->command);
 }

@@ -27,9 +27,6 @@ struct attachment {
 };
 LIST_HEAD(attachments, attachment);
 
-/* How many there are, of all clients. */
-unsigned attachments_count(void);
-
 /* Whether one more is too many. */
 bool attachments_full(const struct attachments *list);
 
@@ -47,9 +44,6 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
                                       const struct store_attachment *record,
                                       struct quota_user *payer);
 
-/* Ids of new attachments are above that. */
-void attachment_ids_above(uint64_t id);
-
 /* Undoes attachment_new() after others have heard of it. */
 void attachment_give_up(struct attachment *attachment);
 
@@ -58,9 +52,6 @@ void attachment_cancel(struct attachment *attachment);
 
 /* Frees it without a word to anybody: the daemon leaves, the client lives on. */
 void attachment_forget(struct attachment *attachment);
-
-/* Attachments that may watch, of all segments: each takes two descriptors. */
-void attachment_watch_limit(unsigned n);
 
 /* Ends it, and its segment's life where nothing else keeps it. */
 void attachment_end(struct registry *registry, struct attachment *attachment);

@@ -6,16 +6,22 @@
  *
  * All subscribers share one ring, so that one who does not read costs nobody anything. Adding
  * is a copy of some 300 bytes and, where there are subscribers, a question of each whether he
- * may know. One ring in a daemon; the loop's only. */
+ * may know. The loop's only. */
 #ifndef DAEMON_EVENTS_H
 #define DAEMON_EVENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 #include <shmview/monitor.h>
 
 #include "common/base/limits.h"
-#include "daemon/segments/segment.h"
 
 #define EVENTS_KEPT 2048
+
+struct segment;
 
 /* Numbers that are not known: UINT32_MAX for uid and slot, else 0. */
 struct event {
@@ -50,38 +56,44 @@ struct subscriber {
     uint64_t n_lost;
 };
 
-/* Serial numbers begin above that. Forgets everything. */
-void events_init(uint64_t serial);
+struct events {
+    struct event ring[EVENTS_KEPT];
+    uint64_t first, last;                    /* serial numbers */
+    uint64_t counts[SHMVIEW_EVENT_LOST + 1]; /* by kind; of LOST, how many events */
+    struct subscriber *subscribers[LIMIT_MONITORS];
+    unsigned n_subscribers;
+    void (*wake)(void *arg); /* called when an event was added that somebody wants; NULL: nobody */
+    void *wake_arg;
+};
 
-/* Events that are added from here on were caused by him; 0 and UINT32_MAX: by nobody. */
-void events_by(pid_t pid, uid_t uid);
+/* The process that causes an event. */
+struct actor {
+    pid_t pid; /* 0: the daemon itself */
+    uid_t uid;
+};
+#define ACTOR_NONE ((struct actor){.uid = UINT32_MAX})
 
-/* Adds an event of a segment (or NULL) with who is at work and what follows from the segment;
- * the caller fills in the rest. Never fails. */
-struct event *events_add(enum shmview_event_kind kind, const struct segment *segment);
+/* Serial numbers begin above that. events is zeroed, and its pages cost nothing until they are
+ * used. */
+void events_init(struct events *events, uint64_t serial);
 
-/* Like events_add(), and names the program of process pid, which is at work, if anybody hears of
- * the event. 0: the daemon itself is at work. */
-struct event *events_add_by(enum shmview_event_kind kind, const struct segment *segment, pid_t pid);
+/* Adds an event of a segment (or NULL) that was caused by an actor, with what follows from the
+ * segment; the caller fills in the rest. Never fails. */
+struct event *events_add(struct events *events, enum shmview_event_kind kind,
+                         const struct segment *segment, struct actor by);
 
-/* Called when an event was added that somebody wants. */
-void events_call(void (*wake)(void *arg), void *arg);
-
-/* How often there was one of that kind since events_init(); of SHMVIEW_EVENT_LOST, how many events.
- */
-uint64_t events_count(enum shmview_event_kind kind);
-
-/* The number of the last event. */
-uint64_t events_last(void);
+/* Like events_add(), and names the program of the actor if anybody hears of the event. */
+struct event *events_add_with_command(struct events *events, enum shmview_event_kind kind,
+                                      const struct segment *segment, struct actor by);
 
 /* Subscribes; also to what is remembered after that serial number, if it is not UINT64_MAX.
  * find (may be NULL) gives the segment of an id, or NULL. Returns 0 and owes
  * events_unsubscribe(), or -EDQUOT: there are LIMIT_MONITORS. */
-int events_subscribe(struct subscriber *subscriber, uint64_t after,
+int events_subscribe(struct events *events, struct subscriber *subscriber, uint64_t after,
                      const struct segment *(*find)(void *arg, uint64_t id), void *arg);
-void events_unsubscribe(struct subscriber *subscriber);
+void events_unsubscribe(struct events *events, struct subscriber *subscriber);
 
 /* The next event for him, or NULL. What he lost before it is in n_lost, his to reset. */
-const struct event *events_next(struct subscriber *subscriber);
+const struct event *events_next(struct events *events, struct subscriber *subscriber);
 
 #endif

@@ -7,23 +7,21 @@
 #include "daemon/segments/events.h"
 #include "daemon/segments/look.h"
 
-static const struct phases *current; /* NULL while nobody listens */
-
-void phases_begin(struct phases *phases, const struct registry *registry)
+void phases_begin(struct phases *phases, struct registry *registry)
 {
-    static uint8_t last_session;
-    if (++last_session == 0)
-        last_session = 1;
+    struct segment_home *home = &registry->home;
+    if (++home->last_session == 0)
+        home->last_session = 1;
     *phases = (struct phases){
         .first_unseen = registry->last_id + 1,
-        .session = last_session,
+        .session = home->last_session,
     };
-    current = phases;
+    home->phases = phases;
 }
 
-void phases_end(void)
+void phases_end(struct registry *registry)
 {
-    current = NULL;
+    registry->home.phases = NULL;
 }
 
 /* Generations leave 0 out when they wrap. */
@@ -50,7 +48,7 @@ static void look(const struct phases *phases, struct segment *segment)
     segment->phase_session = phases->session;
     if (generation == before)
         return;
-    struct event *e = events_add(SHMVIEW_EVENT_PHASE, segment);
+    struct event *e = events_add(&segment->home->events, SHMVIEW_EVENT_PHASE, segment, ACTOR_NONE);
     e->generation = generation;
     e->switches = switches_between(before, generation);
     if (layout > 0 && layout <= segment->layouts.n)
@@ -59,8 +57,8 @@ static void look(const struct phases *phases, struct segment *segment)
 
 void phases_note(struct segment *segment)
 {
-    if (current)
-        look(current, segment);
+    if (segment->home->phases)
+        look(segment->home->phases, segment);
 }
 
 void phases_look_at(struct phases *phases, const struct registry *registry,

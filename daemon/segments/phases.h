@@ -19,10 +19,10 @@ struct phases {
 };
 
 /* Switches from here on will be told. */
-void phases_begin(struct phases *phases, const struct registry *registry);
+void phases_begin(struct phases *phases, struct registry *registry);
 
 /* Nobody listens any more. */
-void phases_end(void);
+void phases_end(struct registry *registry);
 
 /* An attachment to that segment is about to begin, or to end: looks at it, if anybody listens. */
 void phases_note(struct segment *segment);

@@ -13,11 +13,6 @@ static _Thread_local int hash_failed;
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 
-void registry_init(struct registry *registry)
-{
-    *registry = (struct registry){0};
-}
-
 static void forget(struct registry *registry, struct segment *segment)
 {
     if (segment->has_creator)
@@ -28,14 +23,14 @@ static void forget(struct registry *registry, struct segment *segment)
     charge_refund(segment);
 }
 
-static void registry_free(struct registry *registry, struct segment *segment)
+static void registry_free(struct registry *registry, struct segment *segment, struct actor by)
 {
     /* first the record: objects without one are swept by the next daemon */
     int r = segment->allocated ? store_delete_segment(registry->home.store, segment->id) : 0;
     if (r)
         log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
     if (segment->allocated && segment->named)
-        events_add(SHMVIEW_EVENT_REMOVED, segment);
+        events_add(&registry->home.events, SHMVIEW_EVENT_REMOVED, segment, by);
     if (segment->allocated)
         registry->allocated_bytes -= segment->size;
     if (segment->allocated && !segment->named)
@@ -57,7 +52,7 @@ void registry_deinit(struct registry *registry)
 {
     struct segment *s, *next;
     HASH_ITER (by_id, registry->by_id, s, next)
-        registry_free(registry, s);
+        registry_free(registry, s, ACTOR_NONE);
 }
 
 /* Puts s, whose name and id are set, into the tables. Returns 0; or -1 with errno. */
@@ -157,14 +152,15 @@ struct segment *registry_next(const struct registry *registry, uint64_t id)
     return s;
 }
 
-void registry_remove(struct registry *registry, struct segment *segment)
+void registry_remove(struct registry *registry, struct segment *segment, struct actor by)
 {
     if (segment->n_attachments == 0) {
-        registry_free(registry, segment);
+        registry_free(registry, segment, by);
         return;
     }
     if (segment->named) {
-        events_add(SHMVIEW_EVENT_REMOVED, segment)->attachments = segment->n_attachments;
+        events_add(&registry->home.events, SHMVIEW_EVENT_REMOVED, segment, by)->attachments =
+            segment->n_attachments;
         registry->removed_bytes += segment->size;
         HASH_DELETE(by_name, registry->by_name, segment);
         segment->named = false;
@@ -176,8 +172,8 @@ void registry_remove(struct registry *registry, struct segment *segment)
     }
 }
 
-void registry_release(struct registry *registry, struct segment *segment)
+void registry_release(struct registry *registry, struct segment *segment, struct actor by)
 {
     if (segment->n_attachments == 0 && (!segment->named || segment->lifetime == SHMVIEW_ATTACHED))
-        registry_free(registry, segment);
+        registry_free(registry, segment, by);
 }

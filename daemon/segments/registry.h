@@ -7,6 +7,7 @@
 
 #include "daemon/segments/segment.h"
 
+/* Zeroed is empty once home_init() has initialized its home. */
 struct registry {
     struct segment_home home;
     struct segment *by_name;
@@ -15,8 +16,6 @@ struct registry {
     uint64_t allocated_bytes; /* of all segments */
     uint64_t removed_bytes;   /* of those among them whose name is gone */
 };
-
-void registry_init(struct registry *registry);
 
 /* Frees all segments; nobody may be attached any more. */
 void registry_deinit(struct registry *registry);
@@ -39,10 +38,10 @@ struct segment *registry_find_id(const struct registry *registry, uint64_t id);
 /* The segment, allocated or not, with the least id above that; NULL: there is none. */
 struct segment *registry_next(const struct registry *registry, uint64_t id);
 
-/* Takes the name away at once; the segment goes too if nobody is attached. */
-void registry_remove(struct registry *registry, struct segment *segment);
+/* Takes the name away at once; the segment goes too if nobody is attached. by is who causes it. */
+void registry_remove(struct registry *registry, struct segment *segment, struct actor by);
 
-/* Called after an attachment ended: lets go what nothing keeps any more. */
-void registry_release(struct registry *registry, struct segment *segment);
+/* Called after an attachment of by ended: lets go what nothing keeps any more. */
+void registry_release(struct registry *registry, struct segment *segment, struct actor by);
 
 #endif

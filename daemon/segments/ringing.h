@@ -6,11 +6,18 @@
 #ifndef DAEMON_RINGING_H
 #define DAEMON_RINGING_H
 
+#include "daemon/rights/turns.h"
+
 struct segment_use;
-struct turns;
+
+struct ringing {
+    TAILQ_HEAD(, segment_use) due;
+    struct turns *turns;
+    struct turn turn;
+};
 
 /* Before the first ring. */
-void ringing_init(struct turns *turns);
+void ringing_init(struct ringing *ringing, struct turns *turns);
 
 /* Wakes those who watch the segment soon. Somebody does. */
 void ringing_add(struct segment_use *use);

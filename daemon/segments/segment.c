@@ -20,7 +20,7 @@
 
 _Static_assert(SEGMENT_CONTROL_BYTES > sizeof(struct shmview_control), "room for slots");
 
-struct segment *segment_new(const struct segment_home *home, uint64_t id, const char *name)
+struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name)
 {
     size_t n = strlen(name) + 1;
     struct segment *s = calloc(1, sizeof *s + n);

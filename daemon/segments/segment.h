@@ -24,6 +24,7 @@
 #include "daemon/memory/object.h"
 #include "daemon/memory/slots.h"
 #include "daemon/rights/access.h"
+#include "daemon/segments/home.h"
 #include "daemon/segments/layouts.h"
 #include "daemon/store/store.h"
 
@@ -35,11 +36,6 @@ struct segment_use;
 
 /* Committed before another allocation may have its turn: some 20 ms. */
 #define SEGMENT_STEP_BYTES ((uint64_t)64 << 20)
-
-/* What all segments of an instance have in common. */
-struct segment_home {
-    struct store *store; /* where they are kept; NULL: nowhere */
-};
 
 enum segment_part {
     DATA,
@@ -53,7 +49,7 @@ LIST_HEAD(created_segments, segment);
 struct segment {
     uint64_t id;
     uint64_t size;
-    const struct segment_home *home;
+    struct segment_home *home;
     struct segment_use *use; /* NULL: nobody is attached, or was lately */
     uint64_t device;
     uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0: there is none */
@@ -79,7 +75,7 @@ struct segment {
 };
 
 /* Returns a segment without objects, or NULL: memory is short. home must outlive it. */
-struct segment *segment_new(const struct segment_home *home, uint64_t id, const char *name);
+struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name);
 
 /* Allocates the objects and writes their headers, in steps of SEGMENT_STEP_BYTES at most. *done is
  * 0 before the first. Blocks; made to run off the loop, where nothing else touches the segment.

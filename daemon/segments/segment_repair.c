@@ -18,13 +18,6 @@
 #define LARGE_BYTES     ((uint64_t)1 << 20) /* from here on off the loop */
 #define SEGMENTS_A_TURN 1024                /* some 3 ms */
 
-static uint64_t n_repairs;
-
-uint64_t segment_repairs(void)
-{
-    return n_repairs;
-}
-
 static uint64_t bytes_of(const struct segment *segment, enum segment_part part)
 {
     return part == DATA ? segment->size : segment->control_bytes;
@@ -83,7 +76,7 @@ static void tell(const struct segment *segment, enum segment_part part, const st
 {
     char suspects[200];
     name_suspects(segment, part, suspects, sizeof suspects);
-    n_repairs++;
+    segment->home->n_repairs++;
     log_event(LOG_WARNING,
               &(struct log_event){
                   .kind = LOG_REPAIRED,

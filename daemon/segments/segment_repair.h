@@ -16,7 +16,4 @@ int segment_repair(struct segment *segment);
 /* Does so for some of the segments with an id above *after, then goes on with the first. */
 void segment_repair_some(const struct registry *registry, uint64_t *after);
 
-/* How many objects were repaired since the daemon was started. */
-uint64_t segment_repairs(void);
-
 #endif

@@ -8,15 +8,6 @@
 
 #include "common/base/util.h"
 
-static TAILQ_HEAD(uses_recent, segment_use) recent = TAILQ_HEAD_INITIALIZER(recent);
-static unsigned n_cached;
-static unsigned max_cached = 1;
-
-void use_cache_limit(unsigned n_segments)
-{
-    max_cached = n_segments ? n_segments : 1;
-}
-
 int use_begin(struct segment *segment)
 {
     if (segment->use)
@@ -54,26 +45,27 @@ void use_leave(struct segment_use *use)
     if (!use)
         return;
     if (use->cached) {
-        TAILQ_REMOVE(&recent, use, recent);
-        n_cached--;
+        TAILQ_REMOVE(&use->segment->home->recent, use, recent);
+        use->segment->home->n_recent--;
     }
     use->cached = false;
     use_close(use);
     use_end(use);
 }
 
-/* Who was attached longest ago must go. */
+/* The segment that was attached longest ago must go. */
 void use_cache(struct segment_use *use)
 {
+    struct segment_home *home = use->segment->home;
+    unsigned most = home->max_recent ? home->max_recent : 1;
     if (use->cached)
-        TAILQ_REMOVE(&recent, use, recent);
+        TAILQ_REMOVE(&home->recent, use, recent);
     else
-        n_cached++;
+        home->n_recent++;
     use->cached = true;
-    TAILQ_INSERT_HEAD(&recent, use, recent);
-    while (n_cached > max_cached) {
-        use_leave(TAILQ_LAST(&recent, uses_recent));
-    }
+    TAILQ_INSERT_HEAD(&home->recent, use, recent);
+    while (home->n_recent > most)
+        use_leave(TAILQ_LAST(&home->recent, uses_recent));
 }
 
 int use_open(struct segment_use *use, enum use_descriptor which)

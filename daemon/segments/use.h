@@ -38,10 +38,8 @@ void use_close(struct segment_use *use);
 /* Both. Takes NULL. */
 void use_leave(struct segment_use *use);
 
-/* Descriptors are kept open for so many segments, those attached last; 0: 1. */
-void use_cache_limit(unsigned n_segments);
-
-/* Makes it the segment attached last. */
+/* Makes it the segment attached last: its descriptors, and those of the home's max_recent segments
+ * attached last, are kept open. */
 void use_cache(struct segment_use *use);
 
 /* It is cached. Returns a borrowed descriptor or -errno. */

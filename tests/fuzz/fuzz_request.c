@@ -13,10 +13,8 @@
 
 #include "common/base/util.h"
 #include "daemon/memory/directory.h"
-#include "daemon/requests/departure.h"
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
-#include "daemon/segments/ringing.h"
 #include "fuzz.h"
 
 #define CLIENTS    2
@@ -83,14 +81,9 @@ static void begin_once(void)
         uv_unref((uv_handle_t *)&turns.resting.poll); /* a case ends though it is there */
         begun = true;
     }
-    registry_init(&state.registry);
-    state.loop = &loop;
-    departures_init(&state);
+    memset(&state, 0, sizeof state);
+    state_init(&state, &loop, &turns, config_new());
     state.job_done = on_job_done;
-    state.turns = &turns;
-    ringing_init(&turns);
-    state.config = config_new();
-    quota_init(&state.quota, &state.config->limits);
 }
 
 static void admit(struct party *client)
@@ -101,7 +94,7 @@ static void admit(struct party *client)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends))
         die("no sockets");
     *client = (struct party){.fd = ends[0]};
-    client->connection = connection_new(&loop, ends[1], &events, NULL);
+    client->connection = connection_new(&loop, ends[1], &events, &state.tally, NULL);
     if (!client->connection)
         die("no connection");
 }

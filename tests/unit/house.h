@@ -16,10 +16,8 @@
 #include <sys/socket.h>
 
 #include "common/base/util.h"
-#include "daemon/requests/departure.h"
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
-#include "daemon/segments/ringing.h"
 #include "unit/turns.h"
 #include "unit/varlink.h"
 #include "varlink_text.h"
@@ -122,17 +120,12 @@ static inline void house_open(struct house *house)
 {
     memset(house, 0, sizeof *house);
     ck_assert_int_eq(uv_loop_init(&house->loop), 0);
-    registry_init(&house->state.registry);
-    house->state.loop = &house->loop;
-    house->state.config = config_new();
-    ck_assert_ptr_nonnull(house->state.config);
-    quota_init(&house->state.quota, &house->state.config->limits);
+    struct config *config = config_new();
+    ck_assert_ptr_nonnull(config);
+    state_init(&house->state, &house->loop, &house->turns, config);
     house->state.job_done = house_on_job_done;
     TAILQ_INIT(&house->waiting);
-    departures_init(&house->state);
     ck_assert_int_eq(turns_init(&house->turns, &house->loop), 0);
-    house->state.turns = &house->turns;
-    ringing_init(&house->turns);
 }
 
 static inline struct guest *house_admit(struct house *house)
@@ -147,7 +140,7 @@ static inline struct guest *house_admit(struct house *house)
     ck_assert_uint_lt(house->n_guests, HOUSE_GUESTS);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     *g = (struct guest){.house = house, .fd = ends[0]};
-    g->connection = connection_new(&house->loop, ends[1], &events, house);
+    g->connection = connection_new(&house->loop, ends[1], &events, &house->state.tally, house);
     ck_assert_ptr_nonnull(g->connection);
     house->n_guests++;
     return g;

@@ -18,6 +18,8 @@
 static inline struct segment *fresh(uint64_t size, bool lock)
 {
     static struct segment_home home;
+    if (!home.max_watches)
+        home_init(&home);
     struct segment *s = segment_new(&home, ID, "seg");
     s->size = size;
     s->lock = lock;

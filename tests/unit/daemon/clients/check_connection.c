@@ -296,7 +296,8 @@ START_TEST(refused_at_the_door)
         ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends),
                          0);
         faults_begin_call(names[i], 1, ENOMEM, false);
-        ck_assert_ptr_null(connection_new(&house.loop, ends[1], &events, &house));
+        ck_assert_ptr_null(
+            connection_new(&house.loop, ends[1], &events, &house.state.tally, &house));
         ck_assert(faults_end());
         close(ends[0]);
         ck_assert_uint_eq(unit_fds(), before);

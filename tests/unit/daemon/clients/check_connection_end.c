@@ -167,7 +167,7 @@ START_TEST(gone_while_a_turn_does_not_come)
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     struct guest *g = &house.guests[house.n_guests++];
     *g = (struct guest){.house = &house, .fd = ends[0]};
-    g->connection = connection_new(&house.loop, ends[1], &events, &house);
+    g->connection = connection_new(&house.loop, ends[1], &events, &house.state.tally, &house);
     ck_assert_ptr_nonnull(g->connection);
     send_pings(g, 1);
     house_run(&house);
@@ -213,7 +213,7 @@ START_TEST(death_of_a_process_whose_socket_is_held)
     ends[1] = fds.fd[1];
     struct guest *g = &house.guests[house.n_guests++];
     *g = (struct guest){.house = &house, .fd = ends[0]};
-    g->connection = connection_new(&house.loop, ends[1], &events, &house);
+    g->connection = connection_new(&house.loop, ends[1], &events, &house.state.tally, &house);
     ck_assert_ptr_nonnull(g->connection);
     ck_assert_int_eq(g->connection->peer.pid, pid);
     send_pings(g, 1);
@@ -239,7 +239,8 @@ static int serve_the_unknown(int fd, int other)
     struct guest *g = begin(count);
     faults_begin_call("getsockopt", 2, ENOPROTOOPT, false);
     house.guests[1] = (struct guest){.house = &house, .fd = other};
-    house.guests[1].connection = connection_new(&house.loop, fd, &events, &house);
+    house.guests[1].connection =
+        connection_new(&house.loop, fd, &events, &house.state.tally, &house);
     house.n_guests++;
     if (!faults_end() || !house.guests[1].connection)
         return 1;

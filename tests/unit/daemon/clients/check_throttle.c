@@ -44,7 +44,7 @@ static struct guest *enter(void)
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
     struct guest *g = &house.guests[house.n_guests++];
     *g = (struct guest){.house = &house, .fd = ends[0]};
-    g->connection = connection_new(&house.loop, ends[1], &events, &house);
+    g->connection = connection_new(&house.loop, ends[1], &events, &house.state.tally, &house);
     ck_assert_ptr_nonnull(g->connection);
     g->connection->payer = payer;
     return g;

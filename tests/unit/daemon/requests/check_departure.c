@@ -8,6 +8,7 @@
 #include "unit/house.h"
 
 #define SEGMENTS 1000
+#define DEAD_PID 4711
 
 static struct house house;
 static struct guest *dead, *other;
@@ -32,6 +33,7 @@ static void begin(const char *lifetime)
     house_open(&house);
     dead = house_admit(&house);
     other = house_admit(&house);
+    dead->connection->holder.pid = DEAD_PID;
     create_segments(dead, lifetime);
     house_leave(dead);
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -84,6 +86,37 @@ START_TEST(created)
 }
 END_TEST
 
+/* Events name the client that had the segments, also for those that end because of another client's
+ * request. */
+static void the_dead_client_is_named(const char *lifetime)
+{
+    const struct events *events = &house.state.registry.home.events;
+    begin(lifetime);
+    house_refused(other, "Describe", "{'name':'s0'}", "SegmentNotFound", "no segment");
+    house_refused(other, "Remove", "{'name':'s999'}", "SegmentNotFound", "no segment");
+    run_until_gone();
+    ck_assert_uint_eq(events->counts[SHMVIEW_EVENT_REMOVED], SEGMENTS);
+    for (uint64_t serial = events->last - SEGMENTS + 1; serial <= events->last; serial++) {
+        const struct event *e = &events->ring[serial % EVENTS_KEPT];
+        ck_assert_uint_eq(e->pid, DEAD_PID);
+        ck_assert_uint_eq(e->uid, getuid());
+    }
+    house_leave(other);
+    house_close(&house);
+}
+
+START_TEST(attached_are_ended_by_their_client)
+{
+    the_dead_client_is_named("attached");
+}
+END_TEST
+
+START_TEST(created_are_ended_by_their_client)
+{
+    the_dead_client_is_named("creator");
+}
+END_TEST
+
 /* A claim ends attachments that it does not name in slices as well. They have detached: nobody has
  * died. */
 START_TEST(unclaimed)
@@ -94,8 +127,8 @@ START_TEST(unclaimed)
     other = house_admit(&house);
     house_call(dead, "Claim", "{'client':7,'held':[]}");
     json_int_t first = create_segments(dead, "attached");
-    uint64_t n_died = events_count(SHMVIEW_EVENT_DIED),
-             n_detached = events_count(SHMVIEW_EVENT_DETACHED);
+    uint64_t n_died = house.state.registry.home.events.counts[SHMVIEW_EVENT_DIED],
+             n_detached = house.state.registry.home.events.counts[SHMVIEW_EVENT_DETACHED];
     snprintf(parameters, sizeof parameters,
              "{'client':7,'held':[{'attachment':9999999},{'attachment':%lld},{'attachment':%lld}]}",
              (long long)first, (long long)first);
@@ -111,8 +144,9 @@ START_TEST(unclaimed)
         house_run(&house);
     ck_assert_uint_eq(HASH_CNT(by_id, house.state.registry.by_id), 3);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 3);
-    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_DETACHED) - n_detached, SEGMENTS - 1);
-    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_DIED), n_died);
+    ck_assert_uint_eq(house.state.registry.home.events.counts[SHMVIEW_EVENT_DETACHED] - n_detached,
+                      SEGMENTS - 1);
+    ck_assert_uint_eq(house.state.registry.home.events.counts[SHMVIEW_EVENT_DIED], n_died);
     house_leave(other);
     run_until_gone();
     house_close(&house);
@@ -131,4 +165,5 @@ START_TEST(at_once)
 END_TEST
 
 UNIT_MAIN("departure", UNIT_TEST(attached), UNIT_TEST(created), UNIT_TEST(unclaimed),
-          UNIT_TEST(at_once))
+          UNIT_TEST(attached_are_ended_by_their_client),
+          UNIT_TEST(created_are_ended_by_their_client), UNIT_TEST(at_once))

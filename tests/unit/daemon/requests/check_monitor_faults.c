@@ -107,7 +107,7 @@ static void every_telling(unsigned classes, int error)
         house_receive(hearer);
         house_call(doer, "Attach", "{'name':'s','access':'read'}");
         house_call(doer, "Remove", "{'name':'s'}");
-        uint64_t last = events_last();
+        uint64_t last = house.state.registry.home.events.last;
         faults_begin(classes, n);
         for (int i = 0; i < 5; i++)
             uv_run(&house.loop, UV_RUN_NOWAIT);

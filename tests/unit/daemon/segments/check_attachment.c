@@ -12,7 +12,8 @@ static struct attachments list;
 static struct segment *begin(int64_t lifetime)
 {
     struct object_space space;
-    registry_init(&registry);
+    memset(&registry, 0, sizeof registry);
+    home_init(&registry.home);
     LIST_INIT(&list);
     struct segment *s = registry_reserve(&registry, "seg");
     s->size = 100;

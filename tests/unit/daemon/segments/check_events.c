@@ -2,8 +2,9 @@
 /* events.c: the ring, who wants what, and what is lost. */
 #include "unit/unit.h"
 
-#include "daemon/segments/events.h"
+#include "daemon/segments/segment.h"
 
+static struct events events;
 static unsigned n_wakes;
 
 static void wake(void *arg)
@@ -49,27 +50,27 @@ static struct segment *segment_of(uint64_t id, uid_t owner, const char *name)
 /* Serial number of the next event, 0: none. */
 static uint64_t next(struct subscriber *s)
 {
-    const struct event *e = events_next(s);
+    const struct event *e = events_next(&events, s);
     return e ? e->serial : 0;
 }
 
 START_TEST(in_order)
 {
     struct subscriber a = subscriber(), b = subscriber();
-    events_init(100);
+    events_init(&events, 100);
     n_wakes = 0;
-    events_call(wake, &n_wakes);
-    events_add(SHMVIEW_EVENT_CREATED, NULL);
+    events.wake = wake;
+    events.wake_arg = &n_wakes;
+    events_add(&events, SHMVIEW_EVENT_CREATED, NULL, ACTOR_NONE);
     ck_assert_uint_eq(n_wakes, 0);
-    ck_assert_int_eq(events_subscribe(&a, UINT64_MAX, NULL, NULL), 0);
+    ck_assert_int_eq(events_subscribe(&events, &a, UINT64_MAX, NULL, NULL), 0);
     ck_assert_uint_eq(next(&a), 0);
-    events_by(12, 34);
-    events_add(SHMVIEW_EVENT_ATTACHED, NULL)->slot = 5;
-    events_by(0, UINT32_MAX);
+    events_add(&events, SHMVIEW_EVENT_ATTACHED, NULL, (struct actor){.pid = 12, .uid = 34})->slot =
+        5;
     ck_assert_uint_eq(n_wakes, 1);
-    ck_assert_int_eq(events_subscribe(&b, UINT64_MAX, NULL, NULL), 0);
-    events_add(SHMVIEW_EVENT_DIED, NULL);
-    const struct event *e = events_next(&a);
+    ck_assert_int_eq(events_subscribe(&events, &b, UINT64_MAX, NULL, NULL), 0);
+    events_add(&events, SHMVIEW_EVENT_DIED, NULL, ACTOR_NONE);
+    const struct event *e = events_next(&events, &a);
     ck_assert_uint_eq(e->serial, 102);
     ck_assert_uint_eq(e->kind, SHMVIEW_EVENT_ATTACHED);
     ck_assert_uint_eq(e->pid, 12);
@@ -79,10 +80,9 @@ START_TEST(in_order)
     ck_assert_uint_eq(next(&a), 0);
     ck_assert_uint_eq(next(&b), 103);
     ck_assert_uint_eq(next(&b), 0);
-    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_DIED), 1);
-    events_unsubscribe(&a);
-    events_unsubscribe(&b);
-    events_call(NULL, NULL);
+    ck_assert_uint_eq(events.counts[SHMVIEW_EVENT_DIED], 1);
+    events_unsubscribe(&events, &a);
+    events_unsubscribe(&events, &b);
 }
 END_TEST
 
@@ -92,18 +92,18 @@ START_TEST(who_wants_what)
     uid_t uid = 7;
     struct segment *a = segment_of(1, 7, "a"), *c = segment_of(2, 8, "c");
     struct subscriber kinds = subscriber(), named = subscriber(), owner = subscriber();
-    events_init(0);
+    events_init(&events, 0);
     kinds.kinds = 1 << (SHMVIEW_EVENT_DIED - 1);
     named.names = names;
     named.n_names = 2;
     owner.may_know = owners;
     owner.owner = &uid;
-    ck_assert_int_eq(events_subscribe(&kinds, UINT64_MAX, NULL, NULL), 0);
-    ck_assert_int_eq(events_subscribe(&named, UINT64_MAX, NULL, NULL), 0);
-    ck_assert_int_eq(events_subscribe(&owner, UINT64_MAX, NULL, NULL), 0);
-    events_add(SHMVIEW_EVENT_CREATED, a);      /* 1 */
-    events_add(SHMVIEW_EVENT_DIED, c);         /* 2 */
-    events_add(SHMVIEW_EVENT_RECOVERED, NULL); /* 3 */
+    ck_assert_int_eq(events_subscribe(&events, &kinds, UINT64_MAX, NULL, NULL), 0);
+    ck_assert_int_eq(events_subscribe(&events, &named, UINT64_MAX, NULL, NULL), 0);
+    ck_assert_int_eq(events_subscribe(&events, &owner, UINT64_MAX, NULL, NULL), 0);
+    events_add(&events, SHMVIEW_EVENT_CREATED, a, ACTOR_NONE);      /* 1 */
+    events_add(&events, SHMVIEW_EVENT_DIED, c, ACTOR_NONE);         /* 2 */
+    events_add(&events, SHMVIEW_EVENT_RECOVERED, NULL, ACTOR_NONE); /* 3 */
     ck_assert_uint_eq(next(&kinds), 2);
     ck_assert_uint_eq(next(&kinds), 0);
     ck_assert_uint_eq(next(&named), 1);
@@ -111,9 +111,9 @@ START_TEST(who_wants_what)
     ck_assert_uint_eq(next(&named), 0);
     ck_assert_uint_eq(next(&owner), 1);
     ck_assert_uint_eq(next(&owner), 0);
-    events_unsubscribe(&kinds);
-    events_unsubscribe(&named);
-    events_unsubscribe(&owner);
+    events_unsubscribe(&events, &kinds);
+    events_unsubscribe(&events, &named);
+    events_unsubscribe(&events, &owner);
     segment_free(a);
     segment_free(c);
 }
@@ -122,21 +122,21 @@ END_TEST
 START_TEST(what_is_lost)
 {
     struct subscriber slow = subscriber(), quick = subscriber();
-    events_init(0);
-    ck_assert_int_eq(events_subscribe(&slow, UINT64_MAX, NULL, NULL), 0);
-    ck_assert_int_eq(events_subscribe(&quick, UINT64_MAX, NULL, NULL), 0);
+    events_init(&events, 0);
+    ck_assert_int_eq(events_subscribe(&events, &slow, UINT64_MAX, NULL, NULL), 0);
+    ck_assert_int_eq(events_subscribe(&events, &quick, UINT64_MAX, NULL, NULL), 0);
     for (uint64_t i = 1; i <= EVENTS_KEPT + 10; i++) {
-        events_add(SHMVIEW_EVENT_CREATED, NULL);
+        events_add(&events, SHMVIEW_EVENT_CREATED, NULL, ACTOR_NONE);
         ck_assert_uint_eq(next(&quick), i);
     }
     ck_assert_uint_eq(quick.n_lost, 0);
     ck_assert_uint_eq(slow.n_lost, 10);
-    ck_assert_uint_eq(events_count(SHMVIEW_EVENT_LOST), 10);
+    ck_assert_uint_eq(events.counts[SHMVIEW_EVENT_LOST], 10);
     for (uint64_t i = 11; i <= EVENTS_KEPT + 10; i++)
         ck_assert_uint_eq(next(&slow), i);
     ck_assert_uint_eq(next(&slow), 0);
-    events_unsubscribe(&slow);
-    events_unsubscribe(&quick);
+    events_unsubscribe(&events, &slow);
+    events_unsubscribe(&events, &quick);
 }
 END_TEST
 
@@ -151,31 +151,31 @@ START_TEST(what_is_remembered)
     uid_t uid = 7;
     struct segment *a = segment_of(1, 7, "a"), *b = segment_of(2, 8, "b");
     struct subscriber s = subscriber();
-    events_init(1000);
-    events_add(SHMVIEW_EVENT_CREATED, a); /* 1001 */
-    events_add(SHMVIEW_EVENT_CREATED, b); /* 1002 */
-    events_add(SHMVIEW_EVENT_CREATED, a); /* 1003 */
-    give(a, 8);                           /* what counts is who may see it now */
+    events_init(&events, 1000);
+    events_add(&events, SHMVIEW_EVENT_CREATED, a, ACTOR_NONE); /* 1001 */
+    events_add(&events, SHMVIEW_EVENT_CREATED, b, ACTOR_NONE); /* 1002 */
+    events_add(&events, SHMVIEW_EVENT_CREATED, a, ACTOR_NONE); /* 1003 */
+    give(a, 8); /* what counts is who may see it now */
     give(b, 7);
     s.may_know = owners;
     s.owner = &uid;
-    ck_assert_int_eq(events_subscribe(&s, 1001, find, b), 0);
+    ck_assert_int_eq(events_subscribe(&events, &s, 1001, find, b), 0);
     ck_assert_uint_eq(next(&s), 1002);
     ck_assert_uint_eq(next(&s), 1003); /* it is no more: who had it then */
     ck_assert_uint_eq(next(&s), 0);
-    events_unsubscribe(&s);
+    events_unsubscribe(&events, &s);
     s = subscriber();
-    ck_assert_int_eq(events_subscribe(&s, 5000, NULL, NULL), 0); /* of another life */
+    ck_assert_int_eq(events_subscribe(&events, &s, 5000, NULL, NULL), 0); /* of another life */
     ck_assert_uint_eq(next(&s), 1001);
-    events_unsubscribe(&s);
+    events_unsubscribe(&events, &s);
     for (int i = 0; i < EVENTS_KEPT; i++)
-        events_add(SHMVIEW_EVENT_DIED, NULL);
+        events_add(&events, SHMVIEW_EVENT_DIED, NULL, ACTOR_NONE);
     s = subscriber();
-    ck_assert_int_eq(events_subscribe(&s, 1, NULL, NULL), 0);
+    ck_assert_int_eq(events_subscribe(&events, &s, 1, NULL, NULL), 0);
     ck_assert_uint_eq(next(&s), 1004);
     ck_assert_uint_eq(s.n_pending, EVENTS_KEPT - 1);
     ck_assert_uint_eq(s.n_lost, 0);
-    events_unsubscribe(&s);
+    events_unsubscribe(&events, &s);
     segment_free(a);
     segment_free(b);
 }
@@ -184,20 +184,21 @@ END_TEST
 START_TEST(too_many)
 {
     static struct subscriber all[LIMIT_MONITORS + 1];
-    events_init(0);
+    events_init(&events, 0);
     for (int i = 0; i < LIMIT_MONITORS; i++) {
         all[i] = subscriber();
-        ck_assert_int_eq(events_subscribe(&all[i], UINT64_MAX, NULL, NULL), 0);
+        ck_assert_int_eq(events_subscribe(&events, &all[i], UINT64_MAX, NULL, NULL), 0);
     }
     all[LIMIT_MONITORS] = subscriber();
-    ck_assert_int_eq(events_subscribe(&all[LIMIT_MONITORS], UINT64_MAX, NULL, NULL), -EDQUOT);
-    events_add(SHMVIEW_EVENT_CREATED, NULL);
-    events_unsubscribe(&all[5]);
-    ck_assert_int_eq(events_subscribe(&all[5], UINT64_MAX, NULL, NULL), 0);
+    ck_assert_int_eq(events_subscribe(&events, &all[LIMIT_MONITORS], UINT64_MAX, NULL, NULL),
+                     -EDQUOT);
+    events_add(&events, SHMVIEW_EVENT_CREATED, NULL, ACTOR_NONE);
+    events_unsubscribe(&events, &all[5]);
+    ck_assert_int_eq(events_subscribe(&events, &all[5], UINT64_MAX, NULL, NULL), 0);
     ck_assert_uint_eq(next(&all[5]), 0); /* what another had not read is not his */
     ck_assert_uint_eq(next(&all[LIMIT_MONITORS - 1]), 1);
     for (int i = 0; i < LIMIT_MONITORS; i++)
-        events_unsubscribe(&all[i]);
+        events_unsubscribe(&events, &all[i]);
 }
 END_TEST
 

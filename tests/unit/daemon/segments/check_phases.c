@@ -25,7 +25,7 @@ static void begin(void)
 
 static void end(void)
 {
-    phases_end();
+    phases_end(&house.state.registry);
     house_close(&house);
 }
 

@@ -12,7 +12,8 @@ static struct registry registry;
 
 static void begin(void)
 {
-    registry_init(&registry);
+    memset(&registry, 0, sizeof registry);
+    home_init(&registry.home);
 }
 
 static struct segment *reserve(const char *name)
@@ -69,7 +70,7 @@ START_TEST(name_that_is_taken)
     errno = 0;
     ck_assert_ptr_null(registry_reserve(&registry, "a"));
     ck_assert_int_eq(errno, EEXIST);
-    registry_remove(&registry, a);
+    registry_remove(&registry, a, ACTOR_NONE);
     ck_assert_ptr_null(registry_find(&registry, "a"));
     struct segment *again = reserve("a");
     ck_assert_ptr_eq(registry_find(&registry, "a"), again);
@@ -85,7 +86,7 @@ START_TEST(ids_are_never_used_again)
         struct segment *s = reserve("a");
         ck_assert_uint_gt(s->id, last);
         last = s->id;
-        registry_remove(&registry, s);
+        registry_remove(&registry, s, ACTOR_NONE);
         ck_assert_ptr_null(registry_find_id(&registry, last));
     }
     registry_deinit(&registry);
@@ -124,11 +125,11 @@ END_TEST
 START_TEST(remove_takes_the_objects)
 {
     begin();
-    registry_remove(&registry, make("plain", false));
+    registry_remove(&registry, make("plain", false), ACTOR_NONE);
     ck_assert_uint_eq(unit_objects(), 0);
     struct segment *s = make("locked", true);
     ck_assert_uint_eq(unit_objects(), 3);
-    registry_remove(&registry, s);
+    registry_remove(&registry, s, ACTOR_NONE);
     ck_assert_uint_eq(unit_objects(), 0);
     registry_deinit(&registry);
 }
@@ -155,21 +156,21 @@ START_TEST(remove_while_attached)
     struct segment *s = make("a", false);
     uint64_t id = s->id;
     attach(s);
-    registry_remove(&registry, s);
+    registry_remove(&registry, s, ACTOR_NONE);
     ck_assert(!s->named);
     ck_assert_ptr_null(registry_find(&registry, "a"));
     ck_assert_ptr_eq(registry_find_id(&registry, id), s); /* for those who know it */
     ck_assert_uint_eq(unit_objects(), 1);
-    registry_remove(&registry, s); /* once more changes nothing */
+    registry_remove(&registry, s, ACTOR_NONE); /* once more changes nothing */
     struct segment *second = make("a", false);
     ck_assert_ptr_eq(registry_find(&registry, "a"), second);
     ck_assert_uint_ne(second->id, id);
     attach(s); /* by its id */
     segment_detach(s, SLOT_NONE);
-    registry_release(&registry, s);
+    registry_release(&registry, s, ACTOR_NONE);
     ck_assert_ptr_eq(registry_find_id(&registry, id), s);
     segment_detach(s, SLOT_NONE);
-    registry_release(&registry, s);
+    registry_release(&registry, s, ACTOR_NONE);
     ck_assert_ptr_null(registry_find_id(&registry, id));
     ck_assert_uint_eq(unit_objects(), 1);
     registry_deinit(&registry);
@@ -186,14 +187,14 @@ START_TEST(release_by_lifetime)
         attach(s);
         attach(s);
         segment_detach(s, SLOT_NONE);
-        registry_release(&registry, s);
+        registry_release(&registry, s, ACTOR_NONE);
         ck_assert_ptr_eq(registry_find(&registry, "a"), s);
         segment_detach(s, SLOT_NONE);
-        registry_release(&registry, s);
+        registry_release(&registry, s, ACTOR_NONE);
         ck_assert_int_eq(registry_find(&registry, "a") != NULL, i > 0);
         ck_assert_uint_eq(unit_objects(), i > 0 ? 3 : 0);
         if (i > 0)
-            registry_remove(&registry, s);
+            registry_remove(&registry, s, ACTOR_NONE);
     }
     registry_deinit(&registry);
 }
@@ -212,7 +213,7 @@ START_TEST(random_against_a_model)
         ck_assert_ptr_eq(registry_find(&registry, name), known[k]);
         if (known[k]) {
             ck_assert_ptr_eq(registry_find_id(&registry, known[k]->id), known[k]);
-            registry_remove(&registry, known[k]);
+            registry_remove(&registry, known[k], ACTOR_NONE);
             known[k] = NULL;
         } else {
             known[k] = reserve(name);

@@ -414,7 +414,7 @@ START_TEST(descriptors_are_bounded)
     }
     for (int l = 0; l < 4; l++) {
         unsigned limit = limits[l] ? limits[l] : 1;
-        use_cache_limit(limits[l]);
+        many[0]->home->max_recent = limits[l];
         for (int i = 0; i < 2000; i++) {
             struct segment_grip a;
             struct stat st;
