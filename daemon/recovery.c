@@ -17,6 +17,7 @@
 #include "daemon/segments/events.h"
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/segment_restore.h"
+#include "daemon/segments/use.h"
 
 struct recovery {
     struct state *state;

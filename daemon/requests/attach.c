@@ -8,7 +8,16 @@
 #include "daemon/requests/describe.h"
 #include "daemon/requests/grants.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/use.h"
+
+/* Whether one attachment more is too many. */
+static bool is_full(const struct connection *c)
+{
+    const struct attachment *a;
+    unsigned n = 0;
+    LIST_FOREACH (a, &c->attachments, link)
+        n++;
+    return n >= LIMIT_ATTACHMENTS;
+}
 
 /* Of the last slots each user gets his share; the daemon's own user may have all. */
 static bool has_slot_for(const struct segment *segment, int64_t access, uid_t uid)
@@ -74,7 +83,7 @@ void attach_segment(const struct request *request, struct segment *segment, int6
     struct quota_user *payer;
     struct attachment *a;
     struct segment_grip grip;
-    if (attachments_full(&c->attachments)) {
+    if (is_full(c)) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
                "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
         return;

@@ -18,7 +18,6 @@
 #include "daemon/requests/describe.h"
 #include "daemon/requests/grants.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/use.h"
 
 /* Committed on the loop: some 50 us, a few requests' worth. */
 #define SMALL_BYTES ((uint64_t)128 << 10)

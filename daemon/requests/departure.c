@@ -5,7 +5,6 @@
 
 #include "common/base/util.h"
 #include "daemon/requests/state.h"
-#include "daemon/segments/use.h"
 
 #define SLICE_NS 1000000
 

@@ -20,7 +20,6 @@
 #include "daemon/requests/monitor.h"
 #include "daemon/requests/service.h"
 #include "daemon/requests/stats.h"
-#include "daemon/segments/use.h"
 
 /* --- io.shmview ---------------------------------------------------------- */
 
@@ -289,14 +288,17 @@ static void refuse_method(const char *name, struct answer *answer)
         refuse_varlink(answer, REFUSAL_NO_INTERFACE, "interface", interface);
 }
 
-static void run(const struct method *method, struct request *request, const json_t *parameters)
+static void run(const struct method *method, struct state *state, struct connection *connection,
+                const json_t *parameters, struct answer *answer)
 {
     struct wire_fault fault;
     union wanted want;
-    if (method->read(parameters, &want, &fault))
-        refuse_parameter(request->answer, &fault);
-    else
-        method->run(request, &want);
+    if (method->read(parameters, &want, &fault)) {
+        refuse_parameter(answer, &fault);
+        return;
+    }
+    struct request request = {state, connection, grants_who(state, connection), answer};
+    method->run(&request, &want);
 }
 
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
@@ -311,9 +313,8 @@ void methods_call(struct state *state, struct connection *connection, const stru
         i++;
     if (connection->client && connection->client->presence == PRESENCE_OFFERED)
         client_settle(connection->client);
-    struct request request = {state, connection, grants_who(state, connection), answer};
     if (i < ARRAY_LEN(methods))
-        run(&methods[i], &request, call->parameters);
+        run(&methods[i], state, connection, call->parameters, answer);
     else
         refuse_method(call->method, answer);
     tally_note(connection, answer);

@@ -15,7 +15,6 @@
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
 #include "daemon/segments/look.h"
-#include "daemon/segments/use.h"
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* the kinds before it can be configured */
 

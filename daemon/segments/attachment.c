@@ -16,7 +16,6 @@
 #include "daemon/segments/look.h"
 #include "daemon/segments/phases.h"
 #include "daemon/segments/ringing.h"
-#include "daemon/segments/use.h"
 
 /* Makes a what the record tells of. */
 static void fill(struct attachment *a, struct attachments *list, struct segment *segment,
@@ -277,15 +276,6 @@ void attachment_died(struct registry *registry, struct attachment *attachment)
 }
 
 /* --- Finding ------------------------------------------------------------- */
-
-bool attachments_full(const struct attachments *list)
-{
-    unsigned n = 0;
-    struct attachment *a;
-    LIST_FOREACH (a, list, link)
-        n++;
-    return n >= LIMIT_ATTACHMENTS;
-}
 
 struct attachment *attachment_find(const struct attachments *list, uint64_t id)
 {

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "daemon/segments/registry.h"
+#include "daemon/segments/use.h"
 
 struct attachment {
     uint64_t id;
@@ -26,9 +27,6 @@ struct attachment {
     LIST_ENTRY(attachment) sibling; /* of the segment */
 };
 LIST_HEAD(attachments, attachment);
-
-/* Whether one more is too many. */
-bool attachments_full(const struct attachments *list);
 
 /* Attaches segment for holder, who may claim the attachment from another daemon, and adds it to
  * list. payer has been charged for it, and may be NULL; attachment_new() refunds that if it fails.

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
-#include "daemon/segments/use.h"
 
 /* --- Reading ------------------------------------------------------------- */
 

@@ -3,7 +3,6 @@
 
 #include "common/base/util.h"
 #include "daemon/segments/attachment.h"
-#include "daemon/segments/use.h"
 
 #define SLICE_NS 250000
 

@@ -96,18 +96,6 @@ struct segment *segment_free(struct segment *segment);
 /* Frees it; the objects stay for the next daemon. */
 void segment_leave(struct segment *segment);
 
-/* After segment_restore(): slot is that of a user of this generation, who keeps it. Returns 0;
- * -ESTALE if it is not, or he is known to be dead; or -errno. */
-int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation);
-
-/* After that: slots that nobody claimed are those of users nobody knows: they are given
- * back, as by a death. Then ends an announcement of deaths that was cut short, and wakes all
- * who wait. Where nobody is attached this is done when somebody attaches. */
-void segment_restored(struct segment *segment);
-
-/* Takes over an attachment. Returns 0 and owes segment_detach(), or -ENOMEM. */
-int segment_restore_attachment(struct segment *segment);
-
 /* Writes its record. Returns 0 or -errno. */
 int segment_keep(const struct segment *segment);
 
@@ -124,45 +112,28 @@ int segment_rename_data(const struct segment *segment);
 /* One of its objects, under the name that it has now. */
 void segment_object(const struct segment *segment, enum segment_part part, struct object *ret);
 
-/* What a client needs to use a segment. */
-struct segment_grip {
-    int fds[N_SEGMENT_PARTS]; /* by enum segment_part; borrowed from the segment, -1: none */
-    uint32_t slot;            /* or SLOT_NONE */
-    uint32_t generation;      /* of the slot */
-};
-
-/* Opens the objects that access (enum shmview_access) is due, and takes a slot. The descriptors of
- * *ret are borrowed until the next call. Returns 0 and owes segment_detach(); -ENOLCK if every slot
- * is taken, or -errno; then nothing is changed. */
-int segment_attach(struct segment *segment, int64_t access, struct segment_grip *ret);
+/* What an object of the segment begins with. */
+static inline struct shmview_object_header segment_header(const struct segment *segment,
+                                                          uint32_t magic, size_t bytes)
+{
+    return (struct shmview_object_header){
+        .magic = magic,
+        .version = SHMVIEW_LAYOUT_VERSION,
+        .header_bytes = (uint32_t)bytes,
+        .segment_id = segment->id,
+    };
+}
 
 /* What its control object begins with. */
-void segment_control_header(const struct segment *segment, struct shmview_control *ret);
-
-/* The size of a control object with so many slots. */
-uint32_t segment_control_bytes(uint32_t n_slots);
-
-/* Wakes all who wait for the lock, to look again. */
-void segment_announce(struct segment *segment);
-
-/* Gives a slot back (SLOT_NONE: none): publishes the end of its user, and wakes all that wait. */
-void segment_detach(struct segment *segment, uint32_t slot);
-
-/* The part of segment_detach() that others wait for: gives a slot back. */
-void segment_give_slot(struct segment *segment, uint32_t slot);
-
-/* The set of those who watch has changed: those who notify are to ask again. */
-void segment_watches_changed(struct segment *segment);
-
-/* Before segment_give_slot(), where that user ended inside the lock: keeps its id, pid and command
- * for the next owner. The command is printable. */
-void segment_note_owner(struct segment *segment, uint32_t id, pid_t pid, const char command[16]);
-
-/* Counts a death inside the lock. */
-void segment_owner_died(struct segment *segment);
-
-/* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */
-void segment_forget(struct segment *segment);
+static inline void segment_control_header(const struct segment *segment,
+                                          struct shmview_control *ret)
+{
+    *ret = (struct shmview_control){
+        .header = segment_header(segment, SHMVIEW_CONTROL_MAGIC, sizeof *ret),
+        .slots_offset = sizeof *ret,
+        .slot_bytes = sizeof(struct shmview_slot),
+    };
+}
 
 /* --- segment_layouts.c ---------------------------------------------------- */
 

@@ -17,26 +17,6 @@ static int write_all(int fd, const void *bytes, size_t n)
     return (size_t)r == n ? 0 : -EIO;
 }
 
-static struct shmview_object_header header_of(const struct segment *segment, uint32_t magic,
-                                              size_t bytes)
-{
-    return (struct shmview_object_header){
-        .magic = magic,
-        .version = SHMVIEW_LAYOUT_VERSION,
-        .header_bytes = (uint32_t)bytes,
-        .segment_id = segment->id,
-    };
-}
-
-void segment_control_header(const struct segment *segment, struct shmview_control *ret)
-{
-    *ret = (struct shmview_control){
-        .header = header_of(segment, SHMVIEW_CONTROL_MAGIC, sizeof *ret),
-        .slots_offset = sizeof *ret,
-        .slot_bytes = sizeof(struct shmview_slot),
-    };
-}
-
 /* Returns a descriptor, or -errno. */
 static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
                          const atomic_bool *cancel)
@@ -67,8 +47,8 @@ static int allocate_lock(struct segment *segment)
         return liveness;
     struct shmview_control c;
     segment_control_header(segment, &c);
-    struct shmview_object_header l =
-        header_of(segment, SHMVIEW_LIVENESS_MAGIC, offsetof(struct shmview_liveness, generation));
+    struct shmview_object_header l = segment_header(segment, SHMVIEW_LIVENESS_MAGIC,
+                                                    offsetof(struct shmview_liveness, generation));
     segment->control_bytes = SEGMENT_CONTROL_BYTES;
     int r = write_all(control, &c, sizeof c);
     if (r == 0)

@@ -13,7 +13,6 @@
 #include "daemon/base/log.h"
 #include "daemon/memory/discard.h"
 #include "daemon/segments/attachment.h"
-#include "daemon/segments/use.h"
 
 #define LARGE_BYTES     ((uint64_t)1 << 20) /* from here on off the loop */
 #define SEGMENTS_A_TURN 1024                /* some 3 ms */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/base/util.h"
+#include "daemon/segments/use.h"
 
 /* Returns 0, or -errno; -ESTALE if it is another one. What clients did to it does not matter. */
 static int check_identity(const struct segment *segment, enum segment_part part)

@@ -3,10 +3,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "common/base/util.h"
+#include "daemon/segments/segment_repair.h"
+
+#define CONTROL_BYTES_STEP 4096
+
+_Static_assert(SEGMENT_CONTROL_BYTES > sizeof(struct shmview_control), "room for slots");
 
 int use_begin(struct segment *segment)
 {
@@ -24,7 +34,8 @@ int use_begin(struct segment *segment)
     return 0;
 }
 
-void use_end(struct segment_use *use)
+/* Frees it where nobody is attached and no descriptor is kept open. */
+static void use_end(struct segment_use *use)
 {
     if (use->cached || use->segment->n_attachments > 0)
         return;
@@ -53,8 +64,8 @@ void use_leave(struct segment_use *use)
     use_end(use);
 }
 
-/* The segment that was attached longest ago must go. */
-void use_cache(struct segment_use *use)
+/* Makes it the segment attached last; the one that was attached longest ago must go. */
+static void use_cache(struct segment_use *use)
 {
     struct segment_home *home = use->segment->home;
     unsigned most = home->max_recent ? home->max_recent : 1;
@@ -83,7 +94,18 @@ int use_open(struct segment_use *use, enum use_descriptor which)
     return use->fds[which];
 }
 
-int use_map(struct segment_use *use)
+int use_map_object(struct segment_use *use, int fd)
+{
+    void *p =
+        mmap(NULL, sizeof *use->live, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    use->live = p;
+    return 0;
+}
+
+/* Maps the liveness object, once. Returns 0 or -errno. */
+static int use_map(struct segment_use *use)
 {
     struct object object;
     if (use->live)
@@ -93,12 +115,230 @@ int use_map(struct segment_use *use)
     return fd < 0 ? fd : use_map_object(use, fd);
 }
 
-int use_map_object(struct segment_use *use, int fd)
+/* --- Attaching ----------------------------------------------------------- */
+
+static _Atomic uint32_t *word(uint32_t *p)
 {
-    void *p =
-        mmap(NULL, sizeof *use->live, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-    if (p == MAP_FAILED)
-        return -errno;
-    use->live = p;
+    return (_Atomic uint32_t *)p;
+}
+
+static void announce(struct shmview_liveness *live)
+{
+    atomic_fetch_add(word(&live->deaths), 1);
+    syscall(SYS_futex, &live->deaths, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void publish_death(struct shmview_liveness *live, uint32_t slot)
+{
+    atomic_fetch_or(word(&live->generation[slot]), SHMVIEW_GENERATION_DEAD);
+    announce(live);
+}
+
+void segment_announce(struct segment *segment)
+{
+    if (segment->use && segment->use->live)
+        announce(segment->use->live);
+}
+
+/* The daemon's own object: what it says of slots is believed, within its limits. */
+static int read_slots(struct segment *segment)
+{
+    const struct shmview_liveness *live = segment->use->live;
+    uint32_t high =
+        atomic_load_explicit(word((uint32_t *)(uintptr_t)&live->high), memory_order_relaxed);
+    int r =
+        high > SHMVIEW_SLOTS_MAX ? -ESTALE : slots_restore(&segment->slots, live->generation, high);
+    if (r == 0)
+        r = segment_publish_layouts(segment);
+    if (r == 0)
+        segment->unread = false;
+    return r;
+}
+
+/* Those that nobody has claimed. */
+static void give_slots_back(struct segment *segment)
+{
+    struct shmview_liveness *live = segment->use->live;
+    for (uint32_t slot = 0; slot < segment->slots.high; slot++) {
+        uint32_t g = atomic_load(word(&live->generation[slot]));
+        if (g && !(g & SHMVIEW_GENERATION_DEAD) &&
+            segment->slots.entries[slot].next == SLOT_UNCLAIMED) {
+            publish_death(live, slot);
+            slots_give(&segment->slots, slot);
+        }
+    }
+    announce(live);
+}
+
+/* Before a slot is taken: what an earlier daemon has left of them. */
+static int know_slots(struct segment *segment)
+{
+    int r = use_map(segment->use);
+    if (r || !segment->unread)
+        return r;
+    r = read_slots(segment);
+    if (r == 0)
+        give_slots_back(segment);
+    return r;
+}
+
+uint32_t segment_control_bytes(uint32_t n_slots)
+{
+    uint64_t need = sizeof(struct shmview_control) + n_slots * sizeof(struct shmview_slot);
+    return (uint32_t)((need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP);
+}
+
+/* The slot's line must be backed before anybody may touch it. */
+static int back_slot(struct segment *segment, int control, uint32_t slot)
+{
+    uint32_t bytes = segment_control_bytes(slot + 1);
+    if (bytes <= segment->control_bytes)
+        return 0;
+    int r = object_grow(control, bytes);
+    if (r == 0)
+        segment->control_bytes = bytes;
+    return r;
+}
+
+/* Ids repeat after the generations of a slot have wrapped: a count that a dead reader has left
+ * must not become that of a living client, which writers would wait for. Nobody uses the slot
+ * now, and since the last wrap each id was given out once. */
+static int clear_readers(const struct shmview_liveness *live, int control, uint32_t slot,
+                         uint32_t generation)
+{
+    uint32_t none = 0;
+    size_t offset = sizeof(struct shmview_control) + slot * sizeof(struct shmview_slot) +
+                    offsetof(struct shmview_slot, readers);
+    if ((live->generation[slot] & SHMVIEW_GENERATION_MASK) <= generation)
+        return 0;
+    ssize_t n = pwrite(control, &none, sizeof none, (off_t)offset);
+    return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
+}
+
+static int open_lock(struct segment *segment, struct segment_grip *ret)
+{
+    int control = ret->fds[CONTROL] = use_open(segment->use, CONTROL_WRITE);
+    int r = control < 0 ? control : (ret->fds[LIVENESS] = use_open(segment->use, LIVENESS_READ));
+    if (r >= 0)
+        r = know_slots(segment);
+    if (r == 0)
+        r = segment_repair(segment);
+    if (r)
+        return r;
+    uint32_t slot, generation;
+    r = slots_take(&segment->slots, &slot, &generation);
+    if (r)
+        return r == -ENOSPC ? -ENOLCK : r;
+    struct shmview_liveness *live = segment->use->live;
+    r = back_slot(segment, control, slot);
+    if (r == 0)
+        r = clear_readers(live, control, slot, generation);
+    if (r) {
+        slots_give(&segment->slots, slot);
+        return r;
+    }
+    atomic_store_explicit(word(&live->high), segment->slots.high, memory_order_release);
+    atomic_store_explicit(word(&live->generation[slot]), generation, memory_order_release);
+    ret->slot = slot;
+    ret->generation = generation;
     return 0;
+}
+
+int segment_attach(struct segment *segment, int64_t access, struct segment_grip *ret)
+{
+    struct segment_grip grip = {.fds = {-1, -1, -1}, .slot = SLOT_NONE};
+    int r = use_begin(segment);
+    if (r)
+        return r;
+    use_cache(segment->use);
+    r = grip.fds[DATA] = use_open(segment->use, access == SHMVIEW_WRITE ? DATA_WRITE : DATA_READ);
+    if (r >= 0)
+        r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &grip)
+                                                    : segment_repair(segment);
+    if (r) {
+        use_leave(segment->use); /* what cannot be opened is not to stay half open */
+        return r;
+    }
+    segment->n_attachments++;
+    *ret = grip;
+    return 0;
+}
+
+void segment_give_slot(struct segment *segment, uint32_t slot)
+{
+    publish_death(segment->use->live, slot);
+    slots_give(&segment->slots, slot);
+}
+
+void segment_detach(struct segment *segment, uint32_t slot)
+{
+    segment->n_attachments--;
+    if (slot != SLOT_NONE)
+        segment_give_slot(segment, slot);
+    use_end(segment->use);
+}
+
+void segment_forget(struct segment *segment)
+{
+    segment->n_attachments--;
+    use_end(segment->use);
+}
+
+void segment_watches_changed(struct segment *segment)
+{
+    atomic_store(word(&segment->use->live->watches), segment->use->n_watches);
+}
+
+void segment_note_owner(struct segment *segment, uint32_t id, pid_t pid, const char command[16])
+{
+    struct shmview_liveness_death *d = &segment->use->live->owner;
+    /* id last and released: a reader that finds it finds the rest as well */
+    atomic_store(word(&d->id), 0);
+    d->pid = (uint32_t)pid;
+    d->when_ns = (uint64_t)now_ns();
+    memcpy(d->command, command, sizeof d->command);
+    atomic_store(word(&d->id), id);
+}
+
+void segment_owner_died(struct segment *segment)
+{
+    atomic_fetch_add(word(&segment->use->live->owner_deaths), 1);
+}
+
+/* --- Restoring ----------------------------------------------------------- */
+
+int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generation)
+{
+    if (!segment->lock)
+        return -ESTALE;
+    int r = use_begin(segment);
+    if (r == 0)
+        r = use_map(segment->use);
+    if (r == 0 && segment->unread)
+        r = read_slots(segment);
+    if (r)
+        return r;
+    if (slot >= segment->slots.high ||
+        atomic_load(word(&segment->use->live->generation[slot])) != generation ||
+        segment->slots.entries[slot].next != SLOT_UNCLAIMED)
+        return -ESTALE;
+    segment->slots.entries[slot].next = 0;
+    return 0;
+}
+
+int segment_restore_attachment(struct segment *segment)
+{
+    int r = use_begin(segment);
+    if (r == 0)
+        segment->n_attachments++;
+    return r;
+}
+
+void segment_restored(struct segment *segment)
+{
+    if (!segment->use)
+        return;
+    if (segment->use->live && !segment->unread)
+        give_slots_back(segment);
+    use_end(segment->use);
 }

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "daemon/segments/registry.h"
+#include "daemon/segments/use.h"
 #include "unit/faults.h"
 #include "unit/whole.h"
 
