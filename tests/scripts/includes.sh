@@ -39,6 +39,7 @@ rules() {
     client/segment/*) echo "client/segment client/link client/lock client/base common" ;;
     client/views/*) echo "client/views client/segment client/lock client/link client/base common" ;;
     client/whole/*) echo "client/whole client/views client/base common" ;;
+    client/family/*) echo "client/family client/base common" ;;
     client/exports/*) echo "client/exports client/views client/segment client/base common" ;;
     client/asking/*) echo "client/asking client/link client/base common" ;;
     client/inline.c) echo "common" ;;
@@ -59,6 +60,7 @@ rules() {
     tests/exclusion/*) echo "tests/exclusion" ;;
     tests/integration/*) echo "tests/integration tests/support" ;;
     tests/crash/*) echo "tests/crash tests/support" ;;
+    tests/family/*) echo "tests/family tests/support" ;;
     tests/rounds/*) echo "tests/rounds tests/support" ;;
     tests/cpp/*) echo "tests/cpp tests/support" ;;
     tests/systemd/* | tests/stranger/*) echo "" ;;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# model.sh [--long] [PATTERN]: searches every state of the lock's model, in the
-# configurations below whose name matches PATTERN. One that "holds" must have no
+# model.sh [--long] [PATTERN]: searches every state of the models of the lock and of the mutex, in
+# the configurations below whose name matches PATTERN; "mutex:" begins those of the mutex. One that "holds" must have no
 # error. One that "breaks" must break an assertion, and one that "sticks" must
 # leave somebody parked for ever: these have a fault built in.
 # tests/model/README.md says what the flags mean.
@@ -23,7 +23,7 @@ if ! spin -V 2> /dev/null | grep -q '^Spin Version'; then
     exit 77
 fi
 
-model=$(cd "${SHMVIEW_SOURCE_DIR:-$(dirname "$0")/../..}" && pwd)/tests/model/lock.pml
+models=$(cd "${SHMVIEW_SOURCE_DIR:-$(dirname "$0")/../..}" && pwd)/tests/model
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
@@ -55,6 +55,22 @@ rows=(
     "sticks|deaths not awaited|FAULT_DEATHS_NOT_AWAITED DEATHS=1"
     "sticks|death told first|FAULT_DEATH_TOLD_FIRST DEATHS=1"
     "sticks|parked after a failed reap|FAULT_REAP_THEN_PARK DEATHS=1 REUSE SHARED"
+
+    "holds|mutex: three threads, every form|THREADS=3 TIMED TRY INTERRUPTED"
+    "holds|mutex: two threads, reused ids|DEATHS=2 ROUNDS=2 REUSE TIMED TRY INTERRUPTED SPOIL"
+    "holds|mutex: three threads, a death|THREADS=3 DEATHS=1 TIMED"
+    "breaks|mutex: no birth|FAULT_NO_BIRTH DEATHS=1 REUSE"
+    "breaks|mutex: told first|FAULT_TOLD_FIRST DEATHS=1 THREADS=3"
+    "breaks|mutex: not told|FAULT_NOT_TOLD DEATHS=1"
+    "breaks|mutex: taken over by plain store|FAULT_PLAIN_TAKE_OVER DEATHS=1 THREADS=3"
+    "breaks|mutex: settled late|FAULT_SETTLED_LATE DEATHS=1 ROUNDS=2 THREADS=3"
+    "sticks|mutex: birth not judged|FAULT_BIRTH_NOT_JUDGED DEATHS=1 REUSE"
+    "sticks|mutex: unbounded parks|FAULT_UNBOUNDED DEATHS=1"
+    "sticks|mutex: freed by plain store|FAULT_PLAIN_RELEASE"
+    "sticks|mutex: word claimed without W|FAULT_CLAIM_WITHOUT_W THREADS=3"
+    "sticks|mutex: taken over without W|FAULT_TAKE_OVER_WITHOUT_W DEATHS=1 THREADS=3"
+    "sticks|mutex: silent timeout|FAULT_SILENT_TIMEOUT TIMED THREADS=3 ROUNDS=2"
+    "sticks|mutex: interrupted when woken|FAULT_INTERRUPTED_WOKEN INTERRUPTED THREADS=3"
 )
 if [ $long = yes ]; then
     rows+=(
@@ -66,14 +82,15 @@ if [ $long = yes ]; then
         "holds|two threads and a client, reuse|TWIN THREADS=3 DEATHS=1 REUSE SHARED"
         "holds|two threads and two clients|TWIN THREADS=4 DEATHS=1"
         "holds|declared dead too early, every form|EARLY THREADS=3 REUSE SHARED TIMED TRY"
+        "holds|mutex: three threads, reused ids|THREADS=3 DEATHS=1 REUSE TIMED INTERRUPTED"
     )
 fi
 
-# $1: flags of the model, $2: of the compiler, $3: of the search
+# $1: flags of the model, $2: of the compiler, $3: of the search, if any, $4: the model
 search() {
     local -a defines
     read -ra defines <<< "$1"
-    spin "-P${CC:-cc} -E -x c" -a "${defines[@]/#/-D}" "$model" &&
+    spin "-P${CC:-cc} -E -x c" -a "${defines[@]/#/-D}" "$models/$4.pml" &&
         "${CC:-cc}" -w "$2" -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM=3900 pan.c -o pan &&
         ./pan -m100000 -w22 ${3:+"$3"}
 }
@@ -94,12 +111,13 @@ verdict() {
 n_rows=0
 n_wrong=0
 run_row() {
-    local expected=$1 name=$2 flags=$3 begun=$EPOCHREALTIME got seconds
+    local expected=$1 name=$2 flags=$3 model=lock begun=$EPOCHREALTIME got seconds
+    [[ $name == mutex:* ]] && model=mutex
     case $expected in
     # an error is found so soon that building takes longer
-    breaks) search "$flags" -O0 -E ;;
-    sticks) search "$flags" -O0 -A ;;
-    *) search "$flags" -O1 ;;
+    breaks) search "$flags" -O0 -E "$model" ;;
+    sticks) search "$flags" -O0 -A "$model" ;;
+    *) search "$flags" -O1 "" "$model" ;;
     esac > out 2>&1 || true
     got=$(verdict out)
     seconds=$(((${EPOCHREALTIME/[.,]/} - ${begun/[.,]/}) / 10000))

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <shmview/family.h>
+
+#include "client/base/error.h"
+#include "client/base/process.h"
+#include "client/base/wait.h"
+#include "common/base/util.h"
+
+/* Returns the error, with errno as it was. */
+static int fail_system(const char *what)
+{
+    int cause = errno;
+    int r = cause == ENOSPC ? fail(SHMVIEW_ERR_NO_SPACE, "%s: no space left in /dev/shm", what)
+                            : fail_errno(what, cause);
+    errno = cause;
+    return r;
+}
+
+/* An unlinked file in /dev/shm, because tmpfs enforces its limit. Memory without a file system is
+ * over-committed until the kernel kills a process. */
+static int open_unlinked(uint64_t bytes)
+{
+    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+    if (fd >= 0 || (errno != ENOENT && errno != EOPNOTSUPP && errno != EISDIR && errno != EACCES))
+        return fd;
+    long page = sysconf(_SC_PAGESIZE), n_free = sysconf(_SC_AVPHYS_PAGES);
+    if (bytes / (uint64_t)page > (uint64_t)n_free) {
+        errno = ENOSPC;
+        return -1;
+    }
+    return memfd_create("shmview-anonymous", MFD_CLOEXEC);
+}
+
+/* In one call, which fails at once where the file system has too little left. */
+static int commit(int fd, uint64_t bytes)
+{
+    do {
+        int r = wait_ask();
+        if (r)
+            return r;
+        errno = posix_fallocate(fd, 0, (off_t)bytes);
+    } while (errno == EINTR);
+    return errno ? fail_system("memory without a name") : 0;
+}
+
+/* Returns 0, with *fd in *ret and -1 in *fd, or an error. */
+static int map(int *fd, uint64_t bytes, struct shmview_anonymous *ret)
+{
+    void *data = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+    if (data == MAP_FAILED)
+        return fail_system("mapping memory without a name");
+    *ret = (struct shmview_anonymous){.data = data, .bytes = bytes, .fd = steal_fd(fd)};
+    return 0;
+}
+
+int shmview_anonymous_create(uint64_t bytes, struct shmview_anonymous *ret_memory)
+{
+    NOT_CANCELLED;
+    if (bytes == 0 || bytes > PTRDIFF_MAX)
+        return fail(SHMVIEW_ERR_INVALID, "memory of %" PRIu64 " bytes", bytes);
+    CLEANUP_FD int fd = open_unlinked(bytes);
+    if (fd < 0)
+        return fail_system("memory without a name");
+    int r = process_init();
+    if (r == 0)
+        r = commit(fd, bytes);
+    return r ? r : map(&fd, bytes, ret_memory);
+}
+
+int shmview_anonymous_open(int fd, struct shmview_anonymous *ret_memory)
+{
+    struct stat found;
+    NOT_CANCELLED;
+    if (fstat(fd, &found))
+        return fail_system("a descriptor of memory");
+    if (!S_ISREG(found.st_mode) || found.st_size <= 0)
+        return fail(SHMVIEW_ERR_INVALID, "descriptor %d is of no memory", fd);
+    return map(&fd, (uint64_t)found.st_size, ret_memory);
+}
+
+void shmview_anonymous_close(struct shmview_anonymous *memory)
+{
+    NOT_CANCELLED;
+    if (memory->data)
+        munmap(memory->data, (size_t)memory->bytes);
+    close_fdp(&memory->fd);
+    *memory = (struct shmview_anonymous){.fd = -1};
+}
