@@ -68,12 +68,10 @@ setup(
     python_requires=">=3.9",
     packages=["shmview"],
     package_data={"shmview": ["*.pyi", "*.pxd", "py.typed"]},
-    ext_modules=[Extension("shmview._core", sorted(glob.glob("src/*.c")), depends=glob.glob("src/*.h"),
+    ext_modules=[Extension(f"shmview.{name}", sorted(glob.glob(f"{folder}/*.c")), depends=glob.glob(f"{folder}/*.h"),
                            libraries=["shmview"], define_macros=[("_GNU_SOURCE", "1")],
-                           extra_compile_args=["-std=c11", "-fvisibility=hidden"], **found),
-                 Extension("shmview._sync", sorted(glob.glob("sync/*.c")), depends=glob.glob("sync/*.h"),
-                           define_macros=[("_GNU_SOURCE", "1")],
-                           extra_compile_args=["-std=c11", "-fvisibility=hidden"])],
+                           extra_compile_args=["-std=c11", "-fvisibility=hidden"], **found)
+                 for name, folder in (("_core", "src"), ("_sync", "sync"))],
     zip_safe=False,
     options={"build": {"build_base": work}, "egg_info": {"egg_base": work}},
 )

@@ -3,15 +3,8 @@
  * goes when the last of them has gone, whoever that is and however. */
 #include "sync.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 struct arena {
-    PyObject_HEAD void *data;
-    Py_ssize_t size;
-    int fd;
+    PyObject_HEAD struct shmview_anonymous memory;
     PyObject *weakrefs;
 };
 
@@ -21,52 +14,54 @@ PyDoc_STRVAR(arena_doc,
              "committed; or that of another Arena, whose descriptor fd is taken over.\n\n"
              "Raises OSError with ENOSPC where /dev/shm has not enough left.");
 
-/* A file without a name in /dev/shm, whose limit holds for it as well: memory that has none
- * is given out until the kernel kills somebody. */
-static int open_nameless(Py_ssize_t size)
+/* Raises the exception for r, which a call has returned. */
+static void fail(int r)
 {
-    int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd >= 0 || (errno != ENOENT && errno != EOPNOTSUPP && errno != EISDIR && errno != EACCES))
-        return fd;
-    if (size / sysconf(_SC_PAGESIZE) > sysconf(_SC_AVPHYS_PAGES)) {
-        errno = ENOSPC;
-        return -1;
-    }
-    return memfd_create("shmview-arena", MFD_CLOEXEC);
+    if (r == -SHMVIEW_ERR_INVALID)
+        PyErr_SetString(PyExc_ValueError, shmview_error_text());
+    else
+        PyErr_SetFromErrno(PyExc_OSError);
 }
 
-static int commit(int fd, Py_ssize_t size)
+static int create(Py_ssize_t size, struct shmview_anonymous *ret)
 {
-    int r;
-    do
-        r = posix_fallocate(fd, 0, size);
-    while (r == EINTR && !PyErr_CheckSignals());
-    errno = r;
-    return r ? -1 : 0;
+    PyThreadState *thread;
+    unlocked_begin(&thread);
+    int r = shmview_anonymous_create((uint64_t)size, ret);
+    int error = errno;
+    if (unlocked_end(&thread))
+        return -1;
+    errno = error;
+    if (r)
+        fail(r);
+    return r;
+}
+
+static int open_given(int fd, Py_ssize_t size, struct shmview_anonymous *ret)
+{
+    int r = shmview_anonymous_open(fd, ret);
+    if (r)
+        fail(r);
+    else if (ret->bytes < (uint64_t)size)
+        PyErr_Format(PyExc_ValueError, "an arena of %zd bytes in memory of fewer", size);
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 static PyObject *arena_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"size", "fd", NULL};
     Py_ssize_t size;
-    int given = -1;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|i:Arena", keywords, &size, &given))
+    int fd = -1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|i:Arena", keywords, &size, &fd))
         return NULL;
     if (size <= 0)
         return PyErr_Format(PyExc_ValueError, "an arena of %zd bytes", size);
     struct arena *self = (struct arena *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
-    self->data = MAP_FAILED;
-    self->size = size;
-    self->fd = given >= 0 ? given : open_nameless(size);
-    if (self->fd >= 0 && (given >= 0 || commit(self->fd, size) == 0))
-        self->data = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, 0);
-    if (self->data == MAP_FAILED) {
-        if (!PyErr_Occurred())
-            PyErr_SetFromErrno(PyExc_OSError);
+    self->memory.fd = fd;
+    if (fd >= 0 ? open_given(fd, size, &self->memory) : create(size, &self->memory))
         Py_CLEAR(self);
-    }
     return (PyObject *)self;
 }
 
@@ -76,10 +71,7 @@ static void arena_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     if (self->weakrefs)
         PyObject_ClearWeakRefs(op);
-    if (self->data != MAP_FAILED)
-        munmap(self->data, (size_t)self->size);
-    if (self->fd >= 0)
-        close(self->fd);
+    shmview_anonymous_close(&self->memory);
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -87,7 +79,8 @@ static void arena_dealloc(PyObject *op)
 static int arena_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 {
     struct arena *self = (struct arena *)op;
-    return PyBuffer_FillInfo(buffer, op, self->data, self->size, 0, flags);
+    return PyBuffer_FillInfo(buffer, op, self->memory.data, (Py_ssize_t)self->memory.bytes, 0,
+                             flags);
 }
 
 static PyObject *arena_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
@@ -97,8 +90,8 @@ static PyObject *arena_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
 }
 
 static PyMemberDef members[] = {
-    {"fd", T_INT, offsetof(struct arena, fd), READONLY, "Its descriptor."},
-    {"size", T_PYSSIZET, offsetof(struct arena, size), READONLY, "Its size in bytes."},
+    {"fd", T_INT, offsetof(struct arena, memory.fd), READONLY, "Its descriptor."},
+    {"size", T_PYSSIZET, offsetof(struct arena, memory.bytes), READONLY, "Its size in bytes."},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(struct arena, weakrefs), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };

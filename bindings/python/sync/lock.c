@@ -1,75 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lock and RLock, as multiprocessing has them. */
+#include <unistd.h>
+
 #include "sync.h"
-
-#include <errno.h>
-
-/* How long a wait goes on before Python's signal handlers get a turn. */
-#define SLICE_NS 50000000
 
 /* --- Taking -------------------------------------------------------------- */
 
-int lock_tell_death(struct lock *lock)
+unsigned long first_thread;
+
+/* Called by waits. Python's handlers run in one thread: that of the process, or where a program has
+ * embedded Python in another one, that which imports this module. Others never take the GIL. */
+static int run_handlers(void *arg)
 {
-    uint32_t pid = atomic_load(&lock->word->died);
-    PyObject *told = PyObject_CallMethod(lock->state->helpers, "_tell_death", "I", pid);
+    PyThreadState **thread = arg;
+    if (gettid() != getpid() && PyThread_get_thread_ident() != first_thread)
+        return 0;
+    PyEval_RestoreThread(*thread);
+    int raised = PyErr_CheckSignals();
+    *thread = PyEval_SaveThread();
+    return raised;
+}
+
+void unlocked_begin(PyThreadState **ret_thread)
+{
+    *ret_thread = PyEval_SaveThread();
+    shmview_on_wait(run_handlers, ret_thread);
+}
+
+int unlocked_end(PyThreadState **thread)
+{
+    shmview_on_wait(NULL, NULL);
+    PyEval_RestoreThread(*thread);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static int tell_death(struct lock *lock)
+{
+    struct shmview_mutex_status status = {0};
+    shmview_mutex_query(lock->mutex, &status);
+    PyObject *told = PyObject_CallMethod(lock->state->helpers, "_tell_death", "I", status.died);
     if (!told) {
-        word_give(lock->word); /* died stays: the next one is told too */
+        shmview_mutex_unlock_not_repaired(lock->mutex); /* the next one is told too */
         return -1;
     }
     Py_DECREF(told);
     return 0;
 }
 
-static int enter_again(struct word *w)
+int lock_take_slowly(struct lock *lock, int r, int64_t deadline)
 {
-    uint32_t depth = atomic_load_explicit(&w->depth, memory_order_relaxed);
-    if (depth == UINT32_MAX) {
-        PyErr_SetString(PyExc_RecursionError, "the lock is held too many times by this thread");
-        return -1;
-    }
-    atomic_store_explicit(&w->depth, depth + 1, memory_order_relaxed);
-    return 0;
-}
-
-/* Waits, with turns for signal handlers. Returns as lock_take(). */
-static int wait_sliced(struct lock *lock, int64_t deadline)
-{
-    const struct self me = *self_get();
-    if (!deadline)
-        return word_wait(lock->word, &me, lock->recursive, 0) ? 1 : 0;
-    for (;;) {
-        int64_t slice;
-        int r;
-        Py_BEGIN_ALLOW_THREADS;
-        slice = word_now() + SLICE_NS;
-        if (slice > deadline)
-            slice = deadline;
-        r = word_wait(lock->word, &me, lock->recursive, slice);
-        Py_END_ALLOW_THREADS;
-        if (r == 0)
-            return 0;
-        if (r == -ETIMEDOUT && slice == deadline)
-            return 1;
-        if (PyErr_CheckSignals())
+    if (r == -SHMVIEW_ERR_TIMED_OUT && deadline) {
+        PyThreadState *thread;
+        unlocked_begin(&thread);
+        r = shmview_mutex_lock(lock->mutex, deadline);
+        if (unlocked_end(&thread))
             return -1;
+    } else if (r == -SHMVIEW_ERR_TIMED_OUT) {
+        r = shmview_mutex_lock(lock->mutex, 0);
     }
+    if (r == -SHMVIEW_ERR_TIMED_OUT)
+        return 1;
+    return r < 0 ? lock_fail(lock, r) : r == SHMVIEW_OWNER_DIED ? tell_death(lock) : 0;
 }
 
-int lock_take_slowly(struct lock *lock, int64_t deadline)
+int lock_fail(const struct lock *lock, int r)
 {
-    if (lock->recursive && lock_is_mine(lock))
-        return enter_again(lock->word);
-    int r = wait_sliced(lock, deadline);
-    if (r)
-        return r;
-    atomic_store_explicit(&lock->word->depth, 1, memory_order_relaxed);
-    return atomic_load(&lock->word->died) ? lock_tell_death(lock) : 0;
-}
-
-int lock_refuse(const struct lock *lock)
-{
-    if (lock->recursive)
+    if (r == -SHMVIEW_ERR_TOO_DEEP)
+        PyErr_SetString(PyExc_RecursionError, shmview_error_text());
+    else if (r != -SHMVIEW_ERR_NOT_OWNER)
+        PyErr_SetString(PyExc_RuntimeError, shmview_error_text());
+    else if (lock->recursive)
         PyErr_SetString(PyExc_AssertionError,
                         "attempt to release recursive lock not owned by thread");
     else
@@ -85,7 +85,7 @@ static int parse_acquire(PyObject *args, PyObject *kwargs, int64_t *ret_deadline
     static char *keywords[] = {"block", "timeout", NULL};
     PyObject *timeout = Py_None;
     int block = 1;
-    *ret_deadline = FOREVER;
+    *ret_deadline = SHMVIEW_FOREVER;
     if (PyTuple_GET_SIZE(args) == 0 && !kwargs)
         return 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pO:acquire", keywords, &block, &timeout))
@@ -97,8 +97,8 @@ static int parse_acquire(PyObject *args, PyObject *kwargs, int64_t *ret_deadline
         if (seconds == -1 && PyErr_Occurred())
             return -1;
         *ret_deadline = !(seconds > 0)  ? 0
-                        : seconds > 3e9 ? FOREVER
-                                        : word_now() + (int64_t)(seconds * 1e9);
+                        : seconds > 3e9 ? SHMVIEW_FOREVER
+                                        : shmview_deadline((int64_t)(seconds * 1e9));
     }
     return 0;
 }
@@ -114,7 +114,7 @@ static PyObject *acquire(PyObject *op, PyObject *args, PyObject *kwargs)
 
 static PyObject *enter(PyObject *op, PyObject *Py_UNUSED(unused))
 {
-    if (UNLIKELY(lock_take((struct lock *)op, FOREVER)))
+    if (UNLIKELY(lock_take((struct lock *)op, SHMVIEW_FOREVER)))
         return NULL;
     Py_RETURN_TRUE;
 }
@@ -131,26 +131,32 @@ static PyObject *leave(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_
     return release(op, NULL);
 }
 
+/* All zero if the memory holds no mutex any more. */
+static struct shmview_mutex_status status_of(PyObject *op)
+{
+    struct shmview_mutex_status status = {0};
+    shmview_mutex_query(((struct lock *)op)->mutex, &status);
+    return status;
+}
+
 static PyObject *locked(PyObject *op, PyObject *Py_UNUSED(unused))
 {
-    struct lock *self = (struct lock *)op;
-    return PyBool_FromLong((atomic_load(&self->word->owner) & WORD_ID) != 0);
+    return PyBool_FromLong(status_of(op).is_held);
 }
 
 static PyObject *is_mine(PyObject *op, PyObject *Py_UNUSED(unused))
 {
-    return PyBool_FromLong(lock_is_mine((struct lock *)op));
+    return PyBool_FromLong(status_of(op).is_mine);
 }
 
 static PyObject *count(PyObject *op, PyObject *Py_UNUSED(unused))
 {
-    struct lock *self = (struct lock *)op;
-    return PyLong_FromUnsignedLong(lock_is_mine(self) ? atomic_load(&self->word->depth) : 0);
+    return PyLong_FromUnsignedLong(status_of(op).depth);
 }
 
 static PyObject *get_value(PyObject *op, PyObject *Py_UNUSED(unused))
 {
-    return PyLong_FromLong(!(atomic_load(&((struct lock *)op)->word->owner) & WORD_ID));
+    return PyLong_FromLong(!status_of(op).is_held);
 }
 
 static PyObject *reduce(PyObject *op, PyObject *Py_UNUSED(unused))
@@ -166,11 +172,10 @@ static PyObject *repr(PyObject *op)
 
 static PyObject *get_owner_died(PyObject *op, void *Py_UNUSED(closure))
 {
-    struct lock *self = (struct lock *)op;
-    uint32_t pid = lock_is_mine(self) ? atomic_load(&self->word->died) : 0;
-    if (!pid)
+    struct shmview_mutex_status status = status_of(op);
+    if (!status.is_mine || !status.died)
         Py_RETURN_NONE;
-    return PyLong_FromUnsignedLong(pid);
+    return PyLong_FromUnsignedLong(status.died);
 }
 
 /* What multiprocessing.Condition asks a lock for. */
@@ -181,8 +186,7 @@ static PyObject *get_semlock(PyObject *op, void *Py_UNUSED(closure))
 
 static PyObject *get_owner_pid(PyObject *op, void *Py_UNUSED(closure))
 {
-    struct word *w = ((struct lock *)op)->word;
-    return PyLong_FromUnsignedLong(atomic_load(&w->owner) & WORD_ID ? atomic_load(&w->pid) : 0);
+    return PyLong_FromUnsignedLong(status_of(op).pid);
 }
 
 /* --- The types ----------------------------------------------------------- */
@@ -194,7 +198,8 @@ static void *block_address(PyObject *block)
     Py_buffer buffer;
     void *address = NULL;
     if (bytes && PyObject_GetBuffer(bytes, &buffer, PyBUF_WRITABLE) == 0) {
-        if (buffer.len < WORD_BYTES || (uintptr_t)buffer.buf % _Alignof(struct word))
+        if (buffer.len < (Py_ssize_t)sizeof(struct shmview_mutex) ||
+            (uintptr_t)buffer.buf % _Alignof(struct shmview_mutex))
             PyErr_SetString(PyExc_ValueError, "not the memory of a lock");
         else
             address = buffer.buf;
@@ -208,11 +213,12 @@ static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"ctx", "_block", NULL};
     struct state *state = state_of(type);
-    PyObject *ctx, *block = NULL;
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO:Lock", keywords, &ctx, &block))
+    PyObject *ctx, *given = NULL;
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|$OO:Lock", keywords, &ctx, &given))
         return NULL;
-    block = block ? Py_NewRef(block)
-                  : PyObject_CallMethod(state->helpers, "_new_block", "i", WORD_BYTES);
+    PyObject *block = given ? Py_NewRef(given)
+                            : PyObject_CallMethod(state->helpers, "_new_block", "n",
+                                                  (Py_ssize_t)sizeof(struct shmview_mutex));
     void *address = block ? block_address(block) : NULL;
     struct lock *self = address ? (struct lock *)type->tp_alloc(type, 0) : NULL;
     if (!self) {
@@ -221,8 +227,13 @@ static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     }
     self->state = state;
     self->block = block;
-    self->word = address;
+    self->mutex = address;
     self->recursive = PyType_IsSubtype(type, state->rlock_type);
+    int kind = self->recursive ? SHMVIEW_MUTEX_OF_THREADS : SHMVIEW_MUTEX_OF_PROCESSES;
+    if (!given && shmview_mutex_init(self->mutex, kind)) {
+        PyErr_SetString(PyExc_OSError, shmview_error_text());
+        Py_CLEAR(self);
+    }
     return (PyObject *)self;
 }
 

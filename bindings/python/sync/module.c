@@ -2,8 +2,6 @@
 /* The module shmview._sync: its state and its types. */
 #include "sync.h"
 
-#include <errno.h>
-
 static struct PyModuleDef definition;
 
 struct state *state_of(PyTypeObject *type)
@@ -35,12 +33,8 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *n
 static int module_exec(PyObject *module)
 {
     struct state *s = PyModule_GetState(module);
-    int r = self_init();
-    if (r) {
-        errno = -r;
-        PyErr_SetFromErrno(PyExc_OSError);
-        return -1;
-    }
+    if (!first_thread)
+        first_thread = PyThread_get_thread_ident();
     if (!(s->arena_type = add_type(module, &arena_spec, "Arena", NULL)) ||
         !(s->lock_type = add_type(module, &lock_spec, "Lock", NULL)) ||
         !(s->rlock_type = add_type(module, &rlock_spec, "RLock", NULL)) ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sync.h - what the files of the extension module shmview._sync share: locks, and objects
- * with a lock, in memory that a family of processes inherits or passes on. Needs neither
- * libshmview nor a daemon; the kernel counts who has the memory.
+ * with a lock, in memory that a family of processes inherits or passes on. shmview/family.h has
+ * the memory and the mutexes; here they become objects of Python.
  *
  * What several threads may touch is in shared memory and atomic, or under the lock there;
  * the rest is not changed once it is made. */
@@ -16,7 +16,7 @@
 
 #include <structmember.h>
 
-#include "word.h"
+#include <shmview/family.h>
 
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *o)
@@ -53,62 +53,40 @@ extern PyType_Spec arena_spec;
 
 struct lock {
     PyObject_HEAD struct state *state;
-    struct word *word;
-    PyObject *block; /* keeps the word's memory */
+    struct shmview_mutex *mutex;
+    PyObject *block; /* keeps the mutex's memory */
     bool recursive;
     PyObject *weakrefs;
 };
 extern PyType_Spec lock_spec, rlock_spec;
 
-/* Takes one that is not free, waiting without the GIL. As lock_take(). */
-int lock_take_slowly(struct lock *lock, int64_t deadline);
-/* Tells, of a lock that was taken, that a holder died inside. Returns 0, or -1 with an
- * exception: then it is not held any more. */
-int lock_tell_death(struct lock *lock);
-/* Raises what the standard library raises for a lock that is not the caller's. */
-int lock_refuse(const struct lock *lock);
-
-#define FOREVER INT64_MAX
+/* What lock_take() does after shmview_mutex_trylock() has returned r. */
+int lock_take_slowly(struct lock *lock, int r, int64_t deadline);
+/* Raises the exception for r, which a call has returned. Returns -1. */
+int lock_fail(const struct lock *lock, int r);
 
 /* Takes it. Returns 0, 1 (the deadline has passed; 0 tries once), or -1 with an exception,
  * holding nothing. */
 static inline int lock_take(struct lock *lock, int64_t deadline)
 {
-    struct word *w = lock->word;
-    const struct self *me = self_get();
-    if (LIKELY(word_try(w, self_owner(me, lock->recursive), me->pid))) {
-        atomic_store_explicit(&w->depth, 1, memory_order_relaxed);
-        return LIKELY(!atomic_load_explicit(&w->died, memory_order_relaxed))
-                   ? 0
-                   : lock_tell_death(lock);
-    }
-    return lock_take_slowly(lock, deadline);
-}
-
-/* Whether the calling thread, or for a lock of processes its process, holds it. */
-static inline bool lock_is_mine(const struct lock *lock)
-{
-    return word_is_of(lock->word, self_owner(self_get(), lock->recursive));
+    int r = shmview_mutex_trylock(lock->mutex);
+    return LIKELY(r == 0) ? 0 : lock_take_slowly(lock, r, deadline);
 }
 
 /* Gives it back. Returns 0 or -1 with an exception. */
 static inline int lock_give(struct lock *lock)
 {
-    struct word *w = lock->word;
-    if (lock->recursive) {
-        if (UNLIKELY(!lock_is_mine(lock)))
-            return lock_refuse(lock);
-        uint32_t depth = atomic_load_explicit(&w->depth, memory_order_relaxed);
-        if (UNLIKELY(depth > 1)) {
-            atomic_store_explicit(&w->depth, depth - 1, memory_order_relaxed);
-            return 0;
-        }
-    }
-    if (UNLIKELY(atomic_load_explicit(&w->died, memory_order_relaxed)) &&
-        (atomic_load_explicit(&w->owner, memory_order_relaxed) & WORD_ID))
-        atomic_store_explicit(&w->died, 0, memory_order_relaxed);
-    return LIKELY(word_give(w)) ? 0 : lock_refuse(lock);
+    int r = shmview_mutex_unlock(lock->mutex);
+    return LIKELY(r == 0) ? 0 : lock_fail(lock, r);
 }
+
+/* That imported this module first. */
+extern unsigned long first_thread;
+
+/* A wait without the GIL, which signal handlers end by raising an exception. */
+void unlocked_begin(PyThreadState **ret_thread);
+/* Returns -1 if a handler has raised one, else 0. */
+int unlocked_end(PyThreadState **thread);
 
 /* --- element.c ----------------------------------------------------------- */
 
@@ -150,6 +128,7 @@ struct synchronized {
     PyObject *obj;                              /* the ctypes object */
     PyObject *lock;                             /* its lock, of whatever type */
     struct lock *fast;                          /* the same if it is one of ours, else NULL */
+    struct shmview_mutex *mutex;                /* of fast, for speed; or NULL */
     PyObject *acquire, *release, *enter, *exit; /* of the lock; the last two or neither */
     struct elements elements;                   /* of obj */
     PyObject *weakrefs;
@@ -157,14 +136,16 @@ struct synchronized {
 extern PyType_Spec base_spec, value_spec, array_spec;
 
 /* Takes and gives back the lock, whatever it is. Return 0 or -1 with an exception. */
-int synchronized_enter_slowly(struct synchronized *s);
+int synchronized_enter_slowly(struct synchronized *s, int r);
 int synchronized_leave_slowly(struct synchronized *s);
 static inline int synchronized_enter(struct synchronized *s)
 {
-    return LIKELY(s->fast) ? lock_take(s->fast, FOREVER) : synchronized_enter_slowly(s);
+    int r = LIKELY(s->mutex) ? shmview_mutex_trylock(s->mutex) : -1;
+    return LIKELY(r == 0) ? 0 : synchronized_enter_slowly(s, r);
 }
 static inline int synchronized_leave(struct synchronized *s)
 {
-    return LIKELY(s->fast) ? lock_give(s->fast) : synchronized_leave_slowly(s);
+    return LIKELY(s->mutex && shmview_mutex_unlock(s->mutex) == 0) ? 0
+                                                                   : synchronized_leave_slowly(s);
 }
 #endif

@@ -12,9 +12,9 @@ static int call(PyObject *method)
     return done ? 0 : -1;
 }
 
-int synchronized_enter_slowly(struct synchronized *s)
+int synchronized_enter_slowly(struct synchronized *s, int r)
 {
-    return call(s->acquire);
+    return s->fast ? lock_take_slowly(s->fast, r, SHMVIEW_FOREVER) : call(s->acquire);
 }
 
 /* An exception that is on its way stays. */
@@ -203,7 +203,7 @@ static PyObject *synchronized_new(PyTypeObject *type, PyObject *args, PyObject *
     self->obj = Py_NewRef(obj);
     self->lock = lock;
     if (Py_IS_TYPE(lock, state->lock_type) || Py_IS_TYPE(lock, state->rlock_type))
-        self->fast = (struct lock *)lock;
+        self->mutex = (self->fast = (struct lock *)lock)->mutex;
     bool is_array = PyObject_TypeCheck((PyObject *)self, state->array_type);
     if (find_methods(self) || elements_find(state, obj, is_array, &self->elements))
         Py_CLEAR(self);

@@ -67,11 +67,11 @@ def test_version(python):
     with tempfile.TemporaryDirectory(prefix="shmview-py-") as place:
         package = f"{place}/shmview"
         shutil.copytree(f"{PYTHON}/shmview", package, ignore=shutil.ignore_patterns("__pycache__"))
-        for name, folder, more in (("_core", "src", [f"-L{library}", "-lshmview", "-lm", f"-Wl,-rpath,{library}"]),
-                                   ("_sync", "sync", [])):
+        for name, folder in ("_core", "src"), ("_sync", "sync"):
             command = [*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fPIC",
                        "-shared", "-fvisibility=hidden", f"-I{include}", f"-I{SOURCE}/include", f"-I{BUILD}/include",
-                       *sorted(glob.glob(f"{PYTHON}/{folder}/*.c")), "-o", f"{package}/{name}{suffix}", *more]
+                       *sorted(glob.glob(f"{PYTHON}/{folder}/*.c")), "-o", f"{package}/{name}{suffix}",
+                       f"-L{library}", "-lshmview", "-lm", f"-Wl,-rpath,{library}"]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             assert done.returncode == 0, done.stdout.decode()
         with open(f"{place}/trial.py", "w") as trial:
