@@ -217,7 +217,7 @@ int shmview_describe(struct shmview_connection *connection, const char *name,
     struct box *box = calloc(1, sizeof *box);
     if (!box)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    r = connection_call(connection, "io.shmview.Describe", wire_write_describe(&describe),
+    r = connection_call(connection, "io.shmview.Describe", wire_describe_text(&describe),
                         &box->reply);
     if (r) {
         free(box);

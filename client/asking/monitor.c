@@ -51,15 +51,13 @@ static bool has_come(int64_t deadline)
  * errno if nobody is there, or EAGAIN if the daemon is too busy; or an error. */
 static int subscribe(struct shmview_monitor *m, int64_t deadline)
 {
-    size_t n;
-    json_t *parameters = wire_write_monitor(&m->want);
-    CLEANUP_FREE char *text = wire_stream_call_text("io.shmview.Monitor", parameters, &n);
+    CLEANUP_FREE char *text = wire_monitor_text(&m->want);
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     int r = connection_dial(&m->where, deadline == SHMVIEW_FOREVER, &m->fd);
     if (r)
         return r;
-    for (size_t at = 0; at < n;) {
+    for (size_t at = 0, n = strlen(text) + 1; at < n;) {
         ssize_t sent = frame_send(m->fd, text + at, n - at, NULL, 0);
         if (sent == -EAGAIN && !has_come(deadline)) {
             if ((r = wait_go_on())) {

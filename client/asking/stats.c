@@ -203,8 +203,7 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
     struct wire_fault fault;
     struct wire_stats w;
     struct page *page = calloc(1, sizeof *page);
-    json_t *parameters = page ? wire_write_stats_call(call) : NULL;
-    int r = page ? connection_call(c, "io.shmview.Stats", parameters, &page->reply)
+    int r = page ? connection_call(c, "io.shmview.Stats", wire_stats_call_text(call), &page->reply)
                  : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (r) {
         free(page);

@@ -297,16 +297,8 @@ static int exchange(struct shmview_connection *c, const char *method, const char
     }
 }
 
-int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
+int connection_call(struct shmview_connection *connection, const char *method, char *call,
                     struct reply *reply)
-{
-    size_t n = 0;
-    char *text = parameters ? wire_call_text(method, parameters, &n) : NULL;
-    return connection_call_text(connection, method, text, n, reply);
-}
-
-int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
-                         size_t n, struct reply *reply)
 {
     CLEANUP_FREE char *text = call;
     const char *reason;
@@ -325,7 +317,7 @@ int connection_call_text(struct shmview_connection *connection, const char *meth
     if (r)
         return r;
     connection_settle(connection); /* what was given back comes first */
-    r = exchange(connection, method, text, n, reply);
+    r = exchange(connection, method, text, strlen(text) + 1, reply);
     connection_unlock(connection);
     if (r == 0 && reply->wire.error) {
         int error = wire_error_code(&reply->wire, &reason);
@@ -339,7 +331,7 @@ int connection_call_text(struct shmview_connection *connection, const char *meth
 int shmview_ping(struct shmview_connection *connection)
 {
     struct reply reply;
-    int r = connection_call(connection, "io.shmview.Ping", json_object(), &reply);
+    int r = connection_call(connection, "io.shmview.Ping", wire_ping_text(), &reply);
     if (r == 0)
         reply_deinit(&reply);
     return r;

@@ -37,16 +37,11 @@ struct reply {
     int64_t held; /* the id of the attachment that it gives, which is noted; 0: none */
 };
 
-/* Calls method with parameters (new; stolen; NULL means memory was short) and
- * waits for the reply. Returns 0 and owes reply_deinit(), or the error, the
- * daemon's included. */
-int connection_call(struct shmview_connection *connection, const char *method, json_t *parameters,
+/* Makes the call of method, the whole of which is the text call (new; stolen; NULL means memory was
+ * short), and waits for the reply. Returns 0 and owes reply_deinit(), or the error, the daemon's
+ * included. */
+int connection_call(struct shmview_connection *connection, const char *method, char *call,
                     struct reply *reply);
-
-/* Like connection_call(), with the whole call as text of n bytes (new; stolen; NULL means memory
- * was short). */
-int connection_call_text(struct shmview_connection *connection, const char *method, char *call,
-                         size_t n, struct reply *reply);
 
 void reply_deinit(struct reply *reply);
 

@@ -18,7 +18,7 @@
 #define REOPEN_NS 300000
 
 /* What the daemon is to know of us; NULL if memory is short. */
-static char *claim_text(struct shmview_connection *c, size_t *ret_n)
+static char *claim_text(struct shmview_connection *c)
 {
     size_t n;
     CLEANUP_FREE int64_t *ids = connection_claims(c, &n);
@@ -31,8 +31,7 @@ static char *claim_text(struct shmview_connection *c, size_t *ret_n)
     claim.held = held;
     claim.bell = true;
     claim.presence = c->presence ? WIRE_PRESENCE_KEPT : WIRE_PRESENCE_WANTED;
-    json_t *parameters = wire_write_claim(&claim);
-    return parameters ? wire_call_text("io.shmview.Claim", parameters, ret_n) : NULL;
+    return wire_claim_text(&claim);
 }
 
 /* --- The reply ----------------------------------------------------------- */
@@ -177,13 +176,12 @@ int connection_be_greeted(struct shmview_connection *connection)
 
 static int greet(struct shmview_connection *c)
 {
-    size_t n;
-    CLEANUP_FREE char *text = claim_text(c, &n);
+    CLEANUP_FREE char *text = claim_text(c);
     if (!text) {
         connection_hang_up(c);
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
-    int r = connection_send(c, text, n);
+    int r = connection_send(c, text, strlen(text) + 1);
     if (r == 0 || connection_is_refused(c, r))
         return connection_be_greeted(c);
     if (r == -ECANCELED)
@@ -205,12 +203,12 @@ int connection_open(struct shmview_connection *connection)
 int connection_claim(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
-    size_t n;
     if (!connection_has_socket(c))
         return -EBADF;
-    CLEANUP_FREE char *text = claim_text(c, &n);
+    CLEANUP_FREE char *text = claim_text(c);
     if (!text)
         return -ENOMEM;
+    size_t n = strlen(text) + 1;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     c->greets = sent == (ssize_t)n;
     return c->greets ? 0 : sent < 0 ? -errno : -EPIPE; /* a part of a request is none */

@@ -116,10 +116,10 @@ static bool has_room_soon(int fd)
 /* Returns 0; 1: the socket is full; or -1. */
 static int send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
 {
-    size_t n;
-    CLEANUP_FREE char *text = wire_detach_text(attachment, &n);
+    CLEANUP_FREE char *text = wire_detach_text(attachment);
     if (!text || !connection_has_socket(c))
         return -1;
+    size_t n = strlen(text) + 1;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EAGAIN && may_wait && has_room_soon(c->fd))
         sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -142,7 +142,7 @@ int shmview_set_access(struct shmview_connection *connection, const char *name,
     r = access_grant(change, &set.grant);
     if (r)
         return r;
-    r = connection_call(connection, "io.shmview.SetAccess", wire_write_set_access(&set), &reply);
+    r = connection_call(connection, "io.shmview.SetAccess", wire_set_access_text(&set), &reply);
     free(set.grant.acl);
     if (r == 0)
         reply_deinit(&reply);

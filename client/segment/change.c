@@ -23,9 +23,8 @@ static int ask_for_descriptors(struct shmview_segment *s, const char *method,
                                struct frame_descriptors *ret)
 {
     struct reply reply;
-    int r =
-        connection_call(s->connection, method,
-                        json_pack("{s:I}", "attachment", (json_int_t)s->lock.attachment), &reply);
+    int r = connection_call(s->connection, method, wire_attachment_text(method, s->lock.attachment),
+                            &reply);
     if (r)
         return r;
     if (reply.fds.lost) {

@@ -129,9 +129,9 @@ static void check_held(struct shmview_segment *s)
         lock_lose(&s->lock);
 }
 
-/* call is the method's as text of n bytes, new; stolen. */
+/* call is the method's as text, new; stolen. */
 static int attach_with(struct shmview_connection *connection, const char *method, char *call,
-                       size_t n, unsigned flags, struct shmview_segment **ret_segment)
+                       unsigned flags, struct shmview_segment **ret_segment)
 {
     struct reply reply;
     struct wire_attachment a;
@@ -141,7 +141,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
         free(call);
         return -SHMVIEW_ERR_NO_MEMORY;
     }
-    int r = connection_call_text(connection, method, call, n, &reply);
+    int r = connection_call(connection, method, call, &reply);
     if (r) {
         free(s);
         return r;
@@ -193,9 +193,8 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
     r = access_grant(o.access, &create.grant);
     if (r)
         return r;
-    size_t n = 0;
-    char *call = wire_create_text(&create, &n);
-    r = attach_with(connection, "io.shmview.Create", call, n, o.flags, ret_segment);
+    r = attach_with(connection, "io.shmview.Create", wire_create_text(&create), o.flags,
+                    ret_segment);
     free(create.grant.acl);
     return r;
 }
@@ -209,9 +208,8 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
     if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
         return fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
     struct wire_attach attach = {.name = name, .access = access, .id = WIRE_ABSENT};
-    size_t n = 0;
-    char *call = wire_attach_text(&attach, &n);
-    return attach_with(connection, "io.shmview.Attach", call, n, flags, ret_segment);
+    return attach_with(connection, "io.shmview.Attach", wire_attach_text(&attach), flags,
+                       ret_segment);
 }
 
 int shmview_remove(struct shmview_connection *connection, const char *name)
@@ -220,9 +218,7 @@ int shmview_remove(struct shmview_connection *connection, const char *name)
     int r = check_segment_name(name);
     if (r)
         return r;
-    size_t n = 0;
-    char *call = wire_remove_text(name, &n);
-    r = connection_call_text(connection, "io.shmview.Remove", call, n, &reply);
+    r = connection_call(connection, "io.shmview.Remove", wire_remove_text(name), &reply);
     if (r == 0)
         reply_deinit(&reply);
     return r;
@@ -235,9 +231,9 @@ int shmview_entrust(struct shmview_segment *segment, uint32_t pid)
         return fail(SHMVIEW_ERR_INVALID, "'%s' is no segment of a daemon", segment->name);
     if (pid == 0 || pid > INT32_MAX)
         return fail(SHMVIEW_ERR_INVALID, "%u is no process", pid);
-    int r =
-        connection_call(segment->connection, "io.shmview.Entrust",
-                        json_pack("{s:s, s:i}", "name", segment->name, "pid", (int)pid), &reply);
+    const struct wire_entrust entrust = {segment->name, pid};
+    int r = connection_call(segment->connection, "io.shmview.Entrust", wire_entrust_text(&entrust),
+                            &reply);
     if (r == 0)
         reply_deinit(&reply);
     return r;
@@ -324,9 +320,7 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     struct wire_segment told;
     struct wire_attachment a;
     struct wire_attach attach = {.name = s->name, .access = s->access, .id = (int64_t)s->id};
-    size_t n = 0;
-    char *call = wire_attach_text(&attach, &n);
-    int r = connection_call_text(s->connection, "io.shmview.Attach", call, n, &reply);
+    int r = connection_call(s->connection, "io.shmview.Attach", wire_attach_text(&attach), &reply);
     if (r)
         return r;
     r = read_attached(&reply, &told, &a);

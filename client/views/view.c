@@ -213,7 +213,7 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
         struct reply reply;
         struct wire_define define = {segment->name, {layout, list, n}, (int64_t)segment->id};
         r = connection_call(segment->connection, "io.shmview.DefineLayout",
-                            wire_write_define(&define), &reply);
+                            wire_define_text(&define), &reply);
         if (r == 0) {
             note_declared(segment, layout, &reply);
             reply_deinit(&reply);
@@ -258,7 +258,7 @@ static int refresh_layouts(struct shmview_segment *segment)
     struct layouts now = {0};
     struct wire_describe describe = {.name = segment->name, .id = (int64_t)segment->id};
     int r = connection_call(segment->connection, "io.shmview.Describe",
-                            wire_write_describe(&describe), &reply);
+                            wire_describe_text(&describe), &reply);
     if (r)
         return r;
     const json_t *p = reply.wire.parameters;

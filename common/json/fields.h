@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An object of known members, struct <-> JSON, by a table: one row a member.
+/* An object of known members, struct <-> JSON, by a table: one row a member. This reads;
+ * fields_text.h writes.
  *
  * Strings that are read are borrowed from the JSON value. */
 #ifndef COMMON_FIELDS_H
@@ -67,12 +68,5 @@ int wire_fault_nest(struct wire_fault *fault, const char *outer);
  * Returns 0 or -1 with *fault. */
 int fields_read(const json_t *json, const struct field *fields, bool strict, void *ret,
                 struct wire_fault *fault);
-
-/* Returns a new object, or NULL when memory is short. Optional strings that are NULL are left
- * out. */
-json_t *fields_write(const struct field *fields, const void *from);
-
-/* Returns a new array of the n structs at array, or NULL when memory is short. */
-json_t *fields_write_array(const struct field *of, size_t of_bytes, const void *array, size_t n);
 
 #endif

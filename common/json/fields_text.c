@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/json/fields_text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define ADD(text, literal) json_text_add(text, literal, sizeof(literal) - 1)
 
 /* --- Values -------------------------------------------------------------- */
-
-static void add_escape(struct json_text *text, char c)
-{
-    static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
-    char escape[8];
-    const char *at = memchr(plain, c, sizeof plain - 1);
-    int n = at ? snprintf(escape, sizeof escape, "\\%c", letters[at - plain])
-               : snprintf(escape, sizeof escape, "\\u%04X", (unsigned)(unsigned char)c);
-    json_text_add(text, escape, (size_t)n);
-}
-
-static void add_string(struct json_text *text, const char *s)
-{
-    ADD(text, "\"");
-    for (;;) {
-        const char *from = s;
-        while ((unsigned char)*s >= ' ' && *s != '"' && *s != '\\')
-            s++;
-        json_text_add(text, from, (size_t)(s - from));
-        if (!*s)
-            break;
-        add_escape(text, *s++);
-    }
-    ADD(text, "\"");
-}
 
 static void add_int(struct json_text *text, int64_t value)
 {
@@ -62,7 +36,7 @@ static void add_strings(struct json_text *text, const char *const *strings, size
     for (size_t i = 0; i < n; i++) {
         if (i)
             ADD(text, ",");
-        add_string(text, strings[i]);
+        json_text_string(text, strings[i]);
     }
     ADD(text, "]");
 }
@@ -77,7 +51,7 @@ static void add_set(struct json_text *text, const char *const *names, int64_t se
         if (any)
             ADD(text, ",");
         any = true;
-        add_string(text, names[bit]);
+        json_text_string(text, names[bit]);
     }
     ADD(text, "]");
 }
@@ -149,7 +123,7 @@ static void add_value(const struct field *f, const struct member *m, struct json
 {
     switch (f->kind) {
     case FIELD_STRING:
-        add_string(text, m->pointer);
+        json_text_string(text, m->pointer);
         break;
     case FIELD_INT:
         add_int(text, m->number);
@@ -161,7 +135,7 @@ static void add_value(const struct field *f, const struct member *m, struct json
             ADD(text, "false");
         break;
     case FIELD_ENUM:
-        add_string(text, f->enums[m->number - 1]);
+        json_text_string(text, f->enums[m->number - 1]);
         break;
     case FIELD_INTS:
         add_ints(text, m->at);
@@ -191,7 +165,7 @@ void fields_text_members(const struct field *fields, const void *from, struct js
         if (any)
             ADD(text, ",");
         any = true;
-        add_string(text, f->name);
+        json_text_string(text, f->name);
         ADD(text, ":");
         add_value(f, &m, text);
     }
@@ -214,4 +188,15 @@ void fields_text_array(const struct field *of, size_t of_bytes, const void *arra
         fields_text(of, (const char *)array + i * of_bytes, text);
     }
     ADD(text, "]");
+}
+
+char *fields_message(const char *head, const struct field *fields, const void *from,
+                     const char *tail, size_t *ret_bytes)
+{
+    struct json_text text;
+    json_text_begin(&text);
+    json_text_raw(&text, head);
+    fields_text(fields, from, &text);
+    json_text_raw(&text, tail);
+    return json_text_end(&text, ret_bytes);
 }

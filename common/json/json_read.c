@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/json/json_text.h"
 
 /* Most words fit. */
 #define ROOM_BYTES_FIRST 128
@@ -115,20 +116,6 @@ static int read_escape(struct reader *r)
         return bad(r, "an unknown escape");
     r->at++;
     return push(r, &values[name - names], 1);
-}
-
-/* The length of the UTF-8 character at p, 0 if it is none. */
-static size_t utf8_length(const unsigned char *p, const unsigned char *end)
-{
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-    if (n == 0 || p[0] > 0xf4 || n > (size_t)(end - p))
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool is_long = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    bool is_surrogate = p[0] == 0xed && p[1] >= 0xa0;
-    return is_long || is_surrogate || (p[0] == 0xf4 && p[1] >= 0x90) ? 0 : n;
 }
 
 /* A string, after its first quote. It is pushed with a NUL. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/json/json_text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,65 @@ void json_text_add(struct json_text *text, const char *bytes, size_t n)
     }
     memcpy(text->bytes + text->n, bytes, n);
     text->n += n;
+}
+
+void json_text_raw(struct json_text *text, const char *s)
+{
+    json_text_add(text, s, strlen(s));
+}
+
+size_t utf8_length(const unsigned char *p, const unsigned char *end)
+{
+    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+    if (n == 0 || p[0] > 0xf4 || n > (size_t)(end - p))
+        return 0;
+    for (size_t i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80)
+            return 0;
+    bool is_long = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
+    bool is_surrogate = p[0] == 0xed && p[1] >= 0xa0;
+    return is_long || is_surrogate || (p[0] == 0xf4 && p[1] >= 0x90) ? 0 : n;
+}
+
+static void add_escape(struct json_text *text, char c)
+{
+    static const char plain[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
+    char escape[8];
+    const char *at = memchr(plain, c, sizeof plain - 1);
+    int n = at ? snprintf(escape, sizeof escape, "\\%c", letters[at - plain])
+               : snprintf(escape, sizeof escape, "\\u%04X", (unsigned)(unsigned char)c);
+    json_text_add(text, escape, (size_t)n);
+}
+
+/* The bytes at s that JSON has as they are, up to the end, a control character, '"', '\\' or what
+ * is no UTF-8. */
+static size_t plain_bytes(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    for (;;) {
+        size_t n = *p < 0x80 ? *p >= ' ' && *p != '"' && *p != '\\' : utf8_length(p, p + 4);
+        if (n == 0)
+            return (size_t)(p - (const unsigned char *)s);
+        p += n;
+    }
+}
+
+void json_text_string(struct json_text *text, const char *s)
+{
+    json_text_add(text, "\"", 1);
+    for (;;) {
+        size_t n = plain_bytes(s);
+        json_text_add(text, s, n);
+        s += n;
+        if (!*s)
+            break;
+        if ((unsigned char)*s < 0x80)
+            add_escape(text, *s);
+        else
+            json_text_add(text, "?", 1);
+        s++;
+    }
+    json_text_add(text, "\"", 1);
 }
 
 char *json_text_end(struct json_text *text, size_t *ret_bytes)

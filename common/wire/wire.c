@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/wire/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/limits.h"
@@ -262,44 +263,6 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
     return fields_read(parameters, fields, true, ret, fault);
 }
 
-json_t *wire_write_set_access(const struct wire_set_access *set)
-{
-    return fields_write(set_access_fields, set);
-}
-
-json_t *wire_write_claim(const struct wire_claim *claim)
-{
-    return fields_write(claim_fields, claim);
-}
-
-json_t *wire_write_claimed(const struct wire_claimed *claimed)
-{
-    return fields_write(claimed_fields, claimed);
-}
-
-json_t *wire_write_describe(const struct wire_describe *describe)
-{
-    return fields_write(describe_fields, describe);
-}
-
-json_t *wire_write_define(const struct wire_define *define)
-{
-    return fields_write(define_fields, define);
-}
-
-json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                           size_t n)
-{
-    json_t *o = fields_write(segment_fields, segment);
-    if (o && acl &&
-        json_object_set_new_nocheck(o, "acl",
-                                    fields_write_array(acl_fields, sizeof *acl, acl, n))) {
-        json_decref(o);
-        return NULL;
-    }
-    return o;
-}
-
 #define NO_SEGMENT                                                                                 \
     {                                                                                              \
         .group = WIRE_ABSENT, .mode = WIRE_ABSENT                                                  \
@@ -397,59 +360,93 @@ int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct
     return -1;
 }
 
-/* --- Messages that are sent often ---------------------------------------- */
+/* --- Writing ------------------------------------------------------------- */
 
-static void add(struct json_text *text, const char *s)
+#define CALL(method)  "{\"method\":\"io.shmview." method "\",\"parameters\":"
+#define REPLY         "{\"parameters\":"
+#define SEGMENT_REPLY "{\"parameters\":{\"segment\":"
+
+char *wire_ping_text(void)
 {
-    json_text_add(text, s, strlen(s));
+    return strdup(CALL("Ping") "{}}");
 }
 
-static char *fields_call_text(const char *method, const struct field *fields, const void *from,
-                              bool oneway, size_t *ret_bytes)
+char *wire_create_text(const struct wire_create *create)
 {
-    struct json_text t;
-    json_text_begin(&t);
-    add(&t, "{\"method\":\"");
-    add(&t, method);
-    add(&t, "\",\"parameters\":");
-    fields_text(fields, from, &t);
-    add(&t, oneway ? ",\"oneway\":true}" : "}");
-    return json_text_end(&t, ret_bytes);
+    return fields_message(CALL("Create"), create_fields, create, "}", NULL);
 }
 
-char *wire_create_text(const struct wire_create *create, size_t *ret_bytes)
+char *wire_attach_text(const struct wire_attach *attach)
 {
-    return fields_call_text("io.shmview.Create", create_fields, create, false, ret_bytes);
+    return fields_message(CALL("Attach"), attach_fields, attach, "}", NULL);
 }
 
-char *wire_attach_text(const struct wire_attach *attach, size_t *ret_bytes)
+char *wire_detach_text(int64_t attachment)
 {
-    return fields_call_text("io.shmview.Attach", attach_fields, attach, false, ret_bytes);
+    const struct wire_held held = {attachment};
+    return fields_message(CALL("Detach"), held_fields, &held, ",\"oneway\":true}", NULL);
 }
 
-char *wire_detach_text(int64_t attachment, size_t *ret_bytes)
-{
-    struct wire_held held = {attachment};
-    return fields_call_text("io.shmview.Detach", held_fields, &held, true, ret_bytes);
-}
-
-char *wire_remove_text(const char *name, size_t *ret_bytes)
+char *wire_remove_text(const char *name)
 {
     static const struct field fields[] = {{"name", FIELD_STRING, false, .max = LIMIT_NAME_BYTES},
                                           END};
-    return fields_call_text("io.shmview.Remove", fields, &name, false, ret_bytes);
+    return fields_message(CALL("Remove"), fields, &name, "}", NULL);
+}
+
+char *wire_define_text(const struct wire_define *define)
+{
+    return fields_message(CALL("DefineLayout"), define_fields, define, "}", NULL);
+}
+
+char *wire_describe_text(const struct wire_describe *describe)
+{
+    return fields_message(CALL("Describe"), describe_fields, describe, "}", NULL);
+}
+
+char *wire_set_access_text(const struct wire_set_access *set)
+{
+    return fields_message(CALL("SetAccess"), set_access_fields, set, "}", NULL);
+}
+
+char *wire_entrust_text(const struct wire_entrust *entrust)
+{
+    return fields_message(CALL("Entrust"), entrust_fields, entrust, "}", NULL);
+}
+
+char *wire_claim_text(const struct wire_claim *claim)
+{
+    return fields_message(CALL("Claim"), claim_fields, claim, "}", NULL);
+}
+
+char *wire_attachment_text(const char *method, int64_t attachment)
+{
+    const struct wire_held held = {attachment};
+    char head[100];
+    snprintf(head, sizeof head, "{\"method\":\"%s\",\"parameters\":", method);
+    return fields_message(head, held_fields, &held, "}", NULL);
+}
+
+char *wire_claimed_text(const struct wire_claimed *claimed, size_t *ret_bytes)
+{
+    return fields_message(REPLY, claimed_fields, claimed, "}", ret_bytes);
+}
+
+char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes)
+{
+    return fields_message("", layout_fields, layout, "", ret_bytes);
 }
 
 void wire_add_segment(struct json_text *text, const struct wire_segment *segment,
                       const struct wire_acl_entry *acl, size_t n)
 {
-    add(text, "{");
+    json_text_raw(text, "{");
     fields_text_members(segment_fields, segment, text);
     if (acl) {
-        add(text, ",\"acl\":");
+        json_text_raw(text, ",\"acl\":");
         fields_text_array(acl_fields, sizeof *acl, acl, n, text);
     }
-    add(text, "}");
+    json_text_raw(text, "}");
 }
 
 char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
@@ -458,13 +455,13 @@ char *wire_attached_text(const struct wire_segment *segment, const struct wire_a
 {
     struct json_text t;
     json_text_begin(&t);
-    add(&t, "{\"parameters\":{\"segment\":");
+    json_text_raw(&t, SEGMENT_REPLY);
     wire_add_segment(&t, segment, acl, n);
-    add(&t, ",\"attachment\":{");
+    json_text_raw(&t, ",\"attachment\":{");
     fields_text_members(attachment_head_fields, attachment, &t);
-    add(&t, ",\"layouts\":[");
+    json_text_raw(&t, ",\"layouts\":[");
     json_text_add(&t, layouts->bytes, layouts->n);
-    add(&t, "]}}}");
+    json_text_raw(&t, "]}}}");
     return json_text_end(&t, ret_bytes);
 }
 
@@ -473,18 +470,21 @@ char *wire_described_text(const struct wire_segment *segment, const struct wire_
 {
     struct json_text t;
     json_text_begin(&t);
-    add(&t, "{\"parameters\":{\"segment\":");
+    json_text_raw(&t, SEGMENT_REPLY);
     wire_add_segment(&t, segment, acl, n);
-    add(&t, ",\"layouts\":[");
+    json_text_raw(&t, ",\"layouts\":[");
     json_text_add(&t, layouts->bytes, layouts->n);
-    add(&t, "]}}");
+    json_text_raw(&t, "]}}");
     return json_text_end(&t, ret_bytes);
 }
 
-char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes)
+char *wire_segment_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                        size_t n, size_t *ret_bytes)
 {
     struct json_text t;
     json_text_begin(&t);
-    fields_text(layout_fields, layout, &t);
+    json_text_raw(&t, SEGMENT_REPLY);
+    wire_add_segment(&t, segment, acl, n);
+    json_text_raw(&t, "}}");
     return json_text_end(&t, ret_bytes);
 }

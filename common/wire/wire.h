@@ -180,25 +180,19 @@ int wire_read_name(const json_t *parameters, const char *member, const char **re
 int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
                   struct wire_fault *fault);
 
-/* Encoders return a new value, or NULL when memory is short. */
-json_t *wire_write_set_access(const struct wire_set_access *set);
-json_t *wire_write_claim(const struct wire_claim *claim);
-json_t *wire_write_claimed(const struct wire_claimed *claimed);
-json_t *wire_write_describe(const struct wire_describe *describe);
-json_t *wire_write_define(const struct wire_define *define);
-
-/* A whole call as text with its NUL. Steals parameters (NULL: none). Returns a
- * new string of *ret_bytes with the NUL, or NULL when memory is short. */
-char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
-
-/* The calls that are made often, the same way. Detach is oneway. */
-char *wire_create_text(const struct wire_create *create, size_t *ret_bytes);
-char *wire_attach_text(const struct wire_attach *attach, size_t *ret_bytes);
-char *wire_remove_text(const char *name, size_t *ret_bytes);
-char *wire_detach_text(int64_t attachment, size_t *ret_bytes);
-
-/* The same for one that is answered many times. */
-char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes);
+/* Encoders return a whole call as a new text, or NULL when memory is short. Detach is oneway. */
+char *wire_ping_text(void);
+char *wire_create_text(const struct wire_create *create);
+char *wire_remove_text(const char *name);
+char *wire_attach_text(const struct wire_attach *attach);
+char *wire_detach_text(int64_t attachment);
+char *wire_define_text(const struct wire_define *define);
+char *wire_describe_text(const struct wire_describe *describe);
+char *wire_set_access_text(const struct wire_set_access *set);
+char *wire_entrust_text(const struct wire_entrust *entrust);
+char *wire_claim_text(const struct wire_claim *claim);
+/* Of a method whose only parameter is the id of an attachment. */
+char *wire_attachment_text(const char *method, int64_t attachment);
 
 /* --- Replies ------------------------------------------------------------- */
 
@@ -212,11 +206,9 @@ int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n,
                      struct wire_fault *fault);
 void wire_reply_deinit(struct wire_reply *reply);
 
-/* A whole reply as text with its NUL; error NULL for success. Like wire_call_text(). */
+/* A whole reply as text with its NUL; error NULL for success. Steals parameters (NULL: none).
+ * Returns a new string of *ret_bytes with the NUL, or NULL when memory is short. */
 char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
-
-/* The same for one of many: more follow. */
-char *wire_continued_text(json_t *parameters, size_t *ret_bytes);
 
 /* Text that was made before: of layouts, with commas between them. */
 struct wire_text {
@@ -230,6 +222,13 @@ char *wire_attached_text(const struct wire_segment *segment, const struct wire_a
                          size_t n, const struct wire_attachment *attachment,
                          const struct wire_text *layouts, size_t *ret_bytes);
 
+/* The reply to SetAccess, and to Create without an access. */
+char *wire_segment_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+                        size_t n, size_t *ret_bytes);
+
+/* The reply to Claim. */
+char *wire_claimed_text(const struct wire_claimed *claimed, size_t *ret_bytes);
+
 /* The reply to Describe. */
 char *wire_described_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
                           size_t n, const struct wire_text *layouts, size_t *ret_bytes);
@@ -240,10 +239,6 @@ void wire_add_segment(struct json_text *text, const struct wire_segment *segment
 
 /* One layout. New, with a NUL that *ret_bytes counts; NULL if memory is short. */
 char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes);
-
-/* acl: n entries, or NULL. */
-json_t *wire_write_segment(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                           size_t n);
 
 /* member is where in parameters it is. Decoders of
  * replies pass over members they do not know: a newer daemon may add some. */

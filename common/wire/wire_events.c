@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/json/fields_text.h"
 
 static const char *const kind_names[] = {
     "created",    "attached",       "detached", "died",          "owner_died",
@@ -72,9 +73,10 @@ int wire_read_monitor(const json_t *parameters, struct wire_monitor *ret, struct
     return -1;
 }
 
-json_t *wire_write_monitor(const struct wire_monitor *monitor)
+char *wire_monitor_text(const struct wire_monitor *monitor)
 {
-    return fields_write(monitor_fields, monitor);
+    return fields_message("{\"method\":\"io.shmview.Monitor\",\"parameters\":", monitor_fields,
+                          monitor, ",\"more\":true}", NULL);
 }
 
 const char *wire_event_kind_name(int64_t kind)
@@ -82,9 +84,10 @@ const char *wire_event_kind_name(int64_t kind)
     return kind > 0 && kind <= SHMVIEW_EVENT_LOST ? kind_names[kind - 1] : NULL;
 }
 
-json_t *wire_write_event(const struct wire_event *event)
+char *wire_event_text(const struct wire_event *event, size_t *ret_bytes)
 {
-    return fields_write(event_fields, event);
+    return fields_message("{\"parameters\":{\"event\":", event_fields, event,
+                          "},\"continues\":true}", ret_bytes);
 }
 
 static bool is_known(const char *kind)

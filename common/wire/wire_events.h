@@ -47,12 +47,15 @@ struct wire_monitor {
 };
 
 int wire_read_monitor(const json_t *parameters, struct wire_monitor *ret, struct wire_fault *fault);
-json_t *wire_write_monitor(const struct wire_monitor *monitor);
+/* The whole call. New; NULL if memory is short. */
+char *wire_monitor_text(const struct wire_monitor *monitor);
 
 /* "created" for SHMVIEW_EVENT_CREATED and so on; NULL for a value that is none. */
 const char *wire_event_kind_name(int64_t kind);
 
-json_t *wire_write_event(const struct wire_event *event);
+/* The whole reply, after which more follow, with a NUL that *ret_bytes counts. New; NULL if memory
+ * is short. */
+char *wire_event_text(const struct wire_event *event, size_t *ret_bytes);
 /* member is where in parameters it is. Returns 0; 1 for a kind that is not known here; or -1
  * with *fault. */
 int wire_read_event(const json_t *parameters, const char *member, struct wire_event *ret,

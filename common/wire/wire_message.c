@@ -80,46 +80,17 @@ void wire_reply_deinit(struct wire_reply *reply)
     *reply = (struct wire_reply){0};
 }
 
-static char *message_text(const char *key, const char *value, json_t *parameters, size_t *ret_bytes)
-{
-    json_t *root = json_object();
-    char *text = NULL;
-    if (root && (!value || json_object_set_new_nocheck(root, key, json_string(value)) == 0)) {
-        int bad = parameters ? json_object_set_nocheck(root, "parameters", parameters) : 0;
-        text = bad ? NULL : json_text(root, ret_bytes);
-    }
-    json_decref(parameters);
-    json_decref(root);
-    return text;
-}
-
-char *wire_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
-{
-    return message_text("method", method, parameters, ret_bytes);
-}
-
 char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
 {
-    if (error || parameters)
-        return message_text("error", error, parameters ? parameters : json_object(), ret_bytes);
-    /* Varlink clients expect the member even where nothing is returned */
-    *ret_bytes = sizeof done_text;
-    return strdup(done_text);
-}
-
-char *wire_stream_call_text(const char *method, json_t *parameters, size_t *ret_bytes)
-{
-    json_t *root =
-        json_pack("{s:s, s:o, s:b}", "method", method, "parameters", parameters, "more", 1);
-    char *text = json_text(root, ret_bytes);
-    json_decref(root);
-    return text;
-}
-
-char *wire_continued_text(json_t *parameters, size_t *ret_bytes)
-{
-    json_t *root = json_pack("{s:o, s:b}", "parameters", parameters, "continues", 1);
-    char *text = json_text(root, ret_bytes);
+    if (!error && !parameters) {
+        /* Varlink clients expect the member even where nothing is returned */
+        *ret_bytes = sizeof done_text;
+        return strdup(done_text);
+    }
+    json_t *root = json_object();
+    int bad = error ? json_object_set_new(root, "error", json_string(error)) : 0;
+    bad |= json_object_set_new(root, "parameters", parameters ? parameters : json_object());
+    char *text = bad ? NULL : json_text(root, ret_bytes);
     json_decref(root);
     return text;
 }

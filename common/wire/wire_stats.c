@@ -2,6 +2,7 @@
 #include "common/wire/wire_stats.h"
 
 #include "common/base/limits.h"
+#include "common/json/fields_text.h"
 
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
@@ -162,14 +163,15 @@ int wire_read_stats_call(const json_t *parameters, struct wire_stats_call *ret,
     return -1;
 }
 
-json_t *wire_write_stats_call(const struct wire_stats_call *call)
+char *wire_stats_call_text(const struct wire_stats_call *call)
 {
-    return fields_write(call_fields, call);
+    return fields_message("{\"method\":\"io.shmview.Stats\",\"parameters\":", call_fields, call,
+                          "}", NULL);
 }
 
-json_t *wire_write_stats(const struct wire_stats *stats)
+char *wire_stats_text(const struct wire_stats *stats, size_t *ret_bytes)
 {
-    return fields_write(stats_fields, stats);
+    return fields_message("{\"parameters\":", stats_fields, stats, "}", ret_bytes);
 }
 
 int wire_read_stats(const json_t *parameters, struct wire_stats *ret, struct wire_fault *fault)

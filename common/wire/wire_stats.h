@@ -71,8 +71,10 @@ struct wire_stats {
 
 int wire_read_stats_call(const json_t *parameters, struct wire_stats_call *ret,
                          struct wire_fault *fault);
-json_t *wire_write_stats_call(const struct wire_stats_call *call);
-json_t *wire_write_stats(const struct wire_stats *stats);
+/* The whole call. New; NULL if memory is short. */
+char *wire_stats_call_text(const struct wire_stats_call *call);
+/* The whole reply, with a NUL that *ret_bytes counts. New; NULL if memory is short. */
+char *wire_stats_text(const struct wire_stats *stats, size_t *ret_bytes);
 /* Owes wire_stats_deinit(), also on failure. */
 int wire_read_stats(const json_t *parameters, struct wire_stats *ret, struct wire_fault *fault);
 void wire_stats_deinit(struct wire_stats *stats);

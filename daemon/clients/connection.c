@@ -40,7 +40,7 @@ void answer_deinit(struct answer *answer)
 {
     free(answer->reason);
     json_decref(answer->parameters);
-    json_decref(answer->spare);
+    free(answer->spare);
     free(answer->text);
     if (!answer->fds_borrowed)
         frame_descriptors_close(&answer->fds);
@@ -251,9 +251,14 @@ void connection_answer(struct connection *connection, struct answer *answer)
     act(connection, 0);
 }
 
-void connection_stream(struct connection *connection, json_t *parameters)
+void connection_stream(struct connection *connection, char *text, size_t n)
 {
-    struct answer answer = {.parameters = parameters, .continues = true};
+    struct answer answer = {.text = text, .text_bytes = n};
+    if (!text) {
+        log_error("out of memory: an event is lost");
+        connection_close(connection);
+        return;
+    }
     reply_send(connection, &answer);
     if (!connection->closing)
         watch(connection);

@@ -47,12 +47,10 @@ struct answer {
     size_t text_bytes;            /* with its NUL */
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
     bool fds_borrowed;
-    json_t
-        *spare; /* owned; the parameters if the descriptors cannot be sent; NULL: an error then */
+    char *spare; /* owned; the whole reply if the descriptors cannot be sent; NULL: an error then */
     uint64_t attachment; /* that it tells of; 0: none */
     uint64_t created;    /* segment that was created for it; 0: none */
     bool pending;        /* comes later, by connection_answer() */
-    bool continues;      /* more follow */
 };
 
 /* So long the last requests of a client that has gone may wait for their turn while it keeps its
@@ -143,9 +141,10 @@ struct actor connection_actor(const struct connection *connection);
 /* Sends an answer that was pending. Takes what *answer owns. */
 void connection_answer(struct connection *connection, struct answer *answer);
 
-/* Sends one of many answers to a call that is pending, with parameters (new; stolen). The
- * connection has room for it: out is NULL. It may be closed by that. */
-void connection_stream(struct connection *connection, json_t *parameters);
+/* Sends one of many answers to a call that is pending: a reply of n bytes of text with its NUL
+ * (new; stolen; NULL means memory was short). The connection has room for it: out is NULL. It may
+ * be closed by that. */
+void connection_stream(struct connection *connection, char *text, size_t n);
 
 /* Sends an answer, to a call that was made or will be, and closes. Takes what *answer owns. */
 void connection_refuse(struct connection *connection, struct answer *answer);

@@ -61,10 +61,11 @@ static void take_back(struct connection *c, struct answer *answer)
 /* Descriptors cannot be sent: this client is told, and keeps what it has. */
 static void refuse_descriptors(struct connection *c, struct answer *answer, const char *reason)
 {
-    json_t *spare = STEAL(answer->spare);
+    char *spare = STEAL(answer->spare);
     if (spare) {
         answer_deinit(answer);
-        answer->parameters = spare;
+        answer->text = spare;
+        answer->text_bytes = strlen(spare) + 1;
         reply_send(c, answer);
         return;
     }
@@ -90,9 +91,7 @@ static char *answer_text(struct answer *answer, size_t *ret_bytes)
     }
     if (answer->error)
         return refusal_text(answer, ret_bytes);
-    json_t *parameters = STEAL(answer->parameters);
-    return answer->continues ? wire_continued_text(parameters, ret_bytes)
-                             : wire_reply_text(NULL, parameters, ret_bytes);
+    return wire_reply_text(NULL, STEAL(answer->parameters), ret_bytes);
 }
 
 void reply_send(struct connection *c, struct answer *answer)

@@ -8,9 +8,9 @@
 #include "daemon/clients/bell.h"
 #include "daemon/clients/refusal.h"
 
-/* Returns the parameters of the reply to Claim, of which told has all but the attachments; or
- * NULL: memory is short. */
-static json_t *claimed(const struct connection *c, struct wire_claimed told)
+/* Returns the reply to Claim, of which told has all but the attachments; or NULL: memory is
+ * short. */
+static char *claimed(const struct connection *c, struct wire_claimed told, size_t *ret_bytes)
 {
     struct attachment *a;
     size_t n = 0;
@@ -21,9 +21,9 @@ static json_t *claimed(const struct connection *c, struct wire_claimed told)
         return NULL;
     LIST_FOREACH (a, &c->attachments, link)
         told.held[told.n_held++].attachment = (int64_t)a->id;
-    json_t *parameters = wire_write_claimed(&told);
+    char *text = wire_claimed_text(&told, ret_bytes);
     free(told.held);
-    return parameters;
+    return text;
 }
 
 /* Takes fd, unless it is negative. Returns its index, or WIRE_ABSENT. */
@@ -53,17 +53,19 @@ void claim_answer(struct request *r, const union wanted *want)
         refuse_system(answer, "a client cannot be known", -error);
         return;
     }
-    json_t *without = claimed(c, told);
+    size_t n = 0;
+    char *without = claimed(c, told, &n);
     /* The client closes the presence when it is mapped. It comes last, so that no hole is left in
      * the client's numbers: it closes the descriptors of an attachment in one call if they are
      * consecutive. */
     told.bell = add_descriptor(answer, bell_open(r->state->turns, c, want->claim.bell));
     told.presence = add_descriptor(answer, fd);
     if (answer->fds.n == 0) {
-        answer_with(answer, without);
+        answer_with_text(answer, without, n);
         return;
     }
     answer->spare = without;
     told.descriptors = (int64_t)answer->fds.n;
-    answer_with(answer, claimed(c, told));
+    char *text = claimed(c, told, &n);
+    answer_with_text(answer, text, n);
 }

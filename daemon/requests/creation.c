@@ -97,7 +97,7 @@ static bool finish(struct job *job)
     if (job->access)
         attach_segment(r, s, job->access);
     else
-        answer_with(r->answer, json_pack("{s:o}", "segment", describe_segment(s)));
+        describe_segment(s, r->answer);
     r->answer->created = s->id;
     return !r->answer->error;
 }

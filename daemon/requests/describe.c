@@ -57,12 +57,14 @@ struct wire_text describe_layouts(const struct segment *s)
     return text;
 }
 
-json_t *describe_segment(const struct segment *s)
+void describe_segment(const struct segment *s, struct answer *answer)
 {
     struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
     struct wire_grant grant;
+    size_t n = 0;
     struct wire_segment head = describe_head(s, room, &grant);
-    return wire_write_segment(&head, grant.acl, grant.n_acl);
+    char *text = wire_segment_text(&head, grant.acl, grant.n_acl, &n);
+    answer_with_text(answer, text, n);
 }
 
 void describe_in_list(const struct segment *s, struct json_text *text)

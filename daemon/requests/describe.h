@@ -12,8 +12,8 @@ struct wire_segment describe_head(const struct segment *segment, struct wire_acl
 /* The text of its layouts, borrowed until a layout is added or taken away. */
 struct wire_text describe_layouts(const struct segment *segment);
 
-/* Returns a new value, or NULL: memory is short. */
-json_t *describe_segment(const struct segment *segment);
+/* Answers with the segment. */
+void describe_segment(const struct segment *segment, struct answer *answer);
 
 /* Adds the segment as List has it. */
 void describe_in_list(const struct segment *segment, struct json_text *text);

@@ -191,5 +191,5 @@ void grants_set_access(const struct request *request, struct segment *segment,
     }
     events_add_with_command(&segment->home->events, SHMVIEW_EVENT_ACCESS, segment,
                             connection_actor(request->connection));
-    answer_with(answer, json_pack("{s:o}", "segment", describe_segment(segment)));
+    describe_segment(segment, answer);
 }

@@ -130,8 +130,9 @@ static struct wire_event own_word(enum shmview_event_kind kind, uint64_t serial)
 
 static void tell(struct connection *c, const struct wire_event *w)
 {
-    json_t *event = wire_write_event(w);
-    connection_stream(c, event ? json_pack("{s:o}", "event", event) : NULL);
+    size_t n = 0;
+    char *text = wire_event_text(w, &n);
+    connection_stream(c, text, n);
 }
 
 /* Returns whether there may be more to tell now. The monitor may be gone afterwards. */

@@ -241,5 +241,7 @@ void stats_tell(struct request *r, const union wanted *want)
     free(want->stats.names);
     stats.segments = segments;
     stats.n_segments = page.n;
-    answer_with(r->answer, wire_write_stats(&stats));
+    size_t n = 0;
+    char *text = wire_stats_text(&stats, &n);
+    answer_with_text(r->answer, text, n);
 }

@@ -148,8 +148,8 @@ START_TEST(what_may_be_done_once)
         char method[64];
         begin(steps, 2);
         snprintf(method, sizeof method, "io.shmview.%s", methods[i]);
-        assert_fails(connection_call(conn, method, json_object(), &reply), SHMVIEW_ERR_DISCONNECTED,
-                     stub.path);
+        assert_fails(connection_call(conn, method, wire_attachment_text(method, 1), &reply),
+                     SHMVIEW_ERR_DISCONNECTED, stub.path);
         end();
     }
 }

@@ -180,12 +180,21 @@ START_TEST(requests)
     struct wire_create create = {"s", 1, SHMVIEW_WRITE, SHMVIEW_MANUAL, false, grant};
     struct wire_set_access set_access = {"s", 5, grant};
     struct wire_attach attach_to = {"s", SHMVIEW_WRITE, 5};
-    size_t n;
-    json_t *written[] = {wire_write_define(&define), parameters_of(wire_create_text(&create, &n)),
-                         parameters_of(wire_attach_text(&attach_to, &n)),
-                         wire_write_describe(&describe_it), wire_write_set_access(&set_access)};
-    const char *names[] = {"DefineLayout", "Create", "Attach", "Describe", "SetAccess"};
-    for (int i = 0; i < 5; i++) {
+    struct wire_entrust entrust = {"s", 5};
+    struct wire_held held[] = {{1}, {2}};
+    struct wire_claim claim = {7, held, 2, WIRE_PRESENCE_KEPT, true};
+    json_t *written[] = {parameters_of(wire_define_text(&define)),
+                         parameters_of(wire_create_text(&create)),
+                         parameters_of(wire_attach_text(&attach_to)),
+                         parameters_of(wire_describe_text(&describe_it)),
+                         parameters_of(wire_set_access_text(&set_access)),
+                         parameters_of(wire_entrust_text(&entrust)),
+                         parameters_of(wire_claim_text(&claim)),
+                         parameters_of(wire_remove_text("s")),
+                         parameters_of(wire_detach_text(1))};
+    const char *names[] = {"DefineLayout", "Create", "Attach", "Describe", "SetAccess",
+                           "Entrust",      "Claim",  "Remove", "Detach"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         varlink_check(TEXT, varlink_find(TEXT, "method", names[i], strlen(names[i])), written[i],
                       names[i]);
         json_decref(written[i]);
