@@ -12,19 +12,14 @@
 #include "common/base/util.h"
 #include "common/views/view.h"
 
-struct view_entry {
-    struct shmview_view_description view;
-    struct view_desc desc; /* shape and strides are borrowed from it */
-};
-
 /* Arrays of all layouts, one after the other; public structs point into them. */
 struct box {
     struct shmview_description description; /* first: it is what the caller has */
     struct reply reply;                     /* what strings are borrowed from */
-    struct wire_layout *wire;
+    struct wire_layout *wire;               /* what shapes and strides are borrowed from */
     size_t n_wire;
     struct formats formats;
-    struct view_entry *views;
+    struct shmview_view_description *views;
     const struct shmview_view_description **view_list;
     struct shmview_layout_description *layouts;
     const struct shmview_layout_description **layout_list;
@@ -70,10 +65,11 @@ static void fill_extent(struct shmview_view_description *v)
     v->end = (uint64_t)end;
 }
 
-static void fill_view(struct view_entry *e, const struct wire_view *w, uint64_t nbytes)
+static void fill_view(const struct wire_view *w, uint64_t nbytes,
+                      struct shmview_view_description *ret)
 {
-    const struct view_desc *desc = &e->desc;
-    e->view = (struct shmview_view_description){
+    const struct view_desc *desc = &w->desc;
+    *ret = (struct shmview_view_description){
         .name = w->name,
         .format = desc->item->text,
         .offset = desc->offset,
@@ -90,7 +86,7 @@ static void fill_view(struct view_entry *e, const struct wire_view *w, uint64_t 
         .suboffsets = desc->indirect ? desc->suboffsets : NULL,
     };
     if (nbytes && !desc->indirect)
-        fill_extent(&e->view);
+        fill_extent(ret);
 }
 
 /* A daemon that declares what cannot be does not keep to the protocol. */
@@ -101,28 +97,15 @@ static int fail_declared(const struct wire_view *w, const struct view_fault *fau
     return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's view '%s': %s", w->name, fault->text);
 }
 
-/* Checks what the daemon says as strictly as what a program says. Returns 0 or an error. */
-static int read_view(struct box *box, const struct wire_view *w, struct view_entry *e)
+/* Checks the daemon's view as strictly as a program's. Returns 0 or an error. */
+static int read_view(struct box *box, struct wire_view *w, struct shmview_view_description *ret)
 {
     struct view_fault fault;
-    size_t n = w->shape.n;
     uint64_t nbytes;
-    if ((w->has_strides && w->strides.n != n) || (w->has_suboffsets && w->suboffsets.n != n))
-        return fail(SHMVIEW_ERR_PROTOCOL,
-                    "the daemon's view '%s': %zu strides, %zu suboffsets, %zu dimensions", w->name,
-                    w->strides.n, w->suboffsets.n, n);
-    e->desc = (struct view_desc){
-        .offset = (uint64_t)w->offset, .ndim = (uint32_t)n, .read_only = w->read_only};
-    memcpy(e->desc.shape, w->shape.values, sizeof e->desc.shape);
-    memcpy(e->desc.strides, w->strides.values, sizeof e->desc.strides);
-    if (view_parse_format(&e->desc, &box->formats, w->format, &fault) ||
-        (!w->has_strides && view_fill_strides(&e->desc, &fault)))
+    if (view_resolve(&w->desc, &box->formats, w->format, w->has_strides, &fault) ||
+        view_check(&w->desc, (uint64_t)box->description.size, &nbytes, &fault))
         return fail_declared(w, &fault);
-    if (w->has_suboffsets)
-        view_set_suboffsets(&e->desc, w->suboffsets.values);
-    if (view_check(&e->desc, (uint64_t)box->description.size, &nbytes, &fault))
-        return fail_declared(w, &fault);
-    fill_view(e, w, nbytes);
+    fill_view(w, nbytes, ret);
     return 0;
 }
 
@@ -146,7 +129,7 @@ static int read_layouts(struct box *box)
             int r = read_view(box, &w->views[k], &box->views[at]);
             if (r)
                 return r;
-            box->view_list[at] = &box->views[at].view;
+            box->view_list[at] = &box->views[at];
         }
     }
     box->description.layouts = box->layout_list;

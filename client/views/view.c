@@ -92,6 +92,13 @@ int shmview_view_cast(struct shmview_segment *segment, const char *format, uint6
     return view_finish(segment, &desc, NULL, ret_view);
 }
 
+static int resolve(struct shmview_segment *segment, struct view_desc *desc, const char *format,
+                   bool has_strides, struct view_fault *fault)
+{
+    NOT_FORKED;
+    return view_resolve(desc, &segment->formats, format ? format : "", has_strides, fault);
+}
+
 /* Reads shape and strides of spec, as far as ndim is sane. */
 static int describe(struct shmview_segment *segment, const struct shmview_view_spec *spec,
                     struct view_desc *ret, struct view_fault *fault)
@@ -100,25 +107,22 @@ static int describe(struct shmview_segment *segment, const struct shmview_view_s
         .offset = spec->offset,
         .ndim = spec->ndim,
         .read_only = spec->flags & SHMVIEW_VIEW_READ_ONLY,
+        .indirect = spec->suboffsets != NULL,
     };
     if (spec->ndim > SHMVIEW_MAX_NDIM || spec->flags & ~SHMVIEW_VIEW_READ_ONLY ||
         (spec->ndim && !spec->shape))
         return view_fault_set(fault, SHMVIEW_ERR_INVALID,
                               "%u dimensions (at most %d), flags 0x%x, %s shape", spec->ndim,
                               SHMVIEW_MAX_NDIM, spec->flags, spec->shape ? "a" : "no");
-    if (spec->suboffsets && !spec->strides)
-        return view_fault_set(fault, SHMVIEW_ERR_INVALID, "suboffsets without strides");
-    ret->item = segment_format(segment, spec->format, fault);
-    if (!ret->item)
-        return -1;
-    if (spec->ndim)
-        memcpy(ret->shape, spec->shape, spec->ndim * sizeof *spec->shape);
-    if (!spec->strides)
-        return view_fill_strides(ret, fault);
-    memcpy(ret->strides, spec->strides, spec->ndim * sizeof *spec->strides);
-    if (spec->suboffsets)
-        view_set_suboffsets(ret, spec->suboffsets);
-    return 0;
+    size_t bytes = spec->ndim * sizeof *spec->shape;
+    if (bytes) {
+        memcpy(ret->shape, spec->shape, bytes);
+        if (spec->strides)
+            memcpy(ret->strides, spec->strides, bytes);
+        if (spec->suboffsets)
+            memcpy(ret->suboffsets, spec->suboffsets, bytes);
+    }
+    return resolve(segment, ret, spec->format, spec->strides != NULL, fault);
 }
 
 int shmview_view_make(struct shmview_segment *segment, const struct shmview_view_spec *spec,
@@ -149,26 +153,14 @@ static int fail_name(const char *what, const char *name)
 static int write_view(struct shmview_segment *segment, const struct shmview_view_spec *spec,
                       struct wire_view *ret)
 {
-    struct view_desc desc;
     struct view_fault fault;
     if (!valid_name(spec->name))
         return fail_name("view", spec->name);
-    if (describe(segment, spec, &desc, &fault) || view_check(&desc, segment->size, NULL, &fault))
+    *ret = (struct wire_view){.name = spec->name, .has_strides = spec->strides != NULL};
+    if (describe(segment, spec, &ret->desc, &fault) ||
+        view_check(&ret->desc, segment->size, NULL, &fault))
         return fail_view(spec->name, &fault);
-    *ret = (struct wire_view){
-        .name = spec->name,
-        .format = desc.item->text,
-        .shape.n = spec->ndim,
-        .strides.n = spec->ndim,
-        .suboffsets.n = spec->ndim,
-        .has_strides = spec->strides != NULL,
-        .has_suboffsets = desc.indirect,
-        .read_only = desc.read_only,
-        .offset = (int64_t)spec->offset,
-    };
-    memcpy(ret->shape.values, desc.shape, sizeof desc.shape);
-    memcpy(ret->strides.values, desc.strides, sizeof desc.strides);
-    memcpy(ret->suboffsets.values, desc.suboffsets, sizeof desc.suboffsets);
+    ret->format = ret->desc.item->text;
     return 0;
 }
 
@@ -235,16 +227,8 @@ static int find_view(struct shmview_segment *segment, const char *layout, const 
             if (strcmp(v->name, view) != 0)
                 continue;
             *ret_layout = (uint32_t)i;
-            struct shmview_view_spec spec = {
-                .format = v->format,
-                .offset = (uint64_t)v->offset,
-                .ndim = (uint32_t)v->shape.n,
-                .flags = v->read_only ? SHMVIEW_VIEW_READ_ONLY : 0,
-                .shape = v->shape.values,
-                .strides = v->has_strides ? v->strides.values : NULL,
-                .suboffsets = v->has_suboffsets ? v->suboffsets.values : NULL,
-            };
-            return describe(segment, &spec, ret, fault) ? 2 : 0;
+            *ret = v->desc;
+            return resolve(segment, ret, v->format, v->has_strides, fault) ? 2 : 0;
         }
     return 1;
 }

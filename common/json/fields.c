@@ -73,21 +73,25 @@ static int read_enum(const json_t *v, const struct field *f, int64_t *ret, struc
                           f->enums[1], f->enums[2]);
 }
 
-static int read_ints(const json_t *v, const struct field *f, struct field_ints *ret,
-                     struct wire_fault *fault)
+static int read_ints(const json_t *v, const struct field *f, char *base, struct wire_fault *fault)
 {
+    int64_t *values = (int64_t *)(void *)(base + f->offset);
+    uint32_t *count = (uint32_t *)(void *)(base + f->count);
+    size_t n = json_array_size(v);
     if (!json_is_array(v))
         return wire_fault_set(fault, f->name, "must be an array of integers");
-    ret->n = json_array_size(v);
-    if (ret->n > SHMVIEW_MAX_NDIM)
-        return wire_fault_set(fault, f->name, "has %zu dimensions, the limit is %d", ret->n,
+    if (n > SHMVIEW_MAX_NDIM)
+        return wire_fault_set(fault, f->name, "has %zu dimensions, the limit is %d", n,
                               SHMVIEW_MAX_NDIM);
-    for (size_t i = 0; i < ret->n; i++) {
+    if (f->optional && n != *count)
+        return wire_fault_set(fault, f->name, "has %zu integers for %u dimensions", n, *count);
+    for (size_t i = 0; i < n; i++) {
         const json_t *e = json_array_get(v, i);
         if (!json_is_integer(e))
             return wire_fault_set(fault, f->name, "element %zu must be an integer", i);
-        ret->values[i] = json_integer_value(e);
+        values[i] = json_integer_value(e);
     }
+    *count = (uint32_t)n;
     return 0;
 }
 
@@ -104,7 +108,7 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
         return wire_fault_memory(fault, f->name);
     /* handed over before it is filled: the caller frees what a fault leaves */
     memcpy(base + f->offset, &array, sizeof array);
-    memcpy(base + f->extra, &n, sizeof n);
+    memcpy(base + f->count, &n, sizeof n);
     for (size_t i = 0; f->blank && i < n; i++)
         memcpy(array + i * f->of_bytes, f->blank, f->of_bytes);
     for (size_t i = 0; i < n; i++)
@@ -128,7 +132,7 @@ static int read_strings(const json_t *v, const struct field *f, char *base,
     if (!array)
         return wire_fault_memory(fault, f->name);
     memcpy(base + f->offset, &array, sizeof array);
-    memcpy(base + f->extra, &n, sizeof n);
+    memcpy(base + f->count, &n, sizeof n);
     for (size_t i = 0; i < n; i++) {
         struct field element = {.name = f->name, .max = f->min};
         if (read_string(json_array_get(v, i), &element, &array[i], fault))
@@ -163,8 +167,8 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     case FIELD_STRING:
         return read_string(v, f, at, fault);
     case FIELD_INT:
-        if (f->extra)
-            *(bool *)(void *)(base + f->extra) = true;
+        if (f->present)
+            *(bool *)(void *)(base + f->present) = true;
         return read_int(v, f, at, fault);
     case FIELD_BOOL:
         if (!json_is_boolean(v))
@@ -174,9 +178,9 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     case FIELD_ENUM:
         return read_enum(v, f, at, fault);
     case FIELD_INTS:
-        if (f->extra)
-            *(bool *)(void *)(base + f->extra) = true;
-        return read_ints(v, f, at, fault);
+        if (f->present)
+            *(bool *)(void *)(base + f->present) = true;
+        return read_ints(v, f, base, fault);
     case FIELD_OBJECT:
         return fields_read(v, f->of, strict, at, fault) ? wire_fault_nest(fault, f->name) : 0;
     case FIELD_OBJECTS:

@@ -17,12 +17,13 @@
 #define FIELDS_ABSENT INT64_MIN /* an optional integer that is not there */
 
 enum field_kind {
-    FIELD_STRING,  /* const char * */
-    FIELD_INT,     /* int64_t */
-    FIELD_BOOL,    /* bool */
-    FIELD_ENUM,    /* int64_t: 1 for the first name; 0 for absent */
-    FIELD_INTS,    /* struct field_ints */
-    FIELD_OBJECT,  /* a struct, in place */
+    FIELD_STRING, /* const char * */
+    FIELD_INT,    /* int64_t */
+    FIELD_BOOL,   /* bool */
+    FIELD_ENUM,   /* int64_t: 1 for the first name; 0 for absent */
+    FIELD_INTS,   /* int64_t[SHMVIEW_MAX_NDIM], and their uint32_t count. A required member sets the
+                   * count; an optional one that is there must have as many */
+    FIELD_OBJECT, /* a struct, in place */
     FIELD_OBJECTS, /* pointer to an array that is new when read, and its size_t count;
                     * NULL where it is optional and absent */
     FIELD_STRINGS, /* the same of const char * */
@@ -34,18 +35,14 @@ struct field {
     enum field_kind kind;
     bool optional;
     size_t offset;            /* of the member in its struct */
-    size_t extra;             /* INT, INTS: of a bool "is there", or 0; OBJECTS, STRINGS: count */
+    size_t present;           /* INT, INTS: of a bool "is there", or 0 */
+    size_t count;             /* INTS, OBJECTS, STRINGS: of the count */
     const char *const *enums; /* ENUM, SET: names of 1, 2, 3, then NULL */
     const struct field *of;   /* OBJECT, OBJECTS: their table */
     size_t of_bytes;          /* OBJECTS: size of one */
     int64_t min, max;         /* INT: range; STRING: max bytes; OBJECTS, STRINGS: max count;
                                  min of STRINGS: max bytes of each */
     const void *blank;        /* OBJECTS: what each is before it is read; NULL: zeroes */
-};
-
-struct field_ints {
-    size_t n;
-    int64_t values[SHMVIEW_MAX_NDIM];
 };
 
 /* The member at fault, as a path ("layout.views[3].shape"), and what is wrong. */

@@ -73,8 +73,8 @@ static bool scan_value(struct fields_scan *scan, const struct field *f, char *ba
     void *at = base + f->offset;
     switch (f->kind) {
     case FIELD_INT:
-        if (f->extra)
-            *(bool *)(void *)(base + f->extra) = true;
+        if (f->present)
+            *(bool *)(void *)(base + f->present) = true;
         return scan_int(scan, f, at);
     case FIELD_STRING:
         return scan_string(scan, f, at);

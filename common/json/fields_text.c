@@ -19,13 +19,13 @@ static void add_int(struct json_text *text, int64_t value)
     json_text_add(text, p, (size_t)(digits + sizeof digits - p));
 }
 
-static void add_ints(struct json_text *text, const struct field_ints *ints)
+static void add_ints(struct json_text *text, const int64_t *values, size_t n)
 {
     ADD(text, "[");
-    for (size_t i = 0; i < ints->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         if (i)
             ADD(text, ",");
-        add_int(text, ints->values[i]);
+        add_int(text, values[i]);
     }
     ADD(text, "]");
 }
@@ -61,7 +61,7 @@ static void add_set(struct json_text *text, const char *const *names, int64_t se
 /* What some kinds have at their offset, and beside it. */
 struct member {
     const void *at;
-    bool is_there; /* where extra is that of a bool */
+    bool is_there; /* where present is the offset of a bool */
     int64_t number;
     const char *pointer;
     size_t n;
@@ -73,10 +73,12 @@ static struct member member_of(const struct field *f, const char *base)
     switch (f->kind) {
     case FIELD_INT:
     case FIELD_INTS:
-        if (f->extra)
-            m.is_there = *(const bool *)(base + f->extra);
+        if (f->present)
+            m.is_there = *(const bool *)(base + f->present);
         if (f->kind == FIELD_INT)
             memcpy(&m.number, m.at, sizeof m.number);
+        else
+            m.n = *(const uint32_t *)(const void *)(base + f->count);
         break;
     case FIELD_ENUM:
     case FIELD_SET:
@@ -84,7 +86,7 @@ static struct member member_of(const struct field *f, const char *base)
         break;
     case FIELD_OBJECTS:
     case FIELD_STRINGS:
-        memcpy(&m.n, base + f->extra, sizeof m.n);
+        memcpy(&m.n, base + f->count, sizeof m.n);
         memcpy(&m.pointer, m.at, sizeof m.pointer);
         break;
     case FIELD_STRING:
@@ -104,7 +106,7 @@ static bool is_absent(const struct field *f, const struct member *m)
     case FIELD_OBJECTS:
         return f->optional && !m->pointer;
     case FIELD_INT:
-        return f->optional && (f->extra ? !m->is_there : m->number == FIELDS_ABSENT);
+        return f->optional && (f->present ? !m->is_there : m->number == FIELDS_ABSENT);
     case FIELD_INTS:
         return !m->is_there;
     case FIELD_ENUM:
@@ -138,7 +140,7 @@ static void add_value(const struct field *f, const struct member *m, struct json
         json_text_string(text, f->enums[m->number - 1]);
         break;
     case FIELD_INTS:
-        add_ints(text, m->at);
+        add_ints(text, m->at, m->n);
         break;
     case FIELD_OBJECT:
         fields_text(f->of, m->at, text);

@@ -99,13 +99,22 @@ bool view_is_contiguous(const struct view_desc *desc, char order)
            ((order == 'F' || order == 'A') && is_contiguous_in(desc, true));
 }
 
-void view_set_suboffsets(struct view_desc *desc, const int64_t *suboffsets)
+int view_resolve(struct view_desc *desc, struct formats *pool, const char *format, bool has_strides,
+                 struct view_fault *fault)
 {
-    desc->indirect = false;
-    for (uint32_t d = 0; d < desc->ndim; d++) {
-        desc->suboffsets[d] = suboffsets[d] < 0 ? -1 : suboffsets[d];
-        desc->indirect = desc->indirect || suboffsets[d] >= 0;
+    if (desc->indirect && !has_strides)
+        return view_fault_set(fault, SHMVIEW_ERR_INVALID, "suboffsets without strides");
+    if (view_parse_format(desc, pool, format, fault) ||
+        (!has_strides && view_fill_strides(desc, fault)))
+        return -1;
+    bool any = false;
+    for (uint32_t d = 0; desc->indirect && d < desc->ndim; d++) {
+        any = any || desc->suboffsets[d] >= 0;
+        if (desc->suboffsets[d] < 0)
+            desc->suboffsets[d] = -1;
     }
+    desc->indirect = any;
+    return 0;
 }
 
 /* --- Checking ------------------------------------------------------------ */

@@ -41,8 +41,11 @@ view_fault_set(struct view_fault *fault, enum shmview_error error, const char *f
 int view_parse_format(struct view_desc *desc, struct formats *pool, const char *format,
                       struct view_fault *fault);
 
-/* Takes suboffsets, as many as there are dimensions; desc->ndim is sane. */
-void view_set_suboffsets(struct view_desc *desc, const int64_t *suboffsets);
+/* Completes a description as it was declared: fills its item from format, and its strides unless
+ * has_strides. indirect says whether there are suboffsets; it becomes false where each is -1.
+ * desc->ndim is sane. Returns 0 or -1 with *fault. */
+int view_resolve(struct view_desc *desc, struct formats *pool, const char *format, bool has_strides,
+                 struct view_fault *fault);
 
 /* Fills desc->strides for C order without gaps. desc->item and shape are set.
  * Returns 0 or -1 with *fault (overflow, negative length). */

@@ -22,19 +22,20 @@ static const char *const right_names[] = {"none", "read", "write", NULL};
 static const struct field view_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_view, name), .max = LIMIT_VIEW_NAME_BYTES},
     {"format", FIELD_STRING, false, .offset = AT(wire_view, format), .max = LIMIT_FORMAT_BYTES},
-    {"shape", FIELD_INTS, false, .offset = AT(wire_view, shape)},
-    {"strides", FIELD_INTS, true, .offset = AT(wire_view, strides),
-     .extra = AT(wire_view, has_strides)},
-    {"suboffsets", FIELD_INTS, true, .offset = AT(wire_view, suboffsets),
-     .extra = AT(wire_view, has_suboffsets)},
-    {"offset", FIELD_INT, true, .offset = AT(wire_view, offset), .max = INT64_MAX},
-    {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, read_only)},
+    {"shape", FIELD_INTS, false, .offset = AT(wire_view, desc.shape),
+     .count = AT(wire_view, desc.ndim)},
+    {"strides", FIELD_INTS, true, .offset = AT(wire_view, desc.strides),
+     .present = AT(wire_view, has_strides), .count = AT(wire_view, desc.ndim)},
+    {"suboffsets", FIELD_INTS, true, .offset = AT(wire_view, desc.suboffsets),
+     .present = AT(wire_view, desc.indirect), .count = AT(wire_view, desc.ndim)},
+    {"offset", FIELD_INT, true, .offset = AT(wire_view, desc.offset), .max = INT64_MAX},
+    {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, desc.read_only)},
     END,
 };
 static const struct field layout_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_layout, name), .max = LIMIT_VIEW_NAME_BYTES},
     {"views", FIELD_OBJECTS, false, .offset = AT(wire_layout, views),
-     .extra = AT(wire_layout, n_views), .of = view_fields, .of_bytes = sizeof(struct wire_view),
+     .count = AT(wire_layout, n_views), .of = view_fields, .of_bytes = sizeof(struct wire_view),
      .max = LIMIT_VIEWS},
     END,
 };
@@ -53,9 +54,9 @@ static const struct field segment_fields[] = {
 };
 static const struct field acl_fields[] = {
     {"user", FIELD_INT, true, .offset = AT(wire_acl_entry, user),
-     .extra = AT(wire_acl_entry, is_user), .max = UINT32_MAX - 1},
+     .present = AT(wire_acl_entry, is_user), .max = UINT32_MAX - 1},
     {"group", FIELD_INT, true, .offset = AT(wire_acl_entry, group),
-     .extra = AT(wire_acl_entry, is_group), .max = UINT32_MAX - 1},
+     .present = AT(wire_acl_entry, is_group), .max = UINT32_MAX - 1},
     {"right", FIELD_ENUM, false, .offset = AT(wire_acl_entry, right), .enums = right_names},
     END,
 };
@@ -64,7 +65,7 @@ static const struct field acl_fields[] = {
         {"owner", FIELD_INT, true, .offset = AT(type, grant.owner), .max = UINT32_MAX - 1},        \
         {"group", FIELD_INT, true, .offset = AT(type, grant.group), .max = UINT32_MAX - 1},        \
     {                                                                                              \
-        "acl", FIELD_OBJECTS, true, .offset = AT(type, grant.acl), .extra = AT(type, grant.n_acl), \
+        "acl", FIELD_OBJECTS, true, .offset = AT(type, grant.acl), .count = AT(type, grant.n_acl), \
                                     .of = acl_fields, .of_bytes = sizeof(struct wire_acl_entry),   \
                                     .max = LIMIT_ACL_ENTRIES                                       \
     }
@@ -94,7 +95,7 @@ static const struct field attachment_head_fields[] = {
 static const struct field attachment_fields[] = {
     ATTACHMENT_HEAD,
     {"layouts", FIELD_OBJECTS, false, .offset = AT(wire_attachment, layouts),
-     .extra = AT(wire_attachment, n_layouts), .of = layout_fields,
+     .count = AT(wire_attachment, n_layouts), .of = layout_fields,
      .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
     END,
 };
@@ -138,7 +139,7 @@ static const struct field held_fields[] = {
 static const char *const presence_names[] = {"wanted", "kept", NULL};
 static const struct field claim_fields[] = {
     {"client", FIELD_INT, false, .offset = AT(wire_claim, client), .min = 1, .max = INT64_MAX},
-    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .extra = AT(wire_claim, n_held),
+    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .count = AT(wire_claim, n_held),
      .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
     {"presence", FIELD_ENUM, true, .offset = AT(wire_claim, presence), .enums = presence_names},
     {"bell", FIELD_BOOL, true, .offset = AT(wire_claim, bell)},
@@ -146,7 +147,7 @@ static const struct field claim_fields[] = {
 };
 static const struct field claimed_fields[] = {
     {"held", FIELD_OBJECTS, false, .offset = AT(wire_claimed, held),
-     .extra = AT(wire_claimed, n_held), .of = held_fields, .of_bytes = sizeof(struct wire_held),
+     .count = AT(wire_claimed, n_held), .of = held_fields, .of_bytes = sizeof(struct wire_held),
      .max = LIMIT_ATTACHMENTS},
     {"descriptors", FIELD_INT, true, .offset = AT(wire_claimed, descriptors),
      .max = LIMIT_DESCRIPTORS},
@@ -301,7 +302,7 @@ int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_
         size_t n;
     } got = {0};
     const struct field list[] = {
-        {"acl", FIELD_OBJECTS, true, .extra = sizeof(void *), .of = acl_fields,
+        {"acl", FIELD_OBJECTS, true, .count = sizeof(void *), .of = acl_fields,
          .of_bytes = sizeof(struct wire_acl_entry), .max = LIMIT_ACL_ENTRIES},
         END,
     };
@@ -336,7 +337,7 @@ int wire_read_layouts(const json_t *parameters, const char *member, struct wire_
         size_t n;
     } got = {0};
     const struct field fields[] = {
-        {member, FIELD_OBJECTS, false, .extra = sizeof(void *), .of = layout_fields,
+        {member, FIELD_OBJECTS, false, .count = sizeof(void *), .of = layout_fields,
          .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
         END,
     };

@@ -18,21 +18,19 @@
 
 #include "common/json/fields.h"
 #include "common/json/json_text.h"
+#include "common/views/view.h"
 
 #define WIRE_ABSENT FIELDS_ABSENT /* an optional integer that is not there */
 
 /* --- What is sent -------------------------------------------------------- */
 
+/* A view of a layout. view_resolve() completes desc: until then it has no item, no strides unless
+ * they were declared, and is indirect if suboffsets were. */
 struct wire_view {
     const char *name;
     const char *format;
-    struct field_ints shape;
-    struct field_ints strides;
     bool has_strides;
-    bool read_only;
-    int64_t offset;
-    bool has_suboffsets;
-    struct field_ints suboffsets;
+    struct view_desc desc;
 };
 
 struct wire_layout {

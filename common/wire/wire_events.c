@@ -31,7 +31,7 @@ static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
 static const struct field monitor_fields[] = {
     {"names", FIELD_STRINGS, true, .offset = AT(wire_monitor, names),
-     .extra = AT(wire_monitor, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
+     .count = AT(wire_monitor, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
     {"kinds", FIELD_SET, true, .offset = AT(wire_monitor, kinds), .enums = kind_names},
     {"after", FIELD_INT, true, .offset = AT(wire_monitor, after), .max = INT64_MAX},
     END,

@@ -85,7 +85,7 @@ static const struct field segment_fields[] = {
     NUMBER(wire_segment_stats, "changes", changes, true),
     NUMBER(wire_segment_stats, "owner_deaths", owner_deaths, true),
     {"attached", FIELD_OBJECTS, false, .offset = AT(wire_segment_stats, attached),
-     .extra = AT(wire_segment_stats, n_attached), .of = party_fields,
+     .count = AT(wire_segment_stats, n_attached), .of = party_fields,
      .of_bytes = sizeof(struct wire_party), .max = LIMIT_STATS_ATTACHED, .blank = &no_party},
     END,
 };
@@ -123,21 +123,21 @@ static const struct field instance_fields[] = {
     NUMBER(wire_instance, "total_lost", n_lost, true),
     NUMBER(wire_instance, "total_repaired", n_repaired, true),
     {"refusals", FIELD_OBJECTS, false, .offset = AT(wire_instance, refusals),
-     .extra = AT(wire_instance, n_refusals), .of = refusals_fields,
+     .count = AT(wire_instance, n_refusals), .of = refusals_fields,
      .of_bytes = sizeof(struct wire_refusals), .max = LIMIT_STATS_REFUSALS},
     NUMBER(wire_instance, "pid", pid, false),
     NUMBER(wire_instance, "memory_free", memory_free, false),
     NUMBER(wire_instance, "memory_limit", memory_limit, false),
     NUMBER(wire_instance, "max_connections", max_connections, true),
     {"quotas", FIELD_OBJECTS, false, .offset = AT(wire_instance, quotas),
-     .extra = AT(wire_instance, n_quotas), .of = quota_fields,
+     .count = AT(wire_instance, n_quotas), .of = quota_fields,
      .of_bytes = sizeof(struct wire_quota), .max = LIMIT_STATS_QUOTAS, .blank = &no_quota},
     END,
 };
 
 static const struct field call_fields[] = {
     {"names", FIELD_STRINGS, true, .offset = AT(wire_stats_call, names),
-     .extra = AT(wire_stats_call, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
+     .count = AT(wire_stats_call, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
     NUMBER(wire_stats_call, "after", after, true),
     {"limit", FIELD_INT, true, .offset = AT(wire_stats_call, limit), .max = LIMIT_STATS_PAGE},
     END,
@@ -146,7 +146,7 @@ static const struct field call_fields[] = {
 static const struct field stats_fields[] = {
     {"instance", FIELD_OBJECT, false, .offset = AT(wire_stats, instance), .of = instance_fields},
     {"segments", FIELD_OBJECTS, false, .offset = AT(wire_stats, segments),
-     .extra = AT(wire_stats, n_segments), .of = segment_fields,
+     .count = AT(wire_stats, n_segments), .of = segment_fields,
      .of_bytes = sizeof(struct wire_segment_stats), .max = LIMIT_STATS_PAGE, .blank = &no_segment},
     NUMBER(wire_stats, "next", next, true),
     END,

@@ -28,19 +28,6 @@ static int fault_name(struct layout_fault *fault, size_t view, const char *name)
                      name, LIMIT_VIEW_NAME_BYTES);
 }
 
-static int check_shape(const struct wire_view *v, size_t index, struct layout_fault *fault)
-{
-    if (v->has_strides && v->strides.n != v->shape.n)
-        return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout.views", index,
-                         "layout.views '%s' has %zu strides for %zu dimensions", v->name,
-                         v->strides.n, v->shape.n);
-    if (v->has_suboffsets && (!v->has_strides || v->suboffsets.n != v->shape.n))
-        return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout.views", index,
-                         "layout.views '%s' has %zu suboffsets and %zu strides for %zu dimensions",
-                         v->name, v->suboffsets.n, v->has_strides ? v->strides.n : 0, v->shape.n);
-    return 0;
-}
-
 static int check_names(const struct wire_layout *layout, struct layout_fault *fault)
 {
     if (!name_is_valid(layout->name, LIMIT_VIEW_NAME_BYTES))
@@ -53,8 +40,6 @@ static int check_names(const struct wire_layout *layout, struct layout_fault *fa
             if (strcmp(layout->views[k].name, v->name) == 0)
                 return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout.views", i,
                                  "layout.views has two views '%s'", v->name);
-        if (check_shape(v, i, fault))
-            return -1;
     }
     return 0;
 }
@@ -62,23 +47,12 @@ static int check_names(const struct wire_layout *layout, struct layout_fault *fa
 static int check_view(struct wire_view *view, size_t index, uint64_t segment_bytes,
                       struct formats *formats, struct layout_fault *ret_fault)
 {
-    struct view_desc desc = {
-        .offset = (uint64_t)view->offset,
-        .ndim = (uint32_t)view->shape.n,
-    };
     struct view_fault fault;
-    memcpy(desc.shape, view->shape.values, sizeof desc.shape);
-    int r = view_parse_format(&desc, formats, view->format, &fault);
-    if (r == 0 && view->has_strides)
-        memcpy(desc.strides, view->strides.values, sizeof desc.strides);
-    else if (r == 0)
-        r = view_fill_strides(&desc, &fault);
-    if (r == 0 && view->has_suboffsets)
-        view_set_suboffsets(&desc, view->suboffsets.values);
+    int r = view_resolve(&view->desc, formats, view->format, view->has_strides, &fault);
     if (r == 0)
-        r = view_check(&desc, segment_bytes, NULL, &fault);
+        r = view_check(&view->desc, segment_bytes, NULL, &fault);
     if (r == 0) {
-        view->format = desc.item->text;
+        view->format = view->desc.item->text;
         return 0;
     }
     /* an invalid parameter is named as such, the rest are errors of the view */

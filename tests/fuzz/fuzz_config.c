@@ -76,7 +76,7 @@ static void check_segment(const struct config *c, size_t index)
             const struct wire_view *v = &s->layouts[i].views[k];
             const struct format *f = formats_get(&pool, v->format, &fault);
             REQUIRE(f && strcmp(f->text, v->format) == 0); /* canonical */
-            REQUIRE(v->offset >= 0 && (uint64_t)v->offset <= s->size);
+            REQUIRE(v->desc.offset <= s->size);
         }
         formats_deinit(&pool);
     }

@@ -135,7 +135,7 @@ static const struct refused refused[] = {
     {"DefineLayout",
      "{'name': 'seg', 'layout': {'name': 'l', 'views': [{'name': 'v', 'format':"
      " 'b', 'shape': [1], 'strides': []}]}}",
-     "layout.views", "0 strides for 1 dimensions"},
+     "layout.views[0].strides", "0 integers for 1 dimensions"},
 };
 
 START_TEST(wrong_parameters_are_named)

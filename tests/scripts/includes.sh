@@ -13,8 +13,8 @@ rules() {
 
     common/base/*) echo "common/base" ;;
     common/json/*) echo "common/json common/base" ;;
-    common/wire/*) echo "common/wire common/json common/base" ;;
     common/views/*) echo "common/views common/base" ;;
+    common/wire/*) echo "common/wire common/views common/json common/base" ;;
 
     daemon/base/*) echo "daemon/base common/base" ;;
     daemon/memory/*) echo "daemon/memory daemon/base common/base" ;;

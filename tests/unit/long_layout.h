@@ -20,21 +20,18 @@ static inline void assert_same_view(const struct wire_view *a, const struct wire
 {
     ck_assert_str_eq(a->name, b->name);
     ck_assert_str_eq(a->format, b->format);
-    ck_assert_uint_eq(a->shape.n, b->shape.n);
-    ck_assert_mem_eq(a->shape.values, b->shape.values, a->shape.n * sizeof(int64_t));
+    const struct view_desc *x = &a->desc, *y = &b->desc;
+    size_t bytes = x->ndim * sizeof(int64_t);
+    ck_assert_uint_eq(x->ndim, y->ndim);
+    ck_assert_mem_eq(x->shape, y->shape, bytes);
     ck_assert_int_eq(a->has_strides, b->has_strides);
     if (a->has_strides)
-        ck_assert_uint_eq(a->strides.n, b->strides.n);
-    if (a->has_strides)
-        ck_assert_mem_eq(a->strides.values, b->strides.values, a->strides.n * sizeof(int64_t));
-    ck_assert_int_eq(a->has_suboffsets, b->has_suboffsets);
-    if (a->has_suboffsets)
-        ck_assert_uint_eq(a->suboffsets.n, b->suboffsets.n);
-    if (a->has_suboffsets)
-        ck_assert_mem_eq(a->suboffsets.values, b->suboffsets.values,
-                         a->suboffsets.n * sizeof(int64_t));
-    ck_assert_int_eq(a->read_only, b->read_only);
-    ck_assert_int_eq(a->offset, b->offset);
+        ck_assert_mem_eq(x->strides, y->strides, bytes);
+    ck_assert_int_eq(x->indirect, y->indirect);
+    if (x->indirect)
+        ck_assert_mem_eq(x->suboffsets, y->suboffsets, bytes);
+    ck_assert_int_eq(x->read_only, y->read_only);
+    ck_assert_uint_eq(x->offset, y->offset);
 }
 
 /* The longest layout that a request may hold. */
@@ -43,16 +40,14 @@ static inline struct wire_layout longest_layout(void)
     struct wire_layout l = {name_64, calloc(LIMIT_VIEWS, sizeof *l.views), LIMIT_VIEWS};
     fill_names();
     for (size_t i = 0; i < LIMIT_VIEWS; i++) {
-        l.views[i] = (struct wire_view){.name = name_64,
-                                        .format = "float64",
-                                        .shape.n = i % 9,
-                                        .strides.n = i % 9,
-                                        .has_strides = i % 3 != 0,
-                                        .read_only = i % 2,
-                                        .offset = INT64_MAX - (int64_t)i};
+        l.views[i] = (struct wire_view){
+            .name = name_64,
+            .format = "float64",
+            .has_strides = i % 3 != 0,
+            .desc = {.ndim = (uint32_t)(i % 9), .read_only = i % 2, .offset = INT64_MAX - i}};
         for (size_t k = 0; k < 8; k++) {
-            l.views[i].shape.values[k] = INT64_MAX - (int64_t)k;
-            l.views[i].strides.values[k] = INT64_MIN + (int64_t)k;
+            l.views[i].desc.shape[k] = INT64_MAX - (int64_t)k;
+            l.views[i].desc.strides[k] = INT64_MIN + (int64_t)k;
         }
     }
     return l;

@@ -20,7 +20,8 @@ struct tree {
     int64_t number, maybe;
     bool flag, perhaps;
     int64_t colour, shade;
-    struct field_ints ints, more_ints;
+    int64_t ints[SHMVIEW_MAX_NDIM], more_ints[SHMVIEW_MAX_NDIM];
+    uint32_t n_ints;
     bool has_more;
     struct leaf leaf;
     struct leaf *leaves;
@@ -44,10 +45,11 @@ static const struct field tree_fields[] = {
     {"perhaps", FIELD_BOOL, true, .offset = AT(perhaps)},
     {"colour", FIELD_ENUM, false, .offset = AT(colour), .enums = colours},
     {"shade", FIELD_ENUM, true, .offset = AT(shade), .enums = colours},
-    {"ints", FIELD_INTS, false, .offset = AT(ints)},
-    {"more", FIELD_INTS, true, .offset = AT(more_ints), .extra = AT(has_more)},
+    {"ints", FIELD_INTS, false, .offset = AT(ints), .count = AT(n_ints)},
+    {"more", FIELD_INTS, true, .offset = AT(more_ints), .present = AT(has_more),
+     .count = AT(n_ints)},
     {"leaf", FIELD_OBJECT, false, .offset = AT(leaf), .of = leaf_fields},
-    {"leaves", FIELD_OBJECTS, true, .offset = AT(leaves), .extra = AT(n_leaves), .of = leaf_fields,
+    {"leaves", FIELD_OBJECTS, true, .offset = AT(leaves), .count = AT(n_leaves), .of = leaf_fields,
      .of_bytes = sizeof(struct leaf), .max = 4},
     {.name = NULL},
 };
@@ -55,7 +57,7 @@ static const struct field tree_fields[] = {
 static const char full[] =
     "{'name':'oak','nick':'o','number':7,'maybe':9,'flag':true,"
     "'perhaps':true,'colour':'green','shade':'blue','ints':[1,-2,3],"
-    "'more':[4],'leaf':{'n':5,'s':'abc'},'leaves':[{'n':1},{'n':2,'s':'x'}]}";
+    "'more':[4,5,6],'leaf':{'n':5,'s':'abc'},'leaves':[{'n':1},{'n':2,'s':'x'}]}";
 
 static inline json_t *parse(const char *text)
 {
@@ -82,8 +84,9 @@ static inline struct tree example(struct leaf *leaves)
         .flag = true,
         .colour = 1,
         .shade = 3,
-        .ints = {8, {1, 2, 3, 4, 5, 6, 7, INT64_MAX}},
-        .more_ints = {0, {0}},
+        .ints = {1, 2, 3, 4, 5, 6, 7, INT64_MAX},
+        .more_ints = {8, 7, 6, 5, 4, 3, 2, INT64_MIN},
+        .n_ints = 8,
         .has_more = true,
         .leaf = {4, "z"},
         .leaves = leaves,

@@ -133,9 +133,10 @@ START_TEST(nonsense)
         {VIEW("'format':'d','shape':[513]"), SHMVIEW_ERR_PROTOCOL, "'V'"},
         {VIEW("'format':'d','shape':[1],'offset':4"), SHMVIEW_ERR_PROTOCOL, "'V'"},
         {VIEW("'format':'d','shape':[9223372036854775807,4]"), SHMVIEW_ERR_PROTOCOL, "'V'"},
-        {VIEW("'format':'d','shape':[1],'strides':[8,8]"), SHMVIEW_ERR_PROTOCOL, "2 strides"},
+        {VIEW("'format':'d','shape':[1],'strides':[8,8]"), SHMVIEW_ERR_PROTOCOL,
+         "strides has 2 integers for 1 dimensions"},
         {VIEW("'format':'d','shape':[1],'strides':[8],'suboffsets':[0,0]"), SHMVIEW_ERR_PROTOCOL,
-         "2 suboffsets"},
+         "suboffsets has 2 integers for 1 dimensions"},
         {"{'parameters':{'segment':{'name':'s','id':7,'size':1,'lock':false,'lifetime':'attached',"
          "'owner':1,'attachments':0,'acl':[{'user':1,'right':'all'}]},'layouts':[]}}",
          SHMVIEW_ERR_PROTOCOL, "acl"},

@@ -373,9 +373,11 @@ START_TEST(open_what_does_not_hold)
         {"'format':'y','shape':[2]", SHMVIEW_ERR_FORMAT},
         {"'format':'f','shape':[-2]", SHMVIEW_ERR_INVALID},
         {"'format':'f','shape':[4611686018427387904,4]", SHMVIEW_ERR_OVERFLOW},
-        {"'format':'f','shape':[1,2],'strides':[4000]", 0}, /* the rest are 0 */
+        {"'format':'f','shape':[1,2],'strides':[4000]", SHMVIEW_ERR_PROTOCOL},
+        {"'format':'f','shape':[1],'strides':[4],'suboffsets':[-1,-1]", SHMVIEW_ERR_PROTOCOL},
+        {"'format':'f','shape':[1],'suboffsets':[-1]", SHMVIEW_ERR_INVALID},
     };
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char reply[600];
         snprintf(reply, sizeof reply,
                  "{'parameters':{" TOLD ",'layouts':[{'name':'l','views':[{'name':'A',%s}]}]}}",

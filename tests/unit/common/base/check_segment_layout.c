@@ -46,8 +46,8 @@ END_TEST
 /* --- Layouts ------------------------------------------------------------- */
 
 static struct wire_view views[2] = {
-    {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, false, {0, {0}}},
-    {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}},
+    {"v", "i", true, {.ndim = 1, .shape = {2}, .strides = {4}, .read_only = true, .offset = 8}},
+    {"w", "d", false, {.ndim = 2, .shape = {2, 3}}},
 };
 
 static int add(struct segment *s, const char *name, const struct wire_view *list, size_t n)

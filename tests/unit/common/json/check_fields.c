@@ -16,9 +16,9 @@ START_TEST(read_every_kind)
     ck_assert(t.flag && t.perhaps && t.has_more);
     ck_assert_int_eq(t.colour, 2);
     ck_assert_int_eq(t.shade, 3);
-    ck_assert_uint_eq(t.ints.n, 3);
-    ck_assert_int_eq(t.ints.values[1], -2);
-    ck_assert_uint_eq(t.more_ints.n, 1);
+    ck_assert_uint_eq(t.n_ints, 3);
+    ck_assert_int_eq(t.ints[1], -2);
+    ck_assert_int_eq(t.more_ints[2], 6);
     ck_assert_int_eq(t.leaf.n, 5);
     ck_assert_uint_eq(t.n_leaves, 2);
     ck_assert_ptr_null(t.leaves[0].s);
@@ -124,8 +124,8 @@ START_TEST(wrong_types)
         {"maybe", "must be an integer", "in"},
         {"flag", "must be true or false", "b"},
         {"colour", "must be \"red\", \"green\" or \"blue\"", ""},
-        {"ints", "must be an array of integers", "a"},
-        {"more", "must be an array of integers", "an"},
+        {"ints", "must be an array of integers", ""},
+        {"more", "must be an array of integers", "n"},
         {"leaf", "must be an object", ""},
         {"leaves", "must be an array of objects", "an"},
     };
@@ -135,7 +135,8 @@ START_TEST(wrong_types)
         for (size_t v = 0; v < sizeof values / sizeof values[0]; v++) {
             if (strchr(members[m].right, values[v][0]))
                 assert_read(members[m].member, values[v] + 1);
-            else if (values[v][0] != 'o')
+            else if (values[v][0] != 'o' &&
+                     !(values[v][0] == 'a' && strstr(members[m].reason, "integers")))
                 assert_fault(members[m].member, values[v] + 1, members[m].member,
                              members[m].reason);
         }
@@ -190,14 +191,15 @@ END_TEST
 
 START_TEST(lists_of_integers)
 {
-    assert_read("ints", "[]");
-    assert_read("ints", "[1,2,3,4,5,6,7,8]");
-    assert_read("ints", "[9223372036854775807,-9223372036854775808]");
+    assert_read("ints", "[9223372036854775807,-9223372036854775808,0]");
     assert_fault("ints", "[1,2,3,4,5,6,7,8,9]", "ints", "has 9 dimensions, the limit is 8");
     assert_fault("ints", "[1,'2']", "ints", "element 1 must be an integer");
     assert_fault("ints", "[1.5]", "ints", "element 0 must be an integer");
     assert_fault("ints", "[1,2,null]", "ints", "element 2 must be an integer");
-    assert_fault("more", "[[1]]", "more", "element 0 must be an integer");
+    assert_fault("more", "[]", "more", "has 0 integers for 3 dimensions");
+    assert_fault("more", "[1,2,3,4]", "more", "has 4 integers for 3 dimensions");
+    assert_fault("ints", "[1,2]", "more", "has 3 integers for 2 dimensions");
+    assert_fault("more", "[[1],2,3]", "more", "element 0 must be an integer");
 }
 END_TEST
 

@@ -30,13 +30,13 @@ static const struct field leaf_fields[] = {
 static const struct field plant_fields[] = {
     {"n", FIELD_INT, false, .offset = AT(n), .max = 5000},
     {"maybe", FIELD_INT, true, .offset = AT(maybe), .max = INT64_MAX},
-    {"extra", FIELD_INT, true, .offset = AT(extra), .extra = AT(is_there), .max = 5},
+    {"extra", FIELD_INT, true, .offset = AT(extra), .present = AT(is_there), .max = 5},
     {"flag", FIELD_BOOL, false, .offset = AT(flag)},
     {"s", FIELD_STRING, false, .offset = AT(s), .max = 5},
     {"nick", FIELD_STRING, true, .offset = AT(nick), .max = 5},
     {"colour", FIELD_ENUM, true, .offset = AT(colour), .enums = colours},
     {"leaf", FIELD_OBJECT, false, .offset = AT(leaf), .of = leaf_fields},
-    {"leaves", FIELD_OBJECTS, true, .offset = AT(leaves), .extra = AT(n_leaves), .of = leaf_fields,
+    {"leaves", FIELD_OBJECTS, true, .offset = AT(leaves), .count = AT(n_leaves), .of = leaf_fields,
      .of_bytes = sizeof(struct leaf), .max = 4},
     {.name = NULL},
 };

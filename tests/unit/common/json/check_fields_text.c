@@ -39,8 +39,8 @@ START_TEST(written_and_read_back)
     json_t *k = written(tree_fields, &u);
     ck_assert(json_equal(j, k));
     ck_assert_int_eq(u.number, INT64_MIN);
-    ck_assert_int_eq(u.ints.values[7], INT64_MAX);
-    ck_assert(u.has_more && u.more_ints.n == 0);
+    ck_assert_int_eq(u.ints[7], INT64_MAX);
+    ck_assert(u.has_more && u.more_ints[7] == INT64_MIN);
     free(u.leaves);
     json_decref(j);
     json_decref(k);
@@ -126,7 +126,8 @@ START_TEST(text_of_every_kind)
             .flag = i % 2,
             .colour = (int64_t)(i % 3 + 1),
             .shade = (int64_t)(i % 4),
-            .ints = {i % 3, {numbers[i % 7], -7, 8}},
+            .ints = {numbers[i % 7], -7, 8},
+            .n_ints = (uint32_t)(i % 3),
             .has_more = i % 2,
             .leaf = {5, i % 2 ? "s" : NULL},
             .leaves = i % 4 ? leaves : NULL,
@@ -169,7 +170,7 @@ struct bag {
 };
 static const struct field bag_fields[] = {
     {"words", FIELD_STRINGS, true, .offset = offsetof(struct bag, words),
-     .extra = offsetof(struct bag, n_words), .min = 3, .max = 2},
+     .count = offsetof(struct bag, n_words), .min = 3, .max = 2},
     {"set", FIELD_SET, true, .offset = offsetof(struct bag, set), .enums = colours},
     {"maybe", FIELD_STRING, true, .offset = offsetof(struct bag, maybe), .max = 3},
     {.name = NULL},

@@ -8,8 +8,8 @@
 START_TEST(every_allocation_of_a_call_fails)
 {
     struct wire_view views[2] = {
-        {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}},
-        {"w", "d", {2, {2, 3}}, {0, {0}}, false, false, 0, false, {0, {0}}}};
+        {"v", "i", true, {.offset = 8, .ndim = 1, .indirect = true, .shape = {2}, .strides = {4}}},
+        {"w", "d", false, {.ndim = 2, .shape = {2, 3}}}};
     struct wire_define define = {"seg", {"l", views, 2}, 3};
     char *text = NULL;
     unsigned n;
@@ -40,7 +40,16 @@ END_TEST
 
 START_TEST(every_allocation_of_a_reply_fails)
 {
-    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
+    struct wire_view view = {"v",
+                             "i",
+                             true,
+                             {.offset = 8,
+                              .ndim = 1,
+                              .read_only = true,
+                              .indirect = true,
+                              .shape = {2},
+                              .strides = {4},
+                              .suboffsets = {-1}}};
     struct wire_layout layout = {"l", &view, 1};
     struct wire_text layouts;
     struct wire_attachment from = {.id = 5,

@@ -148,7 +148,16 @@ static json_t *write_layouts(const struct wire_layout *layouts, size_t n)
 START_TEST(layouts)
 {
     struct wire_layout from[LIMIT_LAYOUTS + 1], *to = NULL;
-    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {16}}};
+    struct wire_view view = {"v",
+                             "i",
+                             true,
+                             {.offset = 8,
+                              .ndim = 1,
+                              .read_only = true,
+                              .indirect = true,
+                              .shape = {2},
+                              .strides = {4},
+                              .suboffsets = {16}}};
     struct wire_fault fault;
     size_t n = 99;
     for (size_t i = 0; i <= LIMIT_LAYOUTS; i++)

@@ -110,8 +110,8 @@ START_TEST(layout_with_the_most_values)
     struct wire_fault fault;
     for (size_t i = 0; i < LIMIT_VIEWS; i++) {
         struct wire_view *v = &from.layout.views[i];
-        v->shape.n = v->strides.n = v->suboffsets.n = 8;
-        v->has_strides = v->has_suboffsets = v->read_only = true;
+        v->desc.ndim = 8;
+        v->has_strides = v->desc.indirect = v->desc.read_only = true;
     }
     struct wire_call call = travel("io.shmview.DefineLayout", wire_define_text(&from));
     const json_t *views = json_object_get(json_object_get(call.parameters, "layout"), "views");

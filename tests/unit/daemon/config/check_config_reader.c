@@ -169,7 +169,7 @@ START_TEST(declared)
     ck_assert_uint_eq(s->n_layouts, 2);
     ck_assert_str_eq(s->layouts[0].name, "l");
     ck_assert_str_eq(s->layouts[0].views[0].format, "B"); /* the canonical form */
-    ck_assert_int_eq(s->layouts[0].views[0].strides.values[0], -3);
+    ck_assert_int_eq(s->layouts[0].views[0].desc.strides[0], -3);
     ck_assert_ptr_null(config_find_segment(c, "none"));
     config_free(c);
 }

@@ -141,9 +141,14 @@ START_TEST(views_that_do_not_hold)
         {"'format':'b','shape':[9223372036854775807,2]", "ViewOverflow", "overflow 2^63"},
         {"'format':'b','shape':[3],'strides':[-9223372036854775808]", "ViewOverflow", "overflow"},
         {"'format':'b','shape':[-1]", INVALID, "length -1 < 0"},
-        {"'format':'b','shape':[1],'strides':[]", INVALID, "'A' has 0 strides for 1 dimensions"},
-        {"'format':'b','shape':[],'strides':[1]", INVALID, "'A' has 1 strides for 0 dimensions"},
-        {"'format':'b','shape':[1,1],'strides':[1]", INVALID, "1 strides for 2 dimensions"},
+        {"'format':'b','shape':[1],'strides':[]", INVALID,
+         "[1].strides has 0 integers for 1 dimensions"},
+        {"'format':'b','shape':[],'strides':[1]", INVALID,
+         "[1].strides has 1 integers for 0 dimensions"},
+        {"'format':'b','shape':[1,1],'strides':[1]", INVALID, "1 integers for 2 dimensions"},
+        {"'format':'b','shape':[1],'suboffsets':[0]", INVALID, "suboffsets without strides"},
+        {"'format':'b','shape':[1],'strides':[1],'suboffsets':[]", INVALID,
+         "suboffsets has 0 integers for 1 dimensions"},
     };
     struct guest *g = begin();
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

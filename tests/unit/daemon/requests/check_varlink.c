@@ -172,7 +172,16 @@ static json_t *parameters_of(char *call)
 /* What clients write is what the text asks for. */
 START_TEST(requests)
 {
-    struct wire_view view = {"v", "i", {1, {2}}, {1, {4}}, true, true, 8, true, {1, {-1}}};
+    struct wire_view view = {"v",
+                             "i",
+                             true,
+                             {.offset = 8,
+                              .ndim = 1,
+                              .read_only = true,
+                              .indirect = true,
+                              .shape = {2},
+                              .strides = {4},
+                              .suboffsets = {-1}}};
     struct wire_define define = {"s", {"l", &view, 1}, 5};
     struct wire_describe describe_it = {"s", 5};
     struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_WRITE}};
