@@ -37,7 +37,7 @@ int wire_fault_nest(struct wire_fault *fault, const char *outer)
 
 /* --- Reading ------------------------------------------------------------- */
 
-static int read_int(const json_t *v, const struct field *f, int64_t *ret, struct wire_fault *fault)
+static int read_int(const json_t *v, const struct field *f, char *base, struct wire_fault *fault)
 {
     if (!json_is_integer(v))
         return wire_fault_set(fault, f->name, "must be an integer");
@@ -45,7 +45,7 @@ static int read_int(const json_t *v, const struct field *f, int64_t *ret, struct
     if (i < f->min || i > f->max)
         return wire_fault_set(fault, f->name, "is %" PRId64 ", must be %" PRId64 " to %" PRId64, i,
                               f->min, f->max);
-    *ret = i;
+    field_store(f, base, i);
     return 0;
 }
 
@@ -61,12 +61,12 @@ static int read_string(const json_t *v, const struct field *f, const char **ret,
     return 0;
 }
 
-static int read_enum(const json_t *v, const struct field *f, int64_t *ret, struct wire_fault *fault)
+static int read_enum(const json_t *v, const struct field *f, char *base, struct wire_fault *fault)
 {
     const char *s = json_string_value(v);
     for (int64_t i = 0; s && f->enums[i]; i++)
         if (strcmp(s, f->enums[i]) == 0) {
-            *ret = i + 1;
+            field_store(f, base, i + 1);
             return 0;
         }
     return wire_fault_set(fault, f->name, "must be \"%s\", \"%s\" or \"%s\"", f->enums[0],
@@ -103,11 +103,14 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
     size_t n = json_array_size(v);
     if (n > (size_t)f->max)
         return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
-    char *array = calloc(n ? n : 1, f->of_bytes);
-    if (!array)
+    size_t head = f->kind == FIELD_LIST ? sizeof(void *) : 0;
+    char *block = calloc(n ? n : 1, head + f->of_bytes), *array = block + n * head;
+    if (!block)
         return wire_fault_memory(fault, f->name);
+    for (size_t i = 0; head && i < n; i++)
+        ((void **)(void *)block)[i] = array + i * f->of_bytes;
     /* handed over before it is filled: the caller frees what a fault leaves */
-    memcpy(base + f->offset, &array, sizeof array);
+    memcpy(base + f->offset, &block, sizeof block);
     memcpy(base + f->count, &n, sizeof n);
     for (size_t i = 0; f->blank && i < n; i++)
         memcpy(array + i * f->of_bytes, f->blank, f->of_bytes);
@@ -169,14 +172,14 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     case FIELD_INT:
         if (f->present)
             *(bool *)(void *)(base + f->present) = true;
-        return read_int(v, f, at, fault);
+        return read_int(v, f, base, fault);
     case FIELD_BOOL:
         if (!json_is_boolean(v))
             return wire_fault_set(fault, f->name, "must be true or false");
-        *(bool *)at = json_is_true(v);
+        field_store(f, base, json_is_true(v));
         return 0;
     case FIELD_ENUM:
-        return read_enum(v, f, at, fault);
+        return read_enum(v, f, base, fault);
     case FIELD_INTS:
         if (f->present)
             *(bool *)(void *)(base + f->present) = true;
@@ -184,6 +187,7 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     case FIELD_OBJECT:
         return fields_read(v, f->of, strict, at, fault) ? wire_fault_nest(fault, f->name) : 0;
     case FIELD_OBJECTS:
+    case FIELD_LIST:
         return read_objects(v, f, strict, base, fault);
     case FIELD_STRINGS:
         return read_strings(v, f, base, fault);

@@ -14,36 +14,70 @@
 
 #include <shmview/element.h>
 
-#define FIELDS_ABSENT INT64_MIN /* an optional integer that is not there */
+#define FIELDS_ABSENT ((int64_t)-1) /* an optional integer that is not there; 0 if it is narrow */
 
 enum field_kind {
     FIELD_STRING, /* const char * */
-    FIELD_INT,    /* int64_t */
+    FIELD_INT,    /* int64_t; or uint32_t if it is narrow, as BOOL and ENUM may be too */
     FIELD_BOOL,   /* bool */
     FIELD_ENUM,   /* int64_t: 1 for the first name; 0 for absent */
-    FIELD_INTS,   /* int64_t[SHMVIEW_MAX_NDIM], and their uint32_t count. A required member sets the
-                   * count; an optional one that is there must have as many */
+    FIELD_SET,    /* int64_t: bit 0 for the first name of an enum, bit 1 for the second ... */
     FIELD_OBJECT, /* a struct, in place */
-    FIELD_OBJECTS, /* pointer to an array that is new when read, and its size_t count;
-                    * NULL where it is optional and absent */
-    FIELD_STRINGS, /* the same of const char * */
-    FIELD_SET,     /* int64_t: bit 0 for the first name of an enum, bit 1 for the second ... */
+
+    /* An array of at most SHMVIEW_MAX_NDIM int64_t, in place, and its uint32_t count. A required
+     * member sets the count; an optional one that is there must have as many. */
+    FIELD_INTS,
+
+    /* A pointer to an array that is new when read, and its size_t count; the pointer is NULL
+     * where the member is optional and absent. */
+    FIELD_OBJECTS, /* of structs */
+    FIELD_STRINGS, /* of const char * */
+    FIELD_LIST,    /* of pointers to structs; when read, one allocation has all of them */
 };
 
 struct field {
     const char *name; /* NULL ends a table */
     enum field_kind kind;
     bool optional;
+    bool narrow;
     size_t offset;            /* of the member in its struct */
     size_t present;           /* INT, INTS: of a bool "is there", or 0 */
-    size_t count;             /* INTS, OBJECTS, STRINGS: of the count */
+    size_t count;             /* INTS, OBJECTS, LIST, STRINGS: of the count */
     const char *const *enums; /* ENUM, SET: names of 1, 2, 3, then NULL */
-    const struct field *of;   /* OBJECT, OBJECTS: their table */
-    size_t of_bytes;          /* OBJECTS: size of one */
-    int64_t min, max;         /* INT: range; STRING: max bytes; OBJECTS, STRINGS: max count;
+    const struct field *of;   /* OBJECT, OBJECTS, LIST: their table */
+    size_t of_bytes;          /* OBJECTS, LIST: size of one */
+    int64_t min, max;         /* INT: range; STRING: max bytes; arrays: max count;
                                  min of STRINGS: max bytes of each */
-    const void *blank;        /* OBJECTS: what each is before it is read; NULL: zeroes */
+    const void *blank;        /* OBJECTS, LIST: what each is before it is read; NULL: zeroes */
 };
+
+#define FIELDS_END                                                                                 \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+/* Whether the member of struct type is a uint32_t: for .narrow. */
+#define FIELD_IS_NARROW(type, member) (sizeof(((struct type *)NULL)->member) == sizeof(uint32_t))
+
+/* The number of an INT, BOOL or ENUM in the struct at base. */
+static inline int64_t field_load(const struct field *f, const void *base)
+{
+    const void *at = (const char *)base + f->offset;
+    if (f->narrow)
+        return *(const uint32_t *)at;
+    return f->kind == FIELD_BOOL ? *(const bool *)at : *(const int64_t *)at;
+}
+
+static inline void field_store(const struct field *f, void *base, int64_t value)
+{
+    void *at = (char *)base + f->offset;
+    if (f->narrow)
+        *(uint32_t *)at = (uint32_t)value;
+    else if (f->kind == FIELD_BOOL)
+        *(bool *)at = value;
+    else
+        *(int64_t *)at = value;
+}
 
 /* The member at fault, as a path ("layout.views[3].shape"), and what is wrong. */
 struct wire_fault {

@@ -14,7 +14,7 @@ bool fields_scan_literal(struct fields_scan *scan, const char *literal)
     return true;
 }
 
-static bool scan_int(struct fields_scan *scan, const struct field *f, int64_t *ret)
+static bool scan_int(struct fields_scan *scan, const struct field *f, char *base)
 {
     const char *from = scan->at;
     int64_t value = 0;
@@ -24,7 +24,7 @@ static bool scan_int(struct fields_scan *scan, const struct field *f, int64_t *r
     if (scan->at == from || (*from == '0' && scan->at - from > 1) || value < f->min ||
         value > f->max)
         return false;
-    *ret = value;
+    field_store(f, base, value);
     return true;
 }
 
@@ -56,13 +56,13 @@ static bool scan_string(struct fields_scan *scan, const struct field *f, const c
     return true;
 }
 
-static bool scan_enum(struct fields_scan *scan, const struct field *f, int64_t *ret)
+static bool scan_enum(struct fields_scan *scan, const struct field *f, char *base)
 {
     size_t n;
     const char *from = scan_plain(scan, &n);
     for (int64_t i = 0; from && f->enums[i]; i++)
         if (strlen(f->enums[i]) == n && memcmp(f->enums[i], from, n) == 0) {
-            *ret = i + 1;
+            field_store(f, base, i + 1);
             return true;
         }
     return false;
@@ -75,16 +75,17 @@ static bool scan_value(struct fields_scan *scan, const struct field *f, char *ba
     case FIELD_INT:
         if (f->present)
             *(bool *)(void *)(base + f->present) = true;
-        return scan_int(scan, f, at);
+        return scan_int(scan, f, base);
     case FIELD_STRING:
         return scan_string(scan, f, at);
     case FIELD_ENUM:
-        return scan_enum(scan, f, at);
+        return scan_enum(scan, f, base);
     case FIELD_BOOL:
-        *(bool *)at = *scan->at == 't';
+        field_store(f, base, *scan->at == 't');
         return fields_scan_literal(scan, "true") || fields_scan_literal(scan, "false");
     case FIELD_OBJECT:
         return fields_scan(scan, f->of, at);
+    case FIELD_LIST:
     case FIELD_OBJECTS: /* what is there must not be leaked: the caller's is none */
         return fields_scan_literal(scan, "[]");
     case FIELD_INTS:

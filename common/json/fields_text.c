@@ -56,6 +56,18 @@ static void add_set(struct json_text *text, const char *const *names, int64_t se
     ADD(text, "]");
 }
 
+static void add_list(struct json_text *text, const struct field *of, const void *const *list,
+                     size_t n)
+{
+    ADD(text, "[");
+    for (size_t i = 0; i < n; i++) {
+        if (i)
+            ADD(text, ",");
+        fields_text(of, list[i], text);
+    }
+    ADD(text, "]");
+}
+
 /* --- Members ------------------------------------------------------------- */
 
 /* What some kinds have at their offset, and beside it. */
@@ -71,20 +83,23 @@ static struct member member_of(const struct field *f, const char *base)
 {
     struct member m = {.at = base + f->offset, .is_there = true};
     switch (f->kind) {
-    case FIELD_INT:
     case FIELD_INTS:
-        if (f->present)
-            m.is_there = *(const bool *)(base + f->present);
-        if (f->kind == FIELD_INT)
-            memcpy(&m.number, m.at, sizeof m.number);
-        else
-            m.n = *(const uint32_t *)(const void *)(base + f->count);
+        m.n = *(const uint32_t *)(const void *)(base + f->count);
+        m.is_there = !f->present || *(const bool *)(base + f->present);
         break;
+    case FIELD_INT:
+        m.is_there = !f->present || *(const bool *)(base + f->present);
+        m.number = field_load(f, base);
+        break;
+    case FIELD_BOOL:
     case FIELD_ENUM:
+        m.number = field_load(f, base);
+        break;
     case FIELD_SET:
         memcpy(&m.number, m.at, sizeof m.number);
         break;
     case FIELD_OBJECTS:
+    case FIELD_LIST:
     case FIELD_STRINGS:
         memcpy(&m.n, base + f->count, sizeof m.n);
         memcpy(&m.pointer, m.at, sizeof m.pointer);
@@ -92,7 +107,6 @@ static struct member member_of(const struct field *f, const char *base)
     case FIELD_STRING:
         memcpy(&m.pointer, m.at, sizeof m.pointer);
         break;
-    case FIELD_BOOL:
     case FIELD_OBJECT:
         break;
     }
@@ -103,10 +117,13 @@ static bool is_absent(const struct field *f, const struct member *m)
 {
     switch (f->kind) {
     case FIELD_STRING:
+        return f->optional && (!m->pointer || !m->pointer[0]);
     case FIELD_OBJECTS:
+    case FIELD_LIST:
         return f->optional && !m->pointer;
     case FIELD_INT:
-        return f->optional && (f->present ? !m->is_there : m->number == FIELDS_ABSENT);
+        return f->optional &&
+               (f->present ? !m->is_there : m->number == (f->narrow ? 0 : FIELDS_ABSENT));
     case FIELD_INTS:
         return !m->is_there;
     case FIELD_ENUM:
@@ -131,7 +148,7 @@ static void add_value(const struct field *f, const struct member *m, struct json
         add_int(text, m->number);
         break;
     case FIELD_BOOL:
-        if (*(const bool *)m->at)
+        if (m->number)
             ADD(text, "true");
         else
             ADD(text, "false");
@@ -147,6 +164,9 @@ static void add_value(const struct field *f, const struct member *m, struct json
         break;
     case FIELD_OBJECTS:
         fields_text_array(f->of, f->of_bytes, m->pointer, m->n, text);
+        break;
+    case FIELD_LIST:
+        add_list(text, f->of, (const void *const *)(const void *)m->pointer, m->n);
         break;
     case FIELD_STRINGS:
         add_strings(text, (const char *const *)(const void *)m->pointer, m->n);

@@ -14,10 +14,6 @@ const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL
 static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
-#define END                                                                                        \
-    {                                                                                              \
-        .name = NULL                                                                               \
-    }
 
 static const struct field view_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_view, name), .max = LIMIT_VIEW_NAME_BYTES},
@@ -30,14 +26,14 @@ static const struct field view_fields[] = {
      .present = AT(wire_view, desc.indirect), .count = AT(wire_view, desc.ndim)},
     {"offset", FIELD_INT, true, .offset = AT(wire_view, desc.offset), .max = INT64_MAX},
     {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, desc.read_only)},
-    END,
+    FIELDS_END,
 };
 static const struct field layout_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_layout, name), .max = LIMIT_VIEW_NAME_BYTES},
     {"views", FIELD_OBJECTS, false, .offset = AT(wire_layout, views),
      .count = AT(wire_layout, n_views), .of = view_fields, .of_bytes = sizeof(struct wire_view),
      .max = LIMIT_VIEWS},
-    END,
+    FIELDS_END,
 };
 static const struct field segment_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_segment, name), .max = LIMIT_NAME_BYTES},
@@ -50,7 +46,7 @@ static const struct field segment_fields[] = {
     {"attachments", FIELD_INT, false, .offset = AT(wire_segment, attachments), .max = INT64_MAX},
     {"group", FIELD_INT, true, .offset = AT(wire_segment, group), .max = UINT32_MAX},
     {"mode", FIELD_INT, true, .offset = AT(wire_segment, mode), .max = 0777},
-    END,
+    FIELDS_END,
 };
 static const struct field acl_fields[] = {
     {"user", FIELD_INT, true, .offset = AT(wire_acl_entry, user),
@@ -58,7 +54,7 @@ static const struct field acl_fields[] = {
     {"group", FIELD_INT, true, .offset = AT(wire_acl_entry, group),
      .present = AT(wire_acl_entry, is_group), .max = UINT32_MAX - 1},
     {"right", FIELD_ENUM, false, .offset = AT(wire_acl_entry, right), .enums = right_names},
-    END,
+    FIELDS_END,
 };
 #define GRANT_FIELDS(type)                                                                         \
     {"mode", FIELD_INT, true, .offset = AT(type, grant.mode), .max = 0777},                        \
@@ -90,14 +86,14 @@ static const struct field acl_fields[] = {
     }
 static const struct field attachment_head_fields[] = {
     ATTACHMENT_HEAD,
-    END,
+    FIELDS_END,
 };
 static const struct field attachment_fields[] = {
     ATTACHMENT_HEAD,
     {"layouts", FIELD_OBJECTS, false, .offset = AT(wire_attachment, layouts),
      .count = AT(wire_attachment, n_layouts), .of = layout_fields,
      .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
-    END,
+    FIELDS_END,
 };
 static const struct field create_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_create, name), .max = LIMIT_NAME_BYTES},
@@ -108,33 +104,33 @@ static const struct field create_fields[] = {
      .enums = wire_lifetime_names},
     {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
     GRANT_FIELDS(wire_create),
-    END,
+    FIELDS_END,
 };
 static const struct field set_access_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_set_access, name), .max = LIMIT_NAME_BYTES},
     {"id", FIELD_INT, true, .offset = AT(wire_set_access, id), .max = INT64_MAX},
     GRANT_FIELDS(wire_set_access),
-    END,
+    FIELDS_END,
 };
 static const struct field attach_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_attach, name), .max = LIMIT_NAME_BYTES},
     {"access", FIELD_ENUM, false, .offset = AT(wire_attach, access), .enums = wire_access_names},
     {"id", FIELD_INT, true, .offset = AT(wire_attach, id), .max = INT64_MAX},
-    END,
+    FIELDS_END,
 };
 static const struct field describe_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_describe, name), .max = LIMIT_NAME_BYTES},
     {"id", FIELD_INT, true, .offset = AT(wire_describe, id), .max = INT64_MAX},
-    END,
+    FIELDS_END,
 };
 static const struct field entrust_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_entrust, name), .max = LIMIT_NAME_BYTES},
     {"pid", FIELD_INT, false, .offset = AT(wire_entrust, pid), .min = 1, .max = INT32_MAX},
-    END,
+    FIELDS_END,
 };
 static const struct field held_fields[] = {
     {"attachment", FIELD_INT, false, .offset = AT(wire_held, attachment), .max = INT64_MAX},
-    END,
+    FIELDS_END,
 };
 static const char *const presence_names[] = {"wanted", "kept", NULL};
 static const struct field claim_fields[] = {
@@ -143,7 +139,7 @@ static const struct field claim_fields[] = {
      .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
     {"presence", FIELD_ENUM, true, .offset = AT(wire_claim, presence), .enums = presence_names},
     {"bell", FIELD_BOOL, true, .offset = AT(wire_claim, bell)},
-    END,
+    FIELDS_END,
 };
 static const struct field claimed_fields[] = {
     {"held", FIELD_OBJECTS, false, .offset = AT(wire_claimed, held),
@@ -154,13 +150,13 @@ static const struct field claimed_fields[] = {
     {"presence", FIELD_INT, true, .offset = AT(wire_claimed, presence),
      .max = LIMIT_DESCRIPTORS - 1},
     {"bell", FIELD_INT, true, .offset = AT(wire_claimed, bell), .max = LIMIT_DESCRIPTORS - 1},
-    END,
+    FIELDS_END,
 };
 static const struct field define_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_define, name), .max = LIMIT_NAME_BYTES},
     {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = layout_fields},
     {"id", FIELD_INT, true, .offset = AT(wire_define, id), .max = INT64_MAX},
-    END,
+    FIELDS_END,
 };
 
 /* --- The messages -------------------------------------------------------- */
@@ -179,7 +175,7 @@ int wire_read_layout(const json_t *json, struct wire_layout *ret, struct wire_fa
 
 int wire_read_none(const json_t *parameters, struct wire_fault *fault)
 {
-    static const struct field none[] = {END};
+    static const struct field none[] = {FIELDS_END};
     return fields_read(parameters, none, true, NULL, fault);
 }
 
@@ -253,14 +249,15 @@ int wire_read_define(const json_t *parameters, struct wire_define *ret, struct w
 int wire_read_name(const json_t *parameters, const char *member, const char **ret,
                    struct wire_fault *fault)
 {
-    const struct field fields[] = {{member, FIELD_STRING, false, .max = LIMIT_NAME_BYTES}, END};
+    const struct field fields[] = {{member, FIELD_STRING, false, .max = LIMIT_NAME_BYTES},
+                                   FIELDS_END};
     return fields_read(parameters, fields, true, ret, fault);
 }
 
 int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
                   struct wire_fault *fault)
 {
-    const struct field fields[] = {{member, FIELD_INT, false, .max = INT64_MAX}, END};
+    const struct field fields[] = {{member, FIELD_INT, false, .max = INT64_MAX}, FIELDS_END};
     return fields_read(parameters, fields, true, ret, fault);
 }
 
@@ -278,7 +275,8 @@ int wire_read_attachment(const json_t *parameters, const char *member, struct wi
                          struct wire_fault *fault)
 {
     *ret = (struct wire_attachment)NO_ATTACHMENT;
-    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = attachment_fields}, END};
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = attachment_fields},
+                                   FIELDS_END};
     if (fields_read(parameters, fields, false, ret, fault) == 0)
         return 0;
     wire_layouts_free(ret->layouts, ret->n_layouts);
@@ -289,7 +287,7 @@ int wire_read_attachment(const json_t *parameters, const char *member, struct wi
 int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
                       struct wire_fault *fault)
 {
-    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, END};
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, FIELDS_END};
     *ret = (struct wire_segment)NO_SEGMENT;
     return fields_read(parameters, fields, false, ret, fault);
 }
@@ -304,9 +302,9 @@ int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_
     const struct field list[] = {
         {"acl", FIELD_OBJECTS, true, .count = sizeof(void *), .of = acl_fields,
          .of_bytes = sizeof(struct wire_acl_entry), .max = LIMIT_ACL_ENTRIES},
-        END,
+        FIELDS_END,
     };
-    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = list}, END};
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = list}, FIELDS_END};
     if (fields_read(parameters, fields, false, &got, fault)) {
         free(got.acl);
         return -1;
@@ -339,7 +337,7 @@ int wire_read_layouts(const json_t *parameters, const char *member, struct wire_
     const struct field fields[] = {
         {member, FIELD_OBJECTS, false, .count = sizeof(void *), .of = layout_fields,
          .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
-        END,
+        FIELDS_END,
     };
     if (fields_read(parameters, fields, false, &got, fault)) {
         wire_layouts_free(got.layouts, got.n);
@@ -391,7 +389,7 @@ char *wire_detach_text(int64_t attachment)
 char *wire_remove_text(const char *name)
 {
     static const struct field fields[] = {{"name", FIELD_STRING, false, .max = LIMIT_NAME_BYTES},
-                                          END};
+                                          FIELDS_END};
     return fields_message(CALL("Remove"), fields, &name, "}", NULL);
 }
 

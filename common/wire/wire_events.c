@@ -14,10 +14,6 @@ static const char *const kind_names[] = {
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
-#define END                                                                                        \
-    {                                                                                              \
-        .name = NULL                                                                               \
-    }
 #define NUMBER(text, member, most)                                                                 \
     {                                                                                              \
         .name = text, .kind = FIELD_INT, .optional = true, .offset = AT(wire_event, member),       \
@@ -34,7 +30,7 @@ static const struct field monitor_fields[] = {
      .count = AT(wire_monitor, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
     {"kinds", FIELD_SET, true, .offset = AT(wire_monitor, kinds), .enums = kind_names},
     {"after", FIELD_INT, true, .offset = AT(wire_monitor, after), .max = INT64_MAX},
-    END,
+    FIELDS_END,
 };
 
 static const struct field event_fields[] = {
@@ -60,7 +56,7 @@ static const struct field event_fields[] = {
     NUMBER("attachments", attachments, INT64_MAX),
     NUMBER("deaths", deaths, INT64_MAX),
     NUMBER("lost", lost, INT64_MAX),
-    END,
+    FIELDS_END,
 };
 
 int wire_read_monitor(const json_t *parameters, struct wire_monitor *ret, struct wire_fault *fault)
@@ -101,7 +97,7 @@ static bool is_known(const char *kind)
 int wire_read_event(const json_t *parameters, const char *member, struct wire_event *ret,
                     struct wire_fault *fault)
 {
-    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = event_fields}, END};
+    const struct field fields[] = {{member, FIELD_OBJECT, false, .of = event_fields}, FIELDS_END};
     const char *kind =
         json_string_value(json_object_get(json_object_get(parameters, member), "kind"));
     if (kind && !is_known(kind))

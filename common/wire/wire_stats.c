@@ -7,132 +7,141 @@
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
-#define END                                                                                        \
-    {                                                                                              \
-        .name = NULL                                                                               \
-    }
 #define NUMBER(type, text, member, may_lack)                                                       \
     {                                                                                              \
-        .name = text, .kind = FIELD_INT, .optional = may_lack, .offset = AT(type, member),         \
-        .max = INT64_MAX                                                                           \
+        .name = text, .kind = FIELD_INT, .optional = may_lack,                                     \
+        .narrow = FIELD_IS_NARROW(type, member), .offset = AT(type, member),                       \
+        .max = FIELD_IS_NARROW(type, member) ? UINT32_MAX : INT64_MAX                              \
+    }
+#define FLAG(type, text, member)                                                                   \
+    {                                                                                              \
+        .name = text, .kind = FIELD_BOOL, .narrow = true, .offset = AT(type, member)               \
+    }
+#define CHOICE(type, text, member, may_lack, names)                                                \
+    {                                                                                              \
+        .name = text, .kind = FIELD_ENUM, .optional = may_lack, .narrow = true,                    \
+        .offset = AT(type, member), .enums = names                                                 \
     }
 
-static const struct wire_party no_party = {
-    .uid = WIRE_ABSENT,
-    .slot = WIRE_ABSENT,
-    .since_us = WIRE_ABSENT,
+static const struct shmview_party_stats no_party = {
+    .uid = -1,
+    .command = "",
+    .slot = -1,
+    .since_us = -1,
 };
-static const struct wire_segment_stats no_segment = {
-    .created_us = WIRE_ABSENT,
-    .resident = WIRE_ABSENT,
-    .generation = WIRE_ABSENT,
-    .changes = WIRE_ABSENT,
-    .owner_deaths = WIRE_ABSENT,
+static const struct shmview_segment_stats no_segment = {
+    .created_us = -1,
+    .resident = -1,
+    .generation = -1,
+    .layout = "",
+    .changes = -1,
+    .owner_deaths = -1,
 };
-static const struct wire_instance no_instance = {
-    .starts = WIRE_ABSENT,
-    .connections = WIRE_ABSENT,
-    .segments = WIRE_ABSENT,
-    .attachments = WIRE_ABSENT,
-    .allocated = WIRE_ABSENT,
-    .removed = WIRE_ABSENT,
-    .n_created = WIRE_ABSENT,
-    .n_attached = WIRE_ABSENT,
-    .n_died = WIRE_ABSENT,
-    .n_owner_died = WIRE_ABSENT,
-    .n_requests = WIRE_ABSENT,
-    .n_lost = WIRE_ABSENT,
-    .n_repaired = WIRE_ABSENT,
-    .max_connections = WIRE_ABSENT,
+static const struct shmview_stats no_stats = {
+    .starts = -1,
+    .connections = -1,
+    .n_all_segments = -1,
+    .attachments = -1,
+    .allocated_bytes = -1,
+    .removed_bytes = -1,
+    .total_created = -1,
+    .total_attached = -1,
+    .total_died = -1,
+    .total_owner_died = -1,
+    .total_requests = -1,
+    .total_lost = -1,
+    .total_repaired = -1,
+    .max_connections = -1,
 };
-static const struct wire_quota no_quota = {
-    .limit = WIRE_ABSENT,
-    .total_used = WIRE_ABSENT,
-    .total_limit = WIRE_ABSENT,
+static const struct shmview_quota_stats no_quota = {
+    .limit = -1,
+    .total_used = -1,
+    .total_limit = -1,
 };
 
 static const struct field party_fields[] = {
-    NUMBER(wire_party, "attachment", attachment, false),
-    NUMBER(wire_party, "pid", pid, false),
-    NUMBER(wire_party, "uid", uid, true),
-    {"command", FIELD_STRING, true, .offset = AT(wire_party, command), .max = 64},
-    {"access", FIELD_ENUM, false, .offset = AT(wire_party, access), .enums = wire_access_names},
-    NUMBER(wire_party, "slot", slot, true),
-    {"holds", FIELD_ENUM, true, .offset = AT(wire_party, holds), .enums = hold_names},
-    {"waits", FIELD_ENUM, true, .offset = AT(wire_party, waits), .enums = hold_names},
-    NUMBER(wire_party, "since", since_us, true),
-    END,
+    NUMBER(shmview_party_stats, "attachment", attachment, false),
+    NUMBER(shmview_party_stats, "pid", pid, false),
+    NUMBER(shmview_party_stats, "uid", uid, true),
+    {"command", FIELD_STRING, true, .offset = AT(shmview_party_stats, command), .max = 64},
+    CHOICE(shmview_party_stats, "access", access, false, wire_access_names),
+    NUMBER(shmview_party_stats, "slot", slot, true),
+    CHOICE(shmview_party_stats, "holds", holds, true, hold_names),
+    CHOICE(shmview_party_stats, "waits", waits, true, hold_names),
+    NUMBER(shmview_party_stats, "since", since_us, true),
+    FIELDS_END,
 };
 
 static const struct field segment_fields[] = {
-    {"name", FIELD_STRING, false, .offset = AT(wire_segment_stats, name), .max = LIMIT_NAME_BYTES},
-    NUMBER(wire_segment_stats, "id", id, false),
-    NUMBER(wire_segment_stats, "size", size, false),
-    {"named", FIELD_BOOL, false, .offset = AT(wire_segment_stats, named)},
-    {"lock", FIELD_BOOL, false, .offset = AT(wire_segment_stats, lock)},
-    {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment_stats, lifetime),
-     .enums = wire_lifetime_names},
-    NUMBER(wire_segment_stats, "owner", owner, false),
-    NUMBER(wire_segment_stats, "group", group, false),
-    NUMBER(wire_segment_stats, "mode", mode, false),
-    NUMBER(wire_segment_stats, "attachments", attachments, false),
-    NUMBER(wire_segment_stats, "layouts", layouts, false),
-    NUMBER(wire_segment_stats, "created", created_us, true),
-    NUMBER(wire_segment_stats, "resident", resident, true),
-    NUMBER(wire_segment_stats, "generation", generation, true),
-    {"layout", FIELD_STRING, true, .offset = AT(wire_segment_stats, layout),
+    {"name", FIELD_STRING, false, .offset = AT(shmview_segment_stats, name),
+     .max = LIMIT_NAME_BYTES},
+    NUMBER(shmview_segment_stats, "id", id, false),
+    NUMBER(shmview_segment_stats, "size", size, false),
+    FLAG(shmview_segment_stats, "named", is_named),
+    FLAG(shmview_segment_stats, "lock", has_lock),
+    CHOICE(shmview_segment_stats, "lifetime", lifetime, false, wire_lifetime_names),
+    NUMBER(shmview_segment_stats, "owner", owner, false),
+    NUMBER(shmview_segment_stats, "group", group, false),
+    NUMBER(shmview_segment_stats, "mode", mode, false),
+    NUMBER(shmview_segment_stats, "attachments", attachments, false),
+    NUMBER(shmview_segment_stats, "layouts", layouts, false),
+    NUMBER(shmview_segment_stats, "created", created_us, true),
+    NUMBER(shmview_segment_stats, "resident", resident, true),
+    NUMBER(shmview_segment_stats, "generation", generation, true),
+    {"layout", FIELD_STRING, true, .offset = AT(shmview_segment_stats, layout),
      .max = LIMIT_VIEW_NAME_BYTES},
-    NUMBER(wire_segment_stats, "changes", changes, true),
-    NUMBER(wire_segment_stats, "owner_deaths", owner_deaths, true),
-    {"attached", FIELD_OBJECTS, false, .offset = AT(wire_segment_stats, attached),
-     .count = AT(wire_segment_stats, n_attached), .of = party_fields,
-     .of_bytes = sizeof(struct wire_party), .max = LIMIT_STATS_ATTACHED, .blank = &no_party},
-    END,
+    NUMBER(shmview_segment_stats, "changes", changes, true),
+    NUMBER(shmview_segment_stats, "owner_deaths", owner_deaths, true),
+    {"attached", FIELD_LIST, false, .offset = AT(shmview_segment_stats, parties),
+     .count = AT(shmview_segment_stats, n_parties), .of = party_fields,
+     .of_bytes = sizeof(struct shmview_party_stats), .max = LIMIT_STATS_ATTACHED,
+     .blank = &no_party},
+    FIELDS_END,
 };
 
 static const struct field refusals_fields[] = {
-    {"error", FIELD_STRING, false, .offset = AT(wire_refusals, error), .max = 128},
-    NUMBER(wire_refusals, "count", count, false),
-    END,
+    {"error", FIELD_STRING, false, .offset = AT(shmview_refusal_stats, error), .max = 128},
+    NUMBER(shmview_refusal_stats, "count", count, false),
+    FIELDS_END,
 };
 
 static const struct field quota_fields[] = {
-    {"what", FIELD_STRING, false, .offset = AT(wire_quota, what), .max = 64},
-    NUMBER(wire_quota, "used", used, false),
-    NUMBER(wire_quota, "limit", limit, true),
-    NUMBER(wire_quota, "total_used", total_used, true),
-    NUMBER(wire_quota, "total_limit", total_limit, true),
-    END,
+    {"what", FIELD_STRING, false, .offset = AT(shmview_quota_stats, what), .max = 64},
+    NUMBER(shmview_quota_stats, "used", used, false),
+    NUMBER(shmview_quota_stats, "limit", limit, true),
+    NUMBER(shmview_quota_stats, "total_used", total_used, true),
+    NUMBER(shmview_quota_stats, "total_limit", total_limit, true),
+    FIELDS_END,
 };
 
 static const struct field instance_fields[] = {
-    {"version", FIELD_STRING, false, .offset = AT(wire_instance, version), .max = 64},
-    NUMBER(wire_instance, "started", started_us, false),
-    NUMBER(wire_instance, "uptime", uptime_us, false),
-    NUMBER(wire_instance, "starts", starts, true),
-    NUMBER(wire_instance, "connections", connections, true),
-    NUMBER(wire_instance, "segments", segments, true),
-    NUMBER(wire_instance, "attachments", attachments, true),
-    NUMBER(wire_instance, "allocated_bytes", allocated, true),
-    NUMBER(wire_instance, "removed_bytes", removed, true),
-    NUMBER(wire_instance, "total_created", n_created, true),
-    NUMBER(wire_instance, "total_attached", n_attached, true),
-    NUMBER(wire_instance, "total_died", n_died, true),
-    NUMBER(wire_instance, "total_owner_died", n_owner_died, true),
-    NUMBER(wire_instance, "total_requests", n_requests, true),
-    NUMBER(wire_instance, "total_lost", n_lost, true),
-    NUMBER(wire_instance, "total_repaired", n_repaired, true),
-    {"refusals", FIELD_OBJECTS, false, .offset = AT(wire_instance, refusals),
-     .count = AT(wire_instance, n_refusals), .of = refusals_fields,
-     .of_bytes = sizeof(struct wire_refusals), .max = LIMIT_STATS_REFUSALS},
-    NUMBER(wire_instance, "pid", pid, false),
-    NUMBER(wire_instance, "memory_free", memory_free, false),
-    NUMBER(wire_instance, "memory_limit", memory_limit, false),
-    NUMBER(wire_instance, "max_connections", max_connections, true),
-    {"quotas", FIELD_OBJECTS, false, .offset = AT(wire_instance, quotas),
-     .count = AT(wire_instance, n_quotas), .of = quota_fields,
-     .of_bytes = sizeof(struct wire_quota), .max = LIMIT_STATS_QUOTAS, .blank = &no_quota},
-    END,
+    {"version", FIELD_STRING, false, .offset = AT(shmview_stats, version), .max = 64},
+    NUMBER(shmview_stats, "started", started_us, false),
+    NUMBER(shmview_stats, "uptime", uptime_us, false),
+    NUMBER(shmview_stats, "starts", starts, true),
+    NUMBER(shmview_stats, "connections", connections, true),
+    NUMBER(shmview_stats, "segments", n_all_segments, true),
+    NUMBER(shmview_stats, "attachments", attachments, true),
+    NUMBER(shmview_stats, "allocated_bytes", allocated_bytes, true),
+    NUMBER(shmview_stats, "removed_bytes", removed_bytes, true),
+    NUMBER(shmview_stats, "total_created", total_created, true),
+    NUMBER(shmview_stats, "total_attached", total_attached, true),
+    NUMBER(shmview_stats, "total_died", total_died, true),
+    NUMBER(shmview_stats, "total_owner_died", total_owner_died, true),
+    NUMBER(shmview_stats, "total_requests", total_requests, true),
+    NUMBER(shmview_stats, "total_lost", total_lost, true),
+    NUMBER(shmview_stats, "total_repaired", total_repaired, true),
+    {"refusals", FIELD_LIST, false, .offset = AT(shmview_stats, refusals),
+     .count = AT(shmview_stats, n_refusals), .of = refusals_fields,
+     .of_bytes = sizeof(struct shmview_refusal_stats), .max = LIMIT_STATS_REFUSALS},
+    NUMBER(shmview_stats, "pid", pid, false),
+    NUMBER(shmview_stats, "memory_free", memory_free, false),
+    NUMBER(shmview_stats, "memory_limit", memory_limit, false),
+    NUMBER(shmview_stats, "max_connections", max_connections, true),
+    {"quotas", FIELD_LIST, false, .offset = AT(shmview_stats, quotas),
+     .count = AT(shmview_stats, n_quotas), .of = quota_fields,
+     .of_bytes = sizeof(struct shmview_quota_stats), .max = LIMIT_STATS_QUOTAS, .blank = &no_quota},
+    FIELDS_END,
 };
 
 static const struct field call_fields[] = {
@@ -140,16 +149,17 @@ static const struct field call_fields[] = {
      .count = AT(wire_stats_call, n_names), .min = LIMIT_NAME_BYTES, .max = LIMIT_NAMES},
     NUMBER(wire_stats_call, "after", after, true),
     {"limit", FIELD_INT, true, .offset = AT(wire_stats_call, limit), .max = LIMIT_STATS_PAGE},
-    END,
+    FIELDS_END,
 };
 
 static const struct field stats_fields[] = {
-    {"instance", FIELD_OBJECT, false, .offset = AT(wire_stats, instance), .of = instance_fields},
-    {"segments", FIELD_OBJECTS, false, .offset = AT(wire_stats, segments),
-     .count = AT(wire_stats, n_segments), .of = segment_fields,
-     .of_bytes = sizeof(struct wire_segment_stats), .max = LIMIT_STATS_PAGE, .blank = &no_segment},
-    NUMBER(wire_stats, "next", next, true),
-    END,
+    {"instance", FIELD_OBJECT, false, .of = instance_fields},
+    {"segments", FIELD_LIST, false, .offset = AT(shmview_stats, segments),
+     .count = AT(shmview_stats, n_segments), .of = segment_fields,
+     .of_bytes = sizeof(struct shmview_segment_stats), .max = LIMIT_STATS_PAGE,
+     .blank = &no_segment},
+    NUMBER(shmview_stats, "next", next, true),
+    FIELDS_END,
 };
 
 int wire_read_stats_call(const json_t *parameters, struct wire_stats_call *ret,
@@ -169,23 +179,28 @@ char *wire_stats_call_text(const struct wire_stats_call *call)
                           "}", NULL);
 }
 
-char *wire_stats_text(const struct wire_stats *stats, size_t *ret_bytes)
+char *wire_stats_text(const struct shmview_stats *stats, size_t *ret_bytes)
 {
     return fields_message("{\"parameters\":", stats_fields, stats, "}", ret_bytes);
 }
 
-int wire_read_stats(const json_t *parameters, struct wire_stats *ret, struct wire_fault *fault)
+int wire_read_stats(const json_t *parameters, struct shmview_stats *ret, struct wire_fault *fault)
 {
-    *ret = (struct wire_stats){.instance = no_instance, .next = WIRE_ABSENT};
+    *ret = no_stats;
     return fields_read(parameters, stats_fields, false, ret, fault);
 }
 
-void wire_stats_deinit(struct wire_stats *stats)
+static void free_list(const void *list)
+{
+    free((void *)(uintptr_t)list);
+}
+
+void wire_stats_deinit(struct shmview_stats *stats)
 {
     for (size_t i = 0; stats->segments && i < stats->n_segments; i++)
-        free(stats->segments[i].attached);
-    free(stats->segments);
-    free(stats->instance.refusals);
-    free(stats->instance.quotas);
-    *stats = (struct wire_stats){0};
+        free_list(stats->segments[i]->parties);
+    free_list(stats->segments);
+    free_list(stats->refusals);
+    free_list(stats->quotas);
+    *stats = (struct shmview_stats){0};
 }

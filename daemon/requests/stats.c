@@ -24,9 +24,11 @@
 
 /* What a reply is made of; strings of parties live here until it is written. */
 struct page {
-    struct wire_segment_stats *segments;
-    size_t n, room;
-    struct wire_party *parties;
+    struct shmview_segment_stats *segments;
+    const struct shmview_segment_stats **segment_list;
+    size_t n;
+    struct shmview_party_stats *parties;
+    const struct shmview_party_stats **party_list;
     char (*commands)[16];
     size_t n_parties;
     int64_t end; /* of the turn */
@@ -36,45 +38,47 @@ struct page {
 #define PAGE_PARTIES  1000 /* the same, of all its segments */
 
 static void look_at_party(struct page *page, const struct look *look, bool is_seen,
-                          const struct attachment *a, struct wire_party *ret)
+                          const struct attachment *a, struct shmview_party_stats *ret)
 {
     struct look_party p = {0};
     if (is_seen && a->slot != SLOT_NONE)
         look_party(look, a, &p);
     memcpy(page->commands[page->n_parties], p.command, sizeof p.command);
-    *ret = (struct wire_party){
+    *ret = (struct shmview_party_stats){
         .attachment = (int64_t)a->id,
         .pid = a->pid,
         .uid = a->uid,
-        .command = p.command[0] ? page->commands[page->n_parties] : NULL,
-        .access = a->access,
+        .command = page->commands[page->n_parties],
+        .access = (uint32_t)a->access,
         .slot = a->slot == SLOT_NONE ? WIRE_ABSENT : a->slot,
-        .holds = p.held,
-        .waits = p.waits,
+        .holds = (uint32_t)p.held,
+        .waits = (uint32_t)p.waits,
         .since_us = p.since_us ? p.since_us : WIRE_ABSENT,
     };
 }
 
 /* Those who hold or wait first, then the rest, as far as there is room. */
 static void look_at_parties(struct page *page, const struct segment *s, const struct look *look,
-                            bool is_seen, struct wire_segment_stats *w)
+                            bool is_seen, struct shmview_segment_stats *w)
 {
     const struct attachment *a;
-    w->attached = &page->parties[page->n_parties];
+    w->parties = &page->party_list[page->n_parties];
     for (int pass = 0; s->use && pass < 2; pass++)
         LIST_FOREACH (a, &s->use->attachments, sibling) {
-            struct wire_party p;
-            if (w->n_attached == LIMIT_STATS_ATTACHED || page->n_parties == PAGE_PARTIES)
+            struct shmview_party_stats p;
+            if (w->n_parties == LIMIT_STATS_ATTACHED || page->n_parties == PAGE_PARTIES)
                 return;
             look_at_party(page, look, is_seen, a, &p);
             if ((p.holds || p.waits) != (pass == 0))
                 continue;
-            w->attached[w->n_attached++] = p;
+            page->parties[page->n_parties] = p;
+            page->party_list[page->n_parties] = &page->parties[page->n_parties];
             page->n_parties++;
+            w->n_parties++;
         }
 }
 
-static void look_at_object(const struct segment *s, struct wire_segment_stats *w)
+static void look_at_object(const struct segment *s, struct shmview_segment_stats *w)
 {
     struct object object;
     struct statx st;
@@ -91,13 +95,14 @@ static void look_at_object(const struct segment *s, struct wire_segment_stats *w
 static void look_at_segment(struct page *page, const struct segment *s)
 {
     static struct look look;
-    struct wire_segment_stats *w = &page->segments[page->n++];
-    *w = (struct wire_segment_stats){
+    struct shmview_segment_stats *w = &page->segments[page->n];
+    page->segment_list[page->n++] = w;
+    *w = (struct shmview_segment_stats){
         .name = s->name,
         .id = (int64_t)s->id,
         .size = (int64_t)s->size,
-        .named = s->named,
-        .lock = s->lock,
+        .is_named = s->named,
+        .has_lock = s->lock,
         .lifetime = s->lifetime,
         .owner = s->access->uid,
         .group = s->access->gid,
@@ -126,31 +131,31 @@ static void look_at_segment(struct page *page, const struct segment *s)
 
 /* --- The method ---------------------------------------------------------- */
 
-static void fill_page(const struct request *r, const struct wire_stats_call *want,
-                      struct page *page, int64_t *ret_next)
+/* Returns the id after which the next page goes on, or WIRE_ABSENT. */
+static uint64_t fill_page(const struct request *r, const struct wire_stats_call *want,
+                          struct page *page)
 {
     const struct registry *registry = &r->state->registry;
     const struct segment *s;
     uint64_t after = (uint64_t)want->after;
-    *ret_next = WIRE_ABSENT;
+    const uint64_t no_more = (uint64_t)WIRE_ABSENT;
     if (want->n_names) {
         for (size_t i = 0; i < want->n_names; i++)
             if (request_may_see(r, s = registry_find(registry, want->names[i])))
                 look_at_segment(page, s);
-        return;
+        return no_more;
     }
     size_t n = want->limit < PAGE_SEGMENTS ? (size_t)want->limit : PAGE_SEGMENTS;
     if (n == 0)
-        return;
+        return no_more;
     for (unsigned i = 1; (s = registry_next(registry, after)); i++) {
-        if (page->n == n || (i % 16 == 0 && now_ns() > page->end)) {
-            *ret_next = (int64_t)after;
-            return;
-        }
+        if (page->n == n || (i % 16 == 0 && now_ns() > page->end))
+            return after;
         after = s->id;
         if (request_may_see(r, s))
             look_at_segment(page, s);
     }
+    return no_more;
 }
 
 static int64_t limit_known(uint64_t limit)
@@ -158,14 +163,23 @@ static int64_t limit_known(uint64_t limit)
     return limit == QUOTA_UNLIMITED ? WIRE_ABSENT : (int64_t)limit;
 }
 
+/* What the figures of the instance point to. */
+struct instance_lists {
+    struct shmview_quota_stats quotas[N_TOLD_QUOTAS];
+    const struct shmview_quota_stats *quota_list[N_TOLD_QUOTAS];
+    struct shmview_refusal_stats refusals[N_REFUSALS];
+    const struct shmview_refusal_stats *refusal_list[N_REFUSALS];
+};
+
 /* Returns how many are in list: of each kind that can be configured. */
 static size_t look_at_quotas(const struct state *state, const struct who *who, bool tells_total,
-                             struct wire_quota *list)
+                             struct instance_lists *room)
 {
     for (int kind = 0; kind < N_TOLD_QUOTAS; kind++) {
         struct quota_usage u =
             quota_usage(&state->quota, who->uid, who->is_admin, (enum quota_kind)kind);
-        list[kind] = (struct wire_quota){
+        room->quota_list[kind] = &room->quotas[kind];
+        room->quotas[kind] = (struct shmview_quota_stats){
             .what = u.what,
             .used = (int64_t)u.used,
             .limit = limit_known(u.limit),
@@ -176,8 +190,8 @@ static size_t look_at_quotas(const struct state *state, const struct who *who, b
     return N_TOLD_QUOTAS;
 }
 
-static struct wire_instance look_at_instance(const struct request *request,
-                                             struct wire_refusals *list, struct wire_quota *quotas)
+static struct shmview_stats look_at_instance(const struct request *request,
+                                             struct instance_lists *room)
 {
     const struct state *state = request->state;
     const struct who *who = &request->who;
@@ -187,21 +201,22 @@ static struct wire_instance look_at_instance(const struct request *request,
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t uptime = (now_ns() - tally->started_ns) / 1000;
-    struct wire_instance w = {
+    struct shmview_stats w = {
         .version = SHMVIEW_VERSION,
         .started_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000 - uptime,
         .uptime_us = uptime,
-        .refusals = list,
+        .refusals = room->refusal_list,
         .pid = getpid(),
         .memory_free = (int64_t)(space.free & INT64_MAX),
         .memory_limit = (int64_t)(space.limit & INT64_MAX),
-        .quotas = quotas,
+        .quotas = room->quota_list,
     };
-    w.n_quotas = look_at_quotas(state, who, tells_all, quotas);
+    w.n_quotas = look_at_quotas(state, who, tells_all, room);
     if (!tells_all) {
-        w.starts = w.connections = w.segments = w.attachments = w.allocated = w.removed =
-            w.n_created = w.n_attached = w.n_died = w.n_owner_died = w.n_requests = w.n_lost =
-                w.n_repaired = w.max_connections = WIRE_ABSENT;
+        w.starts = w.connections = w.n_all_segments = w.attachments = w.allocated_bytes =
+            w.removed_bytes = w.total_created = w.total_attached = w.total_died =
+                w.total_owner_died = w.total_requests = w.total_lost = w.total_repaired =
+                    w.max_connections = WIRE_ABSENT;
         return w;
     }
     const struct registry *r = &state->registry;
@@ -209,37 +224,47 @@ static struct wire_instance look_at_instance(const struct request *request,
     w.starts = r->home.store ? (int64_t)store_starts(r->home.store) : 1;
     w.connections = tally->n_connections;
     w.max_connections = state->max_connections;
-    w.segments = HASH_CNT(by_id, r->by_id);
+    w.n_all_segments = HASH_CNT(by_id, r->by_id);
     w.attachments = r->home.n_attachments;
-    w.allocated = (int64_t)r->allocated_bytes;
-    w.removed = (int64_t)r->removed_bytes;
-    w.n_created = (int64_t)counts[SHMVIEW_EVENT_CREATED];
-    w.n_attached = (int64_t)counts[SHMVIEW_EVENT_ATTACHED];
-    w.n_died = (int64_t)counts[SHMVIEW_EVENT_DIED];
-    w.n_owner_died = (int64_t)counts[SHMVIEW_EVENT_OWNER_DIED];
-    w.n_requests = (int64_t)tally->n_requests;
-    w.n_lost = (int64_t)counts[SHMVIEW_EVENT_LOST];
-    w.n_repaired = (int64_t)r->home.n_repairs;
+    w.allocated_bytes = (int64_t)r->allocated_bytes;
+    w.removed_bytes = (int64_t)r->removed_bytes;
+    w.total_created = (int64_t)counts[SHMVIEW_EVENT_CREATED];
+    w.total_attached = (int64_t)counts[SHMVIEW_EVENT_ATTACHED];
+    w.total_died = (int64_t)counts[SHMVIEW_EVENT_DIED];
+    w.total_owner_died = (int64_t)counts[SHMVIEW_EVENT_OWNER_DIED];
+    w.total_requests = (int64_t)tally->n_requests;
+    w.total_lost = (int64_t)counts[SHMVIEW_EVENT_LOST];
+    w.total_repaired = (int64_t)r->home.n_repairs;
     for (int error = 1; error < N_REFUSALS; error++)
-        if (tally->refusals[error])
-            list[w.n_refusals++] = (struct wire_refusals){.error = refusal_name(error),
-                                                          .count = (int64_t)tally->refusals[error]};
+        if (tally->refusals[error]) {
+            struct shmview_refusal_stats *refusal = &room->refusals[w.n_refusals];
+            *refusal = (struct shmview_refusal_stats){.error = refusal_name(error),
+                                                      .count = (int64_t)tally->refusals[error]};
+            room->refusal_list[w.n_refusals++] = refusal;
+        }
     return w;
 }
 
 void stats_tell(struct request *r, const union wanted *want)
 {
-    static struct wire_segment_stats segments[PAGE_SEGMENTS];
-    static struct wire_party parties[PAGE_PARTIES];
+    static struct shmview_segment_stats segments[PAGE_SEGMENTS];
+    static const struct shmview_segment_stats *segment_list[PAGE_SEGMENTS];
+    static struct shmview_party_stats parties[PAGE_PARTIES];
+    static const struct shmview_party_stats *party_list[PAGE_PARTIES];
     static char commands[PAGE_PARTIES][16];
-    struct wire_refusals list[N_REFUSALS];
-    struct wire_quota quotas[N_TOLD_QUOTAS];
+    struct instance_lists room;
     struct page page = {
-        .segments = segments, .parties = parties, .commands = commands, .end = now_ns() + TURN_NS};
-    struct wire_stats stats = {.instance = look_at_instance(r, list, quotas)};
-    fill_page(r, &want->stats, &page, &stats.next);
+        .segments = segments,
+        .segment_list = segment_list,
+        .parties = parties,
+        .party_list = party_list,
+        .commands = commands,
+        .end = now_ns() + TURN_NS,
+    };
+    struct shmview_stats stats = look_at_instance(r, &room);
+    stats.next = fill_page(r, &want->stats, &page);
     free(want->stats.names);
-    stats.segments = segments;
+    stats.segments = segment_list;
     stats.n_segments = page.n;
     size_t n = 0;
     char *text = wire_stats_text(&stats, &n);

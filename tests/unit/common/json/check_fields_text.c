@@ -215,7 +215,65 @@ START_TEST(strings_and_sets)
 }
 END_TEST
 
+struct leaf_owner {
+    uint32_t n, maybe, flag, colour;
+    const struct leaf *const *leaves;
+    size_t n_leaves;
+};
+#define OWNER(member) offsetof(struct leaf_owner, member)
+static const struct leaf blank_leaf = {-1, ""};
+static const struct field owner_fields[] = {
+    {"n", FIELD_INT, false, .narrow = true, .offset = OWNER(n), .max = UINT32_MAX},
+    {"maybe", FIELD_INT, true, .narrow = true, .offset = OWNER(maybe), .max = 5},
+    {"flag", FIELD_BOOL, false, .narrow = true, .offset = OWNER(flag)},
+    {"colour", FIELD_ENUM, true, .narrow = true, .offset = OWNER(colour), .enums = colours},
+    {"leaves", FIELD_LIST, true, .offset = OWNER(leaves), .count = OWNER(n_leaves),
+     .of = leaf_fields, .of_bytes = sizeof(struct leaf), .max = 3, .blank = &blank_leaf},
+    FIELDS_END,
+};
+
+START_TEST(narrow_members_and_lists)
+{
+    static const char *const texts[] = {
+        "{'n':4294967295,'flag':true,'colour':'blue','leaves':[{'n':1,'s':'x'},{'n':2},{'n':-3}]}",
+        "{'n':0,'maybe':5,'flag':false,'leaves':[]}",
+        "{'n':7,'flag':false}",
+    };
+    static const char *const bad[] = {"{'n':4294967296,'flag':true}",
+                                      "{'n':1,'flag':true,'leaves':[{},{},{},{}]}",
+                                      "{'n':1,'flag':true,'leaves':[{'n':1},{'n':9}]}"};
+    struct wire_fault fault;
+    for (size_t i = 0; i < 3; i++) {
+        struct leaf_owner o = {.flag = 9};
+        json_t *j = parse(texts[i]);
+        ck_assert_int_eq(fields_read(j, owner_fields, true, &o, &fault), 0);
+        ck_assert_uint_eq(o.flag, i == 0);
+        ck_assert_uint_eq(o.n_leaves, i ? 0 : 3);
+        if (i == 0) {
+            ck_assert_uint_eq(o.n, UINT32_MAX);
+            ck_assert_uint_eq(o.colour, 3);
+            ck_assert_str_eq(o.leaves[0]->s, "x");
+            ck_assert_str_eq(o.leaves[1]->s, "");
+            ck_assert_int_eq(o.leaves[2]->n, -3);
+        }
+        json_t *again = written(owner_fields, &o);
+        ck_assert(json_equal(j, again));
+        json_decref(again);
+        json_decref(j);
+        free((void *)(uintptr_t)o.leaves);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        struct leaf_owner o = {0};
+        json_t *j = parse(bad[i]);
+        ck_assert_int_eq(fields_read(j, owner_fields, true, &o, &fault), -1);
+        free((void *)(uintptr_t)o.leaves);
+        json_decref(j);
+    }
+}
+END_TEST
+
 UNIT_MAIN("fields_text", UNIT_TEST(written_and_read_back),
           UNIT_TEST(absent_members_are_not_written), UNIT_TEST(bytes_that_are_no_text),
           UNIT_TEST(every_allocation_of_a_read_fails), UNIT_TEST(text_of_every_kind),
-          UNIT_TEST(every_allocation_of_a_text_fails), UNIT_TEST(strings_and_sets))
+          UNIT_TEST(every_allocation_of_a_text_fails), UNIT_TEST(strings_and_sets),
+          UNIT_TEST(narrow_members_and_lists))
