@@ -63,7 +63,7 @@ void event_sentence(const struct shmview_event *e, char *buffer, size_t bytes)
         break;
     case SHMVIEW_EVENT_RECOVERED:
         snprintf(buffer, bytes,
-                 "%" PRIu64 " segments, %" PRIu64 " attachments; %" PRIu32
+                 "%" PRIu64 " segments, %" PRIu64 " attachments; %" PRIu64
                  " deaths were noticed, %" PRIu64 " segments lost",
                  e->segments, e->attachments, e->deaths, e->lost);
         break;
@@ -121,7 +121,7 @@ static int add_facts(json_t *o, const struct shmview_event *e)
     case SHMVIEW_EVENT_RECOVERED:
         return json_object_set_new(o, "segments", json_integer((json_int_t)e->segments)) |
                json_object_set_new(o, "attachments", json_integer((json_int_t)e->attachments)) |
-               json_object_set_new(o, "deaths", json_integer(e->deaths)) |
+               json_object_set_new(o, "deaths", json_integer((json_int_t)e->deaths)) |
                json_object_set_new(o, "lost", json_integer((json_int_t)e->lost));
     case SHMVIEW_EVENT_LOST:
         return json_object_set_new(o, "lost", json_integer((json_int_t)e->lost));

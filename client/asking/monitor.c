@@ -83,56 +83,6 @@ static int subscribe(struct shmview_monitor *m, int64_t deadline)
 
 /* --- One event ----------------------------------------------------------- */
 
-static uint32_t known(int64_t number)
-{
-    return number == WIRE_ABSENT ? 0 : (uint32_t)number;
-}
-
-static uint64_t known_long(int64_t number)
-{
-    return number == WIRE_ABSENT ? 0 : (uint64_t)number;
-}
-
-static const char *known_text(const char *text)
-{
-    return text ? text : "";
-}
-
-static int error_of(const char *name)
-{
-    const char *unused;
-    const struct wire_reply reply = {.error = name};
-    return name ? wire_error_code(&reply, &unused) : 0;
-}
-
-static void fill(struct shmview_event *e, const struct wire_event *w)
-{
-    *e = (struct shmview_event){
-        .serial = (uint64_t)w->serial,
-        .time_us = w->time_us,
-        .kind = (uint32_t)w->kind,
-        .error = error_of(w->error),
-        .id = known_long(w->id),
-        .segment = known_text(w->segment),
-        .uid = w->uid == WIRE_ABSENT ? -1 : w->uid,
-        .pid = known(w->pid),
-        .access = (uint32_t)w->access,
-        .command = known_text(w->command),
-        .attachment = known_long(w->attachment),
-        .slot = w->slot == WIRE_ABSENT ? -1 : w->slot,
-        .held = (uint32_t)w->held,
-        .generation = known(w->generation),
-        .size = known_long(w->size),
-        .layout = known_text(w->layout),
-        .switches = known(w->switches),
-        .deaths = known(w->deaths),
-        .segments = known_long(w->segments),
-        .attachments = known_long(w->attachments),
-        .lost = known_long(w->lost),
-        .reason = known_text(w->reason),
-    };
-}
-
 /* Where to go on after a reconnection. */
 static void remember(struct shmview_monitor *m)
 {
@@ -147,7 +97,6 @@ static void remember(struct shmview_monitor *m)
 static int take(struct shmview_monitor *m, const char *text, size_t n)
 {
     struct wire_fault fault;
-    struct wire_event w;
     const char *reason;
     wire_reply_deinit(&m->reply);
     if (wire_reply_parse(&m->reply, text, n, &fault)) {
@@ -163,7 +112,7 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
         hang_up(m);
         return fail(error == SHMVIEW_ERR_PROTOCOL ? SHMVIEW_ERR_UNSUPPORTED : error, "%s", reason);
     }
-    int r = wire_read_event(m->reply.parameters, "event", &w, &fault);
+    int r = wire_read_event(m->reply.parameters, "event", &m->event, &fault);
     if (r < 0) {
         hang_up(m);
         return fail(SHMVIEW_ERR_PROTOCOL, "%s: %s %s", m->where.path, fault.parameter,
@@ -171,7 +120,6 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
     }
     if (r)
         return 1;
-    fill(&m->event, &w);
     remember(m);
     return 0;
 }

@@ -261,6 +261,10 @@ int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct
  * fixed text. Returns the SHMVIEW_ERR_* of the name, PROTOCOL for an unknown one. */
 int wire_error_code(const struct wire_reply *reply, const char **ret_reason);
 
+/* The SHMVIEW_ERR_* of a name on the wire, and its fixed text unless ret_text is NULL; PROTOCOL for
+ * an unknown name, which has no text. */
+int wire_error_number(const char *name, const char **ret_text);
+
 /* The name on the wire of SHMVIEW_ERR_*; never NULL. */
 const char *wire_error_name(int error);
 

@@ -16,14 +16,26 @@ static const char *const hold_names[] = {"exclusive", "shared", NULL};
 #define AT(type, member) offsetof(struct type, member)
 #define NUMBER(text, member, most)                                                                 \
     {                                                                                              \
-        .name = text, .kind = FIELD_INT, .optional = true, .offset = AT(wire_event, member),       \
+        .name = text, .kind = FIELD_INT, .optional = true,                                         \
+        .narrow = FIELD_IS_NARROW(shmview_event, member), .offset = AT(sent, event.member),        \
         .max = most                                                                                \
     }
 #define TEXT(text, member, most)                                                                   \
     {                                                                                              \
-        .name = text, .kind = FIELD_STRING, .optional = true, .offset = AT(wire_event, member),    \
+        .name = text, .kind = FIELD_STRING, .optional = true, .offset = AT(sent, member),          \
         .max = most                                                                                \
     }
+#define CHOICE(text, member, may_lack, names)                                                      \
+    {                                                                                              \
+        .name = text, .kind = FIELD_ENUM, .optional = may_lack, .narrow = true,                    \
+        .offset = AT(sent, event.member), .enums = names                                           \
+    }
+
+/* An error is sent by its name. */
+struct sent {
+    struct shmview_event event;
+    const char *error;
+};
 
 static const struct field monitor_fields[] = {
     {"names", FIELD_STRINGS, true, .offset = AT(wire_monitor, names),
@@ -34,24 +46,24 @@ static const struct field monitor_fields[] = {
 };
 
 static const struct field event_fields[] = {
-    {"serial", FIELD_INT, false, .offset = AT(wire_event, serial), .max = INT64_MAX},
-    {"time", FIELD_INT, false, .offset = AT(wire_event, time_us), .max = INT64_MAX},
-    {"kind", FIELD_ENUM, false, .offset = AT(wire_event, kind), .enums = kind_names},
-    TEXT("segment", segment, LIMIT_NAME_BYTES),
+    {"serial", FIELD_INT, false, .offset = AT(sent, event.serial), .max = INT64_MAX},
+    {"time", FIELD_INT, false, .offset = AT(sent, event.time_us), .max = INT64_MAX},
+    CHOICE("kind", kind, false, kind_names),
+    TEXT("segment", event.segment, LIMIT_NAME_BYTES),
     NUMBER("id", id, INT64_MAX),
     NUMBER("uid", uid, UINT32_MAX),
     NUMBER("pid", pid, INT32_MAX),
-    TEXT("command", command, 64),
+    TEXT("command", event.command, 64),
     NUMBER("attachment", attachment, INT64_MAX),
-    {"access", FIELD_ENUM, true, .offset = AT(wire_event, access), .enums = wire_access_names},
+    CHOICE("access", access, true, wire_access_names),
     NUMBER("slot", slot, INT64_MAX),
-    {"held", FIELD_ENUM, true, .offset = AT(wire_event, held), .enums = hold_names},
+    CHOICE("held", held, true, hold_names),
     NUMBER("size", size, INT64_MAX),
-    TEXT("layout", layout, LIMIT_VIEW_NAME_BYTES),
+    TEXT("layout", event.layout, LIMIT_VIEW_NAME_BYTES),
     NUMBER("generation", generation, UINT32_MAX),
     NUMBER("switches", switches, UINT32_MAX),
     TEXT("error", error, 128),
-    TEXT("reason", reason, 512),
+    TEXT("reason", event.reason, 512),
     NUMBER("segments", segments, INT64_MAX),
     NUMBER("attachments", attachments, INT64_MAX),
     NUMBER("deaths", deaths, INT64_MAX),
@@ -80,9 +92,10 @@ const char *wire_event_kind_name(int64_t kind)
     return kind > 0 && kind <= SHMVIEW_EVENT_LOST ? kind_names[kind - 1] : NULL;
 }
 
-char *wire_event_text(const struct wire_event *event, size_t *ret_bytes)
+char *wire_event_text(const struct shmview_event *event, size_t *ret_bytes)
 {
-    return fields_message("{\"parameters\":{\"event\":", event_fields, event,
+    const struct sent sent = {*event, event->error ? wire_error_name(event->error) : NULL};
+    return fields_message("{\"parameters\":{\"event\":", event_fields, &sent,
                           "},\"continues\":true}", ret_bytes);
 }
 
@@ -94,14 +107,20 @@ static bool is_known(const char *kind)
     return false;
 }
 
-int wire_read_event(const json_t *parameters, const char *member, struct wire_event *ret,
+int wire_read_event(const json_t *parameters, const char *member, struct shmview_event *ret,
                     struct wire_fault *fault)
 {
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = event_fields}, FIELDS_END};
+    struct sent sent = {
+        .event = {.segment = "", .uid = -1, .command = "", .slot = -1, .layout = "", .reason = ""}};
     const char *kind =
         json_string_value(json_object_get(json_object_get(parameters, member), "kind"));
     if (kind && !is_known(kind))
         return 1;
-    *ret = WIRE_EVENT_NONE;
-    return fields_read(parameters, fields, false, ret, fault);
+    if (fields_read(parameters, fields, false, &sent, fault))
+        return -1;
+    if (sent.error)
+        sent.event.error = wire_error_number(sent.error, NULL);
+    *ret = sent.event;
+    return 0;
 }

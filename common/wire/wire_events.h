@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: what Monitor asks for and tells, struct <-> JSON, for both ends. */
+/* Events: the request and the replies of Monitor, struct <-> JSON, for both ends. */
 #ifndef COMMON_WIRE_EVENTS_H
 #define COMMON_WIRE_EVENTS_H
 
@@ -7,36 +7,19 @@
 
 #include "common/wire/wire.h"
 
-/* Integers that a kind does not have are WIRE_ABSENT, enums 0, strings NULL. */
-struct wire_event {
-    int64_t serial;
-    int64_t time_us; /* CLOCK_REALTIME */
-    int64_t kind;    /* enum shmview_event_kind, in the order of the type EventKind */
-    const char *segment;
-    int64_t id, uid, pid;
-    const char *command;
-    int64_t attachment, access, slot;
-    int64_t held; /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED; 0: nothing */
-    int64_t size;
-    const char *layout;
-    int64_t generation, switches;
-    const char *error, *reason;
-    int64_t segments, attachments, deaths, lost;
-};
+/* An event to be sent that has no facts yet. Of those that its kind does not have, 64-bit numbers
+ * are WIRE_ABSENT, others 0, and strings NULL or "". */
 #define WIRE_EVENT_NONE                                                                            \
-    ((struct wire_event){                                                                          \
-        .id = WIRE_ABSENT,                                                                         \
+    ((struct shmview_event){                                                                       \
+        .id = (uint64_t)WIRE_ABSENT,                                                               \
         .uid = WIRE_ABSENT,                                                                        \
-        .pid = WIRE_ABSENT,                                                                        \
-        .attachment = WIRE_ABSENT,                                                                 \
+        .attachment = (uint64_t)WIRE_ABSENT,                                                       \
         .slot = WIRE_ABSENT,                                                                       \
-        .size = WIRE_ABSENT,                                                                       \
-        .generation = WIRE_ABSENT,                                                                 \
-        .switches = WIRE_ABSENT,                                                                   \
-        .segments = WIRE_ABSENT,                                                                   \
-        .attachments = WIRE_ABSENT,                                                                \
-        .deaths = WIRE_ABSENT,                                                                     \
-        .lost = WIRE_ABSENT,                                                                       \
+        .size = (uint64_t)WIRE_ABSENT,                                                             \
+        .deaths = (uint64_t)WIRE_ABSENT,                                                           \
+        .segments = (uint64_t)WIRE_ABSENT,                                                         \
+        .attachments = (uint64_t)WIRE_ABSENT,                                                      \
+        .lost = (uint64_t)WIRE_ABSENT,                                                             \
     })
 
 struct wire_monitor {
@@ -55,10 +38,11 @@ const char *wire_event_kind_name(int64_t kind);
 
 /* The whole reply, after which more follow, with a NUL that *ret_bytes counts. New; NULL if memory
  * is short. */
-char *wire_event_text(const struct wire_event *event, size_t *ret_bytes);
-/* member is where in parameters it is. Returns 0; 1 for a kind that is not known here; or -1
+char *wire_event_text(const struct shmview_event *event, size_t *ret_bytes);
+/* member is where in parameters it is. The event is as <shmview/monitor.h> has it; its strings are
+ * borrowed from parameters. Returns 0; 1 for a kind that is not known here; or -1
  * with *fault. */
-int wire_read_event(const json_t *parameters, const char *member, struct wire_event *ret,
+int wire_read_event(const json_t *parameters, const char *member, struct shmview_event *ret,
                     struct wire_fault *fault);
 
 #endif

@@ -107,17 +107,24 @@ static const struct {
 #undef X
 };
 
-int wire_error_code(const struct wire_reply *reply, const char **ret_reason)
+int wire_error_number(const char *name, const char **ret_text)
 {
-    *ret_reason = json_string_value(json_object_get(reply->parameters, "reason"));
     for (size_t i = 0; i < ARRAY_LEN(errors); i++)
-        if (errors[i].wire[0] && strcmp(errors[i].wire, reply->error) == 0) {
-            if (!*ret_reason)
-                *ret_reason = errors[i].text;
+        if (errors[i].wire[0] && strcmp(errors[i].wire, name) == 0) {
+            if (ret_text)
+                *ret_text = errors[i].text;
             return errors[i].code;
         }
-    *ret_reason = reply->error;
     return SHMVIEW_ERR_PROTOCOL;
+}
+
+int wire_error_code(const struct wire_reply *reply, const char **ret_reason)
+{
+    const char *text = NULL;
+    int error = wire_error_number(reply->error, &text);
+    const char *reason = json_string_value(json_object_get(reply->parameters, "reason"));
+    *ret_reason = !text ? reply->error : reason ? reason : text;
+    return error;
 }
 
 const char *wire_error_name(int error)

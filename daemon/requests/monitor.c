@@ -61,11 +61,11 @@ static int64_t known(uint32_t number)
     return number == UINT32_MAX ? WIRE_ABSENT : (int64_t)number;
 }
 
-static void fill_facts(const struct event *e, bool is_admin, struct wire_event *w)
+static void fill_facts(const struct event *e, bool is_admin, struct shmview_event *w)
 {
     switch (e->kind) {
     case SHMVIEW_EVENT_CREATED:
-        w->size = (int64_t)e->size;
+        w->size = e->size;
         break;
     case SHMVIEW_EVENT_REMOVED:
         w->attachments = e->attachments;
@@ -73,10 +73,10 @@ static void fill_facts(const struct event *e, bool is_admin, struct wire_event *
     case SHMVIEW_EVENT_PHASE:
         w->generation = e->generation;
         w->switches = e->switches;
-        w->layout = e->text[0] ? e->text : NULL;
+        w->layout = e->text;
         break;
     case SHMVIEW_EVENT_QUOTA:
-        w->error = refusal_name(e->error);
+        w->error = e->error;
         w->reason = e->text;
         break;
     case SHMVIEW_EVENT_RECOVERED:
@@ -92,23 +92,21 @@ static void fill_facts(const struct event *e, bool is_admin, struct wire_event *
     }
 }
 
-static struct wire_event describe(const struct event *e, bool is_admin)
+static struct shmview_event describe(const struct event *e, bool is_admin)
 {
-    struct wire_event w = WIRE_EVENT_NONE;
-    w.serial = (int64_t)e->serial;
+    struct shmview_event w = WIRE_EVENT_NONE;
+    w.serial = e->serial;
     w.time_us = e->time_us;
     w.kind = e->kind;
     if (e->id) {
         w.segment = e->name;
-        w.id = (int64_t)e->id;
+        w.id = e->id;
     }
     w.uid = known(e->uid);
-    if (e->pid)
-        w.pid = e->pid;
-    if (e->command[0])
-        w.command = e->command;
+    w.pid = e->pid;
+    w.command = e->command;
     if (e->attachment)
-        w.attachment = (int64_t)e->attachment;
+        w.attachment = e->attachment;
     w.access = e->access;
     w.slot = known(e->slot);
     w.held = e->held;
@@ -117,18 +115,18 @@ static struct wire_event describe(const struct event *e, bool is_admin)
 }
 
 /* A word of the daemon's own: subscribed, lost. */
-static struct wire_event own_word(enum shmview_event_kind kind, uint64_t serial)
+static struct shmview_event own_word(enum shmview_event_kind kind, uint64_t serial)
 {
-    struct wire_event w = WIRE_EVENT_NONE;
+    struct shmview_event w = WIRE_EVENT_NONE;
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    w.serial = (int64_t)serial;
+    w.serial = serial;
     w.time_us = (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
     w.kind = kind;
     return w;
 }
 
-static void tell(struct connection *c, const struct wire_event *w)
+static void tell(struct connection *c, const struct shmview_event *w)
 {
     size_t n = 0;
     char *text = wire_event_text(w, &n);
@@ -145,10 +143,10 @@ static bool tell_some(struct monitor *m)
             return false;
         const struct event *e =
             s->n_lost ? NULL : events_next(&m->of->state->registry.home.events, s);
-        struct wire_event w;
+        struct shmview_event w;
         if (s->n_lost) {
             w = own_word(SHMVIEW_EVENT_LOST, s->next - 1);
-            w.lost = (int64_t)s->n_lost;
+            w.lost = s->n_lost;
             s->n_lost = 0;
         } else if (e) {
             w = describe(e, grants_who(m->of->state, c).is_admin);
@@ -367,7 +365,7 @@ void monitor_start(struct request *r, const union wanted *want)
     } else if (error) {
         refuse_system(r->answer, "a connection cannot be told of events", -error);
     } else {
-        struct wire_event w =
+        struct shmview_event w =
             own_word(SHMVIEW_EVENT_SUBSCRIBED, r->state->registry.home.events.last);
         r->answer->pending = true;
         tell(c, &w);

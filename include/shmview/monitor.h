@@ -47,18 +47,19 @@ struct shmview_event {
     int32_t error;   /* QUOTA: SHMVIEW_ERR_* */
     uint64_t id;     /* of the segment */
     const char *segment;
-    int64_t uid;          /* who did it, or whose attachment it was; -1 unknown */
-    uint32_t pid;         /* the same; 0 unknown */
-    uint32_t access;      /* of the attachment: enum shmview_access */
-    const char *command;  /* of that client, as it calls itself; "" unknown */
-    uint64_t attachment;  /* its id */
-    int64_t slot;         /* in the lock; -1: none */
-    uint32_t held;        /* DIED, OWNER_DIED: SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED, 0 nothing */
-    uint32_t generation;  /* PHASE: of the phase now */
-    uint64_t size;        /* CREATED: bytes */
-    const char *layout;   /* PHASE: the one that is current */
-    uint32_t switches;    /* PHASE: so many since the last look */
-    uint32_t deaths;      /* RECOVERED: of clients, that nobody had noticed */
+    int64_t uid;         /* who did it, or whose attachment it was; -1 unknown */
+    uint32_t pid;        /* the same; 0 unknown */
+    uint32_t access;     /* of the attachment: enum shmview_access */
+    const char *command; /* of that client, as it calls itself; "" unknown */
+    uint64_t attachment; /* its id */
+    int64_t slot;        /* in the lock; -1: none */
+    uint32_t held;       /* DIED, OWNER_DIED: SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED, 0 nothing */
+    uint32_t generation; /* PHASE: of the phase now */
+    uint64_t size;       /* CREATED: bytes */
+    const char *layout;  /* PHASE: the one that is current */
+    uint32_t switches;   /* PHASE: so many since the last look */
+    uint32_t reserved;
+    uint64_t deaths;      /* RECOVERED: of clients, that nobody had noticed */
     uint64_t segments;    /* RECOVERED: that there are */
     uint64_t attachments; /* RECOVERED: that there are; REMOVED: that keep the memory */
     uint64_t lost;        /* LOST: events; RECOVERED: segments */
