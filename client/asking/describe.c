@@ -167,24 +167,12 @@ static int read_reply(struct box *box)
 {
     const json_t *p = box->reply.wire.parameters;
     struct wire_fault fault;
-    struct wire_segment s;
     CLEANUP_FREE struct wire_acl_entry *acl = NULL;
     size_t n_acl = 0;
-    if (wire_read_segment(p, "segment", &s, &fault) ||
+    if (wire_read_segment(p, "segment", &box->description, &fault) ||
         wire_read_acl(p, "segment", &acl, &n_acl, &fault) ||
         wire_read_layouts(p, "layouts", &box->wire, &box->n_wire, &fault))
         return fail_reply(&fault);
-    box->description = (struct shmview_description){
-        .name = s.name,
-        .id = s.id,
-        .size = s.size,
-        .has_lock = s.lock,
-        .lifetime = (uint32_t)s.lifetime,
-        .owner = s.owner,
-        .group = s.group == WIRE_ABSENT ? -1 : s.group,
-        .mode = s.mode == WIRE_ABSENT ? -1 : s.mode,
-        .attachments = s.attachments,
-    };
     int r = read_entries(box, acl, n_acl);
     return r ? r : read_layouts(box);
 }

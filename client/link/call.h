@@ -28,9 +28,9 @@ const struct endpoint *connection_endpoint(const struct shmview_connection *conn
 
 /* A reply and the descriptors that came with it. */
 struct reply {
-    struct wire_reply wire;      /* nothing, if it is_attached */
-    bool is_attached;            /* the usual one to Attach and Create */
-    struct wire_segment segment; /* ... then what it tells; strings are in room */
+    struct wire_reply wire;             /* nothing, if it is_attached */
+    bool is_attached;                   /* the usual one to Attach and Create */
+    struct shmview_description segment; /* ... then what it tells; strings are in room */
     struct wire_attachment attachment;
     char room[LIMIT_NAME_BYTES + 1];
     struct frame_descriptors fds;

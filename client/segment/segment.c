@@ -87,7 +87,7 @@ static void segment_free(struct shmview_segment *s)
 
 /* What the reply of Create and Attach says; strings are borrowed from it. Returns 0 or an error.
  * Owes wire_layouts_free() in any case. */
-static int read_attached(const struct reply *reply, struct wire_segment *ret_segment,
+static int read_attached(const struct reply *reply, struct shmview_description *ret_segment,
                          struct wire_attachment *ret_attachment)
 {
     struct wire_fault fault;
@@ -108,7 +108,7 @@ static int read_attached(const struct reply *reply, struct wire_segment *ret_seg
 static int take_attachment(struct shmview_segment *s, const struct reply *reply,
                            struct wire_attachment *a)
 {
-    struct wire_segment told;
+    struct shmview_description told;
     int r = read_attached(reply, &told, a);
     s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
     s->lock.attachment = a->id;
@@ -317,7 +317,7 @@ bool segment_drop(struct shmview_segment *segment)
 static int attach_again(struct shmview_segment *s, uint32_t epoch)
 {
     struct reply reply;
-    struct wire_segment told;
+    struct shmview_description told;
     struct wire_attachment a;
     struct wire_attach attach = {.name = s->name, .access = s->access, .id = (int64_t)s->id};
     int r = connection_call(s->connection, "io.shmview.Attach", wire_attach_text(&attach), &reply);

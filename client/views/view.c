@@ -238,7 +238,7 @@ static int refresh_layouts(struct shmview_segment *segment)
 {
     struct reply reply;
     struct wire_fault fault;
-    struct wire_segment told;
+    struct shmview_description told;
     struct layouts now = {0};
     struct wire_describe describe = {.name = segment->name, .id = (int64_t)segment->id};
     int r = connection_call(segment->connection, "io.shmview.Describe",

@@ -35,17 +35,18 @@ static const struct field layout_fields[] = {
      .max = LIMIT_VIEWS},
     FIELDS_END,
 };
+#define OF_SEGMENT(member) AT(shmview_description, member)
 static const struct field segment_fields[] = {
-    {"name", FIELD_STRING, false, .offset = AT(wire_segment, name), .max = LIMIT_NAME_BYTES},
-    {"id", FIELD_INT, false, .offset = AT(wire_segment, id), .max = INT64_MAX},
-    {"size", FIELD_INT, false, .offset = AT(wire_segment, size), .max = INT64_MAX},
-    {"lock", FIELD_BOOL, false, .offset = AT(wire_segment, lock)},
-    {"lifetime", FIELD_ENUM, false, .offset = AT(wire_segment, lifetime),
+    {"name", FIELD_STRING, false, .offset = OF_SEGMENT(name), .max = LIMIT_NAME_BYTES},
+    {"id", FIELD_INT, false, .offset = OF_SEGMENT(id), .max = INT64_MAX},
+    {"size", FIELD_INT, false, .offset = OF_SEGMENT(size), .max = INT64_MAX},
+    {"lock", FIELD_BOOL, false, .narrow = true, .offset = OF_SEGMENT(has_lock)},
+    {"lifetime", FIELD_ENUM, false, .narrow = true, .offset = OF_SEGMENT(lifetime),
      .enums = wire_lifetime_names},
-    {"owner", FIELD_INT, false, .offset = AT(wire_segment, owner), .max = UINT32_MAX},
-    {"attachments", FIELD_INT, false, .offset = AT(wire_segment, attachments), .max = INT64_MAX},
-    {"group", FIELD_INT, true, .offset = AT(wire_segment, group), .max = UINT32_MAX},
-    {"mode", FIELD_INT, true, .offset = AT(wire_segment, mode), .max = 0777},
+    {"owner", FIELD_INT, false, .offset = OF_SEGMENT(owner), .max = UINT32_MAX},
+    {"attachments", FIELD_INT, false, .offset = OF_SEGMENT(attachments), .max = INT64_MAX},
+    {"group", FIELD_INT, true, .offset = OF_SEGMENT(group), .max = UINT32_MAX},
+    {"mode", FIELD_INT, true, .offset = OF_SEGMENT(mode), .max = 0777},
     FIELDS_END,
 };
 static const struct field acl_fields[] = {
@@ -284,11 +285,11 @@ int wire_read_attachment(const json_t *parameters, const char *member, struct wi
     return -1;
 }
 
-int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
+int wire_read_segment(const json_t *parameters, const char *member, struct shmview_description *ret,
                       struct wire_fault *fault)
 {
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = segment_fields}, FIELDS_END};
-    *ret = (struct wire_segment)NO_SEGMENT;
+    *ret = (struct shmview_description)NO_SEGMENT;
     return fields_read(parameters, fields, false, ret, fault);
 }
 
@@ -315,10 +316,11 @@ int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_
 }
 
 bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
-                        struct wire_segment *ret_segment, struct wire_attachment *ret_attachment)
+                        struct shmview_description *ret_segment,
+                        struct wire_attachment *ret_attachment)
 {
     struct fields_scan scan = {text, room, room_bytes};
-    *ret_segment = (struct wire_segment)NO_SEGMENT;
+    *ret_segment = (struct shmview_description)NO_SEGMENT;
     *ret_attachment = (struct wire_attachment)NO_ATTACHMENT;
     return fields_scan_literal(&scan, "{\"parameters\":{\"segment\":{") &&
            fields_scan_members(&scan, segment_fields, ret_segment) &&
@@ -436,7 +438,7 @@ char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes)
     return fields_message("", layout_fields, layout, "", ret_bytes);
 }
 
-void wire_add_segment(struct json_text *text, const struct wire_segment *segment,
+void wire_add_segment(struct json_text *text, const struct shmview_description *segment,
                       const struct wire_acl_entry *acl, size_t n)
 {
     json_text_raw(text, "{");
@@ -448,9 +450,10 @@ void wire_add_segment(struct json_text *text, const struct wire_segment *segment
     json_text_raw(text, "}");
 }
 
-char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                         size_t n, const struct wire_attachment *attachment,
-                         const struct wire_text *layouts, size_t *ret_bytes)
+char *wire_attached_text(const struct shmview_description *segment,
+                         const struct wire_acl_entry *acl, size_t n,
+                         const struct wire_attachment *attachment, const struct wire_text *layouts,
+                         size_t *ret_bytes)
 {
     struct json_text t;
     json_text_begin(&t);
@@ -464,8 +467,9 @@ char *wire_attached_text(const struct wire_segment *segment, const struct wire_a
     return json_text_end(&t, ret_bytes);
 }
 
-char *wire_described_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                          size_t n, const struct wire_text *layouts, size_t *ret_bytes)
+char *wire_described_text(const struct shmview_description *segment,
+                          const struct wire_acl_entry *acl, size_t n,
+                          const struct wire_text *layouts, size_t *ret_bytes)
 {
     struct json_text t;
     json_text_begin(&t);
@@ -477,7 +481,7 @@ char *wire_described_text(const struct wire_segment *segment, const struct wire_
     return json_text_end(&t, ret_bytes);
 }
 
-char *wire_segment_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+char *wire_segment_text(const struct shmview_description *segment, const struct wire_acl_entry *acl,
                         size_t n, size_t *ret_bytes)
 {
     struct json_text t;

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include <shmview/describe.h>
 #include <shmview/error.h>
 #include <shmview/shmview.h>
 
@@ -37,17 +38,6 @@ struct wire_layout {
     const char *name;
     struct wire_view *views; /* new when decoded: wire_layouts_free() */
     size_t n_views;
-};
-
-struct wire_segment {
-    const char *name;
-    int64_t id;
-    int64_t size;
-    int64_t owner; /* uid */
-    int64_t attachments;
-    int64_t lifetime; /* enum shmview_lifetime */
-    bool lock;
-    int64_t group, mode; /* WIRE_ABSENT from a daemon that has none */
 };
 
 /* data, control and liveness are indices into the descriptors of the message. */
@@ -216,23 +206,25 @@ struct wire_text {
 
 /* The reply to Attach, and to Create with an access. acl: n entries, or NULL. The layouts of
  * attachment do not count. */
-char *wire_attached_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                         size_t n, const struct wire_attachment *attachment,
-                         const struct wire_text *layouts, size_t *ret_bytes);
+char *wire_attached_text(const struct shmview_description *segment,
+                         const struct wire_acl_entry *acl, size_t n,
+                         const struct wire_attachment *attachment, const struct wire_text *layouts,
+                         size_t *ret_bytes);
 
 /* The reply to SetAccess, and to Create without an access. */
-char *wire_segment_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
+char *wire_segment_text(const struct shmview_description *segment, const struct wire_acl_entry *acl,
                         size_t n, size_t *ret_bytes);
 
 /* The reply to Claim. */
 char *wire_claimed_text(const struct wire_claimed *claimed, size_t *ret_bytes);
 
 /* The reply to Describe. */
-char *wire_described_text(const struct wire_segment *segment, const struct wire_acl_entry *acl,
-                          size_t n, const struct wire_text *layouts, size_t *ret_bytes);
+char *wire_described_text(const struct shmview_description *segment,
+                          const struct wire_acl_entry *acl, size_t n,
+                          const struct wire_text *layouts, size_t *ret_bytes);
 
-/* Adds a segment, as replies have it. */
-void wire_add_segment(struct json_text *text, const struct wire_segment *segment,
+/* Adds a segment, as replies have it. Its entries and layouts do not count, here and above. */
+void wire_add_segment(struct json_text *text, const struct shmview_description *segment,
                       const struct wire_acl_entry *acl, size_t n);
 
 /* One layout. New, with a NUL that *ret_bytes counts; NULL if memory is short. */
@@ -242,7 +234,8 @@ char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes);
  * replies pass over members they do not know: a newer daemon may add some. */
 int wire_read_attachment(const json_t *parameters, const char *member, struct wire_attachment *ret,
                          struct wire_fault *fault);
-int wire_read_segment(const json_t *parameters, const char *member, struct wire_segment *ret,
+/* Entries and layouts are none. */
+int wire_read_segment(const json_t *parameters, const char *member, struct shmview_description *ret,
                       struct wire_fault *fault);
 /* Its list of users and groups; none from a daemon that has no such lists. *ret is new: free(). */
 int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_entry **ret,
@@ -251,7 +244,8 @@ int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_
  * segment without layouts and further rights; strings are copied to room. Returns whether it is
  * such a one; of any other nothing is said. */
 bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
-                        struct wire_segment *ret_segment, struct wire_attachment *ret_attachment);
+                        struct shmview_description *ret_segment,
+                        struct wire_attachment *ret_attachment);
 int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
                       size_t *ret_n, struct wire_fault *fault);
 /* The reply to Claim. Returns 0 and owes free(ret->held), or -1. */

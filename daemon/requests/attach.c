@@ -63,7 +63,7 @@ static void answer_attached(const struct attachment *a, const struct segment_gri
     struct wire_grant grant;
     size_t n = 0;
     struct wire_attachment attachment = hand_over(a, grip, answer);
-    struct wire_segment head = describe_head(a->segment, room, &grant);
+    struct shmview_description head = describe_head(a->segment, room, &grant);
     struct wire_text layouts = describe_layouts(a->segment);
     char *text = wire_attached_text(&head, grant.acl, grant.n_acl, &attachment, &layouts, &n);
     answer->attachment = a->id;

@@ -33,11 +33,11 @@ static void tell_access(const struct access *access, struct wire_acl_entry *room
     }
 }
 
-struct wire_segment describe_head(const struct segment *s, struct wire_acl_entry *room,
-                                  struct wire_grant *ret_grant)
+struct shmview_description describe_head(const struct segment *s, struct wire_acl_entry *room,
+                                         struct wire_grant *ret_grant)
 {
     tell_access(s->access, room, ret_grant);
-    return (struct wire_segment){
+    return (struct shmview_description){
         .name = s->name,
         .id = (int64_t)s->id,
         .size = (int64_t)s->size,
@@ -46,7 +46,7 @@ struct wire_segment describe_head(const struct segment *s, struct wire_acl_entry
         .mode = ret_grant->mode,
         .attachments = s->n_attachments,
         .lifetime = s->lifetime,
-        .lock = s->lock,
+        .has_lock = s->lock,
     };
 }
 
@@ -62,7 +62,7 @@ void describe_segment(const struct segment *s, struct answer *answer)
     struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
     struct wire_grant grant;
     size_t n = 0;
-    struct wire_segment head = describe_head(s, room, &grant);
+    struct shmview_description head = describe_head(s, room, &grant);
     char *text = wire_segment_text(&head, grant.acl, grant.n_acl, &n);
     answer_with_text(answer, text, n);
 }
@@ -71,7 +71,7 @@ void describe_in_list(const struct segment *s, struct json_text *text)
 {
     struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
     struct wire_grant grant;
-    struct wire_segment head = describe_head(s, room, &grant);
+    struct shmview_description head = describe_head(s, room, &grant);
     wire_add_segment(text, &head, grant.acl, grant.n_acl);
 }
 
@@ -81,7 +81,7 @@ void describe_all(const struct segment *s, struct answer *answer)
     struct wire_grant grant;
     size_t n = 0;
     struct wire_text layouts = describe_layouts(s);
-    struct wire_segment head = describe_head(s, room, &grant);
+    struct shmview_description head = describe_head(s, room, &grant);
     char *text = wire_described_text(&head, grant.acl, grant.n_acl, &layouts, &n);
     answer_with_text(answer, text, n);
 }

@@ -6,8 +6,8 @@
 #include "daemon/clients/connection.h"
 
 /* What replies say of a segment. The list of *ret_grant is room, which has LIMIT_ACL_ENTRIES. */
-struct wire_segment describe_head(const struct segment *segment, struct wire_acl_entry *room,
-                                  struct wire_grant *ret_grant);
+struct shmview_description describe_head(const struct segment *segment, struct wire_acl_entry *room,
+                                         struct wire_grant *ret_grant);
 
 /* The text of its layouts, borrowed until a layout is added or taken away. */
 struct wire_text describe_layouts(const struct segment *segment);

@@ -60,7 +60,7 @@ START_TEST(every_allocation_of_a_reply_fails)
                                    .generation = 1,
                                    .access = 3},
                            a;
-    const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
+    const struct shmview_description of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
     size_t bytes;
     char *text = NULL, *layouts_text;
     unsigned n;

@@ -32,19 +32,19 @@ static struct wire_reply travel_back(const char *error, json_t *parameters)
 
 START_TEST(segment)
 {
-    struct wire_segment from = {.name = "seg",
-                                .id = INT64_MAX,
-                                .size = (int64_t)LIMIT_SEGMENT_BYTES,
-                                .owner = UINT32_MAX,
-                                .attachments = 1000,
-                                .group = 100,
-                                .mode = 0664},
-                        to;
+    struct shmview_description from = {.name = "seg",
+                                       .id = INT64_MAX,
+                                       .size = (int64_t)LIMIT_SEGMENT_BYTES,
+                                       .owner = UINT32_MAX,
+                                       .attachments = 1000,
+                                       .group = 100,
+                                       .mode = 0664},
+                               to;
     struct wire_fault fault;
     for (int lock = 0; lock < 2; lock++) {
         size_t n = 0;
-        from.lock = lock;
-        from.lifetime = 1 + lock;
+        from.has_lock = (uint32_t)lock;
+        from.lifetime = (uint32_t)(1 + lock);
         char *text = wire_segment_text(&from, NULL, 0, &n);
         struct wire_reply reply = travel_back_text(text, n);
         ck_assert_int_eq(wire_read_segment(reply.parameters, "segment", &to, &fault), 0);
@@ -53,8 +53,8 @@ START_TEST(segment)
         ck_assert_int_eq(to.size, from.size);
         ck_assert_int_eq(to.owner, from.owner);
         ck_assert_int_eq(to.attachments, 1000);
-        ck_assert_int_eq(to.lifetime, from.lifetime);
-        ck_assert_int_eq(to.lock, lock);
+        ck_assert_uint_eq(to.lifetime, from.lifetime);
+        ck_assert_int_eq(to.has_lock, lock);
         ck_assert_int_eq(to.group, 100);
         ck_assert_int_eq(to.mode, 0664);
         wire_reply_deinit(&reply);
@@ -97,9 +97,9 @@ START_TEST(attachment)
             all.n += (size_t)sprintf(layouts_text + all.n, "%s%s", k ? "," : "", one);
             free(one);
         }
-        const struct wire_segment of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
+        const struct shmview_description of = {.name = "s", .lifetime = SHMVIEW_MANUAL};
         char *text = wire_attached_text(&of, &nobody, 0, both[i], &all, &n);
-        struct wire_segment scanned_of;
+        struct shmview_description scanned_of;
         struct wire_attachment scanned;
         char room[LIMIT_NAME_BYTES + 1];
         bool scans = wire_attached_scan(text, room, sizeof room, &scanned_of, &scanned);
