@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <shmview/error.h>
+#include <shmview/value.h>
 
 #include "cli/data/npy.h"
 
@@ -34,34 +34,9 @@ static void put(struct writer *w, const char *format, ...)
 /* numpy's kind of a type; 'V', bytes, where it has none. */
 static char kind_of(uint32_t dtype)
 {
-    switch (dtype & ~(uint32_t)SHMVIEW_SWAPPED) {
-    case SHMVIEW_INT8:
-    case SHMVIEW_INT16:
-    case SHMVIEW_INT32:
-    case SHMVIEW_INT64:
-        return 'i';
-    case SHMVIEW_UINT8:
-    case SHMVIEW_UINT16:
-    case SHMVIEW_UINT32:
-    case SHMVIEW_UINT64:
-    case SHMVIEW_POINTER:
-        return 'u';
-    case SHMVIEW_FLOAT16:
-    case SHMVIEW_FLOAT32:
-    case SHMVIEW_FLOAT64:
-    case SHMVIEW_LONGDOUBLE:
-        return 'f';
-    case SHMVIEW_COMPLEX64:
-    case SHMVIEW_COMPLEX128:
-        return 'c';
-    case SHMVIEW_BOOL:
-        return 'b';
-    case SHMVIEW_CHAR:
-    case SHMVIEW_BYTES:
-        return 'S';
-    default:
+    if ((dtype & ~(uint32_t)SHMVIEW_SWAPPED) >= SHMVIEW_PASCAL)
         return 'V';
-    }
+    return "VSbiufc"[shmview_dtype_kind(dtype)];
 }
 
 static void put_simple(struct writer *w, uint32_t dtype, uint32_t itemsize)
@@ -100,53 +75,60 @@ static void put_free_name(struct writer *w, unsigned *next)
     put_name(w, name);
 }
 
-/* The fields from component first on, of a struct that has total bytes from base on. Returns the
- * component after them. */
-static uint32_t put_fields(struct writer *w, uint32_t first, uint32_t base, uint32_t total)
+static void put_fields(struct writer *w, const struct shmview_part *whole);
+
+/* Of an array: of its elements. */
+static void put_type(struct writer *w, const struct shmview_part *part)
 {
-    uint32_t i = first, end = base;
-    const uint32_t depth = first < w->n_components ? w->components[first].depth : 0;
+    struct shmview_part first = {.component = NULL};
+    if (part->is_array && shmview_part_next(part, &first))
+        put_type(w, &first);
+    else if (part->n_parts)
+        put_fields(w, part);
+    else
+        put_simple(w, part->dtype, part->nbytes);
+}
+
+static void put_fields(struct writer *w, const struct shmview_part *whole)
+{
+    struct shmview_part field = {.component = NULL};
+    uint32_t at = whole->offset, end = whole->offset + whole->nbytes;
     unsigned next = 0;
     put(w, "[");
-    while (i < w->n_components && w->components[i].depth == depth) {
-        const struct shmview_component *c = &w->components[i++];
-        if (c->offset > end)
-            put(w, "('', '|V%u'), ", c->offset - end);
+    while (shmview_part_next(whole, &field)) {
+        const struct shmview_component *c = field.component;
+        if (field.offset > at)
+            put(w, "('', '|V%u'), ", field.offset - at);
         put(w, "(");
         if (c->name[0])
             put_name(w, c->name);
         else
             put_free_name(w, &next);
         put(w, ", ");
-        if (c->dtype == SHMVIEW_STRUCT && i < w->n_components && w->components[i].depth > depth)
-            i = put_fields(w, i, c->offset, c->itemsize);
-        else
-            put_simple(w, c->dtype, c->itemsize);
+        put_type(w, &field);
         for (uint32_t d = 0; d < c->ndim; d++)
             put(w, "%s%u%s", d ? ", " : ", (", c->shape[d],
                 d + 1 < c->ndim ? ""
                 : c->ndim == 1  ? ",)"
                                 : ")");
         put(w, "), ");
-        end = c->offset + c->itemsize * c->repeat;
+        at = field.offset + field.nbytes;
     }
-    if (end < base + total)
-        put(w, "('', '|V%u')", base + total - end);
+    if (at < end)
+        put(w, "('', '|V%u')", end - at);
     put(w, "]");
-    return i;
 }
 
 int npy_descr(const char *format, char *ret, size_t bytes, struct problem *problem)
 {
     struct shmview_format f;
+    struct shmview_part whole;
     struct writer w = {.text = ret, .room = bytes};
     if (shmview_format_parse(format, &f, w.components, MAX_COMPONENTS))
         return problem_set(problem, "%s", shmview_error_text());
     w.n_components = f.n_components;
-    if (f.dtype != SHMVIEW_STRUCT || f.n_components == 0)
-        put_simple(&w, f.dtype, f.itemsize);
-    else
-        put_fields(&w, 0, 0, f.itemsize);
+    shmview_part_of(&f, w.components, &whole);
+    put_type(&w, &whole);
     if (w.n >= bytes)
         return problem_set(problem, "numpy's description of format \"%s\" is too long", format);
     return 0;

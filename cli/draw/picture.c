@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include <shmview/value.h>
+
 #define TYPE_BYTES 128
 #define TYPE_MOST  24 /* columns of a type before it is cut */
 #define BAR_LEAST  16
@@ -20,31 +22,16 @@ struct picture {
     bool utf8, color;
 };
 
-const char *dtype_name(uint32_t dtype)
+const char *type_text(const struct shmview_view_description *v)
 {
-    static const char *const names[] = {
-        [SHMVIEW_INT8] = "int8",
-        [SHMVIEW_UINT8] = "uint8",
-        [SHMVIEW_INT16] = "int16",
-        [SHMVIEW_UINT16] = "uint16",
-        [SHMVIEW_INT32] = "int32",
-        [SHMVIEW_UINT32] = "uint32",
-        [SHMVIEW_INT64] = "int64",
-        [SHMVIEW_UINT64] = "uint64",
-        [SHMVIEW_FLOAT32] = "float32",
-        [SHMVIEW_FLOAT64] = "float64",
-        [SHMVIEW_FLOAT16] = "float16",
-        [SHMVIEW_COMPLEX64] = "complex64",
-        [SHMVIEW_COMPLEX128] = "complex128",
-        [SHMVIEW_BOOL] = "bool",
-    };
-    return dtype < ARRAY_LEN(names) ? names[dtype] : NULL;
+    const bool has_name =
+        shmview_dtype_kind(v->dtype) > SHMVIEW_VALUE_BYTES && !(v->dtype & SHMVIEW_SWAPPED);
+    return has_name ? shmview_dtype_name(v->dtype) : v->format;
 }
 
 void picture_type(const struct shmview_view_description *v, char *ret, size_t bytes)
 {
-    const char *name = dtype_name(v->dtype);
-    size_t n = (size_t)snprintf(ret, bytes, "%s", name ? name : v->format);
+    size_t n = (size_t)snprintf(ret, bytes, "%s", type_text(v));
     for (uint32_t i = 0; i < v->ndim && n < bytes; i++)
         n += (size_t)snprintf(ret + n, bytes - n, "%s%" PRId64, i ? "," : "[", v->shape[i]);
     if (v->ndim && n < bytes)

@@ -10,8 +10,8 @@
 /* Draws d's layouts width columns wide; current is the layout that is current, or "". */
 void picture_print(const struct shmview_description *d, const char *current, size_t width);
 
-/* numpy's name of an enum shmview_dtype; NULL where a format says more. */
-const char *dtype_name(uint32_t dtype);
+/* The name of the type of a view's elements, or their format where that says more. */
+const char *type_text(const struct shmview_view_description *v);
 
 /* A view's type as people write it: "float32[5,20]". Cut to bytes. */
 void picture_type(const struct shmview_view_description *v, char *ret, size_t bytes);

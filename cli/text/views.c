@@ -54,11 +54,10 @@ static int add_view(struct table *table, const char *layout, bool is_current,
                     const struct shmview_view_description *v)
 {
     char shape[LIST_BYTES], strides[LIST_BYTES];
-    const char *name = dtype_name(v->dtype);
     const struct cell cells[N_COLUMNS] = {
         [LAYOUT] = cell_text(layout),
         [VIEW] = cell_text(v->name),
-        [TYPE] = cell_text(name ? name : v->format),
+        [TYPE] = cell_text(type_text(v)),
         [SHAPE] = cell_text(list_text(v->shape, v->ndim, shape)),
         [OFFSET] = cell_number((int64_t)v->offset),
         [BYTES] = cell_number((int64_t)v->nbytes),
