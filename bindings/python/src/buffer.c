@@ -171,41 +171,9 @@ int view_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 /* The typestr of a type that is one number, or NULL. */
 static const char *typestr(const struct shmview_view *v, char text[16])
 {
-    char kind = 0;
-    switch (v->dtype & ~(uint32_t)SHMVIEW_SWAPPED) {
-    case SHMVIEW_INT8:
-    case SHMVIEW_INT16:
-    case SHMVIEW_INT32:
-    case SHMVIEW_INT64:
-        kind = 'i';
-        break;
-    case SHMVIEW_UINT8:
-    case SHMVIEW_UINT16:
-    case SHMVIEW_UINT32:
-    case SHMVIEW_UINT64:
-    case SHMVIEW_POINTER:
-        kind = 'u';
-        break;
-    case SHMVIEW_FLOAT16:
-    case SHMVIEW_FLOAT32:
-    case SHMVIEW_FLOAT64:
-    case SHMVIEW_LONGDOUBLE:
-        kind = 'f';
-        break;
-    case SHMVIEW_COMPLEX64:
-    case SHMVIEW_COMPLEX128:
-        kind = 'c';
-        break;
-    case SHMVIEW_BOOL:
-        kind = 'b';
-        break;
-    case SHMVIEW_CHAR:
-    case SHMVIEW_BYTES:
-        kind = 'S';
-        break;
-    default:
+    if (v->dtype == SHMVIEW_STRUCT || (v->dtype & ~(uint32_t)SHMVIEW_SWAPPED) >= SHMVIEW_PASCAL)
         return NULL;
-    }
+    const char kind = "VSbiufc"[shmview_dtype_kind(v->dtype)];
     bool little = PY_LITTLE_ENDIAN != ((v->dtype & SHMVIEW_SWAPPED) != 0);
     PyOS_snprintf(text, 16, "%c%c%u",
                   v->itemsize == 1 || kind == 'S' ? '|'
