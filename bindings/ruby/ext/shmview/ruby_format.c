@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <shmview/value.h>
+
 #include "memory_view.h"
 
 #define IS_LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
@@ -95,78 +97,63 @@ static void add_scalar(struct text *text, uint32_t dtype, uint32_t itemsize, uin
         add(text, "%llu", (unsigned long long)n);
 }
 
-struct parts {
+struct flat {
     struct text text;
-    const struct shmview_component *list;
-    uint32_t n;
     uint64_t at; /* the byte of the element that the text has come to */
 };
 
-static void pad(struct parts *parts, uint64_t to)
+static void pad(struct flat *flat, uint64_t to)
 {
-    if (to < parts->at)
-        parts->text.failed = true; /* fields that overlap */
-    else if (to - parts->at > 1)
-        add(&parts->text, "x%llu", (unsigned long long)(to - parts->at));
-    else if (to - parts->at == 1)
-        add(&parts->text, "x");
-    parts->at = to;
+    if (to < flat->at)
+        flat->text.failed = true; /* fields that overlap */
+    else if (to - flat->at > 1)
+        add(&flat->text, "x%llu", (unsigned long long)(to - flat->at));
+    else if (to - flat->at == 1)
+        add(&flat->text, "x");
+    flat->at = to;
 }
 
-/* Component i and all of its own, shift bytes behind where they say; returns the next one. */
-static uint32_t add_component(struct parts *parts, uint32_t i, uint64_t shift)
+static void add_part(struct flat *flat, const struct shmview_part *whole)
 {
-    const struct shmview_component *c = &parts->list[i];
-    uint32_t next = i + 1;
-    if (c->dtype != SHMVIEW_STRUCT) {
-        pad(parts, shift + c->offset);
-        add_scalar(&parts->text, c->dtype, c->itemsize, c->repeat);
-        parts->at += (uint64_t)c->itemsize * c->repeat;
-        return next;
+    const struct shmview_component *c = whole->component;
+    struct shmview_part part = {.component = NULL};
+    if (c && c->dtype != SHMVIEW_STRUCT) {
+        pad(flat, whole->offset);
+        add_scalar(&flat->text, c->dtype, c->itemsize, whole->nbytes / c->itemsize);
+        flat->at += whole->nbytes;
+        return;
     }
-    while (next < parts->n && parts->list[next].depth > c->depth)
-        next++;
-    for (uint32_t k = 0; k < c->repeat && !parts->text.failed; k++) {
-        uint64_t base = shift + (uint64_t)k * c->itemsize;
-        for (uint32_t j = i + 1; j < next;)
-            j = add_component(parts, j, base);
-        pad(parts, base + c->offset + c->itemsize);
-    }
-    return next;
+    while (!flat->text.failed && shmview_part_next(whole, &part))
+        add_part(flat, &part);
+    pad(flat, whole->offset + whole->nbytes);
 }
 
-static char *struct_format(const struct shmview_format *format, const char *pep)
+static char *struct_format(struct shmview_format *format, const char *pep)
 {
-    uint32_t n = format->n_components;
-    struct shmview_component *list = calloc(n + 1, sizeof *list);
-    struct shmview_format *again = malloc(sizeof *again);
-    struct parts parts = {.list = list, .n = n};
-    if (!list || !again || shmview_format_parse(pep, again, list, n))
-        parts.text.failed = true;
-    for (uint32_t i = 0; i < n && !parts.text.failed;)
-        i = add_component(&parts, i, 0);
-    if (!parts.text.failed)
-        pad(&parts, format->itemsize);
-    free(again);
+    struct shmview_component *list = calloc(format->n_components + 1, sizeof *list);
+    struct shmview_part whole;
+    struct flat flat = {.at = 0};
+    if (!list || shmview_format_parse(pep, format, list, format->n_components))
+        flat.text.failed = true;
+    if (!flat.text.failed) {
+        shmview_part_of(format, list, &whole);
+        add_part(&flat, &whole);
+    }
     free(list);
-    return text_end(&parts.text);
+    return text_end(&flat.text);
 }
 
 char *ruby_format(const char *pep)
 {
-    struct shmview_format *format = malloc(sizeof *format);
-    char *text = NULL;
-    if (format && shmview_format_parse(pep, format, NULL, 0) == 0) {
-        if (format->dtype == SHMVIEW_STRUCT)
-            text = struct_format(format, pep);
-        if (!text) {
-            struct text bytes = {0};
-            add_scalar(&bytes, format->dtype, format->itemsize, 1);
-            text = text_end(&bytes);
-        }
-    }
-    free(format);
-    return text;
+    struct shmview_format format;
+    struct text bytes = {0};
+    if (shmview_format_parse(pep, &format, NULL, 0))
+        return NULL;
+    char *text = format.dtype == SHMVIEW_STRUCT ? struct_format(&format, pep) : NULL;
+    if (text)
+        return text;
+    add_scalar(&bytes, format.dtype, format.itemsize, 1);
+    return text_end(&bytes);
 }
 
 /* --- From MemoryView ----------------------------------------------------- */
