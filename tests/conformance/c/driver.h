@@ -57,15 +57,6 @@ operation run_errors;
 
 /* --- elements.c: values as JSON */
 
-enum kind {
-    KIND_INTEGER,
-    KIND_TRUTH,
-    KIND_FLOAT,
-    KIND_COMPLEX,
-    KIND_BYTES,
-    KIND_STRUCT
-};
-enum kind kind_of(uint32_t dtype);
 /* One element: reads it into a new *value, or writes *value. */
 int element_move(const struct shmview_view *view, const ptrdiff_t *index, json_t **value,
                  bool writes);

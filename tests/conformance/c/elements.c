@@ -11,57 +11,27 @@
 
 /* --- Types ------------------------------------------------------------------ */
 
-struct type {
-    enum kind kind;
-    const char *format; /* "": by its bytes */
-    const char *c_type; /* "": none */
+static const char *const c_types[SHMVIEW_PASCAL + 1] = {
+    [SHMVIEW_INT8] = "int8_t",
+    [SHMVIEW_UINT8] = "uint8_t",
+    [SHMVIEW_INT16] = "int16_t",
+    [SHMVIEW_UINT16] = "uint16_t",
+    [SHMVIEW_INT32] = "int32_t",
+    [SHMVIEW_UINT32] = "uint32_t",
+    [SHMVIEW_INT64] = "int64_t",
+    [SHMVIEW_UINT64] = "uint64_t",
+    [SHMVIEW_FLOAT32] = "float",
+    [SHMVIEW_FLOAT64] = "double",
+    [SHMVIEW_COMPLEX64] = "float _Complex",
+    [SHMVIEW_COMPLEX128] = "double _Complex",
+    [SHMVIEW_LONGDOUBLE] = "long double",
+    [SHMVIEW_BOOL] = "_Bool",
+    [SHMVIEW_CHAR] = "char",
 };
-
-static const struct type types[] = {
-    [SHMVIEW_STRUCT] = {KIND_STRUCT, "", ""},
-    [SHMVIEW_INT8] = {KIND_INTEGER, "b", "int8_t"},
-    [SHMVIEW_UINT8] = {KIND_INTEGER, "B", "uint8_t"},
-    [SHMVIEW_INT16] = {KIND_INTEGER, "h", "int16_t"},
-    [SHMVIEW_UINT16] = {KIND_INTEGER, "H", "uint16_t"},
-    [SHMVIEW_INT32] = {KIND_INTEGER, "i", "int32_t"},
-    [SHMVIEW_UINT32] = {KIND_INTEGER, "I", "uint32_t"},
-    [SHMVIEW_INT64] = {KIND_INTEGER, "q", "int64_t"},
-    [SHMVIEW_UINT64] = {KIND_INTEGER, "Q", "uint64_t"},
-    [SHMVIEW_FLOAT32] = {KIND_FLOAT, "f", "float"},
-    [SHMVIEW_FLOAT64] = {KIND_FLOAT, "d", "double"},
-    [SHMVIEW_FLOAT16] = {KIND_FLOAT, "e", ""},
-    [SHMVIEW_COMPLEX64] = {KIND_COMPLEX, "Zf", "float _Complex"},
-    [SHMVIEW_COMPLEX128] = {KIND_COMPLEX, "Zd", "double _Complex"},
-    [SHMVIEW_LONGDOUBLE] = {KIND_FLOAT, "g", "long double"},
-    [SHMVIEW_BOOL] = {KIND_TRUTH, "?", "_Bool"},
-    [SHMVIEW_CHAR] = {KIND_BYTES, "", "char"},
-    [SHMVIEW_POINTER] = {KIND_INTEGER, "P", ""},
-    [SHMVIEW_BYTES] = {KIND_BYTES, "", ""},
-    [SHMVIEW_PASCAL] = {KIND_BYTES, "", ""},
-    [SHMVIEW_BFLOAT16] = {KIND_FLOAT, "bfloat16", ""},
-    [SHMVIEW_FLOAT8_E3M4] = {KIND_FLOAT, "float8_e3m4", ""},
-    [SHMVIEW_FLOAT8_E4M3] = {KIND_FLOAT, "float8_e4m3", ""},
-    [SHMVIEW_FLOAT8_E4M3B11FNUZ] = {KIND_FLOAT, "float8_e4m3b11fnuz", ""},
-    [SHMVIEW_FLOAT8_E4M3FN] = {KIND_FLOAT, "float8_e4m3fn", ""},
-    [SHMVIEW_FLOAT8_E4M3FNUZ] = {KIND_FLOAT, "float8_e4m3fnuz", ""},
-    [SHMVIEW_FLOAT8_E5M2] = {KIND_FLOAT, "float8_e5m2", ""},
-    [SHMVIEW_FLOAT8_E5M2FNUZ] = {KIND_FLOAT, "float8_e5m2fnuz", ""},
-    [SHMVIEW_FLOAT8_E8M0FNU] = {KIND_FLOAT, "float8_e8m0fnu", ""},
-};
-
-static const struct type *type_of(uint32_t dtype)
-{
-    return &types[dtype & ~(uint32_t)SHMVIEW_SWAPPED];
-}
-
-enum kind kind_of(uint32_t dtype)
-{
-    return type_of(dtype)->kind;
-}
 
 const char *c_type(uint32_t dtype)
 {
-    return dtype & SHMVIEW_SWAPPED ? "" : type_of(dtype)->c_type;
+    return dtype <= SHMVIEW_PASCAL && c_types[dtype] ? c_types[dtype] : "";
 }
 
 /* --- Bytes ------------------------------------------------------------------ */
@@ -87,24 +57,6 @@ size_t bytes_of(const char *hex, void *ret, size_t n)
         ((unsigned char *)ret)[i] = (unsigned char)strtoul(pair, NULL, 16);
     }
     return i;
-}
-
-static json_t *told_bytes(uint32_t dtype, const unsigned char *bytes, size_t n)
-{
-    if (dtype == SHMVIEW_PASCAL) {
-        n = bytes[0] < n ? bytes[0] : n - 1;
-        bytes++;
-    }
-    return json_pack("{s:o}", "hex", hex_of(bytes, n));
-}
-
-static void put_bytes(uint32_t dtype, unsigned char *bytes, size_t n, const json_t *value)
-{
-    size_t skip = dtype == SHMVIEW_PASCAL;
-    memset(bytes, 0, n);
-    size_t put = bytes_of(text_of(value, "hex"), bytes + skip, n - skip);
-    if (skip)
-        bytes[0] = (unsigned char)put;
 }
 
 /* --- Numbers ---------------------------------------------------------------- */
@@ -163,14 +115,15 @@ static int number_read(const struct shmview_view *view, const ptrdiff_t *index, 
     double x[2];
     int64_t n;
     int r;
-    switch (kind_of(view->dtype)) {
-    case KIND_INTEGER:
+    switch (shmview_dtype_kind(view->dtype)) {
+    case SHMVIEW_VALUE_INT:
+    case SHMVIEW_VALUE_UINT:
         return told_integer(view, index, ret);
-    case KIND_TRUTH:
+    case SHMVIEW_VALUE_BOOL:
         if ((r = shmview_get_int64(view, index, &n)) == 0)
             *ret = json_boolean(n);
         return r;
-    case KIND_FLOAT:
+    case SHMVIEW_VALUE_REAL:
         if ((r = shmview_get_double(view, index, x)) == 0)
             *ret = told_float(x[0]);
         return r;
@@ -206,123 +159,108 @@ static int array_end(int r, bool writes, json_t **value)
     return r;
 }
 
-/* --- Structs ---------------------------------------------------------------- */
+/* --- By address ------------------------------------------------------------- */
 
-struct parts {
-    struct shmview_format format;
-    struct shmview_component list[MAX_PARTS];
-    bool writes;
-};
-
-/* One number of a struct, which need not be aligned there: by way of memory that is. */
-static int leaf_move(const struct parts *parts, const struct shmview_component *part,
-                     unsigned char *at, json_t **value)
+static json_t *told_value(const struct shmview_value *v)
 {
-    _Alignas(16) unsigned char aligned[sizeof(double _Complex)];
-    struct shmview_segment *wrapped;
-    struct shmview_view view;
-    char format[NAMED_BYTES];
-    uint32_t dtype = part->dtype & ~(uint32_t)SHMVIEW_SWAPPED;
-    if (kind_of(dtype) == KIND_BYTES) {
-        if (parts->writes)
-            put_bytes(dtype, at, part->itemsize, *value);
-        else
-            *value = told_bytes(dtype, at, part->itemsize);
+    char digits[24];
+    switch (v->kind) {
+    case SHMVIEW_VALUE_BOOL:
+        return json_boolean(v->i);
+    case SHMVIEW_VALUE_INT:
+        return json_integer(v->i);
+    case SHMVIEW_VALUE_UINT:
+        if (v->u <= INT64_MAX)
+            return json_integer((int64_t)v->u);
+        snprintf(digits, sizeof digits, "%" PRIu64, v->u);
+        return json_pack("{s:s}", "int", digits);
+    case SHMVIEW_VALUE_REAL:
+        return told_float((double)v->z[0]);
+    case SHMVIEW_VALUE_COMPLEX:
+        return json_pack("{s:[o, o]}", "complex", told_float((double)v->z[0]),
+                         told_float((double)v->z[1]));
+    default:
+        return json_pack("{s:o}", "hex", hex_of(v->bytes, v->n_bytes));
+    }
+}
+
+/* buffer, of ELEMENT_BYTES, gets the bytes of text. */
+static struct shmview_value value_of(const json_t *value, unsigned char *buffer)
+{
+    const json_t *pair = json_object_get(value, "complex");
+    struct shmview_value v = {.kind = SHMVIEW_VALUE_INT, .i = json_integer_value(value)};
+    if (text_of(value, "hex")) {
+        v.kind = SHMVIEW_VALUE_BYTES;
+        v.n_bytes = (uint32_t)bytes_of(text_of(value, "hex"), buffer, ELEMENT_BYTES);
+        v.bytes = buffer;
+    } else if (text_of(value, "int")) {
+        v.kind = SHMVIEW_VALUE_UINT;
+        v.u = strtoull(text_of(value, "int"), NULL, 10);
+    } else if (json_is_boolean(value)) {
+        v.kind = SHMVIEW_VALUE_BOOL;
+        v.i = json_is_true(value);
+    } else if (!json_is_integer(value)) {
+        v.kind = pair ? SHMVIEW_VALUE_COMPLEX : SHMVIEW_VALUE_REAL;
+        v.z[0] = (long double)float_of(pair ? json_array_get(pair, 0) : value);
+        v.z[1] = pair ? (long double)float_of(json_array_get(pair, 1)) : 0;
+    }
+    return v;
+}
+
+static int part_move(const struct shmview_part *whole, unsigned char *element, json_t **value,
+                     bool writes)
+{
+    struct shmview_part part = {.component = NULL};
+    struct shmview_value v;
+    unsigned char buffer[ELEMENT_BYTES], *at = element + whole->offset;
+    int r = 0;
+    if (!whole->is_array && whole->dtype != SHMVIEW_STRUCT && writes) {
+        v = value_of(*value, buffer);
+        return shmview_value_store(whole->dtype, whole->nbytes, &v, at);
+    }
+    if (!whole->is_array && whole->dtype != SHMVIEW_STRUCT) {
+        shmview_value_load(whole->dtype, whole->nbytes, at, &v);
+        *value = told_value(&v);
         return 0;
     }
-    snprintf(format, sizeof format, "%s%s", part->dtype & SHMVIEW_SWAPPED ? ">" : "",
-             type_of(dtype)->format);
-    memcpy(aligned, at, part->itemsize);
-    int r = shmview_wrap(aligned, part->itemsize, 0, NULL, NULL, &wrapped);
-    if (r < 0)
-        return r;
-    r = shmview_view_cast(wrapped, format, 0, SHMVIEW_REST, &view);
-    if (r == 0)
-        r = parts->writes ? number_write(&view, (ptrdiff_t[]){0}, *value)
-                          : number_read(&view, (ptrdiff_t[]){0}, value);
-    memcpy(at, aligned, part->itemsize);
-    shmview_detach(wrapped);
-    return r;
-}
-
-static int array_move(const struct parts *parts, uint32_t i, uint32_t d, uint32_t first,
-                      unsigned char *at, json_t **value);
-
-/* The parts from i on that are of one depth, as an array. */
-static int struct_move(const struct parts *parts, uint32_t i, unsigned char *at, json_t **value)
-{
-    uint32_t depth = parts->list[i].depth;
-    int r = 0;
-    if (!parts->writes)
+    if (!writes)
         *value = json_array();
-    for (size_t k = 0; r == 0 && i < parts->format.n_components && parts->list[i].depth >= depth;
-         i++) {
-        if (parts->list[i].depth > depth)
-            continue;
-        json_t *part = json_array_get(*value, k++);
-        r = array_move(parts, i, 0, 0, at, &part);
-        if (r == 0 && !parts->writes)
-            json_array_append_new(*value, part);
-    }
-    return array_end(r, parts->writes, value);
-}
-
-/* Dimension d of part i, whose element first is the next one. */
-static int array_move(const struct parts *parts, uint32_t i, uint32_t d, uint32_t first,
-                      unsigned char *at, json_t **value)
-{
-    const struct shmview_component *part = &parts->list[i];
-    int r = 0;
-    if (d == part->ndim) {
-        at += (size_t)first * part->itemsize;
-        return part->dtype == SHMVIEW_STRUCT ? struct_move(parts, i + 1, at, value)
-                                             : leaf_move(parts, part, at + part->offset, value);
-    }
-    uint32_t step = 1;
-    for (uint32_t k = d + 1; k < part->ndim; k++)
-        step *= part->shape[k];
-    if (!parts->writes)
-        *value = json_array();
-    for (uint32_t k = 0; r == 0 && k < part->shape[d]; k++) {
-        json_t *one = json_array_get(*value, k);
-        r = array_move(parts, i, d + 1, first + k * step, at, &one);
-        if (r == 0 && !parts->writes)
+    while (r == 0 && shmview_part_next(whole, &part)) {
+        json_t *one = json_array_get(*value, part.index);
+        r = part_move(&part, element, &one, writes);
+        if (r == 0 && !writes)
             json_array_append_new(*value, one);
     }
-    return array_end(r, parts->writes, value);
+    return array_end(r, writes, value);
 }
 
-/* --- Elements --------------------------------------------------------------- */
-
-static int bytes_move(const struct shmview_view *view, const ptrdiff_t *index, json_t **value,
-                      bool writes)
+static int move_by_address(const struct shmview_view *view, const ptrdiff_t *index, json_t **value,
+                           bool writes)
 {
-    struct parts parts = {.writes = writes};
+    struct shmview_component components[MAX_PARTS];
+    struct shmview_format format;
+    struct shmview_part whole;
     unsigned char element[ELEMENT_BYTES];
     if (view->itemsize > sizeof element)
         refuse("too large for the test", view->format);
     int r = shmview_get_bytes(view, index, element);
+    if (r == 0)
+        r = shmview_format_parse(view->format, &format, components, MAX_PARTS);
     if (r < 0)
         return r;
-    if (view->dtype != SHMVIEW_STRUCT) {
-        if (!writes)
-            *value = told_bytes(view->dtype, element, view->itemsize);
-        else
-            put_bytes(view->dtype, element, view->itemsize, *value);
-    } else {
-        r = shmview_format_parse(view->format, &parts.format, parts.list, MAX_PARTS);
-        if (r == 0)
-            r = struct_move(&parts, 0, element, value);
-    }
+    shmview_part_of(&format, components, &whole);
+    r = part_move(&whole, element, value, writes);
     return r == 0 && writes ? shmview_set_bytes(view, index, element) : r;
 }
 
+/* --- Elements --------------------------------------------------------------- */
+
+/* Numbers by view and index; structs and text by address. */
 int element_move(const struct shmview_view *view, const ptrdiff_t *index, json_t **value,
                  bool writes)
 {
-    enum kind kind = kind_of(view->dtype);
-    if (kind == KIND_STRUCT || kind == KIND_BYTES)
-        return bytes_move(view, index, value, writes);
+    if (shmview_dtype_kind(view->dtype) <= SHMVIEW_VALUE_BYTES)
+        return move_by_address(view, index, value, writes);
     return writes ? number_write(view, index, *value) : number_read(view, index, value);
 }
 
@@ -389,7 +327,7 @@ static json_t *told_by_pointer(uint32_t dtype, const void *p)
     case SHMVIEW_BOOL:
         return json_boolean(*(const _Bool *)p);
     default:
-        return told_bytes(dtype, p, 1);
+        return json_pack("{s:o}", "hex", hex_of(p, 1));
     }
 }
 

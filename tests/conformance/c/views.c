@@ -169,10 +169,13 @@ static int run_facts(struct driver *driver, const json_t *request, json_t **ret_
 static int run_kind(struct driver *driver, const json_t *request, json_t **ret_value)
 {
     static const char *const getters[] = {
-        [KIND_INTEGER] = "int64",   [KIND_TRUTH] = "int64", [KIND_FLOAT] = "double",
-        [KIND_COMPLEX] = "complex", [KIND_BYTES] = "bytes", [KIND_STRUCT] = "bytes"};
+        [SHMVIEW_VALUE_STRUCT] = "bytes",   [SHMVIEW_VALUE_BYTES] = "bytes",
+        [SHMVIEW_VALUE_BOOL] = "int64",     [SHMVIEW_VALUE_INT] = "int64",
+        [SHMVIEW_VALUE_UINT] = "int64",     [SHMVIEW_VALUE_REAL] = "double",
+        [SHMVIEW_VALUE_COMPLEX] = "complex"};
     uint32_t dtype = view_of(driver, request, "view")->dtype;
-    *ret_value = json_pack("{s:s, s:s}", "value", getters[kind_of(dtype)], "other", c_type(dtype));
+    *ret_value = json_pack("{s:s, s:s}", "value", getters[shmview_dtype_kind(dtype)], "other",
+                           c_type(dtype));
     return 0;
 }
 
