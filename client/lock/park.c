@@ -8,6 +8,9 @@
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
+/* The bound of parks that neither a death nor the caller's function ends: so rare that hundreds of
+ * threads that wait for a change use no processor time worth mentioning. */
+#define WAIT_IDLY_NS 1000000000
 /* Without futex_waitv a park cannot see deaths. */
 #define PARK_BLIND_NS 10000000
 
@@ -22,7 +25,8 @@ void park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32
 {
     static _Atomic bool blind;
     int64_t now = now_ns();
-    int64_t until = deadline < now + WAIT_NS ? deadline : now + WAIT_NS;
+    int64_t bound = deaths || wait_has_caller() ? WAIT_NS : WAIT_IDLY_NS;
+    int64_t until = deadline < now + bound ? deadline : now + bound;
     if (!deaths) {
         park_on_one(at, value, until);
         return;

@@ -8,14 +8,24 @@
 
 unsigned long first_thread;
 
+/* Whether this thread runs signal handlers. Python's main thread is the process's, or where a
+ * program has embedded Python in another one, that which imports this module. */
+static bool runs_handlers(void)
+{
+    static __thread unsigned forks_known; /* n_forks + 1 when this was asked */
+    static __thread bool is_main;
+    if (forks_known != n_forks + 1) {
+        is_main = gettid() == getpid() || PyThread_get_thread_ident() == first_thread;
+        forks_known = n_forks + 1;
+    }
+    return is_main;
+}
+
 /* Called by waits. One that has something to give back may go on after an exception, and call once
- * more: handlers run without one only. Python's main thread is the process's, or where a program
- * has embedded Python in another one, that which imports this module. Others never take the GIL. */
+ * more: handlers run without one only. */
 static int run_handlers(void *arg)
 {
     PyThreadState **thread = arg;
-    if (gettid() != getpid() && PyThread_get_thread_ident() != first_thread)
-        return 0;
     PyEval_RestoreThread(*thread);
     int raised = PyErr_Occurred() || PyErr_CheckSignals();
     *thread = PyEval_SaveThread();
@@ -25,7 +35,8 @@ static int run_handlers(void *arg)
 void unlocked_begin(PyThreadState **ret_thread)
 {
     *ret_thread = PyEval_SaveThread();
-    shmview_on_wait(run_handlers, ret_thread);
+    if (runs_handlers())
+        shmview_on_wait(run_handlers, ret_thread);
 }
 
 int unlocked_end(PyThreadState **thread, int r)
