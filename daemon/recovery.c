@@ -318,7 +318,7 @@ int recovery_run(struct state *state)
     }
     struct attachment *a;
     while ((a = LIST_FIRST(&r.dead))) /* there is an error */
-        attachment_forget(a);
+        attachment_abandon(a);
     free(r.segments);
     free(r.attachments);
     return r.error;

@@ -20,9 +20,9 @@
 #include "daemon/requests/creation.h"
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
-#include "daemon/requests/grants.h"
 #include "daemon/requests/methods.h"
 #include "daemon/requests/monitor.h"
+#include "daemon/requests/permit.h"
 #include "daemon/segments/segment_repair.h"
 #include "daemon/segments/use.h"
 
@@ -38,7 +38,7 @@ static void on_call(struct connection *connection, const struct wire_call *call,
                     struct answer *answer)
 {
     struct server *s = connection->owner;
-    lookout_note(&s->lookout);
+    poll_ahead_note(&s->poll_ahead);
     methods_call(&s->state, connection, call, answer);
 }
 
@@ -61,15 +61,15 @@ static void on_closed(struct connection *connection)
 {
     struct server *s = connection->owner;
     if (s->stopping)
-        methods_forget(connection);
+        methods_abandon(connection);
     else
-        methods_release(&s->state, connection);
+        methods_hung_up(&s->state, connection);
     LIST_REMOVE(connection, link);
     forget_lingering(s, connection);
-    turns_forget(&s->turns, &connection->turn);
+    turns_cancel(&s->turns, &connection->turn);
     turns_gone(&s->turns, connection);
     connection->turn.who = NULL; /* the end of this turn is no activity */
-    throttle_forget(&s->throttle, connection);
+    throttle_cancel(&s->throttle, connection);
     if (!connection->strays)
         quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
     start_idle_clock(s);
@@ -96,7 +96,7 @@ static void on_again(struct connection *connection)
 static void on_gone(struct connection *connection)
 {
     struct server *s = connection->owner;
-    methods_let_go(&s->state, connection);
+    methods_client_died(&s->state, connection);
 }
 
 static void on_lingers(struct connection *connection)
@@ -128,13 +128,13 @@ static bool on_may_ask(struct connection *connection)
 {
     struct server *s = connection->owner;
     return (!connection->resumed && !quota_limits_requests(&s->state.quota)) ||
-           throttle_may_ask(&s->throttle, connection, grants_who(&s->state, connection).is_admin);
+           throttle_may_ask(&s->throttle, connection, permit_who(&s->state, connection).is_admin);
 }
 
 static void on_take_back(struct connection *connection, const struct answer *answer)
 {
     struct server *s = connection->owner;
-    methods_take_back(&s->state, connection, answer);
+    methods_cancel(&s->state, connection, answer);
 }
 
 static const struct connection_events events = {
@@ -156,7 +156,7 @@ static const struct connection_events events = {
 /* Charges the client for its connection, if there is one for it. Returns 0, -EDQUOT or -ENOMEM. */
 static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
 {
-    return quota_charge_share(&s->state.quota, c->peer.uid, grants_who(&s->state, c).is_admin,
+    return quota_charge_share(&s->state.quota, c->peer.uid, permit_who(&s->state, c).is_admin,
                               QUOTA_CONNECTIONS, s->state.max_connections, &c->payer, ret_excess);
 }
 
@@ -210,7 +210,7 @@ static void on_counts(uv_prepare_t *counts)
         alarm_set(&s->repair_alarm, REPAIR_MS, REPAIR_MS);
     turns_round(&s->turns);
     departures_round(&s->state.departures);
-    lookout_before_wait(&s->lookout);
+    poll_ahead_before_wait(&s->poll_ahead);
     const struct segment *segments = s->state.registry.by_id;
     notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
                                                      .n_clients = s->state.tally.n_connections});
@@ -248,7 +248,7 @@ static void server_stop(struct server *s)
     while ((c = LIST_FIRST(&s->connections)))
         connection_close(c);
     departures_finish(&s->state);
-    clients_leave(&s->state.clients);
+    clients_abandon(&s->state.clients);
     finish_stop(&s->state);
 }
 
@@ -351,7 +351,7 @@ int server_init(struct server *server, const struct listener *listener,
     stray_refuse(listener->fd);
     uv_timer_init(&server->loop, &server->idle_timer);
     uv_prepare_init(&server->loop, &server->counts);
-    lookout_init(&server->lookout, &server->loop);
+    poll_ahead_init(&server->poll_ahead, &server->loop);
     server->idle_timer.data = server;
     reload_init(&server->reload, &server->state, options->config, options->config_given);
     server->counts.data = server;
@@ -384,7 +384,7 @@ void server_run(struct server *server)
     uv_run(&server->loop, UV_RUN_DEFAULT);
     discard_init(NULL);
     if (server->keeps)
-        registry_leave(&server->state.registry);
+        registry_abandon(&server->state.registry);
     else
         registry_deinit(&server->state.registry);
     clients_close(&server->state.clients, !server->keeps);

@@ -6,7 +6,7 @@
 #include "daemon/base/notify.h"
 #include "daemon/clients/door.h"
 #include "daemon/clients/listener.h"
-#include "daemon/clients/lookout.h"
+#include "daemon/clients/poll_ahead.h"
 #include "daemon/clients/throttle.h"
 #include "daemon/config/options.h"
 #include "daemon/reload.h"
@@ -21,7 +21,7 @@ struct server {
     struct alarm linger_alarm; /* set while connections linger */
     uint64_t repaired;         /* id of the segment that was looked at last */
     uv_prepare_t counts;       /* looks what there is before each wait */
-    struct lookout lookout;
+    struct poll_ahead poll_ahead;
     struct listener listener;
     struct state state;
     struct reload reload;

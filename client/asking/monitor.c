@@ -42,7 +42,7 @@ static void hang_up(struct shmview_monitor *m)
     frame_deinit(&m->in);
 }
 
-static bool has_come(int64_t deadline)
+static bool is_over(int64_t deadline)
 {
     return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
 }
@@ -59,7 +59,7 @@ static int subscribe(struct shmview_monitor *m, int64_t deadline)
         return r;
     for (size_t at = 0, n = strlen(text) + 1; at < n;) {
         ssize_t sent = frame_send(m->fd, text + at, n - at, NULL, 0);
-        if (sent == -EAGAIN && !has_come(deadline)) {
+        if (sent == -EAGAIN && !is_over(deadline)) {
             if ((r = wait_go_on())) {
                 hang_up(m);
                 return r;
@@ -139,7 +139,7 @@ static int wait_readable(int fd, int64_t deadline)
         int n = ppoll(&p, 1, &t, NULL);
         if (n > 0)
             return 1;
-        if (has_come(deadline))
+        if (is_over(deadline))
             return 0;
         int r = wait_ask();
         if (r)
@@ -187,7 +187,7 @@ static int next(struct shmview_monitor *m, int64_t deadline)
         int r = step(m, deadline);
         if (r <= 0)
             return r;
-        if (r == 2 && has_come(deadline))
+        if (r == 2 && is_over(deadline))
             return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is %s: %s", m->where.path,
                         errno == EAGAIN ? "too busy to connect to" : "gone", strerror(errno));
         if (r == 2 && (r = wait_a_moment(RETRY_NS)))

@@ -90,7 +90,7 @@ int connection_fail(struct shmview_connection *connection, int error, const char
     return fail(error, "%s: %s", connection->where.path, why);
 }
 
-int connection_give_up(struct shmview_connection *connection)
+int connection_interrupted(struct shmview_connection *connection)
 {
     connection_hang_up(connection);
     return -SHMVIEW_ERR_INTERRUPTED;
@@ -130,27 +130,27 @@ static int reserve(struct frame *in)
 }
 
 /* Whether there is something to receive, be it the end. */
-static bool has_come(int fd)
+static bool has_reply(int fd)
 {
     char byte;
     return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
-static void look_for_reply(struct shmview_connection *c)
+static void poll_for_reply(struct shmview_connection *c)
 {
     if (!spins_allowed())
         return;
-    uint32_t ns = looking_ns(&c->looking);
+    uint32_t ns = spin_ns(&c->spin);
     int64_t began = now_ns(), now = began;
     bool seen = false;
     while (!seen && now - began < ns) {
-        seen = has_come(c->fd);
+        seen = has_reply(c->fd);
         now = now_ns();
     }
     if (seen)
-        looking_saw(&c->looking, ns, now - began);
+        spin_hit(&c->spin, ns, now - began);
     else
-        looking_in_vain(&c->looking, ns);
+        spin_missed(&c->spin, ns);
 }
 
 int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault)
@@ -180,14 +180,14 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
     while (!frame_next(&c->in, &text, &n)) {
         ssize_t r = reserve(&c->in);
         if (r == 0) {
-            look_for_reply(c);
+            poll_for_reply(c);
             r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
             if (r == 0)
                 return connection_receive_failed(c, 0);
         }
         if (r == -EAGAIN || r == -EINTR) {
             if (wait_go_on())
-                return connection_give_up(c);
+                return connection_interrupted(c);
             continue;
         }
         if (r < 0)
@@ -234,7 +234,7 @@ static int ask(struct shmview_connection *c, const char *text, size_t n, struct 
         return refused;
     }
     if (r == -ECANCELED)
-        return connection_give_up(c);
+        return connection_interrupted(c);
     return r ? connection_fail(c, SHMVIEW_ERR_DISCONNECTED, strerror(-r))
              : connection_receive(c, reply);
 }

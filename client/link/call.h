@@ -49,7 +49,7 @@ void reply_deinit(struct reply *reply);
 void connection_count(struct shmview_connection *connection, int n);
 /* The attachment has ended: notifies the daemon, and waits for no reply and no other call. Requests
  * on the connection from then on come after that. */
-void connection_give_back(struct shmview_connection *connection, int64_t attachment);
+void connection_detach(struct shmview_connection *connection, int64_t attachment);
 /* Whether the daemon has the attachment, as far as it has reported. */
 bool connection_holds(struct shmview_connection *connection, int64_t attachment);
 /* The segment has changed: lets the daemon wake those who watch it. Waits for nobody. */

@@ -60,7 +60,7 @@ static int await_claimed(struct shmview_connection *c, int64_t until)
         if (until != SHMVIEW_FOREVER)
             return 1;
         if (wait_go_on())
-            return connection_give_up(c);
+            return connection_interrupted(c);
     }
 }
 
@@ -185,7 +185,7 @@ static int greet(struct shmview_connection *c)
     if (r == 0 || connection_is_refused(c, r))
         return connection_be_greeted(c);
     if (r == -ECANCELED)
-        return connection_give_up(c);
+        return connection_interrupted(c);
     connection_hang_up(c);
     errno = -r;
     return 1;

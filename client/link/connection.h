@@ -12,7 +12,7 @@
 #include "client/base/process.h"
 #include "client/base/wait.h"
 #include "client/link/call.h"
-#include "common/base/looking.h"
+#include "common/base/spin.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -38,7 +38,7 @@ struct shmview_connection {
     size_t n_held, held_capacity; /* ... under process->details */
     struct frame in;
     struct frame_descriptors arrived; /* with a reply to Claim, or a part of it */
-    struct looking looking;           /* for replies */
+    struct spin spin;                 /* for replies */
     LIST_ENTRY(shmview_connection) link;
 };
 
@@ -50,7 +50,7 @@ void connection_hang_up(struct shmview_connection *connection);
 int connection_fail(struct shmview_connection *connection, int error, const char *why);
 /* Hangs up, because the caller has ended a wait: the daemon's answer would be taken for that to the
  * next request. */
-int connection_give_up(struct shmview_connection *connection);
+int connection_interrupted(struct shmview_connection *connection);
 /* Sends all of it. Returns 0 or -errno; -ECANCELED: the caller has ended the wait. */
 int connection_send(const struct shmview_connection *connection, const char *text, size_t n);
 /* Whether sending failed with r because the daemon does not hear. A daemon that refuses to hear

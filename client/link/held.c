@@ -200,7 +200,7 @@ void connection_settle(struct shmview_connection *connection)
         connection_reopen(c);
 }
 
-void connection_give_back(struct shmview_connection *connection, int64_t attachment)
+void connection_detach(struct shmview_connection *connection, int64_t attachment)
 {
     NOT_CANCELLED;
     mark(connection, attachment);

@@ -15,7 +15,7 @@ uint32_t shmview_change(const struct shmview_segment *segment)
 }
 
 /* Returns whether it has changed. */
-static bool look_until_changed(const struct shmview_control *c, uint32_t seen, int64_t until)
+static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, int64_t until)
 {
     do
         for (int i = 0; i < 64; i++) {
@@ -27,18 +27,18 @@ static bool look_until_changed(const struct shmview_control *c, uint32_t seen, i
     return false;
 }
 
-static void look(struct lock *l, uint32_t seen, int64_t deadline)
+static void spin_for_change(struct lock *l, uint32_t seen, int64_t deadline)
 {
-    struct looking looks = atomic_load_explicit(&l->looking, memory_order_relaxed);
+    struct spin spin = atomic_load_explicit(&l->spin, memory_order_relaxed);
     if (!spins_allowed() || atomic_load(word(&l->control->change)) != seen)
         return;
-    uint32_t ns = looking_ns(&looks);
+    uint32_t ns = spin_ns(&spin);
     int64_t began = now_ns(), until = began + ns;
-    if (ns && look_until_changed(l->control, seen, deadline < until ? deadline : until))
-        looking_saw(&looks, ns, now_ns() - began);
+    if (ns && spin_until_changed(l->control, seen, deadline < until ? deadline : until))
+        spin_hit(&spin, ns, now_ns() - began);
     else
-        looking_in_vain(&looks, ns);
-    atomic_store_explicit(&l->looking, looks, memory_order_relaxed);
+        spin_missed(&spin, ns);
+    atomic_store_explicit(&l->spin, spin, memory_order_relaxed);
 }
 
 int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,
@@ -51,7 +51,7 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
     struct shmview_control *c = l->control;
     int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
     if (deadline)
-        look(l, seen, deadline);
+        spin_for_change(l, seen, deadline);
     for (bool has_parked = false;;) {
         uint32_t waits = atomic_load(word(&c->change_waits));
         uint32_t now = atomic_load(word(&c->change));

@@ -17,7 +17,7 @@
 
 #include "client/base/process.h"
 #include "client/base/wait.h"
-#include "common/base/looking.h"
+#include "common/base/spin.h"
 
 #pragma GCC visibility push(hidden)
 
@@ -45,8 +45,8 @@ struct lock {
     int64_t attachment;                          /* as the daemon knows it, through connection */
     const struct shmview_connection *connection; /* NULL: of foreign memory */
     const char *name;                            /* of the segment */
-    int (*prepare)(struct lock *l);  /* makes it this process's. Returns 0 or an error */
-    _Atomic(struct looking) looking; /* for changes, until now */
+    int (*prepare)(struct lock *l); /* makes it this process's. Returns 0 or an error */
+    _Atomic(struct spin) spin;      /* for changes, until now */
     LIST_ENTRY(lock) link;
 };
 

@@ -71,9 +71,9 @@ static void add_party(struct shmview_lock_status *status, const struct shmview_l
     status->n_parties++;
 }
 
-static void look_at_slot(const struct lock *l, uint32_t number, uint32_t owner, int64_t held_since,
-                         struct shmview_lock_status *status, struct shmview_lock_party *parties,
-                         size_t room)
+static void peek_slot(const struct lock *l, uint32_t number, uint32_t owner, int64_t held_since,
+                      struct shmview_lock_status *status, struct shmview_lock_party *parties,
+                      size_t room)
 {
     struct shmview_slot *slot = slot_at(l, number);
     uint32_t generation =
@@ -122,7 +122,7 @@ int shmview_lock_query(struct shmview_segment *segment, struct shmview_lock_stat
     status.owner_is_dead = owner && !is_alive(l, owner);
     status.is_dirty = who_inside(inside) != 0;
     for (uint32_t i = 0; i < high && i < SHMVIEW_SLOTS_MAX; i++)
-        look_at_slot(l, i, owner, since, &status, ret_parties, n);
+        peek_slot(l, i, owner, since, &status, ret_parties, n);
     *ret_status = status;
     return 0;
 }

@@ -152,7 +152,7 @@ static int attach_with(struct shmview_connection *connection, const char *method
     reply_deinit(&reply);
     if (r) {
         if (reply.held)
-            connection_give_back(connection, reply.held);
+            connection_detach(connection, reply.held);
         segment_free(s);
         return r;
     }
@@ -254,7 +254,7 @@ void segment_close(struct shmview_segment *segment)
     if (segment->connection && !stays)
         lock_delist(&segment->lock);
     if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
-        connection_give_back(segment->connection, segment->lock.attachment);
+        connection_detach(segment->connection, segment->lock.attachment);
     if (segment->connection)
         connection_count(segment->connection, -1);
     if (stays)
@@ -330,7 +330,7 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     if (r == 0 && (a.slot != WIRE_ABSENT) != (s->lock.control != NULL))
         r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon gave %s slot", s->lock.control ? "no" : "a");
     if (r && reply.held)
-        connection_give_back(s->connection, reply.held);
+        connection_detach(s->connection, reply.held);
     if (r == 0) {
         s->lock.attachment = a.id;
         change_close(s); /* the ancestor's */

@@ -270,8 +270,8 @@ static int refresh_layouts(struct shmview_segment *segment)
 
 /* Runs look until it finds something, asking the daemon once in between. Returns
  * what look returned, 1 for nothing, or an error. */
-static int look_twice(struct shmview_segment *segment,
-                      int (*look)(struct shmview_segment *, void *), void *arg)
+static int find_twice(struct shmview_segment *segment,
+                      int (*find)(struct shmview_segment *, void *), void *arg)
 {
     int found = 1;
     for (int attempt = 0; attempt < 2 && found == 1; attempt++) {
@@ -279,7 +279,7 @@ static int look_twice(struct shmview_segment *segment,
         if (r)
             return r;
         DETAILS;
-        found = look(segment, arg);
+        found = find(segment, arg);
     }
     return found;
 }
@@ -300,7 +300,7 @@ static const char *find_declared(const struct shmview_segment *segment, uint32_t
     return declared ? declared->name : NULL;
 }
 
-static int look_for_layout(struct shmview_segment *segment, void *arg)
+static int match_layout(struct shmview_segment *segment, void *arg)
 {
     struct name_query *q = arg;
     for (uint32_t i = 0; i < segment->layouts.n; i++)
@@ -324,7 +324,7 @@ int fail_no_layout(const struct shmview_segment *segment, const char *layout)
 int layout_find(struct shmview_segment *segment, const char *layout)
 {
     struct name_query q = {.wanted = layout};
-    int r = look_twice(segment, look_for_layout, &q);
+    int r = find_twice(segment, match_layout, &q);
     if (r == 1)
         return fail_no_layout(segment, layout);
     return r ? r : (int)q.index;
@@ -333,7 +333,7 @@ int layout_find(struct shmview_segment *segment, const char *layout)
 int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes)
 {
     struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
-    int r = look_twice(segment, look_for_layout, &q);
+    int r = find_twice(segment, match_layout, &q);
     if (r == 1)
         return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout %u: its phase is rubbish",
                     segment->name, index);
@@ -345,7 +345,7 @@ void layout_known_name(struct shmview_segment *segment, uint32_t index, char *re
 {
     struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
     DETAILS;
-    look_for_layout(segment, &q);
+    match_layout(segment, &q);
 }
 
 struct view_query {
@@ -355,7 +355,7 @@ struct view_query {
     struct view_fault fault;
 };
 
-static int look_for_view(struct shmview_segment *segment, void *arg)
+static int match_view(struct shmview_segment *segment, void *arg)
 {
     struct view_query *q = arg;
     return find_view(segment, q->layout, q->view, &q->desc, &q->index, &q->fault);
@@ -365,7 +365,7 @@ int shmview_view_open(struct shmview_segment *segment, const char *layout, const
                       struct shmview_view *ret_view)
 {
     struct view_query q = {.layout = layout, .view = view};
-    int r = look_twice(segment, look_for_view, &q);
+    int r = find_twice(segment, match_view, &q);
     if (r == 1)
         return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no view '%.70s' in a layout '%.70s'",
                     segment->name, view, layout);

@@ -121,7 +121,7 @@ void bell_close(struct bell *bell)
     take_rings(bell, MANY_RINGS);
     if (bell->for_all)
         ring_all(bell->connection);
-    turns_forget(bell->turns, &bell->turn);
+    turns_cancel(bell->turns, &bell->turn);
     uv_close((uv_handle_t *)&bell->poll, on_closed);
 }
 

@@ -338,7 +338,7 @@ void client_survive(struct connection *connection)
     doubt(c);
 }
 
-void clients_leave(struct clients *clients)
+void clients_abandon(struct clients *clients)
 {
     struct client *c;
     for (unsigned i = 0; i < CLIENT_CHAINS; i++)
@@ -346,7 +346,7 @@ void clients_leave(struct clients *clients)
             struct attachment *a;
             struct segment *segment;
             while ((a = LIST_FIRST(&c->attachments)))
-                attachment_forget(a);
+                attachment_abandon(a);
             while ((segment = LIST_FIRST(&c->created))) {
                 LIST_REMOVE(segment, created);
                 segment->has_creator = false;

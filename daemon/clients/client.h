@@ -101,6 +101,6 @@ void client_free(struct client *client, bool keeps);
 bool client_depart(struct client *client, struct presence_key *ret_key);
 
 /* Frees all survivors; what they hold stays for the next daemon. */
-void clients_leave(struct clients *clients);
+void clients_abandon(struct clients *clients);
 
 #endif

@@ -131,7 +131,7 @@ int door_open(struct door *door)
 
 void door_close(struct door *door)
 {
-    turns_forget(door->turns, &door->turn);
+    turns_cancel(door->turns, &door->turn);
     uv_close((uv_handle_t *)&door->retry, NULL);
     uv_close((uv_handle_t *)&door->poll, NULL);
 }

@@ -76,7 +76,7 @@ bool stray_possible(int fd)
 
 /* Looks at up to n bytes, which stay unread. Returns how many there are, 0 at the end of the
  * stream, -EPROTO if descriptors lie among them, or another -errno. */
-static ssize_t look(int fd, void *bytes, size_t n)
+static ssize_t peek(int fd, void *bytes, size_t n)
 {
     struct iovec iov = {bytes, n};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
@@ -97,7 +97,7 @@ ssize_t stray_receive(struct frame *frame, int fd, size_t limit)
     size_t room = limit + 1 - frame->n;
     if (room > frame->capacity - frame->n)
         room = frame->capacity - frame->n;
-    ssize_t n = look(fd, frame->bytes + frame->n, room);
+    ssize_t n = peek(fd, frame->bytes + frame->n, room);
     /* only the bytes that were looked at: bytes that arrive now may have descriptors */
     return n <= 0 ? n : frame_receive(frame, fd, frame->n + (size_t)n - 1, NULL);
 }
@@ -106,7 +106,7 @@ bool stray_left(int fd)
 {
     static char bytes[16384];
     ssize_t n;
-    while ((n = look(fd, bytes, sizeof bytes)) > 0)
+    while ((n = peek(fd, bytes, sizeof bytes)) > 0)
         if (recv(fd, bytes, (size_t)n, MSG_DONTWAIT) != n)
             return true;
     return n == -EPROTO;

@@ -77,7 +77,7 @@ bool throttle_may_ask(struct throttle *throttle, struct connection *connection, 
     return false;
 }
 
-void throttle_forget(struct throttle *throttle, struct connection *connection)
+void throttle_cancel(struct throttle *throttle, struct connection *connection)
 {
     struct quota_user *u = connection->payer;
     if (connection->resumed)

@@ -25,6 +25,6 @@ int throttle_init(struct throttle *throttle, uv_loop_t *loop, struct quota *quot
 bool throttle_may_ask(struct throttle *throttle, struct connection *connection, bool is_admin);
 
 /* The connection waits no more: it was closed. */
-void throttle_forget(struct throttle *throttle, struct connection *connection);
+void throttle_cancel(struct throttle *throttle, struct connection *connection);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/describe.h"
-#include "daemon/requests/grants.h"
+#include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 
 /* Whether one attachment more is too many. */
@@ -93,7 +93,7 @@ void attach_segment(const struct request *request, struct segment *segment, int6
                      answer);
         return;
     }
-    if (!grants_attach(request, &payer))
+    if (!permit_attach(request, &payer))
         return;
     int r = attachment_new(&c->attachments, segment, access, &c->holder, payer, &a, &grip);
     if (r == -ENOLCK) {

@@ -16,7 +16,7 @@
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/describe.h"
-#include "daemon/requests/grants.h"
+#include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 
 /* Committed on the loop: some 50 us, a few requests' worth. */
@@ -126,7 +126,7 @@ static void settle(struct job *job, struct answer *answer)
         registry_remove(&job->request.state->registry, s,
                         connection_actor(job->request.connection));
     else if (!job->access)
-        use_leave(s->use);
+        use_abandon(s->use);
 }
 
 static void allocated(struct task *task)
@@ -205,8 +205,8 @@ static struct job *job_new(const struct request *request, const struct wire_crea
         return NULL;
     }
     s->size = (uint64_t)create->size;
-    if (!(declared ? grants_declare(request, &declared->access, s)
-                   : grants_create(request, create, s))) {
+    if (!(declared ? permit_declare(request, &declared->access, s)
+                   : permit_create(request, create, s))) {
         free(job);
         registry_remove(registry, s, ACTOR_NONE);
         return NULL;
@@ -248,7 +248,7 @@ void creation_start(struct request *request, const union wanted *want)
     struct wire_create create = want->create;
     struct job *job = NULL;
     /* first whether the client may create at all: otherwise it could try names */
-    if (grants_may_create(request) && check_create(&create, request->answer))
+    if (permit_may_create(request) && check_create(&create, request->answer))
         job = job_new(request, &create, NULL);
     free(create.grant.acl);
     if (!job || create_now(job, request->answer))

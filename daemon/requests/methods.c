@@ -16,8 +16,8 @@
 #include "daemon/requests/departure.h"
 #include "daemon/requests/describe.h"
 #include "daemon/requests/entrust.h"
-#include "daemon/requests/grants.h"
 #include "daemon/requests/monitor.h"
+#include "daemon/requests/permit.h"
 #include "daemon/requests/service.h"
 #include "daemon/requests/stats.h"
 
@@ -43,7 +43,7 @@ static void detach(struct request *r, const union wanted *want)
 {
     struct attachment *a = find_attachment(r, want->attachment);
     if (a)
-        attachment_give_back(&r->state->registry, a);
+        attachment_detached(&r->state->registry, a);
 }
 
 static void watch(struct request *r, const union wanted *want)
@@ -117,7 +117,7 @@ static void set_access(struct request *r, const union wanted *want)
 {
     struct segment *s = request_find(r, want->set_access.name, want->set_access.id);
     if (s)
-        grants_set_access(r, s, &want->set_access.grant);
+        permit_set_access(r, s, &want->set_access.grant);
     free(want->set_access.grant.acl);
 }
 
@@ -192,7 +192,7 @@ static void add_layout(const struct request *r, struct segment *s, const struct 
         refuse_system(r->answer, "a layout cannot be kept", ENOMEM);
         return;
     }
-    if (!grants_layout(r, s, n))
+    if (!permit_layout(r, s, n))
         return;
     int index = segment_add_layout(s, layout->name, text, n);
     if (index >= 0) {
@@ -297,7 +297,7 @@ static void run(const struct method *method, struct state *state, struct connect
         refuse_parameter(answer, &fault);
         return;
     }
-    struct request request = {state, connection, grants_who(state, connection), answer};
+    struct request request = {state, connection, permit_who(state, connection), answer};
     method->run(&request, &want);
 }
 
@@ -320,18 +320,17 @@ void methods_call(struct state *state, struct connection *connection, const stru
     tally_note(connection, answer);
 }
 
-void methods_take_back(struct state *state, struct connection *connection,
-                       const struct answer *answer)
+void methods_cancel(struct state *state, struct connection *connection, const struct answer *answer)
 {
     struct attachment *a = attachment_find(&connection->attachments, answer->attachment);
     struct segment *s = registry_find_id(&state->registry, answer->created);
     if (a)
-        attachment_give_up(a);
+        attachment_retract(a);
     if (s)
         registry_remove(&state->registry, s, connection_actor(connection));
 }
 
-void methods_forget(struct connection *connection)
+void methods_abandon(struct connection *connection)
 {
     struct attachment *a;
     struct segment *s;
@@ -339,7 +338,7 @@ void methods_forget(struct connection *connection)
     creation_cancel(connection);
     monitor_end(connection);
     while ((a = LIST_FIRST(&connection->attachments)))
-        attachment_forget(a);
+        attachment_abandon(a);
     while ((s = LIST_FIRST(&connection->created))) {
         LIST_REMOVE(s, created);
         s->has_creator = false;
@@ -347,7 +346,7 @@ void methods_forget(struct connection *connection)
     client_free(STEAL(connection->client), has_any);
 }
 
-void methods_release(struct state *state, struct connection *connection)
+void methods_hung_up(struct state *state, struct connection *connection)
 {
     creation_cancel(connection);
     monitor_end(connection);
@@ -359,7 +358,7 @@ void methods_release(struct state *state, struct connection *connection)
                     STEAL(connection->client));
 }
 
-void methods_let_go(struct state *state, struct connection *connection)
+void methods_client_died(struct state *state, struct connection *connection)
 {
     if (!client_lives(connection))
         departure_begin(state, &connection->attachments, &connection->created, NULL);

@@ -10,18 +10,18 @@ void methods_call(struct state *state, struct connection *connection, const stru
                   struct answer *answer);
 
 /* Undoes what answer, which cannot be sent, has given: its attachment, and its segment. */
-void methods_take_back(struct state *state, struct connection *connection,
-                       const struct answer *answer);
+void methods_cancel(struct state *state, struct connection *connection,
+                    const struct answer *answer);
 
 /* Ends the attachments of the connection, and the segments that go with their creator, if its
  * client is dead. */
-void methods_let_go(struct state *state, struct connection *connection);
+void methods_client_died(struct state *state, struct connection *connection);
 /* Cancels what the connection waits for. Everything that it holds stays with its client as long
  * as that lives, or is given back. */
-void methods_release(struct state *state, struct connection *connection);
+void methods_hung_up(struct state *state, struct connection *connection);
 
 /* The same for a client that lives on without this daemon: nothing of what it does in
  * memory is disturbed. */
-void methods_forget(struct connection *connection);
+void methods_abandon(struct connection *connection);
 
 #endif

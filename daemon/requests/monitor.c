@@ -10,7 +10,7 @@
 #include "common/wire/wire_events.h"
 #include "daemon/base/alarm.h"
 #include "daemon/clients/refusal.h"
-#include "daemon/requests/grants.h"
+#include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/phases.h"
 
@@ -44,7 +44,7 @@ static bool may_know(const struct subscriber *subscriber, const struct event *e,
                      const struct segment *segment)
 {
     const struct monitor *m = subscriber->owner;
-    const struct who who = grants_who(m->of->state, m->connection);
+    const struct who who = permit_who(m->of->state, m->connection);
     if (e->kind == SHMVIEW_EVENT_QUOTA)
         return e->uid == who.uid || who.is_admin;
     if (e->id == 0)
@@ -149,7 +149,7 @@ static bool tell_some(struct monitor *m)
             w.lost = s->n_lost;
             s->n_lost = 0;
         } else if (e) {
-            w = describe(e, grants_who(m->of->state, c).is_admin);
+            w = describe(e, permit_who(m->of->state, c).is_admin);
         } else {
             return false;
         }
@@ -260,7 +260,7 @@ static void monitors_close_if_empty(struct monitors *all)
         return;
     all->state->registry.home.events.wake = NULL;
     all->state->monitors = NULL;
-    turns_forget(all->state->turns, &all->turn);
+    turns_cancel(all->state->turns, &all->turn);
     alarm_close(&all->clock, on_closed);
 }
 

@@ -14,7 +14,7 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
-#include "daemon/segments/look.h"
+#include "daemon/segments/control_peek.h"
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* the kinds before it can be configured */
 
@@ -37,12 +37,12 @@ struct page {
 #define PAGE_SEGMENTS 100  /* in one reply */
 #define PAGE_PARTIES  1000 /* the same, of all its segments */
 
-static void look_at_party(struct page *page, const struct look *look, bool is_seen,
-                          const struct attachment *a, struct shmview_party_stats *ret)
+static void add_party(struct page *page, const struct control_peek *peek, bool is_seen,
+                      const struct attachment *a, struct shmview_party_stats *ret)
 {
-    struct look_party p = {0};
+    struct peek_party p = {0};
     if (is_seen && a->slot != SLOT_NONE)
-        look_party(look, a, &p);
+        peek_party(peek, a, &p);
     memcpy(page->commands[page->n_parties], p.command, sizeof p.command);
     *ret = (struct shmview_party_stats){
         .attachment = (int64_t)a->id,
@@ -58,8 +58,8 @@ static void look_at_party(struct page *page, const struct look *look, bool is_se
 }
 
 /* Those who hold or wait first, then the rest, as far as there is room. */
-static void look_at_parties(struct page *page, const struct segment *s, const struct look *look,
-                            bool is_seen, struct shmview_segment_stats *w)
+static void add_parties(struct page *page, const struct segment *s, const struct control_peek *peek,
+                        bool is_seen, struct shmview_segment_stats *w)
 {
     const struct attachment *a;
     w->parties = &page->party_list[page->n_parties];
@@ -68,7 +68,7 @@ static void look_at_parties(struct page *page, const struct segment *s, const st
             struct shmview_party_stats p;
             if (w->n_parties == LIMIT_STATS_ATTACHED || page->n_parties == PAGE_PARTIES)
                 return;
-            look_at_party(page, look, is_seen, a, &p);
+            add_party(page, peek, is_seen, a, &p);
             if ((p.holds || p.waits) != (pass == 0))
                 continue;
             page->parties[page->n_parties] = p;
@@ -78,7 +78,7 @@ static void look_at_parties(struct page *page, const struct segment *s, const st
         }
 }
 
-static void look_at_object(const struct segment *s, struct shmview_segment_stats *w)
+static void add_object(const struct segment *s, struct shmview_segment_stats *w)
 {
     struct object object;
     struct statx st;
@@ -92,9 +92,9 @@ static void look_at_object(const struct segment *s, struct shmview_segment_stats
         w->created_us = st.stx_btime.tv_sec * 1000000 + st.stx_btime.tv_nsec / 1000;
 }
 
-static void look_at_segment(struct page *page, const struct segment *s)
+static void add_segment(struct page *page, const struct segment *s)
 {
-    static struct look look;
+    static struct control_peek peek;
     struct shmview_segment_stats *w = &page->segments[page->n];
     page->segment_list[page->n++] = w;
     *w = (struct shmview_segment_stats){
@@ -115,18 +115,18 @@ static void look_at_segment(struct page *page, const struct segment *s)
         .changes = WIRE_ABSENT,
         .owner_deaths = WIRE_ABSENT,
     };
-    look_at_object(s, w);
-    bool is_seen = look_at_slots(s, s->n_attachments ? s->slots.high : 0, &look) == 0;
+    add_object(s, w);
+    bool is_seen = control_peek_slots(s, s->n_attachments ? s->slots.high : 0, &peek) == 0;
     if (is_seen) {
-        uint32_t layout = (uint32_t)(look.control.phase >> 32);
-        w->generation = (uint32_t)look.control.phase;
-        w->changes = look.control.change;
+        uint32_t layout = (uint32_t)(peek.control.phase >> 32);
+        w->generation = (uint32_t)peek.control.phase;
+        w->changes = peek.control.change;
         if (layout > 0 && layout <= s->layouts.n)
             w->layout = s->layouts.list[layout - 1].name;
     }
     if (s->use && s->use->live)
         w->owner_deaths = s->use->live->owner_deaths;
-    look_at_parties(page, s, &look, is_seen, w);
+    add_parties(page, s, &peek, is_seen, w);
 }
 
 /* --- The method ---------------------------------------------------------- */
@@ -142,7 +142,7 @@ static uint64_t fill_page(const struct request *r, const struct wire_stats_call 
     if (want->n_names) {
         for (size_t i = 0; i < want->n_names; i++)
             if (request_may_see(r, s = registry_find(registry, want->names[i])))
-                look_at_segment(page, s);
+                add_segment(page, s);
         return no_more;
     }
     size_t n = want->limit < PAGE_SEGMENTS ? (size_t)want->limit : PAGE_SEGMENTS;
@@ -153,7 +153,7 @@ static uint64_t fill_page(const struct request *r, const struct wire_stats_call 
             return after;
         after = s->id;
         if (request_may_see(r, s))
-            look_at_segment(page, s);
+            add_segment(page, s);
     }
     return no_more;
 }
@@ -172,8 +172,8 @@ struct instance_lists {
 };
 
 /* Returns how many are in list: of each kind that can be configured. */
-static size_t look_at_quotas(const struct state *state, const struct who *who, bool tells_total,
-                             struct instance_lists *room)
+static size_t list_quotas(const struct state *state, const struct who *who, bool tells_total,
+                          struct instance_lists *room)
 {
     for (int kind = 0; kind < N_TOLD_QUOTAS; kind++) {
         struct quota_usage u =
@@ -190,8 +190,8 @@ static size_t look_at_quotas(const struct state *state, const struct who *who, b
     return N_TOLD_QUOTAS;
 }
 
-static struct shmview_stats look_at_instance(const struct request *request,
-                                             struct instance_lists *room)
+static struct shmview_stats describe_instance(const struct request *request,
+                                              struct instance_lists *room)
 {
     const struct state *state = request->state;
     const struct who *who = &request->who;
@@ -211,7 +211,7 @@ static struct shmview_stats look_at_instance(const struct request *request,
         .memory_limit = (int64_t)(space.limit & INT64_MAX),
         .quotas = room->quota_list,
     };
-    w.n_quotas = look_at_quotas(state, who, tells_all, room);
+    w.n_quotas = list_quotas(state, who, tells_all, room);
     if (!tells_all) {
         w.starts = w.connections = w.n_all_segments = w.attachments = w.allocated_bytes =
             w.removed_bytes = w.total_created = w.total_attached = w.total_died =
@@ -261,7 +261,7 @@ void stats_tell(struct request *r, const union wanted *want)
         .commands = commands,
         .end = now_ns() + TURN_NS,
     };
-    struct shmview_stats stats = look_at_instance(r, &room);
+    struct shmview_stats stats = describe_instance(r, &room);
     stats.next = fill_page(r, &want->stats, &page);
     free(want->stats.names);
     stats.segments = segment_list;

@@ -147,7 +147,7 @@ static void wait_turn(struct turns *t, struct turn *c, int64_t now)
         uv_idle_start(&t->slices, on_slice);
 }
 
-void turns_forget(struct turns *turns, struct turn *turn)
+void turns_cancel(struct turns *turns, struct turn *turn)
 {
     struct quota_user *u = turn->payer;
     if (!turn->waits)
@@ -218,7 +218,7 @@ static struct turn *next(struct turns *t, int64_t now)
     bool slow = TAILQ_EMPTY(&u->quick) ||
                 (!t->resting.is_set && !TAILQ_EMPTY(&u->slow) && u->slow_due_ns >= SLICE_NS);
     struct turn *c = first_of(slow ? &u->slow : &u->quick, now);
-    turns_forget(t, c);
+    turns_cancel(t, c);
     return c;
 }
 

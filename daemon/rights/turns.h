@@ -76,7 +76,7 @@ void turns_end(struct turns *turns, struct turn *turn);
 void turns_again(struct turns *turns, struct turn *turn);
 
 /* It waits no longer: it is about to be closed. */
-void turns_forget(struct turns *turns, struct turn *turn);
+void turns_cancel(struct turns *turns, struct turn *turn);
 
 /* This connection, which is the who of turns, was closed. */
 void turns_gone(struct turns *turns, const void *who);

@@ -12,8 +12,8 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/rights/quota.h"
+#include "daemon/segments/control_peek.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/look.h"
 #include "daemon/segments/phases.h"
 #include "daemon/segments/ringing.h"
 
@@ -95,7 +95,7 @@ static void unwatch(struct attachment *attachment)
     close_fdp(&attachment->watch[0]);
     close_fdp(&attachment->watch[1]);
     if (--attachment->segment->use->n_watches == 0)
-        ringing_forget(attachment->segment->use);
+        ringing_cancel(attachment->segment->use);
     quota_refund(attachment->payer, QUOTA_WATCHES, 1);
     attachment->segment->home->n_watches--;
 }
@@ -151,13 +151,13 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
 
 /* --- The end ------------------------------------------------------------- */
 
-void attachment_forget(struct attachment *attachment)
+void attachment_abandon(struct attachment *attachment)
 {
     LIST_REMOVE(attachment, link);
     LIST_REMOVE(attachment, sibling);
     attachment->segment->home->n_attachments--;
     unwatch(attachment);
-    segment_forget(attachment->segment);
+    segment_abandon_attachment(attachment->segment);
     quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
     free(attachment);
 }
@@ -197,7 +197,7 @@ void attachment_end(struct registry *registry, struct attachment *attachment)
 }
 
 static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
-                     const struct look_party *party)
+                     const struct peek_party *party)
 {
     struct event *e = events_add(&a->segment->home->events, kind, a->segment, client_of(a));
     e->attachment = a->id;
@@ -210,23 +210,23 @@ static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
 static void announce_detached(struct attachment *attachment)
 {
     phases_note(attachment->segment);
-    tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct look_party){0});
+    tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
 }
 
-void attachment_give_up(struct attachment *attachment)
+void attachment_retract(struct attachment *attachment)
 {
     announce_detached(attachment);
     attachment_cancel(attachment);
 }
 
-void attachment_give_back(struct registry *registry, struct attachment *attachment)
+void attachment_detached(struct registry *registry, struct attachment *attachment)
 {
     announce_detached(attachment);
     attachment_end(registry, attachment);
 }
 
 /* Reports that its client is dead, and what that client held. */
-static void announce_death(struct attachment *attachment, const struct look_party *party)
+static void announce_death(struct attachment *attachment, const struct peek_party *party)
 {
     struct segment *s = attachment->segment;
     phases_note(s);
@@ -247,12 +247,12 @@ static void announce_death(struct attachment *attachment, const struct look_part
 
 void attachment_announce(struct attachment *attachment)
 {
-    static struct look seen;
-    struct look_party party = {0};
+    static struct control_peek seen;
+    struct peek_party party = {0};
     struct segment *s = attachment->segment;
     /* before the lock is taken from it: a moment later another may have it */
-    if (attachment->slot != SLOT_NONE && look_at_attachment(attachment, &seen) == 0)
-        look_party(&seen, attachment, &party);
+    if (attachment->slot != SLOT_NONE && control_peek_slot(attachment, &seen) == 0)
+        peek_party(&seen, attachment, &party);
     if (party.inside)
         segment_note_owner(s, attachment->generation << SHMVIEW_SLOT_BITS | attachment->slot,
                            attachment->pid, party.command);

@@ -43,19 +43,19 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
                                       struct quota_user *payer);
 
 /* Undoes attachment_new() after others have heard of it. */
-void attachment_give_up(struct attachment *attachment);
+void attachment_retract(struct attachment *attachment);
 
 /* Undoes attachment_new(); the segment lives on whatever its lifetime. */
 void attachment_cancel(struct attachment *attachment);
 
 /* Frees it without a word to anybody: the daemon leaves, the client lives on. */
-void attachment_forget(struct attachment *attachment);
+void attachment_abandon(struct attachment *attachment);
 
 /* Ends it, and its segment's life where nothing else keeps it. */
 void attachment_end(struct registry *registry, struct attachment *attachment);
 
 /* The same at the client's wish. */
-void attachment_give_back(struct registry *registry, struct attachment *attachment);
+void attachment_detached(struct registry *registry, struct attachment *attachment);
 
 /* The same for one that its client has not detached: the client is dead or has hung up, and events
  * tell what it held; or it has not claimed the attachment, and events tell that it has detached. */

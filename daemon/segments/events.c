@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "common/base/limits.h"
-#include "daemon/segments/look.h"
+#include "daemon/segments/control_peek.h"
 
 _Static_assert(LIMIT_MONITORS <= 64, "a bit each");
 
@@ -152,6 +152,6 @@ struct event *events_add_with_command(struct events *events, enum shmview_event_
 {
     struct event *e = events_add(events, kind, segment, by);
     if (e->wanted_by && by.pid)
-        look_command(by.pid, e->command);
+        process_command(by.pid, e->command);
     return e;
 }

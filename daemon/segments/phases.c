@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "common/base/util.h"
+#include "daemon/segments/control_peek.h"
 #include "daemon/segments/events.h"
-#include "daemon/segments/look.h"
 
 void phases_begin(struct phases *phases, struct registry *registry)
 {
@@ -30,14 +30,14 @@ static uint32_t switches_between(uint32_t before, uint32_t now)
     return now > before ? now - before : now - before - 1;
 }
 
-static void look(const struct phases *phases, struct segment *segment)
+static void peek_phase(const struct phases *phases, struct segment *segment)
 {
-    static struct look seen;
+    static struct control_peek seen;
     if (!segment->allocated || !segment->lock)
         return;
     if (segment->layouts.n == 0)
         seen.control.phase = 0; /* none was ever switched to */
-    else if (look_at_control(segment, &seen))
+    else if (control_peek(segment, &seen))
         return;
     uint32_t generation = (uint32_t)seen.control.phase;
     uint32_t layout = (uint32_t)(seen.control.phase >> 32);
@@ -58,7 +58,7 @@ static void look(const struct phases *phases, struct segment *segment)
 void phases_note(struct segment *segment)
 {
     if (segment->home->phases)
-        look(segment->home->phases, segment);
+        peek_phase(segment->home->phases, segment);
 }
 
 void phases_look_at(struct phases *phases, const struct registry *registry,
@@ -68,7 +68,7 @@ void phases_look_at(struct phases *phases, const struct registry *registry,
         struct segment *s = registry_find(registry, names[*next]);
         *next = (*next + 1) % n;
         if (s && s->n_attachments)
-            look(phases, s);
+            peek_phase(phases, s);
     }
 }
 
@@ -80,7 +80,7 @@ void phases_look(struct phases *phases, const struct registry *registry, int64_t
         if (!s)
             return;
         if (s->n_attachments)
-            look(phases, s);
+            peek_phase(phases, s);
         if (i % 16 == 0 && now_ns() > until_ns)
             return;
     }

@@ -39,12 +39,12 @@ static void registry_free(struct registry *registry, struct segment *segment, st
     segment_free(segment);
 }
 
-void registry_leave(struct registry *registry)
+void registry_abandon(struct registry *registry)
 {
     struct segment *s, *next;
     HASH_ITER (by_id, registry->by_id, s, next) {
         forget(registry, s);
-        segment_leave(s);
+        segment_abandon(s);
     }
 }
 

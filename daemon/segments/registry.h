@@ -21,7 +21,7 @@ struct registry {
 void registry_deinit(struct registry *registry);
 
 /* Frees all segments; their objects and records stay for the next daemon. */
-void registry_leave(struct registry *registry);
+void registry_abandon(struct registry *registry);
 
 /* Takes over what a record tells of. Returns the segment, whose objects are yet to be
  * looked at; or NULL with errno EEXIST or ENOMEM. */

@@ -13,7 +13,7 @@ static void serve(struct turn *turn)
     struct segment_use *use;
     do {
         use = TAILQ_FIRST(&all->due);
-        ringing_forget(use);
+        ringing_cancel(use);
         attachment_ring(use->segment);
     } while (!TAILQ_EMPTY(&all->due) && now_ns() < until);
     if (!TAILQ_EMPTY(&all->due))
@@ -37,7 +37,7 @@ void ringing_add(struct segment_use *use)
     turns_again(all->turns, &all->turn);
 }
 
-void ringing_forget(struct segment_use *use)
+void ringing_cancel(struct segment_use *use)
 {
     struct ringing *all = &use->segment->home->ringing;
     if (!use->rings)
@@ -45,5 +45,5 @@ void ringing_forget(struct segment_use *use)
     use->rings = false;
     TAILQ_REMOVE(&all->due, use, ringing);
     if (TAILQ_EMPTY(&all->due))
-        turns_forget(all->turns, &all->turn);
+        turns_cancel(all->turns, &all->turn);
 }

@@ -23,6 +23,6 @@ void ringing_init(struct ringing *ringing, struct turns *turns);
 void ringing_add(struct segment_use *use);
 
 /* Nobody watches the segment any more. */
-void ringing_forget(struct segment_use *use);
+void ringing_cancel(struct segment_use *use);
 
 #endif

@@ -59,10 +59,10 @@ void segment_remove_objects(struct segment *segment)
     }
 }
 
-void segment_leave(struct segment *segment)
+void segment_abandon(struct segment *segment)
 {
     segment->n_attachments = 0;
-    use_leave(segment->use);
+    use_abandon(segment->use);
     layouts_deinit(&segment->layouts);
     slots_deinit(&segment->slots);
     access_unshare(segment->access);
@@ -75,9 +75,9 @@ struct segment *segment_free(struct segment *segment)
         return NULL;
     /* descriptors first: the last one gives the memory back, which is not for the loop */
     segment->n_attachments = 0;
-    use_leave(segment->use);
+    use_abandon(segment->use);
     segment_remove_objects(segment);
-    segment_leave(segment);
+    segment_abandon(segment);
     return NULL;
 }
 

@@ -94,7 +94,7 @@ void segment_remove_objects(struct segment *segment);
 /* Removes the objects and frees the segment. Takes NULL. Returns NULL. */
 struct segment *segment_free(struct segment *segment);
 /* Frees it; the objects stay for the next daemon. */
-void segment_leave(struct segment *segment);
+void segment_abandon(struct segment *segment);
 
 /* Writes its record. Returns 0 or -errno. */
 int segment_keep(const struct segment *segment);

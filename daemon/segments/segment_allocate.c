@@ -60,7 +60,7 @@ static int allocate_lock(struct segment *segment)
 static int give_up(struct segment *segment, uint64_t bytes, int r)
 {
     object_unpromise(bytes);
-    use_leave(segment->use);
+    use_abandon(segment->use);
     segment_remove_objects(segment);
     return r;
 }

@@ -22,7 +22,7 @@ static uint64_t bytes_of(const struct segment *segment, enum segment_part part)
     return part == DATA ? segment->size : segment->control_bytes;
 }
 
-static int look(const struct segment *segment, enum segment_part part, struct stat *ret)
+static int stat_part(const struct segment *segment, enum segment_part part, struct stat *ret)
 {
     int fd = segment->use ? segment->use->fds[part == DATA ? DATA_WRITE : CONTROL_WRITE] : -1;
     struct object object;
@@ -139,7 +139,7 @@ static int repair(struct segment *segment, enum segment_part part)
     struct stat st;
     struct object object;
     uint64_t bytes = bytes_of(segment, part);
-    int r = look(segment, part, &st);
+    int r = stat_part(segment, part, &st);
     int header = r == 0 && part == CONTROL ? check_header(segment) : 0;
     if (r || header < 0)
         return r ? r : header;

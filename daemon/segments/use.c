@@ -51,7 +51,7 @@ void use_close(struct segment_use *use)
         close_fdp(&use->fds[i]);
 }
 
-void use_leave(struct segment_use *use)
+void use_abandon(struct segment_use *use)
 {
     if (!use)
         return;
@@ -76,7 +76,7 @@ static void use_cache(struct segment_use *use)
     use->cached = true;
     TAILQ_INSERT_HEAD(&home->recent, use, recent);
     while (home->n_recent > most)
-        use_leave(TAILQ_LAST(&home->recent, uses_recent));
+        use_abandon(TAILQ_LAST(&home->recent, uses_recent));
 }
 
 int use_open(struct segment_use *use, enum use_descriptor which)
@@ -256,7 +256,7 @@ int segment_attach(struct segment *segment, int64_t access, struct segment_grip 
         r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &grip)
                                                     : segment_repair(segment);
     if (r) {
-        use_leave(segment->use); /* what cannot be opened is not to stay half open */
+        use_abandon(segment->use); /* what cannot be opened is not to stay half open */
         return r;
     }
     segment->n_attachments++;
@@ -278,7 +278,7 @@ void segment_detach(struct segment *segment, uint32_t slot)
     use_end(segment->use);
 }
 
-void segment_forget(struct segment *segment)
+void segment_abandon_attachment(struct segment *segment)
 {
     segment->n_attachments--;
     use_end(segment->use);

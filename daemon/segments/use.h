@@ -34,7 +34,7 @@ int use_begin(struct segment *segment);
 /* Closes the descriptors. */
 void use_close(struct segment_use *use);
 /* Closes the descriptors, and frees it where nobody is attached. Takes NULL. */
-void use_leave(struct segment_use *use);
+void use_abandon(struct segment_use *use);
 
 /* Returns a borrowed descriptor or -errno. */
 int use_open(struct segment_use *use, enum use_descriptor which);
@@ -80,7 +80,7 @@ void segment_note_owner(struct segment *segment, uint32_t id, pid_t pid, const c
 void segment_owner_died(struct segment *segment);
 
 /* Ends an attachment of a client that lives on: the daemon leaves, its id stays. */
-void segment_forget(struct segment *segment);
+void segment_abandon_attachment(struct segment *segment);
 
 /* --- Restoring ----------------------------------------------------------- */
 

@@ -47,7 +47,7 @@ static void on_call(struct connection *c, const struct wire_call *call, struct a
 
 static void on_closed(struct connection *c)
 {
-    methods_release(&state, c);
+    methods_hung_up(&state, c);
     for (int i = 0; i < CLIENTS; i++)
         if (clients[i].connection == c)
             clients[i].connection = NULL;

@@ -78,7 +78,7 @@ static inline void house_on_call(struct connection *c, const struct wire_call *c
 static inline void house_on_closed(struct connection *c)
 {
     struct house *house = c->owner;
-    methods_release(&house->state, c);
+    methods_hung_up(&house->state, c);
     if (c->turn.waits)
         TAILQ_REMOVE(&house->waiting, c, waiting);
     house_guest(house, c)->connection = NULL;
@@ -96,7 +96,7 @@ static inline void house_on_again(struct connection *c)
 static inline void house_on_take_back(struct connection *c, const struct answer *answer)
 {
     struct house *house = c->owner;
-    methods_take_back(&house->state, c, answer);
+    methods_cancel(&house->state, c, answer);
 }
 
 static inline void house_on_job_done(struct state *state)

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "daemon/recovery.h"
-#include "daemon/segments/look.h"
+#include "daemon/segments/control_peek.h"
 #include "daemon/segments/use.h"
 #include "unit/faults.h"
 #include "unit/faults_store.h"
@@ -42,9 +42,9 @@ static void leave(void)
 {
     for (unsigned i = 0; i < house.n_guests; i++)
         if (house.guests[i].connection)
-            methods_forget(house.guests[i].connection);
-    clients_leave(&house.state.clients);
-    registry_leave(&house.state.registry);
+            methods_abandon(house.guests[i].connection);
+    clients_abandon(&house.state.clients);
+    registry_abandon(&house.state.registry);
     house_close(&house);
 }
 

@@ -107,7 +107,7 @@ START_TEST(many_wait_for_slices)
         turns_round(&turns);
         if (turns_begin(&turns, &other))
             turns_end(&turns, &other);
-        turns_forget(&turns, &other);
+        turns_cancel(&turns, &other);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     ck_assert_uint_lt(n_admitted, KNOCKS / 2);

@@ -27,7 +27,7 @@ static bool may_ask(struct connection *c)
 
 static void on_closed(struct connection *c)
 {
-    throttle_forget(&throttle, c);
+    throttle_cancel(&throttle, c);
     house_on_closed(c);
 }
 

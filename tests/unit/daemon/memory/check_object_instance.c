@@ -12,8 +12,8 @@
 #include "daemon/clients/instance.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/object.h"
-#include "unit/whole.h"
 #include "unit/faults.h"
+#include "unit/whole.h"
 
 static int lock(const char *name)
 {

@@ -63,7 +63,7 @@ static bool is_served(struct turn *c, int64_t took_ns)
 {
     turns_round(&turns);
     if (!turns_begin(&turns, c)) {
-        turns_forget(&turns, c);
+        turns_cancel(&turns, c);
         return false;
     }
     for (int64_t start = cpu_ns(); cpu_ns() - start < took_ns;)
@@ -130,7 +130,7 @@ START_TEST(a_round_has_an_end)
     ck_assert(is_served(&a, 3000000));
     ck_assert(!turns_begin(&turns, &b)); /* of the same round */
     ck_assert(b.waits);
-    turns_forget(&turns, &b);
+    turns_cancel(&turns, &b);
     ck_assert(is_served(&b, 0));
     end();
 }

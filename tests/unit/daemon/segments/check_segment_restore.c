@@ -14,7 +14,7 @@ static struct segment *next_daemons(struct segment *s)
     struct segment *next = fresh(s->size, s->lock);
     next->device = s->device;
     memcpy(next->inodes, s->inodes, sizeof next->inodes);
-    segment_leave(s);
+    segment_abandon(s);
     return next;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/clients/lookout.h"
+#include "daemon/clients/poll_ahead.h"
 
 #include <sys/resource.h>
 
@@ -10,15 +10,15 @@ static void on_idle(uv_idle_t *idle)
     (void)idle; /* that there is one is enough */
 }
 
-void lookout_init(struct lookout *lookout, uv_loop_t *loop)
+void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop)
 {
-    *lookout = (struct lookout){.is_possible = uv_available_parallelism() > 1};
-    uv_idle_init(loop, &lookout->idle);
+    *poll_ahead = (struct poll_ahead){.is_possible = uv_available_parallelism() > 1};
+    uv_idle_init(loop, &poll_ahead->idle);
 }
 
-void lookout_note(struct lookout *lookout)
+void poll_ahead_note(struct poll_ahead *poll_ahead)
 {
-    lookout->was_asked = true;
+    poll_ahead->was_asked = true;
 }
 
 /* How often somebody else got the processor who needed it. */
@@ -28,22 +28,22 @@ static long times_preempted(void)
     return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
 }
 
-static void begin(struct lookout *l, int64_t now)
+static void begin(struct poll_ahead *l, int64_t now)
 {
-    l->ns = looking_ns(&l->looking);
+    l->ns = spin_ns(&l->spin);
     l->began_ns = now;
     if (l->ns > 0) {
         l->preempted = times_preempted();
         uv_idle_start(&l->idle, on_idle);
         return;
     }
-    looking_in_vain(&l->looking, 0);
+    spin_missed(&l->spin, 0);
     uv_idle_stop(&l->idle);
 }
 
-void lookout_before_wait(struct lookout *lookout)
+void poll_ahead_before_wait(struct poll_ahead *poll_ahead)
 {
-    struct lookout *l = lookout;
+    struct poll_ahead *l = poll_ahead;
     bool looks = uv_is_active((uv_handle_t *)&l->idle), was_asked = l->was_asked;
     l->was_asked = false;
     if (!l->is_possible || uv_is_closing((uv_handle_t *)&l->idle) || !(looks || was_asked))
@@ -51,13 +51,13 @@ void lookout_before_wait(struct lookout *lookout)
     int64_t now = now_ns();
     /* a client who had to take the processor from us first would rather have found us asleep */
     if (looks && was_asked && times_preempted() != l->preempted)
-        looking_in_vain(&l->looking, l->ns);
+        spin_missed(&l->spin, l->ns);
     else if (looks && was_asked)
-        looking_saw(&l->looking, l->ns, now - l->began_ns);
+        spin_hit(&l->spin, l->ns, now - l->began_ns);
     if (was_asked) {
         begin(l, now);
     } else if (now - l->began_ns >= l->ns) {
-        looking_in_vain(&l->looking, l->ns);
+        spin_missed(&l->spin, l->ns);
         uv_idle_stop(&l->idle);
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lookout.c: when the loop looks for the next request instead of sleeping. */
-#include "daemon/clients/lookout.h"
+/* poll_ahead.c: when the loop looks for the next request instead of sleeping. */
+#include "daemon/clients/poll_ahead.h"
 
 #include "unit/unit.h"
 
 static uv_loop_t loop;
-static struct lookout lookout;
+static struct poll_ahead poll_ahead;
 
 /* The first loop of a process opens a pipe that libuv keeps. */
 __attribute__((constructor)) static void warm_up(void)
@@ -17,15 +17,15 @@ __attribute__((constructor)) static void warm_up(void)
 static void begin(bool is_possible)
 {
     ck_assert_int_eq(uv_loop_init(&loop), 0);
-    lookout_init(&lookout, &loop);
-    lookout.is_possible = is_possible;
+    poll_ahead_init(&poll_ahead, &loop);
+    poll_ahead.is_possible = is_possible;
 }
 
 static void end(void)
 {
-    uv_close((uv_handle_t *)&lookout.idle, NULL);
-    lookout_note(&lookout);
-    lookout_before_wait(&lookout); /* the loop goes round once more while it stops */
+    uv_close((uv_handle_t *)&poll_ahead.idle, NULL);
+    poll_ahead_note(&poll_ahead);
+    poll_ahead_before_wait(&poll_ahead); /* the loop goes round once more while it stops */
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
@@ -33,8 +33,8 @@ static void end(void)
 /* Whether the loop will not sleep in its next wait. */
 static bool looks(void)
 {
-    lookout_before_wait(&lookout);
-    return uv_is_active((uv_handle_t *)&lookout.idle);
+    poll_ahead_before_wait(&poll_ahead);
+    return uv_is_active((uv_handle_t *)&poll_ahead.idle);
 }
 
 START_TEST(nobody_asks)
@@ -49,7 +49,7 @@ START_TEST(one_after_the_other)
 {
     begin(true);
     for (int i = 0; i < 50; i++) {
-        lookout_note(&lookout);
+        poll_ahead_note(&poll_ahead);
         ck_assert(looks());
     }
     end();
@@ -61,7 +61,7 @@ START_TEST(given_up_for_the_next)
     int n_looked = 0;
     begin(true);
     for (int i = 0; i < 100; i++) {
-        lookout_note(&lookout);
+        poll_ahead_note(&poll_ahead);
         bool has_looked = looks();
         n_looked += has_looked;
         while (has_looked && looks()) /* it ends by itself */
@@ -79,9 +79,9 @@ START_TEST(given_up_for_who_needs_the_processor)
     int n_looked = 0;
     begin(true);
     for (int i = 0; i < 100; i++) {
-        lookout_note(&lookout);
+        poll_ahead_note(&poll_ahead);
         n_looked += looks();
-        lookout.preempted = -1;
+        poll_ahead.preempted = -1;
     }
     ck_assert_int_ge(n_looked, 1);
     ck_assert_int_lt(n_looked, 20);
@@ -92,12 +92,12 @@ END_TEST
 START_TEST(one_processor)
 {
     begin(false);
-    lookout_note(&lookout);
+    poll_ahead_note(&poll_ahead);
     ck_assert(!looks());
     end();
 }
 END_TEST
 
-UNIT_MAIN("lookout", UNIT_TEST(nobody_asks), UNIT_TEST(one_after_the_other),
+UNIT_MAIN("poll_ahead", UNIT_TEST(nobody_asks), UNIT_TEST(one_after_the_other),
           UNIT_TEST(given_up_for_the_next), UNIT_TEST(given_up_for_who_needs_the_processor),
           UNIT_TEST(one_processor))

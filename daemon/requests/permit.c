@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/requests/grants.h"
+#include "daemon/requests/permit.h"
 
 #include <errno.h>
 
@@ -8,7 +8,7 @@
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 
-struct who grants_who(const struct state *state, const struct connection *connection)
+struct who permit_who(const struct state *state, const struct connection *connection)
 {
     const struct peer *p = &connection->peer;
     struct who who = {.uid = p->uid, .gid = p->gid, .groups = p->groups, .n_groups = p->n_groups};
@@ -42,7 +42,7 @@ static bool charge(const struct request *request, struct segment *segment, uid_t
     return r == 0 || refuse_charge(request->answer, owner, r, &excess);
 }
 
-bool grants_attach(const struct request *request, struct quota_user **ret_payer)
+bool permit_attach(const struct request *request, struct quota_user **ret_payer)
 {
     const struct who *who = &request->who;
     struct quota_excess excess;
@@ -53,7 +53,7 @@ bool grants_attach(const struct request *request, struct quota_user **ret_payer)
 
 /* --- Layouts ------------------------------------------------------------- */
 
-bool grants_layout(const struct request *request, const struct segment *segment, size_t bytes)
+bool permit_layout(const struct request *request, const struct segment *segment, size_t bytes)
 {
     struct quota_excess excess;
     const struct quota_user *payer = segment->payer;
@@ -129,7 +129,7 @@ static bool change(const struct request *request, struct access *access,
     return false;
 }
 
-bool grants_may_create(const struct request *request)
+bool permit_may_create(const struct request *request)
 {
     const struct config_people *people = &request->state->config->create;
     const struct who *who = &request->who;
@@ -141,7 +141,7 @@ bool grants_may_create(const struct request *request)
     return false;
 }
 
-bool grants_create(const struct request *request, const struct wire_create *create,
+bool permit_create(const struct request *request, const struct wire_create *create,
                    struct segment *segment)
 {
     const struct who *who = &request->who;
@@ -155,7 +155,7 @@ bool grants_create(const struct request *request, const struct wire_create *crea
     return r == 0 && charge(request, segment, access.uid);
 }
 
-bool grants_declare(const struct request *request, const struct access *access,
+bool permit_declare(const struct request *request, const struct access *access,
                     struct segment *segment)
 {
     int r = segment_set_access(segment, access);
@@ -166,7 +166,7 @@ bool grants_declare(const struct request *request, const struct access *access,
     return r == 0;
 }
 
-void grants_set_access(const struct request *request, struct segment *segment,
+void permit_set_access(const struct request *request, struct segment *segment,
                        const struct wire_grant *want)
 {
     struct answer *answer = request->answer;

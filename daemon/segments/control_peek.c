@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/segments/look.h"
+#include "daemon/segments/control_peek.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,7 +33,7 @@ static int read_at(int fd, void *to, size_t bytes, size_t at)
     return (size_t)n == bytes ? 0 : -ENODATA;
 }
 
-int look_at_control(const struct segment *segment, struct look *ret)
+int control_peek(const struct segment *segment, struct control_peek *ret)
 {
     CLEANUP_FD int new = -1;
     int fd = open_control(segment, &new);
@@ -41,7 +41,7 @@ int look_at_control(const struct segment *segment, struct look *ret)
     return fd < 0 ? fd : read_at(fd, &ret->control, sizeof ret->control, 0);
 }
 
-int look_at_slots(const struct segment *segment, uint32_t n_slots, struct look *ret)
+int control_peek_slots(const struct segment *segment, uint32_t n_slots, struct control_peek *ret)
 {
     CLEANUP_FD int new = -1;
     int fd = open_control(segment, &new);
@@ -54,7 +54,7 @@ int look_at_slots(const struct segment *segment, uint32_t n_slots, struct look *
     return 0;
 }
 
-int look_at_attachment(const struct attachment *attachment, struct look *ret)
+int control_peek_slot(const struct attachment *attachment, struct control_peek *ret)
 {
     CLEANUP_FD int new = -1;
     uint32_t slot = attachment->slot;
@@ -94,22 +94,22 @@ static int64_t real_us(uint64_t monotonic_ns)
     return ((int64_t)t.tv_sec * 1000000000 + t.tv_nsec - (now - (int64_t)monotonic_ns)) / 1000;
 }
 
-void look_party(const struct look *look, const struct attachment *attachment,
-                struct look_party *ret)
+void peek_party(const struct control_peek *peek, const struct attachment *attachment,
+                struct peek_party *ret)
 {
-    const struct shmview_control *c = &look->control;
+    const struct shmview_control *c = &peek->control;
     uint32_t number = attachment->slot;
     uint32_t id = attachment->generation << SHMVIEW_SLOT_BITS | number;
-    *ret = (struct look_party){0};
+    *ret = (struct peek_party){0};
     if ((c->lock & SHMVIEW_LOCK_OWNER) == id) {
         ret->held = SHMVIEW_EXCLUSIVE;
         ret->inside = (c->inside & SHMVIEW_LOCK_OWNER) == id;
         if (c->held_version == c->inside)
             ret->since_us = real_us(c->held_since_ns);
     }
-    if (number >= look->n_slots)
+    if (number >= peek->n_slots)
         return;
-    const struct shmview_slot *slot = &look->slots[number];
+    const struct shmview_slot *slot = &peek->slots[number];
     if (!ret->held && slot->readers & SHMVIEW_READER_COUNT_MASK &&
         slot->readers >> SHMVIEW_READER_COUNT_BITS == attachment->generation)
         ret->held = SHMVIEW_SHARED;
@@ -123,7 +123,7 @@ void look_party(const struct look *look, const struct attachment *attachment,
     }
 }
 
-void look_command(pid_t pid, char ret_command[16])
+void process_command(pid_t pid, char ret_command[16])
 {
     char path[32], text[16] = "";
     snprintf(path, sizeof path, "/proc/%d/comm", pid);

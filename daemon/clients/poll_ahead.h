@@ -3,18 +3,18 @@
  * one thing after the other then has its answer in less time than waking a processor takes. Where
  * that is of no use it is soon given up, and tried again now and then; never where there is but one
  * processor, which the client needs. */
-#ifndef DAEMON_LOOKOUT_H
-#define DAEMON_LOOKOUT_H
+#ifndef DAEMON_POLL_AHEAD_H
+#define DAEMON_POLL_AHEAD_H
 
 #include <stdbool.h>
 
 #include <uv.h>
 
-#include "common/base/looking.h"
+#include "common/base/spin.h"
 
-struct lookout {
+struct poll_ahead {
     uv_idle_t idle; /* active while it looks: the loop does not sleep */
-    struct looking looking;
+    struct spin spin;
     bool is_possible;
     bool was_asked; /* since the last wait */
     int64_t began_ns;
@@ -22,12 +22,12 @@ struct lookout {
     uint32_t ns;    /* so long this time */
 };
 
-void lookout_init(struct lookout *lookout, uv_loop_t *loop);
+void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop);
 
 /* There was a request. */
-void lookout_note(struct lookout *lookout);
+void poll_ahead_note(struct poll_ahead *poll_ahead);
 
 /* The loop is about to wait. */
-void lookout_before_wait(struct lookout *lookout);
+void poll_ahead_before_wait(struct poll_ahead *poll_ahead);
 
 #endif
