@@ -244,10 +244,12 @@ START_TEST(layouts_are_charged)
     house_leave(writer);
     while (writer->connection)
         house_run(&house);
+    departures_finish(&house.state); /* else a machine that is busy may need several slices */
     ck_assert_uint_eq(charged(8), 3 * (uint64_t)one);
     house_leave(owner);
     while (owner->connection)
         house_run(&house);
+    departures_finish(&house.state);
     ck_assert_uint_eq(charged(8), 0);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_LAYOUT_BYTES], 0);
     house_close(&house);
