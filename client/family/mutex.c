@@ -27,6 +27,12 @@ static inline uint32_t load(const uint32_t *p)
     return atomic_load_explicit((const _Atomic uint32_t *)p, memory_order_relaxed);
 }
 
+/* Two words that are compared at once. */
+static inline uint64_t load_pair(const uint32_t *p)
+{
+    return atomic_load_explicit((const _Atomic uint64_t *)(const void *)p, memory_order_relaxed);
+}
+
 static inline void store(uint32_t *p, uint32_t v)
 {
     atomic_store_explicit((_Atomic uint32_t *)p, v, memory_order_relaxed);
@@ -68,6 +74,12 @@ static uint64_t caller_as_owner(bool of_threads)
     return of_threads ? caller.thread : caller.process;
 }
 
+/* Whether the mutex is of another namespace; 0: not known. */
+static bool is_foreign(uint32_t namespace, uint32_t of_caller)
+{
+    return namespace && of_caller && namespace != of_caller;
+}
+
 static int begin_slowly(const struct shmview_mutex *m)
 {
     int r = caller_is_known() ? 0 : caller_look_up();
@@ -77,18 +89,20 @@ static int begin_slowly(const struct shmview_mutex *m)
         return fail(SHMVIEW_ERR_INVALID, "not a mutex: shmview_mutex_init() makes one");
     if (load(&m->version) != SHMVIEW_MUTEX_LAYOUT_VERSION)
         return fail(SHMVIEW_ERR_LAYOUT_VERSION, "a mutex of layout version %u", load(&m->version));
-    uint32_t namespace = load(&m->pid_namespace);
-    if (namespace && caller.pid_namespace && namespace != caller.pid_namespace)
+    if (is_foreign(load(&m->pid_namespace), caller.namespaces[0]))
         return fail(SHMVIEW_ERR_INVALID, "the mutex belongs to another pid namespace");
+    if (is_foreign(load(&m->time_namespace), caller.namespaces[1]))
+        return fail(SHMVIEW_ERR_INVALID, "the mutex belongs to another time namespace");
     return 0;
 }
 
 /* Returns 0 with caller known, or an error. */
 static inline int begin(const struct shmview_mutex *m)
 {
-    return LIKELY(caller_is_known() && load(&m->magic) == SHMVIEW_MUTEX_MAGIC &&
-                  load(&m->version) == SHMVIEW_MUTEX_LAYOUT_VERSION &&
-                  load(&m->pid_namespace) == caller.pid_namespace)
+    static _Alignas(8)
+        const uint32_t known[2] = {SHMVIEW_MUTEX_MAGIC, SHMVIEW_MUTEX_LAYOUT_VERSION};
+    return LIKELY(caller_is_known() && load_pair(&m->magic) == load_pair(known) &&
+                  load_pair(&m->pid_namespace) == load_pair(caller.namespaces))
                ? 0
                : begin_slowly(m);
 }
@@ -126,13 +140,17 @@ static int park_on(struct shmview_mutex *m, uint64_t v, int64_t ns)
     return syscall(SYS_futex, parked_half(m), FUTEX_WAIT, (uint32_t)v, &t, NULL, 0) ? errno : 0;
 }
 
-/* Returns 0, -SHMVIEW_ERR_TIMED_OUT or _INTERRUPTED. A waiter that has parked before takes the word
- * with W, because other threads may be parked too. It leaves only after it has set W, or found it
- * set: it may have used up a wake-up that another thread needs. */
+#define NESTED 1
+
+/* Returns 0, NESTED where the caller's function has taken the mutex for this thread and kept it,
+ * -SHMVIEW_ERR_TIMED_OUT or _INTERRUPTED. A waiter that has parked before takes the word with W,
+ * because other threads may be parked too. It leaves only after it has set W, or found it set: it
+ * may have used up a wake-up that another thread needs. */
 static int wait_for_word(struct shmview_mutex *m, bool of_threads, int64_t deadline)
 {
     uint64_t me = caller_as_owner(of_threads);
-    int64_t longest = FIRST_PARK_NS;
+    int64_t longest = FIRST_PARK_NS, asked_ns = 0;
+    bool is_due = false; /* the caller's function */
     if (deadline && spin(m, me))
         return 0;
     for (;;) {
@@ -142,20 +160,27 @@ static int wait_for_word(struct shmview_mutex *m, bool of_threads, int64_t deadl
                 return 0;
             continue;
         }
+        if (of_threads && without_waiters(v) == me)
+            return NESTED;
         if (deadline && !(v & SHMVIEW_MUTEX_WAITERS)) {
             if (!swap_owner(m, &v, v | SHMVIEW_MUTEX_WAITERS))
                 continue;
             v |= SHMVIEW_MUTEX_WAITERS;
         }
-        int64_t left = deadline == 0 || deadline == NEVER ? deadline : deadline - now_ns();
-        if (left <= 0)
+        int64_t now = now_ns(), left = deadline == NEVER ? NEVER : deadline - now;
+        if (deadline == 0 || left <= 0)
             return take_over(m, v, of_threads) ? 0 : -SHMVIEW_ERR_TIMED_OUT;
-        int ended = park_on(m, v, left < longest ? left : longest);
-        if (ended == ETIMEDOUT || ended == EINTR) { /* no wake-up: the caller may end the wait */
+        if (is_due || (asked_ns && now - asked_ns >= WAIT_NS)) {
             int r = wait_ask();
             if (r)
                 return r;
+            is_due = false;
+            asked_ns = now_ns();
+            continue;
         }
+        asked_ns = asked_ns ? asked_ns : now;
+        int ended = park_on(m, v, left < longest ? left : longest);
+        is_due = ended == EINTR;
         if (ended == ETIMEDOUT) {
             if (take_over(m, v, of_threads))
                 return 0;
@@ -201,6 +226,8 @@ static int lock_slowly(struct shmview_mutex *m, bool of_threads, int64_t deadlin
     int r = wait_for_word(m, of_threads, deadline);
     if (r == -SHMVIEW_ERR_TIMED_OUT)
         return fail_held();
+    if (r == NESTED)
+        return nest(m);
     return r ? r : finish_locking(m);
 }
 
@@ -220,7 +247,7 @@ int shmview_mutex_lock(struct shmview_mutex *m, int64_t deadline_ns)
         return r;
     bool of_threads = is_of_threads(m);
     r = lock_at_once(m, of_threads);
-    return LIKELY(r != OTHERS) ? r : lock_slowly(m, of_threads, deadline_ns);
+    return LIKELY(r != OTHERS) ? r : lock_slowly(m, of_threads, deadline_ns > 0 ? deadline_ns : 0);
 }
 
 /* --- Unlocking ----------------------------------------------------------- */
@@ -276,7 +303,8 @@ int shmview_mutex_init(struct shmview_mutex *m, int kind)
         return fail(SHMVIEW_ERR_INVALID, "a mutex at %p is not aligned to 8", (void *)m);
     *m = (struct shmview_mutex){.version = SHMVIEW_MUTEX_LAYOUT_VERSION,
                                 .kind = (uint32_t)kind,
-                                .pid_namespace = caller.pid_namespace};
+                                .pid_namespace = caller.namespaces[0],
+                                .time_namespace = caller.namespaces[1]};
     atomic_store_explicit((_Atomic uint32_t *)&m->magic, SHMVIEW_MUTEX_MAGIC, memory_order_release);
     return 0;
 }

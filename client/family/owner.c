@@ -51,10 +51,16 @@ static uint64_t owner_word(uint32_t id)
     return caller.sees_proc && read_record(id, &found) == 0 ? (uint64_t)found.birth << 32 | id : id;
 }
 
+/* Returns the inode of a namespace of this process; 0: not known. */
+static uint32_t namespace_of(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) ? 0 : (uint32_t)found.st_ino;
+}
+
 int caller_look_up(void)
 {
     char number[16] = "";
-    struct stat namespace;
     int saved = errno;
     NOT_CANCELLED;
     int r = process_init();
@@ -62,7 +68,8 @@ int caller_look_up(void)
         return r;
     uint32_t epoch = process_epoch();
     caller.pid = (uint32_t)getpid();
-    caller.pid_namespace = stat("/proc/self/ns/pid", &namespace) ? 0 : (uint32_t) namespace.st_ino;
+    caller.namespaces[0] = namespace_of("/proc/self/ns/pid");
+    caller.namespaces[1] = namespace_of("/proc/self/ns/time");
     caller.sees_proc = readlink("/proc/self", number, sizeof number - 1) > 0 &&
                        strtoul(number, NULL, 10) == caller.pid;
     caller.thread = owner_word((uint32_t)gettid());

@@ -14,9 +14,10 @@
 /* The calling thread. */
 struct caller {
     uint32_t epoch; /* of the process in which this was looked up; 0: never */
-    uint32_t pid, pid_namespace;
-    bool sees_proc;           /* /proc is mounted, and is that of the pid namespace */
-    uint64_t thread, process; /* as owners */
+    uint32_t pid;
+    _Alignas(8) uint32_t namespaces[2]; /* inodes of the pid and the time namespace; 0: not known */
+    bool sees_proc;                     /* /proc is mounted, and is that of the pid namespace */
+    uint64_t thread, process;           /* as owners */
 };
 extern __thread struct caller caller __attribute__((tls_model("initial-exec")));
 

@@ -14,35 +14,35 @@
 /* Without futex_waitv a park cannot see deaths. */
 #define PARK_BLIND_NS 10000000
 
-static void park_on_one(const uint32_t *at, uint32_t value, int64_t until)
+static bool park_on_one(const uint32_t *at, uint32_t value, int64_t until)
 {
     struct timespec t = {until / 1000000000, until % 1000000000};
-    syscall(SYS_futex, at, FUTEX_WAIT_BITSET, value, &t, NULL, FUTEX_BITSET_MATCH_ANY);
+    return syscall(SYS_futex, at, FUTEX_WAIT_BITSET, value, &t, NULL, FUTEX_BITSET_MATCH_ANY) < 0 &&
+           errno == EINTR;
 }
 
-void park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32_t *deaths,
+bool park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32_t *deaths,
           int64_t deadline)
 {
     static _Atomic bool blind;
     int64_t now = now_ns();
     int64_t bound = deaths || wait_has_caller() ? WAIT_NS : WAIT_IDLY_NS;
     int64_t until = deadline < now + bound ? deadline : now + bound;
-    if (!deaths) {
-        park_on_one(at, value, until);
-        return;
-    }
+    if (!deaths)
+        return park_on_one(at, value, until);
     struct timespec t = {until / 1000000000, until % 1000000000};
     struct futex_waitv both[2] = {
         {.val = value, .uaddr = (uintptr_t)at, .flags = FUTEX_32},
         {.val = *deaths, .uaddr = (uintptr_t)&l->live->deaths, .flags = FUTEX_32},
     };
     if (!atomic_load_explicit(&blind, memory_order_relaxed)) {
-        if (syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC) >= 0 ||
-            (errno != ENOSYS && errno != EPERM))
-            return;
+        if (syscall(SYS_futex_waitv, both, 2, 0, &t, CLOCK_MONOTONIC) >= 0)
+            return false;
+        if (errno != ENOSYS && errno != EPERM)
+            return errno == EINTR;
         atomic_store_explicit(&blind, true, memory_order_relaxed); /* old kernel, or seccomp */
     }
-    park_on_one(at, value, until < now + PARK_BLIND_NS ? until : now + PARK_BLIND_NS);
+    return park_on_one(at, value, until < now + PARK_BLIND_NS ? until : now + PARK_BLIND_NS);
 }
 
 int wake(uint32_t *at, int n)
@@ -83,11 +83,15 @@ static void note_wait(struct lock *l, uint32_t what)
 void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t value,
                const uint32_t *deaths)
 {
-    if (!w->is_noted)
+    if (!w->is_noted) {
         note_wait(l, w->what);
-    w->is_noted = true;
-    w->has_parked = true;
-    park(l, at, value, deaths, w->deadline);
+        w->is_noted = true;
+        w->asked_ns = now_ns();
+    }
+    /* not after each wake-up: an owner that waits for readers gives the word back first, and would
+     * lose it to new readers each time that one of the old ones leaves */
+    if (park(l, at, value, deaths, w->deadline) || now_ns() - w->asked_ns >= WAIT_NS)
+        w->is_due = true;
 }
 
 void wait_over(struct lock *l, const struct wait *w)
@@ -102,11 +106,13 @@ int wait_ends(const struct wait *w)
 {
     if (w->deadline == 0 || (w->deadline != NEVER && has_passed(w->deadline, now_ns())))
         return -SHMVIEW_ERR_TIMED_OUT;
-    return w->has_parked && wait_has_caller() ? WAIT_ASKS : 0;
+    return w->is_due && wait_has_caller() ? WAIT_ASKS : 0;
 }
 
 int wait_goes_on(struct wait *w)
 {
-    w->has_parked = false;
-    return wait_ask();
+    int r = wait_ask();
+    w->is_due = false;
+    w->asked_ns = now_ns();
+    return r;
 }

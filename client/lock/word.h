@@ -90,7 +90,7 @@ bool is_alive(const struct lock *l, uint32_t id);
 /* Waits while *at is value and no death was published since deaths was read, until
  * the deadline at the latest. May return for no reason: look again. deaths NULL:
  * deaths do not matter. */
-void park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32_t *deaths,
+bool park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32_t *deaths,
           int64_t deadline);
 /* Wakes up to n that are parked on at. Returns how many were. */
 int wake(uint32_t *at, int n);
@@ -101,7 +101,8 @@ struct wait {
     uint32_t what;     /* SHMVIEW_WAITS_*, for people */
     uint32_t failures; /* a reader's */
     bool is_noted;     /* in my slot, for people */
-    bool has_parked;   /* since the caller's function last ran */
+    bool is_due;       /* the caller's function: a signal came, or WAIT_NS have passed */
+    int64_t asked_ns;  /* when it last ran, or the wait began */
 };
 
 /* Notes in my slot that I wait, and parks as park() does. */

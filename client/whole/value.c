@@ -33,8 +33,12 @@ void shmview_value_load(uint32_t dtype, uint32_t itemsize, const void *p, struct
         *ret = number_load(dtype, p);
         return;
     }
-    if (is_pascal(dtype) && n > 0) /* a peer may have written a length that the text cannot have */
-        n = *bytes < n ? *bytes : n - 1, bytes++;
+    if (is_pascal(dtype) && n > 0) {
+        /* read once: a peer may write a length that the text cannot have, at any moment */
+        const uint32_t length = __atomic_load_n(bytes, __ATOMIC_RELAXED);
+        n = length < n ? length : n - 1;
+        bytes++;
+    }
     *ret = (struct shmview_value){.kind = (uint32_t)kind, .n_bytes = n, .bytes = bytes};
 }
 

@@ -73,7 +73,8 @@ void shmview_anonymous_close(struct shmview_anonymous *memory);
  * exec is alive as well: a mutex of processes that it owns stays its own until it ends.
  *
  * All processes that use a mutex must be in one pid namespace, because ids of another one name
- * other processes. */
+ * other processes, and in one time namespace, because the times at which they began are read from
+ * its clock. */
 
 /* The owner is a thread, which may lock again, and only the owner may unlock. A thread that ends
  * has died. Like multiprocessing.RLock. */
@@ -93,8 +94,9 @@ int shmview_mutex_init(struct shmview_mutex *mutex, int kind);
  * ends the wait.
  * Returns 0; SHMVIEW_OWNER_DIED (1): the mutex is locked, and an owner died inside whose damage no
  * unlock has settled; or, holding nothing, -SHMVIEW_ERR_TIMED_OUT, _INTERRUPTED, _TOO_DEEP (2^32
- * nested), _INVALID (no mutex, or one of another pid namespace), _LAYOUT_VERSION, _NO_MEMORY or
- * _SYSTEM (both from a process' first call only). A nested call returns 0 in any case. */
+ * nested), _INVALID (no mutex, or one of another pid or time namespace), _LAYOUT_VERSION,
+ * _NO_MEMORY or _SYSTEM (both from a process' first call only). A nested call returns 0 in any
+ * case. */
 int shmview_mutex_lock(struct shmview_mutex *mutex, int64_t deadline_ns);
 
 /* Like shmview_mutex_lock(), but never waits and makes no system call: -SHMVIEW_ERR_TIMED_OUT if

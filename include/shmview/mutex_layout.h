@@ -35,8 +35,10 @@
 
 /* One cache line, because the owner touches most of it.
  *
- *   magic ... pid_namespace  written once, by shmview_mutex_init(), before other processes use the
- *                            mutex
+ *   magic ... time_namespace, kind
+ *            written once, by shmview_mutex_init(), before other processes use the mutex. Ids mean
+ *            something in one pid namespace, and births in one time namespace, whose clock they are
+ *            read from: a process of another one would take a living owner for dead
  *   owner    CAS from 0 by a locker, CAS from a dead owner by a waiter that takes over, CAS of W by
  *            a waiter before it parks, exchange with 0 by the unlocker
  *   died     stored by a waiter right after it has taken over: the owner whose death it found.
@@ -49,24 +51,26 @@
 struct shmview_mutex {
     uint32_t magic;
     uint32_t version;
-    uint32_t kind;          /* SHMVIEW_MUTEX_OF_THREADS, _OF_PROCESSES */
-    uint32_t pid_namespace; /* its inode: where the ids mean something; 0 = unknown */
+    uint32_t pid_namespace;  /* its inode: where the ids mean something; 0 = unknown */
+    uint32_t time_namespace; /* the same for births */
     uint64_t owner;
     uint32_t died;
     uint32_t pid;
     uint32_t depth;
-    uint32_t reserved[7];
+    uint32_t kind; /* SHMVIEW_MUTEX_OF_THREADS, _OF_PROCESSES */
+    uint32_t reserved[6];
 };
 
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_mutex) == 64, "one cache line");
 SHMVIEW_AT_OFFSET(shmview_mutex, magic, 0);
 SHMVIEW_AT_OFFSET(shmview_mutex, version, 4);
-SHMVIEW_AT_OFFSET(shmview_mutex, kind, 8);
-SHMVIEW_AT_OFFSET(shmview_mutex, pid_namespace, 12);
+SHMVIEW_AT_OFFSET(shmview_mutex, pid_namespace, 8);
+SHMVIEW_AT_OFFSET(shmview_mutex, time_namespace, 12);
 SHMVIEW_AT_OFFSET(shmview_mutex, owner, 16);
 SHMVIEW_AT_OFFSET(shmview_mutex, died, 24);
 SHMVIEW_AT_OFFSET(shmview_mutex, pid, 28);
 SHMVIEW_AT_OFFSET(shmview_mutex, depth, 32);
-SHMVIEW_AT_OFFSET(shmview_mutex, reserved, 36);
+SHMVIEW_AT_OFFSET(shmview_mutex, kind, 36);
+SHMVIEW_AT_OFFSET(shmview_mutex, reserved, 40);
 
 #endif

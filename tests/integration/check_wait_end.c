@@ -153,6 +153,42 @@ START_TEST(a_wait_goes_on)
 }
 END_TEST
 
+static void *lock_and_count(void *n)
+{
+    shmview_on_wait(go_on, n);
+    OK(shmview_lock(seg));
+    OK(shmview_unlock(seg));
+    return NULL;
+}
+
+/* A writer that waits for readers gives the lock back before the function runs. If each reader that
+ * leaves let the function run, others would come in each time. */
+START_TEST(a_wake_up_is_no_reason_to_run)
+{
+    struct shmview_segment *readers[8];
+    begin();
+    for (int round = 0; round < 5; round++) {
+        int n = 0;
+        pthread_t writer;
+        for (size_t i = 0; i < 8; i++) {
+            readers[i] = client_attach(conn, "s", SHMVIEW_READ);
+            OK(shmview_lock_shared(readers[i]));
+        }
+        int64_t began = await_now_ns();
+        ck_assert_int_eq(pthread_create(&writer, NULL, lock_and_count, &n), 0);
+        parties_await(other, SHMVIEW_WAITS, 1);
+        for (size_t i = 0; i < 8; i++) {
+            await_again(INT64_MAX);
+            OK(shmview_unlock(readers[i]));
+            OK(shmview_detach(readers[i]));
+        }
+        ck_assert_int_eq(pthread_join(writer, NULL), 0);
+        ck_assert_int_le(n, (await_now_ns() - began) / (100 * MS));
+    }
+    end();
+}
+END_TEST
+
 /* --- What the function may do -------------------------------------------- */
 
 /* Has the very lock that is waited for, and asks the daemon. */
@@ -300,6 +336,7 @@ int main(void)
         SUITE_TEST(each_wait_can_be_ended),
         SUITE_TEST(a_deadline_holds),
         SUITE_TEST(a_wait_goes_on),
+        SUITE_TEST(a_wake_up_is_no_reason_to_run),
         SUITE_TEST(it_may_take_the_same_lock),
         SUITE_TEST(it_may_fork),
         SUITE_TEST(other_waits_go_on),

@@ -323,6 +323,52 @@ START_TEST(the_caller_ends_a_wait)
 }
 END_TEST
 
+/* A thread that holds the mutex until it is told to end. */
+static void *hold_until(void *is_over)
+{
+    ck_assert_int_eq(shmview_mutex_lock(threads, SHMVIEW_FOREVER), 0);
+    while (!atomic_load((_Atomic int *)is_over))
+        sched_yield();
+    ck_assert_int_eq(shmview_mutex_unlock(threads), 0);
+    return NULL;
+}
+
+static int lock_and_keep(void *is_over)
+{
+    atomic_store((_Atomic int *)is_over, 1);
+    ck_assert_int_eq(shmview_mutex_lock(threads, SHMVIEW_FOREVER), 0);
+    return 0;
+}
+
+/* The wait must see that its thread has the mutex by now, or it waits for itself. */
+START_TEST(the_function_keeps_the_mutex)
+{
+    set_up();
+    _Atomic int is_over = 0;
+    pthread_t holder;
+    ck_assert_int_eq(pthread_create(&holder, NULL, hold_until, &is_over), 0);
+    while (!status_of(threads).pid)
+        sched_yield();
+    shmview_on_wait(lock_and_keep, &is_over);
+    ck_assert_int_eq(shmview_mutex_lock(threads, SHMVIEW_FOREVER), 0);
+    shmview_on_wait(NULL, NULL);
+    ck_assert_int_eq(pthread_join(holder, NULL), 0);
+    ck_assert_int_eq(shmview_mutex_unlock(threads), 0);
+    ck_assert_int_eq(shmview_mutex_unlock(threads), 0);
+    ck_assert_int_eq(shmview_mutex_unlock(threads), -SHMVIEW_ERR_NOT_OWNER);
+    tear_down();
+}
+END_TEST
+
+START_TEST(a_deadline_of_long_ago)
+{
+    set_up();
+    ck_assert_int_eq(shmview_mutex_lock(processes, 0), 0);
+    ck_assert_int_eq(shmview_mutex_lock(processes, INT64_MIN), -SHMVIEW_ERR_TIMED_OUT);
+    tear_down();
+}
+END_TEST
+
 static int end(void *arg)
 {
     (void)arg;
@@ -396,13 +442,18 @@ START_TEST(wrong_bytes)
     *threads = good;
     threads->pid_namespace ^= 1;
     ck_assert_int_eq(every_call(threads), SHMVIEW_ERR_INVALID);
-    threads->pid_namespace = 0; /* not known to the process that made it */
+    *threads = good;
+    threads->time_namespace ^= 1; /* births of its clock would make a living owner a dead one */
+    ck_assert_int_eq(every_call(threads), SHMVIEW_ERR_INVALID);
+    threads->time_namespace = 0; /* not known to the process that made it */
+    threads->pid_namespace = 0;
     ck_assert_int_eq(shmview_mutex_trylock(threads), 0);
     for (uint64_t seed = 1, i = 0; i < 2000; i++) {
         uint32_t *words = (uint32_t *)threads;
         for (int k = 2; k < 16; k++)
             words[k] = unit_random(&seed) % 3 ? words[k] : (uint32_t)unit_random(&seed);
         threads->pid_namespace = good.pid_namespace;
+        threads->time_namespace = good.time_namespace;
         shmview_mutex_lock(threads, 0);
         shmview_mutex_unlock(threads);
         status_of(threads);
@@ -426,6 +477,7 @@ UNIT_MAIN("mutex", UNIT_TEST(of_threads), UNIT_TEST(of_processes), UNIT_TEST(nes
           UNIT_TEST(the_next_owner_learns_of_a_death), UNIT_TEST(a_thread_that_ends),
           UNIT_TEST(a_stopped_owner_is_alive), UNIT_TEST(a_process_without_its_first_thread),
           UNIT_TEST(an_id_that_is_reused), UNIT_TEST(a_child_is_not_its_parent),
-          UNIT_TEST(the_caller_ends_a_wait), UNIT_TEST(a_signal_lets_the_caller_end_a_wait),
+          UNIT_TEST(the_caller_ends_a_wait), UNIT_TEST(the_function_keeps_the_mutex),
+          UNIT_TEST(a_deadline_of_long_ago), UNIT_TEST(a_signal_lets_the_caller_end_a_wait),
           UNIT_TEST(an_unlock_wakes_every_waiter_in_turn), UNIT_TEST(wrong_bytes),
           UNIT_TEST(wrong_arguments))
