@@ -87,9 +87,9 @@ bool is_alive(const struct lock *l, uint32_t id);
 
 /* --- Waiting: park.c ----------------------------------------------------- */
 
-/* Waits while *at is value and no death was published since deaths was read, until
- * the deadline at the latest. May return for no reason: look again. deaths NULL:
- * deaths do not matter. */
+/* Waits while *at is value and no death was published since deaths was read, until the deadline at
+ * the latest. May return for no reason: read the words again. deaths NULL: deaths do not matter.
+ * Returns whether a signal has ended the wait. */
 bool park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32_t *deaths,
           int64_t deadline);
 /* Wakes up to n that are parked on at. Returns how many were. */
