@@ -47,8 +47,8 @@ static bool is_over(int64_t deadline)
     return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
 }
 
-/* Waits for a daemon that is too busy to connect to, unless there is a deadline. Returns 0; 1 with
- * errno if nobody is there, or EAGAIN if the daemon is too busy; or an error. */
+/* Waits for a daemon that is too busy to connect to, unless there is a deadline. Returns an
+ * enum reach, NOT_REACHED with EAGAIN if the daemon is too busy; or an error. */
 static int subscribe(struct shmview_monitor *m, int64_t deadline)
 {
     CLEANUP_FREE char *text = wire_monitor_text(&m->want);
@@ -69,7 +69,7 @@ static int subscribe(struct shmview_monitor *m, int64_t deadline)
         if (sent < 0) {
             hang_up(m);
             errno = (int)-sent;
-            return 1;
+            return NOT_REACHED;
         }
         at += (size_t)sent;
     }
@@ -93,7 +93,14 @@ static void remember(struct shmview_monitor *m)
     m->want.after = (int64_t)m->event.serial;
 }
 
-/* Takes a message. Returns 0 with m->event; 1: none that we know; or an error. */
+/* What a step gives, unless it fails. */
+enum step {
+    STEP_EVENT, /* m->event */
+    STEP_ON,    /* none yet */
+    STEP_ALONE, /* with errno: no daemon answers */
+};
+
+/* Takes a message. Returns STEP_EVENT; STEP_ON if its kind is not known here; or an error. */
 static int take(struct shmview_monitor *m, const char *text, size_t n)
 {
     struct wire_fault fault;
@@ -119,14 +126,14 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
                     fault.reason);
     }
     if (r)
-        return 1;
+        return STEP_ON;
     remember(m);
-    return 0;
+    return STEP_EVENT;
 }
 
 /* --- Waiting ------------------------------------------------------------- */
 
-/* Waits for something to read, or until the deadline. Returns 1, 0 after the deadline, or
+/* Waits for something to read, or until the deadline. Returns an enum wait_outcome or
  * -SHMVIEW_ERR_INTERRUPTED. */
 static int wait_readable(int fd, int64_t deadline)
 {
@@ -138,16 +145,16 @@ static int wait_readable(int fd, int64_t deadline)
         struct timespec t = {.tv_nsec = left > 0 ? left : 0};
         int n = ppoll(&p, 1, &t, NULL);
         if (n > 0)
-            return 1;
+            return WAIT_READY;
         if (is_over(deadline))
-            return 0;
+            return WAIT_EXPIRED;
         int r = wait_ask();
         if (r)
             return r;
     }
 }
 
-/* Receives what there is. Returns 0; 1: the daemon has gone; or an error. */
+/* Receives what there is, or hangs up if the daemon has gone. Returns 0 or an error. */
 static int receive(struct shmview_monitor *m)
 {
     int r = frame_reserve(&m->in, LIMIT_REQUEST_BYTES);
@@ -159,38 +166,38 @@ static int receive(struct shmview_monitor *m)
     hang_up(m);
     if (n == -EPROTO || n == -EMSGSIZE)
         return fail(SHMVIEW_ERR_PROTOCOL, "%s: descriptors, or too long an event", m->where.path);
-    errno = n == 0 ? ECONNRESET : (int)-n;
-    return 1;
+    return 0;
 }
 
-/* One step on. Returns 0 with an event; 1: look again; 2: nobody is there; or an error. */
+/* Returns an enum step or an error. */
 static int step(struct shmview_monitor *m, int64_t deadline)
 {
     char *text;
     size_t n;
     if (m->fd < 0) {
         int r = subscribe(m, deadline);
-        return r == 1 ? 2 : r ? r : 1;
+        return r == NOT_REACHED ? STEP_ALONE : r < 0 ? r : STEP_ON;
     }
     if (frame_next(&m->in, &text, &n))
         return take(m, text, n);
     int r = wait_readable(m->fd, deadline);
-    if (r <= 0)
-        return r ? r : fail(SHMVIEW_ERR_TIMED_OUT, "no event until the deadline");
-    r = receive(m);
-    return r < 0 ? r : 1;
+    if (r == WAIT_EXPIRED)
+        return fail(SHMVIEW_ERR_TIMED_OUT, "no event until the deadline");
+    if (r == WAIT_READY)
+        r = receive(m);
+    return r ? r : STEP_ON;
 }
 
 static int next(struct shmview_monitor *m, int64_t deadline)
 {
     for (;;) {
         int r = step(m, deadline);
-        if (r <= 0)
+        if (r == STEP_EVENT || r < 0)
             return r;
-        if (r == 2 && is_over(deadline))
+        if (r == STEP_ALONE && is_over(deadline))
             return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is %s: %s", m->where.path,
                         errno == EAGAIN ? "too busy to connect to" : "gone", strerror(errno));
-        if (r == 2 && (r = wait_a_moment(RETRY_NS)))
+        if (r == STEP_ALONE && (r = wait_a_moment(RETRY_NS)))
             return r;
     }
 }
@@ -258,17 +265,16 @@ int shmview_monitor_open(struct shmview_connection *connection,
     m->want.kinds = o.kinds >> 1;
     m->want.after = o.after ? (int64_t)o.after : WIRE_ABSENT;
     r = copy_names(m, o.names, o.n_names);
-    while (r == 0 || r == 1) {
-        r = step(m, SHMVIEW_FOREVER);
-        if (r == 0)
-            break;
-    }
-    if (r == 0) {
+    if (r == 0)
+        do
+            r = step(m, SHMVIEW_FOREVER);
+        while (r == STEP_ON);
+    if (r == STEP_EVENT) {
         m->has_first = true;
         *ret_monitor = m;
         return 0;
     }
-    if (r == 2)
+    if (r == STEP_ALONE)
         r = fail(SHMVIEW_ERR_NO_DAEMON, "%s: %s", m->where.path, strerror(errno));
     shmview_monitor_close(m);
     return r;

@@ -27,6 +27,12 @@ void relax(void);
  * after a signal, the function runs that the caller has given to shmview_on_wait(). */
 #define WAIT_NS 100000000
 
+/* How a wait for something ends, unless it fails. */
+enum wait_outcome {
+    WAIT_READY,   /* what was awaited is there */
+    WAIT_EXPIRED, /* the deadline has passed */
+};
+
 /* Whether there is such a function. */
 bool wait_has_caller(void);
 /* Runs it, where this thread has nothing that the function could wait for. Returns 0 to go on, or

@@ -203,13 +203,13 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
 }
 
 /* Waits for a daemon that is being started again. A session's is started by whoever
- * misses it. */
+ * misses it. Returns an enum reach or an error. */
 static int open_again(struct shmview_connection *c)
 {
     int64_t deadline = now_ns() + RETURN_TIMEOUT_NS;
     char text[200];
     int r;
-    while ((r = connection_open(c)) == 1 && now_ns() < deadline) {
+    while ((r = connection_open(c)) == NOT_REACHED && now_ns() < deadline) {
         int error = errno;
         int ended = c->may_start ? session_start(c->where.path, text, sizeof text)
                                  : wait_a_moment(RETURN_RETRY_NS);
@@ -275,10 +275,10 @@ static int exchange(struct shmview_connection *c, const char *method, const char
                     struct reply *reply)
 {
     for (int attempt = 0;; attempt++) {
-        int r = c->greets ? connection_be_greeted(c) : 0;
+        int r = c->greets ? connection_be_greeted(c) : REACHED;
         if (c->fd < 0 && r >= 0)
             r = open_again(c);
-        if (r == 1)
+        if (r == NOT_REACHED)
             r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->where.path,
                      strerror(errno));
         if (r == 0)

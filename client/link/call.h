@@ -20,9 +20,15 @@ struct endpoint {
     bool is_checked; /* the process that serves the socket must be root's or this user's */
 };
 
+/* What comes of an attempt to reach a daemon, unless it fails. */
+enum reach {
+    REACHED,
+    NOT_REACHED, /* with errno: no daemon answers there */
+};
+
 /* Connects: *ret_fd is a socket, the caller's. waits: also where the daemon's queue of new
- * connections is full, until there is room. Returns 0; 1 with errno if nobody is there, or EAGAIN
- * if that queue is full; or an error. */
+ * connections is full, until there is room. Otherwise a full queue is NOT_REACHED with EAGAIN.
+ * Returns an enum reach or an error. */
 int connection_dial(const struct endpoint *where, bool waits, int *ret_fd);
 const struct endpoint *connection_endpoint(const struct shmview_connection *connection);
 

@@ -47,8 +47,8 @@ static bool is_whole(struct frame *in)
     return true;
 }
 
-/* Waits for something to receive; until a time that comes nobody is asked. Returns 0, 1 where
- * nothing has come until then, or an error. */
+/* Waits for something to receive; until a time that comes nobody is asked. Returns an enum
+ * wait_outcome or an error. */
 static int await_claimed(struct shmview_connection *c, int64_t until)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
@@ -56,15 +56,15 @@ static int await_claimed(struct shmview_connection *c, int64_t until)
         int64_t left = until == SHMVIEW_FOREVER ? WAIT_NS : until - now_ns();
         const struct timespec t = {.tv_nsec = left > 0 ? left : 0};
         if (ppoll(&p, 1, &t, NULL) > 0)
-            return 0;
+            return WAIT_READY;
         if (until != SHMVIEW_FOREVER)
-            return 1;
+            return WAIT_EXPIRED;
         if (wait_go_on())
             return connection_interrupted(c);
     }
 }
 
-/* Receives until the reply is whole. Returns 0; 1: it is not, until then; or an error.
+/* Receives until the reply is whole. Returns an enum wait_outcome or an error.
  *
  * No fork comes between the arrival of descriptors and the note of them in the connection, by
  * which the child closes its own. */
@@ -72,7 +72,7 @@ static int receive_claimed(struct shmview_connection *c, int64_t until)
 {
     while (!is_whole(&c->in)) {
         int waited = await_claimed(c, until);
-        if (waited)
+        if (waited != WAIT_READY)
             return waited;
         ssize_t r;
         {
@@ -82,7 +82,7 @@ static int receive_claimed(struct shmview_connection *c, int64_t until)
         if (r <= 0 && r != -EAGAIN && r != -EINTR)
             return connection_receive_failed(c, r);
     }
-    return 0;
+    return WAIT_READY;
 }
 
 static void close_arrived(struct shmview_connection *c)
@@ -133,13 +133,14 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
     return fail_errno("the descriptors of the connection", EMFILE);
 }
 
-/* A daemon that hung up before it has answered was about to leave. Returns r, or 1 then. */
+/* A daemon that hung up before it has answered was about to leave. Returns r, or NOT_REACHED
+ * then. */
 static int unless_leaving(int r)
 {
     if (r != -SHMVIEW_ERR_DISCONNECTED)
         return r;
     errno = ECONNRESET;
-    return 1;
+    return NOT_REACHED;
 }
 
 /* Takes the reply, which is whole. Returns what connection_be_greeted() does. */
@@ -166,14 +167,15 @@ int connection_be_greeted(struct shmview_connection *connection)
     if (!connection_has_socket(c)) { /* others may talk to us at that number */
         connection_hang_up(c);
         errno = EBADF;
-        return 1;
+        return NOT_REACHED;
     }
     int r = receive_claimed(c, SHMVIEW_FOREVER);
-    return r ? unless_leaving(r) : take_reply(c);
+    return r == WAIT_READY ? take_reply(c) : unless_leaving(r);
 }
 
 /* --- Connecting ---------------------------------------------------------- */
 
+/* Returns an enum reach or an error. */
 static int greet(struct shmview_connection *c)
 {
     CLEANUP_FREE char *text = claim_text(c);
@@ -188,14 +190,14 @@ static int greet(struct shmview_connection *c)
         return connection_interrupted(c);
     connection_hang_up(c);
     errno = -r;
-    return 1;
+    return NOT_REACHED;
 }
 
 int connection_open(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
     int fd, r = connection_dial(&c->where, true, &fd);
-    if (r == 0)
+    if (r == REACHED)
         r = connection_take_socket(c, fd);
     return r ? r : greet(c);
 }
@@ -214,35 +216,35 @@ int connection_claim(struct shmview_connection *connection)
     return c->greets ? 0 : sent < 0 ? -errno : -EPIPE; /* a part of a request is none */
 }
 
-/* Sends a claim over a new socket. Returns 0 where it is on its way as a whole; 1 if nobody is
- * there; -1. */
+/* Sends a claim over a new socket. Returns REACHED where it is on its way as a whole; NOT_REACHED
+ * if nobody is there; otherwise -1. */
 static int greet_quickly(struct shmview_connection *c)
 {
     int fd, r = connection_dial(&c->where, false, &fd);
     if (r)
-        return r == 1 && (errno == ENOENT || errno == ECONNREFUSED) ? 1 : -1;
+        return r == NOT_REACHED && (errno == ENOENT || errno == ECONNREFUSED) ? r : -1;
     if (connection_take_socket(c, fd))
         return -1;
     if (connection_claim(c) == 0)
-        return 0;
+        return REACHED;
     connection_hang_up(c);
     return -1;
 }
 
-int connection_reopen(struct shmview_connection *connection)
+bool connection_reopen(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
     char text[ERROR_TEXT_BYTES];
-    int saved = errno, r = 0;
+    int saved = errno, r = REACHED;
     /* what fails here is nothing that the caller has asked for */
     snprintf(text, sizeof text, "%s", shmview_error_text());
     if (c->fd < 0)
         r = greet_quickly(c);
     if (c->greets && !connection_has_socket(c))
         connection_hang_up(c);
-    if (c->greets && receive_claimed(c, now_ns() + REOPEN_NS) == 0)
+    if (c->greets && receive_claimed(c, now_ns() + REOPEN_NS) == WAIT_READY)
         take_reply(c);
     fail(0, "%s", text);
     errno = saved;
-    return r == 0 && c->fd < 0 ? -1 : r;
+    return r == NOT_REACHED || (r == REACHED && c->fd >= 0);
 }

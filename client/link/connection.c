@@ -60,8 +60,8 @@ static bool is_there(const char *path)
 }
 
 /* Connects and asks for an answer: a daemon that is leaving takes a connection
- * and hangs up. Returns 0, 1 if nobody is there, or an error. A socket that can be seen and not be
- * used is somebody's: this user's right to it does not come by waiting. */
+ * and hangs up. Returns an enum reach or an error. A socket that can be seen and not be used is
+ * somebody's: this user's right to it does not come by waiting. */
 static int try_path(struct shmview_connection *c, const char *path, bool check,
                     struct search *search)
 {
@@ -70,17 +70,17 @@ static int try_path(struct shmview_connection *c, const char *path, bool check,
         return r;
     c->where.is_checked = check;
     r = connection_open(c);
-    if (r == 1 && errno == EACCES && is_there(path))
+    if (r == NOT_REACHED && errno == EACCES && is_there(path))
         return fail(SHMVIEW_ERR_DENIED, "this user may not connect to %s", path);
-    if (r == 1)
+    if (r == NOT_REACHED)
         search_note(search, path, errno == ECONNRESET ? "it hung up" : strerror(errno));
     return r;
 }
 
-/* Returns 0 to try again, 1 after the deadline, or -SHMVIEW_ERR_INTERRUPTED. */
+/* Returns WAIT_READY to try again, WAIT_EXPIRED, or -SHMVIEW_ERR_INTERRUPTED. */
 static int pause_start(int64_t deadline)
 {
-    return now_ns() > deadline ? 1 : wait_a_moment(START_RETRY_NS);
+    return now_ns() > deadline ? WAIT_EXPIRED : wait_a_moment(START_RETRY_NS);
 }
 
 /* A file that a daemon has left at this path: NULL, or its suffix. Each daemon has a lock and a
@@ -98,20 +98,20 @@ static const char *find_trace(const char *path)
 }
 
 /* Connects to an instance that the library does not start. Another daemon would have other
- * segments, so the caller gets none while there is a trace of this one. Returns 0, 1 if no
- * daemon was here, or an error. */
+ * segments, so the caller gets none while there is a trace of this one. Returns an enum reach or an
+ * error. */
 static int connect_instance(struct shmview_connection *c, const char *path, bool check,
                             struct search *search)
 {
     int64_t deadline = now_ns() + RESTART_TIMEOUT_NS;
     struct search last;
     const char *trace;
-    int r, paused = 0;
+    int r, paused = WAIT_READY;
     do {
         last = *search;
         r = try_path(c, path, check, &last);
-        trace = r == 1 ? find_trace(path) : NULL;
-    } while (trace && (paused = pause_start(deadline)) == 0);
+        trace = r == NOT_REACHED ? find_trace(path) : NULL;
+    } while (trace && (paused = pause_start(deadline)) == WAIT_READY);
     *search = last;
     if (!trace || paused < 0)
         return paused < 0 ? paused : r;
@@ -121,33 +121,35 @@ static int connect_instance(struct shmview_connection *c, const char *path, bool
                 search->text, path, trace);
 }
 
-/* Somebody else may be starting it at the same moment: whoever wins serves us. */
+/* Somebody else may be starting it at the same moment: whoever wins serves us. Returns
+ * an enum reach or an error. */
 static int connect_session(struct shmview_connection *c, const char *path, bool start,
                            struct search *search)
 {
     char text[200] = "";
     c->may_start = start;
     int r = try_path(c, path, true, search);
-    if (r != 1 || !start)
+    if (r != NOT_REACHED || !start)
         return r;
     int64_t deadline = now_ns() + START_TIMEOUT_NS;
-    int paused = 0;
+    int paused = WAIT_READY;
     do {
         int failed = session_start(path, text, sizeof text);
         if (failed == -SHMVIEW_ERR_INTERRUPTED)
             return failed;
         struct search again = {0};
         r = try_path(c, path, true, &again);
-        if (r == 1 && failed && !strstr(text, "another shmviewd"))
+        if (r == NOT_REACHED && failed && !strstr(text, "another shmviewd"))
             break; /* it will not come up */
-    } while (r == 1 && (paused = pause_start(deadline)) == 0);
+    } while (r == NOT_REACHED && (paused = pause_start(deadline)) == WAIT_READY);
     if (paused < 0)
         return paused;
-    if (r == 1)
+    if (r == NOT_REACHED)
         search_note(search, "starting one", text[0] ? text : "no answer in 10 s");
     return r;
 }
 
+/* Returns an enum reach or an error. */
 static int connect_default(struct shmview_connection *c, bool start, struct search *search)
 {
     address_path user, session;
@@ -157,9 +159,9 @@ static int connect_default(struct shmview_connection *c, bool start, struct sear
     if (address_user(user) || address_session(session))
         return fail(SHMVIEW_ERR_INVALID, "$XDG_RUNTIME_DIR is too long for a socket path");
     int r = connect_instance(c, user, true, search);
-    if (r == 1)
+    if (r == NOT_REACHED)
         r = connect_instance(c, ADDRESS_SYSTEM, false, search);
-    if (r == 1)
+    if (r == NOT_REACHED)
         r = connect_session(c, session, start, search);
     return r;
 }
@@ -202,14 +204,14 @@ int shmview_connect(const char *socket_path, unsigned flags,
     connection_enlist(c);
     r = socket_path ? try_path(c, socket_path, false, &search)
                     : connect_default(c, !(flags & SHMVIEW_CONNECT_NO_START), &search);
-    if (r == 0) {
+    if (r == REACHED) {
         *ret_connection = c;
         return 0;
     }
     let_go(c);
     connection_delist(c);
     free(c);
-    return r == 1 ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
+    return r == NOT_REACHED ? fail(SHMVIEW_ERR_NO_DAEMON, "no shmviewd: tried %s", search.text) : r;
 }
 
 const char *shmview_socket_path(const struct shmview_connection *connection)

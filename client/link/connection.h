@@ -71,19 +71,18 @@ void connection_unlock(struct shmview_connection *connection);
 
 /* --- claim.c ------------------------------------------------------------- */
 
-/* Connects to path and sends a claim. Returns 0; 1 with errno set if nobody is there; or an
- * error. */
+/* Connects to path and sends a claim. Returns an enum reach or an error. */
 int connection_open(struct shmview_connection *connection);
 /* Like connection_open(), but does not wait, and does not ask whether a wait goes on. The reply to
- * the claim, or the rest of it, may still be on its way then: the next call reads it. Returns 0; 1
- * if nobody is there; or -1. */
-int connection_reopen(struct shmview_connection *connection);
+ * the claim, or the rest of it, may still be on its way then: the next call reads it. Returns
+ * false if it fails although a daemon may be there. */
+bool connection_reopen(struct shmview_connection *connection);
 /* Sends a claim over the socket that it has, without waiting; connection_reopen() reads the reply.
  * The daemon then wakes those who watch what is attached, and sends a new bell. Returns 0; -ENOMEM;
  * -EAGAIN if the socket is full; any other -errno if the socket is of no use any more. */
 int connection_claim(struct shmview_connection *connection);
-/* Reads the reply to a claim that was sent. Returns 0; 1 with errno: the daemon is leaving; or an
- * error. */
+/* Reads the reply to a claim that was sent. Returns an enum reach, NOT_REACHED also where the
+ * daemon is leaving; or an error. */
 int connection_be_greeted(struct shmview_connection *connection);
 
 /* --- socket.c ------------------------------------------------------------ */

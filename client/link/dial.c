@@ -76,7 +76,7 @@ int connection_dial(const struct endpoint *where, bool waits, int *ret_fd)
     CLEANUP_FD int fd = socket_connect(where->path, waits);
     if (fd < 0 && (nobody_there(-fd) || fd == -EAGAIN)) {
         errno = -fd;
-        return 1;
+        return NOT_REACHED;
     }
     if (fd == -EINVAL)
         return fail(SHMVIEW_ERR_INVALID, "the socket path is empty");
@@ -84,8 +84,8 @@ int connection_dial(const struct endpoint *where, bool waits, int *ret_fd)
         return -SHMVIEW_ERR_INTERRUPTED;
     if (fd < 0)
         return fail_errno(where->path, -fd);
-    int r = where->is_checked ? check_server(fd, where->path) : 0;
-    if (r == 0)
+    int r = where->is_checked ? check_server(fd, where->path) : REACHED;
+    if (r == REACHED)
         *ret_fd = steal_fd(&fd);
     return r;
 }

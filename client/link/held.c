@@ -113,19 +113,24 @@ static bool has_room_soon(int fd)
     return n > 0;
 }
 
-/* Returns 0; 1: the socket is full; or -1. */
-static int send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
+enum sent {
+    SENT,
+    SOCKET_IS_FULL,
+    NOT_SENT
+};
+
+static enum sent send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
 {
     CLEANUP_FREE char *text = wire_detach_text(attachment);
     if (!text || !connection_has_socket(c))
-        return -1;
+        return NOT_SENT;
     size_t n = strlen(text) + 1;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EAGAIN && may_wait && has_room_soon(c->fd))
         sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent == (ssize_t)n)
-        return 0;
-    return sent < 0 && errno == EAGAIN ? 1 : -1;
+        return SENT;
+    return sent < 0 && errno == EAGAIN ? SOCKET_IS_FULL : NOT_SENT;
 }
 
 /* A claim that does not name what was given back has the same effect, so a full socket is no reason
@@ -134,13 +139,13 @@ static void tell_detached(struct shmview_connection *c, bool may_wait)
 {
     int64_t id;
     while ((id = take_marked(c))) {
-        int r = c->fd >= 0 ? send_detach(c, id, may_wait && !c->greets) : 0;
-        if (r == 1 && !c->presence) {
+        enum sent sent = c->fd >= 0 ? send_detach(c, id, may_wait && !c->greets) : SENT;
+        if (sent == SOCKET_IS_FULL && !c->presence) {
             mark_again(c, id);
             c->is_late = true;
             return;
         }
-        if (r)
+        if (sent != SENT)
             connection_hang_up(c);
     }
 }
@@ -170,9 +175,9 @@ static bool tell_change(struct shmview_connection *c)
             connection_hang_up(c);
         }
         bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */
-        bool fails = connection_reopen(c) < 0;
+        bool is_reopened = connection_reopen(c);
         if (claims)
-            return !fails;
+            return is_reopened;
         /* an older claim, which may have been answered by a daemon that is gone */
         if (c->greets && !has_ended(c))
             return false;

@@ -54,17 +54,18 @@ static int spawn(const char *program, char *const argv[], int error_fd, pid_t *r
     return r;
 }
 
-/* Waits for something to read. Returns 1, 0 after the deadline, or -SHMVIEW_ERR_INTERRUPTED. */
+/* Waits for something to read. Returns an enum wait_outcome or -SHMVIEW_ERR_INTERRUPTED. */
 static int await_text(int fd, int64_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-    int r = 0;
-    while (r == 0 && now_ns() < deadline) {
+    while (now_ns() < deadline) {
         if (poll(&p, 1, WAIT_NS / 1000000) > 0)
-            return 1;
-        r = wait_go_on();
+            return WAIT_READY;
+        int r = wait_go_on();
+        if (r)
+            return r;
     }
-    return r;
+    return WAIT_EXPIRED;
 }
 
 /* Reads what the daemon to be prints until it closes its standard error. Returns 0, or
@@ -74,19 +75,17 @@ static int read_text(int fd, char *text, size_t bytes)
     size_t n = 0;
     int64_t deadline = now_ns() + (int64_t)START_TIMEOUT_MS * 1000000;
     int r;
-    while ((r = await_text(fd, deadline)) == 1) {
+    while ((r = await_text(fd, deadline)) == WAIT_READY) {
         char rest[256];
         bool room = n + 1 < bytes;
         ssize_t got = read(fd, room ? text + n : rest, room ? bytes - 1 - n : sizeof rest);
-        if (got <= 0) {
-            r = 0;
+        if (got <= 0)
             break;
-        }
         n += room ? (size_t)got : 0;
     }
     text[n] = '\0';
     text[strcspn(text, "\n")] = '\0';
-    return r;
+    return r < 0 ? r : 0;
 }
 
 /* A program that failed without a line of text. */

@@ -46,7 +46,12 @@ static bool take_word_spinning(struct lock *l)
     return false;
 }
 
-/* Returns what take_word() does, or 1: look again. */
+enum attempt {
+    WORD_TAKEN,
+    LOOK_AGAIN, /* the word may have changed */
+};
+
+/* Returns an enum attempt or an error, without its text. */
 static int take_word_once(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
@@ -62,12 +67,12 @@ static int take_word_once(struct lock *l, struct wait *w)
         /* having waited, assume that others wait */
         uint32_t mine = l->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
         STEP(owner_of(v) ? AT_TAKES_DEAD : AT_TAKES_FREE);
-        return swap(&c->lock, &v, mine) ? 0 : 1;
+        return swap(&c->lock, &v, mine) ? WORD_TAKEN : LOOK_AGAIN;
     }
     if (w->deadline == 0)
         return -SHMVIEW_ERR_TIMED_OUT; /* it never parks, so it has taken no wake-up */
     if (!(v & SHMVIEW_LOCK_WRITERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_WRITERS))
-        return 1;
+        return LOOK_AGAIN;
     STEP(AT_W_SET);
     int over = wait_ends(w);
     if (over)
@@ -75,7 +80,7 @@ static int take_word_once(struct lock *l, struct wait *w)
     STEP(AT_PARKS);
     wait_park(l, w, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths);
     STEP(AT_UNPARKED);
-    return 1;
+    return LOOK_AGAIN;
 }
 
 static int take_word_waiting(struct lock *l, struct wait *w)
@@ -85,8 +90,8 @@ static int take_word_waiting(struct lock *l, struct wait *w)
         return 0;
     do
         r = take_word_once(l, w);
-    while (r == 1);
-    if (r == 0)
+    while (r == LOOK_AGAIN);
+    if (r == WORD_TAKEN)
         STEP(AT_TAKEN_LATE);
     return r == -SHMVIEW_ERR_LOST ? fail_lost(l) : r < 0 ? fail_timed_out(l) : r;
 }

@@ -215,9 +215,15 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
     return r;
 }
 
-/* The view as it is known here. 0, 1: no such view, 2: *fault. */
-static int find_view(struct shmview_segment *segment, const char *layout, const char *view,
-                     struct view_desc *ret, uint32_t *ret_layout, struct view_fault *fault)
+enum found {
+    FOUND,
+    NOT_FOUND,
+    FOUND_FAULTY
+};
+
+/* The view as it is known here; FOUND_FAULTY: *fault. */
+static enum found find_view(struct shmview_segment *segment, const char *layout, const char *view,
+                            struct view_desc *ret, uint32_t *ret_layout, struct view_fault *fault)
 {
     const struct layouts *known = &segment->layouts;
     for (size_t i = 0; i < known->n; i++)
@@ -228,9 +234,9 @@ static int find_view(struct shmview_segment *segment, const char *layout, const 
                 continue;
             *ret_layout = (uint32_t)i;
             *ret = v->desc;
-            return resolve(segment, ret, v->format, v->has_strides, fault) ? 2 : 0;
+            return resolve(segment, ret, v->format, v->has_strides, fault) ? FOUND_FAULTY : FOUND;
         }
-    return 1;
+    return NOT_FOUND;
 }
 
 /* Asks the daemon for the layouts that were declared since. */
@@ -268,20 +274,20 @@ static int refresh_layouts(struct shmview_segment *segment)
     return r;
 }
 
-/* Runs look until it finds something, asking the daemon once in between. Returns
- * what look returned, 1 for nothing, or an error. */
+/* Runs find until it finds something, asking the daemon once in between. Returns an enum found or
+ * an error. */
 static int find_twice(struct shmview_segment *segment,
-                      int (*find)(struct shmview_segment *, void *), void *arg)
+                      enum found (*find)(struct shmview_segment *, void *), void *arg)
 {
-    int found = 1;
-    for (int attempt = 0; attempt < 2 && found == 1; attempt++) {
+    enum found found = NOT_FOUND;
+    for (int attempt = 0; attempt < 2 && found == NOT_FOUND; attempt++) {
         int r = attempt ? refresh_layouts(segment) : 0;
         if (r)
             return r;
         DETAILS;
         found = find(segment, arg);
     }
-    return found;
+    return (int)found;
 }
 
 struct name_query {
@@ -300,7 +306,7 @@ static const char *find_declared(const struct shmview_segment *segment, uint32_t
     return declared ? declared->name : NULL;
 }
 
-static int match_layout(struct shmview_segment *segment, void *arg)
+static enum found match_layout(struct shmview_segment *segment, void *arg)
 {
     struct name_query *q = arg;
     for (uint32_t i = 0; i < segment->layouts.n; i++)
@@ -308,12 +314,12 @@ static int match_layout(struct shmview_segment *segment, void *arg)
             q->index = i;
             if (q->name)
                 snprintf(q->name, q->bytes, "%s", segment->layouts.list[i].name);
-            return 0;
+            return FOUND;
         }
     const char *declared = q->wanted ? NULL : find_declared(segment, q->index);
     if (declared)
         snprintf(q->name, q->bytes, "%s", declared);
-    return declared ? 0 : 1;
+    return declared ? FOUND : NOT_FOUND;
 }
 
 int fail_no_layout(const struct shmview_segment *segment, const char *layout)
@@ -325,7 +331,7 @@ int layout_find(struct shmview_segment *segment, const char *layout)
 {
     struct name_query q = {.wanted = layout};
     int r = find_twice(segment, match_layout, &q);
-    if (r == 1)
+    if (r == NOT_FOUND)
         return fail_no_layout(segment, layout);
     return r ? r : (int)q.index;
 }
@@ -334,7 +340,7 @@ int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name,
 {
     struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
     int r = find_twice(segment, match_layout, &q);
-    if (r == 1)
+    if (r == NOT_FOUND)
         return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout %u: its phase is rubbish",
                     segment->name, index);
     return r;
@@ -355,7 +361,7 @@ struct view_query {
     struct view_fault fault;
 };
 
-static int match_view(struct shmview_segment *segment, void *arg)
+static enum found match_view(struct shmview_segment *segment, void *arg)
 {
     struct view_query *q = arg;
     return find_view(segment, q->layout, q->view, &q->desc, &q->index, &q->fault);
@@ -366,12 +372,12 @@ int shmview_view_open(struct shmview_segment *segment, const char *layout, const
 {
     struct view_query q = {.layout = layout, .view = view};
     int r = find_twice(segment, match_view, &q);
-    if (r == 1)
+    if (r == NOT_FOUND)
         return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no view '%.70s' in a layout '%.70s'",
                     segment->name, view, layout);
     if (r < 0)
         return r;
-    if (r == 2)
+    if (r == FOUND_FAULTY)
         return fail_view(view, &q.fault);
     r = view_finish(segment, &q.desc, view, ret_view);
     if (r)
