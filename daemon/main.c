@@ -197,8 +197,8 @@ int main(int argc, char **argv)
     log_init();
     struct config *config = config_read(options.config, options.config_given, say,
                                         options.check_config ? NULL : &options);
-    if (!config) /* 2: to start it again is of no use */
-        return options.check_config ? 1 : 2;
+    if (!config)
+        return options.check_config ? EXIT_FAILURE : EXIT_USAGE;
     if (options.check_config) {
         config_free(config);
         return 0;

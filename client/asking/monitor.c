@@ -125,7 +125,7 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
         return fail(SHMVIEW_ERR_PROTOCOL, "%s: %s %s", m->where.path, fault.parameter,
                     fault.reason);
     }
-    if (r)
+    if (r == EVENT_UNKNOWN)
         return STEP_ON;
     remember(m);
     return STEP_EVENT;

@@ -168,9 +168,9 @@ static bool is_string_typestr(const char *p)
     return digits && p[1] != '0' && digits < 10 && p[1 + digits] == '\0';
 }
 
-/* Names and typestrs stand for the whole. Returns 1 if text is none. */
-static int from_alias(struct formats *pool, const char *text, const struct format **ret,
-                      struct format_fault *fault)
+/* Names and typestrs stand for the whole. Returns false if text is none. */
+static bool from_alias(struct formats *pool, const char *text, const struct format **ret,
+                       struct format_fault *fault)
 {
     const struct dtype *type = dtype_by_name(text);
     const char *p = text;
@@ -183,18 +183,18 @@ static int from_alias(struct formats *pool, const char *text, const struct forma
         struct format_tree t = {.n = 1};
         t.itemsize = (uint32_t)strtoul(p + 1, NULL, 10);
         if (t.itemsize > INT32_MAX)
-            return 1;
+            return false;
         t.nodes[0] = (struct format_node){.bytes = t.itemsize, .repeat = 1, .dtype = SHMVIEW_BYTES};
         *ret = format_from(pool, &t, "", fault);
-        return 0;
+        return true;
     }
     if (!type)
         type = dtype_by_typestr(p);
     if (!type || (*text == '|' && type->is_ordered) ||
         (swapped && type->code == SHMVIEW_LONGDOUBLE)) /* which only the machine has */
-        return 1;
+        return false;
     *ret = from_type(pool, type, swapped, fault);
-    return 0;
+    return true;
 }
 
 const struct format *formats_get(struct formats *pool, const char *text,
@@ -208,7 +208,7 @@ const struct format *formats_get(struct formats *pool, const char *text,
         if (type && text[0] != 'F' && text[0] != 'D')
             return &plain[type->code];
     }
-    if (from_alias(pool, text, &f, ret_fault) == 0)
+    if (from_alias(pool, text, &f, ret_fault))
         return f;
     if (format_read(text, &t, ret_fault))
         return NULL;

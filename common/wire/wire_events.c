@@ -116,11 +116,11 @@ int wire_read_event(const json_t *parameters, const char *member, struct shmview
     const char *kind =
         json_string_value(json_object_get(json_object_get(parameters, member), "kind"));
     if (kind && !is_known(kind))
-        return 1;
+        return EVENT_UNKNOWN;
     if (fields_read(parameters, fields, false, &sent, fault))
         return -1;
     if (sent.error)
         sent.event.error = wire_error_number(sent.error, NULL);
     *ret = sent.event;
-    return 0;
+    return EVENT_READ;
 }

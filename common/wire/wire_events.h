@@ -39,9 +39,14 @@ const char *wire_event_kind_name(int64_t kind);
 /* The whole reply, after which more follow, with a NUL that *ret_bytes counts. New; NULL if memory
  * is short. */
 char *wire_event_text(const struct shmview_event *event, size_t *ret_bytes);
+/* What a message holds, unless it is faulty. */
+enum event_read {
+    EVENT_READ,
+    EVENT_UNKNOWN, /* of a kind that is not known here */
+};
+
 /* member is where in parameters it is. The event is as <shmview/monitor.h> has it; its strings are
- * borrowed from parameters. Returns 0; 1 for a kind that is not known here; or -1
- * with *fault. */
+ * borrowed from parameters. Returns an enum event_read, or -1 with *fault. */
 int wire_read_event(const json_t *parameters, const char *member, struct shmview_event *ret,
                     struct wire_fault *fault);
 

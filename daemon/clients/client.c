@@ -175,13 +175,14 @@ static void doubt(struct client *c)
 static void judge(struct client *c)
 {
     int r = presence_test(&c->clients->presence, key_of(c));
-    if (r == 0 && !c->connection)
+    if (r == PRESENCE_FREE && !c->connection)
         c->clients->died(c);
-    else if (r == 0 && c->presence == PRESENCE_HELD)
+    else if (r == PRESENCE_FREE && c->presence == PRESENCE_HELD)
         connection_end(c->connection); /* that frees it */
-    else if (r == 0 || r == -ENOENT)
+    else if (r == PRESENCE_FREE || r == PRESENCE_ABSENT)
         undoubt(c); /* it was never mapped, or somebody has removed the file */
-    else if (r == 1 && !c->released && c->n_tests++ == TESTS_OF_HELD && has_news(c->clients))
+    else if (r == PRESENCE_LOCKED && !c->released && c->n_tests++ == TESTS_OF_HELD &&
+             has_news(c->clients))
         undoubt(c);
     else
         doubt(c);
@@ -228,12 +229,12 @@ static void doubt_all(struct clients *clients)
 static void on_news(uv_poll_t *poll, int status, int events)
 {
     struct clients *clients = poll->data;
-    int r = 1;
+    enum presence_news news = NEWS_READ;
     (void)status;
     (void)events;
-    for (int i = 0; i < READS_A_TURN && r == 1; i++)
-        r = presence_read(&clients->presence, on_release, clients);
-    if (r == -EOVERFLOW)
+    for (int i = 0; i < READS_A_TURN && news == NEWS_READ; i++)
+        news = presence_read(&clients->presence, on_release, clients);
+    if (news == NEWS_LOST)
         doubt_all(clients);
 }
 
@@ -286,28 +287,28 @@ struct client *client_find_survivor(struct clients *clients, const struct store_
     if (c)
         return c;
     struct presence_key key = {.uid = holder->uid, .client = holder->client};
-    int held = holder->client ? presence_test(&clients->presence, key) : -ENOENT;
-    if (held <= 0 && held != -ENOENT) {
-        errno = held ? -held : ESRCH;
+    int held = holder->client ? presence_test(&clients->presence, key) : PRESENCE_ABSENT;
+    if (held < 0 || held == PRESENCE_FREE) {
+        errno = held < 0 ? -held : ESRCH;
         return NULL;
     }
     int r = open_process(holder);
     CLEANUP_FD int pidfd = r;
-    if (r < 0 && held != 1) {
+    if (r < 0 && held != PRESENCE_LOCKED) {
         errno = -r;
         return NULL;
     }
     c = client_new(clients, holder);
     if (!c)
         return NULL;
-    c->presence = held == 1 ? PRESENCE_HELD : PRESENCE_NONE;
+    c->presence = held == PRESENCE_LOCKED ? PRESENCE_HELD : PRESENCE_NONE;
     watch_process(c, &pidfd);
-    if (c->pidfd < 0 && held != 1) {
+    if (c->pidfd < 0 && held != PRESENCE_LOCKED) {
         client_free(c, true);
         errno = ENOMEM;
         return NULL;
     }
-    if (held == 1)
+    if (held == PRESENCE_LOCKED)
         doubt(c);
     return c;
 }
@@ -326,7 +327,7 @@ bool client_lives(const struct connection *connection)
         is_dead(connection->peer.pidfd))
         return false;
     int r = presence_test(&c->clients->presence, key_of(c));
-    return r != 0 && r != -ENOENT; /* any other error may pass */
+    return r != PRESENCE_FREE && r != PRESENCE_ABSENT; /* any other error may pass */
 }
 
 void client_survive(struct connection *connection)
@@ -409,7 +410,7 @@ static int renew_presence(struct client *c, int64_t want)
     const struct presence *presence = &c->clients->presence;
     if (has_rival(c))
         return -1;
-    if (want == WIRE_PRESENCE_KEPT && presence_test(presence, key_of(c)) == 1) {
+    if (want == WIRE_PRESENCE_KEPT && presence_test(presence, key_of(c)) == PRESENCE_LOCKED) {
         c->presence = PRESENCE_HELD;
         return -1;
     }
@@ -450,9 +451,9 @@ int client_claim(struct clients *clients, struct connection *connection,
 void client_settle(struct client *client)
 {
     int r = presence_test(&client->clients->presence, key_of(client));
-    if (r == 1) {
+    if (r == PRESENCE_LOCKED) {
         client->presence = PRESENCE_HELD;
-    } else if (r == 0 || r == -ENOENT) {
+    } else if (r == PRESENCE_FREE || r == PRESENCE_ABSENT) {
         presence_remove(&client->clients->presence, key_of(client));
         client->presence = PRESENCE_NONE;
     }

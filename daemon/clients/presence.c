@@ -75,14 +75,14 @@ int presence_test(const struct presence *presence, struct presence_key key)
 {
     file_name name;
     if (!presence->path[0])
-        return -ENOENT;
+        return PRESENCE_ABSENT;
     name_of(key, name);
     CLEANUP_FD int fd = openat(presence->directory, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
-        return -errno;
+        return errno == ENOENT ? PRESENCE_ABSENT : -errno;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    return errno == EWOULDBLOCK ? 1 : -errno;
+        return PRESENCE_FREE;
+    return errno == EWOULDBLOCK ? PRESENCE_LOCKED : -errno;
 }
 
 void presence_remove(const struct presence *presence, struct presence_key key)
@@ -94,8 +94,8 @@ void presence_remove(const struct presence *presence, struct presence_key key)
     unlinkat(presence->directory, name, 0);
 }
 
-int presence_read(const struct presence *presence, void (*visit)(void *arg, struct presence_key),
-                  void *arg)
+enum presence_news presence_read(const struct presence *presence,
+                                 void (*visit)(void *arg, struct presence_key), void *arg)
 {
     char room[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
     struct presence_key key;
@@ -108,7 +108,7 @@ int presence_read(const struct presence *presence, void (*visit)(void *arg, stru
             visit(arg, key);
         at += sizeof *e + e->len;
     }
-    return lost ? -EOVERFLOW : n > 0;
+    return lost ? NEWS_LOST : n > 0 ? NEWS_READ : NEWS_NONE;
 }
 
 void presence_sweep(const struct presence *presence, bool (*keep)(void *arg, struct presence_key),

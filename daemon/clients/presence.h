@@ -41,16 +41,28 @@ void presence_close(struct presence *presence, bool remove);
  * the caller owns, or -errno. */
 int presence_create(const struct presence *presence, struct presence_key key);
 
-/* Returns 1 if the lock is held, 0 if it is not, -ENOENT without a file, or another -errno. */
+/* What there is of a presence, unless looking failed. */
+enum presence_state {
+    PRESENCE_ABSENT, /* no file */
+    PRESENCE_FREE,   /* a file, and nobody holds the lock */
+    PRESENCE_LOCKED, /* its client lives */
+};
+
+/* Returns an enum presence_state or -errno. */
 int presence_test(const struct presence *presence, struct presence_key key);
 
 void presence_remove(const struct presence *presence, struct presence_key key);
 
+enum presence_news {
+    NEWS_NONE,
+    NEWS_READ, /* and there may be more */
+    NEWS_LOST, /* the kernel had no room for some */
+};
+
 /* Reads what inotify has reported, once: calls visit for each file of which an end was
- * reported. Returns 1 if there may be more, 0 if there is none, -EOVERFLOW if reports are
- * lost. */
-int presence_read(const struct presence *presence, void (*visit)(void *arg, struct presence_key),
-                  void *arg);
+ * reported. */
+enum presence_news presence_read(const struct presence *presence,
+                                 void (*visit)(void *arg, struct presence_key), void *arg);
 
 /* Removes the files for which keep returns false. */
 void presence_sweep(const struct presence *presence, bool (*keep)(void *arg, struct presence_key),

@@ -41,7 +41,7 @@ static const char help[] =
 static int usage(const char *what, const char *value)
 {
     fprintf(stderr, "shmviewd: %s '%s'\nTry 'shmviewd --help'.\n", what, value);
-    return 2;
+    return EXIT_USAGE;
 }
 
 static int read_seconds(const char *text, unsigned *ret)
@@ -135,7 +135,7 @@ static int read_option(struct options *options, int option, const char **ret_idl
         return 0;
     default:
         fputs("Try 'shmviewd --help'.\n", stderr);
-        return 2;
+        return EXIT_USAGE;
     }
 }
 

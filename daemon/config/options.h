@@ -19,8 +19,12 @@ struct options {
     unsigned idle_exit; /* seconds without a client and a manual segment; 0 = never */
 };
 
-/* Reads the arguments and the environment. Returns -1 to go on, else the exit
- * status: 0 after --help and --version, 2 for bad usage. */
+/* The exit status after bad usage or with a bad configuration. Starting the daemon again would not
+ * help. */
+#define EXIT_USAGE 2
+
+/* Reads the arguments and the environment. Returns -1 to go on, else the exit status: 0 after
+ * --help and --version, or EXIT_USAGE. */
 int options_read(struct options *options, int argc, char **argv);
 
 #endif

@@ -39,7 +39,7 @@ static bool allocate(struct task *task)
     struct job *job = CONTAINER_OF(task, struct job, task);
     const atomic_bool *cancel = job->declared ? &job->request.state->declared.cancel : &job->cancel;
     job->result = segment_allocate_some(job->segment, cancel, &job->committed, &job->space);
-    return job->result > 0;
+    return job->result == ALLOCATED_PART;
 }
 
 static void refuse_allocation(const struct job *job)

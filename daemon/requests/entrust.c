@@ -36,15 +36,15 @@ int entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid)
     forget_idle(state);
     CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     if (pidfd < 0)
-        return errno == ESRCH || errno == EINVAL ? 1 : -errno;
+        return errno == ESRCH || errno == EINVAL ? ENTRUST_DENIED : -errno;
     holder.birth = peer_birth(pidfd, pid);
     if (!holder.birth)
-        return errno == ESRCH ? 1 : -errno;
+        return errno == ESRCH ? ENTRUST_DENIED : -errno;
     if (!belongs_to(pid, uid))
-        return 1;
+        return ENTRUST_DENIED;
     struct client *c = client_find_survivor(&state->clients, &holder);
     if (!c)
-        return errno == ESRCH ? 1 : -errno;
+        return errno == ESRCH ? ENTRUST_DENIED : -errno;
     segment->holder = holder;
     int r = segment_keep(segment);
     if (r) {
@@ -53,5 +53,5 @@ int entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid)
     }
     LIST_REMOVE(segment, created);
     LIST_INSERT_HEAD(&c->created, segment, created);
-    return 0;
+    return ENTRUSTED;
 }

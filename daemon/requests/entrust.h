@@ -8,8 +8,14 @@
 struct segment;
 struct state;
 
+/* What becomes of it, unless it fails. */
+enum entrusted {
+    ENTRUSTED,
+    ENTRUST_DENIED, /* there is no such process, or it is another user's */
+};
+
 /* Lets segment, which is on the list of a connection or a survivor, go with the process pid.
- * Returns 0; 1 if that is no process of this uid's, or -errno; then all is as it was. */
+ * Returns an enum entrusted or -errno; without ENTRUSTED all is as it was. */
 int entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid);
 
 #endif

@@ -103,14 +103,15 @@ static void entrust_segment(struct request *r, const union wanted *want)
         return;
     }
     pid_t pid = (pid_t)want->entrust.pid;
-    int error = peer_descends(peer->pid, pid) ? entrust(r->state, s, pid, peer->uid) : 1;
-    if (error > 0)
+    int outcome =
+        peer_descends(peer->pid, pid) ? entrust(r->state, s, pid, peer->uid) : ENTRUST_DENIED;
+    if (outcome == ENTRUST_DENIED)
         refuse(r->answer, SHMVIEW_ERR_DENIED, NULL,
                "process %d is no ancestor of process %d, or of another user: '%s' stays its "
                "creator's",
                pid, peer->pid, s->name);
-    else if (error)
-        refuse_system(r->answer, "a segment cannot be entrusted", -error);
+    else if (outcome < 0)
+        refuse_system(r->answer, "a segment cannot be entrusted", -outcome);
 }
 
 static void set_access(struct request *r, const union wanted *want)

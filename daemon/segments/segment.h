@@ -77,15 +77,22 @@ struct segment {
 /* Returns a segment without objects, or NULL: memory is short. home must outlive it. */
 struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name);
 
+/* How far an allocation has come, unless it failed. */
+enum allocation {
+    ALLOCATED,
+    ALLOCATED_PART, /* there are more steps */
+};
+
 /* Allocates the objects and writes their headers, in steps of SEGMENT_STEP_BYTES at most. *done is
  * 0 before the first. Blocks; made to run off the loop, where nothing else touches the segment.
- * Returns 1: call it again; 0, and its use is the caller's to end where nobody attaches; -ENOSPC
- * with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
+ * Returns an enum allocation, and after ALLOCATED its use is the caller's to end where nobody
+ * attaches; -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
 int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
                           struct object_space *ret_space);
 
 /* The same on the loop, for a small one that is attached at once: its descriptors stay open.
- * Returns -EAGAIN where what there is seems not to be enough, and others must be waited for. */
+ * Returns ALLOCATED, or an error: -EAGAIN where what there is seems not to be enough, and others
+ * must be waited for. */
 int segment_allocate_now(struct segment *segment);
 
 /* Removes those of its objects that there are. */

@@ -104,8 +104,8 @@ static int allocate_some(struct segment *segment, const atomic_bool *cancel, uin
         return r;
     *done += step;
     if (*done < segment->size)
-        return 1;
-    r = segment->lock ? allocate_lock(segment) : 0;
+        return ALLOCATED_PART;
+    r = segment->lock ? allocate_lock(segment) : ALLOCATED;
     return r ? give_up(segment, 0, r) : 0;
 }
 

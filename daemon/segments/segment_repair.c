@@ -39,17 +39,24 @@ static bool is_too_large(const struct stat *st, uint64_t bytes)
     return (uint64_t)st->st_size > bytes || (uint64_t)st->st_blocks * 512 > most;
 }
 
-/* Returns 1 if the header is damaged, 0 if it is not or is not looked at, or -errno. */
+enum header {
+    HEADER_SOUND,
+    HEADER_DAMAGED
+};
+
+/* Returns an enum header, HEADER_SOUND also for one that is not looked at; or -errno. */
 static int check_header(const struct segment *segment)
 {
     struct shmview_control is, should;
     int fd = segment->use ? segment->use->fds[CONTROL_WRITE] : -1;
     size_t n = offsetof(struct shmview_control, pad0);
     segment_control_header(segment, &should);
-    ssize_t got = fd < 0 ? 0 : pread(fd, &is, n, 0);
+    if (fd < 0)
+        return HEADER_SOUND;
+    ssize_t got = pread(fd, &is, n, 0);
     if (got < 0)
         return -errno;
-    return fd >= 0 && ((size_t)got != n || memcmp(&is, &should, n) != 0);
+    return (size_t)got == n && memcmp(&is, &should, n) == 0 ? HEADER_SOUND : HEADER_DAMAGED;
 }
 
 /* --- Telling ------------------------------------------------------------- */
@@ -140,11 +147,11 @@ static int repair(struct segment *segment, enum segment_part part)
     struct object object;
     uint64_t bytes = bytes_of(segment, part);
     int r = stat_part(segment, part, &st);
-    int header = r == 0 && part == CONTROL ? check_header(segment) : 0;
+    int header = r == 0 && part == CONTROL ? check_header(segment) : HEADER_SOUND;
     if (r || header < 0)
         return r ? r : header;
     bool is_short = (uint64_t)st.st_size < bytes, is_large = is_too_large(&st, bytes);
-    bool is_damaged = is_short || header;
+    bool is_damaged = is_short || header == HEADER_DAMAGED;
     if (!is_damaged && !is_large)
         return 0;
     tell(segment, part, &st);

@@ -19,7 +19,7 @@ static inline int whole_segment(struct segment *segment, const atomic_bool *canc
 {
     uint64_t done = 0;
     int r;
-    while ((r = segment_allocate_some(segment, cancel, &done, ret_space)) > 0)
+    while ((r = segment_allocate_some(segment, cancel, &done, ret_space)) == ALLOCATED_PART)
         continue;
     return r;
 }
