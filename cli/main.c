@@ -63,7 +63,7 @@ static void print_verbs(void)
             puts(verbs[i].verb->name);
 }
 
-/* What stands before the verb. Returns -1 to go on. */
+/* What stands before the verb. Returns GO_ON or the exit status. */
 static int read_options(struct context *c, int argc, char **argv)
 {
     bool help = false, version = false, list = false, completes = false;
@@ -83,14 +83,14 @@ static int read_options(struct context *c, int argc, char **argv)
     else if (list || (completes && !complete(c, argc - optind, argv + optind, find_verb)))
         print_verbs();
     else if (!completes)
-        return optind < argc ? -1 : fail_usage(c, "a verb is missing");
+        return optind < argc ? GO_ON : fail_usage(c, "a verb is missing");
     return EXIT_OK;
 }
 
 static int run(struct context *c, int argc, char **argv)
 {
     int status = read_options(c, argc, argv);
-    if (status >= 0)
+    if (status != GO_ON)
         return status;
     const struct verb *verb = find_verb(argv[optind]);
     if (!verb)

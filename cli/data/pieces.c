@@ -36,7 +36,7 @@ int pieces_next(struct pieces *p, struct shmview_view *ret_piece)
     struct shmview_view v = p->view;
     int r = 0;
     if (p->is_done)
-        return 0;
+        return PIECES_END;
     for (uint32_t d = 0; r == 0 && d < p->dimension; d++)
         r = shmview_view_index(&v, 0, p->index[d], &v);
     if (r == 0 && v.ndim) {
@@ -47,5 +47,5 @@ int pieces_next(struct pieces *p, struct shmview_view *ret_piece)
         return r;
     advance(p);
     *ret_piece = v;
-    return 1;
+    return PIECES_NEXT;
 }

@@ -20,7 +20,13 @@ struct pieces {
 /* Pieces of at most limit bytes, but of one element at least. */
 void pieces_begin(struct pieces *p, const struct shmview_view *view, uint64_t limit);
 
-/* Returns 1 with the next piece, 0 if there is none, or what shmview_view_index() returns. */
+enum pieces_outcome {
+    PIECES_END, /* there are no more */
+    PIECES_NEXT,
+};
+
+/* Returns PIECES_NEXT with the next piece, PIECES_END without one, or what shmview_view_index()
+ * returns. */
 int pieces_next(struct pieces *p, struct shmview_view *ret_piece);
 
 #endif

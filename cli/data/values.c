@@ -48,7 +48,7 @@ int values_each(const struct shmview_view *view, void *arg,
     uint64_t first = 0;
     int r = scratch_init(&scratch, view, format_for(view->dtype));
     pieces_begin(&pieces, view, SCRATCH_BYTES);
-    while (r == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
+    while (r == 0 && (r = pieces_next(&pieces, &piece)) == PIECES_NEXT) {
         r = scratch_like(&scratch, &piece, &copy);
         r = r ? r : shmview_copy(&copy, &piece);
         if (r == 0) {

@@ -46,7 +46,7 @@ static void check_own(struct doctor *d)
                     "a process may have some %lld segments attached", maps / MAPPINGS);
 }
 
-/* The soft value of a line of /proc/PID/limits; -1: there is none, -2: unlimited. */
+/* The soft value of a line of /proc/PID/limits; -1: unlimited, or there is none. */
 static long long soft_limit(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -54,7 +54,7 @@ static long long soft_limit(const char *text, const char *name)
         return -1;
     at += strlen(name);
     at += strspn(at, " ");
-    return strncmp(at, "unlimited", strlen("unlimited")) == 0 ? -2 : strtoll(at, NULL, 10);
+    return strncmp(at, "unlimited", strlen("unlimited")) == 0 ? -1 : strtoll(at, NULL, 10);
 }
 
 /* Only where its number is one of ours: it may live in another container. */

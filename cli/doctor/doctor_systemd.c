@@ -18,8 +18,8 @@ static bool is_there(const struct doctor *d, const char *path)
 
 /* --- RemoveIPC= ---------------------------------------------------------- */
 
-/* The last RemoveIPC= of a file: 1, 0, or as it was. */
-static int read_setting(const char *path, int was)
+/* The last RemoveIPC= of a file, or was. */
+static bool read_setting(const char *path, bool was)
 {
     char line[256];
     FILE *f = fopen(path, "re");
@@ -42,7 +42,7 @@ static bool removes_ipc(const struct doctor *d)
     static const char *const files[] = {
         "/etc/systemd/logind.conf", "/usr/lib/systemd/logind.conf.d/*.conf",
         "/run/systemd/logind.conf.d/*.conf", "/etc/systemd/logind.conf.d/*.conf"};
-    int removes = 1; /* where nobody says otherwise */
+    bool removes = true; /* where nobody says otherwise */
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char pattern[DOCTOR_PATH];
         glob_t found;

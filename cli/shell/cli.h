@@ -25,6 +25,7 @@ static inline void free_pp(void *pp)
 
 /* How the program ends. Those of man/shmviewctl.1. */
 enum exit_status {
+    GO_ON = -1, /* no status: the program does not end here */
     EXIT_OK = 0,
     EXIT_FAILED = 1,
     EXIT_USAGE = 2,       /* what was asked for cannot be understood; nothing was done */

@@ -28,7 +28,7 @@ static int list_columns(const struct table *t)
     return EXIT_OK;
 }
 
-/* Returns -1, or the exit status: there is no such column. */
+/* Returns GO_ON or the exit status. */
 static int want_column(struct table *t, const char *name, size_t length)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -38,13 +38,13 @@ static int want_column(struct table *t, const char *name, size_t length)
                 if (t->wanted[k] == i)
                     return fail_usage(t->c, "column %s is named twice", has);
             t->wanted[t->n_wanted++] = i;
-            return -1;
+            return GO_ON;
         }
     }
     return fail_usage(t->c, "there is no column '%.*s': '-o help' lists them", (int)length, name);
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Returns GO_ON or the exit status. */
 static int want_columns(struct table *t)
 {
     const char *text = t->options->columns;
@@ -59,11 +59,11 @@ static int want_columns(struct table *t)
     while (text) {
         size_t length = strcspn(text, ",");
         int r = want_column(t, text, length);
-        if (r >= 0)
+        if (r != GO_ON)
             return r;
         text = text[length] ? text + length + 1 : NULL;
     }
-    return -1;
+    return GO_ON;
 }
 
 /* --- Making it ----------------------------------------------------------- */
@@ -112,9 +112,9 @@ int table_new(struct context *c, const struct table_options *options, const char
         return -1;
     }
     *ret_status = want_columns(t);
-    if (*ret_status < 0 && make_scols(t, key))
+    if (*ret_status == GO_ON && make_scols(t, key))
         *ret_status = fail_memory(c);
-    if (*ret_status >= 0) {
+    if (*ret_status != GO_ON) {
         table_free(t);
         return -1;
     }

@@ -173,8 +173,14 @@ static bool has_columns(const struct array *a)
     return !a->style->is_hex && shmview_dtype_kind(a->type.whole.dtype) > SHMVIEW_VALUE_BYTES;
 }
 
-/* Measures the element in a->bytes; pass is 0 or 1. */
-static void measure(struct array *a, int pass)
+enum pass {
+    PASS_RANGE, /* which numbers there are */
+    PASS_WIDTH, /* how wide they are */
+    PASS_PRINT,
+};
+
+/* Measures the element in a->bytes in one of the first two passes. */
+static void measure(struct array *a, enum pass pass)
 {
     const uint32_t dtype = a->type.whole.dtype;
     struct shmview_value s;
@@ -186,7 +192,7 @@ static void measure(struct array *a, int pass)
         return;
     }
     for (int part = 0; part <= (s.kind == SHMVIEW_VALUE_COMPLEX); part++)
-        if (pass == 0)
+        if (pass == PASS_RANGE)
             style_range(&a->parts[part], s.z[part]);
         else
             style_measure(&a->parts[part], s.z[part], scalar_part(dtype));
@@ -276,7 +282,7 @@ static bool leaves_out(const struct array *a, uint32_t d)
     return a->is_summary && a->view->shape[d] > 2 * ARRAY_EDGE;
 }
 
-static int visit(struct array *a, uint32_t d, int pass);
+static int visit(struct array *a, uint32_t d, enum pass pass);
 
 /* Element, or part, i of dimension d. */
 static int print_item(struct array *a, uint32_t d, ptrdiff_t i, bool is_first, size_t room)
@@ -295,7 +301,7 @@ static int print_item(struct array *a, uint32_t d, ptrdiff_t i, bool is_first, s
         fputc('\n', a->out);
     if (!is_first)
         new_line(a);
-    return visit(a, d + 1, 2);
+    return visit(a, d + 1, PASS_PRINT);
 }
 
 /* The whole of dimension d, in brackets. A line has room for the brackets that
@@ -327,11 +333,11 @@ static int print_dimension(struct array *a, uint32_t d)
     return r;
 }
 
-/* Goes through the elements that are shown: passes 0 and 1 measure, 2 prints. */
-static int visit(struct array *a, uint32_t d, int pass)
+/* Goes through the elements that are shown. */
+static int visit(struct array *a, uint32_t d, enum pass pass)
 {
     int r = 0;
-    if (pass == 2)
+    if (pass == PASS_PRINT)
         return print_dimension(a, d);
     if (d == a->view->ndim) {
         r = shmview_get_bytes(a->view, a->index, a->bytes);
@@ -373,14 +379,14 @@ static int print_columns(struct array *a)
 {
     int r = 0;
     if (has_columns(a)) {
-        r = visit(a, 0, 0);
+        r = visit(a, 0, PASS_RANGE);
         style_decide(&a->parts[0]);
         style_decide(&a->parts[1]);
-        r = r ? r : visit(a, 0, 1);
+        r = r ? r : visit(a, 0, PASS_WIDTH);
         style_finish(&a->parts[0]);
         style_finish(&a->parts[1]);
     }
-    return r ? r : visit(a, 0, 2);
+    return r ? r : visit(a, 0, PASS_PRINT);
 }
 
 int array_print(const struct shmview_view *view, const struct array_style *style, FILE *out)

@@ -29,6 +29,7 @@ struct screen {
     size_t first;   /* row, or line of a segment, at the top */
     bool is_typing; /* the filter */
     bool is_done;
+    bool wants_figures;    /* now, and not when the delay has passed */
     char kept[TOP_FILTER]; /* the filter before that */
     const char *notice;    /* in place of the keys; NULL: none */
     attr_t styles[TOP_DIM + 1];
@@ -291,7 +292,7 @@ static void change_view(struct screen *s, int key)
     s->first = 0;
 }
 
-/* Returns 1 where new figures are asked for, 0, or -1: memory is short. */
+/* Returns 0, or -1: memory is short. */
 static int handle_key(struct screen *s, int key)
 {
     s->notice = NULL;
@@ -304,7 +305,8 @@ static int handle_key(struct screen *s, int key)
         s->is_done = true;
         return 0;
     case ' ':
-        return 1;
+        s->wants_figures = true;
+        return 0;
     case 'b':
         s->top->wants_bytes = !s->top->wants_bytes;
         return 0;
@@ -338,14 +340,13 @@ static int serve(struct context *c, struct screen *s, int64_t delay_ns, top_refr
         draw(s);
         if (!await_key(next))
             return EXIT_OK;
-        for (int key; r >= 0 && !s->is_done && (key = getch()) != ERR;) {
-            int more = handle_key(s, key); /* KEY_RESIZE: only drawn anew */
-            r = more ? more : r;
-        }
-        if (r < 0)
+        for (int key; r == 0 && !s->is_done && (key = getch()) != ERR;)
+            r = handle_key(s, key); /* KEY_RESIZE: only drawn again */
+        if (r)
             return fail_memory(c);
-        if (r == 0 && shmview_deadline(0) < next)
+        if (!s->wants_figures && shmview_deadline(0) < next)
             continue;
+        s->wants_figures = false;
         int64_t began = shmview_deadline(0);
         int status = refresh_stats(c, s->top);
         if (status)

@@ -135,7 +135,7 @@ static int read_pieces(struct load *l, const struct shmview_view *v, bool is_tri
     if (r == 0 && is_trial)
         r = scratch_init(&out, v, v->format);
     pieces_begin(&pieces, v, SCRATCH_BYTES);
-    while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
+    while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) == PIECES_NEXT) {
         to = piece;
         r = scratch_like(&in, &piece, &from);
         if (r == 0 && is_trial)

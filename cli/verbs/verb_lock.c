@@ -33,7 +33,7 @@ struct request {
 /* --- The command line ---------------------------------------------------- */
 
 /* Options may stand before and after NAME; the command begins after "--", or where the first word
- * after NAME is no option. Returns 0 or the exit status, or -1: it is c->status. */
+ * after NAME is no option. Returns GO_ON or the exit status. */
 static int read_request(struct context *c, int argc, char **argv, struct request *q)
 {
     const struct verb_option options[] = {
@@ -49,20 +49,20 @@ static int read_request(struct context *c, int argc, char **argv, struct request
         OPT_END,
     };
     if (!options_read(c, argc, argv, options, 0, argc))
-        return -1;
+        return c->status;
     if (optind == argc)
         return fail_usage(c, "the name of a segment is missing");
     bool ended = strcmp(argv[optind - 1], "--") == 0;
     q->name = argv[optind++];
     if (!ended && !options_read(c, argc, argv, options, 0, argc))
-        return -1;
+        return c->status;
     q->argv = argv + optind;
     q->argc = argc - optind;
     if (q->shell_command && q->argc)
         return fail_usage(c, "--command takes the place of '%s': give one of them", q->argv[0]);
     if (!q->shell_command && !q->argc)
         return fail_usage(c, "a command to run is missing after '%s'", q->name);
-    return 0;
+    return GO_ON;
 }
 
 /* --- Taking it ----------------------------------------------------------- */
@@ -173,8 +173,8 @@ static int run_lock(struct context *c, int argc, char **argv)
                         .deadline = SHMVIEW_FOREVER};
     struct shmview_segment *segment;
     int status = read_request(c, argc, argv, &q);
-    if (status)
-        return status < 0 ? c->status : status;
+    if (status != GO_ON)
+        return status;
     status = attach(c, q.name, SHMVIEW_READ, &segment);
     if (status)
         return status;

@@ -151,8 +151,7 @@ static int wait_presence(struct context *c, const struct wait_call *w, int64_t *
 /* The one who waits in memory looks up so often whether the segment is still there. */
 #define LOOK_NS INT64_C(1000000000)
 
-/* Goes on after a wait of at most LOOK_NS has ended with r. Returns -1 to wait on, or the exit
- * status. */
+/* Goes on after a wait of at most LOOK_NS has ended with r. Returns GO_ON or the exit status. */
 static int look_up(struct context *c, const struct wait_call *w, int64_t id, int r,
                    const char *late)
 {
@@ -165,7 +164,7 @@ static int look_up(struct context *c, const struct wait_call *w, int64_t id, int
     if (status)
         return status;
     if (now == id)
-        return -1;
+        return GO_ON;
     warn_text(c, "segment '%s' was removed: 'shmviewctl list' shows the segments that you may see",
               w->name);
     return EXIT_NOT_FOUND;
@@ -182,15 +181,15 @@ static int wait_phase(struct context *c, const struct wait_call *w, struct shmvi
                       int64_t id)
 {
     struct shmview_phase phase;
-    int status = -1;
+    int status = GO_ON;
     int r = shmview_phase_get(segment, &phase);
     if (r)
         return fail_call(c, r);
-    while (status < 0) {
+    while (status == GO_ON) {
         if (phase.generation && strcmp(phase.name, w->layout) == 0)
             return EXIT_OK;
         r = shmview_wait_phase(segment, NULL, phase.generation, next_look(w), &phase);
-        status = r ? look_up(c, w, id, r, "is in another phase") : -1;
+        status = r ? look_up(c, w, id, r, "is in another phase") : GO_ON;
     }
     return status;
 }
@@ -199,8 +198,8 @@ static int wait_change(struct context *c, const struct wait_call *w,
                        struct shmview_segment *segment, int64_t id)
 {
     uint32_t seen = shmview_change(segment);
-    int status = -1;
-    while (status < 0) {
+    int status = GO_ON;
+    while (status == GO_ON) {
         int r = shmview_wait_change(segment, seen, next_look(w), &seen);
         status = r ? look_up(c, w, id, r, "has not changed") : EXIT_OK;
     }

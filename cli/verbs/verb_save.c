@@ -54,7 +54,7 @@ static int write_gathered(struct save *s, const struct shmview_view *v)
     struct shmview_view piece, copy;
     int r = scratch_init(&scratch, v, v->format), status = 0;
     pieces_begin(&pieces, v, SCRATCH_BYTES);
-    while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) > 0) {
+    while (r == 0 && status == 0 && (r = pieces_next(&pieces, &piece)) == PIECES_NEXT) {
         r = scratch_like(&scratch, &piece, &copy);
         r = r ? r : shmview_copy(&copy, &piece);
         if (r == 0)

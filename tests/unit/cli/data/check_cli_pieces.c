@@ -45,14 +45,14 @@ static void assert_pieces(const struct shmview_view *v)
         struct shmview_view piece;
         size_t at = 0;
         pieces_begin(&pieces, v, limit);
-        while (pieces_next(&pieces, &piece) == 1) {
+        while (pieces_next(&pieces, &piece) == PIECES_NEXT) {
             ck_assert(piece.nbytes <= limit || piece.nbytes == sizeof(int32_t));
             ck_assert_uint_le(at + piece.nbytes / sizeof(int32_t), n);
             at += list(&piece, 0, index, pieced + at);
         }
         ck_assert_uint_eq(at, n);
         ck_assert_int_eq(memcmp(whole, pieced, n * sizeof *whole), 0);
-        ck_assert_int_eq(pieces_next(&pieces, &piece), 0);
+        ck_assert_int_eq(pieces_next(&pieces, &piece), PIECES_END);
     }
 }
 
