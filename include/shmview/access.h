@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/access.h - who may use a segment.
+/* shmview/access.h - the users who may use a segment.
  *
- * A segment has an owner, a group, a mode as a file has, and a list of users and groups that
- * may do more or less than that. What a program may do is decided when it attaches, by the
- * uid, the gid and the supplementary groups that it had when it connected:
+ * A segment has an owner, a group, and a mode like that of a file. It can also
+ * have a list of entries, each of which gives one user or group more or less than
+ * the mode does. The first line below that fits a user decides:
  *
  *     its owner                      the mode's bits for the owner
  *     a user who has an entry        that entry
@@ -11,10 +11,31 @@
  *     groups that have an entry      of all those groups together
  *     all others                     the mode's bits for others
  *
- * The first line that fits decides. 4 is the right to read: SHMVIEW_PEEK and SHMVIEW_READ; 6 is
- * the right to write as well. Whoever has no right does not learn that the segment exists, and
- * is told SHMVIEW_ERR_NOT_FOUND. Root, and the group that the administrator has named, may do
- * everything. A new segment has the mode that the administrator says, 0600 if nothing. */
+ * In each digit of the mode, 4 is the right to read (SHMVIEW_PEEK and
+ * SHMVIEW_READ), and 6 is the right to write as well. 2 alone is worth nothing.
+ * Root and the members of the configured group of administrators may do
+ * everything.
+ *
+ *     const struct shmview_access_entry guest = {SHMVIEW_USER, SHMVIEW_READ, "guest"};
+ *     const struct shmview_access_change change = {
+ *         .struct_bytes = sizeof change,
+ *         .set = SHMVIEW_SET_MODE | SHMVIEW_SET_ENTRIES,
+ *         .mode = 0640,
+ *         .n_entries = 1,
+ *         .entries = &guest,
+ *     };
+ *     shmview_set_access(conn, "demo", &change);
+ *
+ * A new segment belongs to the user who creates it, and to the group of that
+ * user. Its mode is the configured one, 0600 by default. shmview_create() takes
+ * the same struct to choose otherwise.
+ *
+ * The daemon decides when a program attaches, by the uid, the gid and the
+ * supplementary groups that the program had when it connected. A user without any
+ * right does not learn that the segment exists: each call returns
+ * -SHMVIEW_ERR_NOT_FOUND, except that the name is taken for shmview_create(). An
+ * attachment that exists outlives the right that it was made with, because its
+ * memory is mapped. */
 #ifndef SHMVIEW_ACCESS_H
 #define SHMVIEW_ACCESS_H
 
@@ -26,40 +47,52 @@ extern "C" {
 
 struct shmview_connection;
 
+/* Kinds of an entry. */
 #define SHMVIEW_USER  1u
 #define SHMVIEW_GROUP 2u
 
-/* One user or group, and what he or it may do. */
+/* One user or group, and its right. An entry with the right 0 takes away what the
+ * mode would give. */
 struct shmview_access_entry {
     uint32_t kind;    /* SHMVIEW_USER, SHMVIEW_GROUP */
     uint32_t right;   /* 0: nothing, SHMVIEW_READ or SHMVIEW_WRITE */
     const char *name; /* of the user or group; or its number, "1000" */
 };
 
+/* The members of struct shmview_access_change that count; the others are
+ * ignored. */
 #define SHMVIEW_SET_MODE    1u
 #define SHMVIEW_SET_OWNER   2u
 #define SHMVIEW_SET_GROUP   4u
 #define SHMVIEW_SET_ENTRIES 8u
 
-/* What is to be changed. Size the struct with sizeof so that it can grow. */
+/* A change of the rights. Set struct_bytes to sizeof, so that later versions can
+ * add members. */
 struct shmview_access_change {
     uint32_t struct_bytes;
-    uint32_t set;  /* which of the following are meant: SHMVIEW_SET_* */
+    uint32_t set;  /* SHMVIEW_SET_*, or-ed together */
     uint32_t mode; /* 0 to 0666, without execute bits */
+    /* uid and gid. */
     uint32_t owner, group;
-    uint32_t n_entries;                         /* at most 32 */
-    const struct shmview_access_entry *entries; /* in place of all that there were */
+    /* At most 32 entries, which replace all earlier ones; 0 removes them. */
+    uint32_t n_entries;
+    const struct shmview_access_entry *entries;
 };
 
-/* Changes who may use the segment called name. Names of users and groups are looked up here,
- * in this system's databases (getpwnam(3), getgrnam(3)), which may block. change is borrowed.
- * Attachments that exist stay. Only the owner and administrators may do this; only
- * administrators may name another owner, and a group that they are not in. The new owner is
- * charged for the segment. Blocks for one round trip. Any thread.
+/* Changes who may use the segment called name. Attachments that exist stay.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND (also where the caller has no right to
- * see the segment), _DENIED, _QUOTA (the new owner's), _INVALID (also for a name that nobody
- * has), _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
+ * Only the owner and administrators may call it. Only administrators may name
+ * another owner, or a group to which they do not belong. The segment is charged
+ * to its new owner. change and all it points to are borrowed for the call. The
+ * library looks up names of users and groups in the databases of this system
+ * (getpwnam(3), getgrnam(3)), which may block. Then blocks as a request
+ * (shmview.h). Any thread.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND if there is no such
+ * segment or this user has no right to see it, _DENIED if this user may not
+ * change it so, _QUOTA if it does not fit into the new owner's quota, _INVALID
+ * for a wrong argument or a name that no user or group has, _SYSTEM if a database
+ * cannot be read, or an error of requests. */
 int shmview_set_access(struct shmview_connection *connection, const char *name,
                        const struct shmview_access_change *change);
 

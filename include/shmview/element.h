@@ -1,18 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/element.h - a view, and element access at the speed of a raw pointer.
+/* shmview/element.h - struct shmview_view, and element access at the speed of a raw pointer.
  *
- * Everything here is inline; libshmview exports the same calls as symbols for
- * other languages. Nothing checks bounds but the calls at the end: those
- * that fill a view proved that every index inside the shape lies in the
- * segment. Access is not synchronised: hold the segment's lock.
+ * A view is a window on a segment: an address, a format, a shape and strides. view.h makes views;
+ * this header reads and writes their elements, for programs that know the type of the elements when
+ * they are compiled. Use shmview_get_double() and similar calls of view.h for types that only the
+ * run time knows.
  *
- * The fast ways to walk a view, fastest first:
+ * Everything here is inline, so that an access costs what a raw pointer costs and a compiler can
+ * vectorise loops. libshmview exports the same functions as symbols for other languages. The calls
+ * before "Checked access" check nothing: the call that filled the view has proved that every index
+ * inside the shape leads to an aligned element inside the segment. The program must keep its
+ * indices inside the shape and use the right type. Access is not synchronised: hold the segment's
+ * lock.
+ *
+ * These are the ways to walk a view, fastest first:
  *   contiguous    float *a = SHMVIEW_DATA(float, &v);             a[i]
  *   rows          float *r = SHMVIEW_ROW(float, &v, i);           r[j]
  *   any strides   struct shmview_strided_row s = shmview_strided(&v, i); SHMVIEW_ELEM(float, s, j)
  *   one element   SHMVIEW_AT2(float, &v, i, j)
- * The first three leave nothing but a pointer and a step in the loop, so that
- * the compiler can vectorise the first two and strength-reduce the third. */
+ *
+ * The first three leave only a pointer and a step in the inner loop. The compiler can then
+ * vectorise the first two, and replace the multiplication of the third by an addition. */
 #ifndef SHMVIEW_ELEMENT_H
 #define SHMVIEW_ELEMENT_H
 
@@ -28,12 +36,14 @@ extern "C" {
 #define SHMVIEW_INLINE static inline
 #endif
 
+/* The most dimensions of a view. A slice of Cython has as many. */
 #define SHMVIEW_MAX_NDIM 8
 
-/* Element types. The value is part of the ABI; the text behind it is the canonical
- * format. A type that is stored in the other byte order has SHMVIEW_SWAPPED set. */
+/* Element types. The values are part of the ABI. Each comment has the canonical format of the type,
+ * or from SHMVIEW_BFLOAT16 on the name that DLPack gives it, which has no letter in PEP 3118. A
+ * number whose bytes are in the other order has SHMVIEW_SWAPPED as well. */
 enum shmview_dtype {
-    SHMVIEW_STRUCT = 0,              /* T{...}, and arrays within an element: no type of C's */
+    SHMVIEW_STRUCT = 0,              /* T{...}, and arrays within an element */
     SHMVIEW_INT8 = 1,                /* b */
     SHMVIEW_UINT8 = 2,               /* B */
     SHMVIEW_INT16 = 3,               /* h */
@@ -49,63 +59,76 @@ enum shmview_dtype {
     SHMVIEW_COMPLEX128 = 13,         /* Zd */
     SHMVIEW_LONGDOUBLE = 14,         /* g */
     SHMVIEW_BOOL = 15,               /* ? */
-    SHMVIEW_CHAR = 16,               /* c: a byte that is text */
+    SHMVIEW_CHAR = 16,               /* c: one byte of text */
     SHMVIEW_POINTER = 17,            /* P: an address, as a number */
     SHMVIEW_BYTES = 18,              /* 5s: a string of fixed length */
     SHMVIEW_PASCAL = 19,             /* 5p: a length byte and a string */
-    SHMVIEW_BFLOAT16 = 20,           /* this and all below: by DLPack's name */
-    SHMVIEW_FLOAT8_E3M4 = 21,        /* IEEE-like: infinities and NaNs */
-    SHMVIEW_FLOAT8_E4M3 = 22,        /* the same */
+    SHMVIEW_BFLOAT16 = 20,           /* 8 bits of exponent, 7 of fraction */
+    SHMVIEW_FLOAT8_E3M4 = 21,        /* like IEEE 754: infinities and NaNs */
+    SHMVIEW_FLOAT8_E4M3 = 22,        /* like IEEE 754 */
     SHMVIEW_FLOAT8_E4M3B11FNUZ = 23, /* bias 11, finite, no negative zero */
     SHMVIEW_FLOAT8_E4M3FN = 24,      /* finite: NaN, no infinity */
     SHMVIEW_FLOAT8_E4M3FNUZ = 25,    /* finite, no negative zero */
-    SHMVIEW_FLOAT8_E5M2 = 26,        /* IEEE-like */
+    SHMVIEW_FLOAT8_E5M2 = 26,        /* like IEEE 754 */
     SHMVIEW_FLOAT8_E5M2FNUZ = 27,    /* finite, no negative zero */
     SHMVIEW_FLOAT8_E8M0FNU = 28,     /* a power of two; unsigned; NaN */
 };
-#define SHMVIEW_SWAPPED 0x100 /* or-ed to the type: the bytes of a number are reversed */
+/* Or-ed to the type: the bytes of a number are reversed. Typed access refuses such elements,
+ * because C cannot load them directly; calls of view.h convert them. */
+#define SHMVIEW_SWAPPED 0x100
 
-#define SHMVIEW_VIEW_READ_ONLY                                                                     \
-    1u /* must not be written; where the attachment is read-only, cannot */
-#define SHMVIEW_VIEW_INDIRECT                                                                      \
-    2u /* has suboffsets: only shmview_view_pointer() and the calls of view.h find its elements */
+/* Flags of a view. READ_ONLY: the program must not write through it, and a write raises SIGSEGV if
+ * the attachment is read-only. INDIRECT: it has suboffsets, so that only shmview_view_pointer() and
+ * other calls of view.h find its elements. */
+#define SHMVIEW_VIEW_READ_ONLY 1u
+#define SHMVIEW_VIEW_INDIRECT  2u
 
 struct shmview_segment;
 
-/* A typed window on a segment. Plain data: copy it freely, it needs no release.
- * It is valid until its segment is detached. Filled by the library; a program
- * reads it and does not change it. The terms are those of PEP 3118: strides are
- * in bytes and may be negative or zero, data is element [0, ..., 0]. With
- * SHMVIEW_VIEW_INDIRECT, where suboffsets[d] >= 0 what index d leads to is not an element
- * but 8 bytes that hold the byte of the segment to go on from, plus suboffsets[d]. */
+/* A typed window on a segment.
+ *
+ * It is plain data: copy it freely, it owns nothing and needs no release. It is valid until its
+ * segment is detached. The library fills it; a program reads it and must not change it, because
+ * calls trust what was checked when it was filled. The terms are those of PEP 3118. Without
+ * suboffsets element [i, j] begins at data + i * strides[0] + j * strides[1]. Entries of the arrays
+ * beyond ndim are unused, and strides of a view without elements mean nothing. */
 struct shmview_view {
+    /* Element [0, ..., 0]. */
     unsigned char *data;
-    struct shmview_segment *segment; /* borrowed */
-    const char *format;              /* canonical PEP 3118 format; lives as long as the segment */
-    const void *item;                /* of the library */
-    uint64_t nbytes;                 /* product of shape times itemsize */
-    uint32_t itemsize;               /* bytes of one element */
-    uint32_t dtype;                  /* enum shmview_dtype, SHMVIEW_SWAPPED */
-    uint32_t ndim;                   /* 0 to SHMVIEW_MAX_NDIM */
-    uint32_t flags;                  /* SHMVIEW_VIEW_* */
-    uint32_t layout;                 /* index of the layout it was opened from, or UINT32_MAX */
-    uint32_t generation;             /* of the phase at the time it was opened */
+    /* The segment, which the view does not keep alive. */
+    struct shmview_segment *segment;
+    /* The canonical format; lives as long as the segment. */
+    const char *format;
+    const void *item;  /* for the library only */
+    uint64_t nbytes;   /* of all elements without gaps: product of shape times itemsize */
+    uint32_t itemsize; /* bytes of one element */
+    uint32_t dtype;    /* enum shmview_dtype, SHMVIEW_SWAPPED */
+    uint32_t ndim;     /* 0 (one element) to SHMVIEW_MAX_NDIM */
+    uint32_t flags;    /* SHMVIEW_VIEW_* */
+    /* The layout from which it was opened, by index, or UINT32_MAX; and the generation of the phase
+     * at that time. shmview_view_is_stale() compares both with the current phase. */
+    uint32_t layout;
+    uint32_t generation;
+    /* Elements in each dimension, and bytes from one to the next, negative or 0 too. */
     ptrdiff_t shape[SHMVIEW_MAX_NDIM];
     ptrdiff_t strides[SHMVIEW_MAX_NDIM];
-    ptrdiff_t suboffsets[SHMVIEW_MAX_NDIM]; /* -1: none */
+    /* -1: none. 0 or more: the index leads to 8 bytes that store the byte of the segment at which
+     * the row begins; the suboffset is added to that byte. See view.h. */
+    ptrdiff_t suboffsets[SHMVIEW_MAX_NDIM];
     uint64_t reserved[4];
 };
 
-/* One row of a view: what an inner loop needs, by value, so that it stays in
- * registers whatever the loop stores. n is the length, stride is in bytes. */
+/* One row of a view: a pointer, n elements, and stride bytes from one to the next. An inner loop
+ * needs nothing else. It is passed by value, so that it stays in registers whatever the loop
+ * stores. */
 struct shmview_strided_row {
     unsigned char *data;
     ptrdiff_t n;
     ptrdiff_t stride;
 };
 
-/* Address of element [i], [i, j], [i, j, k] of a view with at least that many
- * dimensions (the missing last indices are 0). Never fails. */
+/* Returns the address of element [i], [i, j] or [i, j, k]. The view must have at least that many
+ * dimensions; further indices are 0. Never fails. */
 SHMVIEW_INLINE void *shmview_at1(const struct shmview_view *view, ptrdiff_t i)
 {
     return view->data + i * view->strides[0];
@@ -120,7 +143,8 @@ SHMVIEW_INLINE void *shmview_at3(const struct shmview_view *view, ptrdiff_t i, p
     return view->data + i * view->strides[0] + j * view->strides[1] + k * view->strides[2];
 }
 
-/* Address of the element at index[0..ndim-1]. Never fails. */
+/* Returns the address of the element at index[0..ndim-1], for any number of dimensions. Never
+ * fails. */
 SHMVIEW_INLINE void *shmview_at(const struct shmview_view *view, const ptrdiff_t *index)
 {
     unsigned char *p = view->data;
@@ -129,8 +153,8 @@ SHMVIEW_INLINE void *shmview_at(const struct shmview_view *view, const ptrdiff_t
     return p;
 }
 
-/* Row i of a two-dimensional view, or the whole of a one-dimensional one (then
- * i must be 0), as pointer, length and byte stride. Never fails. */
+/* Returns row i of a two-dimensional view, or the whole of a view with fewer dimensions (then i
+ * must be 0). Never fails. */
 SHMVIEW_INLINE struct shmview_strided_row shmview_strided(const struct shmview_view *view,
                                                           ptrdiff_t i)
 {
@@ -147,8 +171,8 @@ SHMVIEW_INLINE struct shmview_strided_row shmview_strided(const struct shmview_v
     return s;
 }
 
-/* Whether the elements of the last dimension follow each other without a gap,
- * so that SHMVIEW_ROW may be used. Returns 1 or 0; 0 for a view with suboffsets. */
+/* Returns 1 if the elements of the last dimension follow each other without gaps, so that
+ * SHMVIEW_ROW may be used, else 0. Returns 0 for a view with suboffsets. */
 SHMVIEW_INLINE int shmview_rows_contiguous(const struct shmview_view *view)
 {
     uint32_t last = view->ndim - 1;
@@ -158,8 +182,9 @@ SHMVIEW_INLINE int shmview_rows_contiguous(const struct shmview_view *view)
            view->strides[last] == (ptrdiff_t)view->itemsize;
 }
 
-/* Whether all elements follow each other in C order without a gap, so that
- * SHMVIEW_DATA may be used. Returns 1 or 0; 0 for a view with suboffsets. */
+/* Returns 1 if all elements follow each other in C order without gaps, so that SHMVIEW_DATA may be
+ * used, else 0. Returns 0 for a view with suboffsets. shmview_view_is_contiguous() also knows other
+ * orders. */
 SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
 {
     ptrdiff_t want = (ptrdiff_t)view->itemsize;
@@ -175,7 +200,9 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
     return 1;
 }
 
-/* type is the C type of the element; it must be that of view->dtype. */
+/* Element access. type must be the C type of view->dtype: nothing checks it here. DATA and ROW are
+ * pointers to the first element of the view and of row i; ELEM, AT1, AT2 and AT3 are elements, also
+ * on the left of an assignment. s is a struct shmview_strided_row. */
 #define SHMVIEW_DATA(type, view)         ((type *)(void *)(view)->data)
 #define SHMVIEW_ROW(type, view, i)       ((type *)shmview_at1((view), (i)))
 #define SHMVIEW_ELEM(type, s, j)         (*(type *)(void *)((s).data + (j) * (s).stride))
@@ -183,12 +210,12 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
 #define SHMVIEW_AT2(type, view, i, j)    (*(type *)shmview_at2((view), (i), (j)))
 #define SHMVIEW_AT3(type, view, i, j, k) (*(type *)shmview_at3((view), (i), (j), (k)))
 
-/* --- The type behind a C type --------------------------------------------- */
+/* --- The element type of a C type ----------------------------------------- */
 
 #if !defined(__cplusplus) && __STDC_VERSION__ >= 201112L
 /* clang-format off */
-/* The enum shmview_dtype of a C type, a constant; does not compile for a type that is none
- * of them. char is text (c), signed char and unsigned char are numbers (b, B). */
+/* The enum shmview_dtype of a C type, as a constant. It does not compile for a type that no element
+ * has. char is text (c); signed char and unsigned char are numbers (b, B). */
 #define SHMVIEW_DTYPE_OF(type)                                                                     \
     _Generic((type){0},                                                                            \
         signed char: SHMVIEW_INT8,                                                                 \
@@ -209,8 +236,9 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
         _Bool: SHMVIEW_BOOL,                                                                       \
         char: SHMVIEW_CHAR)
 
-/* SHMVIEW_VIEW_READ_ONLY, or 0 for a const type: a pointer to any void takes over the const
- * of the other side of "?:". */
+/* The flags that a view must not have for access by this type: 0 for a const type, else
+ * SHMVIEW_VIEW_READ_ONLY. The result of "?:" with a pointer to void is a pointer to void with the
+ * const of the other side. */
 #define SHMVIEW_WITHOUT(type)                                                                      \
     _Generic(1 ? (type *)0 : (void *)1,                                                            \
         const void *: 0u,                                                                          \
@@ -221,26 +249,33 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
 
 /* --- Checked access ------------------------------------------------------- */
 
-/* The same ways, for a program that has not looked at the view or has an index from
- * outside: NULL is the answer to everything that does not fit.
+/* These calls check what the calls above take for granted: for programs that did not make the view
+ * themselves, or have an index from outside. They return NULL if anything does not fit.
  *
- * In the functions, dtype is what the elements must be, and without the flags that the view
- * must not have: SHMVIEW_VIEW_READ_ONLY for who will write, or 0; suboffsets are always too
- * much. The macros take both from a C type: const float for a view that is read-only.
+ * The functions take dtype, the type that elements must have, and without, the flags that the view
+ * must not have: SHMVIEW_VIEW_READ_ONLY for a program that writes, else 0. They always refuse
+ * suboffsets. The macros derive both from a C type: use const float for a view that may be
+ * read-only.
  *
- *   SHMVIEW_IS(type, view)                 1 or 0
- *   SHMVIEW_IS_ND(type, view, ndim)        the same, and of that many dimensions
+ *   SHMVIEW_IS(type, view)                 1 if the elements have this type, else 0
+ *   SHMVIEW_IS_ND(type, view, ndim)        1 if the view has that many dimensions as well
  *   SHMVIEW_TRY1, 2, 3(type, view, i...)   a pointer to the element
- *   SHMVIEW_TRY(type, view, index)         the same, index[0..ndim-1]
- *   SHMVIEW_CHECKED_DATA(type, view)       what SHMVIEW_DATA gives, if contiguous
- *   SHMVIEW_CHECKED_ROW(type, view, i)     what SHMVIEW_ROW gives, if rows are contiguous
- *   SHMVIEW_CHECKED_STRIDED(type, view, i) what shmview_strided() gives, or no element
- *   SHMVIEW_TRY_ELEM(type, s, j)           a pointer to its element j
+ *   SHMVIEW_TRY(type, view, index)         a pointer to the element at index[0..ndim-1]
+ *   SHMVIEW_CHECKED_DATA(type, view)       like SHMVIEW_DATA, if the view is contiguous
+ *   SHMVIEW_CHECKED_ROW(type, view, i)     like SHMVIEW_ROW, if rows are contiguous
+ *   SHMVIEW_CHECKED_STRIDED(type, view, i) like shmview_strided(), or a row without elements
+ *   SHMVIEW_TRY_ELEM(type, s, j)           a pointer to element j of row s
  *
- * In a loop over a view's own shape the compiler takes the checks of the TRYs out of it, if
- * it can see that nothing there changes the view. Where the loop stores, show it: copy the
- * view to a local variable first, or walk by rows, which are values. */
+ *     const float *x = SHMVIEW_TRY2(const float, &view, i, j);
+ *     if (!x)
+ *         errx(1, "no matrix of floats with an element [%td, %td]", i, j);
+ *
+ * In a loop over a view's own shape the compiler moves the checks of TRY out of the loop, if it can
+ * prove that nothing in the loop changes the view. A loop that stores must make that visible: copy
+ * the view to a local variable first, or walk by rows, which are values. */
 
+/* Tells the compiler that a condition is never true. An element never has the address NULL, so that
+ * a caller's test for NULL merges with the checks that led here. */
 #ifdef __GNUC__
 #define SHMVIEW_NEVER(condition)                                                                   \
     do {                                                                                           \
@@ -251,8 +286,9 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
 #define SHMVIEW_NEVER(condition) ((void)0)
 #endif
 
-/* Whether the elements are of dtype and within reach of a pointer and strides; in the second
- * form, whether the view has that many dimensions as well. Returns 1 or 0. */
+/* Return 1 if the elements have the type dtype and no suboffsets, and the view has none of the
+ * flags in without, else 0. The second form also compares the number of dimensions. One branch
+ * decides all of it. */
 SHMVIEW_INLINE int shmview_fits(const struct shmview_view *view, uint32_t dtype, uint32_t without)
 {
     return !((view->dtype ^ dtype) | (view->flags & (without | SHMVIEW_VIEW_INDIRECT)));
@@ -264,9 +300,10 @@ SHMVIEW_INLINE int shmview_fits_nd(const struct shmview_view *view, uint32_t dty
              (view->ndim ^ ndim));
 }
 
-/* Address of an element; NULL also if the view has another number of dimensions. What does not
- * fit has no row 0: that takes one branch less than a test, and as all is read before the
- * first branch the compiler may do it before a loop. */
+/* Return the address of an element, or NULL if an index lies outside the shape, or the view has
+ * another type or another number of dimensions. A view that does not fit gets length 0 here, so
+ * that the test of the index rejects it too: that takes one branch less. All members are read
+ * before the first branch, so that the compiler may read them before a loop. */
 SHMVIEW_INLINE void *shmview_try_at1(const struct shmview_view *view, uint32_t dtype,
                                      uint32_t without, ptrdiff_t i)
 {
@@ -315,7 +352,7 @@ SHMVIEW_INLINE void *shmview_try_at(const struct shmview_view *view, uint32_t dt
     return shmview_at(view, index);
 }
 
-/* Address of the first of all elements, which follow each other without a gap. */
+/* Returns the address of the first element if all follow each other without gaps, else NULL. */
 SHMVIEW_INLINE void *shmview_try_data(const struct shmview_view *view, uint32_t dtype,
                                       uint32_t without)
 {
@@ -324,7 +361,7 @@ SHMVIEW_INLINE void *shmview_try_data(const struct shmview_view *view, uint32_t 
     return view->data;
 }
 
-/* Address of row i of a view of two dimensions, whose rows have no gaps. */
+/* Returns the address of row i of a two-dimensional view whose rows have no gaps, else NULL. */
 SHMVIEW_INLINE void *shmview_try_row(const struct shmview_view *view, uint32_t dtype,
                                      uint32_t without, ptrdiff_t i)
 {
@@ -334,7 +371,8 @@ SHMVIEW_INLINE void *shmview_try_row(const struct shmview_view *view, uint32_t d
     return shmview_at1(view, view->nbytes ? i : 0); /* strides of an empty view mean nothing */
 }
 
-/* Row i of a view of two dimensions, or row 0, the whole, of one. Else n is 0 and data NULL. */
+/* Returns row i of a two-dimensional view, or row 0, the whole, of a one-dimensional one. If
+ * anything does not fit, n is 0 and data NULL, so that a loop over the row does nothing. */
 SHMVIEW_INLINE struct shmview_strided_row
 shmview_try_strided(const struct shmview_view *view, uint32_t dtype, uint32_t without, ptrdiff_t i)
 {
@@ -346,7 +384,7 @@ shmview_try_strided(const struct shmview_view *view, uint32_t dtype, uint32_t wi
     return shmview_strided(view, view->nbytes ? i : 0);
 }
 
-/* Address of element j of a row. */
+/* Returns the address of element j of a row, or NULL if the row has no such element. */
 SHMVIEW_INLINE void *shmview_try_elem(struct shmview_strided_row row, ptrdiff_t j)
 {
     if (j < 0 || j >= row.n)
@@ -378,8 +416,9 @@ SHMVIEW_INLINE void *shmview_try_elem(struct shmview_strided_row row, ptrdiff_t 
 /* clang-format on */
 #endif
 
-/* shmview_get_double() of view.h, where it is described; an element of a matrix of floats is
- * found without a call. */
+/* shmview_get_double() is described in view.h, which replaces it by the inline form. That form
+ * finds an element of a matrix of float or double without a call, and leaves all else, errors
+ * included, to the function in the library. */
 int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret);
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds" /* of one index, where ndim is not 2 */

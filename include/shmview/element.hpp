@@ -6,11 +6,19 @@
  *             for (float &x : row)
  *                 x *= 2;
  *
- * as<T, N>() takes any strides; contiguous<T>() gives pointer and length; row_span() is the
- * middle way, where the rows of a matrix have no gaps. const T for a view that is read-only.
- * Arrays are plain values that own nothing: they hold as long as their view. Give one a name
- * before a loop: in "for (float x : *contiguous<float>(view))" it is gone before the first x.
- * Indices are unchecked, but for try_at(). Nothing here throws, allocates, or needs exceptions or
+ * A shmview_view has its type and its dimensions as data. These templates compare them once with
+ * types that the compiler knows, and return an array that needs no further test of the type. The
+ * result is an empty std::optional if the view does not fit. Use a const element type for a view
+ * that may be read-only.
+ *
+ *     as<T, N>(view)       N dimensions with any strides
+ *     contiguous<T>(view)  pointer and length, if there are no gaps
+ *     a.row_span(i)        pointer and length of a row, if rows of the matrix have no gaps
+ *
+ * Arrays are plain values that own nothing: they are valid as long as their view. Give an array a
+ * name before a loop. In "for (float x : *contiguous<float>(view))" the optional is destroyed
+ * before the first x, because C++17 does not extend its life. Indices are not checked, except by
+ * try_at(). Hold the segment's lock. Nothing here throws, allocates, or needs exceptions or
  * run-time types. */
 #ifndef SHMVIEW_ELEMENT_HPP
 #define SHMVIEW_ELEMENT_HPP
@@ -65,17 +73,19 @@ template <class T> constexpr std::uint32_t dtype() noexcept
 }
 } // namespace detail
 
-/* Whether an element can be of type T, const or not. */
+/* Whether elements of a view can have the type T, const or not. */
 template <class T>
 inline constexpr bool is_element = detail::dtype<std::remove_cv_t<T>>() != SHMVIEW_STRUCT;
 
-/* The enum shmview_dtype of T. char is text (c), signed and unsigned char are numbers (b, B). */
+/* The enum shmview_dtype of T. It does not compile for other types. char is text (c); signed char
+ * and unsigned char are numbers (b, B). */
 template <class T, std::enable_if_t<is_element<T>, int> = 0>
 inline constexpr std::uint32_t dtype_of = detail::dtype<std::remove_cv_t<T>>();
 
 /* --- Contiguous elements ------------------------------------------------- */
 
-/* A pointer and a length, as std::span has them from C++20 on. */
+/* A pointer and a length, with the members of std::span that C++17 lacks. A span of T converts to
+ * one of const T. */
 template <class T> class span
 {
   public:
@@ -129,8 +139,10 @@ template <class T> class span
 
 template <class T, std::size_t N> class strided;
 
-/* Steps through the first dimension of an array: elements if that is the only one, else
- * arrays of one dimension less. Counts, because a stride may be 0. */
+/* Steps through the first dimension of an array. It leads to elements if that is the only
+ * dimension, and otherwise to arrays of one dimension less. The iterator holds an index and not an
+ * address, because with a stride of 0 all addresses are equal and a loop would not end. It holds a
+ * copy of the array, so it is valid as long as the view. */
 template <class T, std::size_t N> class strided_iterator
 {
   public:
@@ -234,9 +246,11 @@ template <class T, std::size_t N> class strided_iterator
     std::ptrdiff_t i_ = 0;
 };
 
-/* N dimensions of T with byte strides of any kind: what std::mdspan is from C++23 on, but
- * that strides are in bytes. Indices are not checked, but by try_at(). Pass it by value, or
- * keep a copy in the function with the loop: then the strides stay in registers. */
+/* N dimensions of T with byte strides of any kind. It is like std::mdspan of C++23, but its strides
+ * are in bytes, because the stride of a field need not be a multiple of the field's size.
+ *
+ * Indices are not checked, except by try_at(). Pass it by value, or keep a copy in the function
+ * with the loop: then the compiler keeps the strides in registers. */
 template <class T, std::size_t N> class strided
 {
     static_assert(is_element<T>, "no element of a view is of this type");
@@ -263,24 +277,27 @@ template <class T, std::size_t N> class strided
         }
     }
 
+    /* The number of dimensions. */
     static constexpr std::size_t rank() noexcept
     {
         return N;
     }
+    /* The length of dimension d, in elements. */
     constexpr std::ptrdiff_t extent(std::size_t d) const noexcept
     {
         return extents_[d];
     }
+    /* The bytes from one index of dimension d to the next; negative or 0 too. */
     constexpr std::ptrdiff_t stride(std::size_t d) const noexcept
     {
         return strides_[d];
     }
-    /* Element [0, ..., 0]. */
+    /* The address of element [0, ..., 0]. */
     constexpr T *data_handle() const noexcept
     {
         return data_;
     }
-    /* Elements. */
+    /* The number of elements. */
     constexpr std::size_t size() const noexcept
     {
         std::size_t n = 1;
@@ -293,14 +310,14 @@ template <class T, std::size_t N> class strided
         return size() == 0;
     }
 
-    /* The element at N indices. */
+    /* The element at N indices, which must lie inside the extents. */
     template <class... I> T &operator()(I... i) const noexcept
     {
         static_assert(sizeof...(I) == N, "as many indices as dimensions");
         static_assert((std::is_integral_v<I> && ...), "an index is an integer");
         return *at(offset(std::make_index_sequence<N>{}, static_cast<std::ptrdiff_t>(i)...));
     }
-    /* Its address, or nullptr if an index lies outside. */
+    /* The address of the element at N indices, or nullptr if an index lies outside the extents. */
     template <class... I> T *try_at(I... i) const noexcept
     {
         static_assert(sizeof...(I) == N, "as many indices as dimensions");
@@ -313,7 +330,8 @@ template <class T, std::size_t N> class strided
         return p;
     }
 
-    /* What index i of the first dimension leads to: an element, or an array of the others. */
+    /* Index i of the first dimension: an element of a one-dimensional array, otherwise an array of
+     * the other dimensions. */
     decltype(auto) operator[](std::ptrdiff_t i) const noexcept
     {
         static_assert(N > 0);
@@ -322,6 +340,7 @@ template <class T, std::size_t N> class strided
         else
             return row(i);
     }
+    /* Index i of the first dimension, as an array of the other dimensions. */
     strided<T, N - 1> row(std::ptrdiff_t i) const noexcept
     {
         static_assert(N > 1, "an array of one dimension has elements, not rows");
@@ -332,6 +351,7 @@ template <class T, std::size_t N> class strided
         }
         return {at(i * strides_[0]), extents, strides};
     }
+    /* Iterators over the first dimension, for loops over elements or rows. */
     iterator begin() const noexcept
     {
         return {*this, 0};
@@ -341,7 +361,8 @@ template <class T, std::size_t N> class strided
         return {*this, extents_[0]};
     }
 
-    /* Whether the elements of the last dimension follow each other without a gap. */
+    /* Whether the elements of the last dimension follow each other without gaps, so that row_span()
+     * may be used. */
     constexpr bool rows_contiguous() const noexcept
     {
         if constexpr (N == 0)
@@ -350,7 +371,8 @@ template <class T, std::size_t N> class strided
             return extents_[N - 1] <= 1 ||
                    strides_[N - 1] == static_cast<std::ptrdiff_t>(sizeof(T));
     }
-    /* Row i of two dimensions, which must be so: a loop over it can be vectorised. */
+    /* Row i of a matrix for which rows_contiguous() is true. A compiler can vectorise a loop over
+     * it. */
     span<T> row_span(std::ptrdiff_t i) const noexcept
     {
         static_assert(N == 2);
@@ -375,8 +397,9 @@ template <class T, std::size_t N> class strided
 
 /* --- From views ---------------------------------------------------------- */
 
-/* A view as an array of T; nullopt if its elements are of another type, it has another number
- * of dimensions or suboffsets, or is read-only and T is not const. */
+/* Returns a view as an array of T with N dimensions. Returns nullopt if its elements have another
+ * type, if it has another number of dimensions or suboffsets, or if it is read-only and T is not
+ * const. */
 template <class T, std::size_t N>
 [[nodiscard]] std::optional<strided<T, N>> as(const shmview_view &view) noexcept
 {
@@ -385,13 +408,13 @@ template <class T, std::size_t N>
         return std::nullopt;
     for (std::size_t d = 0; d < N; d++) {
         extents[d] = view.shape[d];
-        strides[d] = view.nbytes ? view.strides[d] : 0; /* of an empty view they mean nothing */
+        strides[d] = view.nbytes ? view.strides[d] : 0; /* those of an empty view mean nothing */
     }
     return strided<T, N>(reinterpret_cast<T *>(view.data), extents, strides);
 }
 
-/* All elements of a view, of any number of dimensions, in C order; nullopt as above, or if
- * there are gaps between them. */
+/* Returns all elements of a view, of any number of dimensions, in C order. Returns nullopt as as()
+ * does, and if there are gaps between the elements. */
 template <class T>
 [[nodiscard]] std::optional<span<T>> contiguous(const shmview_view &view) noexcept
 {

@@ -1,10 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shmview/error.h - every error that shmview reports, and how to read one.
  *
- * A call returns 0 on success, a negated SHMVIEW_ERR_* on failure, and a
- * positive outcome where its comment names one (SHMVIEW_OWNER_DIED). Out
- * parameters are untouched on failure. The text that goes with the last failed
- * call of a thread is in shmview_error_text(). */
+ * A call returns 0 on success and a negated SHMVIEW_ERR_* on failure. Some calls
+ * have positive results, which their comments name, such as SHMVIEW_OWNER_DIED.
+ * After a failure the out parameters are unchanged. The code is for the program;
+ * the text is for people, and may change from version to version:
+ *
+ *     if (shmview_attach(conn, "demo", SHMVIEW_READ, 0, &seg) < 0)
+ *         errx(1, "%s", shmview_error_text());
+ *
+ * In the comments of these headers, _NAME is short for -SHMVIEW_ERR_NAME.
+ *
+ * A wrong argument. The program should be corrected; the text names the argument:
+ *
+ *   INVALID          a name, a size, a flag, a struct_bytes or another argument is wrong
+ *   FORMAT           the text is no format of an element; the text names the character
+ *   MISALIGNED       a view would have elements at addresses that their type does not allow
+ *   ILL_SIZED        the bytes or elements do not divide as requested
+ *   BOUNDS           a view leads outside the segment, or an index outside the view; also a
+ *                    row offset that another program has stored in the segment
+ *   OVERFLOW         a size or an address does not fit into 63 bits
+ *   CONVERSION       a value or a type cannot be converted as exactly as required
+ *   CONTIGUOUS       the consumer does not accept the view's strides or suboffsets
+ *   READ_ONLY        the attachment or the view does not allow writing
+ *
+ * The state of segments, which other programs change too:
+ *
+ *   NOT_FOUND        there is no such segment, or this user may not see it; no such field
+ *   EXISTS           the name of the segment is taken: choose another one, or attach
+ *   NO_LAYOUT        the segment has no such layout, or the layout has no such view
+ *   LAYOUT_EXISTS    the segment already has a layout of this name
+ *   STALE            the view belongs to another phase than the current one: open it again
+ *   BUSY             something is still in use; the text names it
+ *
+ * Rights and limits:
+ *
+ *   DENIED           this user may not do this
+ *   QUOTA            a configured quota is used up; the text has the figures
+ *   LIMIT            a fixed limit is reached, which no configuration changes
+ *   NO_SLOT          every slot in the lock of the segment is taken, until a client detaches
+ *   NO_SPACE         there is not enough shared memory; the text has the figures
+ *   NO_MEMORY        this process, or the daemon, is short of memory
+ *
+ * The lock:
+ *
+ *   TIMED_OUT        the deadline passed; also of waits for changes, phases and events
+ *   NOT_OWNER        the calling thread does not hold the lock
+ *   DEADLOCK         the call would wait for the calling thread itself
+ *   NO_LOCK          the segment has no lock, or its access is SHMVIEW_PEEK
+ *   TOO_DEEP         the thread holds the lock 2^31 times
+ *   LOST             the attachment has ended: detach the handle and attach again
+ *
+ * The daemon and the system:
+ *
+ *   NO_DAEMON        no daemon could be reached or started; the text lists what was tried
+ *   DISCONNECTED     the daemon is gone, and may have carried out the request. The next call
+ *                    connects again
+ *   INTERRUPTED      the program ended the wait for the daemon
+ *   PROTOCOL         the reply is not one of shmviewd, or it does not know the request
+ *   UNSUPPORTED      the daemon has no events; or a tensor is of an unknown version of DLPack
+ *   NOT_ATTACHED     the daemon knows no such attachment of this connection
+ *   LAYOUT_VERSION   the lock is damaged, or from another version of shmview
+ *   SYSTEM           a system call failed, here or in the daemon; the text has the reason */
 #ifndef SHMVIEW_ERROR_H
 #define SHMVIEW_ERROR_H
 
@@ -13,8 +70,10 @@ extern "C" {
 #endif
 
 /* X(NAME, value, Varlink error or "" for one that never crosses the socket, text)
- * The one list: the enum, the names on the wire and the texts come from it.
- * Values are part of the ABI: they are never changed or used again. */
+ *
+ * The one list of errors: the enum, the names in the protocol and the texts are
+ * made from it. Values are part of the ABI. They are never changed, and the value
+ * of a removed error is never used again. */
 #define SHMVIEW_ERROR_LIST(X)                                                                      \
     X(INVALID, 1, "org.varlink.service.InvalidParameter", "invalid argument")                      \
     X(DENIED, 2, "org.varlink.service.PermissionDenied", "permission denied")                      \
@@ -58,18 +117,24 @@ enum shmview_error {
 #undef X
 };
 
-/* Outcome of a lock call that succeeded: the last holder died inside. */
+/* A result of lock calls: the caller holds the lock exclusively, and the last
+ * exclusive holder died inside, so that the bytes may be half written. See the
+ * lock calls in shmview.h. */
 #define SHMVIEW_OWNER_DIED 1
 
-/* Returns the fixed English text of an error: takes SHMVIEW_ERR_* or its
- * negation. The string is static. Never fails, any thread. */
+/* Returns the fixed English text of an error, which is SHMVIEW_ERR_* or its
+ * negation. Returns "success" for 0, and "unknown error" for a value that is
+ * none. The string is static. Any thread. Never fails. */
 const char *shmview_strerror(int error);
 
-/* Returns the whole story of the last failed call of the calling thread, with
- * names and figures, for instance
- *   view 'A': dimension 0 ends at byte 4004, the segment has 4000 bytes
- * The string belongs to the thread and lives until its next failed call.
- * "" if no call has failed yet. Never fails. */
+/* Returns a sentence about the last failed call of the calling thread, with names
+ * and figures:
+ *
+ *     view 'A': dimension 0 ends at byte 4004, the segment has 4000 bytes
+ *
+ * The string belongs to the thread, and is valid until the next call of that
+ * thread that fails. It is "" if no call has failed yet. Read it only after a
+ * failure, because a call that succeeds may leave it as it is. Never fails. */
 const char *shmview_error_text(void);
 
 #ifdef __cplusplus

@@ -1,24 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shmview/layout.h - the bytes that daemon and clients share, layout version 1.
  *
- * A segment is up to three objects. The data object holds the user's bytes and
- * nothing of ours. The control object is written by clients, the liveness object
- * only by the daemon. Programs use shmview.h; this header is for tools and other
- * implementations. docs/LAYOUT.md shows the same as a byte map.
+ * Programs do not need this header: shmview.h and view.h hide all of it. It is
+ * for tools, and for implementations of the client side in other languages.
+ * docs/LAYOUT.md has the same as a byte map, with the steps by which clients take
+ * and release the lock.
  *
- * All words are native-endian and naturally aligned; words that two processes
- * may touch at once are accessed as C11 atomics of the same size. Nothing found
- * in an object is trusted: copy a field once, check the copy, use the copy. */
+ * A segment consists of up to three objects, files in /dev/shm:
+ *
+ *     data       the user's bytes, from byte 0 on, and nothing else
+ *     control    the lock, the phase, the counter of changes and the slots: written by clients
+ *     liveness   which slots belong to living clients: written by the daemon, and by nobody else
+ *
+ * There are three objects because each has other rights. A client that only reads
+ * gets a read-only descriptor of the data, but must write its slot to take the
+ * lock. A client must not be able to declare another one dead or alive. A client
+ * with SHMVIEW_PEEK gets the data only, so that it can disturb nobody.
+ *
+ * All words are native-endian and naturally aligned. Words that two processes may
+ * touch at once are accessed as C11 atomics of the same size. Nothing that is
+ * found in an object is trusted, because each client that may lock can write into
+ * the control object, and each writer into the data: copy a field once, check the
+ * copy, and use the copy. The objects hold no pointers, so a wrong value cannot
+ * make a client write to another address. */
 #ifndef SHMVIEW_LAYOUT_H
 #define SHMVIEW_LAYOUT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+/* The first word of an object, and the version of all that follows. A client
+ * refuses an object with other values, instead of guessing what its bytes
+ * mean. */
 #define SHMVIEW_CONTROL_MAGIC  0x63764d53u /* "SMvc" */
 #define SHMVIEW_LIVENESS_MAGIC 0x6c764d53u /* "SMvl" */
 #define SHMVIEW_LAYOUT_VERSION 1u
 
+/* The most attachments with a slot, and the most layouts, of one segment. The
+ * slots are as many as fit into the page of the liveness object. */
 #define SHMVIEW_SLOTS_MAX   1000u
 #define SHMVIEW_LAYOUTS_MAX 64u
 
@@ -27,20 +46,29 @@
  *   free (low 30 bits 0) -> held by an id -> free
  *   held by an id that is dead -> held by another id
  *
- * An id is a slot and the generation that the daemon gave its user. W and R say
- * that writers, readers may be parked. */
-#define SHMVIEW_LOCK_WRITERS      0x80000000u
-#define SHMVIEW_LOCK_READERS      0x40000000u
-#define SHMVIEW_LOCK_OWNER        0x3fffffffu
-#define SHMVIEW_INSIDE_VERSION    0x40000000u /* one, in the version part of inside */
-#define SHMVIEW_SLOT_BITS         10u
-#define SHMVIEW_SLOT_MASK         0x3ffu
-#define SHMVIEW_GENERATION_MASK   0xfffffu
+ * An id consists of a slot and of the generation that the daemon gave to its
+ * user. The generation makes the id of a slot's next user another one, so that
+ * the lock of a dead client is not mistaken for that of its successor. W means
+ * that writers may be parked on the word, R that readers may be parked on
+ * reader_gate. The client that releases the lock must then make a system call to
+ * wake them. */
+#define SHMVIEW_LOCK_WRITERS 0x80000000u
+#define SHMVIEW_LOCK_READERS 0x40000000u
+#define SHMVIEW_LOCK_OWNER   0x3fffffffu
+/* One step of the version in the high 34 bits of inside. */
+#define SHMVIEW_INSIDE_VERSION 0x40000000u
+/* Parts of an id. */
+#define SHMVIEW_SLOT_BITS       10u
+#define SHMVIEW_SLOT_MASK       0x3ffu
+#define SHMVIEW_GENERATION_MASK 0xfffffu
+/* Parts of the word readers in a slot: how many threads of its user share the
+ * lock. */
 #define SHMVIEW_READER_COUNT_BITS 12u
 #define SHMVIEW_READER_COUNT_MASK 0xfffu
 
-/* What both objects begin with. Written by the daemon before anybody else can
- * open the object, never changed. Unknown magic, version or feature: refuse. */
+/* The beginning of the control and of the liveness object. The daemon writes it
+ * before another process can open the object, and does not change it. A client
+ * refuses an unknown magic, version or feature. */
 struct shmview_object_header {
     uint32_t magic;
     uint32_t version;
@@ -52,56 +80,69 @@ struct shmview_object_header {
 
 /* A client's place in the lock of one segment.
  *
- * readers is written by the slot's user (count and its own generation), and set
- * to 0 by an owner that finds its user dead. The rest is written by the user and
- * read by whoever wants to name it: id, pid and command when it attaches, waits
- * and since when it begins and ends to wait. */
+ * The user of the slot writes all of it; others only read it, with two
+ * exceptions. An owner that finds the user dead sets readers to 0, because a dead
+ * reader cannot. The daemon sets it to 0 when the generations of the slot wrap,
+ * because ids repeat from then on. The user signs the slot before it uses the
+ * lock for the first time: it stores 0 in id, writes pid, command and waits,
+ * stores its generation with count 0 in readers, and stores its id last. A reader
+ * of the slot that finds the id it expects finds that user's words.
+ *
+ * Only readers decides anything. The other words name the client to people. */
 struct shmview_slot {
     uint32_t readers;  /* generation:20 count:12 */
-    uint32_t id;       /* generation:20 slot:10 of the user that wrote the rest */
-    uint32_t pid;      /* as its own pid namespace has it */
+    uint32_t id;       /* generation:20 slot:10 of the user that wrote the other words */
+    uint32_t pid;      /* in the user's own pid namespace */
     uint32_t waits;    /* what one of its threads waits for: SHMVIEW_WAITS_* */
-    char command[16];  /* its program, NUL-terminated */
+    char command[16];  /* the name of its program, NUL-terminated */
     uint64_t since_ns; /* CLOCK_MONOTONIC; since when it waits */
     uint8_t reserved[88];
 };
 
+/* Values of waits. */
 #define SHMVIEW_WAITS_NOT       0u
 #define SHMVIEW_WAITS_EXCLUSIVE 1u
 #define SHMVIEW_WAITS_SHARED    2u
 
 /* The control object: this header, then the slots.
  *
- * What the owner touches shares a line with the word:
- *   lock          CAS by whoever takes or gives back the lock
- *   inside        low 30 bits, not 0 while an owner is inside; found not 0 by the
- *                 next owner when the last one died inside, or said "not repaired".
- *                 The value is the id of that owner, for people: only "not 0" is
- *                 ever decided on. The high 34 bits are the version, advanced by
- *                 the owner on the way out
- *   readers_used  set to 1, for good, before anybody takes the lock shared for the
- *                 first time: until then an owner need not look at the slots
- *   held_...      the first who had to wait for the owner notes the version and
- *                 the time; for people
- * The words that others park on have lines of their own:
- *   reader_gate   event counter: bumped and woken when the word is given back
- *                 while readers wait
- *   drain         event counter: bumped and woken when a slot's last reader leaves
- *                 while the word is owned
- *   phase         written by the owner, in one store; woken after
- *   change        counts the notifications
- *   change_waits  bit 0: somebody may be parked here; the rest counts the times that
- *                 they were woken
- * What a switch finds a layout by, so that it need not ask the daemon:
- *   layouts       by index, the hashes of their names (FNV-1a, 64 bits; 1 for 0); 0 = there is no
- *                 such layout. Written by the daemon before anybody else knows of the layout. Two
- *                 of one segment never have the same
- * The file is as long as the slots in use need; the daemon lets it grow before it
- * gives out a slot. */
+ * The words that the owner touches share a cache line with the lock word:
+ *   lock           changed by CAS only, by each client that takes, awaits or releases the lock
+ *   inside         the low 30 bits are the id of the owner while it is inside, else 0. If the next
+ *                  owner finds them set, the last one died inside or left the bytes not repaired.
+ *                  Clients only test for 0, because the client that repairs may die too; the id is
+ *                  for people. The high 34 bits are a version, which the owner advances when it
+ *                  leaves: optimistic readers compare it
+ *   readers_used   set to 1, and never back, by the first client that takes the lock shared, before
+ *                  it does. Until then an owner need not look at the slots
+ *   held_version, held_since_ns
+ *                  written by the first client that waits for an owner: inside as it was then, and
+ *                  the time. For people
+ *
+ * Each word on which clients park has a line of its own, so that they do not slow
+ * down the owner. Lines are 128 bytes apart, because processors fetch pairs of
+ * 64:
+ *   reader_gate    event counter: an owner that releases a word with R adds 1 and wakes all
+ *   drain          event counter: the last reader that leaves a slot while the word is owned adds 1
+ *                  and wakes the owner, which waits until no reader is left
+ *   phase          written by the exclusive owner, in one store of 64 bits, so that a client that
+ *                  dies in a switch leaves the old phase or the new one
+ *   change         counts the notifications
+ *   change_waits   bit 0: a client may be parked here. The other bits count the times that the
+ *                  parked clients were woken
+ *
+ * layouts has, by index, a hash of the name of each layout (FNV-1a with 64 bits;
+ * 1 instead of 0), and 0 if there is no such layout. A client that switches finds
+ * the layout there, because it holds the lock and must not wait for the daemon.
+ * The daemon writes an entry before it replies to the client that declares the
+ * layout. It refuses a layout whose hash another layout of the segment has.
+ *
+ * The file has room for the slots in use. The daemon lets it grow before it gives
+ * out a slot. */
 struct shmview_control {
     struct shmview_object_header header;
     uint32_t slots_offset; /* of slot 0, in bytes */
-    uint32_t slot_bytes;
+    uint32_t slot_bytes;   /* from one slot to the next */
     uint8_t pad0[88];
     uint32_t lock;
     uint32_t readers_used;
@@ -121,26 +162,33 @@ struct shmview_control {
     uint64_t layouts[SHMVIEW_LAYOUTS_MAX];
 };
 
-/* No id has it: whoever compares a generation with that of an id need not know. */
+/* Marks the generation of a slot whose user is dead. The bit lies outside the 20
+ * bits of an id's generation, so a comparison of a slot's word with an id rejects
+ * dead slots without a separate test. */
 #define SHMVIEW_GENERATION_DEAD 0x80000000u
 
-/* The last user that ended inside the lock, for the next owner. One is enough: until the next owner
- * has gone in, nobody else can end inside. */
+/* The last client that ended inside the lock, so that the next owner can learn
+ * which one it was. One is enough, because nobody else can end inside before the
+ * next owner has gone in. */
 struct shmview_liveness_death {
     uint32_t id;
-    uint32_t pid;     /* as the daemon's pid namespace has it */
+    uint32_t pid;     /* in the daemon's pid namespace */
     uint64_t when_ns; /* CLOCK_MONOTONIC */
-    char command[16]; /* as the slot had it, whose next user overwrites it */
+    char command[16]; /* a copy of the slot's, which the next user of the slot overwrites */
 };
 
-/* The liveness object: one page, read-only for clients.
+/* The liveness object: one page, which clients map read-only.
  *
- *   generation[s]   that of slot s's user; with SHMVIEW_GENERATION_DEAD, dead or free: the
- *                   rest is that of its last user; 0 = never used
- *   deaths          event counter, bumped and woken after a user was marked as dead
- *   high            slots [0, high) have ever been used
- *   watches         how many attachments watch for changes in an event loop
- *   owner_deaths    how many died while they held the lock exclusively; for people */
+ *   generation[s]   the generation of slot s's user. With SHMVIEW_GENERATION_DEAD the slot is dead
+ *                   or free, and the rest is the generation of its last user. 0: never used
+ *   deaths          event counter: the daemon adds 1 and wakes all after it has marked a user as
+ *                   dead. Clients that wait for a lock also wait for this word; then they find that
+ *                   the owner in the lock word is dead, and take the word from it
+ *   high            slots [0, high) have been used at least once, and have memory
+ *   owner           the last client that ended inside the lock
+ *   watches         how many attachments watch for changes in an event loop. A client that notifies
+ *                   rings the daemon only if this is not 0
+ *   owner_deaths    how many clients died while they held the lock exclusively, for people */
 struct shmview_liveness {
     struct shmview_object_header header;
     uint32_t deaths;
@@ -152,6 +200,8 @@ struct shmview_liveness {
     uint32_t generation[SHMVIEW_SLOTS_MAX];
 };
 
+/* The layout is part of the ABI: a compiler that would place a member elsewhere
+ * fails here. */
 #ifdef __cplusplus
 #define SHMVIEW_LAYOUT_ASSERT static_assert
 #else

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shmview/shmview.h - named shared-memory segments with a lock and typed views.
  *
- * A segment is a named region of POSIX shared memory, zeroed at birth. shmviewd
- * allocates it and hands it out; from then on reading, writing and locking are
- * memory operations between the clients, and the daemon may die without
- * stopping anybody.
+ * A segment is a named region of POSIX shared memory. The daemon shmviewd allocates it, fills it
+ * with zeros and hands its descriptors to clients. After that, reading, writing and locking are
+ * memory operations of the clients. The daemon has no part in them, so they also work while it is
+ * stopped.
  *
  *     struct shmview_connection *conn;
  *     struct shmview_segment *seg;
@@ -16,27 +16,46 @@
  *     SHMVIEW_DATA(float, &a)[0] = 1;
  *     shmview_unlock(seg);
  *
- * Caveats. Clients that attach a segment for writing trust each other with that
- * segment: one of them can spoil its bytes, its lock, or truncate the object so
- * that touching it raises SIGBUS. Clients that attach for reading can disturb
- * the lock, not the bytes. Nobody can disturb a segment he has not attached.
+ * Trust. Clients that attach a segment for writing trust each other with that segment. Each of them
+ * can overwrite its bytes and its lock, or truncate its memory, and then an access to a missing
+ * page raises SIGBUS. A client that attaches for reading can disturb the lock, but not the bytes. A
+ * client can disturb no segment that it has not attached.
  *
- * Errors: 0 or a negated SHMVIEW_ERR_*; shmview_error_text() tells the story.
- * Threads: every handle may be used by any thread. A close call (disconnect,
- * detach) must be the last use of its handle.
- * Fork: a child uses its parent's handles as if it had opened them itself; on
- * first use it gets a connection and a lock slot of its own. It never holds or
- * releases its parent's lock. After vfork or in a signal handler nothing here
- * may be called. A signal handler that interrupts a call of the library may
- * fork; the child may then call only async-signal-safe functions (POSIX), so
- * nothing here, and must not return from the handler: it calls exec or _exit.
- * Where the signal may interrupt malloc() of a process with threads such a
- * handler needs _Fork(), because glibc's fork() waits for that malloc().
- * Unloading: dlclose() leaves the library in memory, because threads that have
- * locked, and forks, still run functions of it. Programs that link the static
- * library into a plugin must not unload that plugin.
- * The library starts no thread, installs no signal handler and prints nothing. It keeps
- * two descriptors open for each connection, and one for each handle that was given to
+ * Results. Most calls return 0 on success and a negated enum shmview_error on failure. In lists of
+ * errors, _NAME is short for -SHMVIEW_ERR_NAME. After a failure the out parameters are unchanged,
+ * and shmview_error_text() returns a sentence with names and figures.
+ *
+ * Requests. A call that asks the daemon blocks until the reply has come, usually for one round
+ * trip. If the daemon is gone, the call waits up to 0.9 s for the next daemon. Besides its own
+ * errors it can return an error of requests:
+ *     _DISCONNECTED         no daemon came back; or it ended after it had received a request that
+ *                           must not be repeated (create, remove, define, entrust)
+ *     _PROTOCOL             the reply is not one of shmviewd, or it does not know the request
+ *     _QUOTA                the user has too many connections
+ *     _NO_MEMORY, _SYSTEM   memory is short, or a system call failed, here or in the daemon
+ *     _INTERRUPTED, _DEADLOCK   see shmview_on_wait()
+ * After _DISCONNECTED and _INTERRUPTED the daemon may have carried out the request.
+ *
+ * Ownership. A handle that a call stores in *ret_... belongs to the caller, who must pass it to the
+ * closing call that the comment names. Pointers that a program passes are borrowed for the call.
+ * Pointers that it gets from a handle are borrowed from that handle. Views need no release.
+ *
+ * Threads. Any thread may use any handle at any time; requests over one connection take turns. A
+ * call that closes a handle (disconnect, detach) must be the last use of that handle. A lock
+ * belongs to the thread that took it.
+ *
+ * Fork. A child uses its parent's handles as if it had opened them itself: on first use it gets a
+ * connection and a lock slot of its own. It never holds or releases its parent's lock. After
+ * vfork(), or in a signal handler, a program must not call the library. A signal handler that
+ * interrupts a call of the library may fork. Its child may then call only async-signal-safe
+ * functions (POSIX) and must end with exec or _exit. If the signal can interrupt malloc() of a
+ * process with threads, such a handler needs _Fork(), because fork() of glibc waits for that
+ * malloc().
+ *
+ * Unloading. dlclose() leaves the library in memory, because threads that have locked, and forks,
+ * still run functions of it. A program that links the static library into a plugin must not unload
+ * that plugin. The library starts no thread, installs no signal handler and prints nothing. It
+ * keeps two descriptors open for each connection, and one for each handle that was given to
  * shmview_change_fd(). */
 #ifndef SHMVIEW_SHMVIEW_H
 #define SHMVIEW_SHMVIEW_H
@@ -54,165 +73,170 @@
 extern "C" {
 #endif
 
+/* The version of this header, for #if. */
 #define SHMVIEW_VERSION_MAJOR 0
 #define SHMVIEW_VERSION_MINOR 1
 #define SHMVIEW_VERSION_PATCH 0
 
-/* Version of the library that is loaded, "0.1.0". The string is static. */
+/* Returns the version of the library that is loaded, "0.1.0". The string is static. Never fails. */
 const char *shmview_version(void);
 
+/* A connection to a daemon; a segment that this process has attached. */
 struct shmview_connection;
 struct shmview_segment;
 
 /* --- Connection ---------------------------------------------------------- */
 
-/* Never start a session daemon: fail with SHMVIEW_ERR_NO_DAEMON instead. */
+/* A flag of shmview_connect(): start no session daemon, but fail with _NO_DAEMON instead. */
 #define SHMVIEW_CONNECT_NO_START 1u
 
 /* Connects to a daemon.
  *
- * socket_path is borrowed for the call and names the daemon's socket. A relative
- * path begins in the directory that is current now, also when the library connects
- * again later; the absolute path has at most 107 bytes. NULL
- * means: $SHMVIEW_SOCKET if set; else the user's daemon
- * ($XDG_RUNTIME_DIR/shmviewd/io.shmview); else the system's
- * (/run/shmviewd/io.shmview); else this user's session daemon, which is started
- * if need be and leaves by itself some time after it was last needed. A user's
- * or the system's daemon that is not there, but has left its socket, its lock
- * file or its registry, is waited for (at most 0.9 s each); if it does not come,
- * the call fails, because another daemon would have other segments.
- * flags is 0 or SHMVIEW_CONNECT_NO_START. *ret_connection is new: the caller
- * owes shmview_disconnect(). Blocks for one round trip, or until a session
- * daemon is up (at most 10 s). Any thread.
+ * socket_path is the path of the daemon's socket, at most 107 bytes as an absolute path. The
+ * library resolves a relative path now, so a later change of the directory does not matter. If it
+ * is NULL, the library uses $SHMVIEW_SOCKET. If that is not set, it tries the user's daemon
+ * ($XDG_RUNTIME_DIR/shmviewd/io.shmview), then the system's (/run/shmviewd/io.shmview), then the
+ * user's session daemon. It starts the session daemon if that does not run; such a daemon exits
+ * some time after its last use. If a user's or system's daemon has left a socket, a lock file or a
+ * registry, the library waits up to 0.9 s for it. If it does not come back, the call fails, because
+ * another daemon would have other segments.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_NO_DAEMON (the text lists what was
- * tried), _INVALID (path too long, unknown flag), _DENIED (also where a socket is there
- * that this user may not connect to), _QUOTA (of connections;
- * asked, used and limit in the text), _PROTOCOL (something else answers there),
- * _NO_MEMORY or _SYSTEM on failure. */
+ * flags is 0 or SHMVIEW_CONNECT_NO_START. The caller must pass *ret_connection to
+ * shmview_disconnect(). Blocks for one round trip, or up to 10 s until a session daemon runs. Any
+ * thread.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NO_DAEMON if no daemon could be reached (the text
+ * lists the paths that were tried), _DENIED if this user may not connect to a socket that is
+ * there or an untrusted user serves it, _INVALID if the path is empty or too long or a flag is
+ * unknown, _QUOTA if the user has too many connections (the text has the figures), or an error
+ * of requests. */
 int shmview_connect(const char *socket_path, unsigned flags,
                     struct shmview_connection **ret_connection);
 
-/* Closes a connection. Takes NULL. All segments attached through it must be
- * detached first. Does not block. Returns 0, or -SHMVIEW_ERR_BUSY with the
- * number of segments still attached in the text, those of shmview_detach_later() among
- * them; the connection then lives. */
+/* Closes a connection. connection may be NULL. All segments attached through it must be detached
+ * first. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY if segments are attached, including those that
+ * wait in shmview_detach_later(); the text has their number, and the connection stays usable. */
 int shmview_disconnect(struct shmview_connection *connection);
 
-/* Asks the daemon to answer. Blocks for one round trip. Any thread.
- * Returns 0, or -SHMVIEW_ERR_DISCONNECTED or _PROTOCOL. */
+/* Asks the daemon for a reply, to find out whether it runs. Blocks as a request. Any thread.
+ *
+ * Returns 0 on success. Returns an error of requests on failure. */
 int shmview_ping(struct shmview_connection *connection);
 
 /* Lets a program end the calling thread's waits; interpreters do it on Ctrl-C.
  *
  * While a call of this thread waits (for a lock, a change, a phase, an event, the daemon's reply,
- * or another thread's call over the same connection), is_over(arg) is called ten times a second,
- * and after each signal handler that interrupts the wait, one installed with SA_RESTART excepted.
- * If it returns other than 0, the call fails with -SHMVIEW_ERR_INTERRUPTED. A call that waited for
- * a lock has not taken it then. Whether the daemon has done what was asked is unknown, as with
- * _DISCONNECTED, but an attachment that it made is given back. NULL, as at the start of a thread
- * and of a forked child: nothing ends a wait. While is_over runs it is NULL as well.
+ * or another thread's call over the same connection), it calls is_over(arg) ten times a second, and
+ * after each signal handler that interrupts the wait and is not installed with SA_RESTART. If that
+ * returns other than 0, the waiting call fails with -SHMVIEW_ERR_INTERRUPTED. A call that waited
+ * for a lock has not taken it then. A request may have been carried out, as after _DISCONNECTED,
+ * but an attachment that it made is detached. NULL ends no wait. It is NULL at the start of a
+ * thread and of a forked child, and while is_over runs.
  *
  * is_over may call the library. In a wait for the daemon, calls that would ask the daemon fail with
  * -SHMVIEW_ERR_DEADLOCK, and is_over must not wait for another thread that asks the daemon. In a
- * wait for a lock it may take and release locks, the same one included. It may fork: the child may
- * ask, and where it returns from is_over its call, which is its parent's, fails with
- * -SHMVIEW_ERR_INTERRUPTED. arg is borrowed until the next call of
- * this function. Does not block. Never fails. */
+ * wait for a lock it may take and release locks, this one included. is_over may fork. The child may
+ * ask the daemon; if it returns from is_over, the call of its parent, in which it is, fails with
+ * -SHMVIEW_ERR_INTERRUPTED. arg is borrowed until the next call of this function. Does not block.
+ * Never fails. */
 void shmview_on_wait(int (*is_over)(void *arg), void *arg);
 
-/* The path of the socket that the connection was made to, for others to find the same daemon.
- * Borrowed: it lives as long as the connection. Never fails. */
+/* Returns the absolute path of the socket, with which other programs find the same daemon. The
+ * string lives as long as the connection. Never fails. */
 const char *shmview_socket_path(const struct shmview_connection *connection);
 
 /* --- Segments ------------------------------------------------------------ */
 
-/* What an attachment may do. Each includes the one before. */
+/* What an attachment may do. Each value includes the one before it. */
 enum shmview_access {
-    SHMVIEW_PEEK = 1,  /* see the bytes; no lock; can disturb nothing */
-    SHMVIEW_READ = 2,  /* and take the lock */
-    SHMVIEW_WRITE = 3, /* and change the bytes */
+    SHMVIEW_PEEK = 1,  /* read the bytes; no lock, so that it can disturb nobody */
+    SHMVIEW_READ = 2,  /* also take the lock */
+    SHMVIEW_WRITE = 3, /* also change the bytes */
 };
 
-/* When a segment goes. */
+/* When a segment ends. Its memory stays until the last attachment ends in each case. */
 enum shmview_lifetime {
     SHMVIEW_ATTACHED = 1, /* with its last attachment (the default) */
-    SHMVIEW_MANUAL = 2,   /* when it is removed */
-    SHMVIEW_CREATOR = 3,  /* with the connection that created it; see shmview_entrust() */
+    SHMVIEW_MANUAL = 2,   /* when shmview_remove() removes it */
+    SHMVIEW_CREATOR = 3,  /* when its creator disconnects or ends; see shmview_entrust() */
 };
 
-#define SHMVIEW_NO_LOCK  1u /* create: the segment has no lock, only its data */
-#define SHMVIEW_POPULATE 2u /* create, attach: map every page now instead of at first touch */
+#define SHMVIEW_NO_LOCK  1u /* create: the segment has only its data, no lock, changes or phases */
+#define SHMVIEW_POPULATE 2u /* create, attach: map every page now instead of at its first use */
 
-/* Wishes for a new segment. Zero means the default; size the struct with
- * sizeof so that it can grow: { .struct_bytes = sizeof o, ... }. */
+/* Options for shmview_create(). Set struct_bytes to sizeof, so that later versions can add members:
+ * { .struct_bytes = sizeof o, ... }. A member that is 0 has its default. */
 struct shmview_create_options {
     uint32_t struct_bytes;
     uint32_t lifetime;                          /* enum shmview_lifetime */
     uint32_t flags;                             /* SHMVIEW_NO_LOCK | SHMVIEW_POPULATE */
-    uint32_t reserved;                          /* 0 */
-    const struct shmview_access_change *access; /* who may use it; NULL: the default */
+    uint32_t reserved;                          /* must be 0 */
+    const struct shmview_access_change *access; /* its owner, mode ...; NULL: defaults */
 };
 
-/* Creates the segment called name, zeroed, and attaches it for writing.
+/* Creates the segment called name, filled with zeros, and attaches it for writing.
  *
- * name is borrowed: 1 to 128 of letters, digits, '.', '_', '-', not starting
- * with '.'. size is in bytes, 1 or more; all of it is committed before the call
- * returns, so that no later access can run out of memory. options may be NULL.
- * *ret_segment is new: the caller owes shmview_detach(). Blocks until the memory
- * is allocated. Any thread.
+ * name has 1 to 128 letters, digits, '.', '_' or '-', and does not begin with '.'. size is in
+ * bytes, at least 1. The daemon allocates all of it before it replies, so that no later access can
+ * fail for lack of memory. options may be NULL. The caller must pass *ret_segment to
+ * shmview_detach(). Blocks as a request, until the memory is allocated. Any thread.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS, _NO_SPACE (asked, free and
- * limit in the text), _QUOTA (what, asked, used and limit in the text), _LIMIT,
- * _INVALID, _DENIED (also where this user may not create segments), _DISCONNECTED, _PROTOCOL,
- * _NO_MEMORY or _SYSTEM on failure. A name that another user has taken, of whose segment
- * this one may not know, is -SHMVIEW_ERR_EXISTS too. */
+ * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the name is taken, also by a segment that
+ * this user may not see; _NO_SPACE if there is not enough shared memory, _QUOTA beyond a quota (for
+ * both the text has what was asked for, used or free, and the limit); _LIMIT beyond 4096
+ * attachments of the connection; _DENIED if this user may not create segments, or not for that
+ * owner or group; _INVALID for a wrong argument; _LAYOUT_VERSION if an object of the segment is
+ * damaged; or an error of requests. */
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
                    const struct shmview_create_options *options,
                    struct shmview_segment **ret_segment);
 
-/* Attaches the segment called name with access, an enum shmview_access.
+/* Attaches the segment called name. access is an enum shmview_access, flags 0 or SHMVIEW_POPULATE.
  *
- * name is borrowed. flags is 0 or SHMVIEW_POPULATE. *ret_segment is new: the
- * caller owes shmview_detach(). A segment may be attached many times, also by
- * one process: each attachment has its own slot in the lock. Blocks for one
- * round trip. Any thread.
+ * A process may attach a segment many times. Each attachment for reading or writing takes one of
+ * the 1000 slots in the segment's lock. The caller must pass *ret_segment to shmview_detach().
+ * Blocks as a request. Any thread.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND (also where the caller
- * has no right to see it), _DENIED (the right to read is there, to write is not),
- * _QUOTA, _NO_SLOT, _LIMIT, _LAYOUT_VERSION, _INVALID,
- * _DISCONNECTED, _PROTOCOL, _NO_MEMORY or _SYSTEM on failure. */
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND if there is no such segment or this user has
+ * no right to see it, _DENIED if the user may not attach it with this access, _NO_SLOT if all slots
+ * are taken, _LIMIT beyond 4096 attachments of the connection, _QUOTA beyond the user's quota of
+ * attachments, _LAYOUT_VERSION if the lock is damaged or from another version of shmview, _INVALID
+ * for a wrong argument, or an error of requests. */
 int shmview_attach(struct shmview_connection *connection, const char *name, int access,
                    unsigned flags, struct shmview_segment **ret_segment);
 
-/* Lets a segment, which this process has created with lifetime creator, go with the process pid
- * from now on, and no longer with the connection: for a worker whose results the family's first
- * process shall find after the worker's end.
+/* Ties the lifetime of a segment to process pid instead of to this client, so that the results of a
+ * worker outlive the worker. This client must have created the segment with SHMVIEW_CREATOR. The
+ * process must be this one or an ancestor, not process 1, and belong to the same user. Blocks as a
+ * request. Any thread.
  *
- * That process is an ancestor of this one, or this one itself, and of the same user; not process 1.
- * Blocks for one round trip. Any thread.
- *
- * Returns 0 on success. Returns -SHMVIEW_ERR_DENIED (it is no such process, or the segment was not
- * created so by this connection), _NOT_FOUND (its name is gone), _INVALID, _DISCONNECTED,
- * _PROTOCOL, _NO_MEMORY or _SYSTEM on failure; then all is as it was. */
+ * Returns 0 on success. On failure nothing has changed: returns -SHMVIEW_ERR_DENIED if the process
+ * or the segment is not as described, _NOT_FOUND if the segment's name was removed, _INVALID for a
+ * pid that cannot be one or foreign memory, or an error of requests. */
 int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
-/* Detaches: unmaps, tells the daemon, frees the handle. Takes NULL. Views of the
- * segment are invalid from here on. Does not wait for the daemon, which does what it is asked
- * over the same connection from now on after that; one that is gone is not an error. To another
- * connection the attachment, and a segment that ends with it, may still be there for a moment.
+/* Unmaps a segment, ends its attachment and frees the handle, after which its views are invalid.
+ * segment may be NULL. Does not wait for the daemon, and succeeds without one. The daemon serves
+ * later requests over this connection after the detachment. Other connections may see the
+ * attachment, or a segment that ends with it, a moment longer.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY, and does nothing, if a thread
- * of this process holds the lock through this handle, or a buffer or tensor of it is still
- * out (shmview_buffer_get(), shmview_dlpack_export()); see shmview_detach_later(). */
+ * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY and does nothing if a thread of this process
+ * holds the lock through this handle, or if a buffer or tensor of it is not released
+ * (shmview_buffer_get(), shmview_dlpack_export()); see shmview_detach_later(). */
 int shmview_detach(struct shmview_segment *segment);
 
-/* Removes the name at once; the memory goes with the last attachment. Blocks for
- * one round trip. For its owner and administrators. Returns 0, -SHMVIEW_ERR_NOT_FOUND,
- * _DENIED, _INVALID, _DISCONNECTED or _PROTOCOL. */
+/* Removes the name of a segment at once; its memory stays until its last attachment ends. Only the
+ * owner and administrators may remove a segment. Blocks as a request. Any thread.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND if there is no such segment or this user has
+ * no right to see it, _DENIED if this user does not own it, _INVALID for a wrong name, or an error
+ * of requests. */
 int shmview_remove(struct shmview_connection *connection, const char *name);
 
-/* Facts of an attachment. The pointers are borrowed from it. Never fail. */
+/* Facts of an attachment, which do not change. Pointers live as long as the handle. They do not
+ * block and never fail. */
 const char *shmview_name(const struct shmview_segment *segment);
 uint64_t shmview_size(const struct shmview_segment *segment); /* bytes */
 int shmview_access(const struct shmview_segment *segment);    /* enum shmview_access */
@@ -220,71 +244,79 @@ void *shmview_data(const struct shmview_segment *segment);    /* byte 0; page-al
 
 /* --- Lock ---------------------------------------------------------------- */
 
-/* The lock of a segment: exclusive, recursive for each thread as
- * multiprocessing.RLock is, or shared by any number of readers. It survives the
- * death of any holder at any instant. No call here talks to the daemon, except the
- * first one of a forked child, which attaches the segment again and waits for that
- * without regard to a deadline. An uncontended pair makes no system call.
- *
- * Taking it returns 0; or SHMVIEW_OWNER_DIED (1): the lock is held exclusively,
- * whichever way it was asked for, and the last exclusive holder died inside: the
- * bytes may be half written. shmview_owner_died() tells who it was. Repair and
- * unlock, or unlock with shmview_unlock_not_repaired() so that the next one is
- * told too. A thread that exits while it holds has died inside.
- *
- * Rules. A thread that holds exclusively may take it again in either way. One that
- * holds shared may take it shared again, and never waits behind a writer for that;
- * taking it exclusively is -SHMVIEW_ERR_DEADLOCK. Readers that could starve take
- * their turn among the writers. No call is a cancellation point while it waits;
+/* Each segment has one lock unless its creator set SHMVIEW_NO_LOCK. A thread holds it exclusively,
+ * as often nested as it likes, or any number of readers share it. Readers that could starve take
+ * turns with the writers. Taking and releasing it needs no daemon and, if nobody else uses it, no
+ * system call. Only the first call of a forked child asks the daemon, because the child needs a
+ * slot of its own; that wait ignores deadlines. No call is a cancellation point while it waits;
  * shmview_on_wait() ends a wait.
  *
- * A living process keeps its attachments, and its locks with them, whatever becomes of its
- * connection and of the daemon. If an attachment has ended nevertheless (its segment was removed
- * with the daemon's instance, or its registry was damaged), the handle is lost: each call below
- * that takes the lock, or depends on it, returns -SHMVIEW_ERR_LOST. A call that gives the lock back
- * returns it too if others may have written in the meantime, and 0 if nobody else has had the lock
- * until then. The lock is not held in either case. Detach the handle and attach again.
+ * Death. The lock survives the death of any holder at any instant. If an exclusive holder dies, or
+ * its thread exits, the bytes may be half written. The next call that takes the lock, also a shared
+ * one, then holds it exclusively and returns SHMVIEW_OWNER_DIED (1). That caller must repair the
+ * bytes and unlock, or call shmview_unlock_not_repaired(), after which the next owner gets
+ * SHMVIEW_OWNER_DIED again.
  *
- * On failure: -SHMVIEW_ERR_NO_LOCK (created without a lock, or attached with
- * SHMVIEW_PEEK), _LOST, _DEADLOCK, _TOO_DEEP (2^31 nested), _LIMIT (a thread that holds 64
- * segments shared, or the 4096th thread of a process that uses locks), _INTERRUPTED (by the
- * function of shmview_on_wait()); for a process that was forked, what shmview_attach() returns if
- * it cannot get a slot of its own. */
+ * Rules. A thread that holds the lock exclusively may take it again in either mode. A thread that
+ * shares it may share it again, and does not wait for writers then. It must not take the lock
+ * exclusively, because it would wait for itself.
+ *
+ * Lost handles. A living process keeps its attachments and its locks, even if its connection or its
+ * daemon ends. An attachment ends without the process only if the daemon removed all segments of
+ * the instance, or its registry was damaged, or if the process had no address space for the mapping
+ * by which the daemon knows that it lives, and lost its connection (docs/LIFECYCLE.md, presence).
+ * The handle is then lost, and each call below that takes or needs the lock returns _LOST. A call
+ * that releases the lock also returns _LOST if others may have written since, and 0 if nobody else
+ * has had the lock. In both cases the lock is no longer held. The caller must detach the handle and
+ * attach again.
+ *
+ * Results. Each call that takes the lock returns 0 on success, or SHMVIEW_OWNER_DIED, which is a
+ * success too. Returns -SHMVIEW_ERR_NO_LOCK if the segment has no lock or is attached with
+ * SHMVIEW_PEEK; _DEADLOCK by the rules above; _LOST; _TOO_DEEP if the thread holds the lock 2^31
+ * times; _LIMIT if the thread shares 64 segments, if 4095 other threads of the process use locks,
+ * or in the thread's last round of destructors; _INTERRUPTED by shmview_on_wait(); _NO_MEMORY;
+ * _SYSTEM; or, in a forked child, what shmview_attach() returns. */
 
+/* Modes of the lock, for shmview_view_lock() and for events and figures. */
 #define SHMVIEW_EXCLUSIVE 1
 #define SHMVIEW_SHARED    2
 
-/* Waits as long as it takes. */
+/* Takes the lock and waits as long as that takes. Returns as described above. */
 int shmview_lock(struct shmview_segment *segment);
 int shmview_lock_shared(struct shmview_segment *segment);
 
-/* Never waits: -SHMVIEW_ERR_TIMED_OUT if another thread or process is in the way. */
+/* Takes the lock without waiting. Also returns -SHMVIEW_ERR_TIMED_OUT if another thread or process
+ * is in the way. */
 int shmview_trylock(struct shmview_segment *segment);
 int shmview_trylock_shared(struct shmview_segment *segment);
 
 /* A deadline that never comes. */
 #define SHMVIEW_FOREVER INT64_MAX
 
-/* Waits until deadline_ns, absolute nanoseconds of CLOCK_MONOTONIC; then
- * -SHMVIEW_ERR_TIMED_OUT. A deadline that has passed tries once. */
+/* Takes the lock and waits until deadline_ns, an absolute time of CLOCK_MONOTONIC in nanoseconds. A
+ * deadline in the past tries once. Also returns -SHMVIEW_ERR_TIMED_OUT after the deadline. */
 int shmview_lock_until(struct shmview_segment *segment, int64_t deadline_ns);
 int shmview_lock_shared_until(struct shmview_segment *segment, int64_t deadline_ns);
 
-/* The CLOCK_MONOTONIC time that lies timeout_ns nanoseconds from now. */
+/* Returns the deadline that is timeout_ns nanoseconds from now. A timeout that is too long for a
+ * deadline, such as SHMVIEW_FOREVER, gives SHMVIEW_FOREVER. Never fails. */
 int64_t shmview_deadline(int64_t timeout_ns);
 
-/* Gives back what this thread took last, exclusive or shared. Does not block.
- * Returns 0, -SHMVIEW_ERR_NOT_OWNER (nothing is changed), _LOST (see above) or _NO_LOCK. */
+/* Releases what this thread took last, in whichever mode. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_OWNER and changes nothing if this thread does not
+ * hold the lock, _LOST as described above, or _NO_LOCK. */
 int shmview_unlock(struct shmview_segment *segment);
 
-/* The same for an exclusive holder, and the next one gets SHMVIEW_OWNER_DIED: the
- * bytes are not in order. Counts at the outermost unlock, also if a nested one
- * says it. */
+/* Like shmview_unlock(), for an exclusive holder whose bytes are not in order: the next owner gets
+ * SHMVIEW_OWNER_DIED. If the lock is held more than once, this takes effect at the outermost
+ * unlock, whichever of the calls that is. */
 int shmview_unlock_not_repaired(struct shmview_segment *segment);
 
-/* The owner that died inside. The daemon keeps its pid, its command and the time. If an owner gives
- * the lock back with shmview_unlock_not_repaired() and lives on, pid and command are what it wrote
- * into its slot, the time is 0; pid is 0 and command "" if that slot has another user now. */
+/* The owner that died inside. The daemon keeps its pid, its command and the time of its death. If
+ * an owner that lives on has called shmview_unlock_not_repaired(), or a thread has exited inside,
+ * pid and command are what that client wrote into its slot, and the time is 0. They are 0 and "" if
+ * the slot has another user now. */
 struct shmview_death {
     uint32_t pid;
     uint32_t slot;
@@ -294,135 +326,156 @@ struct shmview_death {
     char command[16];
 };
 
-/* Tells about the death that SHMVIEW_OWNER_DIED reported, until the lock is given
- * back. The caller holds it. shmview_phase_read() has the name of the phase, if that is
- * still current. Does not block.
- * Returns 0, -SHMVIEW_ERR_NOT_OWNER, or _NO_LOCK. */
+/* Describes the death that SHMVIEW_OWNER_DIED reported, until the caller unlocks. All members are 0
+ * if its lock call returned 0. shmview_phase_read() returns the name of the phase. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_OWNER if this thread does not hold the lock
+ * exclusively, _LOST or _NO_LOCK. */
 int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *ret_death);
 
+/* Roles of a party: it holds the lock exclusively or shared, or waits for that. */
 #define SHMVIEW_HOLDS          1u
 #define SHMVIEW_HOLDS_SHARED   2u
 #define SHMVIEW_WAITS          3u
 #define SHMVIEW_WAITS_TO_SHARE 4u
 
-/* One process in the lock's status, by what it wrote about itself. */
+/* One client in the status of a lock, by what it wrote about itself. */
 struct shmview_lock_party {
     uint32_t role; /* SHMVIEW_HOLDS ... */
     uint32_t slot;
     uint32_t pid;
     uint32_t reserved;
-    /* CLOCK_MONOTONIC, 0 unknown. A holder has held the lock since before this. */
+    /* CLOCK_MONOTONIC, 0: unknown. For an exclusive holder an upper bound: it has held the lock at
+     * least since then. For a waiter, the beginning of its wait. */
     int64_t since_ns;
     char command[16];
 };
 
 struct shmview_lock_status {
-    int is_held; /* exclusively */
-    int owner_is_dead;
-    int is_dirty; /* the next owner will be told that one died; or one is inside */
+    int is_held;       /* exclusively */
+    int owner_is_dead; /* the exclusive holder has died: the next client takes the lock */
+    int is_dirty;      /* an owner is inside now, or has died inside */
     int reserved;
-    size_t n_parties; /* that there are, whether or not they fit */
+    size_t n_parties; /* how many there are; more than n if there was no room for all */
 };
 
-/* Tells who holds the lock and who waits, at about the same time, without taking
- * it. ret_parties has room for n. Does not block.
- * Returns 0, -SHMVIEW_ERR_NO_LOCK or what a forked process may get. */
+/* Reports who holds the lock and who waits for it, without taking it. Fills ret_parties, which has
+ * room for n. The words are read one after the other, so that they may not fit each other exactly:
+ * the report is for people. A client that holds and waits is two parties. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NO_LOCK, _LOST, or what a forked child may get. */
 int shmview_lock_query(struct shmview_segment *segment, struct shmview_lock_status *ret_status,
                        struct shmview_lock_party *ret_parties, size_t n);
 
-/* Reading without a lock. What is read between begin and validate may change
- * meanwhile: copy, do not follow; believe it only if validate says 1. Needs no
- * write to shared memory at all.
+/* Optimistic reads copy bytes without taking the lock. Others may write between begin and validate,
+ * so copy the bytes and follow nothing in them. Use the copy only if validate returns 1, because
+ * then no owner was inside in between. Neither call sleeps. Only the first call through a handle
+ * writes to shared memory.
  *
- * begin returns 0; -SHMVIEW_ERR_BUSY if an owner is inside, or died there: then
- * take the lock; or _NO_LOCK. validate returns 1 if nobody was inside since. */
+ * shmview_read_begin() returns 0 on success. Returns -SHMVIEW_ERR_BUSY if an owner is inside or has
+ * died inside (take the lock then), _NO_LOCK, _LOST, or what a forked child may get.
+ * shmview_read_validate() returns 1 or 0. Never fails. */
 int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version);
 int shmview_read_validate(const struct shmview_segment *segment, uint64_t version);
 
 /* --- Changes ------------------------------------------------------------- */
 
-/* Each segment with a lock has a counter of changes. It means what its users say;
- * notify adds one, and a switch of phase does. */
+/* Each segment with a lock has a counter of changes, whose meaning its users define. A notification
+ * adds one to it, and so does a switch of the phase. A forked child attaches the segment with its
+ * first call, and may then get what shmview_attach() returns. */
 
-/* The counter. It wraps. Never fails; 0 for a segment without a lock. */
+/* Returns the counter, which wraps; 0 for a segment without a lock. Never fails. */
 uint32_t shmview_change(const struct shmview_segment *segment);
 
-/* Adds one and wakes all, or one, of those who wait in shmview_wait_change(); event
- * loops hear of both, from the daemon, a moment later or when it runs again. Does not
- * wait for the daemon; only the first call of a forked child attaches the segment. Any
- * thread, with or without the lock.
- * Returns 0 or -SHMVIEW_ERR_NO_LOCK. */
+/* Adds one to the counter and wakes all, or one, of the threads in shmview_wait_change(). Both wake
+ * all event loops through the daemon: a moment later, or when it runs again. Neither waits for the
+ * daemon. Any thread, with or without the lock.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NO_LOCK or _LOST on failure. */
 int shmview_notify(struct shmview_segment *segment);
 int shmview_notify_one(struct shmview_segment *segment);
 
-/* Waits until the counter is not seen, or until deadline_ns. Looks for some 20 us
- * before it sleeps, where there is more than one processor.
- * Returns 0 with *ret_change, -SHMVIEW_ERR_TIMED_OUT, _INTERRUPTED or _NO_LOCK. */
+/* Waits until the counter is not seen, or until deadline_ns. With more than one processor it polls
+ * for up to 100 us before it sleeps, and less after polls that found nothing.
+ *
+ * Returns 0 on success, with the counter in *ret_change. Returns -SHMVIEW_ERR_TIMED_OUT after the
+ * deadline, _INTERRUPTED by shmview_on_wait(), _NO_LOCK or _LOST. */
 int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,
                         uint32_t *ret_change);
 
-/* A descriptor that becomes readable when the counter changes, for poll and event
- * loops. Read from it until it would block, then look at the counter; it may also wake
- * for no change. Non-blocking and close-on-exec; borrowed: it lives as long as the
- * handle. End of file means that the daemon has gone: look at the counter and ask again; the
- * descriptor goes on under the same number. Blocks for one round trip the first time. At most 64
- * handles of a segment may have one, fewer where the daemon has many to serve. A forked child asks
- * for its own. Returns 0, -SHMVIEW_ERR_LIMIT, _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
+/* Returns a descriptor that becomes readable when the counter changes, for poll() and event loops.
+ * Read from it until it would block, and then look at the counter; it may wake without a change. It
+ * is non-blocking and close-on-exec, and lives as long as the handle. End of file means that the
+ * daemon is gone: look at the counter and call again, which keeps the number of the descriptor. The
+ * first call blocks as a request.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_LIMIT if 64 attachments of the segment have one, or
+ * fewer while the daemon serves many; _NO_LOCK, _LOST, or an error of requests. */
 int shmview_change_fd(struct shmview_segment *segment, int *ret_fd);
 
 /* --- Phases -------------------------------------------------------------- */
 
-/* Which layout is current, and how often that was switched. */
+/* The phase of a segment is the layout that is current. Layouts are declared by shmview_define(),
+ * and a switch begins a new phase. */
 struct shmview_phase {
-    uint32_t generation; /* 0: never switched; then there is no layout. It wraps to 1 */
-    uint32_t layout;     /* index, in the order of definition */
+    uint32_t generation; /* grows with each switch, wraps to 1; 0: never switched, no layout */
+    uint32_t layout;     /* index of the layout, in the order of definition */
     char name[65];       /* of the layout */
 };
 
-/* The phase now. Blocks for one round trip where the layout is new to this handle.
- * Returns 0, -SHMVIEW_ERR_NO_LOCK, or what shmview_view_open() returns. */
+/* Gets the current phase. Blocks as a request if the layout is new to this handle.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NO_LOCK, _LOST, _NO_LAYOUT if the segment has no
+ * layout of that index, because a client overwrote the phase, or an error of requests. */
 int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret_phase);
 
-/* Like shmview_phase_get(), but asks nobody: name is "" where this handle does not know it. It
- * knows the layouts that it has declared, and those that there were when the daemon was asked last.
- * For callers that hold the lock, or take it, and must not wait for the daemon. Does not block. Any
- * thread. Returns 0 or -SHMVIEW_ERR_NO_LOCK. */
+/* Like shmview_phase_get(), but never asks the daemon: name is "" if this handle does not know it.
+ * A handle knows the layouts that it has declared, and those that existed when it last asked. For
+ * callers that hold the lock and must not wait for the daemon. Does not block. Any thread.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NO_LOCK on failure. */
 int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *ret_phase);
 
-/* Makes the layout called layout current. The caller holds the lock exclusively,
- * with SHMVIEW_WRITE. Who dies in the middle leaves the old phase or the new one.
- * Does not wait for the daemon, also where the layout is new to this handle.
- * Views of other phases are stale from here on. Wakes all who wait.
- * Returns 0, -SHMVIEW_ERR_NOT_OWNER, _LOST, _READ_ONLY, _NO_LAYOUT or _NO_LOCK. */
+/* Makes a layout current. The caller must hold the lock exclusively, with SHMVIEW_WRITE. A client
+ * that dies in this call leaves the old phase or the new one. Views of other phases are stale from
+ * now on, and all who wait for a phase or a change wake. Does not wait for the daemon.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_OWNER, _READ_ONLY, _NO_LAYOUT, _LOST or
+ * _NO_LOCK. */
 int shmview_switch(struct shmview_segment *segment, const char *layout);
 
-/* Waits until the generation is past after and, if layout is not NULL, that layout
- * is current; or until deadline_ns. Phases that come and go unseen are missed.
- * Returns 0 with *ret_phase, -SHMVIEW_ERR_TIMED_OUT, _INTERRUPTED, _NO_LAYOUT (it is not declared
- * yet), _NO_LOCK, _DISCONNECTED or _PROTOCOL. */
+/* Waits until the generation is past after (0: any phase) and, if layout is not NULL, that layout
+ * is current, or until deadline_ns. A phase that begins and ends between two looks is missed.
+ * Blocks as a request first if the layout is new to this handle.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_TIMED_OUT after the deadline, _INTERRUPTED by
+ * shmview_on_wait(), _NO_LAYOUT if the layout is not declared yet, _NO_LOCK, _LOST, or an error of
+ * requests. */
 int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint32_t after,
                        int64_t deadline_ns, struct shmview_phase *ret_phase);
 
-/* Whether the view was opened from a layout in a phase that is over, or that has
- * not come. Views that were cast are never stale. Returns 1 or 0; never fails. */
+/* Returns 1 if the view was opened from a layout and another phase is current, else 0. Views that
+ * were cast, segments before their first switch and attachments without the lock (SHMVIEW_PEEK)
+ * give 0. Never fails. */
 int shmview_view_is_stale(const struct shmview_view *view);
 
-/* Takes the lock of the view's segment, mode SHMVIEW_EXCLUSIVE or SHMVIEW_SHARED,
- * if the view is not stale. Under the lock it cannot become so.
- * Returns what shmview_lock_until() returns; -SHMVIEW_ERR_STALE, and the lock is
- * not held; or _INVALID. */
+/* Takes the lock of a view's segment if the view is not stale; under the lock it cannot become
+ * stale. mode is SHMVIEW_EXCLUSIVE or SHMVIEW_SHARED. Waits until deadline_ns.
+ *
+ * Returns what shmview_lock_until() returns. Also returns -SHMVIEW_ERR_STALE, or _INVALID for an
+ * unknown mode; the lock is not held then. */
 int shmview_view_lock(const struct shmview_view *view, int mode, int64_t deadline_ns);
 
 /* --- Scopes -------------------------------------------------------------- */
 
-/* Gives *segment's lock back unless it is NULL: what the scopes end with. */
+/* Unlocks *segment unless it is NULL. The macros below call it at the end of the block. */
 void shmview_unlock_scope(struct shmview_segment **segment);
 
 #if defined(__GNUC__) && !defined(__cplusplus)
-/* A lock that is given back at the end of the block, also by return and goto:
+/* Takes a lock that the end of the block releases, also by return and goto:
  *     SHMVIEW_LOCKED(seg, result);            or SHMVIEW_LOCKED_SHARED
  *     if (result < 0) return result;
- * result is what taking it returned. */
+ * The macro declares result, which is what taking the lock returned. */
 #define SHMVIEW_LOCKED_WITH(take, segment, result, line)                                           \
     int result = take(segment);                                                                    \
     struct shmview_segment *shmview_scope_##line                                                   \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/shmview.hpp - the same for C++17: handles that give themselves back, and a lock for
- * a scope; element.hpp has the arrays.
+/* shmview/shmview.hpp - shmview.h for C++17: handles that close themselves, and a scoped lock.
  *
  *     shmview::connection conn;
  *     shmview::segment seg;
@@ -14,9 +13,13 @@
  *         for (float &x : *a)
  *             x += 1;
  *
- * Header only, on top of the C calls, which go with it wherever it has none: get() is the C
- * handle. Results are those of C. Nothing here throws, allocates, or needs exceptions or
- * run-time types. */
+ * This header wraps only what C++ can do better than C: ownership and scopes here, arrays in
+ * element.hpp. Everything else is the C call, with get() as the C handle. Results are those of the
+ * C calls, so their comments in shmview.h hold here too: 0 on success, SHMVIEW_OWNER_DIED, or a
+ * negated SHMVIEW_ERR_*.
+ *
+ * All of it is in headers, so there is no C++ library and no C++ ABI. Nothing here throws,
+ * allocates, or needs exceptions or run-time types. */
 #ifndef SHMVIEW_SHMVIEW_HPP
 #define SHMVIEW_SHMVIEW_HPP
 
@@ -31,8 +34,10 @@ namespace shmview
 
 /* --- Handles ------------------------------------------------------------- */
 
-/* Owns a C handle, or none, as std::unique_ptr does; abandon is for destructors, which
- * cannot fail, and close for callers who want to know. */
+/* Owns a C handle or none, like std::unique_ptr. It can be moved, not copied.
+ *
+ * The destructor and reset() call Abandon, which cannot report an error. close() calls Close and
+ * returns its result, for callers that must know whether it worked. */
 template <class T, void (*Abandon)(T *), int (*Close)(T *)> class handle
 {
   public:
@@ -55,6 +60,7 @@ template <class T, void (*Abandon)(T *), int (*Close)(T *)> class handle
         reset();
     }
 
+    /* The C handle, which the object still owns; nullptr if it owns none. */
     T *get() const noexcept
     {
         return owned_;
@@ -63,16 +69,19 @@ template <class T, void (*Abandon)(T *), int (*Close)(T *)> class handle
     {
         return owned_ != nullptr;
     }
+    /* Gives up the handle: the caller must close it. */
     [[nodiscard]] T *release() noexcept
     {
         return std::exchange(owned_, nullptr);
     }
+    /* Takes over another handle, and abandons the one that it owned. */
     void reset(T *owned = nullptr) noexcept
     {
         if (T *old = std::exchange(owned_, owned); old && old != owned)
             Abandon(old);
     }
-    /* What the C call returns; where that is an error the handle keeps what it has. */
+    /* Closes the handle. Returns what the C call returns. On failure the object still owns the
+     * handle. */
     [[nodiscard]] int close() noexcept
     {
         int result = Close(owned_);
@@ -97,12 +106,16 @@ inline void abandon_segment(shmview_segment *segment) noexcept
 }
 } // namespace detail
 
-/* Its segments must go first: a connection that still has some stays open for good. */
+/* A connection. Declare it before its segments, so that they are destroyed first:
+ * shmview_disconnect() refuses while segments are attached, and the destructor then leaves the
+ * connection open until the process ends. */
 using connection = handle<shmview_connection, detail::abandon_connection, shmview_disconnect>;
-/* Its destructor calls shmview_detach_later(), close() calls shmview_detach(). */
+/* A segment. The destructor calls shmview_detach_later(), which waits for buffers and tensors that
+ * are not released; close() calls shmview_detach(), which returns -SHMVIEW_ERR_BUSY for them. */
 using segment = handle<shmview_segment, detail::abandon_segment, shmview_detach>;
 
-/* The C calls that make a handle. What ret had is closed if they succeed, and kept if not. */
+/* The C calls that make a handle, with the same results. If they succeed, ret abandons the handle
+ * that it owned and owns the new one. If they fail, ret is unchanged. */
 [[nodiscard]] inline int connect(connection &ret, const char *socket_path = nullptr,
                                  unsigned flags = 0) noexcept
 {
@@ -146,8 +159,14 @@ using segment = handle<shmview_segment, detail::abandon_segment, shmview_detach>
 
 /* --- The lock ------------------------------------------------------------ */
 
-/* Holds a segment's lock for a scope, or says why not. mode is SHMVIEW_EXCLUSIVE or
- * SHMVIEW_SHARED. Belongs to the thread that made it. */
+/* Takes a segment's lock, and releases it at the end of the scope. mode is SHMVIEW_EXCLUSIVE or
+ * SHMVIEW_SHARED. Check the object before you use the bytes: it is false if the lock was not taken.
+ * Only the thread that made it may use or destroy it, and the segment must outlive it.
+ *
+ *     if (shmview::scoped_lock lock(seg, SHMVIEW_SHARED, shmview_deadline(1000000000)); lock)
+ *         ...
+ *     else
+ *         std::puts(shmview_strerror(lock.result())); */
 class scoped_lock
 {
   public:
@@ -165,7 +184,8 @@ class scoped_lock
         : scoped_lock(of.get(), mode, deadline_ns)
     {
     }
-    /* Of the view's segment; -SHMVIEW_ERR_STALE if the view is of a past phase. */
+    /* Takes the lock of the view's segment by shmview_view_lock(): the result is -SHMVIEW_ERR_STALE
+     * if the view belongs to another phase than the current one. */
     explicit scoped_lock(const shmview_view &view, int mode = SHMVIEW_EXCLUSIVE,
                          std::int64_t deadline_ns = SHMVIEW_FOREVER) noexcept
         : segment_(view.segment), result_(shmview_view_lock(&view, mode, deadline_ns)),
@@ -179,26 +199,30 @@ class scoped_lock
         (void)unlock();
     }
 
+    /* Whether this object holds the lock now. */
     explicit operator bool() const noexcept
     {
         return holds_;
     }
-    /* What taking it returned: 0, SHMVIEW_OWNER_DIED or an error. */
+    /* What taking the lock returned: 0, SHMVIEW_OWNER_DIED or a negated SHMVIEW_ERR_*. */
     int result() const noexcept
     {
         return result_;
     }
-    /* The last holder died inside: the bytes may be half written. */
+    /* Whether the last exclusive holder died inside, so that the bytes may be half written. Repair
+     * them, or call unlock_not_repaired(). The destructor unlocks as if they were repaired. */
     bool owner_died() const noexcept
     {
         return result_ == SHMVIEW_OWNER_DIED;
     }
-    /* Gives it back before the end of the scope. 0 if it is not held any more. */
+    /* Releases the lock before the end of the scope. Returns what shmview_unlock() returns, or 0 if
+     * this object does not hold the lock. */
     int unlock() noexcept
     {
         return std::exchange(holds_, false) ? shmview_unlock(segment_) : 0;
     }
-    /* The same, and the next owner is told that the bytes are not in order. */
+    /* Like unlock(), but the next owner gets SHMVIEW_OWNER_DIED, because the bytes are not in
+     * order. */
     int unlock_not_repaired() noexcept
     {
         return std::exchange(holds_, false) ? shmview_unlock_not_repaired(segment_) : 0;
