@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Both examples do what they say, refuse what they should, and leave nothing.
+# All examples do what they say, refuse what they should, and leave nothing.
 set -euo pipefail
 
 examples=${SHMVIEW_BUILD_DIR:?}/examples
@@ -95,6 +95,18 @@ instance=${instance#/dev/shm/shmview.}
 instance=${instance%/+daemon}
 [ -n "$instance" ] || fail "the daemon has no instance"
 await no_segments || fail "array left $(segments)"
+
+for name in elements locks watch; do
+    "$examples/$name" > "$name.out" 2>&1 || fail "$name:" "$name.out"
+done
+says elements.out "different at [1, 1, 1]"
+says elements.out "released: the numbers"
+says locks.out "died inside; the sum was 90"
+says locks.out "the sum is 100 again"
+says watch.out "the number is 3"
+says watch.out "event: detached"
+says watch.out "mode 0640, 4 bytes"
+await no_segments || fail "locks or watch left $(segments)"
 
 # The number of workers changes nothing; 64 is as many as there may be.
 for n in 1 3 64; do
@@ -197,4 +209,4 @@ await no_daemon || fail "the daemon does not leave"
 
 /usr/bin/python3 "$SHMVIEW_SOURCE_DIR/examples/data/make-sample.py" "$runtime/again.wav"
 cmp "$runtime/again.wav" "$sample" || fail "make-sample.py makes another sample.wav"
-echo "both examples are as they should be"
+echo "the examples are as they should be"
