@@ -13,6 +13,7 @@ static struct timespec of_ms(uint64_t ms)
     return (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
 }
 
+/* Runs on the loop when the descriptor is readable. The read also resets the descriptor. */
 static void on_ring(uv_poll_t *poll, int status, int events)
 {
     struct alarm *a = poll->data;
@@ -20,7 +21,7 @@ static void on_ring(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     if (read(a->fd, &n, sizeof n) != sizeof n || !a->is_set)
-        return; /* it was set again, or stopped, in this round */
+        return; /* another callback of this iteration has set or stopped the alarm */
     a->is_set = a->repeats;
     a->ring(a);
 }
@@ -37,7 +38,7 @@ int alarm_init(struct alarm *alarm, uv_loop_t *loop, void (*ring)(struct alarm *
         close_fdp(&alarm->fd);
         return r;
     }
-    /* of a handle that is there it cannot fail */
+    /* cannot fail: no other handle watches this new descriptor */
     uv_poll_start(&alarm->poll, UV_READABLE, on_ring);
     return 0;
 }
@@ -46,7 +47,7 @@ void alarm_set(struct alarm *alarm, uint64_t ms, uint64_t repeat_ms)
 {
     struct itimerspec at = {.it_value = of_ms(ms), .it_interval = of_ms(repeat_ms)};
     if (ms == 0)
-        at.it_value.tv_nsec = 1; /* 0 would stop it */
+        at.it_value.tv_nsec = 1; /* an it_value of 0 would disarm the timer */
     alarm->is_set = true;
     alarm->repeats = repeat_ms > 0;
     timerfd_settime(alarm->fd, 0, &at, NULL);

@@ -18,13 +18,14 @@
 
 #define JOURNAL_SOCKET "/run/systemd/journal/socket"
 #define TEXT_BYTES     1001
-#define BURST          50 /* lines of one kind in one window; then they are counted */
+#define BURST          50 /* lines of one kind in WINDOW_NS that are written; further ones are counted */
 #define WINDOW_NS      (10 * INT64_C(1000000000))
 
+/* Where lines go. A build without libsystemd never chooses TO_JOURNAL. */
 static enum {
-    TO_STDERR,
-    TO_STREAM, /* standard error, which the journal reads: with priorities */
-    TO_JOURNAL,
+    TO_STDERR,  /* a terminal, a file or a pipe: plain lines */
+    TO_STREAM,  /* the journal reads standard error as text: lines begin with <priority> */
+    TO_JOURNAL, /* messages with fields, to the socket of the journal */
 } target;
 
 static enum log_priority level = LOG_INFO;
@@ -34,7 +35,9 @@ void log_set_level(enum log_priority least)
     level = least;
 }
 
-/* systemd names the stream that it has given us by device and inode. */
+/* Whether text, the value of JOURNAL_STREAM, names the file of st. systemd sets that variable to
+ * the device and inode of the stream that it gave the service as standard error. A variable that
+ * was inherited from another service names another file. */
 static bool is_stream(const char *text, const struct stat *st)
 {
     unsigned long long device, inode;
@@ -56,14 +59,14 @@ void log_init(void)
 #endif
 }
 
-/* One write a line, so that lines of two processes do not mix. */
+/* Writes a line to standard error with one write(), so that lines of two processes do not mix. */
 static void write_line(int priority, const char *text)
 {
     char line[TEXT_BYTES + 16];
     int n = target == TO_STDERR ? snprintf(line, sizeof line, "shmviewd: %s\n", text)
                                 : snprintf(line, sizeof line, "<%d>%s\n", priority, text);
     if (write(STDERR_FILENO, line, (size_t)n) < 0)
-        return; /* nowhere left to say so */
+        return; /* there is no other place to report this error */
 }
 
 #ifdef SHMVIEW_SYSTEMD
@@ -80,12 +83,15 @@ static const char *const message_ids[LOG_N_KINDS] = {
     [LOG_LEAVE] = "286cc9ad6d164be0adad9472a418b6e1",
 };
 
+/* The fields of one message as sd_journal_sendv() takes them. Each entry of list points to the text
+ * with the same index. send_fields() adds at most 8. */
 struct fields {
     struct iovec list[8];
     char text[8][TEXT_BYTES + 32];
     int n;
 };
 
+/* Appends one field "NAME=value", cut to TEXT_BYTES + 31 bytes. */
 __attribute__((format(printf, 2, 3))) static void add(struct fields *f, const char *format, ...)
 {
     va_list ap;
@@ -99,7 +105,7 @@ __attribute__((format(printf, 2, 3))) static void add(struct fields *f, const ch
     f->n++;
 }
 
-/* Returns 0, or -errno if the journal did not take it. */
+/* Sends one message to the journal. Returns 0, or -errno if the journal did not accept it. */
 static int send_fields(int priority, const struct log_event *event, const char *text)
 {
     struct fields f;
@@ -127,14 +133,17 @@ static int send_fields(int priority, const struct log_event *event, const char *
 }
 #endif
 
+/* Sends text to the target. If the journal refuses the message, the text goes to standard error, so
+ * that no line is lost. */
 static void send_line(int priority, const struct log_event *event, const char *text)
 {
     if (target != TO_JOURNAL || send_fields(priority, event, text) < 0)
         write_line(priority, text);
 }
 
-/* Whether a line of that kind may be logged now. A client that makes us log does not fill
- * the journal; how much it kept from being logged is said with the next line. */
+/* Whether a line of this kind may be written now, and counts it. Otherwise a client could fill the
+ * journal by an error that it repeats. A window begins with the first line after the previous
+ * window is over. If lines were dropped in that previous window, their number is written first. */
 static bool may_log(enum log_kind kind)
 {
     static struct {
@@ -161,7 +170,8 @@ static bool may_log(enum log_kind kind)
     return true;
 }
 
-/* Writes as much of from as fits; what is no printable ASCII, and the backslash, as \xNN. */
+/* Copies as much of `from` as fits into bytes, with the final NUL. Writes a backslash and every
+ * byte that is not printable ASCII as \xNN, so that the line can be read back without ambiguity. */
 static void escape(char *to, size_t bytes, const char *from)
 {
     size_t n = 0;
@@ -178,6 +188,7 @@ static void escape(char *to, size_t bytes, const char *from)
     to[n] = '\0';
 }
 
+/* Formats, escapes and sends one line, unless its priority or the count of its kind forbids it. */
 __attribute__((format(printf, 3, 0))) static void
 log_line(enum log_priority priority, const struct log_event *event, const char *format, va_list ap)
 {
@@ -188,6 +199,7 @@ log_line(enum log_priority priority, const struct log_event *event, const char *
     send_line((int)priority, event, text);
 }
 
+/* The body of a variadic function whose last named parameter is `format`. */
 #define LOG_AS(priority, event)                                                                    \
     do {                                                                                           \
         va_list ap;                                                                                \

@@ -10,7 +10,8 @@
 
 #define THREADS_USUAL 4
 #define THREADS_MOST  64
-/* What libuv gives a thread of its pool, if the limit of stacks is not larger. */
+/* The least stack with which a thread is tried. stack_bytes() takes RLIMIT_STACK if that is larger,
+ * because libuv may give the threads of its pool that much. */
 #define STACK_BYTES ((size_t)8 << 20)
 
 /* --- The pool ------------------------------------------------------------ */
@@ -29,8 +30,9 @@ static size_t stack_bytes(void)
     return (size_t)limit.rlim_cur;
 }
 
-/* How many of n threads can be started, found out by starting them. Their stacks stay with libc
- * for the next ones. */
+/* How many of n threads the process can have at once: starts them, and ends them. Trying is the
+ * only way to know, because several limits of memory and of processes apply. libc keeps the stacks
+ * for the threads that libuv starts next. */
 static unsigned startable(unsigned n)
 {
     uv_thread_t threads[THREADS_MOST];
@@ -49,6 +51,7 @@ static unsigned startable(unsigned n)
     return started;
 }
 
+/* The number of threads that libuv would start. */
 static unsigned wanted_threads(void)
 {
     const char *set = getenv("UV_THREADPOOL_SIZE");
@@ -61,7 +64,9 @@ static void do_nothing(uv_work_t *work)
     (void)work;
 }
 
-/* The first work of all starts the threads. */
+/* Makes libuv start the threads of its pool, which it does at the first uv_queue_work(). libuv
+ * reads their number from the environment. `first` is static because it must live until a thread
+ * has finished it. */
 static int start_pool(uv_loop_t *loop)
 {
     static uv_work_t first;
@@ -88,7 +93,8 @@ int loop_init(uv_loop_t *loop)
 int loop_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd)
 {
     if (fd >= 0 && (unsigned)fd >= loop->nwatchers) {
-        /* libuv takes the next power of two when the descriptor is watched first */
+        /* uv_poll_start() enlarges the table to the next power of two, and aborts if that fails:
+         * allocate as much here, and free it for libuv */
         void *table = malloc(2 * sizeof(void *) * ((size_t)fd + 4));
         if (!table)
             return -ENOMEM;

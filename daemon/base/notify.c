@@ -19,14 +19,14 @@
 #ifdef SHMVIEW_SYSTEMD
 #include <systemd/sd-daemon.h>
 #else
-/* The same calls, where nobody asks for anything. */
+/* Without libsystemd: no socket was passed and no watchdog is wanted. */
 #define SD_LISTEN_FDS_START          3
 #define sd_listen_fds(unset)         0
 #define sd_watchdog_enabled(u, usec) ((void)(usec), 0)
 #endif
 
 #define STATUS_MS 1000
-/* So long the daemon waits at most for a service manager that reads nothing. */
+/* How long the daemon waits at most for a service manager whose queue is full. */
 #define STATE_WAIT_S 1
 
 int notify_take_socket(void)
@@ -37,9 +37,9 @@ int notify_take_socket(void)
     if (n == 1)
         return SD_LISTEN_FDS_START;
     if (n < 0)
-        log_error("the sockets that were passed: %s", strerror(-n));
+        log_error("cannot take the sockets that were passed: %s", strerror(-n));
     else
-        log_error("%d sockets were passed; one can be served", n);
+        log_error("%d sockets were passed, but the daemon can serve only one", n);
     return -E2BIG;
 }
 
@@ -51,9 +51,10 @@ void notify_ignore(void)
         unsetenv(names[i]);
 }
 
-/* Sends text to the service manager, if there is one. sd_notify() would wait for ever where the
- * queue of the manager is full. Returns 0 or -errno; -EAGAIN: the queue is full, also after
- * wait_s. */
+/* Sends text to the service manager. Does not use sd_notify(), because that blocks without limit
+ * while the queue of the manager is full, and so would stop the loop. Blocks wait_s seconds at
+ * most; 0: not at all. Returns 0; -ENOENT if there is no manager; -EAGAIN if its queue stayed full;
+ * or another -errno. */
 static int send_text(const char *text, unsigned wait_s)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -82,6 +83,8 @@ static void send_state(const char *text)
         log_warning("the service manager cannot be notified: %s", strerror(-r));
 }
 
+/* The loop runs this, so systemd restarts a daemon whose loop is stuck. An error is ignored,
+ * because the next ring tries again. */
 static void on_watchdog(struct alarm *alarm)
 {
     (void)alarm;
@@ -105,7 +108,7 @@ static void on_again(struct alarm *alarm);
 int notify_init(struct notify *notify, uv_loop_t *loop)
 {
     *notify = (struct notify){.wants_status = getenv("NOTIFY_SOCKET") != NULL,
-                              .told = {.n_segments = UINT_MAX}}; /* nothing was told yet */
+                              .told = {.n_segments = UINT_MAX}}; /* differs from any status */
     int r = alarm_init(&notify->again, loop, on_again, notify);
     return r ? r : start_watchdog(notify, loop);
 }
@@ -115,6 +118,8 @@ static bool is_same(const struct notify_status *a, const struct notify_status *b
     return a->n_segments == b->n_segments && a->n_clients == b->n_clients;
 }
 
+/* Sends the status and sets the alarm, so that the next one is sent in a second at the earliest. On
+ * EAGAIN `told` stays as it was, and the alarm tries again. */
 static void tell_status(struct notify *notify)
 {
     const struct notify_status *s = &notify->status;

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What systemd is told and what it passes on: as sd_notify(3), sd_watchdog_enabled(3) and
- * sd_listen_fds(3). Where nobody asked all of it does nothing; without libsystemd the last two do
- * nothing. */
+/* The protocols between systemd and a service: reports of the service's state as in sd_notify(3),
+ * the watchdog of sd_watchdog_enabled(3), and sockets as in sd_listen_fds(3).
+ *
+ * If the environment asks for none of them, all functions do nothing. A build without libsystemd
+ * still reports its state, but has no watchdog and takes no sockets. */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
 
@@ -10,34 +12,38 @@
 
 #include "daemon/base/alarm.h"
 
+/* The numbers in the status line that `systemctl status` shows. */
 struct notify_status {
     unsigned n_segments, n_clients;
 };
 
-/* The part of it that needs a loop. */
+/* The part that needs a loop; embedded in struct server and used on its thread only. */
 struct notify {
-    struct alarm watchdog;
-    struct alarm again; /* set for a while after a status was told */
-    struct notify_status status, told;
-    bool wants_status;
+    struct alarm watchdog;             /* rings twice within the time that systemd allows */
+    struct alarm again;                /* set for a second after a status was sent */
+    struct notify_status status, told; /* the latest status, and the last one that was sent */
+    bool wants_status;                 /* $NOTIFY_SOCKET was set at notify_init() */
 };
 
-/* Takes the socket that was passed to this process. Returns it; -1 if none was passed;
- * -E2BIG (logged) if it is not one only. The caller owes close(). */
+/* Takes the listening socket that the service manager passed to this process. Returns its
+ * descriptor, which the caller owes close(); -1 if none was passed; or -E2BIG, logged, if several
+ * were passed or they cannot be read. */
 int notify_take_socket(void);
 
-/* What is asked for in the environment is meant for the program that started this one. */
+/* Removes the variables of these protocols from the environment. A session daemon calls this,
+ * because the variables that it inherits are meant for the program that started it. */
 void notify_ignore(void);
 
-/* Starts the watchdog's clock; closing the loop's handles ends it. Returns 0 or -errno. */
+/* Starts the watchdog's clock. Closing all handles of the loop ends it. Returns 0 or -errno. */
 int notify_init(struct notify *notify, uv_loop_t *loop);
 
-/* What there is now; systemd is told at most once a second. Does not wait: a status for which the
- * manager has no room is sent a second later. */
+/* Reports the current numbers, at most once a second. Does not block: if the queue of the service
+ * manager is full, the status is sent a second later. */
 void notify_status(struct notify *notify, struct notify_status status);
 
-/* Ready: clients are served. Reloading: from here to the next notify_ready() the configuration is
- * read again. Stopping: leaves. These wait up to a second for a manager that reads nothing. */
+/* Report a state. Ready: clients are served. Reloading: the configuration is being read again,
+ * until the next notify_ready(). Stopping: the daemon ends. systemd acts on each of these, so they
+ * block up to a second if the queue of the service manager is full; then they log a warning. */
 void notify_ready(void);
 void notify_reloading(void);
 void notify_stopping(void);

@@ -4,11 +4,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* libuv's pool has four threads; one at least is left to give memory back. */
+/* libuv's pool usually has four threads. At least one is left for short work. */
 #define RUNNING_MAX 3
-/* The loop, which answers others, goes first. */
+/* The threads run at a lower priority than the loop, because other clients wait for the loop. */
 #define NICENESS 5
 
+/* Users with waiting tasks. A user goes to the end whenever one of its tasks is queued or started,
+ * so the list is in the order of turns. */
 static TAILQ_HEAD(, task_user) users = TAILQ_HEAD_INITIALIZER(users);
 static unsigned n_running;
 
@@ -25,6 +27,8 @@ static unsigned most_running(void)
     return n < RUNNING_MAX ? n : RUNNING_MAX;
 }
 
+/* A user is in the list of users only while it has waiting tasks. Each change of a user's tasks
+ * therefore lies between unlink_user() and link_user(). */
 static void link_user(struct task_user *u)
 {
     if (!TAILQ_EMPTY(&u->waiting))
@@ -55,6 +59,7 @@ static void dequeue(struct task *task)
     link_user(u);
 }
 
+/* Runs one step on a thread of the pool. In Linux setpriority() affects only the calling thread. */
 static void run(uv_work_t *work)
 {
     static _Thread_local bool is_nice;
@@ -65,7 +70,8 @@ static void run(uv_work_t *work)
     task->more = task->step(task);
 }
 
-/* The user whose task begins now, or NULL. */
+/* The user whose task starts now: the first one without a running task, or else the first one that
+ * leaves a place for another user. NULL if all users must wait. */
 static struct task_user *next_user(void)
 {
     unsigned most = most_running();
@@ -81,6 +87,7 @@ static struct task_user *next_user(void)
 
 static void run_more(void);
 
+/* Runs on the loop after a step. Starts the next tasks before done(), which may take long. */
 static void on_step(uv_work_t *work, int status)
 {
     struct task *task = work->data;
@@ -95,6 +102,7 @@ static void on_step(uv_work_t *work, int status)
         task->done(task);
 }
 
+/* Hands tasks to the pool until all places are taken. */
 static void run_more(void)
 {
     struct task_user *u;
@@ -104,7 +112,8 @@ static void run_more(void)
         n_running++;
         u->n_running++;
         task->work.data = task;
-        uv_queue_work(task->loop, &task->work, run, on_step); /* fails only without a callback */
+        /* fails only without a callback */
+        uv_queue_work(task->loop, &task->work, run, on_step);
     }
 }
 

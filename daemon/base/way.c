@@ -13,7 +13,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 
-/* path is for the message. */
+/* Checks one directory; path is for the message. Returns 0, or -errno after logging it. */
 static int check(int dir, const char *path)
 {
     struct stat st;
@@ -34,7 +34,9 @@ static int check(int dir, const char *path)
     return -EPERM;
 }
 
-/* Returns a descriptor of the directory, or -errno. */
+/* Opens the directory called name in dir, makes it if it is missing, and checks it. Each step is
+ * relative to a directory that was checked already, so nobody can exchange a part of the way in
+ * between. Returns a descriptor, which the caller owns, or -errno after logging it. */
 static int enter(int dir, const char *name, const char *path)
 {
     const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -51,7 +53,8 @@ static int enter(int dir, const char *name, const char *path)
     return r ? r : steal_fd(&next);
 }
 
-/* path is absolute, and is changed on the way. */
+/* Walks from / to the directory that contains path, which is absolute. While it works it replaces
+ * one slash of path by NUL. Returns a descriptor, which the caller owns, or -errno. */
 static int walk(char *path)
 {
     CLEANUP_FD int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -77,6 +80,8 @@ const char *way_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The room for path in absolute[] suffices because callers pass no path longer than address_path.
+ * umask() is not thread-safe; the daemon calls this before it has threads. */
 int way_open(const char *path)
 {
     char absolute[PATH_MAX + sizeof(address_path) + 1] = "";

@@ -269,7 +269,7 @@ START_TEST(what_cannot_be_served_is_refused)
     expect_refusal(&m, "abstract", "it has no path");
     m.listener = listening("first");
     m.second = listening("second");
-    expect_refusal(&m, "first", "2 sockets were passed; one can be served");
+    expect_refusal(&m, "first", "2 sockets were passed, but the daemon can serve only one");
     forget(&m.second, "second");
     m.listener = listening("here");
     m.option = "--socket";
