@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* 1/32 of a limit is kept free, for what the processes of the group allocate besides. */
 #define RESERVE_PART 32
 
-/* A hierarchy in which a memory controller can be. */
+/* Where a hierarchy of control groups is mounted. Written once, by cgroup_init(). */
 struct mount {
-    char point[PATH_MAX]; /* "": there is none */
-    char root[PATH_MAX];  /* the group that lies there */
+    char point[PATH_MAX]; /* "" if this version is not mounted */
+    char root[PATH_MAX];  /* the group that is visible at point; "" is the root group */
 };
 enum version {
     V1,
@@ -25,7 +26,7 @@ static char proc_file[PATH_MAX];
 
 /* --- Where groups are ---------------------------------------------------- */
 
-/* Turns the octal escapes of mountinfo into the bytes they stand for, in place. */
+/* Replaces the octal escapes of mountinfo (such as \040 for a space) by their bytes, in place. */
 static void unescape(char *text)
 {
     char *to = text;
@@ -41,6 +42,7 @@ static void unescape(char *text)
     *to = '\0';
 }
 
+/* Whether the comma-separated list contains wanted. Destroys the list. */
 static bool has_option(char *options, const char *wanted)
 {
     char *rest;
@@ -50,8 +52,9 @@ static bool has_option(char *options, const char *wanted)
     return false;
 }
 
-/* One line of mountinfo: id parent device ROOT POINT options [optional ...] - TYPE source OPTIONS
- */
+/* Stores the mount if it is a hierarchy with a memory controller. A line of mountinfo has the form
+ *
+ *   id parent device ROOT POINT options [optional ...] - TYPE source OPTIONS */
 static void note_mount(char *line, const char *root)
 {
     char type[32], options[1024];
@@ -91,7 +94,8 @@ void cgroup_init(const char *root)
 
 /* --- What a group may have ----------------------------------------------- */
 
-/* Returns absent where there is no such file; UINT64_MAX for "max". */
+/* Reads the number in a file of the group. Returns `absent` if the file cannot be opened, and
+ * UINT64_MAX if it contains no number: "max" means unlimited. */
 static uint64_t number(const char *group, const char *name, uint64_t absent)
 {
     char path[PATH_MAX + 64];
@@ -106,7 +110,8 @@ static uint64_t number(const char *group, const char *name, uint64_t absent)
     return n;
 }
 
-/* Pages of files that the kernel would drop before it kills anybody; those in use count half. */
+/* Bytes of cached files that the kernel would drop before it kills a process. Active pages count
+ * half, because dropping all of them would slow the group down. 0 if the file cannot be read. */
 static uint64_t reclaimable(const char *group, enum version version)
 {
     static const char *const inactive[] = {"total_inactive_file", "inactive_file"};
@@ -134,20 +139,23 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* a + b, and UINT64_MAX on overflow. */
 static uint64_t sum_of(uint64_t a, uint64_t b)
 {
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
+/* a - b, and 0 if b is larger. */
 static uint64_t less(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : 0;
 }
 
-/* Of one group. */
+/* The space of one group of cgroup v2, without the reserve. Without a file for swap the group may
+ * use none. */
 static struct cgroup_space space_v2(const char *group, uint64_t swap_free)
 {
-    /* at "high" the kernel slows its processes down until they hardly run */
+    /* above memory.high the kernel slows the processes down until they hardly run */
     uint64_t limit =
         least(number(group, "memory.max", UINT64_MAX), number(group, "memory.high", UINT64_MAX));
     if (limit == UINT64_MAX)
@@ -158,10 +166,11 @@ static struct cgroup_space space_v2(const char *group, uint64_t swap_free)
     return (struct cgroup_space){sum_of(less(limit, used), least(swap, swap_free)), limit};
 }
 
+/* Like space_v2(), but for cgroup v1, where a second limit holds for memory and swap together. */
 static struct cgroup_space space_v1(const char *group, uint64_t swap_free)
 {
     uint64_t limit = number(group, "memory.limit_in_bytes", UINT64_MAX);
-    if (limit > INT64_MAX / 2) /* its word for unlimited depends on the page size */
+    if (limit > INT64_MAX / 2) /* "unlimited" is a huge number that depends on the page size */
         return (struct cgroup_space){UINT64_MAX, UINT64_MAX};
     uint64_t spare = reclaimable(group, V1);
     uint64_t used = less(number(group, "memory.usage_in_bytes", 0), spare);
@@ -171,6 +180,7 @@ static struct cgroup_space space_v1(const char *group, uint64_t swap_free)
     return (struct cgroup_space){least(free, less(with_swap, used_with_swap)), limit};
 }
 
+/* Makes *space that of another group if this group has less free. */
 static void narrow(struct cgroup_space *space, struct cgroup_space by)
 {
     if (by.limit == UINT64_MAX)
@@ -180,7 +190,8 @@ static void narrow(struct cgroup_space *space, struct cgroup_space by)
         *space = by;
 }
 
-/* path: the group as /proc/self/cgroup has it; it is cut. */
+/* Narrows *space by the group at path and by each group above it that is visible here. path is
+ * from /proc/self/cgroup; it is destroyed, because each step cuts the last component off. */
 static void narrow_by_all(struct cgroup_space *space, char *path, enum version version,
                           uint64_t swap_free)
 {
@@ -189,7 +200,8 @@ static void narrow_by_all(struct cgroup_space *space, char *path, enum version v
     size_t n = strlen(m->root);
     if (!m->point[0])
         return;
-    /* a group outside of what is mounted here cannot be seen: only the mounted one can */
+    /* in a container the group may lie outside of the part that is mounted; then only the limit of
+     * the mounted group itself is known */
     bool is_below = strncmp(path, m->root, n) == 0 && (path[n] == '/' || path[n] == '\0') &&
                     !strstr(path, "/..");
     char *below = path + (is_below ? n : strlen(path));

@@ -1,24 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that the daemon's control group may still take. The kernel charges a page of /dev/shm to
- * the group of the process that touches it first: that is the daemon, which commits memory before
- * anybody maps it. At the limit the kernel would kill the daemon. */
+/* How much memory the daemon's control groups may still take.
+ *
+ * The kernel charges a page of /dev/shm to the control group of the process that touches it first.
+ * That is the daemon, because it commits all memory before a client maps it. At the limit of the
+ * group the kernel would kill the daemon. Therefore a creation that would come near the limit is
+ * refused. Limits of cgroup v1 and v2 are read from the files of the groups. */
 #ifndef DAEMON_CGROUP_H
 #define DAEMON_CGROUP_H
 
 #include <stdint.h>
 
-/* The least of all groups from the daemon's up to the root, in bytes; UINT64_MAX: unlimited. */
+/* The state of the group with the least free memory, among the daemon's group and all groups above
+ * it. In bytes; both are UINT64_MAX if no group has a limit. */
 struct cgroup_space {
-    uint64_t free; /* memory and swap, less a reserve for what else the group's processes need */
-    uint64_t limit;
+    uint64_t free;  /* memory and swap, less 1/32 of the limit as a reserve for other allocations */
+    uint64_t limit; /* of memory */
 };
 
-/* Finds where control groups are mounted. Before it was called nothing has a limit. root is a
- * directory that stands before /proc and /sys: "" but in tests. */
+/* Finds out where control groups are mounted. Must be called before other threads call
+ * cgroup_space(); until then no limit is known. Tests set root to a directory that contains their
+ * own proc and sys; the daemon passes "". */
 void cgroup_init(const char *root);
 
-/* The space now, where the machine has swap_free bytes of swap left. Any thread. Never fails: a
- * file that cannot be read limits nothing. */
+/* Returns the space now. swap_free is the free swap of the machine in bytes, which a group cannot
+ * exceed. Any thread. Never fails: a file that cannot be read counts as no limit. */
 struct cgroup_space cgroup_space(uint64_t swap_free);
 
 #endif

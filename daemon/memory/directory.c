@@ -29,7 +29,8 @@ const char *directory_path(void)
     return path;
 }
 
-/* Returns a descriptor; -EPERM if it belongs to another user; or -errno. */
+/* Opens `path` if it is a directory of this user, and corrects its mode. Returns a descriptor,
+ * which the caller owns; -EPERM if the directory belongs to another user; or another -errno. */
 static int open_own(void)
 {
     CLEANUP_FD int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -43,14 +44,16 @@ static int open_own(void)
     return steal_fd(&dir);
 }
 
-/* Whether the name is free, or leads to something that this user does not own. */
+/* Whether open_own() failed because the name is free, or is used by something that is not a
+ * directory of this user. Any other error is a failure of the machine. */
 static bool is_not_own(int error)
 {
     return error == -ENOENT || error == -EPERM || error == -EACCES || error == -ENOTDIR ||
            error == -ELOOP;
 }
 
-/* Opens the directory that an earlier daemon made while the plain name was taken. */
+/* Opens the directory that an earlier daemon made because the plain name was taken. Sets `path`.
+ * Returns a descriptor, or -errno; is_not_own() if there is no such directory. */
 static int open_suffixed(const char *plain)
 {
     size_t n = strlen(plain);
@@ -67,7 +70,8 @@ static int open_suffixed(const char *plain)
     return r;
 }
 
-/* The name is taken: a random one cannot be. */
+/* Makes a directory with a random suffix, because another user has taken the plain name. That user
+ * cannot guess the suffix and take this name too. Returns a descriptor or -errno. */
 static int make_suffixed(const char *plain)
 {
     uint32_t suffix;
@@ -81,6 +85,8 @@ static int make_suffixed(const char *plain)
     return open_own();
 }
 
+/* Opens the directory with the plain name or, if that fails, one with a suffix, and makes one if
+ * there is neither. Sets `path`. Returns a descriptor or -errno. */
 static int open_or_make(const char *plain)
 {
     snprintf(path, sizeof path, DIRECTORY_SHM "/%s", plain);
@@ -92,7 +98,7 @@ static int open_or_make(const char *plain)
     snprintf(path, sizeof path, DIRECTORY_SHM "/%s", plain);
     if (mkdir(path, 0700) && errno != EEXIST)
         return -errno;
-    r = open_own();
+    r = open_own(); /* EEXIST may have been a directory of this user */
     return is_not_own(r) ? make_suffixed(plain) : r;
 }
 

@@ -10,11 +10,12 @@
 
 #define DIRECTORY_SHM "/dev/shm"
 
-/* Opens the directory of the instance, and makes it if there is none. Returns 0 and owes
- * directory_close(), or -errno. One at a time for each process. */
+/* Opens the directory of the instance, and makes it if there is none. Returns 0, or -errno. After 0
+ * the caller owes directory_close(). A process can have one such directory at a time, which is kept
+ * in static variables. */
 int directory_open(const char *instance);
 
-/* Removes the directory if it is empty. */
+/* Closes the directory, and removes it if it is empty. */
 void directory_close(void);
 
 /* Returns its descriptor, which is borrowed. */

@@ -7,19 +7,22 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+/* One descriptor that waits for a thread. Only the loop adds and frees a job. fd and the list are
+ * protected by `lock`, because a thread of the pool and discard_settle() compete for the work. */
 struct job {
     uv_work_t work;
-    int fd;        /* -1: taken */
-    int64_t bytes; /* that the file gets; -1: it is only closed */
+    int fd;        /* -1: a thread has begun with it */
+    int64_t bytes; /* the new size of the file; -1: only close it */
     LIST_ENTRY(job) link;
 };
 
+/* Both are written by the loop's thread, while no other thread calls this module. */
 static uv_loop_t *by_loop;
 static pthread_t loop_thread;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
 static LIST_HEAD(, job) jobs = LIST_HEAD_INITIALIZER(jobs);
-static unsigned n_busy; /* descriptors being closed */
+static unsigned n_busy; /* descriptors that are being closed now; protected by lock */
 
 void discard_init(uv_loop_t *loop)
 {
@@ -27,6 +30,7 @@ void discard_init(uv_loop_t *loop)
     loop_thread = pthread_self();
 }
 
+/* Does the work of one job. Blocks. */
 static void finish(int fd, int64_t bytes)
 {
     if (bytes >= 0 && ftruncate(fd, bytes) == 0)
@@ -34,7 +38,8 @@ static void finish(int fd, int64_t bytes)
     close(fd);
 }
 
-/* Called with the lock held, which it lets go of meanwhile. */
+/* Does a job, unless another thread has begun with it. The caller holds the lock; it is released
+ * while the kernel frees the memory. */
 static void do_job(struct job *job)
 {
     int fd = job->fd;
@@ -44,7 +49,7 @@ static void do_job(struct job *job)
     job->fd = -1;
     n_busy++;
     pthread_mutex_unlock(&lock);
-    finish(fd, bytes); /* the job may be freed by now */
+    finish(fd, bytes); /* from here on the loop may free the job */
     pthread_mutex_lock(&lock);
     if (--n_busy == 0)
         pthread_cond_broadcast(&idle);
@@ -67,6 +72,8 @@ static void done(uv_work_t *work, int status)
     free(job);
 }
 
+/* Queues a job. Does the work at once on a thread other than the loop's, because uv_queue_work()
+ * may be called only there, and if there is no memory for the job. */
 static void start(int fd, int64_t bytes)
 {
     struct job *job =

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is given back off the loop: a gigabyte takes the kernel 65 ms.
+/* Frees memory of objects on a thread, because freeing a gigabyte takes the kernel 65 ms and the
+ * loop must not wait that long.
  *
- * A descriptor, also one that can do nothing (O_PATH), keeps an object's memory when its
- * name is gone; that is let go by a thread of libuv's pool. */
+ * The memory of an object whose name is removed lives as long as somebody has a descriptor of it.
+ * The daemon therefore keeps a descriptor, removes the name, and lets a thread of libuv's pool
+ * close the descriptor. An O_PATH descriptor suffices.
+ *
+ * Memory that waits for such a thread is still used. A creation that finds too little memory calls
+ * discard_settle() and tries again. */
 #ifndef DAEMON_DISCARD_H
 #define DAEMON_DISCARD_H
 
@@ -11,18 +16,21 @@
 
 #include <uv.h>
 
-/* From now on, by loop; the caller is its thread. NULL: at once, as before the first call. */
+/* Lets the thread pool of `loop` free memory from now on. Must be called on the thread of that
+ * loop. With NULL, and before the first call, memory is freed at once by the caller. */
 void discard_init(uv_loop_t *loop);
 
-/* Gives the file of fd, which it takes over, so many bytes, all of them committed, and closes it.
- * Any thread; off the loop's it is done at once. Whether it fails shows in the file. */
+/* Sets the size of the file to `bytes`, commits all of them, and closes fd, which this function
+ * takes over. Any thread; but on a thread other than the loop's it blocks until all is done. Does
+ * not report errors: the caller must look at the file later. */
 void discard_excess(int fd, uint64_t bytes);
 
-/* Takes over fd. Any thread; off the loop's it is closed at once. Never fails. */
+/* Closes fd, which this function takes over. Any thread; but on a thread other than the loop's it
+ * blocks until the memory is free. Never fails. */
 void discard(int fd);
 
-/* Returns when all that was handed over before is given back; does what has not begun. Any
- * thread. Returns whether there was anything. */
+/* Blocks until every descriptor that was queued before is closed; closes those itself that no
+ * thread has begun with. Any thread. Returns whether there was any. */
 bool discard_settle(void);
 
 #endif

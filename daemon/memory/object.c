@@ -16,14 +16,19 @@
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
 
-/* Committed at a time: what a cancelled creation goes on for at most, some 20 ms. */
-#define COMMIT_STEP_BYTES   ((uint64_t)64 << 20)
+/* How much is committed between two tests of *cancel, in about 20 ms. */
+#define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
+/* 1/32 of the machine's memory is kept free, because other programs allocate too. */
 #define MEMORY_RESERVE_PART 32
-#define SPACE_SMALL_BYTES   ((uint64_t)1 << 20)
-#define SPACE_HOLDS_NS      100000000
-/* Memory from here on is given back off the loop: it would take as long as an attach. */
+/* Allocations up to this size use a measurement that is at most SPACE_HOLDS_NS old. */
+#define SPACE_SMALL_BYTES ((uint64_t)1 << 20)
+#define SPACE_HOLDS_NS    100000000
+/* From this size on a thread frees the memory. Freeing it on the loop would take as long as an
+ * attach. */
 #define DISCARD_BYTES (1 << 20)
 
+/* Allocates the pages and zeroes them. Unlike ftruncate() alone this fails with ENOSPC here, and
+ * not by a SIGBUS in a client. Returns 0 or -errno. */
 static int commit(int fd, uint64_t from, uint64_t bytes)
 {
     int r;
@@ -33,9 +38,10 @@ static int commit(int fd, uint64_t from, uint64_t bytes)
     return -r;
 }
 
-/* Memory and swap that the kernel says can still be used, less a reserve that
- * keeps the machine out of the hands of the OOM killer: others take memory too.
- * *ret_group is what the daemon's control group may have, which is heeded as well. */
+/* Bytes of memory and swap that can still be used. This is what the kernel reports as available,
+ * less a reserve, or what the control groups leave, if that is less. Without the reserve a creation
+ * could bring the OOM killer on other programs. *ret_group is the space of the control groups. A
+ * line that cannot be read counts as no limit. */
 static uint64_t memory_free(struct cgroup_space *ret_group)
 {
     unsigned long long total = 0, available = UINT64_MAX / 1024, swap = 0, kib;
@@ -57,12 +63,13 @@ static uint64_t memory_free(struct cgroup_space *ret_group)
     return free < ret_group->free ? free : ret_group->free;
 }
 
+/* Measures the space; promises are not subtracted. */
 static struct object_space space_now(void)
 {
     struct statvfs fs;
     struct cgroup_space group;
     uint64_t memory = memory_free(&group);
-    struct object_space space = {.free = memory, .limit = memory}; /* a tmpfs without a limit */
+    struct object_space space = {.free = memory, .limit = memory}; /* if the tmpfs has no limit */
     if (statvfs(DIRECTORY_SHM, &fs) == 0 && fs.f_blocks) {
         uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
         space.free = unused < memory ? unused : memory;
@@ -74,9 +81,11 @@ static struct object_space space_now(void)
     return space;
 }
 
-/* For one who asks for bytes; 0: for one who wants to know. To look takes as long as a small
- * creation: what was seen lately holds for those, until a part of it is given away. In so short
- * a time others hardly take more than the reserve. */
+/* The space for an allocation of `bytes`; 0: for a query. The caller holds promise_lock.
+ *
+ * Reading /proc/meminfo takes as long as a small creation. Therefore small requests use a value up
+ * to 100 ms old, until 1/32 of it has been handed out. The reserve covers what other programs
+ * take in that time. */
 static struct object_space space_lately(uint64_t bytes)
 {
     static struct object_space seen;
@@ -95,12 +104,13 @@ static struct object_space space_lately(uint64_t bytes)
     if (is_small)
         given += bytes;
     else
-        seen_ns = 0; /* what is given away now is not seen yet */
+        seen_ns = 0; /* the next caller must measure again, as this allocation changes much */
     return left;
 }
 
-/* Allocations run side by side: each is promised its bytes before it commits the
- * first of them, so that two cannot both be given the last free gigabyte. */
+/* Allocations run on several threads at once. Each gets a promise of its bytes before it commits
+ * the first of them; otherwise two of them could both count on the last free gigabyte. promise_lock
+ * protects `promised` and the variables of space_lately(). */
 static pthread_mutex_t promise_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint64_t promised;
 
@@ -111,7 +121,7 @@ void object_unpromise(uint64_t bytes)
     pthread_mutex_unlock(&promise_lock);
 }
 
-/* The caller has promise_lock. */
+/* The space for an allocation of `bytes`, less what is promised. The caller holds promise_lock. */
 static struct object_space space_left(uint64_t bytes)
 {
     struct object_space space = space_lately(bytes);
@@ -133,6 +143,7 @@ uint64_t object_count_free(void)
     return statvfs(DIRECTORY_SHM, &fs) || fs.f_files == 0 ? UINT64_MAX : fs.f_favail;
 }
 
+/* Returns whether the bytes were promised. */
 static bool try_promise(uint64_t bytes, struct object_space *ret_space)
 {
     pthread_mutex_lock(&promise_lock);
@@ -147,7 +158,7 @@ static bool try_promise(uint64_t bytes, struct object_space *ret_space)
 int object_promise(uint64_t bytes, struct object_space *ret_space)
 {
     bool fits = try_promise(bytes, ret_space);
-    if (!fits && discard_settle()) /* what was removed just now may have been on its way */
+    if (!fits && discard_settle()) /* memory of removed objects may have become free */
         fits = try_promise(bytes, ret_space);
     return fits ? 0 : -ENOSPC;
 }
@@ -158,8 +169,9 @@ int object_promise_now(uint64_t bytes)
     return try_promise(bytes, &space) ? 0 : -EAGAIN;
 }
 
-/* Commits bytes that were promised; the promise is settled in any case. What was free when
- * it was made may have gone to other programs since. */
+/* Settles the promise step by step, because the next measurement no longer counts committed memory
+ * as free, and keeping its promise would subtract it twice. Looks for free memory before each step
+ * but the first of an object, because other programs may have taken memory since the promise. */
 int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
 {
     uint64_t done = 0;
@@ -181,6 +193,7 @@ int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_b
     return r;
 }
 
+/* Whether st is the file that was created as this object. */
 static bool is_same(const struct object *object, const struct stat *st)
 {
     return S_ISREG(st->st_mode) && st->st_uid == geteuid() && st->st_dev == object->device &&
@@ -211,7 +224,7 @@ int object_create_promised(struct object *object, uint64_t bytes, const atomic_b
 
 int object_open(const struct object *object, int flags)
 {
-    /* O_NONBLOCK: a FIFO under that name must not hold us up */
+    /* O_NONBLOCK: otherwise opening a FIFO under that name would block the loop */
     CLEANUP_FD int fd =
         openat(directory_fd(), object->name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects in the instance's directory below /dev/shm (directory.h). No other file opens or
- * removes one, so that the choice of backing stays here.
+/* Shared memory objects: files in the instance's directory below /dev/shm (directory.h). No other
+ * module creates, opens or removes one, so another kind of memory would be a change of this file.
  *
- * Objects are mode 0600 and are handed out as descriptors only. A name that is
- * opened again is believed only if it is still the object that was created. */
+ * Objects have mode 0600, and clients get them as descriptors only. The user of the daemon could
+ * still replace a file. Therefore every function that takes a struct object compares owner, device
+ * and inode first, and treats another file under that name as absent.
+ *
+ * All memory of an object is committed when it is created. Without that a full /dev/shm would end a
+ * client by SIGBUS at some later access. Several threads commit at once, so a creation first gets a
+ * promise: a part of the free memory that no other creation can get. */
 #ifndef DAEMON_OBJECT_H
 #define DAEMON_OBJECT_H
 
@@ -14,67 +19,74 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* In the directory: the name of a segment, or "+" id ".control" */
+/* The name of a file in the directory: "NAME" for the data of a segment; "+ID.control" and so on
+ * for its other objects. */
 typedef char object_name[NAME_MAX + 1];
 
-/* One object that this daemon created. */
+/* One object that a daemon of this instance created. The file is believed to be this object only if
+ * device and inode are the same. */
 struct object {
     object_name name; /* "" = none */
     dev_t device;
     ino_t inode;
 };
 
-/* How much an allocation could still get, in bytes: the least of what /dev/shm
- * has free and what memory and swap can take, less what other allocations were
- * promised and have not committed yet; and the size of /dev/shm, or the limit of the
- * daemon's control group if that is less. */
+/* How much memory an allocation can get, in bytes. */
 struct object_space {
+    /* the least of: free space of /dev/shm; free memory and swap of the machine; free memory of
+     * the control groups. Less what was promised and is not committed yet. */
     uint64_t free;
-    uint64_t limit;
-    bool of_group; /* limit is that of the control group */
+    uint64_t limit; /* the size of /dev/shm or of the control group, whichever is less */
+    bool of_group;  /* limit is the limit of a control group */
 };
 
-/* That space now. Any thread. */
+/* Returns the space now. Any thread. */
 struct object_space object_space(void);
 
-/* How many more objects there may be; UINT64_MAX: no limit is known. */
+/* How many more files /dev/shm can hold; UINT64_MAX if no limit is known. */
 uint64_t object_count_free(void);
 
-/* Promises bytes for objects that are wanted together or not at all. Returns 0 or -ENOSPC with
- * *ret_space filled; owes each byte to object_create_promised(), object_commit_promised() or
- * object_unpromise(). */
+/* Promises bytes for several objects of which the caller wants all or none, or for a creation in
+ * steps. If there is too little memory, waits for memory that discard.c is freeing. Returns 0, or
+ * -ENOSPC with *ret_space filled.
+ *
+ * The caller owes each promised byte to object_create_promised(), object_commit_promised() or
+ * object_unpromise(). The first two settle their part of the promise also when they fail. Any
+ * thread. */
 int object_promise(uint64_t bytes, struct object_space *ret_space);
-/* The same without waiting for memory that is being given back: 0 or -EAGAIN. */
+/* Like object_promise(), but does not wait for memory that is being freed. Returns 0 or -EAGAIN. */
 int object_promise_now(uint64_t bytes);
-/* Creates the object called object->name with bytes of zeroed, committed memory, and settles their
- * promise in any case. Blocks while the kernel zeroes; looks at *cancel (may be NULL) from time to
- * time. Any thread. Returns a read-write descriptor, which the caller owns, or -errno (-ENOSPC,
- * -EEXIST, -ECANCELED, ...); then nothing is left. */
+/* Creates the object called object->name with `bytes` of zeroed, committed memory, which were
+ * promised, and sets its device and inode. Blocks while the kernel zeroes the memory; before each
+ * step of 64 MiB it returns -ECANCELED if *cancel is true (cancel may be NULL). Returns a
+ * read-write descriptor, which the caller owns, or -errno: -ENOSPC, -EEXIST and others. After an
+ * error nothing is left. Any thread. */
 int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel);
+/* Returns promised bytes that are not needed. */
 void object_unpromise(uint64_t bytes);
-/* Commits bytes more that were promised, from byte `from` of the object; settles the promise in
- * any case. Returns 0 or -errno. */
+/* Commits `bytes` of the object from byte `from` on; they were promised. Returns 0 or -errno. */
 int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel);
 
-/* Opens it again, flags O_RDONLY or O_RDWR. Returns a descriptor, or -errno;
- * -ESTALE if the name leads to something else by now. */
+/* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns,
+ * or -errno; -ESTALE if another file has that name. */
 int object_open(const struct object *object, int flags);
 
-/* Looks at it. Returns 0 or -errno; -ESTALE if the name leads to something else by now. */
+/* Calls stat() for the object. Returns 0 or -errno; -ESTALE if another file has that name. */
 int object_stat(const struct object *object, struct stat *ret);
 
-/* Lets the object have at least bytes, committed. Returns 0 or -errno. */
+/* Enlarges the object to `bytes`, committed, unless it has as many. Makes no promise, because it is
+ * for a few pages at a time. Returns 0 or -errno. */
 int object_grow(int fd, uint64_t bytes);
 
-/* Gives it another name, which is not taken. Returns 0 or -errno. */
+/* Renames the object and stores the name. Returns 0 or -errno; -EEXIST if the name is taken. */
 int object_rename(struct object *object, const object_name name);
 
-/* Removes the name if it is still this object, and forgets it. Much memory is given back
- * later (discard.h), and at the latest when somebody asks for more than there is. */
+/* Removes the file if it is still this object, and sets the name to "". From 1 MiB on a thread
+ * frees the memory later (discard.h). object_promise() waits for that if it finds too little. */
 void object_remove(struct object *object);
 
-/* Removes every object in the directory that belongs to this user, unless keep says otherwise.
- * Returns how many. */
+/* Removes every file of this user in the directory for which keep() returns false. Returns
+ * their number. */
 unsigned object_sweep(bool (*keep)(void *arg, const char *name, ino_t inode), void *arg);
 
 #endif

@@ -40,7 +40,7 @@ int slots_take(struct slots *slots, uint32_t *ret_slot, uint32_t *ret_generation
     struct slot_entry *e = &slots->entries[slot];
     e->generation = (e->generation + 1) & SHMVIEW_GENERATION_MASK;
     if (e->generation == 0)
-        e->generation = 1; /* 0 means dead */
+        e->generation = 1; /* 0 means that the slot was never used */
     slots->n_used++;
     *ret_slot = slot;
     *ret_generation = e->generation;

@@ -1,36 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which slots of one segment are in use, and their generations.
+/* Which slots of the lock of one segment are in use, and their generations.
  *
- * A slot that comes free goes to the back of a queue, and its next user gets the
- * next generation: an id that a stale word still names is used again as late as
- * possible. */
+ * An id is a slot and its generation. A word in shared memory may name the id of a client that has
+ * died. If a new client got that id, other clients would take it for the owner. Therefore a freed
+ * slot goes to the end of a queue, and its next user gets the next generation, so that an id is
+ * used again as late as possible.
+ *
+ * Slots are plain memory of the daemon, used on the loop only. use.c publishes generations and
+ * deaths in the liveness object. */
 #ifndef DAEMON_SLOTS_H
 #define DAEMON_SLOTS_H
 
 #include <stdint.h>
 
 struct slots {
-    uint32_t high; /* slots [0, high) have ever been used */
-    uint32_t capacity;
-    uint32_t n_used;
-    uint32_t head, tail; /* of the queue of free ones; valid if n_used < high */
+    uint32_t high;       /* slots [0, high) have been used at least once */
+    uint32_t capacity;   /* of entries */
+    uint32_t n_used;     /* slots that are taken now */
+    uint32_t head, tail; /* of the queue of free slots; valid if n_used < high */
     struct slot_entry {
         uint32_t generation;
-        uint32_t next; /* of a taken one: SLOT_UNCLAIMED after slots_restore(), else nothing */
+        /* of a free slot: the next one in the queue. Of a taken slot: SLOT_UNCLAIMED if
+         * slots_restore() found it taken and no client has claimed it; otherwise undefined. */
+        uint32_t next;
     } * entries;
 };
 
-/* Zeroed is empty; owes slots_deinit(). */
+/* Frees the entries. A struct of zeroes is empty and valid; its owner owes this call. */
 void slots_deinit(struct slots *slots);
 
-/* Takes a slot. Returns 0, -ENOSPC if all SHMVIEW_SLOTS_MAX are taken, -ENOMEM. */
+/* Takes the slot that has been free longest, or a new one if none is free. Returns 0; -ENOSPC if
+ * all SHMVIEW_SLOTS_MAX are taken; or -ENOMEM. */
 int slots_take(struct slots *slots, uint32_t *ret_slot, uint32_t *ret_generation);
 
 #define SLOT_NONE      UINT32_MAX /* no slot */
 #define SLOT_UNCLAIMED UINT32_MAX
 
-/* Takes over slots [0, high) as a liveness object shows them: those without
- * SHMVIEW_GENERATION_DEAD are taken. slots is empty. Returns 0 or -ENOMEM. */
+/* Restores slots [0, high) from the generations in a liveness object of an earlier daemon. A slot
+ * whose generation is 0 or has SHMVIEW_GENERATION_DEAD is free; the others are taken and unclaimed.
+ * slots must be empty. Returns 0 or -ENOMEM. */
 int slots_restore(struct slots *slots, const uint32_t *generations, uint32_t high);
 
 /* Gives a taken slot back. */
