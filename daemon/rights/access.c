@@ -15,9 +15,11 @@ static _Thread_local int hash_failed;
 
 /* --- Sharing ------------------------------------------------------------- */
 
+/* A copy in the table, with the number of its users. The key is the access itself, without the
+ * unused entries. */
 struct shared {
     struct access access;
-    size_t n; /* users */
+    size_t n; /* copies that access_share() returned and that are still in use */
     UT_hash_handle hh;
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a segment is and who else may use it: the facts. daemon/rights/policy.h decides. */
+/* The owner of a segment and the users who may use it: only the facts. policy.h decides.
+ *
+ * An access is written to the registry, and is compared and hashed as bytes. Therefore its members
+ * have fixed widths and no padding. */
 #ifndef DAEMON_ACCESS_H
 #define DAEMON_ACCESS_H
 
@@ -9,7 +12,7 @@
 
 #include "common/base/limits.h"
 
-/* Of a mode (0400 is the owner's read, ..., 0002 the others' write) and of an entry. */
+/* Bits of an entry, and of each digit of a mode (0400 is the owner's read). */
 #define ACCESS_READ  4u
 #define ACCESS_WRITE 2u
 #define ACCESS_MODES 0666u /* every bit that a mode may have */
@@ -21,12 +24,11 @@ enum access_kind {
     ACCESS_GROUP = 2,
 };
 
-/* A user or group, and what it may do: one entry of an access control list. Fixed words, no
- * padding: it is kept as it is. */
+/* One entry of an access control list: a user or group, and its permissions. */
 struct access_entry {
     uint32_t id;    /* uid or gid */
     uint16_t kind;  /* enum access_kind */
-    uint16_t perms; /* ACCESS_READ, ACCESS_WRITE; where only who is meant, 0 */
+    uint16_t perms; /* ACCESS_READ, ACCESS_WRITE; 0 in lists of users without permissions */
 };
 
 struct access {
@@ -34,16 +36,18 @@ struct access {
     uint32_t gid;
     uint32_t mode;
     uint32_t n_entries;
-    struct access_entry entries[LIMIT_ACL_ENTRIES]; /* nobody twice */
+    struct access_entry entries[LIMIT_ACL_ENTRIES]; /* at most one entry for each user or group */
 };
 
-/* Returns a copy that all who ask for an equal one share: many segments have few kinds of
- * access. Owes access_unshare(). NULL: memory is short. */
+/* Returns a read-only copy, which is the same object for all callers with an equal access. A
+ * hundred thousand segments usually have only a few kinds of access, so this saves memory. The
+ * caller owes access_unshare(). Returns NULL if memory is short. Loop only: the table has no lock.
+ */
 const struct access *access_share(const struct access *access);
-/* Takes NULL. Returns NULL. */
+/* Frees the copy after the last user. access may be NULL. Returns NULL. */
 const struct access *access_unshare(const struct access *access);
 
-/* Whether both have the same entries, in whatever order. */
+/* Whether both have the same entries, in any order. */
 bool access_same_entries(const struct access *a, const struct access *b);
 
 #endif

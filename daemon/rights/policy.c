@@ -28,7 +28,7 @@ bool policy_is_among(const struct who *who, const struct access_entry *entries, 
     return false;
 }
 
-/* What his groups have together; -1: he is in none that is named. */
+/* The permissions of all groups of the user together, or -1 if the segment names none of them. */
 static int groups_perms(const struct access *access, const struct who *who)
 {
     bool found = policy_is_member(who, access->gid);
@@ -41,6 +41,7 @@ static int groups_perms(const struct access *access, const struct who *who)
     return found ? (int)(perms & ALL) : -1;
 }
 
+/* The permissions by the most specific rule. */
 static unsigned perms_of(const struct access *access, const struct who *who)
 {
     if (who->is_admin)
@@ -80,7 +81,8 @@ bool policy_may_change(const struct access *from, const struct access *to, const
 {
     if (who->is_admin)
         return true;
-    /* what is given away is nobody else's word; a group is one's own to name */
+    /* only an administrator may name another owner, because the owner's quota pays; other users may
+     * name only groups to which they belong */
     return who->uid == from->uid && to->uid == from->uid &&
            (to->gid == from->gid || policy_is_member(who, to->gid));
 }

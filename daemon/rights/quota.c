@@ -11,9 +11,9 @@ static _Thread_local int hash_failed;
 #include "common/base/util.h"
 
 #define PAGE_BYTES  4096
-#define SWEEP_FIRST 64
+#define SWEEP_FIRST 64 /* number of users at which the first sweep comes */
 #define SECOND_NS   1000000000
-#define KEPT_PART   8
+#define KEPT_PART   8 /* the last 1/8 of a shared kind is kept for users who have few */
 
 void quota_init(struct quota *quota, const struct quota_limits *limits)
 {
@@ -36,6 +36,7 @@ void quota_deinit(struct quota *quota)
 
 /* --- Users --------------------------------------------------------------- */
 
+/* Whether nothing is lost if the user is freed. */
 static bool is_idle(const struct quota_user *user, int64_t now)
 {
     for (int i = 0; i < N_QUOTA_KINDS; i++)
@@ -44,7 +45,9 @@ static bool is_idle(const struct quota_user *user, int64_t now)
     return user->paid_until_ns <= now;
 }
 
-/* Now and then: whoever is forgotten might begin anew with a whole burst of requests. */
+/* Frees idle users. A user whose requests are not paid for is kept, because a new struct would
+ * allow a full burst again. The next sweep comes when the number of users has doubled, so that
+ * adding a user is cheap on average. */
 static void sweep(struct quota *quota)
 {
     struct quota_user *u, *next;
@@ -55,6 +58,7 @@ static void sweep(struct quota *quota)
     quota->n_sweep = HASH_COUNT(quota->users) * 2 + SWEEP_FIRST;
 }
 
+/* Finds a user or adds one. May free users without charges. Returns NULL if memory is short. */
 static struct quota_user *user_of(struct quota *quota, uid_t uid)
 {
     struct quota_user *u;
@@ -96,6 +100,7 @@ static const char *const names[N_QUOTA_KINDS] = {"bytes",        "segments",
                                                  "layout_bytes", "bytes of requests and replies",
                                                  "monitors",     "watches"};
 
+/* Whether amount more would exceed the limit. Fills *ret if so. */
 static bool exceeds(uint64_t used, uint64_t amount, uint64_t limit, enum quota_kind kind,
                     struct quota_excess *ret)
 {
@@ -152,6 +157,7 @@ int quota_charge_share(struct quota *quota, uid_t uid, bool is_admin, enum quota
     }
     quota_refund(u, kind, 1);
     *ret_excess = (struct quota_excess){.what = names[kind], .asked = 1};
+    /* report the limit of all only if none is left at all; otherwise the user's own count */
     ret_excess->of_all = all >= most;
     ret_excess->used = ret_excess->of_all ? all : his;
     ret_excess->limit = ret_excess->of_all ? most : his;
@@ -197,8 +203,10 @@ uint64_t quota_bytes(uint64_t size)
 
 /* --- Requests ------------------------------------------------------------ */
 
-/* Each request costs the time that one takes at the rate; who has not paid for more than a
- * burst ahead of now may go on. Returns how long he is to wait. */
+/* Each request costs 1/rate seconds of the user's time, and paid_until is the end of that time. A
+ * user may go on while it lies at most burst - 1 requests ahead of now. Needs one number for each
+ * user, no list of requests and no timer. Returns how long the request must wait, and paid_until
+ * after it in *ret_paid_until. */
 static int64_t must_wait(const struct quota_limit *limits, int64_t paid_until, int64_t now,
                          int64_t *ret_paid_until)
 {
@@ -228,6 +236,7 @@ bool quota_limits_requests(const struct quota *quota)
     return has_rate(&quota->limits->user) || has_rate(&quota->limits->total);
 }
 
+/* The request must respect both rates, and is charged to both only if it may run now. */
 int64_t quota_request(struct quota_user *user, bool is_admin, int64_t now_ns)
 {
     struct quota *q = user->quota;

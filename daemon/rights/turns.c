@@ -5,38 +5,39 @@
 
 #include "common/base/util.h"
 
-/* A turn that takes longer is a long one. Its connection pays for it afterwards: a thousandth of
- * the time that passes, and a little with each quick turn. A connection that owes too much is slow.
- * A few long turns do not make it so, because each may have been long by an interrupt, which counts
- * as the daemon's own time. */
+/* A turn that takes longer than QUICK_NS is long. Its connection then owes 1000 times the time that
+ * the turn took. It pays by the time that passes, and by CREDIT_NS for each quick turn. A
+ * connection that owes more than SLOW_NS is slow. A few long turns do not make it slow, because
+ * interrupts, whose time counts as the daemon's, can make any turn long. No connection owes more
+ * than LONG_MOST_NS, so it can become quick again within seconds. */
 #define QUICK_NS     100000
 #define LONG_COST    1000
 #define CREDIT_NS    2000000
 #define SLOW_NS      INT64_C(2000000000)
 #define LONG_MOST_NS (2 * SLOW_NS)
-/* So many turns are measured closely at first, and after one that seemed long. */
+/* The CPU time of so many turns is measured at first, and after a turn that seemed long. */
 #define MEASURED 64
-/* One turn of so many is measured whoever has it: nobody can make up for long turns by quick ones.
- */
+/* Besides, the CPU time of one turn in SAMPLED is measured. Otherwise a client could hide each long
+ * turn after 64 quick ones. */
 #define SAMPLED 16
-/* A connection that has had no quick turn ranks as if it owed so much. */
+/* A connection that has had no quick turn yet ranks as if it owed this much. */
 #define UNKNOWN_NS INT64_C(1000000000)
-/* How many connections of a user are compared. */
+/* How many waiting connections of a user are compared at most, because comparing takes time too. */
 #define LOOKED_AT 128
-/* So long a connection or user counts as active. */
+/* How long a connection or user counts as active after a turn. */
 #define ACTIVE_NS 50000000
-/* Slices take one part of the time, and rests the others. */
+/* The length of a slice. A rest is REST_PARTS times as long as the turns before it. */
 #define SLICE_NS    250000
 #define REST_PARTS  4
 #define REST_MAX_MS 250
-/* Of what its connections use in slices, a user's slow ones get one part even if others wait. */
+/* A user's slow turns get 1/8 of the time that the user gets in slices, even if quick ones wait. */
 #define SLOW_PARTS 8
-/* Of the time, one part is each user's for turns that are taken at once; BURST_NS ahead. */
+/* Each user may use 1/8 of the time for turns at once, and may be BURST_NS ahead of that. */
 #define SHARE_PARTS 8
 #define BURST_NS    5000000
-/* Served at once after one look for events. */
+/* How long turns are served at once after one look for events. */
 #define ROUND_NS 2000000
-/* What a user who has used more than a slice pays back at a time. */
+/* How much of its debt a user pays back each time it is passed over. */
 #define QUANTUM_NS 50000
 
 #define MILLISECOND_NS 1000000
@@ -44,6 +45,7 @@
 static void on_slice(uv_idle_t *idle);
 static void on_rested(struct alarm *alarm);
 
+/* CPU time of this thread. Unlike now_ns() it does not count time in which another process ran. */
 static int64_t cpu_ns(void)
 {
     struct timespec t;
@@ -96,7 +98,7 @@ void turns_gone(struct turns *turns, const void *who)
         seen->last = NULL, seen->last_ns = 0;
 }
 
-/* Whether somebody else than who was active lately. */
+/* Whether anyone other than `who` was active lately. */
 static bool others_active(const struct turns_seen *seen, const void *who, int64_t now)
 {
     int64_t last = seen->last == who ? seen->other_ns : seen->last_ns;
@@ -110,15 +112,15 @@ static bool is_slow(const struct turn *c, int64_t now)
     return c->is_heavy || c->long_until_ns > now + SLOW_NS;
 }
 
-/* Whether other connections are active whose turns are quick. A connection that has been closed
- * does not count where the daemon serves itself, because a client that connects again and again
- * would otherwise wait for the sake of its own last connection. */
+/* Whether other connections are active whose turns are quick. For the daemon's own turns a closed
+ * connection does not count: otherwise a client that connects again and again would have to wait
+ * because of its own previous connection. */
 static bool others_are_quick(const struct turns *t, const struct turn *c, int64_t now)
 {
     return others_active(c->who ? &t->quick_connections : &t->quick_open, c->who, now);
 }
 
-/* Whether the user used up the share of time for being served at once, while others are active. */
+/* Whether the user has used up the share for being served at once, and others are active. */
 static bool is_beyond(const struct turns *t, const struct quota_user *u, int64_t now)
 {
     return u->share_until_ns > now + BURST_NS &&
@@ -126,19 +128,23 @@ static bool is_beyond(const struct turns *t, const struct quota_user *u, int64_t
                       : others_active(&t->quick_users, u, now));
 }
 
-/* Whether somebody who waits, of this user, may have a turn: a rest is for quick connections. */
+/* Whether a waiting turn of this user may be served now. During a rest only quick turns of users
+ * within their share may. */
 static bool may_serve(const struct turns *t, const struct quota_user *u, int64_t now)
 {
     return !t->resting.is_set || (!TAILQ_EMPTY(&u->quick) && !is_beyond(t, u, now));
 }
 
+/* Puts the turn into a queue of its payer. Slow turns are ordered by slow_ns, the time that each
+ * has used. A turn that waited rarely has a small value; it is raised to that of the turn served
+ * last, because otherwise it would be served alone until it has caught up. */
 static void wait_turn(struct turns *t, struct turn *c, int64_t now)
 {
     struct quota_user *u = c->payer;
     c->waits = true;
     c->waits_slow = is_slow(c, now);
     if (c->waits_slow && c->slow_ns < u->slow_ns)
-        c->slow_ns = u->slow_ns; /* what it did not use before is not saved up */
+        c->slow_ns = u->slow_ns;
     TAILQ_INSERT_TAIL(c->waits_slow ? &u->slow : &u->quick, c, link);
     if (!u->waits_turn)
         TAILQ_INSERT_TAIL(&t->users, u, turn);
@@ -160,8 +166,9 @@ void turns_cancel(struct turns *turns, struct turn *turn)
     TAILQ_REMOVE(&turns->users, u, turn);
 }
 
-/* By which connections of a list go: what slow ones have used in slices, what the others owe. One
- * that has had no quick turn yet may be either, and comes after those that are known. */
+/* The turn of a list with the least rank comes first. Slow turns rank by the time that they have
+ * used, quick ones by what they owe. A connection without a quick turn so far may turn out slow, so
+ * it comes after known ones. */
 static int64_t rank(const struct turn *c, int64_t now)
 {
     if (c->waits_slow)
@@ -169,8 +176,8 @@ static int64_t rank(const struct turn *c, int64_t now)
     return (c->long_until_ns > now ? c->long_until_ns : now) + (c->is_known ? 0 : UNKNOWN_NS);
 }
 
-/* The connection of a list whose turn it is; there is one. Of a long list only the beginning is
- * looked at. */
+/* The turn of a list that comes next. The list must not be empty. Compares only the first LOOKED_AT
+ * entries of a long list. */
 static struct turn *first_of(const struct turns_waiting *list, int64_t now)
 {
     struct turn *c, *first = TAILQ_FIRST(list);
@@ -186,7 +193,9 @@ static struct turn *first_of(const struct turns_waiting *list, int64_t now)
     return first;
 }
 
-/* The user whose turn it is, or NULL while all that wait have to rest. */
+/* The user whose turn it is, or NULL if no waiting turn may be served now. If several users could
+ * be served, goes round the list and takes the first one without debt. Each user that is passed
+ * over pays back a part, so the loop ends. */
 static struct quota_user *next_user(struct turns *t, int64_t now)
 {
     struct quota_user *u, *only = NULL;
@@ -198,7 +207,7 @@ static struct quota_user *next_user(struct turns *t, int64_t now)
         }
     if (n <= 1) {
         if (only)
-            only->debt_ns = 0; /* nobody else wants it */
+            only->debt_ns = 0; /* no other user wanted the time that it used */
         return only;
     }
     while (u = TAILQ_FIRST(&t->users), !may_serve(t, u, now) || u->debt_ns > 0) {
@@ -209,7 +218,7 @@ static struct quota_user *next_user(struct turns *t, int64_t now)
     return u;
 }
 
-/* Takes the connection whose turn it is from the queue; NULL if there is none now. */
+/* Removes the turn that comes next from its queue. Returns NULL if none may be served now. */
 static struct turn *next(struct turns *t, int64_t now)
 {
     struct quota_user *u = next_user(t, now);
@@ -224,16 +233,17 @@ static struct turn *next(struct turns *t, int64_t now)
 
 /* --- Serving ------------------------------------------------------------- */
 
+/* Starts the clocks for a turn. */
 static void begin(struct turns *t, const struct turn *c, int64_t now)
 {
     t->began_ns = now;
-    /* a turn that seems long may only have been interrupted; to measure it closely costs two
-     * system calls */
+    /* by the wall clock a turn seems long if another process interrupted it; but CPU time costs two
+     * system calls, so it is measured only for turns that may be long, and for samples */
     bool is_sample = t->n_turns++ % SAMPLED == 0;
     t->began_cpu_ns = c->n_quick < MEASURED || is_sample ? cpu_ns() : 0;
 }
 
-/* It is known how long a turn took. */
+/* Counts a turn whose time is known: raises or lowers what the connection owes. */
 static void judge(struct turn *c, int64_t took, int64_t now)
 {
     int64_t until = c->long_until_ns > now ? c->long_until_ns : now;
@@ -241,7 +251,8 @@ static void judge(struct turn *c, int64_t took, int64_t now)
     c->long_until_ns = until < now + LONG_MOST_NS ? until : now + LONG_MOST_NS;
 }
 
-/* Returns how long the turn took. */
+/* Stops the clocks. Returns how long the turn took. A turn that seems long by the wall clock only
+ * is not counted, but the next turns are measured by CPU time. */
 static int64_t end(struct turns *t, struct turn *c, int64_t *ret_now)
 {
     int64_t now = now_ns(), took = now - t->began_ns;
@@ -271,6 +282,7 @@ bool turns_begin(struct turns *turns, struct turn *turn)
     return !waits;
 }
 
+/* Counts time against the user's share: each ns takes SHARE_PARTS ns to pay back. */
 static void charge_share(struct quota_user *u, int64_t used, int64_t now)
 {
     if (u->share_until_ns < now)
@@ -305,12 +317,13 @@ void turns_again(struct turns *turns, struct turn *turn)
         wait_turn(turns, turn, now_ns());
 }
 
-/* Whether the time that c is served, which waited, is to be made good to others. */
+/* Whether a rest must follow the turn c, which has waited. */
 static bool owes_rest(const struct turns *t, const struct turn *c, int64_t now)
 {
     return (c->waits_slow && others_are_quick(t, c, now)) || is_beyond(t, c->payer, now);
 }
 
+/* Begins a rest after turns that took so long. */
 static void rest(struct turns *t, int64_t took)
 {
     uint64_t ms = (uint64_t)(took * REST_PARTS + MILLISECOND_NS - 1) / MILLISECOND_NS;
@@ -319,7 +332,8 @@ static void rest(struct turns *t, int64_t took)
     alarm_set(&t->resting, ms, 0);
 }
 
-/* Counts what a turn in a slice took. */
+/* Counts the time of a turn in a slice. Quick turns earn time for the slow ones of the same user,
+ * up to one slice. */
 static void charge(struct turn *c, int64_t took)
 {
     struct quota_user *u = c->payer;
@@ -335,6 +349,8 @@ static void charge(struct turn *c, int64_t took)
     c->slow_ns += took;
 }
 
+/* Serves waiting turns for one slice. While an idle handle is active, the loop does not block, so
+ * it looks for new events between two slices. */
 static void on_slice(uv_idle_t *idle)
 {
     struct turns *t = idle->data;
@@ -342,7 +358,7 @@ static void on_slice(uv_idle_t *idle)
     struct turn *c = NULL;
     while (now - start < SLICE_NS && (c = next(t, now))) {
         bool owes = owes_rest(t, c, now);
-        begin(t, c, now); /* from before it was chosen: that takes time as well */
+        begin(t, c, now); /* the turn pays for the time of choosing it, too */
         c->serve(c);
         int64_t took = end(t, c, &now);
         charge(c, took);
