@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the administrator says: quotas, who may create, segments that are to exist. Read
- * whole and replaced whole: what is in force is never changed. shmviewd.json(5). */
+/* The configuration: quotas, users who may create segments, and segments that the daemon makes.
+ * shmviewd.json(5) describes the files.
+ *
+ * A thread reads and checks a configuration as a whole; then the loop replaces the old one as a
+ * whole (daemon/reload.c). A struct config never changes while it is in force, so it needs no lock,
+ * and no request sees half of a new configuration. */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 
@@ -14,16 +18,17 @@
 #include "daemon/rights/access.h"
 #include "daemon/rights/quota.h"
 
-#define CONFIG_LAYOUT_BYTES ((uint64_t)16 << 20) /* of a user, where nothing is configured */
+#define CONFIG_LAYOUT_BYTES ((uint64_t)16 << 20) /* quota of a user if none is configured */
 
-/* Users and groups; perms is 0. */
+/* A set of users and groups. The perms of the entries are 0. */
 struct config_people {
     bool everybody;
     struct access_entry *entries;
     size_t n_entries;
 };
 
-/* A segment that is to exist. */
+/* A declared segment: the daemon makes it when it starts or reads this configuration. The name and
+ * the file name are borrowed from config.kept. */
 struct config_segment {
     const char *name;
     uint64_t size;
@@ -32,31 +37,32 @@ struct config_segment {
     bool lock;
     struct wire_layout *layouts; /* checked: they fit the segment */
     size_t n_layouts;
-    const char *file; /* where it is declared */
+    const char *file; /* the file and line that declare it, for messages */
     unsigned line;
 };
 
 struct config {
     struct quota_limits limits;
-    uint32_t default_mode;       /* of segments whose creator does not say */
-    struct config_people create; /* who may create segments; administrators may */
+    uint32_t default_mode;       /* of a segment whose creator names no mode */
+    struct config_people create; /* users who may create segments, besides administrators */
     bool has_admin_group;
-    uint32_t admin_group;        /* sees and may use all, as root does */
-    enum log_priority log_level; /* what is less important is not said */
+    uint32_t admin_group;        /* members are administrators, as root is */
+    enum log_priority log_level; /* less important lines are not logged */
     struct config_segment *segments;
     size_t n_segments;
-    json_t *kept; /* what strings above lie in: texts of files, their names */
-    struct formats formats;
+    json_t *kept;           /* owns the strings above: the parsed files and their names */
+    struct formats formats; /* owns the formats of the layouts */
 };
 
-/* Returns the built-in configuration, that of no file at all: unlimited but for layouts, mode
- * 0600, everybody may create, no administrators but root; or NULL when memory is short. */
+/* Returns the configuration that holds if there is no file: no limits except for layouts, mode
+ * 0600, every user may create segments, and only root is an administrator. The caller owes
+ * config_free(). Returns NULL if memory is short. */
 struct config *config_new(void);
 
-/* The segment declared under that name, or NULL. */
+/* Returns the declared segment of that name, borrowed, or NULL. */
 const struct config_segment *config_find_segment(const struct config *config, const char *name);
 
-/* Takes NULL. Returns NULL. */
+/* Frees a configuration; config may be NULL. Returns NULL. */
 struct config *config_free(struct config *config);
 
 #endif

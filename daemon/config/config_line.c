@@ -6,14 +6,14 @@
 
 #include <jansson.h>
 
-/* Every function here stops at the NUL, whatever comes before it. */
+/* No function here reads beyond the NUL, whatever the text is. */
 
 static const char *skip_space(const char *p)
 {
     return p + strspn(p, " \t\r\n");
 }
 
-/* p is at a quote. Returns what follows the closing one. */
+/* p points to a quote. Returns the byte after the closing quote. */
 static const char *skip_string(const char *p)
 {
     for (p++; *p && *p != '"'; p++)
@@ -22,6 +22,9 @@ static const char *skip_string(const char *p)
     return *p ? p + 1 : p;
 }
 
+/* p points to a value. Returns the byte after it: the comma or bracket that follows, if there is no
+ * space in between. Counts brackets and skips strings; whether the brackets match is the parser's
+ * concern. */
 static const char *skip_value(const char *p)
 {
     unsigned depth = 0;
@@ -43,7 +46,8 @@ static const char *skip_value(const char *p)
     return p;
 }
 
-/* How many bytes of path the key at p is, where one ends there; else 0. */
+/* If the key at p is the first part of path, returns the length of that part; otherwise 0. jansson
+ * decodes the key, because a key can contain escapes. */
 static size_t match_key(const char *p, const char *path)
 {
     const char *end = skip_string(p);
@@ -55,14 +59,15 @@ static size_t match_key(const char *p, const char *path)
     return n;
 }
 
-/* The value of a member: p is at its key. */
+/* p points to the key of a member. Returns its value. */
 static const char *value_of(const char *p)
 {
     p = skip_space(skip_string(p));
     return skip_space(*p == ':' ? p + 1 : p);
 }
 
-/* p is at the '{'. Returns the key that *path begins with and takes it off, or NULL. */
+/* p points to a '{'. Returns the key with which *path begins and removes that part from *path, or
+ * returns NULL. */
 static const char *find_member(const char *p, const char **path)
 {
     for (p = skip_space(p + 1); *p == '"'; p = skip_space(p + 1)) {
@@ -78,7 +83,7 @@ static const char *find_member(const char *p, const char **path)
     return NULL;
 }
 
-/* p is at the '['. The same for an element. */
+/* Like find_member(), but p points to a '[', and the result is the element of an index. */
 static const char *find_element(const char *p, const char **path)
 {
     char *end;
@@ -105,8 +110,8 @@ static unsigned count_lines(const char *from, const char *to)
     return n;
 }
 
-/* Returns the value that path leads to, as far as it does; *ret_found is where that is said
- * to be: at its key. */
+/* Follows path as far as it exists, and returns the value there. *ret_found is the place whose line
+ * is reported: the key of a member, or an element itself. */
 static const char *locate(const char *text, const char *path, const char **ret_found)
 {
     const char *value = skip_space(text), *found = value;

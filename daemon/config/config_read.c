@@ -11,7 +11,8 @@
 
 #include "common/base/util.h"
 
-#define FIRST_USER 1000 /* Debian's policy, as systemd's: below are root and system users */
+/* Lower uids are those of root and of system users, by the policy of Debian and of systemd. */
+#define FIRST_USER 1000
 #define SUFFIX     ".json"
 
 void config_default_path(config_path ret)
@@ -20,7 +21,7 @@ void config_default_path(config_path ret)
     int n = 0;
     if (geteuid() < FIRST_USER)
         n = snprintf(ret, PATH_MAX, "%s", CONFIG_SYSTEM);
-    else if (base && base[0] == '/') /* a relative one is to be ignored, says its specification */
+    else if (base && base[0] == '/') /* the XDG specification: ignore a relative path */
         n = snprintf(ret, PATH_MAX, "%s/shmviewd.json", base);
     else if (home && home[0] == '/')
         n = snprintf(ret, PATH_MAX, "%s/.config/shmviewd.json", home);
@@ -28,7 +29,8 @@ void config_default_path(config_path ret)
         snprintf(ret, PATH_MAX, "%s", CONFIG_NONE);
 }
 
-/* Whether nobody else can have written it; says so if not. */
+/* Whether no other user can have written the file; reports a fault if one can. st is of the open
+ * descriptor, so the file cannot be exchanged in between. */
 static bool is_ours(struct config_reader *reader, const char *path, const struct stat *st)
 {
     uid_t me = geteuid();
@@ -39,7 +41,7 @@ static bool is_ours(struct config_reader *reader, const char *path, const struct
     }
     mode_t bad = S_IWOTH | (me < FIRST_USER ? S_IWGRP : 0);
     if (st->st_mode & bad) {
-        config_reader_fault(reader, path, "has mode %04o: must not be writable for %s",
+        config_reader_fault(reader, path, "has mode %04o: must not be writable by %s",
                             st->st_mode & 07777, bad & S_IWGRP ? "its group or others" : "others");
         return false;
     }
@@ -51,7 +53,7 @@ static void fault_errno(struct config_reader *reader, const char *path)
     config_reader_fault(reader, path, "%s", strerror(errno));
 }
 
-/* What is in fd, with a NUL behind it: a new string, or NULL after a fault. */
+/* Returns the contents of fd and a NUL as a new string, or NULL after a fault. */
 static char *read_text(struct config_reader *reader, const char *path, int fd, size_t *ret_bytes)
 {
     CLEANUP_FREE char *text = malloc(LIMIT_CONFIG_BYTES + 1);
@@ -79,11 +81,13 @@ static char *read_text(struct config_reader *reader, const char *path, int fd, s
     return STEAL(text);
 }
 
+/* Adds one file to the configuration. After a fault the other files are still read, so that one run
+ * reports all errors. */
 static void read_file(struct config_reader *reader, const char *path, bool required)
 {
     struct stat st;
     size_t bytes;
-    /* a FIFO must not block */
+    /* O_NONBLOCK: opening a FIFO would block otherwise */
     CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0 && errno == ENOENT && !required)
         return;
@@ -92,7 +96,7 @@ static void read_file(struct config_reader *reader, const char *path, bool requi
         return;
     }
     if (!S_ISREG(st.st_mode)) {
-        config_reader_fault(reader, path, "is no regular file");
+        config_reader_fault(reader, path, "is not a regular file");
         return;
     }
     if (!is_ours(reader, path, &st))
@@ -148,7 +152,7 @@ static void read_directory(struct config_reader *reader, const char *path)
         return;
     }
     if (!S_ISDIR(st.st_mode)) {
-        config_reader_fault(reader, path, "is no directory");
+        config_reader_fault(reader, path, "is not a directory");
         return;
     }
     if (!is_ours(reader, path, &st))

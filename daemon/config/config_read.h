@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the configuration: FILE.json, then FILE.d/?*.json in the order of their bytes. */
+/* Finds and reads the files of the configuration: FILE.json, then all FILE.d/NAME.json in the order
+ * of their bytes. A package or an administrator can thus add a file and need not edit one. */
 #ifndef DAEMON_CONFIG_READ_H
 #define DAEMON_CONFIG_READ_H
 
@@ -8,21 +9,23 @@
 #include "daemon/config/config_reader.h"
 
 #define CONFIG_SYSTEM "/etc/shmviewd.json"
-#define CONFIG_NONE   "/dev/null" /* reads as no file at all */
+#define CONFIG_NONE   "/dev/null" /* stands for no file */
 
 typedef char config_path[PATH_MAX];
 
-/* The file of this process's user: root and system users (uid below 1000) have the
- * system's, others $XDG_CONFIG_HOME/shmviewd.json or $HOME/.config/shmviewd.json. Where
- * there is none: CONFIG_NONE. */
+/* Returns the path of the file for the user of this process. Root and system users (uid below 1000)
+ * have the system's file; other users have $XDG_CONFIG_HOME/shmviewd.json or
+ * $HOME/.config/shmviewd.json; without these variables it is CONFIG_NONE. */
 void config_default_path(config_path ret);
 
-/* Reads file, if it is there or required, and its directory. A file or directory that
- * somebody else could have written is refused: it must belong to root or to this process's
- * user, and may not be writable for others; for root and system users, nor for its group.
+/* Reads file and the files of its directory. It is an error if file does not exist and is required.
  *
- * Returns a new configuration; or NULL, and each thing that is wrong was said. Blocks:
- * files, and the system's users. Any thread. */
+ * Refuses a file or directory that another user could have written: it must belong to root or to
+ * the user of this process, and must not be writable by others. If that user is root or a system
+ * user, it must not be writable by its group either.
+ *
+ * Returns a new configuration, which the caller owns; or NULL after reporting every error through
+ * say(). Blocks for files and for look-ups of users. Any thread. */
 struct config *config_read(const char *file, bool required, config_say *say, void *arg);
 
 #endif

@@ -13,7 +13,8 @@
 
 /* --- Faults -------------------------------------------------------------- */
 
-/* Texts of files come along: no line may be forged with them. */
+/* Reports a line, unless too many were reported. A line can contain text of a file; control
+ * characters are replaced, because a newline in it could forge another line. */
 static void say(struct config_reader *reader, char *line)
 {
     if (reader->n_errors++ >= LIMIT_CONFIG_ERRORS)
@@ -24,6 +25,7 @@ static void say(struct config_reader *reader, char *line)
     reader->say(reader->arg, line);
 }
 
+/* Reports an error at file and line; line 0 stands for the whole file. */
 __attribute__((format(printf, 4, 0))) static void say_at(struct config_reader *reader,
                                                          const char *file, unsigned line,
                                                          const char *format, va_list ap)
@@ -51,6 +53,7 @@ static void fault_syntax(struct config_reader *reader, const json_error_t *error
     say(reader, text);
 }
 
+/* Finds the line only for errors that are reported, because it walks through the text. */
 void config_fault(struct config_reader *reader, const char *format, ...)
 {
     char text[PATH_MAX + 800];
@@ -138,6 +141,7 @@ void config_fault_id(struct config_reader *reader, const char *text, enum access
                      strerror(-error));
 }
 
+/* Returns whether the value is "unlimited", and stores QUOTA_UNLIMITED if so. */
 static bool read_unlimited(const json_t *value, uint64_t *ret)
 {
     const char *text = json_string_value(value);
@@ -244,6 +248,7 @@ static void read_admin_group(struct config_reader *reader, const json_t *value, 
         config_fault_id(reader, name, ACCESS_GROUP, r);
 }
 
+/* Adds one user or group, or everybody for "*". */
 static void read_person(struct config_reader *reader, const json_t *value,
                         struct config_people *people)
 {
@@ -267,13 +272,14 @@ static void read_person(struct config_reader *reader, const json_t *value,
     struct access_entry *more =
         realloc(people->entries, (people->n_entries + 1) * sizeof *people->entries);
     if (!more) {
-        config_fault(reader, "is too much: out of memory");
+        config_fault(reader, "cannot be read: out of memory");
         return;
     }
     people->entries = more;
     people->entries[people->n_entries++] = entry;
 }
 
+/* The first list replaces the default, by which everybody may create; later ones add to it. */
 static void read_create(struct config_reader *reader, const json_t *value, void *at)
 {
     struct config_people *people = at;
@@ -330,7 +336,7 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
     reader->text = text;
     if (!json)
         fault_syntax(reader, &error);
-    /* both are kept: the configuration borrows from them */
+    /* keep both, because the configuration borrows strings from them */
     else if (!name || json_array_append(reader->config->kept, json) ||
              json_array_append(reader->config->kept, name))
         config_reader_fault(reader, file, "out of memory");
@@ -340,6 +346,7 @@ void config_reader_add(struct config_reader *reader, const char *file, const cha
     json_decref(name);
 }
 
+/* Without a configured burst a user may send the requests of one second at once. */
 static void settle_quota(struct quota_limit *quota)
 {
     if (quota->burst == QUOTA_UNLIMITED)

@@ -1,50 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts in, a configuration out, and a line for each thing that is wrong:
+/* Turns the texts of files into a configuration, and reports one line for each error:
  *
  *     config_reader_begin(&reader, lookup, memory, say, arg);
  *     config_reader_add(&reader, "/etc/shmviewd.json", text, bytes);     any number
  *     config = config_reader_end(&reader);
  *
- * The file system is for daemon/config/config_read.h. */
+ * A reader never opens a file and never asks the system for users: config_read.h does that. Tests
+ * and the fuzzer therefore need neither.
+ *
+ * Every error is reported with file, line and path of the value, and reading goes on after it, so
+ * that an administrator sees all errors at once. After any error there is no configuration. */
 #ifndef DAEMON_CONFIG_READER_H
 #define DAEMON_CONFIG_READER_H
 
 #include "daemon/config/config.h"
 #include "daemon/config/config_value.h"
 
-/* line has no newline and no control character: "FILE:LINE: what". */
+/* Receives one error as "FILE:LINE: TEXT", without a newline or other control characters. The line
+ * is borrowed. */
 typedef void config_say(void *arg, const char *line);
 
+/* The state of one reading. It is used by one thread. */
 struct config_reader {
-    struct config *config;
+    struct config *config; /* under construction; owned until config_reader_end() */
     config_lookup *lookup;
-    uint64_t memory; /* of the machine, in bytes: what 100% is */
+    uint64_t memory; /* of the machine in bytes, for sizes in per cent */
     config_say *say;
     void *arg;
     unsigned n_errors;
-    bool says_who_creates;   /* no longer the default */
-    const char *file, *text; /* the one that is read */
-    char path[256];          /* of the value that is read */
+    bool says_who_creates;   /* a file had the key "create", which replaces the default */
+    const char *file, *text; /* the file that is being read */
+    char path[256];          /* the value that is being read, such as "quotas.user.bytes" */
 };
 
-/* Returns 0, or -1 when memory is short, which is said. */
+/* Returns 0, or -1 after reporting that memory is short. After 0 the caller owes
+ * config_reader_end(). */
 int config_reader_begin(struct config_reader *reader, config_lookup *lookup, uint64_t memory,
                         config_say *say, void *arg);
 
-/* text ends with a NUL behind its bytes. */
+/* Reads one text, which has a NUL after its bytes. A later text overrides single values of an
+ * earlier one, and adds to its lists. */
 void config_reader_add(struct config_reader *reader, const char *file, const char *text,
                        size_t bytes);
 
-/* Says what is wrong with file as a whole. */
+/* Reports an error of a file as a whole. */
 __attribute__((format(printf, 3, 4))) void
 config_reader_fault(struct config_reader *reader, const char *file, const char *format, ...);
 
-/* Returns a new configuration; or NULL if anything was said. */
+/* Returns the new configuration, which the caller owns, or NULL if there was any error. */
 struct config *config_reader_end(struct config_reader *reader);
 
 /* --- For config_reader.c and config_segment.c ------------------------------ */
 
-/* One key of an object: read() is told where in the struct its value goes. */
+/* One key of an object. read() converts its value and stores it at `at`, which points to `offset`
+ * within the struct; on an error it calls config_fault(). */
 struct config_key {
     const char *name; /* NULL ends a table */
     void (*read)(struct config_reader *reader, const json_t *value, void *at);
@@ -52,32 +61,34 @@ struct config_key {
     bool required;
 };
 
-/* Reads what is at reader->path. Keys without a row are faults. */
+/* Reads an object by a table of keys. A key that is not in the table is a fault, because it is
+ * probably a spelling mistake, and ignoring it would ignore a limit. */
 void config_read_object(struct config_reader *reader, const json_t *value,
                         const struct config_key *keys, void *into);
 
-/* Says what is wrong with the value at reader->path. */
+/* Reports an error of the value at reader->path, with its line. */
 __attribute__((format(printf, 2, 3))) void config_fault(struct config_reader *reader,
                                                         const char *format, ...);
 
-/* Makes the path longer by a key, by an index. Returns what config_path_cut() takes. */
+/* Append a key or an index to the path. The result is for config_path_cut(), which restores it. */
 size_t config_path_key(struct config_reader *reader, const char *key);
 size_t config_path_index(struct config_reader *reader, size_t index);
 void config_path_cut(struct config_reader *reader, size_t mark);
 
-/* Values: struct member uint32_t. */
+/* Reads a mode, a string of octal digits, into a uint32_t. */
 void config_read_mode(struct config_reader *reader, const json_t *value, void *at);
 
-/* The string, or NULL after a fault. */
+/* Returns the string, borrowed from value, or NULL after a fault. */
 const char *config_string(struct config_reader *reader, const json_t *value);
 
-/* Says why a user or group cannot be found; error is of config_parse_id(). */
+/* Reports why a user or group cannot be found; error is a result of config_parse_id(). */
 void config_fault_id(struct config_reader *reader, const char *text, enum access_kind kind,
                      int error);
 
-/* The array of declared segments. */
+/* Reads the array of declared segments. */
 void config_read_segments(struct config_reader *reader, const json_t *value, void *config);
-/* Once all files are read. */
+/* Gives segments without a mode the default mode. Call it after all files are read, because a later
+ * file may set that default. */
 void config_settle_segments(struct config_reader *reader);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declared segments. */
+/* Reads the declared segments: the key "segments" of a configuration. Each one is read as a whole,
+ * and its layouts are then checked against its size. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 #include "daemon/config/config_reader.h"
 #include "daemon/config/layout_check.h"
 
-#define MODE_DEFAULT UINT32_MAX /* until all files are read */
+/* The mode of a segment that declares none, until config_settle_segments(). */
+#define MODE_DEFAULT UINT32_MAX
 
 static void read_name(struct config_reader *reader, const json_t *value, void *at)
 {
@@ -44,6 +46,7 @@ static void read_size(struct config_reader *reader, const json_t *value, void *a
         config_fault(reader, "must be a number of bytes, or a string like \"64MiB\"");
 }
 
+/* Reads the id of a user or group: a number, or a name that is looked up. */
 static void read_id(struct config_reader *reader, const json_t *value, enum access_kind kind,
                     uint32_t *ret)
 {
@@ -91,6 +94,8 @@ static void read_lifetime(struct config_reader *reader, const json_t *value, voi
 
 /* --- The access control list --------------------------------------------- */
 
+/* Adds one entry. Two entries for the same user or group are an error, because it would be unclear
+ * which one holds. */
 static void read_entry(struct config_reader *reader, const json_t *value, struct access *access)
 {
     struct access_entry entry;
@@ -99,8 +104,8 @@ static void read_entry(struct config_reader *reader, const json_t *value, struct
         return;
     int r = config_parse_entry(text, true, reader->lookup, &entry);
     if (r == -EINVAL) {
-        config_fault(reader, "must be \"user:NAME:\" or \"group:NAME:\" with r, w, rw or - "
-                             "behind it");
+        config_fault(reader,
+                     "must be \"user:NAME:\" or \"group:NAME:\", followed by r, w, rw or -");
         return;
     }
     if (r) {
@@ -136,6 +141,7 @@ static void read_acl(struct config_reader *reader, const json_t *value, void *at
 
 /* --- Layouts -------------------------------------------------------------- */
 
+/* Decodes one layout as strictly as a request. The fault names the member at fault. */
 static void read_layout(struct config_reader *reader, const json_t *value,
                         struct wire_layout *layout)
 {
@@ -148,6 +154,7 @@ static void read_layout(struct config_reader *reader, const json_t *value,
     config_path_cut(reader, mark);
 }
 
+/* n_layouts is set before any layout is read, so that all are freed also after a fault. */
 static void read_layouts(struct config_reader *reader, const json_t *value, void *at)
 {
     struct config_segment *s = at;
@@ -162,7 +169,7 @@ static void read_layouts(struct config_reader *reader, const json_t *value, void
     }
     s->layouts = calloc(n ? n : 1, sizeof *s->layouts);
     if (!s->layouts) {
-        config_fault(reader, "is too much: out of memory");
+        config_fault(reader, "cannot be read: out of memory");
         return;
     }
     s->n_layouts = n;
@@ -173,7 +180,8 @@ static void read_layouts(struct config_reader *reader, const json_t *value, void
     }
 }
 
-/* All of the segment is read, and nothing was wrong. */
+/* Checks the layouts of a segment whose members had no fault: without a valid size there is nothing
+ * to check against. */
 static void check_layouts(struct config_reader *reader, struct config_segment *s)
 {
     size_t start = config_path_key(reader, "layouts");
@@ -202,6 +210,7 @@ static void segment_deinit(struct config_segment *s)
     wire_layouts_free(s->layouts, s->n_layouts);
 }
 
+/* Moves the segment into the configuration, or frees it after a fault. */
 static void keep_segment(struct config_reader *reader, struct config_segment *s)
 {
     struct config *config = reader->config;
@@ -213,7 +222,7 @@ static void keep_segment(struct config_reader *reader, struct config_segment *s)
     else if (config->n_segments == LIMIT_CONFIG_SEGMENTS)
         config_fault(reader, "is one segment too many: the limit is %d", LIMIT_CONFIG_SEGMENTS);
     else if (!(more = realloc(config->segments, (config->n_segments + 1) * sizeof *more)))
-        config_fault(reader, "is too much: out of memory");
+        config_fault(reader, "cannot be read: out of memory");
     if (!more) {
         segment_deinit(s);
         return;
@@ -269,7 +278,7 @@ void config_read_segments(struct config_reader *reader, const json_t *value, voi
     }
     CLEANUP_FREE unsigned *lines = calloc(n ? n : 1, sizeof *lines);
     if (!lines) {
-        config_fault(reader, "is too much: out of memory");
+        config_fault(reader, "cannot be read: out of memory");
         return;
     }
     config_lines(reader->text, reader->path, lines, n);

@@ -9,9 +9,10 @@
 
 #include "common/base/util.h"
 
-#define MAX_LOOKUP_BYTES ((size_t)16 * 1024 * 1024) /* of one group: its members are in it */
+#define MAX_LOOKUP_BYTES ((size_t)16 * 1024 * 1024) /* for one group with all its members */
 
-/* Digits only; strtoull would take a sign. */
+/* Parses decimal digits. Refuses a sign and leading space, which strtoull() would accept. *ret_end
+ * points after the digits. Returns 0, -EINVAL or -ERANGE. */
 static int parse_number(const char *text, const char **ret_end, uint64_t *ret)
 {
     char *end;
@@ -57,6 +58,7 @@ int config_parse_mode(const char *text, uint32_t *ret_mode)
     return 0;
 }
 
+/* The entry of a large group needs a large buffer: its size grows until the entry fits. */
 int config_lookup_system(enum access_kind kind, const char *name, uint32_t *ret_id)
 {
     for (size_t bytes = 1024;; bytes *= 4) {
@@ -75,7 +77,7 @@ int config_lookup_system(enum access_kind kind, const char *name, uint32_t *ret_
             *ret_id = found_group->gr_gid;
         if (found_user || found_group)
             return 0;
-        /* the values that getpwnam(3) knows for "not found" */
+        /* getpwnam(3) lists these errors as possible results for a name that does not exist */
         return r == 0 || r == ENOENT || r == ESRCH || r == EBADF || r == EPERM ? -ENOENT : -r;
     }
 }
@@ -86,7 +88,7 @@ int config_parse_id(const char *text, enum access_kind kind, config_lookup *look
     const char *end;
     uint64_t n;
     if (parse_number(text, &end, &n) == 0 && *end == '\0') {
-        if (n >= UINT32_MAX) /* -1 is nobody */
+        if (n >= UINT32_MAX) /* (uid_t)-1 is not a valid id */
             return -ENOENT;
         *ret_id = (uint32_t)n;
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a value of the configuration may look like as text: sizes, modes, users. */
+/* Parses values that the configuration has as text: sizes, modes, users and groups. */
 #ifndef DAEMON_CONFIG_VALUE_H
 #define DAEMON_CONFIG_VALUE_H
 
@@ -7,25 +7,28 @@
 
 #include "daemon/rights/access.h"
 
-/* A number of bytes, from 1: "4096", "64KiB", "1MiB", "2GiB", "1TiB"; and where memory is
- * not 0 "50%", a part of it. Returns 0, -EINVAL or -ERANGE. */
+/* Parses a number of bytes, at least 1: "4096", "64KiB", "1MiB", "2GiB", "1TiB". If memory is not
+ * 0, also a part of it: "50%". Returns 0; -EINVAL for any other text; or -ERANGE. */
 int config_parse_size(const char *text, uint64_t memory, uint64_t *ret_bytes);
 
-/* "0640": at most 0666. Returns 0 or -EINVAL. */
+/* Parses a mode of three or four octal digits, at most 0666. Returns 0 or -EINVAL. */
 int config_parse_mode(const char *text, uint32_t *ret_mode);
 
-/* The id of a user or group by name: 0, -ENOENT, or what else the system says. */
+/* Looks up the id of a user or group by its name. Returns 0; -ENOENT if there is none; or another
+ * -errno of the system. */
 typedef int config_lookup(enum access_kind kind, const char *name, uint32_t *ret_id);
 
-/* The system's own, which may ask the network. Any thread. */
+/* Asks the system's databases, which may ask the network: blocks. Any thread. */
 config_lookup config_lookup_system;
 
-/* A name, or the id in digits. Returns 0 or what lookup does; -ENOENT for "". */
+/* Parses a name, or an id in digits. Returns 0; -ENOENT for "" and for the id -1; or a result of
+ * lookup(). */
 int config_parse_id(const char *text, enum access_kind kind, config_lookup *lookup,
                     uint32_t *ret_id);
 
-/* "user:NAME" or "group:NAME"; with_perms: and ":r", ":w", ":rw" or ":-" behind it.
- * Returns 0; -EINVAL; or as config_parse_id() does, then *ret->kind is known. */
+/* Parses "user:NAME" or "group:NAME", if with_perms followed by ":r", ":w", ":rw" or ":-". Returns
+ * 0; -EINVAL if the form is wrong; or an error of config_parse_id(), with ret->kind set for the
+ * message. */
 int config_parse_entry(const char *text, bool with_perms, config_lookup *lookup,
                        struct access_entry *ret);
 

@@ -8,6 +8,7 @@
 #include "common/base/limits.h"
 #include "common/base/name.h"
 
+/* Fills *fault. Returns -1, so that a caller can return the result. */
 __attribute__((format(printf, 6, 7))) static int fault_set(struct layout_fault *fault, int error,
                                                            const char *fact, const char *subject,
                                                            size_t view, const char *format, ...)
@@ -44,6 +45,7 @@ static int check_names(const struct wire_layout *layout, struct layout_fault *fa
     return 0;
 }
 
+/* Checks one view with the routine of the library (common/views/view.h). */
 static int check_view(struct wire_view *view, size_t index, uint64_t segment_bytes,
                       struct formats *formats, struct layout_fault *ret_fault)
 {
@@ -55,7 +57,7 @@ static int check_view(struct wire_view *view, size_t index, uint64_t segment_byt
         view->format = view->desc.item->text;
         return 0;
     }
-    /* an invalid parameter is named as such, the rest are errors of the view */
+    /* INVALID means that a parameter has no valid form; other errors are about the view's fit */
     const char *fact = fault.error == SHMVIEW_ERR_INVALID ? "parameter" : "view";
     return fault_set(ret_fault, (int)fault.error, fact, view->name, index, "view '%s': %s",
                      view->name, fault.text);

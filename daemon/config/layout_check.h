@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Is this a layout of a segment of so many bytes? One judge for clients and for the
- * configuration. */
+/* Checks a layout against the size of its segment. Requests of clients and the configuration both
+ * use this check, so that a layout is valid in both or in neither. */
 #ifndef DAEMON_LAYOUT_CHECK_H
 #define DAEMON_LAYOUT_CHECK_H
 
@@ -11,16 +11,17 @@
 
 #define LAYOUT_NO_VIEW SIZE_MAX
 
+/* The facts of an error, for the error reply or the line of the configuration. */
 struct layout_fault {
-    int error;        /* SHMVIEW_ERR_* */
-    const char *fact; /* what subject is: "parameter" or "view" */
-    char subject[LIMIT_VIEW_NAME_BYTES + 1];
-    size_t view; /* index of the one at fault; LAYOUT_NO_VIEW: the layout */
+    int error;                               /* SHMVIEW_ERR_* */
+    const char *fact;                        /* "parameter" or "view": the kind of subject */
+    char subject[LIMIT_VIEW_NAME_BYTES + 1]; /* name of the parameter or view */
+    size_t view; /* index of the view at fault, or LAYOUT_NO_VIEW for the layout itself */
     char text[400];
 };
 
-/* Checks names and views. Formats become canonical: they lie in formats from then on.
- * Returns 0, or -1 with *fault. */
+/* Checks the names and the views. Replaces the format of each view by its canonical text, which
+ * `formats` owns. Returns 0, or -1 with *fault. */
 int layout_check(struct wire_layout *layout, uint64_t segment_bytes, struct formats *formats,
                  struct layout_fault *fault);
 

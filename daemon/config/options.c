@@ -16,34 +16,36 @@ static const char help[] =
     "Usage: shmviewd [OPTION]...\n"
     "Allocate named shared-memory segments and hand them out over a Unix socket.\n"
     "\n"
-    "  --socket PATH        listen there (default: $SHMVIEW_SOCKET; for root\n"
+    "  --socket PATH        listen on PATH (default: $SHMVIEW_SOCKET; for root\n"
     "                       " ADDRESS_SYSTEM ", else\n"
     "                       $XDG_RUNTIME_DIR/shmviewd/io.shmview)\n"
     "  --session            the session instance that libshmview starts: go to the\n"
-    "                       background once the socket listens, leave when idle\n"
-    "  --idle-exit SECONDS  leave after so long without a client and without a\n"
+    "                       background once the socket listens, exit when idle\n"
+    "  --idle-exit SECONDS  exit after this time without a client and without a\n"
     "                       manual segment; 0 means never (default: 0; for a session\n"
     "                       $SHMVIEW_IDLE_EXIT or " SESSION_IDLE_EXIT ")\n"
-    "  --config FILE        read FILE and, in FILE's place with .d for .json, a directory\n"
+    "  --config FILE        read FILE, and the directory beside it with .d for .json\n"
     "                       (default: $SHMVIEW_CONFIG; for root and system users\n"
     "                       " CONFIG_SYSTEM ", else\n"
     "                       $XDG_CONFIG_HOME/shmviewd.json; for a session none)\n"
     "  --ready-fd FD        write a newline to the descriptor FD, and close it, once the\n"
     "                       socket listens\n"
-    "  --check-config       say what is wrong with the configuration, and exit\n"
+    "  --check-config       report the errors of the configuration, and exit\n"
     "  --help               show this and exit\n"
     "  --version            show the version and exit\n"
     "\n"
-    "SIGHUP reads the configuration anew. SIGTERM ends it and keeps its segments for the next "
-    "daemon on that socket; SIGINT\n"
-    "removes them. Clients that have them mapped go on. See shmviewd(8).\n";
+    "On SIGHUP the daemon reads its configuration again. On SIGTERM it ends and keeps the\n"
+    "segments for the next daemon on that socket; on SIGINT it ends and removes them. Clients\n"
+    "that have mapped them can go on. See shmviewd(8).\n";
 
+/* Prints an error of usage. Returns its exit status. */
 static int usage(const char *what, const char *value)
 {
     fprintf(stderr, "shmviewd: %s '%s'\nTry 'shmviewd --help'.\n", what, value);
     return EXIT_USAGE;
 }
 
+/* The next functions return -1 if the value is valid, else the exit status. */
 static int read_seconds(const char *text, unsigned *ret)
 {
     char *end;
@@ -55,6 +57,7 @@ static int read_seconds(const char *text, unsigned *ret)
     return -1;
 }
 
+/* fcntl() fails unless the descriptor is open. */
 static int read_ready_fd(const char *text, int *ret)
 {
     char *end;
@@ -67,6 +70,7 @@ static int read_ready_fd(const char *text, int *ret)
     return -1;
 }
 
+/* Chooses the socket if no option names it. Returns 0, or nonzero if its path is too long. */
 static int default_socket(struct options *options)
 {
     const char *set = getenv("SHMVIEW_SOCKET");
@@ -84,7 +88,8 @@ static int default_socket(struct options *options)
     return address_user(options->socket);
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Chooses the file of the configuration; a session has none by default. The path for a session must
+ * be absolute, because a session changes its directory. Returns -1, or the exit status. */
 static int find_config(struct options *options)
 {
     const char *set = getenv("SHMVIEW_CONFIG");
@@ -92,7 +97,7 @@ static int find_config(struct options *options)
         strcpy(options->config, set);
     options->config_given = options->config[0] != '\0';
     if (options->config_given && options->session && options->config[0] != '/')
-        return usage("a session, which leaves this directory, takes an absolute --config, not",
+        return usage("a session changes its directory, so --config takes an absolute path, not",
                      options->config);
     if (!options->config_given && options->session)
         strcpy(options->config, CONFIG_NONE);
@@ -101,7 +106,7 @@ static int find_config(struct options *options)
     return -1;
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Handles one option. Returns -1 to go on, or the exit status. */
 static int read_option(struct options *options, int option, const char **ret_idle)
 {
     switch (option) {
@@ -161,7 +166,7 @@ int options_read(struct options *options, int argc, char **argv)
     if (optind < argc)
         return usage("unexpected argument", argv[optind]);
     if (options->session && options->ready_fd >= 0)
-        return usage("a session tells that it is ready by its exit, not by", "--ready-fd");
+        return usage("a session reports by its exit that it is ready, not by", "--ready-fd");
     if (!idle && options->session) {
         idle = getenv("SHMVIEW_IDLE_EXIT");
         if (!idle || !idle[0])

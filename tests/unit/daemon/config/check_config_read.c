@@ -105,17 +105,17 @@ END_TEST
 START_TEST(no_files)
 {
     ck_assert_int_eq(mkdir(at("c.json"), 0755), 0);
-    refused("c.json", "c.json", ": is no regular file");
+    refused("c.json", "c.json", ": is not a regular file");
     ck_assert_int_eq(rmdir(at("c.json")), 0);
     ck_assert_int_eq(mkfifo(at("c.json"), 0600), 0);
-    refused("c.json", "c.json", ": is no regular file"); /* and does not wait for a writer */
+    refused("c.json", "c.json", ": is not a regular file"); /* and does not wait for a writer */
     ck_assert_int_eq(unlink(at("c.json")), 0);
     ck_assert_int_eq(symlink("c.json", at("c.json")), 0);
     refused("c.json", "c.json", ": Too many levels of symbolic links");
     ck_assert_int_eq(unlink(at("c.json")), 0);
     write_file("c.json", "{}");
     write_file("c.d", "{}");
-    refused("c.json", "c.d", ": is no directory");
+    refused("c.json", "c.d", ": is not a directory");
 }
 END_TEST
 
@@ -124,7 +124,7 @@ START_TEST(of_others)
     write_file("c.json", "{}");
     ck_assert_int_eq(chmod(at("c.json"), 0646), 0);
     ck_assert_ptr_null(read_config("c.json", true));
-    unit_assert_holds(said, "c.json: has mode 0646: must not be writable for ");
+    unit_assert_holds(said, "c.json: has mode 0646: must not be writable by ");
     ck_assert_int_eq(chmod(at("c.json"), 0664), 0);
     struct config *c = read_config("c.json", true);
     ck_assert((geteuid() < 1000) == (c == NULL)); /* its group is trusted by users only */
@@ -134,7 +134,7 @@ START_TEST(of_others)
     ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
     ck_assert_int_eq(chmod(at("c.d"), 01777), 0); /* anybody could put a file there */
     ck_assert_ptr_null(read_config("c.json", true));
-    unit_assert_holds(said, "c.d: has mode 1777: must not be writable for ");
+    unit_assert_holds(said, "c.d: has mode 1777: must not be writable by ");
     ck_assert_int_eq(chmod(at("c.d"), 0755), 0);
     if (geteuid() != 0)
         return;

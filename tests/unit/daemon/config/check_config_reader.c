@@ -295,8 +295,8 @@ START_TEST(people)
             "f:2: segments[0].group is '4294967295': there is no such group\n");
     refuses("{'segments':[{'name':'a','size':1,'acl':['user:ann',\n'user:bob:r',\n'user:ann:r',\n"
             "'user:1001:w',\n'group:1001:w']}]}",
-            "f:1: segments[0].acl[0] must be \"user:NAME:\" or \"group:NAME:\" with r, w, rw or - "
-            "behind it\n"
+            "f:1: segments[0].acl[0] must be \"user:NAME:\" or \"group:NAME:\", followed by r, "
+            "w, rw or -\n"
             "f:2: segments[0].acl[1] is 'user:bob:r': there is no such user\n"
             "f:4: segments[0].acl[3] is 'user:1001:w': this list has that user already\n");
 }
