@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LMDB with its map writable and without syncs: a commit is memory only, half a
- * microsecond. What a killed process has written to a shared map is there for the next,
- * in the order of its instructions; power may be lost, for the memory that this describes
- * is lost with it.
- *
- * A writable map may be a hole where the file system is full, and touching that is a
- * signal. So the file is filled before LMDB may use it, in steps. */
+/* LMDB is opened with a writable map and without syncs or its own lock; store.h explains why that
+ * is safe. LMDB returns its own errors as negative numbers, and those of the system as positive
+ * ones; result() turns both into -errno. */
 #include "daemon/store/store.h"
 
 #include <endian.h>
@@ -32,12 +28,12 @@
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
 
 struct store {
-    MDB_env *env; /* NULL: could not be opened again, and is tried with the next call */
+    MDB_env *env; /* NULL: reopening failed after growing; the next call tries again */
     MDB_dbi tables[STORE_N_TABLES];
-    size_t bytes;
-    uint64_t last_id, starts;
-    int dir; /* borrowed */
-    int fd;  /* of the file that was judged: LMDB opens it through this */
+    size_t bytes;             /* of the file, and of the map */
+    uint64_t last_id, starts; /* as in the record of STORE_META */
+    int dir;                  /* borrowed */
+    int fd;                   /* of the file that was checked; LMDB opens it through this */
     char name[];
 };
 
@@ -48,6 +44,7 @@ struct meta {
     uint64_t starts;
 };
 
+/* Big-endian, so that LMDB's order of bytes is the order of the numbers. */
 struct layout_key {
     uint64_t segment;
     uint64_t index;
@@ -55,7 +52,7 @@ struct layout_key {
 
 _Static_assert(sizeof(struct store_attachment) == 56, "records have no gaps");
 
-/* LMDB's own errors are negative; what becomes of them is an errno. */
+/* -EUCLEAN stands for all other errors of LMDB: the file is damaged or has another version. */
 static int result(int r)
 {
     if (r == MDB_MAP_FULL || r == MDB_TXN_FULL)
@@ -103,7 +100,7 @@ static int put_meta(struct store *s, MDB_txn *txn, uint64_t last_id)
     return mdb_put(txn, s->tables[STORE_META], &k, &v, 0);
 }
 
-/* Reads STORE_META, or makes it. Returns MDB_VERSION_MISMATCH for what does not fit. */
+/* Reads the record of STORE_META, or makes it, and counts this start. */
 static int begin_meta(struct store *s, MDB_txn *txn)
 {
     uint64_t one = 1;
@@ -137,7 +134,7 @@ static int begin(struct store *s)
     return result(mdb_txn_commit(txn));
 }
 
-/* Returns r, closed if that is an error. */
+/* Closes the environment if r is an error. Returns r. */
 static int close_if(struct store *s, int r)
 {
     if (r) {
@@ -147,7 +144,7 @@ static int close_if(struct store *s, int r)
     return r;
 }
 
-/* The file is open. */
+/* Opens the environment of the file, which is open, and its tables. */
 static int open_all(struct store *s)
 {
     struct stat st;
@@ -156,7 +153,7 @@ static int open_all(struct store *s)
     s->bytes = (size_t)st.st_size > STORE_BYTES_FIRST ? (size_t)st.st_size : STORE_BYTES_FIRST;
     if (s->bytes > STORE_BYTES_MOST)
         return -EUCLEAN;
-    /* first without the writable map: what the file lacks is filled before it is touched */
+    /* without a writable map first, because the file may have holes, which are filled next */
     int r = open_env(s, 0);
     if (r == 0)
         r = -posix_fallocate(s->fd, 0, (off_t)s->bytes);
@@ -183,7 +180,7 @@ static int open_again(struct store *s)
     return close_if(s, result(r));
 }
 
-/* Not by setting the map's size: LMDB goes on with none if the new one cannot be made. */
+/* Reopens the file. After a failed mdb_env_set_mapsize() LMDB would go on without any map. */
 static int enlarge(struct store *s)
 {
     int r = store_room_grow(s->fd, s->bytes, &s->bytes);
@@ -195,8 +192,7 @@ static int open_or_set_aside(struct store *s, struct store_check *check, bool *r
     int r = s->fd = store_file_open(s->dir, s->name, check);
     if (r >= 0)
         r = open_all(s);
-    if (r != -EUCLEAN &&
-        r != -EINVAL) /* LMDB says MDB_INVALID, or the kernel, of what is no store */
+    if (r != -EUCLEAN && r != -EINVAL) /* EINVAL: the kernel cannot map such a file */
         return r;
     close_fdp(&s->fd);
     r = store_file_set_aside(s->dir, s->name);
@@ -243,6 +239,7 @@ struct store *store_close(struct store *store, bool remove)
 
 /* --- Changing ------------------------------------------------------------ */
 
+/* Runs one transaction. */
 static int change_once(struct store *s, int (*change)(struct store *, MDB_txn *, void *), void *arg)
 {
     MDB_txn *txn;
@@ -257,6 +254,7 @@ static int change_once(struct store *s, int (*change)(struct store *, MDB_txn *,
     return mdb_txn_commit(txn);
 }
 
+/* Runs the transaction again after enlarging the file, as often as it is full. */
 static int change(struct store *s, int (*what)(struct store *, MDB_txn *, void *), void *arg)
 {
     int r = s->env ? 0 : open_again(s);
@@ -309,7 +307,6 @@ struct layout_record {
     const char *text;
 };
 
-/* Big-endian: so that LMDB's order is that of the numbers. */
 static struct layout_key layout_key(uint64_t segment, uint64_t index)
 {
     return (struct layout_key){htobe64(segment), htobe64(index)};
@@ -390,7 +387,8 @@ uint64_t store_starts(const struct store *store)
     return store ? store->starts : 0;
 }
 
-/* Visits the records of a table from the key at *from on, until visit returns false. */
+/* Visits the records of a table from the key *from on (NULL: from the first), until visit() returns
+ * false. */
 static int each(struct store *s, enum store_table table, MDB_val *from,
                 bool (*visit)(void *arg, const MDB_val *key, const MDB_val *value), void *arg)
 {
@@ -416,6 +414,7 @@ static int each(struct store *s, enum store_table table, MDB_val *from,
     return r == MDB_NOTFOUND ? 0 : result(r);
 }
 
+/* The caller's function, and its argument, of one of the store_each_...() below. */
 struct visit {
     void (*segment)(void *, uint64_t, const struct store_segment *);
     void (*attachment)(void *, uint64_t, const struct store_attachment *);

@@ -16,8 +16,8 @@
 #include "common/base/util.h"
 #include "daemon/store/store_try.h"
 
-/* A tree that has become a ring must not be walked endlessly. A sound file takes a tenth of that.
- */
+/* The child's limit of CPU time: in a damaged file a page may point to its parent, and LMDB would
+ * walk in a circle. A sound file takes a tenth of this. */
 #define CPU_SECONDS      2
 #define BYTES_PER_SECOND ((off_t)16 << 20)
 #define COPY_BYTES       65536
@@ -25,22 +25,23 @@
 enum status {
     STATUS_SOUND,
     STATUS_BAD,
-    STATUS_SHORT /* of memory or descriptors: the file may be sound */
+    STATUS_SHORT /* memory or descriptors were short: the file may be sound */
 };
 
-/* The file that the daemon has opened. */
+/* Sent to the child: which file the daemon has opened. */
 struct identity {
     dev_t device;
     ino_t inode;
 };
 
-/* --- In the other process ------------------------------------------------ */
+/* --- In the child -------------------------------------------------------- */
 
-/* What LMDB prints goes nowhere, and what it crashes with ends the process. */
+/* Discards messages of LMDB, which prints assertions to standard error, and lets any crash end the
+ * child quickly and without a core file. */
 static void prepare(off_t bytes)
 {
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGXCPU};
-    /* the soft limit is SIGXCPU; SIGKILL is another's */
+    /* at the soft limit the kernel sends SIGXCPU, so that SIGKILL can only come from elsewhere */
     rlim_t seconds = CPU_SECONDS + (rlim_t)(bytes / BYTES_PER_SECOND);
     struct rlimit cpu = {seconds, seconds + 1}, none = {0, 0};
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -51,7 +52,7 @@ static void prepare(off_t bytes)
         signal(fatal[i], SIG_DFL);
 }
 
-/* Returns 0, -EIO if the file has become shorter, or -errno. */
+/* Copies a file. Returns 0; -EIO if it has become shorter; or another -errno. */
 static int copy(int from, int to, off_t bytes)
 {
     static char buffer[COPY_BYTES];
@@ -67,6 +68,8 @@ static int copy(int from, int to, off_t bytes)
     return 0;
 }
 
+/* Opens the file by its name and tries a copy in a memfd, because the trial destroys what it tries.
+ * Returns 0, -EUCLEAN if the file is bad, or another -errno. */
 static int try_file(int dir, const char *name, const struct identity *want)
 {
     struct stat st;
@@ -87,11 +90,13 @@ static int try_file(int dir, const char *name, const struct identity *want)
     return store_try(path, (size_t)st.st_size);
 }
 
+/* The whole life of the child. It ends with the daemon, by PR_SET_PDEATHSIG or by the end of the
+ * pipe. */
 __attribute__((noreturn)) static void judge(int dir, const char *name, int go)
 {
     struct identity want;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (read(go, &want, sizeof want) != sizeof want) /* it is not wanted, or the daemon died */
+    if (read(go, &want, sizeof want) != sizeof want) /* not needed, or the daemon has died */
         _exit(STATUS_SHORT);
     int r = try_file(dir, name, &want);
     _exit(r == 0 ? STATUS_SOUND : r == -EUCLEAN ? STATUS_BAD : STATUS_SHORT);
@@ -118,7 +123,7 @@ int store_check_begin(struct store_check *check, int dir, const char *name)
     return r;
 }
 
-/* Returns 0 or -errno. */
+/* Lets the child begin. Returns 0 or -errno. */
 static int let_go(struct store_check *check, int fd)
 {
     struct stat st;
@@ -139,7 +144,7 @@ int store_check_end(struct store_check *check, int fd)
             return -errno;
     if (r || fd < 0)
         return r;
-    /* SIGKILL: by whom memory is short, most likely */
+    /* SIGKILL most likely comes from the OOM killer */
     if ((WIFEXITED(status) && WEXITSTATUS(status) == STATUS_SHORT) ||
         (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
         return -ENOMEM;

@@ -21,13 +21,15 @@ const struct store_table_form store_tables[STORE_N_TABLES] = {
     {"attachments", MDB_INTEGERKEY, sizeof(uint64_t)},
 };
 
-/* *ret_bytes is its size. */
+/* Opens the file, or makes an empty one. Returns a descriptor, with the size of the file; -EUCLEAN
+ * if it is not a file of this user alone, because then another user may have written it or still
+ * may; or another -errno. */
 static int open_own(int dir, const char *name, off_t *ret_bytes)
 {
     struct stat st;
     CLEANUP_FD int fd =
         openat(dir, name, O_CREAT | O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-    if (fd < 0) /* a link, a directory, a socket, a file of another user */
+    if (fd < 0) /* EUCLEAN for a link, a directory, a socket or another user's file */
         return errno == ELOOP || errno == EISDIR || errno == ENXIO || errno == EACCES ? -EUCLEAN
                                                                                       : -errno;
     if (fstat(fd, &st))
@@ -59,6 +61,7 @@ static int open_env(int fd, size_t bytes, unsigned flags, MDB_env **ret)
     return r ? r : mdb_env_open(*ret, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | flags, 0);
 }
 
+/* Copies one table, if it exists. Returns 0 or an error of LMDB, as do the next two functions. */
 static int copy_table(MDB_txn *from, MDB_txn *to, const struct store_table_form *table)
 {
     MDB_dbi old, new;
@@ -79,6 +82,7 @@ static int copy_table(MDB_txn *from, MDB_txn *to, const struct store_table_form 
     return r == MDB_NOTFOUND ? 0 : r;
 }
 
+/* Copies all tables in one transaction. */
 static int copy_tables(MDB_env *from, MDB_env *to)
 {
     MDB_txn *reads, *writes;
@@ -98,6 +102,8 @@ static int copy_tables(MDB_env *from, MDB_env *to)
     return r;
 }
 
+/* Copies the records from one file to the other, which is empty. The map of the new file is twice
+ * as large, so that the copy has room in any case. Returns 0 or -errno. */
 static int copy_file(int from, int to, size_t bytes)
 {
     MDB_env *old = NULL, *new = NULL;
@@ -111,7 +117,8 @@ static int copy_file(int from, int to, size_t bytes)
     return r < 0 ? -EUCLEAN : -r;
 }
 
-/* Returns a descriptor of the new file, or -errno; then the old one is as it was. */
+/* Replaces the file by a copy, called NAME.new until it is complete. Returns a descriptor of the
+ * new file, or -errno; after an error the old file is unchanged. */
 static int renew(int dir, const char *name, int fd, size_t bytes)
 {
     char other[PATH_MAX];
@@ -123,7 +130,7 @@ static int renew(int dir, const char *name, int fd, size_t bytes)
     if (new < 0)
         return -errno;
     int r = copy_file(fd, new, bytes);
-    if (r == 0) /* as large as the old one, so that there is as much room for changes */
+    if (r == 0) /* as large as the old file, so that there is as much room for changes */
         r = -posix_fallocate(new, 0, (off_t)bytes);
     if (r == 0 && renameat(dir, other, dir, name))
         r = -errno;
@@ -153,7 +160,7 @@ int store_file_set_aside(int dir, const char *name)
         return -ENAMETOOLONG;
     if (renameat(dir, name, dir, bad) == 0)
         return 0;
-    /* rename() does not replace a directory by a file, nor a file by a directory */
+    /* rename() replaces neither a directory by a file nor a file by a directory */
     int flags = errno == EISDIR ? AT_REMOVEDIR : 0;
     if ((errno != EISDIR && errno != ENOTDIR) || unlinkat(dir, bad, flags) ||
         renameat(dir, name, dir, bad))

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a store. It is judged, tried and read through one descriptor. Its records are then
- * copied into a new file, which takes its place: LMDB trusts the pages that it changes, and so the
- * daemon changes only pages that it has written itself. */
+/* Opens the file of a registry safely.
+ *
+ *   open -> check owner, mode, links -> a child tries a copy -> copy records into a new file
+ *
+ * All steps use one descriptor, so nobody can exchange the file in between. The records are copied
+ * because LMDB trusts the pages that it changes: after the copy the daemon changes only pages that
+ * it has written itself. */
 #ifndef DAEMON_STORE_FILE_H
 #define DAEMON_STORE_FILE_H
 
@@ -9,7 +13,7 @@
 
 #include "daemon/store/store_check.h"
 
-/* A table of the file, as LMDB has it. */
+/* The tables of the file. */
 enum store_table {
     STORE_META,
     STORE_SEGMENTS,
@@ -23,17 +27,18 @@ extern const struct store_table_form {
     size_t key_bytes;
 } store_tables[STORE_N_TABLES];
 
-/* Opens the file called name in the directory dir, or makes an empty one. One that is not empty is
- * tried by check, which is ended in any case (NULL: not tried), and renewed; where the file system
- * is too full for a second one, the file that was tried is used. Returns a descriptor, which the
- * caller owns; -EUCLEAN if the file is damaged, or is not a file that only this user may write to
- * and that has only this name; or -errno. */
+/* Opens the file called name in the directory dir, or makes an empty one. A file that is not empty
+ * is tried by check and replaced by a copy. If the file system is too full for a second file, the
+ * file that was tried is used. check is ended in any case; if it is NULL, the file is not tried.
+ *
+ * Returns a descriptor, which the caller owns; -EUCLEAN if the file is damaged, belongs to another
+ * user, is writable by others, has a second name or is not a regular file; or another -errno. */
 int store_file_open(int dir, const char *name, struct store_check *check);
 
-/* Renames the file to NAME.bad, in place of an older one. Returns 0 or -errno. */
+/* Renames the file to NAME.bad and replaces an older one. Returns 0 or -errno. */
 int store_file_set_aside(int dir, const char *name);
 
-/* The path by which LMDB opens a descriptor. */
+/* Makes a path for a descriptor, because LMDB opens files only by path. */
 typedef char store_file_path[32];
 void store_file_path_of(int fd, store_file_path ret);
 

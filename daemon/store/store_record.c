@@ -7,7 +7,7 @@ _Static_assert(sizeof(struct store_holder) == 24, "records have no gaps");
 _Static_assert(offsetof(struct store_segment, access) == 88, "records have no gaps");
 _Static_assert(sizeof(struct access_entry) == 8, "records have no gaps");
 
-/* What comes before the entries of the access control list, which has no fixed length. */
+/* The members of fixed length, which come before the entries of the access control list. */
 #define SEGMENT_FIXED_BYTES                                                                        \
     (offsetof(struct store_segment, access) + offsetof(struct access, entries))
 
@@ -15,7 +15,7 @@ size_t store_record_write(const struct store_segment *segment, char *record)
 {
     size_t acl = segment->access.n_entries * sizeof segment->access.entries[0];
     size_t n = SEGMENT_FIXED_BYTES + acl, name = strlen(segment->name) + 1;
-    memcpy(record, segment, n); /* the entries come next in both */
+    memcpy(record, segment, n); /* in both, the entries follow the fixed members */
     memcpy(record + n, segment->name, name);
     return n + name;
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment as the registry keeps it: what has a fixed length, the entries of its access
- * control list, its name and a NUL. */
+/* The form of the record of a segment: the members of fixed length, the used entries of its access
+ * control list, its name and a NUL. A struct store_segment as it is would take several times the
+ * room for a usual segment. */
 #ifndef DAEMON_STORE_RECORD_H
 #define DAEMON_STORE_RECORD_H
 
 #include "daemon/store/store.h"
 
-/* Fills record, which has room for a struct store_segment. Returns its bytes. */
+/* Writes a record; `record` has room for a struct store_segment. Returns its length. */
 size_t store_record_write(const struct store_segment *segment, char *record);
 
-/* Returns whether these bytes are one. What it holds is yet to be judged. */
+/* Reads a record. Returns whether the bytes have its form. The caller must check values. */
 bool store_record_read(const void *record, size_t bytes, struct store_segment *ret);
 
 #endif

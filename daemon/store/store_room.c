@@ -6,12 +6,12 @@
 #include <stdint.h>
 #include <sys/statvfs.h>
 
-/* The file grows by as much as it has, but at most by this: filling it takes some milliseconds. */
+/* The file doubles, but grows by STEP_MOST at most: filling that much takes milliseconds. */
 #define STEP_MOST ((size_t)2 << 20)
-/* Less is not tried: the file system is full. */
+/* If not even this much is free, the file system counts as full. */
 #define STEP_LEAST ((size_t)64 << 10)
 
-/* For records: an eighth of what the file may have, but no more than this. */
+/* Kept for records: 1/8 of what the file could have, and KEPT_BYTES at most. */
 #define KEPT_PART  8
 #define KEPT_BYTES ((uint64_t)16 << 20)
 
@@ -20,7 +20,7 @@ int store_room_for_layouts(int fd, size_t bytes, size_t taken)
     struct statvfs fs;
     if (fstatvfs(fd, &fs))
         return -errno;
-    if (fs.f_blocks == 0) /* a tmpfs without a limit */
+    if (fs.f_blocks == 0) /* a tmpfs without a limit of its size */
         return 0;
     uint64_t room = bytes + fs.f_bavail * fs.f_frsize, part = room / KEPT_PART;
     return taken <= room - (part < KEPT_BYTES ? part : KEPT_BYTES) ? 0 : -ENOSPC;

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the registry's file grows, and what layouts may take of it.
+/* How the file of the registry grows, and how much of it layouts may take.
  *
- * It grows in steps, because filling a part of it takes the loop's time. Where the file system is
- * nearly full, layouts are refused before records are: a layout may have 1 MiB, a record has some
- * hundred bytes, and without records nobody could create, attach and remove. */
+ * The file grows in small steps, because filling a step with memory takes time of the loop.
+ * Doubling a large file stopped the loop for up to 150 ms.
+ *
+ * A layout can have 1 MiB, any other record has a few hundred bytes. Without room for those records
+ * no client could create, attach to or remove a segment. Therefore layouts are refused first if the
+ * file system is nearly full. */
 #ifndef DAEMON_STORE_ROOM_H
 #define DAEMON_STORE_ROOM_H
 
 #include <stddef.h>
 
-/* Returns 0 if layouts may take so much of the file, which has bytes and may still grow; -ENOSPC
- * if too little would be left for records; or another -errno. */
+/* Returns 0 if layouts may take `taken` bytes of the file, which now has `bytes` and may grow;
+ * -ENOSPC if too little would be left for other records; or another -errno. */
 int store_room_for_layouts(int fd, size_t bytes, size_t taken);
 
-/* Makes the file larger than its bytes, without holes: by less than usual where there is less.
- * Returns 0, or -errno, -ENOSPC where there is nothing left. */
+/* Enlarges the file, which has `bytes`, and commits the new part. If the file system is nearly
+ * full, takes a smaller step than usual. Returns 0 with *ret_bytes, or -errno; -ENOSPC if it is
+ * full. */
 int store_room_grow(int fd, size_t bytes, size_t *ret_bytes);
 
 #endif

@@ -15,28 +15,32 @@
 
 #define TABLES_MOST    16
 #define ROOM_BYTES     ((size_t)4 << 20)
-#define FREE_DBI       0 /* LMDB's own: pages that are free, by transaction */
-#define MAIN_DBI       1 /* LMDB's own: the tables */
+#define FREE_DBI       0 /* LMDB's table of free pages, by transaction */
+#define MAIN_DBI       1 /* LMDB's table of tables */
 #define KEY_BYTES_MOST 16
 #define META_PAGES     2
 
-/* The first key on each page, and those of records that have pages of their own. */
+/* Keys of records to change: the first one on each page, and those whose values have pages of their
+ * own. */
 struct keys {
     unsigned char (*list)[KEY_BYTES_MOST];
     size_t n, capacity;
 };
 
+/* The state of a trial. Steps return false if the file is bad; or if is_short, because there was no
+ * memory. Nothing is freed, because the process ends afterwards. */
 struct trial {
     MDB_env *env;
     size_t page_bytes;
-    size_t last_page, last_txn;
+    size_t last_page, last_txn; /* as the file claims */
     struct keys keys[STORE_N_TABLES];
     uint64_t hash; /* of all records */
-    bool is_short; /* memory was */
+    bool is_short; /* memory was short */
 };
 
 /* --- Reading ------------------------------------------------------------- */
 
+/* FNV-1a over the value and its length. */
 static uint64_t add_bytes(uint64_t hash, const MDB_val *value)
 {
     const unsigned char *bytes = value->mv_data;
@@ -60,7 +64,8 @@ static bool add_key(struct trial *t, struct keys *keys, const MDB_val *key)
     return true;
 }
 
-/* Reads every byte of every record. keys may be NULL. */
+/* Reads every byte of every record, and checks the order and the number of the keys. A damaged tree
+ * can have them wrong, and LMDB would not notice. Collects keys unless keys is NULL. */
 static bool read_table(struct trial *t, MDB_txn *txn, MDB_dbi dbi, size_t key_bytes,
                        struct keys *keys)
 {
@@ -86,7 +91,7 @@ static bool read_table(struct trial *t, MDB_txn *txn, MDB_dbi dbi, size_t key_by
     return r == MDB_NOTFOUND && mdb_stat(txn, dbi, &stat) == 0 && stat.ms_entries == n;
 }
 
-/* Opens the tables that there are; 0 stands for one that there is not. */
+/* Opens the tables; 0 stands for one that does not exist. Any further table is an error. */
 static bool open_tables(MDB_txn *txn, MDB_dbi ret[STORE_N_TABLES])
 {
     MDB_stat stat;
@@ -118,7 +123,8 @@ static bool read_tables(struct trial *t, MDB_txn *txn, bool wants_keys)
     return true;
 }
 
-/* Marks the pages of a list: how many there are, then their numbers, falling. */
+/* Marks the pages of one list of free pages: their count, then their numbers in falling order.
+ * Returns false if a page is marked already or cannot be free. */
 static bool mark_pages(const struct trial *t, const MDB_val *value, unsigned char *marks)
 {
     size_t n = value->mv_size / sizeof(size_t);
@@ -134,7 +140,7 @@ static bool mark_pages(const struct trial *t, const MDB_val *value, unsigned cha
     return true;
 }
 
-/* Whether no page is free twice. Adds how many are. */
+/* Checks that no page is free twice. Adds the number of free pages to *n_free. */
 static bool read_free_pages(struct trial *t, MDB_txn *txn, size_t *n_free)
 {
     MDB_cursor *cursor;
@@ -154,6 +160,7 @@ static bool read_free_pages(struct trial *t, MDB_txn *txn, size_t *n_free)
     return r == MDB_NOTFOUND;
 }
 
+/* Adds the number of pages of a table. */
 static bool count_used(MDB_txn *txn, MDB_dbi dbi, size_t *n_used)
 {
     MDB_stat stat;
@@ -163,7 +170,9 @@ static bool count_used(MDB_txn *txn, MDB_dbi dbi, size_t *n_used)
     return true;
 }
 
-/* Whether the pages that are free, and those of LMDB's own tables, may be different ones. */
+/* Checks the free pages, and that they and the pages of LMDB's own tables are not more than the
+ * file has. When all other tables are empty, these are all pages: then a page that is both used and
+ * free is found. */
 static bool count_pages(struct trial *t, MDB_txn *txn)
 {
     size_t n = META_PAGES;
@@ -178,7 +187,7 @@ static bool count_pages(struct trial *t, MDB_txn *txn)
 
 /* --- Changing ------------------------------------------------------------ */
 
-/* Lets the record grow, removes it, and puts it back as it was. */
+/* Enlarges the record, removes it, and writes it back as it was. */
 static bool change_record(struct trial *t, MDB_txn *txn, MDB_dbi dbi, MDB_val *key)
 {
     MDB_val value;
@@ -233,6 +242,7 @@ static bool read_again(struct trial *t, MDB_txn *txn)
     return read_tables(t, txn, false) && t->hash == before;
 }
 
+/* Runs all steps, each in a transaction of its own. Returns 0 or -errno. */
 static int run(struct trial *t)
 {
     static const struct {
@@ -255,7 +265,8 @@ static int run(struct trial *t)
     return 0;
 }
 
-/* Whether there is address space for twice what the trial maps: more than all that LMDB takes. */
+/* Whether there is address space for twice the map of the trial, which is more than LMDB needs in
+ * all. */
 static bool has_room(size_t bytes)
 {
     size_t room = 2 * (2 * bytes + ROOM_BYTES);
@@ -277,7 +288,7 @@ static int try_env(struct trial *t, const char *path, size_t bytes)
     if (r == 0) {
         r = mdb_env_open(t->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP, 0);
         if (r == ENOMEM && has_room(bytes))
-            r = EINVAL; /* the file claims to be much larger than it is */
+            r = EINVAL; /* the file claims to need a far larger map */
     }
     if (r == 0)
         r = mdb_env_stat(t->env, &stat);
@@ -297,6 +308,6 @@ int store_try(const char *path, size_t bytes)
     if (!has_room(bytes))
         return -ENOMEM;
     int r = try_env(&t, path, bytes);
-    /* a sound file fails as well where memory is short */
+    /* if memory is short, a sound file fails, too: do not call it damaged */
     return r == -EUCLEAN && !has_room(bytes) ? -ENOMEM : r;
 }
