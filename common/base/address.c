@@ -22,6 +22,8 @@ static bool is_of_another_user(const char *path)
     return stat(path, &st) == 0 && st.st_uid != geteuid();
 }
 
+/* secure_getenv(): a setuid program must not let its caller choose the directory. A directory that
+ * does not exist yet is taken as it is, because the daemon makes it. */
 static int path_below(const char *tail, address_path ret_path)
 {
     const char *dir = secure_getenv("XDG_RUNTIME_DIR");

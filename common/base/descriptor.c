@@ -21,7 +21,7 @@ int descriptor_renumber(int fd, int number)
     int r;
     do
         r = dup3(fd, number, O_CLOEXEC);
-    while (r < 0 && (errno == EINTR || errno == EBUSY)); /* another thread's open() */
+    while (r < 0 && (errno == EINTR || errno == EBUSY)); /* EBUSY: a race with open() */
     if (r < 0)
         return -errno;
     close(fd);

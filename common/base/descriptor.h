@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptors of our own: their numbers, and whether the other end of a socket is there. */
+/* Numbers of descriptors, and a test whether the peer of a socket has hung up. */
 #ifndef COMMON_DESCRIPTOR_H
 #define COMMON_DESCRIPTOR_H
 
 #include <stdbool.h>
 
-/* Moves fd above 2, close-on-exec. A process that has closed its standard descriptors gets
- * their numbers for the next ones that it opens; what it prints must not go into a socket.
- * Takes fd. Returns the descriptor, or -errno with fd closed; a negative fd is returned as
- * it is. */
+/* Moves fd to a number above 2, close-on-exec. A process that has closed its standard descriptors
+ * gets their numbers for the next files that it opens. A line that it prints would then go into a
+ * socket of ours. Takes ownership of fd. Returns the new descriptor, or -errno with fd closed.
+ * Returns a negative fd unchanged, so that the result of socket() can be passed. */
 int descriptor_lift(int fd);
 
-/* Gives fd the number, which is open, in place of what has it now. Returns 0 and takes fd; or
- * -errno, as above a limit that was lowered since. */
+/* Gives fd the number of another open descriptor, which is closed by this. Threads and event
+ * loops that use the number thus go on with the new socket. Returns 0 with ownership of fd; or
+ * -errno, for example if the limit of descriptors has been lowered below the number. */
 int descriptor_renumber(int fd, int number);
 
-/* Whether the peer of a connected stream socket has closed its end, or has shut down its sending
- * side. What it sent before may still be unread. */
+/* Whether the peer of a connected stream socket has closed its end or shut down its sending side.
+ * Data that it sent before may still be unread. Does not block. */
 bool descriptor_hung_up(int fd);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of a layout's name, by which clients find the layout in the control object. */
+/* The hash of a layout's name. The daemon writes it into the control object, and clients find the
+ * index of a layout by it without asking the daemon. */
 #ifndef COMMON_LAYOUT_HASH_H
 #define COMMON_LAYOUT_HASH_H
 
 #include <stdint.h>
 
-/* FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). Never 0, which stands for no layout. */
+/* FNV-1a with 64 bits (Fowler, Noll, Vo; RFC 9923). Never 0, because 0 marks an entry without
+ * layout. */
 static inline uint64_t layout_hash(const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

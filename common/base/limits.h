@@ -1,47 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every limit on what crosses the socket, with its reason. */
+/* Every limit of the protocol, with its reason. Daemon and library share them, so that both refuse
+ * the same requests. No configuration changes them. */
 #ifndef COMMON_LIMITS_H
 #define COMMON_LIMITS_H
 
 #include <shmview/layout.h>
 #include <shmview/view.h>
 
-/* A request: a layout of LIMIT_VIEWS views of 8 dimensions fits with room to spare. */
+/* Of one request. A layout of LIMIT_VIEWS views with 8 dimensions fits easily. */
 #define LIMIT_REQUEST_BYTES (1024 * 1024)
-/* A reply: List of everything; the client's guard against a mad daemon. */
+/* Of one reply. List can be long; the limit protects a client from a daemon that has gone wrong. */
 #define LIMIT_REPLY_BYTES (256 * 1024 * 1024)
-#define LIMIT_JSON_DEPTH  64 /* requests never go past 8 */
-/* Objects, arrays, numbers and so on of one request: making them takes the daemon's loop much
- * longer than reading their bytes. Each view of a layout has at most 32 (itself, a name, a format,
- * an offset, a flag, and three arrays of 8 numbers), each attachment that a claim names has 2, and
- * around those there are at most 16. */
+#define LIMIT_JSON_DEPTH  64 /* valid requests need at most 8 */
+/* Objects, arrays, numbers and so on in one request. The daemon's loop needs much longer to make
+ * these values than to read their bytes. A view of a layout has at most 32 of them: itself, a name,
+ * a format, an offset, a flag, and three arrays of 8 numbers. An attachment in a claim has 2. All
+ * of these are within at most 16 others. */
 #define LIMIT_JSON_VALUES     (LIMIT_VIEWS * 32 + 64)
-#define LIMIT_NAME_BYTES      128 /* a segment's name; fits NAME_MAX with prefix and suffix */
-#define LIMIT_VIEW_NAME_BYTES 64  /* a layout's or a view's name */
+#define LIMIT_NAME_BYTES      128 /* of a segment; fits into NAME_MAX */
+#define LIMIT_VIEW_NAME_BYTES 64  /* of a layout or a view */
 #define LIMIT_VIEWS           256 /* views of one layout */
-#define LIMIT_LAYOUTS         64 /* layouts of one segment: its control object has as many entries */
-#define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far beyond memory, far from overflow */
-#define LIMIT_WATCHES         64            /* of one segment: their sockets ride on one message */
-#define LIMIT_ATTACHMENTS     4096          /* of one connection */
-#define LIMIT_NAMES           64            /* segments that a question names */
-#define LIMIT_MONITORS        64            /* connections that hear of events: bits of a word */
-#define LIMIT_DESCRIPTORS     LIMIT_WATCHES /* far below the kernel's 253 */
-#define LIMIT_FORMAT_BYTES    (SHMVIEW_FORMAT_BYTES - 1) /* of text a peer may send as a format */
+#define LIMIT_LAYOUTS         64  /* layouts of one segment, as its control object has entries */
+#define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far above any memory, far below overflow */
+#define LIMIT_WATCHES         64   /* of one segment: one message carries all their sockets */
+#define LIMIT_ATTACHMENTS     4096 /* of one connection */
+#define LIMIT_NAMES           64   /* names of segments in one request */
+#define LIMIT_MONITORS        64   /* connections: each one is a bit of a word */
+#define LIMIT_DESCRIPTORS     LIMIT_WATCHES              /* of one message; the kernel allows 253 */
+#define LIMIT_FORMAT_BYTES    (SHMVIEW_FORMAT_BYTES - 1) /* of the text of a format */
 #define LIMIT_FORMAT_NODES    64 /* components of a format, structs among them */
 #define LIMIT_FORMAT_DEPTH    8  /* of structs in structs */
 #define LIMIT_ACL_ENTRIES     32 /* users and groups of one segment: 8 bytes each */
-/* Requests that are not whole yet and replies that are not read yet, of one user. */
+/* Of incomplete requests and unread replies of one user, which the daemon keeps. */
 #define LIMIT_BUFFERS_BYTES ((uint64_t)64 << 20)
 
-/* How long requests of a client that has gone may wait for their rate. */
+/* How long the last requests of a client that has hung up may wait because of their rate. */
 #define LIMIT_LAST_REQUESTS_NS ((int64_t)10000000000)
 
-/* Of the configuration: far more than people write, little enough to read while serving. */
+/* Of the configuration: far more than people write, little enough to read quickly. */
 #define LIMIT_CONFIG_BYTES    (4 * 1024 * 1024) /* of one file */
-#define LIMIT_CONFIG_FILES    256               /* in the directory */
+#define LIMIT_CONFIG_FILES    256               /* files in the directory */
 #define LIMIT_CONFIG_SEGMENTS 4096              /* declared */
-#define LIMIT_CONFIG_PEOPLE   1024              /* users and groups that may create */
-#define LIMIT_CONFIG_ERRORS   40                /* told; the rest are counted */
-#define LIMIT_CONFIG_COUNT    1000000000        /* any quota that is no number of bytes */
+#define LIMIT_CONFIG_PEOPLE   1024              /* users and groups in "create" */
+#define LIMIT_CONFIG_ERRORS   40                /* reported; the others are counted */
+#define LIMIT_CONFIG_COUNT    1000000000        /* of a quota that is not in bytes */
 
 #endif

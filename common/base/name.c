@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* isalnum() would depend on the locale. */
 static bool letter_is_valid(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a segment, a layout or a view may be called. */
+/* Valid names of segments, layouts and views. */
 #ifndef COMMON_NAME_H
 #define COMMON_NAME_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether name has 1 to max_bytes of A-Z a-z 0-9 . _ - and does not start with
- * '.'. Such a name is safe in a path, a shell and a table. */
+/* Whether name consists of 1 to max_bytes of the characters A-Z a-z 0-9 . _ - and does not start
+ * with '.'. Such a name needs no quoting in a path, a shell or a table. */
 bool name_is_valid(const char *name, size_t max_bytes);
 
 #endif

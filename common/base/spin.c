@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/base/spin.h"
 
-#define NS_FIRST 50000
-#define NS_MOST  100000
-#define NS_LEAST 2000
-#define ANEW     256 /* waits, of which one is tried again */
+#define NS_FIRST 50000  /* the first poll, and each new attempt */
+#define NS_MOST  100000 /* the longest poll */
+#define NS_LEAST 2000   /* shorter polls are not worth it */
+#define ANEW     256    /* after useless polls, one wait of so many polls again */
 
 uint32_t spin_ns(const struct spin *spin)
 {
@@ -12,6 +12,7 @@ uint32_t spin_ns(const struct spin *spin)
     return ns < NS_LEAST ? 0 : ns;
 }
 
+/* The next poll may take twice as long as this answer took, so that a slower one is seen, too. */
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns)
 {
     int64_t twice = took_ns < NS_MOST / 2 ? 2 * took_ns : NS_MOST;
@@ -20,7 +21,7 @@ void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns)
 
 void spin_missed(struct spin *spin, uint32_t ns)
 {
-    /* once is enough for who was of no use before */
+    /* after a useless new attempt, do not poll until the next one */
     spin->ns = spin->in_vain < ANEW ? ns / 2 : 0;
     spin->in_vain++;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small tools for both sides: cleanup by scope, transfer by steal. */
+/* Small helpers: cleanup at the end of a scope, and transfer of ownership.
+ *
+ * A variable that is declared with CLEANUP_FD or CLEANUP_FREE owns its descriptor or memory: it is
+ * released at every exit from the scope. To pass the object on, a function returns steal_fd() or
+ * STEAL(), which leaves nothing to release. */
 #ifndef COMMON_UTIL_H
 #define COMMON_UTIL_H
 
@@ -18,7 +22,8 @@
 #define CLEANUP_FD   CLEANUP(close_fdp)
 #define CLEANUP_FREE CLEANUP(free_pp)
 
-/* Closes *fd if it is one, keeps errno, and marks it closed. */
+/* Closes *fd unless it is negative, and sets it to -1. Keeps errno, because a function may return
+ * -errno while its scope ends. */
 static inline void close_fdp(int *fd)
 {
     int saved = errno;
@@ -33,7 +38,7 @@ static inline void free_pp(void *pp)
     free(*(void **)pp);
 }
 
-/* Returns *fd and leaves -1 behind: ownership moves to the caller. */
+/* Returns *fd and sets it to -1: the caller owns the descriptor then. */
 static inline int steal_fd(int *fd)
 {
     int r = *fd;
@@ -41,6 +46,7 @@ static inline int steal_fd(int *fd)
     return r;
 }
 
+/* Like steal_fd(), for a pointer. Use STEAL(), which keeps the type. */
 static inline void *steal_pp(void *pp)
 {
     void *r = *(void **)pp;
@@ -49,6 +55,7 @@ static inline void *steal_pp(void *pp)
 }
 #define STEAL(p) ((__typeof__(p))steal_pp(&(p)))
 
+/* Nanoseconds of CLOCK_MONOTONIC, the clock of all deadlines. */
 static inline int64_t now_ns(void)
 {
     struct timespec t;
