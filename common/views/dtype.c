@@ -8,9 +8,11 @@
 _Static_assert(CHAR_BIT == 8 && sizeof(short) == 2 && sizeof(int) == 4, "canonical letters");
 _Static_assert(sizeof(long long) == 8 && sizeof(float) == 4 && sizeof(double) == 8, "letters");
 
-/* The long double of the machine; where it is the double it still has its own letter. */
+/* numpy's typestr of long double, which depends on the machine; "" if it is the same as double.
+ * Even then the type has its own letter, g. */
 #define LONG_TYPESTR (sizeof(long double) == 16 ? "f16" : sizeof(long double) == 12 ? "f12" : "")
 
+/* The table is indexed by the code. */
 #define ROW(code, kind, type, ordered, letter, name, typestr)                                      \
     [code] = {code,   SHMVIEW_VALUE_##kind, sizeof(type), _Alignof(type), ordered, letter, name,   \
               typestr}
@@ -54,7 +56,7 @@ const struct dtype *dtype_of(uint32_t code)
     return code && code < N_DTYPES ? &dtypes[code] : NULL;
 }
 
-/* Types whose name is for people only. */
+/* Types whose names are only for display, and are not accepted as formats. */
 static bool is_letter_only(uint32_t code)
 {
     return code >= SHMVIEW_CHAR && code <= SHMVIEW_PASCAL;
@@ -78,7 +80,7 @@ const struct dtype *dtype_by_typestr(const char *text)
     return NULL;
 }
 
-/* Letters whose size depends on the mode, or on the machine. */
+/* The type of l, L, n and N, whose size depends on the mode and the machine. */
 static uint32_t code_of_c_type(char letter, bool native)
 {
     size_t bytes = letter == 'l' || letter == 'L' ? sizeof(long) : sizeof(size_t);

@@ -7,16 +7,17 @@
 
 #include "common/views/format_read.h"
 
-/* A format and what it points to, in one piece: the nodes, then the text. */
+/* A format of a pool, in one allocation with its nodes and then its text. */
 struct kept_format {
     struct kept_format *next;
-    uint32_t hash; /* of the text, which may begin as all others do */
+    uint32_t hash; /* of the text, because many texts can begin with the same long struct */
     struct format format;
     struct format_node nodes[];
 };
 
 /* --- Types that are not made of others ----------------------------------- */
 
+/* Static formats of the base types, so that the common ones need no pool and no memory. */
 #define EACH_PLAIN(X)                                                                              \
     X(SHMVIEW_INT8, int8_t, "b")                                                                   \
     X(SHMVIEW_UINT8, uint8_t, "B")                                                                 \
@@ -56,10 +57,11 @@ static const struct format_node plain_nodes[] = {EACH_PLAIN(NODE)};
 static const struct format plain[] = {EACH_PLAIN(PLAIN)};
 #undef PLAIN
 
-/* --- Judging ------------------------------------------------------------- */
+/* --- Alignment ----------------------------------------------------------- */
 
-/* The alignment that every leaf has, in every repetition, if all have theirs; else 1. What
- * the text said of alignment does not count: the canonical text does not say it. */
+/* The largest alignment of a leaf, if every leaf is aligned in every entry of every array; else 1.
+ * Computed from the offsets and not from the marks in the text, because the canonical text has no
+ * marks for alignment, and equal formats must have equal alignment. */
 static uint32_t alignment(const struct format_tree *t)
 {
     uint32_t align = 1;
@@ -84,6 +86,7 @@ static uint32_t alignment(const struct format_tree *t)
     return align;
 }
 
+/* The base type if the element is just one, else SHMVIEW_STRUCT. */
 static uint32_t dtype_of_tree(const struct format_tree *t)
 {
     bool is_one = format_is_plain(t) && t->nodes[0].repeat == 1 && t->nodes[0].ndim == 0;
@@ -101,6 +104,7 @@ void formats_deinit(struct formats *pool)
     }
 }
 
+/* Returns the format of the pool with this canonical text; adds it if there is none. */
 static const struct format *keep(struct formats *pool, const struct format_tree *t,
                                  const char *text)
 {
@@ -131,7 +135,7 @@ static const struct format *keep(struct formats *pool, const struct format_tree 
     return &k->format;
 }
 
-/* from is what the names of the tree lie in. */
+/* Makes a format of a tree, whose names point into the text `from`. */
 static const struct format *format_from(struct formats *pool, struct format_tree *t,
                                         const char *from, struct format_fault *fault)
 {
@@ -161,14 +165,15 @@ static const struct format *from_type(struct formats *pool, const struct dtype *
     return format_from(pool, &t, "", fault);
 }
 
-/* numpy's S5: a string of 5. */
+/* Whether p is a typestr such as S5, numpy's string of 5 bytes. */
 static bool is_string_typestr(const char *p)
 {
     size_t digits = p[0] == 'S' ? strspn(p + 1, "0123456789") : 0;
     return digits && p[1] != '0' && digits < 10 && p[1 + digits] == '\0';
 }
 
-/* Names and typestrs stand for the whole. Returns false if text is none. */
+/* Reads a name or a typestr, which must be the whole text. Returns false if text is neither; else
+ * *ret is NULL if memory is short. */
 static bool from_alias(struct formats *pool, const char *text, const struct format **ret,
                        struct format_fault *fault)
 {
@@ -191,7 +196,7 @@ static bool from_alias(struct formats *pool, const char *text, const struct form
     if (!type)
         type = dtype_by_typestr(p);
     if (!type || (*text == '|' && type->is_ordered) ||
-        (swapped && type->code == SHMVIEW_LONGDOUBLE)) /* which only the machine has */
+        (swapped && type->code == SHMVIEW_LONGDOUBLE)) /* has no form in the other order */
         return false;
     *ret = from_type(pool, type, swapped, fault);
     return true;
@@ -203,7 +208,7 @@ const struct format *formats_get(struct formats *pool, const char *text,
     const struct format *f;
     struct format_tree t;
     *ret_fault = (struct format_fault){0};
-    if (text[0] && !text[1]) { /* most are one letter */
+    if (text[0] && !text[1]) { /* the common case, without parsing */
         const struct dtype *type = dtype_by_letter(text[0], true);
         if (type && text[0] != 'F' && text[0] != 'D')
             return &plain[type->code];
@@ -231,7 +236,7 @@ const struct format *formats_get_node(struct formats *pool, const struct format 
         t.nodes[0].name_bytes = 0;
         return format_from(pool, &t, f->text, &fault);
     }
-    /* its fields, one level up */
+    /* a struct: its fields become the direct components */
     for (t.n = 0; ++node < f->n_nodes && f->nodes[node].depth > depth; t.n++) {
         t.nodes[t.n] = f->nodes[node];
         t.nodes[t.n].offset -= base;

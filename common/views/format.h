@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats: the text that says what one element is, and what it says.
+/* Formats: the text that describes one element, and its parsed form. The language is that of PEP
+ * 3118; shmview/view.h documents it.
  *
- * The language is PEP 3118's; shmview/view.h has it in full. */
+ * A format is parsed once and kept in a pool. Equal formats of a pool are one object, so that views
+ * of the same type share it. Formats of the base types are static and need no memory. Each format
+ * has one canonical text: programs compare formats by comparing these texts. */
 #ifndef COMMON_FORMAT_H
 #define COMMON_FORMAT_H
 
@@ -12,57 +15,59 @@
 #include "common/base/limits.h"
 #include "common/views/dtype.h"
 
-/* A leaf or a struct within an element. Nodes are in the order of the text, a struct before
- * its fields; offsets are absolute, in the first repetition of every array around. */
+/* One component of an element: a base type (a leaf) or a struct. Nodes are in the order of the
+ * text, a struct before its fields. An offset counts from the beginning of the element. If the
+ * component is within arrays, it is the offset in the first entry of each. */
 struct format_node {
     uint32_t offset;
-    uint32_t bytes;  /* of one, without repetition; never 0 */
-    uint32_t repeat; /* product of shape */
-    uint16_t dtype;  /* enum shmview_dtype, SHMVIEW_SWAPPED */
-    uint8_t depth;   /* 0: the element's own */
+    uint32_t bytes;  /* of one entry of the array; never 0 */
+    uint32_t repeat; /* entries of the array: the product of shape, 1 if it is not an array */
+    uint16_t dtype;  /* enum shmview_dtype, perhaps with SHMVIEW_SWAPPED; SHMVIEW_STRUCT is 0 */
+    uint8_t depth;   /* number of structs around; 0: a direct component of the element */
     uint8_t ndim;
     uint16_t name_at; /* in the canonical text */
     uint16_t name_bytes;
     uint32_t shape[SHMVIEW_MAX_NDIM];
 };
 
-/* Immutable. */
+/* A parsed format; never changes. */
 struct format {
     uint32_t itemsize; /* never 0 */
-    uint32_t
-        align; /* power of two; of a struct: its largest field's where all are aligned, else 1 */
-    uint32_t dtype; /* enum shmview_dtype, SHMVIEW_SWAPPED */
+    uint32_t align;    /* a power of two; see alignment() in format.c for structs */
+    uint32_t dtype;    /* enum shmview_dtype, perhaps with SHMVIEW_SWAPPED */
     uint32_t n_nodes;
     const struct format_node *nodes;
     const char *text; /* canonical */
 };
 
+/* Why a text is not a format. */
 struct format_fault {
     size_t at; /* index of the character at fault */
     char why[120];
 };
 
-/* Formats that were asked for, each once. Zeroed is empty; owes formats_deinit(). Not
- * locked. */
+/* A pool: owns the formats that were requested, each once. A struct of zeroes is empty and valid.
+ * Has no lock: its owner must serialise calls. */
 struct formats {
     struct kept_format *first;
 };
+/* Frees all formats of the pool. */
 void formats_deinit(struct formats *pool);
 
-/* Returns what text (NUL-terminated, not trusted) means: static, or of the pool and as
- * long-lived. NULL on failure; ret_fault->why is "" where memory was short. */
+/* Parses text, which ends with a NUL and need not be trusted. Returns a format that lives as long
+ * as the pool. Returns NULL with *ret_fault on failure; its `why` is "" if memory was short. */
 const struct format *formats_get(struct formats *pool, const char *text,
                                  struct format_fault *ret_fault);
 
-/* The format of one component of f: without its array, with its bytes. Returns it as
- * formats_get() does; NULL if memory is short. */
+/* Returns the format of one component of f, or of one entry if the component is an array. It lives
+ * as long as the pool. Returns NULL if memory is short. */
 const struct format *formats_get_node(struct formats *pool, const struct format *f, uint32_t node);
 
-/* The direct component called name, or the only one if name is NULL and it has no name.
- * Returns its index in nodes, or -1. */
+/* Finds the direct component called name. If name is NULL, finds the only direct component,
+ * provided that it has no name. Returns its index in nodes, or -1. */
 int format_find(const struct format *f, const char *name);
 
-/* What people call it: "float32" rather than "f". Lives as long as f. */
+/* Returns a name for messages: "float32" for "f". It lives as long as f. */
 const char *format_name(const struct format *f);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One pass by recursive descent. Sizes are bounded by INT32_MAX at every step, depth and
- * number of components by limits.h, so that no text can make it run for long.
+/* Parses a format in one pass by recursive descent. The text may come from any client. Sizes are
+ * bounded by INT32_MAX at every step; depth and number of components are bounded by limits.h.
+ * Therefore no text can overflow a number or make the parser run for long.
  *
- * Rules that the sources leave open, or see differently:
- *   - a mark of byte order holds until the next one, also out of its braces (numpy);
- *   - T{} is padded at its end with @ only, the top level never (C; Python's struct);
- *   - 3h is an array of 3 within the element, as (3)h is (numpy); 0h only aligns (struct). */
+ * PEP 3118, numpy and Python's struct leave some rules open or differ. Here:
+ *   - a mark of byte order holds until the next mark, also after the '}' of its struct (numpy);
+ *   - the end of T{} is padded only in mode @ (C), the end of the top level never (struct);
+ *   - 3h is an array of 3 within the element, like (3)h (numpy); 0h only aligns (struct). */
 #include "common/views/format_read.h"
 
 #include <stdarg.h>
@@ -18,29 +19,31 @@ struct reader {
     const char *text, *p;
     char mode; /* one of @ ^ = < > */
     uint32_t depth;
-    const char *too_deep; /* the first struct that is too deep if it stays there, or NULL */
-    const char *extra[FORMAT_BRACES]; /* components that may be too many */
+    /* places of faults, if the structs around the whole element turn out not to be removable: */
+    const char *too_deep;             /* the first struct that would be too deep, or NULL */
+    const char *extra[FORMAT_BRACES]; /* components that would be too many */
     struct format_tree *tree;
     struct format_fault *fault;
     uint32_t hashes[ARRAY_LEN(((struct format_tree *)0)->nodes)]; /* of the nodes' names */
 };
 
-/* What stands before a type code. */
+/* The prefix of a component: everything before its type code. */
 struct member {
     uint32_t ndim;
     uint32_t shape[SHMVIEW_MAX_NDIM];
     const char *at;  /* where the component begins, for a fault */
-    uint32_t count;  /* a string's bytes, padding's bytes */
-    bool is_nothing; /* repeated 0 times */
+    uint32_t count;  /* bytes of a string or of padding */
+    bool is_nothing; /* repeated 0 times: only aligns what follows */
 };
 
-/* A struct that is being read. */
+/* A struct that is being read, or the top level. */
 struct frame_of {
     uint64_t size;
     uint32_t align;
     uint32_t first; /* its first node */
 };
 
+/* Fills the fault. Returns -1. */
 __attribute__((format(printf, 3, 4))) static int fault_at(struct reader *r, const char *at,
                                                           const char *format, ...)
 {
@@ -52,7 +55,7 @@ __attribute__((format(printf, 3, 4))) static int fault_at(struct reader *r, cons
     return -1;
 }
 
-/* Not isdigit() and isspace(): they ask the locale, and bytes are not trusted. */
+/* Not isdigit(), which is undefined for negative characters. */
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -93,7 +96,7 @@ static int add_dimension(struct reader *r, struct member *m, uint32_t n, const c
     return 0;
 }
 
-/* (2,3) */
+/* Reads a shape, such as (2,3). */
 static int read_shape(struct reader *r, struct member *m)
 {
     const char *open = r->p++;
@@ -118,7 +121,7 @@ static int read_shape(struct reader *r, struct member *m)
     }
 }
 
-/* Marks, shape and count before a code. */
+/* Reads marks, shape and count, up to the type code. */
 static int read_prefix(struct reader *r, struct member *m)
 {
     const char *counted = NULL;
@@ -161,6 +164,8 @@ static int fault_many(struct reader *r, uint32_t which)
     return fault_at(r, r->extra[which], "more than %d components", LIMIT_FORMAT_NODES);
 }
 
+/* Adds a node without size or offset. Returns NULL after a fault. The tree has FORMAT_BRACES nodes
+ * more than a format may have: whether that is a fault is known only at the end. */
 static struct format_node *add_node(struct reader *r, const struct member *m)
 {
     struct format_tree *t = r->tree;
@@ -176,7 +181,8 @@ static struct format_node *add_node(struct reader *r, const struct member *m)
     return node;
 }
 
-/* :name: */
+/* Reads a name, such as :x:, if there is one. node is NULL for a component without bytes. Names are
+ * compared by their hashes first, because comparing all pairs of names would take long. */
 static int read_name(struct reader *r, const struct frame_of *of, struct format_node *node)
 {
     if (*r->p != ':')
@@ -193,7 +199,7 @@ static int read_name(struct reader *r, const struct frame_of *of, struct format_
         return fault_at(r, r->p, "the ':' that ends a name is missing");
     r->p++;
     if (!node)
-        return fault_at(r, at, "what has no bytes has no name");
+        return fault_at(r, at, "a component without bytes cannot have a name");
     if (n == 0 || n > sizeof((struct shmview_component *)0)->name - 1)
         return fault_at(r, at, "a name has 1 to %zu characters",
                         sizeof((struct shmview_component *)0)->name - 1);
@@ -220,6 +226,7 @@ static int grow(struct reader *r, struct frame_of *of, uint64_t bytes, const cha
     return 0;
 }
 
+/* In mode @ adds padding up to a multiple of align. */
 static int align_to(struct reader *r, struct frame_of *of, uint32_t align, const char *at)
 {
     if (r->mode != '@')
@@ -229,8 +236,8 @@ static int align_to(struct reader *r, struct frame_of *of, uint32_t align, const
     return grow(r, of, (align - of->size % align) % align, at);
 }
 
-/* Puts the node behind what is there. Where its struct begins is not known yet: offsets are
- * made absolute when that is placed. */
+/* Places the node after the components that are there. Its offset counts from its struct, because
+ * the place of that is not known yet; read_struct() adds it later. */
 static int place(struct reader *r, struct frame_of *of, const struct member *m,
                  struct format_node *node, uint32_t align, uint64_t bytes)
 {
@@ -255,7 +262,7 @@ static int fault_deep(struct reader *r)
     return fault_at(r, r->too_deep, "structs more than %d deep", LIMIT_FORMAT_DEPTH);
 }
 
-/* T{...} */
+/* Reads a struct, T{...}, with its fields and its name. */
 static int read_struct(struct reader *r, struct frame_of *of, const struct member *m)
 {
     struct frame_of inner = {.align = 1};
@@ -276,7 +283,7 @@ static int read_struct(struct reader *r, struct frame_of *of, const struct membe
         return -1;
     if (*r->p != '}')
         return fault_at(r, r->p, "the '}' of this struct is missing");
-    if (align_to(r, &inner, inner.align, r->p)) /* C pads a struct at its end */
+    if (align_to(r, &inner, inner.align, r->p)) /* as C pads the end of a struct */
         return -1;
     r->p++;
     if (inner.size == 0)
@@ -292,6 +299,7 @@ static int read_struct(struct reader *r, struct frame_of *of, const struct membe
     return read_name(r, of, node);
 }
 
+/* Explains why there is no valid type code at this place. */
 static int fault_code(struct reader *r)
 {
     char c = *r->p;
@@ -311,6 +319,7 @@ static int fault_code(struct reader *r)
     return fault_at(r, r->p, "'%c' is no type code", c);
 }
 
+/* Reads a base type with its name. */
 static int read_leaf(struct reader *r, struct frame_of *of, const struct member *m)
 {
     char letter = *r->p;
@@ -337,6 +346,7 @@ static int read_leaf(struct reader *r, struct frame_of *of, const struct member 
     return read_name(r, of, node);
 }
 
+/* Reads components up to a '}' or the end of the text. */
 static int read_fields(struct reader *r, struct frame_of *of)
 {
     for (;;) {

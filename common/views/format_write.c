@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The canonical text: sizes are standard ones; a struct has no alignment of its own, all
- * padding in it is written out, so that every reader of PEP 3118 sees the same offsets
- * whatever it thinks of '@'. */
+/* Writes the canonical text of a format. It uses standard sizes, and all padding within a struct is
+ * written out as x. Readers of PEP 3118 disagree about the alignment of structs in mode '@'. With
+ * explicit padding and without '@' all of them compute the same offsets. */
 #include <string.h>
 
 #include "common/views/format_read.h"
@@ -9,13 +9,13 @@
 struct writer {
     char *text;
     size_t n;
-    char mode; /* the mark that holds */
+    char mode; /* the last mark that was written */
     bool is_full;
-    const char *from;
+    const char *from; /* the text with the names */
 };
 
-/* Not by snprintf(): a layout has thousands of components, and the daemon writes them all while
- * its clients wait. */
+/* Appends bytes. Does not use snprintf(), because it is slow: a layout can have thousands of
+ * components, and the daemon writes all of them while its clients wait. */
 static void put(struct writer *w, const char *bytes, size_t n)
 {
     w->is_full = w->is_full || n >= SHMVIEW_FORMAT_BYTES - w->n; /* with room for the NUL */
@@ -39,11 +39,12 @@ static void put_number(struct writer *w, uint32_t n)
     put(w, p, (size_t)(digits + sizeof digits - p));
 }
 
+/* The mark of byte order for a type. */
 static char mark_of(uint32_t dtype)
 {
     bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     if (dtype == SHMVIEW_POINTER || dtype == SHMVIEW_LONGDOUBLE)
-        return '^'; /* no standard size */
+        return '^'; /* native, because they have no standard size */
     return little == !(dtype & SHMVIEW_SWAPPED) ? '<' : '>';
 }
 
@@ -84,13 +85,13 @@ static void put_letters(struct writer *w, const struct format_node *node)
 static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i, uint32_t depth,
                              uint32_t begin, uint32_t end);
 
-/* Returns the node after it. */
+/* Writes node i, with the nodes of its struct. Returns the index of the next node. */
 static uint32_t write_node(struct writer *w, struct format_tree *t, uint32_t i)
 {
     struct format_node *node = &t->nodes[i];
     put_shape(w, node);
     if (node->dtype) {
-        /* from the first one on nothing is aligned by itself; numpy wants the shape before it */
+        /* after the first mark no reader aligns anything; numpy wants the shape before it */
         put_mark(w, mark_of(node->dtype));
         put_letters(w, node);
         i++;
@@ -107,7 +108,8 @@ static uint32_t write_node(struct writer *w, struct format_tree *t, uint32_t i)
     return i;
 }
 
-/* Writes the nodes of that depth from i on, which fill begin to end. */
+/* Writes the nodes of one struct, from i on, with the padding that fills the bytes from begin to
+ * end. Returns the index of the next node. */
 static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i, uint32_t depth,
                              uint32_t begin, uint32_t end)
 {
@@ -124,7 +126,7 @@ static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i
     return i;
 }
 
-/* One leaf: the mark stands only where it says something. */
+/* Writes a single leaf. It needs a mark only if its bytes are swapped. */
 static void write_plain(struct writer *w, const struct format_node *node)
 {
     put_shape(w, node);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A description touches the bytes from offset + sum of (shape-1)*stride over the
- * negative strides, up to offset + the same sum over the positive ones + itemsize.
- * That is checked one dimension at a time, so that the text can name the first
- * dimension that leaves the segment, and the byte at which it does. */
+/* The first byte of a view is offset + the sum of (shape - 1) * stride over all negative strides.
+ * The last one is offset + the same sum over all positive strides + itemsize - 1. These sums are
+ * computed one dimension at a time, so that the error can name the first dimension that leaves the
+ * segment, and the byte at which it does. All arithmetic checks for overflow, because the numbers
+ * may come from any client. */
 #include "common/views/view.h"
 
 #include <inttypes.h>
@@ -76,6 +77,8 @@ int view_fill_strides(struct view_desc *desc, struct view_fault *fault)
     return view_strides(desc->ndim, desc->shape, desc->item->itemsize, 'C', desc->strides, fault);
 }
 
+/* Whether each stride is the size of the dimensions within it. Dimensions of length 1 have no
+ * steps, so their strides do not matter. An empty view is contiguous. */
 static bool is_contiguous_in(const struct view_desc *desc, bool fortran)
 {
     int64_t want = desc->item->itemsize;
@@ -119,8 +122,8 @@ int view_resolve(struct view_desc *desc, struct formats *pool, const char *forma
 
 /* --- Checking ------------------------------------------------------------ */
 
-/* Whether dimension d, or one behind it, has a suboffset. Then what d steps over are
- * offsets that are stored there; else elements. */
+/* Whether dimension d, or a later one, has a suboffset. If so, dimension d steps over stored
+ * offsets of 8 bytes; otherwise over elements. */
 static bool steps_over_stored(const struct view_desc *desc, uint32_t d)
 {
     for (; desc->indirect && d < desc->ndim; d++)
@@ -129,6 +132,8 @@ static bool steps_over_stored(const struct view_desc *desc, uint32_t d)
     return false;
 }
 
+/* Computes the number of bytes of all elements. An empty view fails, too, if the product of its
+ * other lengths overflows. */
 static int count_bytes(const struct view_desc *desc, int64_t *ret_nbytes, struct view_fault *fault)
 {
     int64_t n = desc->item->itemsize;
@@ -143,6 +148,7 @@ static int count_bytes(const struct view_desc *desc, int64_t *ret_nbytes, struct
     return 0;
 }
 
+/* Checks offset and strides: an unaligned access is undefined in C, and not atomic. */
 static int check_alignment(const struct view_desc *desc, struct view_fault *fault)
 {
     bool stored = steps_over_stored(desc, 0);
@@ -166,6 +172,7 @@ static int check_alignment(const struct view_desc *desc, struct view_fault *faul
     return 0;
 }
 
+/* Computes the distance from the first to the last entry of dimension d. */
 static int reach_of(const struct view_desc *desc, uint32_t d, int64_t *ret,
                     struct view_fault *fault)
 {
@@ -176,7 +183,7 @@ static int reach_of(const struct view_desc *desc, uint32_t d, int64_t *ret,
                           desc->shape[d] - 1, desc->strides[d]);
 }
 
-/* lo and hi are the first and last byte touched so far; both stay in the segment. */
+/* Extends the bytes from *lo to *hi, which are within the segment, by those of dimension d. */
 static int check_dimension(const struct view_desc *desc, uint32_t d, int64_t size, int64_t *lo,
                            int64_t *hi, struct view_fault *fault)
 {
@@ -200,7 +207,8 @@ static int check_dimension(const struct view_desc *desc, uint32_t d, int64_t siz
     return 0;
 }
 
-/* Dimensions behind a stored offset: where they begin is not known, how far they reach is. */
+/* Checks the dimensions after a stored offset. The rows can begin at any byte, so only their length
+ * is checked: a row longer than the segment never fits. */
 static int check_rows(const struct view_desc *desc, uint32_t d, int64_t size,
                       struct view_fault *fault)
 {
@@ -210,7 +218,7 @@ static int check_rows(const struct view_desc *desc, uint32_t d, int64_t size,
             int64_t reach;
             if (reach_of(desc, d, &reach, fault))
                 return -1;
-            /* unsigned: -2^63 has no positive */
+            /* unsigned, because -(-2^63) overflows */
             uint64_t far = reach < 0 ? -(uint64_t)reach : (uint64_t)reach;
             if (span > size || far > (uint64_t)(size - span))
                 return view_fault_set(
@@ -222,6 +230,7 @@ static int check_rows(const struct view_desc *desc, uint32_t d, int64_t size,
     return 0;
 }
 
+/* Checks that all bytes are within the segment. Of an empty view only the offset must be. */
 static int check_bounds(const struct view_desc *desc, uint64_t size, bool empty,
                         struct view_fault *fault)
 {
@@ -261,8 +270,9 @@ int view_check(const struct view_desc *desc, uint64_t size, uint64_t *ret_nbytes
 
 /* --- Finding ------------------------------------------------------------- */
 
-/* Where the offset at byte at leads to: anywhere, for the dimensions behind may lead back.
- * Anybody may write there at any moment: one load. */
+/* Reads the stored offset at byte `at`, and adds the suboffset. The result may be any byte, because
+ * later dimensions may step back; view_locate() checks the final one. Another process may write the
+ * offset at any time, so it is loaded once, and only that value is checked and used. */
 static int follow(const unsigned char *base, uint64_t size, int64_t at, uint32_t d,
                   int64_t suboffset, int64_t *ret, struct view_fault *fault)
 {
@@ -270,13 +280,13 @@ static int follow(const unsigned char *base, uint64_t size, int64_t at, uint32_t
         at % VIEW_STORED_BYTES)
         return view_fault_set(fault, SHMVIEW_ERR_BOUNDS,
                               "dimension %u: the stored offset at byte %" PRId64
-                              " lies outside the segment's %" PRIu64 " bytes, or between two",
+                              " lies outside the segment's %" PRIu64 " bytes, or is misaligned",
                               d, at, size);
     uint64_t stored = atomic_load_explicit((const _Atomic uint64_t *)(const void *)(base + at),
                                            memory_order_relaxed);
     if (stored > INT64_MAX || __builtin_add_overflow((int64_t)stored, suboffset, ret))
         return view_fault_set(fault, SHMVIEW_ERR_BOUNDS,
-                              "dimension %u: byte %" PRId64 " says %" PRIu64
+                              "dimension %u: the offset stored at byte %" PRId64 " is %" PRIu64
                               ", the segment has %" PRIu64 " bytes",
                               d, at, stored, size);
     return 0;
@@ -291,7 +301,7 @@ int view_locate(const struct view_desc *desc, const unsigned char *base, uint64_
             return view_fault_set(fault, SHMVIEW_ERR_BOUNDS,
                                   "index %" PRId64 " of dimension %u, which has length %" PRId64,
                                   index[d], d, desc->shape[d]);
-        /* what leaves 63 bits does not come back: a row is no longer than the segment */
+        /* a sum beyond 63 bits cannot come back, because a row is not longer than the segment */
         if (__builtin_mul_overflow(index[d], desc->strides[d], &step) ||
             __builtin_add_overflow(at, step, &at))
             return view_fault_set(fault, SHMVIEW_ERR_BOUNDS,

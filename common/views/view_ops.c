@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What suboffsets change: the byte that an index adds counts from the row, so that it goes
- * to the suboffset before that dimension instead of to the offset of the view. */
+/* Views with suboffsets need care: after a stored row offset, a byte distance counts from the row
+ * and not from the view. To move the beginning along such a dimension, move() therefore changes the
+ * suboffset before that dimension instead of the offset of the view.
+ *
+ * Each function works on a copy, and stores it only after all checks. */
 #include "common/views/view_ops.h"
 
 #include <inttypes.h>
@@ -23,6 +26,7 @@ static int check_dimension(const struct view_desc *desc, uint32_t d, struct view
     return view_fault_set(fault, SHMVIEW_ERR_INVALID, DIM ", the view has %u", d, desc->ndim);
 }
 
+/* Checks that the view is C-contiguous. `what` names the operation in the message. */
 static int check_contiguous(const struct view_desc *desc, const char *what,
                             struct view_fault *fault)
 {
@@ -40,7 +44,7 @@ static int check_contiguous(const struct view_desc *desc, const char *what,
     return 0;
 }
 
-/* A C-contiguous description with other lengths or another item. */
+/* Sets the strides of a C-contiguous view again, after its shape or item has changed. */
 static int make_contiguous(struct view_desc *desc, struct view_fault *fault)
 {
     struct view_desc d = *desc;
@@ -50,7 +54,7 @@ static int make_contiguous(struct view_desc *desc, struct view_fault *fault)
     return 0;
 }
 
-/* Moves the beginning by bytes along dimension d. */
+/* Moves the first element of dimension d by so many bytes. */
 static int move(struct view_desc *desc, uint32_t d, int64_t bytes, struct view_fault *fault)
 {
     while (desc->indirect && d > 0 && desc->suboffsets[d - 1] < 0)
@@ -61,9 +65,9 @@ static int move(struct view_desc *desc, uint32_t d, int64_t bytes, struct view_f
     }
     int64_t *suboffset = &desc->suboffsets[d - 1];
     if (__builtin_add_overflow(*suboffset, bytes, &bytes) || bytes < 0)
-        return view_fault_set(fault, SHMVIEW_ERR_INVALID,
-                              DIM ": its suboffset would be less than 0, which PEP 3118 cannot say",
-                              d - 1);
+        return view_fault_set(
+            fault, SHMVIEW_ERR_INVALID,
+            DIM ": its suboffset would be less than 0, which PEP 3118 cannot express", d - 1);
     *suboffset = bytes;
     return 0;
 }
@@ -145,7 +149,7 @@ int view_field(struct view_desc *desc, struct formats *pool, const char *name,
     to.ndim += node->ndim;
     if (!is_empty(desc) && move(&to, desc->ndim, node->offset, fault))
         return -1;
-    if (view_check(&to, INT64_MAX, NULL, fault)) /* a packed struct: is the field aligned? */
+    if (view_check(&to, INT64_MAX, NULL, fault)) /* a field of a packed struct may be misaligned */
         return -1;
     *desc = to;
     return 0;
@@ -153,7 +157,8 @@ int view_field(struct view_desc *desc, struct formats *pool, const char *name,
 
 /* --- Parts --------------------------------------------------------------- */
 
-/* Python's rule for a bound: below 0 from the end, then cut to [least, most]. */
+/* Resolves a bound as Python does: a negative bound counts from the end, and the result is limited
+ * to [least, most]. */
 static int64_t bound(int64_t given, int64_t omitted, int64_t n, int64_t least, int64_t most)
 {
     if (given == INT64_MIN)
@@ -184,8 +189,7 @@ int view_slice(struct view_desc *desc, uint32_t dimension, int64_t start, int64_
         count = start > stop ? (start - stop - 1) / -step + 1 : 0;
     }
     to.shape[dimension] = count;
-    /* an empty view stays where it is: beyond it may be nothing, and its strides may be
-     * anything */
+    /* an empty view is not moved: its strides are not checked, so the result could be anywhere */
     if (!is_empty(&to)) {
         if (count > 1)
             to.strides[dimension] *= step;
@@ -196,6 +200,7 @@ int view_slice(struct view_desc *desc, uint32_t dimension, int64_t start, int64_
     return 0;
 }
 
+/* Removes a dimension. */
 static void drop(struct view_desc *desc, uint32_t dimension)
 {
     size_t n = (desc->ndim - 1 - dimension) * sizeof *desc->shape;
@@ -210,11 +215,11 @@ static void drop(struct view_desc *desc, uint32_t dimension)
         desc->indirect = desc->indirect || desc->suboffsets[d] >= 0;
 }
 
-/* Follows the offset of row i: the first dimension has a suboffset. */
+/* Makes the view of row i, whose offset is stored: the first dimension has a suboffset. */
 static int enter_row(struct view_desc *desc, int64_t i, const unsigned char *base, uint64_t size,
                      struct view_fault *fault)
 {
-    /* as the view of the row's first byte, so that there is one place that follows */
+    /* locate the first byte of the row as an element, so that only view_locate() follows offsets */
     static const struct format byte = {.itemsize = 1, .align = 1, .text = "B"};
     struct view_desc row = *desc;
     uint64_t at;
@@ -249,7 +254,7 @@ int view_index(struct view_desc *desc, uint32_t dimension, int64_t i, const unsi
                                   dimension);
         if (!is_empty(desc))
             return enter_row(desc, k, base, size, fault);
-        to.offset = 0; /* of no elements, and aligned for all */
+        to.offset = 0; /* the view is empty; 0 is aligned for every type */
     } else if (!is_empty(desc) && move(&to, dimension, k * desc->strides[dimension], fault)) {
         return -1;
     }
@@ -265,13 +270,14 @@ int view_transpose(struct view_desc *desc, const uint32_t *axes, struct view_fau
     struct view_desc to = *desc;
     uint32_t seen = 0;
     if (desc->indirect)
-        return view_fault_set(fault, SHMVIEW_ERR_INVALID, "a view with suboffsets has one order");
+        return view_fault_set(fault, SHMVIEW_ERR_INVALID,
+                              "a view with suboffsets cannot be transposed");
     for (uint32_t d = 0; d < desc->ndim; d++) {
         uint32_t from = axes ? axes[d] : desc->ndim - 1 - d;
         if (from >= desc->ndim || seen & 1u << from)
             return view_fault_set(fault, SHMVIEW_ERR_INVALID,
-                                  DIM ": axis %u is none of the view's %u, or named twice", d, from,
-                                  desc->ndim);
+                                  DIM ": axis %u is not one of the view's %u, or occurs twice", d,
+                                  from, desc->ndim);
         seen |= 1u << from;
         to.shape[d] = desc->shape[from];
         to.strides[d] = desc->strides[from];
@@ -301,7 +307,7 @@ int view_broadcast(struct view_desc *desc, uint32_t ndim, const int64_t *shape,
         to.strides[d] = d < added || shape[d] != n ? 0 : desc->strides[d - added];
         to.suboffsets[d] = d < added ? -1 : desc->suboffsets[d - added];
     }
-    if (view_check(&to, INT64_MAX, NULL, fault)) /* the size may overflow */
+    if (view_check(&to, INT64_MAX, NULL, fault)) /* the number of bytes may overflow */
         return -1;
     *desc = to;
     return 0;

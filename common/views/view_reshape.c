@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reshaping in C order without a copy.
+/* Reshapes a view in C order without a copy.
  *
- * Lengths of 1 say nothing. From the front, old and new dimensions are taken in groups of
- * the same number of elements; within a group the old ones must step evenly, as if they
- * were one dimension, which the new ones then divide. */
+ * Old dimensions of length 1 are ignored, because they have no steps. From the front, old and new
+ * dimensions are taken in groups with the same number of elements. The old dimensions of a group
+ * must be evenly spaced, as if they were one dimension. The new dimensions of the group then divide
+ * it. If they are not evenly spaced, the new shape would need a copy. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "common/views/view_ops.h"
 
-/* Fills in a length of -1. Returns 0 or -1 with *fault. */
+/* Copies the shape to ret, computes a length of -1, and checks the number of elements. Returns 0 or
+ * -1 with *fault. */
 static int complete_shape(const struct view_desc *desc, uint32_t ndim, const int64_t *shape,
                           int64_t *ret, struct view_fault *fault)
 {
@@ -36,7 +38,8 @@ static int complete_shape(const struct view_desc *desc, uint32_t ndim, const int
     return 0;
 }
 
-/* What n steps reach; only where it is less than 2^63 does anybody look at it. */
+/* n * stride. Unsigned, so that an overflow is not undefined; callers use the result only if there
+ * is none. */
 static int64_t steps(int64_t n, int64_t stride)
 {
     return (int64_t)((uint64_t)n * (uint64_t)stride);
@@ -59,7 +62,8 @@ static struct extents extents_of(const struct view_desc *desc)
     return e;
 }
 
-/* Strides of the new dimensions that are the count elements of the old ones from..to-1. */
+/* Sets the strides of the new dimensions [first, end), which divide the old dimensions [from, to).
+ * Returns 0, or -1 if the old ones are not evenly spaced. */
 static int divide_group(const struct extents *old, uint32_t from, uint32_t to,
                         struct view_desc *desc, uint32_t first, uint32_t end,
                         struct view_fault *fault)
@@ -79,7 +83,8 @@ static int divide_group(const struct extents *old, uint32_t from, uint32_t to,
     return 0;
 }
 
-/* Neither has a length of 0, both have the same number of elements. */
+/* Sets the strides of all new dimensions, group by group. Neither shape has a length of 0, and both
+ * have the same number of elements, so the groups end together. */
 static int set_strides(const struct extents *old, struct view_desc *desc, struct view_fault *fault)
 {
     uint32_t from = 0, first = 0;
@@ -106,7 +111,8 @@ int view_reshape(struct view_desc *desc, uint32_t ndim, const int64_t *shape,
 {
     struct view_desc to = *desc;
     if (desc->indirect)
-        return view_fault_set(fault, SHMVIEW_ERR_INVALID, "a view with suboffsets has one shape");
+        return view_fault_set(fault, SHMVIEW_ERR_INVALID,
+                              "a view with suboffsets cannot be reshaped");
     if (ndim > SHMVIEW_MAX_NDIM)
         return view_fault_set(fault, SHMVIEW_ERR_INVALID, "%u dimensions, the limit is %d", ndim,
                               SHMVIEW_MAX_NDIM);

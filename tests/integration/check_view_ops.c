@@ -149,7 +149,7 @@ START_TEST(transposes)
     OK(shmview_view_transpose(&v, (const uint32_t[]){1, 0}, &v));
     assert_view(&v, 2, INTS(4, 2), "0 1 10 11 20 21 30 31");
     REFUSED(shmview_view_transpose(&v, (const uint32_t[]){1, 1}, &v), INVALID,
-            "dimension 1: axis 1 is none of the view's 2, or named twice");
+            "dimension 1: axis 1 is not one of the view's 2, or occurs twice");
     REFUSED(shmview_view_transpose(&v, (const uint32_t[]){0, 2}, &v), INVALID, "axis 2");
     OK(shmview_view_transpose(&whole, NULL, &v));
     ck_assert_int_eq(shmview_view_is_contiguous(&whole, 'C'), 1);
@@ -367,7 +367,7 @@ START_TEST(suboffsets_that_lead_astray)
         {4096 - 2 - 8, 0, ""},
         {4096 - 2 - 6, -SHMVIEW_ERR_BOUNDS, "dimension 0 ends at byte 4098"},
         {4095, -SHMVIEW_ERR_BOUNDS, "the element would lie at byte 4097"},
-        {UINT64_MAX, -SHMVIEW_ERR_BOUNDS, "byte 1032 says 18446744073709551615"},
+        {UINT64_MAX, -SHMVIEW_ERR_BOUNDS, "the offset stored at byte 1032 is 18446744073709551615"},
         {59, -SHMVIEW_ERR_MISALIGNED, "byte 61 is no multiple of 2"},
     };
     struct shmview_view rows, v;

@@ -276,7 +276,7 @@ START_TEST(refused)
     assert_refused("i::", 2, "1 to 63");
     assert_refused("i:a\tb:", 3, "printable");
     assert_refused("i:a:b:a:", 6, "second field 'a'");
-    assert_refused("4x:a:i", 3, "no name");
+    assert_refused("4x:a:i", 3, "cannot have a name");
     assert_refused("99999999999999999999i", 0, "2147483647");
     assert_refused("2147483647i", 0, "2147483647 bytes");
     assert_refused("2147483647bb", 11, "2147483647 bytes");
