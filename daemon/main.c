@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmviewd: arguments, the instance's lock, going to the background, run. */
+/* shmviewd: reads options and configuration, takes the lock of the instance, opens socket and
+ * registry, and runs the server. Each step needs the one before it:
+ *
+ *   socket passed or named -> its directory is checked -> a child that will check the registry is
+ *   forked -> lock of the instance -> socket -> registry -> server
+ *
+ * The exit status is 1 if another start might succeed, and 2 if it cannot because options or the
+ * configuration are wrong; the service units do not restart a daemon that ended with 2. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,12 +28,13 @@
 #include "daemon/server.h"
 #include "daemon/store/store_check.h"
 
-/* Forks. The parent waits for the word that the socket listens and exits with
- * that; the child gets the descriptor to give it on. */
+/* Forks. The parent waits until the socket listens, and exits with status 0; or with 1 if the child
+ * ends before that. The program that started it thus knows when it can connect. The child returns 0
+ * and gets a descriptor on which it must report this (foreground_done()). */
 static int background(int *ret_ready)
 {
     int ready[2];
-    close_range(3, ~0u, 0); /* what the program that started us left open */
+    close_range(3, ~0u, 0); /* descriptors of the program that started this one */
     if (pipe2(ready, O_CLOEXEC))
         return -errno;
     pid_t pid = fork();
@@ -50,7 +58,8 @@ static int background(int *ret_ready)
     return 0;
 }
 
-/* Lets go of the terminal, then lets the parent go. */
+/* Replaces standard input, output and error by /dev/null, then lets the parent exit. Errors up to
+ * here were still printed for the user. */
 static void foreground_done(int ready)
 {
     CLEANUP_FD int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -58,11 +67,11 @@ static void foreground_done(int ready)
         dup2(null, fd);
     log_init();
     if (write(ready, "", 1) != 1)
-        log_error("the program that started this daemon is gone");
+        log_error("the program that started this daemon has ended");
     close(ready);
 }
 
-/* Ends the check. Returns NULL if it has logged why. */
+/* Opens the registry, and ends the check in any case. Returns NULL after logging why. */
 static struct store *open_store(int dir, const char *path, struct store_check *check)
 {
     struct store *store;
@@ -73,13 +82,15 @@ static struct store *open_store(int dir, const char *path, struct store_check *c
         return NULL;
     }
     if (was_bad)
-        log_event(LOG_WARNING, &(struct log_event){.kind = LOG_SET_ASIDE, .reason = "registry"},
-                  "%s is no registry of this version: it is %s.bad now, and all is lost", path,
-                  path);
+        log_event(
+            LOG_WARNING, &(struct log_event){.kind = LOG_SET_ASIDE, .reason = "registry"},
+            "%s is not a valid registry of this version: renamed to %s.bad, its segments are lost",
+            path, path);
     return store;
 }
 
-/* Tells whoever started it that it serves: the descriptor gets a line, and ends. */
+/* Reports to the program that gave --ready-fd that clients are served: writes a newline to the
+ * descriptor and closes it. */
 static void tell_ready(int fd)
 {
     if (fd < 0)
@@ -89,6 +100,8 @@ static void tell_ready(int fd)
     close(fd);
 }
 
+/* Runs the server until it is stopped. Takes over the listener, the store and the configuration.
+ * Returns the exit status. */
 static int serve(const struct options *options, const struct listener *listener,
                  const char *instance, struct config *config, struct store *store, int ready)
 {
@@ -109,7 +122,8 @@ static int serve(const struct options *options, const struct listener *listener,
     return 0;
 }
 
-/* Takes the socket that the service manager has passed, if it has. Returns 0 or -errno. */
+/* Takes the socket that the service manager has passed; listener->fd is -1 if there is none.
+ * Returns 0 or -errno after logging it. */
 static int take_passed(const struct options *options, struct listener *listener)
 {
     int fd = notify_take_socket();
@@ -118,7 +132,7 @@ static int take_passed(const struct options *options, struct listener *listener)
         return 0;
     int r = fd < 0 ? fd : listener_adopt(listener, fd);
     if (r == 0 && options->socket_given && strcmp(options->socket, listener->path) != 0) {
-        log_error("the socket that was passed is %s, but --socket says %s", listener->path,
+        log_error("the socket that was passed is %s, but --socket names %s", listener->path,
                   options->socket);
         listener_close(listener);
         r = -EINVAL;
@@ -126,7 +140,10 @@ static int take_passed(const struct options *options, struct listener *listener)
     return r;
 }
 
-/* dir is that of socket. Takes the configuration over. */
+/* Serves the instance of socket, which is in the directory dir. Takes over the configuration.
+ *
+ * The child for the check is forked before the lock is taken, because it has copies of all
+ * descriptors and would hold the lock, too. Returns the exit status. */
 static int serve_socket(int dir, const char *socket, const struct options *options,
                         struct listener *listener, struct config *config, int ready)
 {
@@ -162,7 +179,8 @@ static int serve_socket(int dir, const char *socket, const struct options *optio
     return status;
 }
 
-/* Takes the configuration over. */
+/* Finds the socket and its directory, and serves. Takes over the configuration. Returns the exit
+ * status. */
 static int serve_instance(const struct options *options, struct config *config, int ready)
 {
     struct listener listener;
@@ -179,6 +197,7 @@ static int serve_instance(const struct options *options, struct config *config, 
     return serve_socket(dir, socket, options, &listener, config, ready);
 }
 
+/* Reports an error of the configuration: to the log, or with --check-config to standard error. */
 static void say(void *arg, const char *line)
 {
     if (arg)
@@ -204,10 +223,10 @@ int main(int argc, char **argv)
         return 0;
     }
     log_set_level(config->log_level);
-    signal(SIGHUP, SIG_IGN); /* until the server reads the configuration anew for it */
+    signal(SIGHUP, SIG_IGN); /* until the server handles it; the default would end the daemon */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL); /* else waitpid() reports no child that has ended */
-    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of one creation */
+    signal(SIGCHLD, SIG_DFL); /* if it is ignored, waitpid() reports no status */
+    signal(SIGXFSZ, SIG_IGN); /* a file that is too large fails one creation, not the daemon */
     umask(077);
     if (options.session) {
         notify_ignore();

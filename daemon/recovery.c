@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In an order such that a daemon that dies in the middle can begin again: records go last,
- * and nothing that is done twice does harm. */
+/* All steps can be repeated without harm, and a record is deleted only after everything that it
+ * describes is gone. So a daemon that dies in the middle of recovery loses nothing: the next one
+ * begins again.
+ *
+ *   segments -> attachments -> creators -> deaths are announced -> unused segments and objects
+ *
+ * The order matters: a death may end a segment, so it is announced only when all attachments of all
+ * segments are known. */
 #include "daemon/recovery.h"
 
 #include <errno.h>
@@ -19,20 +25,24 @@
 #include "daemon/segments/segment_restore.h"
 #include "daemon/segments/use.h"
 
+/* Records are copied before they are used, because the store must not be changed while its records
+ * are visited. */
 struct recovery {
     struct state *state;
     struct store_segment *segments;
     struct store_attachment *attachments;
+    /* of the two arrays; capacity is that of the one that is being filled */
     size_t n_segments, n_attachments, capacity;
-    struct attachments dead; /* of processes that are no more */
-    unsigned n_lost, n_dead;
-    int error;
+    struct attachments dead; /* of processes that have ended */
+    unsigned n_lost, n_dead; /* segments, attachments */
+    int error;               /* 0, or why this daemon cannot start */
 };
 
 /* --- Reading the store --------------------------------------------------- */
 
-/* What is there does not fit, and never will. Any other error may pass: nothing is given up
- * for it, and this daemon does not start. */
+/* Whether an error means that the object is not the one that was created, and never will be. After
+ * any other error a later attempt may succeed: then nothing is given up, and this daemon does not
+ * start. */
 static bool is_unfit(int error)
 {
     static const int unfit[] = {ESTALE, ENOENT, EACCES,  EPERM, ELOOP,
@@ -43,6 +53,7 @@ static bool is_unfit(int error)
     return false;
 }
 
+/* Makes room for one more element of an array with n. On failure sets r->error. */
 static void *grow(struct recovery *r, void *array, size_t n, size_t bytes)
 {
     if (n < r->capacity)
@@ -63,7 +74,7 @@ static void take_segment(void *arg, uint64_t id, const struct store_segment *rec
     r->segments = grow(r, r->segments, r->n_segments, sizeof *r->segments);
     if (r->error)
         return;
-    struct store_segment unfit = {.id = id}; /* no name: it does not fit */
+    struct store_segment unfit = {.id = id}; /* no name marks a bad record */
     r->segments[r->n_segments++] = record ? *record : unfit;
 }
 
@@ -73,12 +84,13 @@ static void take_attachment(void *arg, uint64_t id, const struct store_attachmen
     r->attachments = grow(r, r->attachments, r->n_attachments, sizeof *r->attachments);
     if (r->error)
         return;
-    struct store_attachment unfit = {.id = id}; /* of no segment */
+    struct store_attachment unfit = {.id = id}; /* no segment has the id 0 */
     r->attachments[r->n_attachments++] = record ? *record : unfit;
 }
 
 /* --- Segments ------------------------------------------------------------ */
 
+/* The layouts of one segment while they are read. */
 struct layouts_of {
     struct segment *segment;
     const char *fault;
@@ -92,6 +104,8 @@ static int add_layout(struct layouts *layouts, const struct wire_layout *layout)
     return text ? layouts_add(layouts, layout->name, text, n) : -ENOMEM;
 }
 
+/* Adds one layout. Indices must have no gaps, because the control object refers to layouts by
+ * index: after a bad one all later ones are dropped, too. */
 static void take_layout(void *arg, uint32_t index, const char *text)
 {
     struct layouts_of *of = arg;
@@ -110,6 +124,7 @@ static void take_layout(void *arg, uint32_t index, const char *text)
     json_decref(json);
 }
 
+/* Logs and counts a segment that is lost. */
 static void lose(struct recovery *r, const struct store_segment *record, const char *what,
                  int error)
 {
@@ -121,7 +136,7 @@ static void lose(struct recovery *r, const struct store_segment *record, const c
     r->n_lost++;
 }
 
-/* It may yet be taken over, by a daemon that can. */
+/* Logs a failure that may pass: the segment is not given up, and this daemon does not start. */
 static void fail(struct recovery *r, const struct store_segment *record, const char *what,
                  int error)
 {
@@ -130,6 +145,7 @@ static void fail(struct recovery *r, const struct store_segment *record, const c
     r->error = error;
 }
 
+/* Takes over one segment: its objects, its layouts, and the charge of its owner. */
 static void restore_segment(struct recovery *r, const struct store_segment *record)
 {
     struct registry *registry = &r->state->registry;
@@ -141,7 +157,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         return;
     }
     struct segment *s = registry_restore(registry, record);
-    if (!s && errno == EEXIST) { /* there is another of that name or id */
+    if (!s && errno == EEXIST) { /* another record has that name or id */
         lose(r, record, why, -EEXIST);
         store_delete_segment(registry->home.store, record->id);
         return;
@@ -150,7 +166,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         fail(r, record, why, -errno);
         return;
     }
-    /* one that has lost its name: its data may still have it */
+    /* the segment has lost its name, but the daemon may have died before it renamed the data */
     int error = s->named ? 0 : segment_rename_data(s);
     if (error == 0 || is_unfit(error))
         error = segment_restore(s, &why);
@@ -160,7 +176,7 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         return;
     }
     if (error == 0)
-        segment_repair(s); /* tried again later, and by each attach */
+        segment_repair(s); /* a failure is ignored: each attach, and a timer, tries again */
     if (error == 0) {
         why = "its layouts";
         layouts.segment = s;
@@ -178,14 +194,15 @@ static void restore_segment(struct recovery *r, const struct store_segment *reco
         log_event(
             LOG_WARNING,
             &(struct log_event){.kind = LOG_SET_ASIDE, .segment = s->name, .reason = "layout"},
-            "segment '%s': %s does not fit: it and those after it are lost", s->name,
+            "segment '%s': %s is not valid: it and the layouts after it are lost", s->name,
             layouts.fault);
 }
 
 /* --- Attachments --------------------------------------------------------- */
 
-/* Returns NULL if he is dead, or with *ret_error: to take one who lives for dead would take
- * his lock away from him. */
+/* Returns the client that is the holder, watched from now on, or NULL if its process has ended. If
+ * that cannot be decided, returns NULL with *ret_error: a living client that was treated as dead
+ * would lose its lock while it writes. */
 static struct client *find_holder(struct recovery *r, const struct store_holder *holder,
                                   int *ret_error)
 {
@@ -196,6 +213,7 @@ static struct client *find_holder(struct recovery *r, const struct store_holder 
     return who;
 }
 
+/* Takes over one attachment: to its client, or to the list of dead ones. */
 static void restore_attachment(struct recovery *r, const struct store_attachment *record)
 {
     struct registry *registry = &r->state->registry;
@@ -218,7 +236,7 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
     r->n_dead += !who;
 }
 
-/* Gives segments of lifetime "creator" to the one they go with. */
+/* Links segments of lifetime "creator" to the client with which they end. */
 static void find_creators(struct recovery *r)
 {
     struct segment *s, *next;
@@ -233,6 +251,7 @@ static void find_creators(struct recovery *r)
     }
 }
 
+/* Announces deaths, and removes segments that nothing keeps any longer. */
 static void settle(struct recovery *r)
 {
     struct registry *registry = &r->state->registry;
@@ -251,6 +270,8 @@ static void settle(struct recovery *r)
 
 /* --- Orphans ------------------------------------------------------------- */
 
+/* Whether an object in the instance's directory belongs to a segment. The inode must agree, too:
+ * another file may have the name. */
 static bool is_ours(void *arg, const char *name, ino_t inode)
 {
     const struct registry *registry = arg;
@@ -272,6 +293,7 @@ static void sweep(struct registry *registry)
         log_warning("removed %u objects that belong to no segment", n);
 }
 
+/* Adds the event of a restart, for monitors. */
 static void tell(const struct recovery *r)
 {
     struct event *e =
@@ -317,7 +339,7 @@ int recovery_run(struct state *state)
                       HASH_CNT(by_id, state->registry.by_id), r.n_lost, r.n_dead, r.n_attachments);
     }
     struct attachment *a;
-    while ((a = LIST_FIRST(&r.dead))) /* there is an error */
+    while ((a = LIST_FIRST(&r.dead))) /* only after an error; settle() has emptied the list */
         attachment_abandon(a);
     free(r.segments);
     free(r.attachments);

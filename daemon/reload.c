@@ -9,7 +9,7 @@
 #include "daemon/base/notify.h"
 #include "daemon/requests/declared.h"
 
-/* On a worker: the log is the loop's. */
+/* Keeps an error that was found on the thread, because only the loop may log. */
 static void keep_line(void *arg, const char *line)
 {
     struct reload *reload = arg;
@@ -18,12 +18,14 @@ static void keep_line(void *arg, const char *line)
         reload->said[reload->n_said++] = copy;
 }
 
+/* Runs on a thread of the pool. */
 static void read_files(uv_work_t *work)
 {
     struct reload *reload = work->data;
     reload->config = config_read(reload->file, reload->required, keep_line, reload);
 }
 
+/* Reports to systemd that the reload is over, unless another one follows. */
 static void finish(struct reload *reload)
 {
     if (!reload->again)
@@ -31,16 +33,19 @@ static void finish(struct reload *reload)
     reload_open(reload);
 }
 
+/* All declared segments exist, or their errors are logged. */
 static void on_declared(struct state *state)
 {
     struct reload *reload = state->declared.arg;
-    if (!reload || atomic_load(&state->declared.cancel)) /* the daemon starts, or ends */
+    if (!reload || atomic_load(&state->declared.cancel)) /* at the start or the end of the daemon */
         return;
     log_event(LOG_INFO, &(struct log_event){.kind = LOG_RELOAD},
-              "the configuration was read anew, and is in force");
+              "the configuration was read again and is in force");
     finish(reload);
 }
 
+/* Runs on the loop after read_files(). Puts the configuration into force if it has no error. If the
+ * daemon is ending, drops it. */
 static void was_read(uv_work_t *work, int status)
 {
     struct reload *reload = work->data;
@@ -63,7 +68,7 @@ static void was_read(uv_work_t *work, int status)
         declared_start(state);
     } else {
         log_event(LOG_ERROR, &(struct log_event){.kind = LOG_RELOAD, .reason = "errors"},
-                  "the configuration was not read anew: the one in force stays");
+                  "the configuration was not replaced: the one in force stays");
         finish(reload);
     }
     state->job_done(state);

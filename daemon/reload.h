@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replaces the configuration in force by what its files say now, or not at all:
+/* Replaces the configuration in force by the one that its files contain now, as a whole or not at
+ * all:
  *
- *   idle -> reading (off the loop) -> in force -> declared segments made -> idle
- *                \-> something is wrong: said, and nothing has changed -> idle */
+ *   idle -> reading (on a thread) -> in force -> declared segments are made -> idle
+ *                \-> an error: it is logged, and nothing has changed -> idle
+ *
+ * A thread reads the files, because they may be slow, and looking up users may ask the network.
+ * Used on the loop only; a request to reload comes by SIGHUP. */
 #ifndef DAEMON_RELOAD_H
 #define DAEMON_RELOAD_H
 
@@ -12,24 +16,25 @@
 struct reload {
     uv_work_t work;
     struct state *state;
-    const char *file; /* borrowed */
-    bool required;
-    bool active;           /* one is under way, or the daemon is not ready yet */
-    bool again;            /* asked for while it was active */
-    struct config *config; /* that was read */
-    char *said[LIMIT_CONFIG_ERRORS + 2];
+    const char *file;                    /* borrowed, as config_read() takes it */
+    bool required;                       /* the file must exist */
+    bool active;                         /* a reload is under way, or the daemon is not ready yet */
+    bool again;                          /* another reload was requested while active */
+    struct config *config;               /* the result of the thread, until it is in force */
+    char *said[LIMIT_CONFIG_ERRORS + 2]; /* errors, which the loop logs */
     size_t n_said;
 };
 
-/* Sets state->declared.done. Until reload_open() nothing is replaced, because the segments that
- * are being made at the start belong to the configuration in force, and the daemon is not ready
- * before they exist. */
+/* Prepares reloading, and sets state->declared.done. Nothing is replaced before reload_open(): the
+ * declared segments that are made at the start belong to the configuration in force, and the daemon
+ * is not ready before they exist. */
 void reload_init(struct reload *reload, struct state *state, const char *file, bool required);
 
-/* The daemon is ready: from now on, and for what was asked before. */
+/* Call when the daemon is ready. Starts a reload at once if one was requested before. */
 void reload_open(struct reload *reload);
 
-/* Returns at once. Asked for once more while it runs, it runs once more. */
+/* Starts a reload, and returns at once. If a reload is under way, another one follows it, because
+ * files may have changed after they were read. */
 void reload_start(struct reload *reload);
 
 #endif

@@ -28,12 +28,13 @@
 
 /* A client holds a socket, a pidfd and a bell. */
 #define DESCRIPTORS_PER_CONNECTION 3
-#define DESCRIPTORS_OF_OURS        64 /* libuv, objects being made */
-#define REPAIR_MS                  500
+#define DESCRIPTORS_OF_OURS        64  /* libuv, objects being made */
+#define REPAIR_MS                  500 /* some segments are checked this often */
 #define LINGER_LOOK_MS             10
 
 /* --- Connections --------------------------------------------------------- */
 
+/* The functions up to on_take_back() handle events of a connection; connection.h describes each. */
 static void on_call(struct connection *connection, const struct wire_call *call,
                     struct answer *answer)
 {
@@ -57,6 +58,9 @@ static void forget_lingering(struct server *s, struct connection *connection)
     connection->lingers = false;
 }
 
+/* Frees what the connection had. When the daemon ends, its clients live on, so their attachments
+ * are only forgotten. If stray descriptors are left, the refund follows when their thread is done.
+ */
 static void on_closed(struct connection *connection)
 {
     struct server *s = connection->owner;
@@ -68,7 +72,7 @@ static void on_closed(struct connection *connection)
     forget_lingering(s, connection);
     turns_cancel(&s->turns, &connection->turn);
     turns_gone(&s->turns, connection);
-    connection->turn.who = NULL; /* the end of this turn is no activity */
+    connection->turn.who = NULL; /* a turn that ends now does not count as activity */
     throttle_cancel(&s->throttle, connection);
     if (!connection->strays)
         quota_refund(connection->payer, QUOTA_CONNECTIONS, 1);
@@ -110,7 +114,9 @@ static void on_lingers(struct connection *connection)
         alarm_set(&s->linger_alarm, LINGER_LOOK_MS, 0);
 }
 
-/* Those that may linger on come back by on_lingers(), to the end of the queue. */
+/* Looks again at connections whose clients have gone and whose last requests wait for a turn. One
+ * that may linger longer comes back by on_lingers() to the end of the list: only the first n are
+ * taken. */
 static void on_linger_alarm(struct alarm *alarm)
 {
     struct server *s = alarm->data;
@@ -124,6 +130,7 @@ static void on_linger_alarm(struct alarm *alarm)
     }
 }
 
+/* Without a limit on requests there is nothing to count, and the throttle is skipped. */
 static bool on_may_ask(struct connection *connection)
 {
     struct server *s = connection->owner;
@@ -153,14 +160,14 @@ static const struct connection_events events = {
 
 /* --- Admitting ----------------------------------------------------------- */
 
-/* Charges the client for its connection, if there is one for it. Returns 0, -EDQUOT or -ENOMEM. */
+/* Charges the user for a connection. Returns 0, -EDQUOT or -ENOMEM. */
 static int charge(struct server *s, struct connection *c, struct quota_excess *ret_excess)
 {
     return quota_charge_share(&s->state.quota, c->peer.uid, permit_who(&s->state, c).is_admin,
                               QUOTA_CONNECTIONS, s->state.max_connections, &c->payer, ret_excess);
 }
 
-/* Says why before the client has said anything: whatever it asks, this is its reply. */
+/* Refuses a connection: the reply to its first request, whatever that is, will be this error. */
 static void refuse_connection(struct connection *c, int r, const struct quota_excess *excess)
 {
     struct answer answer = {0};
@@ -172,6 +179,7 @@ static void refuse_connection(struct connection *c, int r, const struct quota_ex
     connection_refuse(c, &answer);
 }
 
+/* Makes a connection of an accepted socket. Returns the user who is charged for it, or NULL. */
 static struct quota_user *on_admit(void *arg, int fd)
 {
     struct server *s = arg;
@@ -193,7 +201,7 @@ static bool has_segments(const struct server *s)
     return s->state.registry.by_id != NULL;
 }
 
-/* --- What systemd is told ------------------------------------------------ */
+/* --- From time to time --------------------------------------------------- */
 
 static void on_repair(struct alarm *alarm)
 {
@@ -203,6 +211,8 @@ static void on_repair(struct alarm *alarm)
         alarm_stop(alarm);
 }
 
+/* Runs before the loop waits for events. The timer for repairs is started here and stops itself, so
+ * that an idle daemon without segments never wakes up. */
 static void on_counts(uv_prepare_t *counts)
 {
     struct server *s = counts->data;
@@ -225,7 +235,8 @@ static void close_handle(uv_handle_t *handle, void *arg)
         uv_close(handle, NULL);
 }
 
-/* Closes what is left once no allocation runs any more. */
+/* Closes all handles, which ends uv_run(), as soon as no work runs on a thread: until then the
+ * thread uses memory of the server. Called whenever such work is done. */
 static void finish_stop(struct state *state)
 {
     struct server *s = CONTAINER_OF(state, struct server, state);
@@ -235,6 +246,7 @@ static void finish_stop(struct state *state)
     uv_walk(&s->loop, close_handle, NULL);
 }
 
+/* Begins the end: closes the socket and all connections, and cancels work on threads. */
 static void server_stop(struct server *s)
 {
     struct connection *c;
@@ -262,24 +274,24 @@ static void on_signal(uv_signal_t *signal, int number)
     s->keeps = number == SIGTERM;
     log_event(
         LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = s->keeps ? "SIGTERM" : "SIGINT"},
-        "%s", s->keeps ? "SIGTERM: leaving, segments stay" : "SIGINT: leaving, with all segments");
+        "%s", s->keeps ? "SIGTERM: ending, segments stay" : "SIGINT: ending, segments are removed");
     server_stop(s);
 }
 
 static void on_idle(uv_timer_t *timer)
 {
     struct server *s = timer->data;
-    /* without a client only manual segments are left */
+    /* without a client all segments that are left have lifetime manual */
     if (s->state.tally.n_connections == 0 && !has_segments(s)) {
         log_event(LOG_INFO, &(struct log_event){.kind = LOG_LEAVE, .reason = "idle"},
-                  "idle for %u s: leaving", s->idle_exit);
+                  "idle for %u s: ending", s->idle_exit);
         server_stop(s);
     } else {
         start_idle_clock(s);
     }
 }
 
-/* Returns how many descriptors this process may have. */
+/* Raises the soft limit to the hard one. Returns how many descriptors this process may have. */
 static unsigned raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -290,8 +302,9 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_cur < 1000000 ? (unsigned)limit.rlim_cur : 1000000;
 }
 
-/* A sixteenth of the descriptors for segments attached lately, another for those who
- * watch, another for the pidfds of clients that have hung up, the rest for clients. */
+/* Divides the descriptors among their uses, so that none can take those of another. A sixteenth
+ * each is for segments that were attached lately, for watches, and for pidfds of clients without a
+ * connection; the rest is for connections. */
 static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
@@ -309,7 +322,7 @@ static int start_signal(struct server *s, uv_signal_t *handle, int number)
     return r ? r : uv_signal_start(handle, on_signal, number);
 }
 
-/* Before anybody is served. */
+/* Makes declared segments before any client is served, by running the loop without the socket. */
 static void make_declared(struct server *s)
 {
     declared_start(&s->state);
@@ -331,6 +344,7 @@ static int init_alarms(struct server *s)
     return r;
 }
 
+/* The door opens last, because clients may see only the complete state. */
 int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config)
 {
@@ -378,6 +392,8 @@ int server_init(struct server *server, const struct listener *listener,
     return r;
 }
 
+/* After the loop has ended, memory is freed in the order of its use: a segment refers to the store
+ * and to its quota user. */
 void server_run(struct server *server)
 {
     reload_open(&server->reload);

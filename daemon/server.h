@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loop: listener, connections, signals, the idle clock. */
+/* The daemon's loop, and everything that it watches: the socket, connections, signals and timers.
+ *
+ * The server owns the objects of all rooms and connects them: it passes events of one room to the
+ * functions of another, so that the rooms need not know each other. Everything here runs on the
+ * thread of the loop. A server ends in two ways: with SIGTERM everything stays for the next daemon;
+ * with SIGINT, or when it is idle, all segments are removed. */
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
 
@@ -18,9 +23,9 @@ struct server {
     uv_signal_t sigterm, sigint, sighup;
     uv_timer_t idle_timer;
     struct alarm repair_alarm; /* set while there are segments */
-    struct alarm linger_alarm; /* set while connections linger */
-    uint64_t repaired;         /* id of the segment that was looked at last */
-    uv_prepare_t counts;       /* looks what there is before each wait */
+    struct alarm linger_alarm; /* set while the list below is not empty */
+    uint64_t repaired;         /* id of the segment that was checked last */
+    uv_prepare_t counts;       /* runs before the loop waits for events */
     struct poll_ahead poll_ahead;
     struct listener listener;
     struct state state;
@@ -29,22 +34,22 @@ struct server {
     struct turns turns;
     struct door door;
     struct notify notify;
-    unsigned idle_exit;
-    unsigned max_watched; /* survivors */
+    unsigned idle_exit;   /* as in struct options */
+    unsigned max_watched; /* clients without a connection that are watched by a pidfd */
     bool stopping;
-    bool keeps; /* what there is stays for the next daemon */
+    bool keeps; /* segments stay for the next daemon */
     LIST_HEAD(, connection) connections;
-    TAILQ_HEAD(, connection) lingering; /* clients that have gone, and wait for a turn */
+    TAILQ_HEAD(, connection) lingering; /* their clients have gone; requests wait for a turn */
 };
 
-/* server is zeroed. Takes over the listener, the store, the configuration, and what the last daemon
- * left. Segments that are declared exist when this returns, or it is said why not. options lives as
- * long as the server. Returns 0 or -errno. */
+/* Starts a server, which must be zeroed: takes over the listener, the store, the configuration, and
+ * the segments of the last daemon. When this returns, each declared segment exists, or the reason
+ * is logged. options must live as long as the server. Returns 0 or -errno. */
 int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config);
 
-/* Serves until SIGTERM: then everything stays for the next daemon; or until SIGINT or
- * idleness: then everything is given back. */
+/* Serves until SIGTERM, SIGINT, or until the server is idle. Then frees everything that
+ * server_init() took over. */
 void server_run(struct server *server);
 
 #endif

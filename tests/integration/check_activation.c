@@ -274,7 +274,7 @@ START_TEST(what_cannot_be_served_is_refused)
     m.listener = listening("here");
     m.option = "--socket";
     m.value = "/somewhere/else";
-    expect_refusal(&m, "here", "but --socket says /somewhere/else");
+    expect_refusal(&m, "here", "but --socket names /somewhere/else");
     manager_close(&m);
 }
 END_TEST

@@ -193,7 +193,7 @@ START_TEST(a_broken_one_changes_nothing)
     daemon_reload(&d);
     ck_assert(daemon_said(&d, "c.json:2: log_level must be \"error\", \"warning\" or \"info\""));
     ck_assert(daemon_said(&d, "c.json:3: more is not a known key"));
-    ck_assert(daemon_said(&d, "was not read anew: the one in force stays"));
+    ck_assert(daemon_said(&d, "was not replaced: the one in force stays"));
     REFUSED(shmview_attach(conn, "b", SHMVIEW_READ, 0, &s), NOT_FOUND, "b");
     ck_assert_int_eq(unlink(daemon_config_path()), 0);
     daemon_reload(&d);
@@ -243,7 +243,7 @@ START_TEST(without_a_file)
     daemon_start(&d);
     conn = client_connect(&d);
     daemon_reload(&d);
-    ck_assert(daemon_said(&d, "the configuration was read anew"));
+    ck_assert(daemon_said(&d, "the configuration was read again"));
     end();
 }
 END_TEST

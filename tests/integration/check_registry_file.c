@@ -145,7 +145,7 @@ END_TEST
 static void expect_set_aside(void)
 {
     expect_service();
-    ck_assert(daemon_said(&d, "io.shmview.registry.bad now, and all is lost"));
+    ck_assert(daemon_said(&d, "io.shmview.registry.bad, its segments are lost"));
 }
 
 START_TEST(a_link_is_none)

@@ -340,7 +340,7 @@ START_TEST(a_registry_that_is_none)
             fputc(k * 7, f);
         fclose(f);
         daemon_restart(&d);
-        ck_assert(daemon_said(&d, "io.shmview.registry.bad now, and all is lost"));
+        ck_assert(daemon_said(&d, "io.shmview.registry.bad, its segments are lost"));
         ck_assert_uint_eq(daemon_objects(&d), 0);
         OK(shmview_detach(client_create(conn, "s", 100)));
         ck_assert_int_eq(unlink(bad), 0);

@@ -228,7 +228,7 @@ START_TEST(traps_on_the_way)
 {
     static const char *const sockets[] = {"run/socket", "run/socket", "socket", "socket", "socket"};
     static const char *const causes[] = {"it belongs to another user", "or a symbolic link",
-                                         "socket.registry.bad now", "socket.registry.bad now",
+                                         "socket.registry.bad, its", "socket.registry.bad, its",
                                          "socket.lock: "};
     char ours[300], file[320], arguments[400], text[2000];
     struct stat st;

@@ -203,7 +203,7 @@ static unsigned count_lines(const struct daemon *daemon, const char *text, const
 
 void daemon_reload(struct daemon *daemon)
 {
-    static const char done[] = "configuration was read anew", not [] = "was not read anew";
+    static const char done[] = "configuration was read again", not [] = "was not replaced";
     unsigned before = count_lines(daemon, done, not );
     ck_assert_int_eq(kill(daemon->pid, SIGHUP), 0);
     AWAIT(count_lines(daemon, done, not ) > before);
