@@ -42,13 +42,13 @@
  *   NO_SPACE         there is not enough shared memory; the text has the figures
  *   NO_MEMORY        this process, or the daemon, is short of memory
  *
- * The lock:
+ * The lock, and the mutexes of family.h:
  *
- *   TIMED_OUT        the deadline passed; also of waits for changes, phases and events
- *   NOT_OWNER        the calling thread does not hold the lock
+ *   TIMED_OUT        the deadline passed; also of waits for mutexes, changes, phases and events
+ *   NOT_OWNER        the calling thread does not hold the lock, or does not own the mutex
  *   DEADLOCK         the call would wait for the calling thread itself
  *   NO_LOCK          the segment has no lock, or its access is SHMVIEW_PEEK
- *   TOO_DEEP         the thread holds the lock 2^31 times
+ *   TOO_DEEP         the thread holds the lock 2^31 times, or a mutex 2^32 - 1 times
  *   LOST             the attachment has ended: detach the handle and attach again
  *
  * The daemon and the system:
@@ -56,11 +56,11 @@
  *   NO_DAEMON        no daemon could be reached or started; the text lists what was tried
  *   DISCONNECTED     the daemon is gone, and may have carried out the request. The next call
  *                    connects again
- *   INTERRUPTED      the program ended the wait for the daemon
+ *   INTERRUPTED      the function given to shmview_on_wait() ended the wait
  *   PROTOCOL         the reply is not one of shmviewd, or it does not know the request
  *   UNSUPPORTED      the daemon has no events; or a tensor is of an unknown version of DLPack
  *   NOT_ATTACHED     the daemon knows no such attachment of this connection
- *   LAYOUT_VERSION   the lock is damaged, or from another version of shmview
+ *   LAYOUT_VERSION   the lock is damaged, or from another version of shmview; or a mutex is
  *   SYSTEM           a system call failed, here or in the daemon; the text has the reason */
 #ifndef SHMVIEW_ERROR_H
 #define SHMVIEW_ERROR_H
@@ -109,7 +109,7 @@ extern "C" {
     X(CONVERSION, 46, "", "a value cannot be converted without loss")                              \
     X(CONTIGUOUS, 47, "", "the view's strides are more than the consumer can bear")                \
     X(LOST, 48, "", "the lock was lost: the attachment has ended")                                 \
-    X(INTERRUPTED, 49, "", "the caller ended the wait for the daemon")
+    X(INTERRUPTED, 49, "", "the caller ended the wait")
 
 enum shmview_error {
 #define X(name, value, wire, text) SHMVIEW_ERR_##name = value,

@@ -127,13 +127,13 @@ int shmview_ping(struct shmview_connection *connection);
 
 /* Lets a program end the calling thread's waits; interpreters do it on Ctrl-C.
  *
- * While a call of this thread waits (for a lock, a change, a phase, an event, the daemon's reply,
- * or another thread's call over the same connection), it calls is_over(arg) ten times a second, and
- * after each signal handler that interrupts the wait and is not installed with SA_RESTART. If that
- * returns other than 0, the waiting call fails with -SHMVIEW_ERR_INTERRUPTED. A call that waited
- * for a lock has not taken it then. A request may have been carried out, as after _DISCONNECTED,
- * but an attachment that it made is detached. NULL ends no wait. It is NULL at the start of a
- * thread and of a forked child, and while is_over runs.
+ * While a call of this thread waits (for a lock, a mutex of family.h, a change, a phase, an event,
+ * the daemon's reply, or another thread's call over the same connection), it calls is_over(arg) at
+ * least ten times a second, and after each signal handler that interrupts the wait and is not
+ * installed with SA_RESTART. If that returns other than 0, the waiting call fails with
+ * -SHMVIEW_ERR_INTERRUPTED. A call that waited for a lock has not taken it then. A request may have
+ * been carried out, as after _DISCONNECTED, but an attachment that it made is detached. NULL ends
+ * no wait. It is NULL at the start of a thread and of a forked child, and while is_over runs.
  *
  * is_over may call the library. In a wait for the daemon, calls that would ask the daemon fail with
  * -SHMVIEW_ERR_DEADLOCK, and is_over must not wait for another thread that asks the daemon. In a

@@ -177,8 +177,8 @@ class Lost(Error, RuntimeError):
 
 
 class Interrupted(Error, InterruptedError):
-    """The wait for the daemon was ended. A signal handler that raises ends it with its own
-    exception: only programs that give a function to libshmview themselves see this."""
+    """A wait was ended by shmview_on_wait(). A signal handler that raises ends a wait with its own
+    exception, so only programs that call shmview_on_wait() themselves see this one."""
     code, number = 49, errno.EINTR
 
 

@@ -120,8 +120,8 @@ module Shmview
   # The lock was lost while it was held, because the attachment had ended: others may have written.
   # Close the segment and attach it again.
   class Lost < Error; CODE = 48; end
-  # The wait for the daemon was ended. What ends it raises something else: only programs that
-  # give a function to libshmview themselves see this.
+  # A wait was ended by shmview_on_wait(). An interrupt that ends a wait raises its own exception, so
+  # only programs that call shmview_on_wait() themselves see this one.
   class Interrupted < Error; CODE = 49; end
 
   # The last exclusive holder of a lock died inside: the bytes may be half written. What raises
