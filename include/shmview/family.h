@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/family.h - memory without a name, and mutexes in it, for a family of processes. No call
- * here needs a daemon.
+/* shmview/family.h - memory without a name, and mutexes in it, for a family of processes: a program
+ * and its children, or programs that pass each other a descriptor.
  *
  *     struct results { struct shmview_mutex mutex; double sum; } *results;
  *     struct shmview_anonymous memory;
@@ -13,11 +13,21 @@
  *         shmview_mutex_unlock(&results->mutex);
  *     }
  *
- * shmview_wrap() makes the memory a segment, for views of it.
+ * No call here needs a daemon. A segment of shmview.h has a name, rights, and a lock whose waiters
+ * learn from the daemon that the owner has died. Use segments for programs that do not know each
+ * other. shmview_wrap() makes a segment of the memory, so that views of it can be made.
  *
- * Every call may be made by any thread, and by a forked child at once. No call is a cancellation
- * point. Each that fails returns a negative SHMVIEW_ERR_*, whose text is in shmview_error_text().
- */
+ * Trust. All processes that have the memory trust each other. Each of them can overwrite its bytes
+ * and its mutexes, or truncate it, and then an access to a missing page raises SIGBUS. Wrong bytes
+ * can make a mutex useless, but they hold no address that the library would follow.
+ *
+ * Results. The calls return 0 on success and a negated enum shmview_error on failure. _NAME is
+ * short for -SHMVIEW_ERR_NAME. After a failure the out parameters are unchanged, and
+ * shmview_error_text() returns a sentence.
+ *
+ * Threads and fork. Any thread may make any call at any time, and so may a forked child at once. No
+ * call is a cancellation point. As with the calls of shmview.h, a program must make none of them
+ * after vfork() or in a signal handler. */
 #ifndef SHMVIEW_FAMILY_H
 #define SHMVIEW_FAMILY_H
 
@@ -32,9 +42,9 @@ extern "C" {
 
 /* --- Memory -------------------------------------------------------------- */
 
-/* Memory that exists as long as a process has it mapped or has its descriptor open. A child gets
- * it by fork; another process gets the descriptor, by SCM_RIGHTS for example, and opens that.
- * Whoever has the descriptor may truncate the memory, after which a touch of it raises SIGBUS. */
+/* Memory that exists as long as a process has it mapped or has its descriptor open. A child
+ * inherits it by fork. Another process gets the descriptor, for example by SCM_RIGHTS, and passes
+ * it to shmview_anonymous_open(). */
 struct shmview_anonymous {
     void *data; /* byte 0; page-aligned, readable and writable */
     uint64_t bytes;
@@ -42,90 +52,115 @@ struct shmview_anonymous {
     int reserved;
 };
 
-/* Creates bytes of zeroed memory, all of it committed: an unlinked file in /dev/shm, whose limit
- * it counts against, or a memfd where /dev/shm takes no such file. The caller owes
- * shmview_anonymous_close(). Takes some 0.3 s for each GiB;
- * a signal lets shmview_on_wait() end it.
- * Returns 0, -SHMVIEW_ERR_INVALID (0 bytes, or more than a process can map), _NO_SPACE, _NO_MEMORY,
- * _SYSTEM or _INTERRUPTED; but for _INVALID and _INTERRUPTED errno has the cause. */
+/* Creates bytes of memory, filled with zeros. All of it is allocated before the call returns, so
+ * that no later access can fail for lack of memory. The memory is an unlinked file in /dev/shm and
+ * counts against the limit of that file system. If /dev/shm takes no such file, it is a memfd.
+ *
+ * The caller must pass *ret_memory to shmview_anonymous_close(). Blocks until the memory is
+ * allocated, about 0.3 s for each GiB. If a signal interrupts that, the call runs the function
+ * given to shmview_on_wait(), which may end it.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NO_SPACE if there is not enough shared memory,
+ * _INVALID for 0 bytes or more than a process can map, _INTERRUPTED by shmview_on_wait(),
+ * _NO_MEMORY or _SYSTEM. Except after _INVALID and _INTERRUPTED, errno has the cause. */
 int shmview_anonymous_create(uint64_t bytes, struct shmview_anonymous *ret_memory);
 
-/* Maps the memory that fd is of. On success fd belongs to *ret_memory, and the caller owes
- * shmview_anonymous_close(); on failure it stays the caller's. Does not block.
- * Returns 0, -SHMVIEW_ERR_INVALID (fd is of no memory, or of 0 bytes), _NO_MEMORY or _SYSTEM; but
- * for _INVALID errno has the cause. */
+/* Maps all of the memory to which the descriptor fd belongs. On success *ret_memory owns fd, and
+ * the caller must pass it to shmview_anonymous_close(). On failure the caller keeps fd. Does not
+ * block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID if fd is not memory or has 0 bytes, _NO_MEMORY
+ * or _SYSTEM. Except after _INVALID, errno has the cause. */
 int shmview_anonymous_open(int fd, struct shmview_anonymous *ret_memory);
 
-/* Unmaps the memory, closes its descriptor, and zeroes *memory, of which the descriptor is then -1.
- * Does not block. Never fails. */
+/* Unmaps the memory and closes its descriptor. Sets *memory to zeros and its descriptor to -1, so
+ * that it may be closed again. Other processes keep the memory. Does not block. Never fails. */
 void shmview_anonymous_close(struct shmview_anonymous *memory);
 
 /* --- Mutex --------------------------------------------------------------- */
 
-/* A mutex, which survives the death of its owner at any instant. struct shmview_mutex is 64 bytes
- * of shared memory, aligned to 64 for speed, and copied to no other place. There is nothing to be
- * given back with the memory. An uncontended pair of calls makes no system call.
+/* A mutex survives the death of its owner at any instant. struct shmview_mutex is 64 bytes of
+ * shared memory, see mutex_layout.h. It must be aligned to 8, and should be aligned to 64, so that
+ * it lies in one cache line. It must not be copied to another place. Nothing has to be released
+ * before its memory. Locking and unlocking a mutex that nobody else uses makes no system call.
  *
- * The owner is a thread or a process. If it has died, the next locker owns the mutex and is told so
- * by SHMVIEW_OWNER_DIED: the bytes that the mutex guards may be half written. A waiter asks the
- * kernel for the owner 4 ms after it began to wait and every 40 ms from then on, so that it
- * learns of a death that much later. A stopped owner is alive. A process that replaces itself by
- * exec is alive as well: a mutex of processes that it owns stays its own until it ends.
+ * Death. If the owner has died, the next locker gets the mutex and SHMVIEW_OWNER_DIED, because the
+ * bytes that the mutex guards may be half written. It must repair them and unlock, or call
+ * shmview_mutex_unlock_not_repaired(), after which the next owner gets SHMVIEW_OWNER_DIED again. No
+ * daemon notices the death here. Instead a waiter asks the kernel for the owner 4 ms after it began
+ * to wait, and every 40 ms from then on, so that it learns of a death that much later.
  *
- * All processes that use a mutex must be in one pid namespace, because ids of another one name
- * other processes, and in one time namespace, because the times at which they began are read from
- * its clock. */
+ * A stopped owner is alive. So is a process that replaces its program by exec: it keeps a mutex of
+ * processes until it ends.
+ *
+ * All processes that use a mutex must be in one pid namespace, because the ids of owners name other
+ * processes in another one, and in one time namespace, because the times at which owners began are
+ * read from its clock. */
 
-/* The owner is a thread, which may lock again, and only the owner may unlock. A thread that ends
- * has died. Like multiprocessing.RLock. */
+/* Kinds of mutexes. */
+
+/* The owner is a thread. It may lock the mutex again, and must unlock it as often; no other thread
+ * may unlock it. A thread that has ended counts as dead. Like multiprocessing.RLock. */
 #define SHMVIEW_MUTEX_OF_THREADS 1
-/* The owner is a process, for which the mutex is not recursive: a second lock waits for the
- * unlock. Any process may unlock. Like multiprocessing.Lock. */
+/* The owner is a process. If one of its threads locks the mutex again, that call waits for the
+ * unlock. Any process may unlock it. Like multiprocessing.Lock. */
 #define SHMVIEW_MUTEX_OF_PROCESSES 2
 
-/* Makes 64 bytes of shared memory an unlocked mutex. Only one process may do so, before others use
- * it. Does not block.
- * Returns 0, -SHMVIEW_ERR_INVALID (kind is unknown, mutex not aligned to 8), _NO_MEMORY or
- * _SYSTEM. */
+/* Makes 64 bytes of shared memory an unlocked mutex. kind is one of the above. Only one process may
+ * do so, before others use the mutex. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID for an unknown kind or a mutex that is not
+ * aligned to 8, _NO_MEMORY or _SYSTEM. */
 int shmview_mutex_init(struct shmview_mutex *mutex, int kind);
 
-/* Locks, waiting until deadline_ns at the latest: absolute nanoseconds of CLOCK_MONOTONIC, see
- * shmview_deadline(). SHMVIEW_FOREVER waits as long as it takes, 0 tries once. shmview_on_wait()
- * ends the wait.
- * Returns 0; SHMVIEW_OWNER_DIED (1): the mutex is locked, and an owner died inside whose damage no
- * unlock has settled; or, holding nothing, -SHMVIEW_ERR_TIMED_OUT, _INTERRUPTED, _TOO_DEEP (2^32
- * nested), _INVALID (no mutex, or one of another pid or time namespace), _LAYOUT_VERSION,
- * _NO_MEMORY or _SYSTEM (both from a process' first call only). A nested call returns 0 in any
- * case. */
+/* Locks the mutex and waits until deadline_ns, an absolute time of CLOCK_MONOTONIC in nanoseconds,
+ * see shmview_deadline(). SHMVIEW_FOREVER waits as long as that takes; 0 tries once, and asks the
+ * kernel whether the owner is alive.
+ *
+ * Returns 0 on success, or SHMVIEW_OWNER_DIED (1), which is a success too: an owner died inside, or
+ * called shmview_mutex_unlock_not_repaired(), and nobody has repaired the bytes since. A thread
+ * that owns the mutex already gets 0 in any case. Returns -SHMVIEW_ERR_TIMED_OUT after the
+ * deadline, _INTERRUPTED by shmview_on_wait(), _TOO_DEEP if the thread holds the mutex 2^32 - 1
+ * times, _INVALID if the memory is no mutex or a mutex of another pid or time namespace,
+ * _LAYOUT_VERSION if another version of shmview made it, and, in a process' first call, _NO_MEMORY
+ * or _SYSTEM. */
 int shmview_mutex_lock(struct shmview_mutex *mutex, int64_t deadline_ns);
 
-/* Like shmview_mutex_lock(), but never waits and makes no system call: -SHMVIEW_ERR_TIMED_OUT if
- * the mutex is another's, even if that is dead. shmview_mutex_lock() with 0 asks the kernel for it.
- */
+/* Like shmview_mutex_lock(), but never waits and makes no system call. Therefore it returns
+ * -SHMVIEW_ERR_TIMED_OUT even if the owner is dead; shmview_mutex_lock() with deadline 0 finds that
+ * out. */
 int shmview_mutex_trylock(struct shmview_mutex *mutex);
 
-/* Unlocks, of a recursive mutex once. Does not block.
- * Returns 0, -SHMVIEW_ERR_NOT_OWNER (nothing is changed: this thread does not own a mutex of
- * threads, or no process owns a mutex of processes), or as shmview_mutex_lock() _INVALID,
- * _LAYOUT_VERSION, _NO_MEMORY or _SYSTEM. */
+/* Unlocks the mutex, or, if the calling thread has locked it more than once, undoes one of its
+ * locks. The unlock that frees the mutex declares the bytes to be in order. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_OWNER and changes nothing if this thread does not
+ * own a mutex of threads, or no process owns a mutex of processes; or _INVALID, _LAYOUT_VERSION,
+ * _NO_MEMORY or _SYSTEM as shmview_mutex_lock() does. */
 int shmview_mutex_unlock(struct shmview_mutex *mutex);
 
-/* Like shmview_mutex_unlock(), but the next owner gets SHMVIEW_OWNER_DIED: the bytes are not in
- * order. Of a recursive mutex it must be the last unlock that is made by this call. */
+/* Like shmview_mutex_unlock(), for an owner whose bytes are not in order: the next owner gets
+ * SHMVIEW_OWNER_DIED. This takes effect only if the call frees the mutex. So a thread that has
+ * locked it more than once must use it for the last unlock. */
 int shmview_mutex_unlock_not_repaired(struct shmview_mutex *mutex);
 
+/* The state of a mutex. */
 struct shmview_mutex_status {
     int is_held;
-    int is_mine;    /* by this thread, or of a mutex of processes by this process */
-    uint32_t depth; /* while it is mine: how many times it is locked; else 0 */
+    int is_mine;    /* this thread owns it, or this process a mutex of processes */
+    uint32_t depth; /* if it is mine: how many times it is locked; else 0 */
     uint32_t pid;   /* of the owner's process; 0: not held, or not known yet */
-    uint32_t died;  /* process id of the owner that died inside, until an unlock settles it; or 0 */
+    /* Process id of the last owner that died inside or called shmview_mutex_unlock_not_repaired();
+     * 0 after an unlock that declares the bytes to be in order. */
+    uint32_t died;
     uint32_t reserved;
 };
 
-/* Reports who owns the mutex, without locking it. Does not block.
- * Returns 0, or as shmview_mutex_lock() -SHMVIEW_ERR_INVALID, _LAYOUT_VERSION, _NO_MEMORY or
- * _SYSTEM. */
+/* Reports who owns the mutex, without locking it. The words are read one after the other, so that
+ * they may not fit each other exactly. Does not block.
+ *
+ * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, _LAYOUT_VERSION, _NO_MEMORY or _SYSTEM as
+ * shmview_mutex_lock() does. */
 int shmview_mutex_query(struct shmview_mutex *mutex, struct shmview_mutex_status *ret_status);
 
 #ifdef __cplusplus
