@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* looking.c: how long one looks who has learnt what looking is good for. */
+/* spin.c: how long a waiter polls, given whether its last polls were useful. */
 #include "common/base/spin.h"
 #include "unit/unit.h"
 
