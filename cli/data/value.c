@@ -72,7 +72,7 @@ static int parse_float(const char *text, bool is_complex, struct shmview_value *
         return problem_set(problem, "'%s' is more than a double can hold", text);
     if (!is_complex && strchr(text, 'j'))
         return problem_set(problem, "'%s' is complex, and the elements are real", text);
-    *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_COMPLEX,
+    *ret = (struct shmview_value){.kind = is_complex ? SHMVIEW_VALUE_COMPLEX : SHMVIEW_VALUE_REAL,
                                   .z = {(long double)z[0], (long double)z[1]}};
     return 0;
 }

@@ -241,6 +241,9 @@ static int read_options(const struct shmview_monitor_options *from,
     *ret = *from;
     if (ret->n_names > LIMIT_NAMES)
         return fail(SHMVIEW_ERR_INVALID, "%zu names, the limit is %d", ret->n_names, LIMIT_NAMES);
+    for (size_t i = 0; i < ret->n_names; i++)
+        if (!ret->names[i])
+            return fail(SHMVIEW_ERR_INVALID, "names[%zu] is NULL", i);
     if (ret->after > INT64_MAX || ret->kinds & ~(SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_LOST + 1) - 2))
         return fail(SHMVIEW_ERR_INVALID, "kinds or after of the options are out of range");
     return 0;

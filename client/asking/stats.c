@@ -115,6 +115,9 @@ int shmview_stats_get(struct shmview_connection *connection,
     if (o.n_names > LIMIT_NAMES || o.after > INT64_MAX)
         return fail(SHMVIEW_ERR_INVALID, "%zu names, the limit is %d; or after is out of range",
                     o.n_names, LIMIT_NAMES);
+    for (size_t i = 0; i < o.n_names; i++)
+        if (!o.names[i])
+            return fail(SHMVIEW_ERR_INVALID, "names[%zu] is NULL", i);
     struct box *box = calloc(1, sizeof *box);
     if (!box)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");

@@ -58,9 +58,10 @@ static int check_view(struct wire_view *view, size_t index, uint64_t segment_byt
         return 0;
     }
     /* INVALID means that a parameter has no valid form; other errors are about the view's fit */
-    const char *fact = fault.error == SHMVIEW_ERR_INVALID ? "parameter" : "view";
-    return fault_set(ret_fault, (int)fault.error, fact, view->name, index, "view '%s': %s",
-                     view->name, fault.text);
+    bool is_invalid = fault.error == SHMVIEW_ERR_INVALID;
+    return fault_set(ret_fault, (int)fault.error, is_invalid ? "parameter" : "view",
+                     is_invalid ? "layout.views" : view->name, index, "view '%s': %s", view->name,
+                     fault.text);
 }
 
 int layout_check(struct wire_layout *layout, uint64_t segment_bytes, struct formats *formats,

@@ -101,9 +101,10 @@ void peek_party(const struct control_peek *peek, const struct attachment *attach
     uint32_t number = attachment->slot;
     uint32_t id = attachment->generation << SHMVIEW_SLOT_BITS | number;
     *ret = (struct peek_party){0};
+    ret->left_inside = (c->inside & SHMVIEW_LOCK_OWNER) == id;
     if ((c->lock & SHMVIEW_LOCK_OWNER) == id) {
         ret->held = SHMVIEW_EXCLUSIVE;
-        ret->inside = (c->inside & SHMVIEW_LOCK_OWNER) == id;
+        ret->inside = ret->left_inside;
         if (c->held_version == c->inside)
             ret->since_us = real_us(c->held_since_ns);
     }

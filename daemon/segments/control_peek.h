@@ -18,6 +18,7 @@ struct peek_party {
     int64_t held;     /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED; 0: nothing */
     int64_t waits;    /* the same: what it waits for */
     int64_t since_us; /* CLOCK_REALTIME, of what it holds or else waits for; 0: unknown */
+    bool left_inside; /* the bytes may be half written because of it, whether it holds the lock */
     bool inside;      /* holds exclusively, and the bytes may be half written */
     char command[16]; /* "" if it has not said; printable */
 };

@@ -27,13 +27,16 @@ void crew_run(const char *segment, const struct arrays *arrays, enum step step, 
         pids[i] = worker_start(&worker);
     }
 
-    for (int n = 0; n < n_workers; n++) {
+    for (int n = 0; n < n_workers;) {
         int status, i = 0;
         pid_t pid = wait(&status);
         if (pid < 0)
             err(1, "wait");
-        while (pids[i] != pid)
+        while (i < n_workers && pids[i] != pid)
             i++;
+        if (i == n_workers)
+            continue; /* a child that this process had before it ran this program */
+        n++;
         report_end(step, i, pid, status);
         parts_give_up(arrays, i);
     }

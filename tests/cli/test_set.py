@@ -49,6 +49,7 @@ def test_each_type(ctl, format, given, got):
     ("f8", "1e999", "more than a double can hold"),
     ("f8", "1+2j", "'1+2j' is complex"),
     ("c8", "1+2", "'1+2' is no number"),
+    ("e", "70000", "70000 is no value of float16"),
     ("S2", "abc", "'abc': text of 3 bytes is no value of bytes with room for 2"),
     ("3p", "abc", "is no value of pascal with room for 2"),
     ("T{i:x:f:y:}", "1", "name a field, as in [field]"),

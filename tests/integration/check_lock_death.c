@@ -65,6 +65,33 @@ START_TEST(next_owner_is_told_who_died)
 }
 END_TEST
 
+static void die_after_it_left_it_unrepaired(struct child *me, void *arg)
+{
+    OK(shmview_lock(arg));
+    OK(shmview_unlock_not_repaired(arg));
+    child_tell(me, 1);
+    child_pause(me);
+}
+
+/* The daemon keeps its name, because its slot is the next client's. */
+START_TEST(dead_one_that_left_it_unrepaired_is_named)
+{
+    struct child child;
+    struct shmview_death death;
+    open_segment();
+    child_start(&child, die_after_it_left_it_unrepaired, seg);
+    child_hear(&child, 1);
+    pid_t pid = child.pid;
+    child_kill(&child);
+    AWAIT(shmview_lock(seg) == SHMVIEW_OWNER_DIED && shmview_owner_died(seg, &death) == 0 &&
+          (death.when_ns > 0 || shmview_unlock_not_repaired(seg)));
+    ck_assert_uint_eq(death.pid, (unsigned)pid);
+    ck_assert_int_eq(strncmp(death.command, program_invocation_short_name, 15), 0);
+    OK(shmview_unlock(seg));
+    close_segment();
+}
+END_TEST
+
 START_TEST(death_outside_is_nobodys_business)
 {
     struct child child;
@@ -324,6 +351,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(next_owner_is_told_who_died),
         SUITE_TEST(death_outside_is_nobodys_business),
+        SUITE_TEST(dead_one_that_left_it_unrepaired_is_named),
         SUITE_TEST(not_repaired_is_told_again),
         SUITE_TEST(repairer_dies_too),
         SUITE_TEST(waiters_get_it_when_the_holder_is_killed),

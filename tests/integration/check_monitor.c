@@ -274,6 +274,10 @@ START_TEST(filters)
     REFUSED(shmview_monitor_open(conn, &bad, &some), INVALID, "struct_bytes");
     bad = (struct shmview_monitor_options){.struct_bytes = sizeof bad, .n_names = 65};
     REFUSED(shmview_monitor_open(conn, &bad, &some), INVALID, "limit");
+    const char *broken[] = {"a", NULL};
+    bad =
+        (struct shmview_monitor_options){.struct_bytes = sizeof bad, .names = broken, .n_names = 2};
+    REFUSED(shmview_monitor_open(conn, &bad, &some), INVALID, "names[1] is NULL");
     end();
 }
 END_TEST

@@ -188,6 +188,9 @@ START_TEST(pages)
     ck_assert_uint_eq(n, 1000);
     o = (struct shmview_stats_options){.struct_bytes = 1};
     REFUSED(shmview_stats_get(conn, &o, &stats), INVALID, "struct_bytes");
+    const char *none = NULL;
+    o = (struct shmview_stats_options){.struct_bytes = sizeof o, .names = &none, .n_names = 1};
+    REFUSED(shmview_stats_get(conn, &o, &stats), INVALID, "names[0] is NULL");
     end();
 }
 END_TEST

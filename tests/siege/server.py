@@ -177,7 +177,7 @@ class Server:
     def reloads(self):
         """How many times it has read its configuration, or refused to, on SIGHUP."""
         with open(self.log_path, "rb") as f:
-            return len(re.findall(rb"the configuration was (?:not )?read", f.read()))
+            return len(re.findall(rb"the configuration was (?:read|not replaced)", f.read()))
 
     def _directories(self):
         """/dev/shm/shmview.INSTANCE, and that with a suffix."""

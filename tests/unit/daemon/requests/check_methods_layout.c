@@ -159,6 +159,8 @@ START_TEST(views_that_do_not_hold)
         json_t *p = house_refused(g, "DefineLayout", text, cases[i].error, cases[i].part);
         if (strcmp(cases[i].error, INVALID) != 0)
             ck_assert_str_eq(json_string_value(json_object_get(p, "view")), "A");
+        else
+            ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(p, "parameter")), "."));
     }
     json_t *p = house_call(g, "Describe", "{'name':'s'}");
     ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0); /* nothing of it */
