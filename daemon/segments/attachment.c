@@ -253,7 +253,8 @@ void attachment_announce(struct attachment *attachment)
     /* before the lock is taken from it: a moment later another may have it */
     if (attachment->slot != SLOT_NONE && control_peek_slot(attachment, &seen) == 0)
         peek_party(&seen, attachment, &party);
-    /* also where it unlocked without a repair: the next owner asks for it, and its slot is reused */
+    /* also where it unlocked without a repair: the next owner asks for it, and its slot is reused
+     */
     if (party.left_inside)
         segment_note_owner(s, attachment->generation << SHMVIEW_SLOT_BITS | attachment->slot,
                            attachment->pid, party.command);
