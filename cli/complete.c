@@ -153,7 +153,7 @@ static char *columns_of(struct context *c, const struct verb *verb)
     return text;
 }
 
-/* One more of a list, behind what is there already: "+" and names with commas. */
+/* Offers one more entry for a list that has entries already: "+", or names with commas. */
 static void offer_next(const struct line *l, const char *name, int bytes)
 {
     char candidate[4 * KIND_BYTES];

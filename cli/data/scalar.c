@@ -39,8 +39,8 @@ static bool reads_as(const char *text, long double x, uint32_t dtype)
     return value.z[0] == x;
 }
 
-/* With how many digits a search begins: every float of a normal size has these; what is cut off
- * behind them are zeros. */
+/* Returns the number of digits with which the search begins. Every float of normal size is exact
+ * with these; the digits after them are zeros. */
 static int digits_least(long double x, uint32_t dtype)
 {
     if (dtype == SHMVIEW_FLOAT64 && fabsl(x) >= (long double)DBL_MIN)

@@ -24,8 +24,9 @@ struct picture {
 
 const char *type_text(const struct shmview_view_description *v)
 {
-    const bool has_name =
-        shmview_dtype_kind(v->dtype) > SHMVIEW_VALUE_BYTES && !(v->dtype & SHMVIEW_SWAPPED);
+    /* a pointer has no name that a format may have */
+    const bool has_name = shmview_dtype_kind(v->dtype) > SHMVIEW_VALUE_BYTES &&
+                          !(v->dtype & SHMVIEW_SWAPPED) && v->dtype != SHMVIEW_POINTER;
     return has_name ? shmview_dtype_name(v->dtype) : v->format;
 }
 

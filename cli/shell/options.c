@@ -58,7 +58,8 @@ static int fail_option(struct context *c, char **argv, const struct rows *r, int
     bool is_long = optopt == 0 || optopt >= VALUE_FIRST;
     if (o == ':')
         return fail_usage(c, "option %s needs a value", is_long ? argv[optind - 1] : letter);
-    if (optopt && (is_long || strncmp(argv[optind - 1], "--", 2) == 0))
+    /* 'h' is refused in --help=x only: where there is a verb, -h is an option */
+    if (optopt && (is_long || (optopt == 'h' && r->list[r->n + 1].name)))
         return fail_usage(c, "option %s takes no value", argv[optind - 1]);
     return fail_unknown(c, r, is_long ? argv[optind - 1] : letter);
 }

@@ -80,7 +80,8 @@ void target_unlock(struct target *t);
 void target_close(struct target *t);
 #define CLEANUP_TARGET CLEANUP(target_close)
 
-/* "demo/A[1:3]", "demo": what was asked for, for messages. Static, until the next call. */
+/* Returns the target as the user typed it, for messages: "demo/A[1:3]", "demo". The text is static,
+ * and valid until the next call. */
 const char *target_text(const struct target *t);
 
 #endif

@@ -10,7 +10,7 @@
 #include "cli/text/show.h"
 #include "cli/text/views.h"
 
-/* What two questions tell of a segment. */
+/* A segment, as the replies to Describe and to Stats describe it. */
 struct facts {
     const struct shmview_description *d;
     const struct shmview_stats *stats;

@@ -31,8 +31,8 @@ static inline bool caller_is_known(void)
            caller.epoch == atomic_load_explicit(&process->epoch, memory_order_relaxed);
 }
 
-/* Whether the owner, a thread or else a process, has ended. An owner that the kernel says nothing
- * about is alive. */
+/* Whether the owner, a thread or else a process, has ended. An owner about which the kernel
+ * gives no information counts as alive. */
 bool owner_is_dead(uint64_t owner, bool is_thread);
 
 #pragma GCC visibility pop

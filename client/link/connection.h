@@ -79,7 +79,7 @@ int connection_open(struct shmview_connection *connection);
 bool connection_reopen(struct shmview_connection *connection);
 /* Sends a claim over the socket that it has, without waiting; connection_reopen() reads the reply.
  * The daemon then wakes those who watch what is attached, and sends a new bell. Returns 0; -ENOMEM;
- * -EAGAIN if the socket is full; any other -errno if the socket is of no use any more. */
+ * -EAGAIN if the socket is full; any other -errno if the socket is broken. */
 int connection_claim(struct shmview_connection *connection);
 /* Reads the reply to a claim that was sent. Returns an enum reach, NOT_REACHED also where the
  * daemon is leaving; or an error. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method Monitor: connections that are told of events.
+/* The method Monitor: connections that receive events.
  *
- * A connection is told as fast as it reads; what it has no room for stays in the ring of
- * events.h, where it may be lost. Telling takes turns of a quarter of a millisecond, so that where
- * there are many monitors events may be lost as well. */
+ * The daemon sends events as fast as the client reads them. Events for which the socket has no room
+ * stay in the ring of events.h, where newer ones may replace them. Sending takes turns of a quarter
+ * of a millisecond, so that with many monitors events may be lost as well. */
 #ifndef DAEMON_MONITOR_H
 #define DAEMON_MONITOR_H
 

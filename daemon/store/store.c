@@ -23,7 +23,7 @@
 #include "daemon/store/store_record.h"
 #include "daemon/store/store_room.h"
 
-#define STORE_VERSION     3u
+#define STORE_VERSION     4u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
 

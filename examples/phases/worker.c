@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <shmview/shmview.h>
@@ -93,6 +94,7 @@ static void work(const struct worker *worker, struct shmview_segment *segment,
 int worker_main(char **arguments)
 {
     const struct worker worker = parse(arguments);
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else gives up the part of a worker that has died */
     struct shmview_connection *connection;
     struct shmview_segment *segment;
     struct shmview_phase phase;

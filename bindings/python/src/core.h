@@ -134,7 +134,7 @@ static inline Py_ssize_t calls_of(struct segment *segment)
     }
     return COUNT(segment->n_calls);
 }
-/* Before and after such a call: the segment cannot be closed meanwhile. */
+/* Before and after such a call: while it runs, the segment cannot be closed. */
 static inline void call_begins(struct segment *segment)
 {
     calls_of(segment);

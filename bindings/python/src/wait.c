@@ -60,7 +60,7 @@ int parse_timeout(PyObject *timeout, int64_t *ret_deadline)
                      timeout);
         return -1;
     }
-    /* 0 tries once; what is longer than a hundred years is for ever */
+    /* 0 tries once; more than about a hundred years has no deadline */
     *ret_deadline = seconds == 0    ? 0
                     : seconds > 3e9 ? SHMVIEW_FOREVER
                                     : shmview_deadline((int64_t)(seconds * 1e9));

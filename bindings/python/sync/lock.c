@@ -131,7 +131,7 @@ static PyObject *leave(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_
     return release(op, NULL);
 }
 
-/* All zero if the memory holds no mutex any more. */
+/* All members are zero if other bytes have replaced the mutex. */
 static struct shmview_mutex_status status_of(PyObject *op)
 {
     struct shmview_mutex_status status = {0};

@@ -242,10 +242,10 @@ static VALUE end_recovery(VALUE arg)
 /*
  * call-seq: recover(timeout: nil) { |died| ... }
  *
- * Holds the lock exclusively for the block, in any case: it is given the OwnerDied that says who
- * died inside, or nil. A block that runs to its end has repaired; one that is left by an
- * exception, break, throw or Thread#kill has not, and the next one is told again. Returns what the
- * block returns. Raises what synchronize raises but OwnerDied.
+ * Holds the lock exclusively for the block, also after a death inside. The block gets the OwnerDied
+ * that names the dead owner, or nil. A block that runs to its end has repaired the bytes. After one
+ * that is left by an exception, break, throw or Thread#kill the next owner gets OwnerDied again.
+ * Returns the value of the block. Raises the errors of synchronize except OwnerDied.
  */
 static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
 {

@@ -45,7 +45,7 @@ module Shmview
   # Not enough shared memory. Facts: name; size: bytes that were asked for.
   class NoSpace < Error
     CODE = 5
-    # Bytes that are free, or nil where the daemon did not say.
+    # Bytes that are free, or nil if the daemon did not report it.
     def free
       figures[0]
     end
