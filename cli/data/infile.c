@@ -90,7 +90,7 @@ static int read_pipe(struct infile *file, uint64_t want)
     if (have < want)
         return fail_text(file->c,
                          "%s is truncated: its header tells of %" PRIu64
-                         " bytes of elements, %" PRIu64 " have come: write it anew",
+                         " bytes of elements, %" PRIu64 " have come: write it again",
                          file->path, want, have);
     if (read_fully(file, &more, 1, 0) > 0)
         return fail_text(file->c,
@@ -107,7 +107,7 @@ static int check_size(struct infile *file)
     if (has < file->nbytes)
         return fail_text(file->c,
                          "%s is truncated: its header tells of %" PRIu64
-                         " bytes of elements, it has %" PRIu64 ": write it anew",
+                         " bytes of elements, it has %" PRIu64 ": write it again",
                          file->path, file->nbytes, has);
     if (has > file->nbytes)
         return fail_text(file->c,
@@ -139,7 +139,7 @@ int infile_read_npy(struct infile *file, struct npy *ret)
     if ((size_t)n < bytes - sizeof prefix)
         return fail_text(file->c,
                          "%s is truncated: its header has %zu bytes, it ends before: write "
-                         "it anew",
+                         "it again",
                          file->path, bytes);
     if (npy_read(header, bytes, ret, &problem))
         return fail_text(file->c, "%s: %s", file->path, problem.text);

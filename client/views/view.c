@@ -144,9 +144,10 @@ static bool valid_name(const char *name)
 
 static int fail_name(const char *what, const char *name)
 {
-    return fail(SHMVIEW_ERR_INVALID,
-                "'%.70s' is no name for a %s: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
-                name ? name : "(null)", what, LIMIT_VIEW_NAME_BYTES);
+    return fail(
+        SHMVIEW_ERR_INVALID,
+        "'%.70s' is not a valid name for a %s: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
+        name ? name : "(null)", what, LIMIT_VIEW_NAME_BYTES);
 }
 
 /* Checks here what the daemon would refuse, so that no malformed request is sent. */

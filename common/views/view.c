@@ -155,7 +155,7 @@ static int check_alignment(const struct view_desc *desc, struct view_fault *faul
     uint32_t align = stored ? VIEW_STORED_BYTES : desc->item->align;
     if (desc->offset % align)
         return view_fault_set(fault, SHMVIEW_ERR_MISALIGNED,
-                              "byte %" PRIu64 " is no multiple of %u, the alignment of %s",
+                              "byte %" PRIu64 " is not a multiple of %u, the alignment of %s",
                               desc->offset, align,
                               stored ? "a stored offset" : format_name(desc->item));
     for (uint32_t d = 0; d < desc->ndim; d++) {

@@ -98,7 +98,7 @@ int view_recast(struct view_desc *desc, const struct format *item, struct view_f
         return fault_size(desc, bytes, item, fault);
     if (desc->offset % item->align)
         return view_fault_set(fault, SHMVIEW_ERR_MISALIGNED,
-                              "byte %" PRIu64 " is no multiple of %u, the alignment of %s",
+                              "byte %" PRIu64 " is not a multiple of %u, the alignment of %s",
                               desc->offset, item->align, format_name(item));
     to.item = item;
     if (desc->ndim)

@@ -24,9 +24,10 @@ __attribute__((format(printf, 6, 7))) static int fault_set(struct layout_fault *
 
 static int fault_name(struct layout_fault *fault, size_t view, const char *name)
 {
-    return fault_set(fault, SHMVIEW_ERR_INVALID, "parameter", "layout", view,
-                     "'%.70s' is no name: 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
-                     name, LIMIT_VIEW_NAME_BYTES);
+    return fault_set(
+        fault, SHMVIEW_ERR_INVALID, "parameter", "layout", view,
+        "'%.70s' is not a valid name: 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot", name,
+        LIMIT_VIEW_NAME_BYTES);
 }
 
 static int check_names(const struct wire_layout *layout, struct layout_fault *fault)

@@ -119,7 +119,7 @@ int shmview_format_parse(const char *text, struct shmview_format *ret,
  * elements. The view is read-only if the attachment is. It belongs to no phase, so it never becomes
  * stale.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_FORMAT, _MISALIGNED if offset is no multiple of the
+ * Returns 0 on success. Returns -SHMVIEW_ERR_FORMAT, _MISALIGNED if offset is not a multiple of the
  * element's alignment, _ILL_SIZED if the bytes do not divide, _BOUNDS if they lie outside the
  * segment, or _NO_MEMORY. The error text names the byte. */
 int shmview_view_cast(struct shmview_segment *segment, const char *format, uint64_t offset,

@@ -233,7 +233,7 @@ START_TEST(recasts)
     OK(shmview_view_slice(&whole, 0, 1, 2, 1, &part));
     OK(shmview_view_slice(&part, 1, 1, 3, 1, &part));
     REFUSED(shmview_view_recast(&part, "int32", &v), MISALIGNED,
-            "byte 14 is no multiple of 4, the alignment of int32");
+            "byte 14 is not a multiple of 4, the alignment of int32");
     OK(shmview_view_index(&whole, 0, 0, &part));
     OK(shmview_view_index(&part, 0, 0, &part));
     OK(shmview_view_recast(&part, "uint16", &v));
@@ -269,7 +269,7 @@ START_TEST(fields)
     ck_assert_int_eq(v.shape[1], 3);
     OK(shmview_view_cast(seg, "T{<b:a:i:b:}", 0, 10, &all)); /* packed */
     OK(shmview_view_field(&all, "a", &v));
-    REFUSED(shmview_view_field(&all, "b", &v), MISALIGNED, "byte 1 is no multiple of 4");
+    REFUSED(shmview_view_field(&all, "b", &v), MISALIGNED, "byte 1 is not a multiple of 4");
     end();
 }
 END_TEST
@@ -368,7 +368,7 @@ START_TEST(suboffsets_that_lead_astray)
         {4096 - 2 - 6, -SHMVIEW_ERR_BOUNDS, "dimension 0 ends at byte 4098"},
         {4095, -SHMVIEW_ERR_BOUNDS, "the element would lie at byte 4097"},
         {UINT64_MAX, -SHMVIEW_ERR_BOUNDS, "the offset stored at byte 1032 is 18446744073709551615"},
-        {59, -SHMVIEW_ERR_MISALIGNED, "byte 61 is no multiple of 2"},
+        {59, -SHMVIEW_ERR_MISALIGNED, "byte 61 is not a multiple of 2"},
     };
     struct shmview_view rows, v;
     void *p;

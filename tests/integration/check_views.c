@@ -121,7 +121,7 @@ START_TEST(cast_refuses_and_names_the_byte)
             "byte 8");
     REFUSED(shmview_view_cast(seg, "int16", 0, 3, &v), ILL_SIZED, "ends at byte 2");
     REFUSED(shmview_view_cast(seg, "int16", 1, 2, &v), MISALIGNED,
-            "byte 1 is no multiple of 2, the alignment of int16");
+            "byte 1 is not a multiple of 2, the alignment of int16");
     REFUSED(shmview_view_cast(seg, "int64", 4, 0, &v), MISALIGNED, "byte 4");
     REFUSED(shmview_view_cast(seg, "int8", 0, 11, &v), BOUNDS,
             "11 bytes at byte 0 lie outside the segment's 10 bytes");
@@ -286,7 +286,7 @@ static const struct {
     {{.format = "i", .offset = 96}, SHMVIEW_ERR_BOUNDS, "4 bytes at byte 96"},
     {{.format = "i", .offset = UINT64_MAX - 3}, SHMVIEW_ERR_BOUNDS, "18446744073709551612"},
     {{.format = "i", .offset = 100, .ndim = 1, .shape = t_zero}, SHMVIEW_ERR_BOUNDS, "byte 100"},
-    {{.format = "i", .offset = 2}, SHMVIEW_ERR_MISALIGNED, "byte 2 is no multiple of 4"},
+    {{.format = "i", .offset = 2}, SHMVIEW_ERR_MISALIGNED, "byte 2 is not a multiple of 4"},
     {{.format = "i", .ndim = 1, .shape = s4, .strides = t_odd},
      SHMVIEW_ERR_MISALIGNED,
      "dimension 0: stride 6 puts element 1 at byte 6"},

@@ -33,7 +33,7 @@ class TestSegment < ShmviewTest
     end
     assert_predicate given, :closed?
     error = assert_raises(Shmview::Closed) { given.size }
-    assert_equal "the segment is closed; open it anew", error.message
+    assert_equal "the segment is closed; open it again", error.message
     assert_raises(ZeroDivisionError) { Shmview.create("demo", 10) { 1 / 0 } }
     assert_raises(Shmview::NotFound) { Shmview.attach("demo") }
     given.close

@@ -67,7 +67,7 @@ void raise_text_with(int error, VALUE facts, const char *format, ...)
 
 void raise_closed(const char *what)
 {
-    rb_raise(rb_path2class("Shmview::Closed"), "%s is closed; open it anew", what);
+    rb_raise(rb_path2class("Shmview::Closed"), "%s is closed; open it again", what);
 }
 
 VALUE make_death(VALUE name, const struct shmview_death *death, VALUE phase)

@@ -71,7 +71,7 @@ void view_complain(const struct view *view)
     shmview_phase_read(view->seg->handle, &phase); /* asks nobody: the lock may be held */
     raise_text(SHMVIEW_ERR_STALE,
                "the view is of phase %u of '%.80s', which is in phase %u%s%.64s%s now; open it "
-               "anew",
+               "again",
                view->v.generation, shmview_name(view->seg->handle), phase.generation,
                phase.name[0] ? " ('" : "", phase.name, phase.name[0] ? "')" : "");
 }

@@ -30,7 +30,7 @@ module Shmview
     end
   end
 
-  # The attachment, or what belongs to it, was closed or released: open it anew.
+  # The attachment, or what belongs to it, was closed or released: open it again.
   class Closed < Error; end
 
   # An argument that cannot be right.

@@ -104,7 +104,7 @@ START_TEST(cast_refused)
                  "10 bytes at byte 0 do not divide into int32 of 4 bytes: the last whole one ends "
                  "at byte 8");
     assert_fails(shmview_view_cast(&s, "int16", 1, 2, &v), SHMVIEW_ERR_MISALIGNED,
-                 "byte 1 is no multiple of 2, the alignment of int16");
+                 "byte 1 is not a multiple of 2, the alignment of int16");
     assert_fails(shmview_view_cast(&s, "b", 4000, 1, &v), SHMVIEW_ERR_BOUNDS,
                  "1 bytes at byte 4000 lie outside the segment's 4000 bytes");
     assert_fails(shmview_view_cast(&s, "y", 0, 1, &v), SHMVIEW_ERR_FORMAT,
@@ -269,10 +269,10 @@ START_TEST(define_refused)
         const char *name = i < 4 ? names[i] : NULL;
         v.name = "A";
         ck_assert_int_eq(shmview_define(&s, name, &v, 1), -SHMVIEW_ERR_INVALID);
-        unit_assert_holds(shmview_error_text(), "is no name for a layout");
+        unit_assert_holds(shmview_error_text(), "is not a valid name for a layout");
         v.name = name;
         ck_assert_int_eq(shmview_define(&s, "l", &v, 1), -SHMVIEW_ERR_INVALID);
-        unit_assert_holds(shmview_error_text(), "is no name for a view");
+        unit_assert_holds(shmview_error_text(), "is not a valid name for a view");
     }
     v = (struct shmview_view_spec){.name = "A", .format = "b", .offset = 4000};
     assert_fails(shmview_define(&s, "l", &v, 1), SHMVIEW_ERR_BOUNDS,

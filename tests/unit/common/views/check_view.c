@@ -139,13 +139,13 @@ END_TEST
 START_TEST(cast_misaligned)
 {
     refuses_cast("int16", 1, 2, 16, SHMVIEW_ERR_MISALIGNED,
-                 "byte 1 is no multiple of 2, the alignment of int16");
+                 "byte 1 is not a multiple of 2, the alignment of int16");
     refuses_cast("int32", 2, 4, 16, SHMVIEW_ERR_MISALIGNED,
-                 "byte 2 is no multiple of 4, the alignment of int32");
+                 "byte 2 is not a multiple of 4, the alignment of int32");
     refuses_cast("float64", 4, 8, 16, SHMVIEW_ERR_MISALIGNED,
-                 "byte 4 is no multiple of 8, the alignment of float64");
+                 "byte 4 is not a multiple of 8, the alignment of float64");
     refuses_cast("int16", 15, 0, 16, SHMVIEW_ERR_MISALIGNED, /* empty as well */
-                 "byte 15 is no multiple of 2, the alignment of int16");
+                 "byte 15 is not a multiple of 2, the alignment of int16");
 }
 END_TEST
 
@@ -277,11 +277,11 @@ END_TEST
 START_TEST(misaligned_offset)
 {
     refuses(100, desc_of("h", 3, 0, NULL, C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 3 is no multiple of 2, the alignment of int16");
+            "byte 3 is not a multiple of 2, the alignment of int16");
     refuses(100, desc_of("d", 4, 1, INTS(1), C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 4 is no multiple of 8, the alignment of float64");
+            "byte 4 is not a multiple of 8, the alignment of float64");
     refuses(100, desc_of("d", UINT64_MAX, 1, INTS(1), C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 18446744073709551615 is no multiple of 8, the alignment of float64");
+            "byte 18446744073709551615 is not a multiple of 8, the alignment of float64");
     for (uint64_t offset = 0; offset < 16; offset++)
         accepts(100, desc_of("b", offset, 1, INTS(1), C_ORDER), 1);
 }
@@ -398,7 +398,7 @@ START_TEST(empty_views)
     refuses(100, desc_of("i", 104, 1, INTS(0), C_ORDER), SHMVIEW_ERR_BOUNDS,
             "the first element, 4 bytes at byte 104, lies outside the segment's 100 bytes");
     refuses(100, desc_of("i", 99, 1, INTS(0), C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 99 is no multiple of 4, the alignment of int32");
+            "byte 99 is not a multiple of 4, the alignment of int32");
 }
 END_TEST
 

@@ -326,7 +326,8 @@ START_TEST(layouts)
     refuses("{'segments':[{'name':'a','size':8,'layouts':[{'name':'l','views':[]},\n"
             "{'name':'l','views':[]},\n{'name':'.','views':[]}]}]}",
             "f:2: segments[0].layouts[1] is a second layout 'l'\n"
-            "f:3: segments[0].layouts[2] does not fit: '.' is no name: 1 to 64 of A-Z a-z 0-9 . _ "
+            "f:3: segments[0].layouts[2] does not fit: '.' is not a valid name: 1 to 64 of A-Z a-z "
+            "0-9 . _ "
             "-, not starting with a dot\n");
     refuses("{'segments':[{'name':'a','size':8,'layouts':[{'name':'l','views':[\n"
             "{'name':'v','format':'no','shape':[]}]}]}]}",

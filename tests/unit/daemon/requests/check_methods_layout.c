@@ -100,9 +100,9 @@ START_TEST(names)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         char text[200];
         snprintf(text, sizeof text, LAYOUT("%s", ""), bad[i]);
-        house_refused(g, "DefineLayout", text, INVALID, "is no name");
+        house_refused(g, "DefineLayout", text, INVALID, "is not a valid name");
         snprintf(text, sizeof text, LAYOUT("l", VIEW("%s", "'format':'b','shape':[]")), bad[i]);
-        house_refused(g, "DefineLayout", text, INVALID, "is no name");
+        house_refused(g, "DefineLayout", text, INVALID, "is not a valid name");
     }
     house_refused(
         g, "DefineLayout",
@@ -129,7 +129,7 @@ START_TEST(views_that_do_not_hold)
         {"'format':'y','shape':[]", "InvalidFormat", "view 'A': format \"y\": character 0"},
         {"'format':'','shape':[]", "InvalidFormat", "a type code is missing"},
         {"'format':'<n','shape':[]", "InvalidFormat", "no standard size"},
-        {"'format':'i','shape':[1],'offset':2", "MisalignedView", "byte 2 is no multiple of 4"},
+        {"'format':'i','shape':[1],'offset':2", "MisalignedView", "byte 2 is not a multiple of 4"},
         {"'format':'d','shape':[2],'strides':[12]", "MisalignedView", "stride 12"},
         {"'format':'f','shape':[1001]", "ViewOutOfBounds",
          "view 'A': dimension 0 ends at byte 4004, the segment has 4000 bytes"},
