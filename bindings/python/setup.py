@@ -68,7 +68,7 @@ setup(
     python_requires=">=3.9",
     packages=["shmview"],
     package_data={"shmview": ["*.pyi", "*.pxd", "py.typed"]},
-    ext_modules=[Extension(f"shmview.{name}", sorted(glob.glob(f"{folder}/*.c")), depends=glob.glob(f"{folder}/*.h"),
+    ext_modules=[Extension(f"shmview.{name}", sorted({"src/unlocked.c", *glob.glob(f"{folder}/*.c")}), depends=glob.glob("*/*.h"),
                            libraries=["shmview"], define_macros=[("_GNU_SOURCE", "1")],
                            extra_compile_args=["-std=c11", "-fvisibility=hidden"], **found)
                  for name, folder in (("_core", "src"), ("_sync", "sync"))],

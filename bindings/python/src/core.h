@@ -19,6 +19,8 @@
 
 #include <structmember.h>
 
+#include "unlocked.h"
+
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *o)
 {
@@ -187,12 +189,6 @@ PyObject *format_text(struct state *state, PyObject *format);
 PyObject *module_format_size(PyObject *module, PyObject *format);
 
 /* --- wait.c -------------------------------------------------------------- */
-
-/* For UNLOCKED_CALL(). Returns r, or -SHMVIEW_ERR_INTERRUPTED where a signal handler has raised. */
-void unlocked_begin(PyThreadState **ret_thread);
-int unlocked_end(PyThreadState **thread, int r);
-
-extern unsigned long first_thread; /* that has imported the module */
 
 /* timeout in seconds, or None, as a deadline. Returns 0 or -1 with an exception. */
 int parse_timeout(PyObject *timeout, int64_t *ret_deadline);

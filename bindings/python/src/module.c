@@ -45,8 +45,6 @@ static int module_exec(PyObject *module)
 {
     static int counts_forks; /* an interpreter more does not count them twice */
     struct state *s = PyModule_GetState(module);
-    if (!counts_forks)
-        first_thread = PyThread_get_thread_ident();
     if (!counts_forks && pthread_atfork(NULL, NULL, count_fork)) {
         PyErr_NoMemory();
         return -1;

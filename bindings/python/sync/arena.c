@@ -29,7 +29,7 @@ static int create(Py_ssize_t size, struct shmview_anonymous *ret)
     unlocked_begin(&thread);
     int r = shmview_anonymous_create((uint64_t)size, ret);
     int error = errno;
-    if (unlocked_end(&thread))
+    if (unlocked_end(&thread, r) == -SHMVIEW_ERR_INTERRUPTED)
         return -1;
     errno = error;
     if (r)

@@ -1,38 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lock and RLock, as multiprocessing has them. */
-#include <unistd.h>
-
 #include "sync.h"
 
 /* --- Taking -------------------------------------------------------------- */
-
-unsigned long first_thread;
-
-/* Called by waits. Python's handlers run in one thread: that of the process, or where a program has
- * embedded Python in another one, that which imports this module. Others never take the GIL. */
-static int run_handlers(void *arg)
-{
-    PyThreadState **thread = arg;
-    if (gettid() != getpid() && PyThread_get_thread_ident() != first_thread)
-        return 0;
-    PyEval_RestoreThread(*thread);
-    int raised = PyErr_CheckSignals();
-    *thread = PyEval_SaveThread();
-    return raised;
-}
-
-void unlocked_begin(PyThreadState **ret_thread)
-{
-    *ret_thread = PyEval_SaveThread();
-    shmview_on_wait(run_handlers, ret_thread);
-}
-
-int unlocked_end(PyThreadState **thread)
-{
-    shmview_on_wait(NULL, NULL);
-    PyEval_RestoreThread(*thread);
-    return PyErr_Occurred() ? -1 : 0;
-}
 
 static int tell_death(struct lock *lock)
 {
@@ -53,7 +23,7 @@ int lock_take_slowly(struct lock *lock, int r, int64_t deadline)
         PyThreadState *thread;
         unlocked_begin(&thread);
         r = shmview_mutex_lock(lock->mutex, deadline);
-        if (unlocked_end(&thread))
+        if (unlocked_end(&thread, r) == -SHMVIEW_ERR_INTERRUPTED)
             return -1;
     } else if (r == -SHMVIEW_ERR_TIMED_OUT) {
         r = shmview_mutex_lock(lock->mutex, 0);

@@ -33,8 +33,6 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *n
 static int module_exec(PyObject *module)
 {
     struct state *s = PyModule_GetState(module);
-    if (!first_thread)
-        first_thread = PyThread_get_thread_ident();
     if (!(s->arena_type = add_type(module, &arena_spec, "Arena", NULL)) ||
         !(s->lock_type = add_type(module, &lock_spec, "Lock", NULL)) ||
         !(s->rlock_type = add_type(module, &rlock_spec, "RLock", NULL)) ||

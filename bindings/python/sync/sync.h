@@ -18,6 +18,8 @@
 
 #include <shmview/family.h>
 
+#include "../src/unlocked.h"
+
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *o)
 {
@@ -79,14 +81,6 @@ static inline int lock_give(struct lock *lock)
     int r = shmview_mutex_unlock(lock->mutex);
     return LIKELY(r == 0) ? 0 : lock_fail(lock, r);
 }
-
-/* That imported this module first. */
-extern unsigned long first_thread;
-
-/* A wait without the GIL, which signal handlers end by raising an exception. */
-void unlocked_begin(PyThreadState **ret_thread);
-/* Returns -1 if a handler has raised one, else 0. */
-int unlocked_end(PyThreadState **thread);
 
 /* --- element.c ----------------------------------------------------------- */
 

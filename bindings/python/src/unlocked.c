@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unlocked.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <unistd.h>
+
+#include <shmview/shmview.h>
+
+/* CPython has no public call for this question, and the main thread is not always the first one of
+ * the process: a program may embed Python in another, and fork() makes the forking thread the main
+ * one. signal.signal() checks the thread before the handler. None is no handler, so the call
+ * changes nothing, and raises TypeError in the main thread only. */
+static bool ask_python(void)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *module = PyImport_ImportModule("_signal");
+    PyObject *done = module ? PyObject_CallMethod(module, "signal", "iO", SIGINT, Py_None) : NULL;
+    bool is_main = PyErr_ExceptionMatches(PyExc_TypeError);
+    Py_XDECREF(done);
+    Py_XDECREF(module);
+    PyErr_Restore(type, value, trace);
+    return is_main;
+}
+
+/* Whether the calling thread runs signal handlers. Remembers the answer, because it changes only
+ * with the interpreter and in a child. */
+static bool runs_handlers(void)
+{
+    static __thread PyInterpreterState *interpreter;
+    static __thread pid_t process;
+    static __thread bool is_main;
+    if (interpreter != PyInterpreterState_Get() || process != getpid()) {
+        is_main = ask_python();
+        interpreter = PyInterpreterState_Get();
+        process = getpid();
+    }
+    return is_main;
+}
+
+/* Called by waits. A wait that has something to give back may go on after an exception, and call
+ * once more; handlers run only while no exception is set. */
+static int run_handlers(void *arg)
+{
+    PyThreadState **thread = arg;
+    PyEval_RestoreThread(*thread);
+    int raised = PyErr_Occurred() || PyErr_CheckSignals();
+    *thread = PyEval_SaveThread();
+    return raised;
+}
+
+void unlocked_begin(PyThreadState **ret_thread)
+{
+    bool is_main = runs_handlers();
+    *ret_thread = PyEval_SaveThread();
+    if (is_main)
+        shmview_on_wait(run_handlers, ret_thread);
+}
+
+int unlocked_end(PyThreadState **thread, int r)
+{
+    shmview_on_wait(NULL, NULL);
+    PyEval_RestoreThread(*thread);
+    return PyErr_Occurred() ? -SHMVIEW_ERR_INTERRUPTED : r;
+}
