@@ -5,7 +5,7 @@
 #include <pwd.h>
 #include <string.h>
 
-#define MODE_ALL 0666
+#define MODE_ALL 0666 /* segments have no execute bits */
 
 /* --- Modes --------------------------------------------------------------- */
 
@@ -20,7 +20,7 @@ int access_mode(struct context *c, const char *text, struct access_text *a)
     char *end;
     unsigned long mode = strtoul(text, &end, 8);
     if (text[0] < '0' || text[0] > '7' || *end || mode > 07777)
-        return fail_usage(c, "mode '%s' is none: write it like 0660", text);
+        return fail_usage(c, "mode '%s' is not valid: write it like 0660", text);
     if (mode & ~(unsigned long)MODE_ALL)
         return fail_usage(c, "mode '%s': only rights to read (4) and write (2) exist, at most 0666",
                           text);
@@ -33,7 +33,9 @@ bool access_is_symbolic(const char *text)
     return text[0] < '0' || text[0] > '9';
 }
 
-/* One of "ug+rw". Returns what follows it, or NULL. */
+/* Applies one clause, such as "ug+rw", to *mode. Without u, g, o or a it applies to all three, as
+ * with chmod(1), but regardless of the umask. Returns the text after the clause, or NULL if it is
+ * none. */
 static const char *apply_clause(const char *text, uint32_t *mode)
 {
     uint32_t who = 0, rights = 0;
@@ -60,7 +62,8 @@ int access_symbolic(struct context *c, const char *text, uint32_t now, struct ac
     for (;;) {
         at = apply_clause(at, &now);
         if (!at || (*at && *at != ','))
-            return fail_usage(c, "mode '%s' is none: write it like 0660, g+rw or u=rw,o=", text);
+            return fail_usage(c,
+                              "mode '%s' is not valid: write it like 0660, g+rw or u=rw,o=", text);
         if (!*at++)
             break;
     }
@@ -70,7 +73,8 @@ int access_symbolic(struct context *c, const char *text, uint32_t now, struct ac
 
 /* --- Owners -------------------------------------------------------------- */
 
-/* Digits are a number, as everywhere. */
+/* Reads a uid or gid. A text of digits is a number and is never looked up as a name. UINT32_MAX is
+ * excluded, because to the kernel it means "no id". */
 static bool read_id(const char *text, uint32_t *ret)
 {
     char *end;
@@ -93,6 +97,7 @@ int access_group(struct context *c, const char *text, struct access_text *a)
     return 0;
 }
 
+/* Like access_group(), for the owner. */
 static int read_user(struct context *c, const char *text, struct access_text *a)
 {
     uint32_t id;
@@ -116,7 +121,8 @@ int access_owner(struct context *c, const char *text, struct access_text *a)
     if (group)
         *group++ = '\0';
     if (!user[0] && !(group && group[0]))
-        return fail_usage(c, "owner '%s' is none: write it like alice, alice:lab or :lab", text);
+        return fail_usage(c, "owner '%s' is not valid: write it like alice, alice:lab or :lab",
+                          text);
     int status = user[0] ? read_user(c, user, a) : 0;
     if (status == 0 && group && group[0])
         status = access_group(c, group, a);
@@ -125,6 +131,8 @@ int access_owner(struct context *c, const char *text, struct access_text *a)
 
 /* --- Entries ------------------------------------------------------------- */
 
+/* Reads one entry, "user:alice:rw" or "u:alice:rw". text is cut at its colons, and *ret borrows the
+ * name from it. Puts the colons back before it prints an error. */
 static int read_entry(struct context *c, char *text, struct shmview_access_entry *ret)
 {
     static const struct {
@@ -152,7 +160,7 @@ static int read_entry(struct context *c, char *text, struct shmview_access_entry
         name[-1] = right[-1] = ':';
     }
     return fail_usage(c,
-                      "access '%s' is none: write it like user:alice:rw, group:lab:r or "
+                      "access '%s' is not valid: write it like user:alice:rw, group:lab:r or "
                       "user:bob:none",
                       text);
 }

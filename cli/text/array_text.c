@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* numpy prints an array in two passes: the first finds how wide the numbers are, so that all of
- * them stand in columns. */
+/* Numbers stand in columns of equal width, as numpy prints them. So the width must be known before
+ * the first number is printed, and visit() goes through the elements up to three times:
+ *
+ *   PASS_RANGE   finds the least and the largest float, which decide whether exponents are used
+ *   PASS_WIDTH   finds the most characters before and after the point
+ *   PASS_PRINT   prints
+ *
+ * Each pass reads the elements again, so that no list of texts is kept. Text and structs are
+ * printed as they are, in one pass. */
 #include "cli/text/array_text.h"
 
 #include <math.h>
@@ -12,41 +19,45 @@
 #include "cli/data/scalar.h"
 #include "cli/text/element_text.h"
 
-#define FIXED_MOST  1e8L  /* numpy's: from there on with exponents, */
-#define FIXED_LEAST 1e-4L /* below there, */
-#define FIXED_RANGE 1e3L  /* and where the largest is so many times the smallest */
+/* numpy's limits: floats have exponents if the largest is at least FIXED_MOST, the least is below
+ * FIXED_LEAST, or the largest is more than FIXED_RANGE times the least. Zeros do not count. */
+#define FIXED_MOST  1e8L
+#define FIXED_LEAST 1e-4L
+#define FIXED_RANGE 1e3L
 
-/* How the floats of an array are written, or the real or imaginary parts of it. */
+/* How all floats of an array are written. Complex elements have two of these, because numpy aligns
+ * real and imaginary parts separately. */
 struct float_style {
     bool is_exponential;
     int left, right; /* characters before and after the point */
     int exponent;    /* digits of the exponent */
-    bool has_plus;   /* a sign is always there: imaginary parts */
-    bool has_number; /* other than 0 */
+    bool has_plus;   /* a sign is always printed: imaginary parts */
+    bool has_number; /* a finite number other than 0 exists, so least and most are valid */
     bool has_finite, has_special, has_minus_inf;
-    long double least, most; /* magnitudes of what is not 0 */
+    long double least, most; /* magnitudes of these numbers */
 };
 
+/* An array while it is printed. */
 struct array {
     const struct shmview_view *view;
     const struct array_style *style;
     FILE *out;
     struct element_type type;
-    unsigned char *bytes; /* of one element */
+    unsigned char *bytes; /* of the current element */
     struct float_style parts[2];
-    int width; /* of integers */
+    int width; /* of the widest integer or bool */
     bool is_summary;
-    size_t column; /* where the line is */
-    size_t blanks; /* before what comes next */
-    unsigned hanging;
-    char *word; /* of one element */
-    size_t word_room;
+    size_t column;    /* characters of the line so far, pending blanks included */
+    size_t blanks;    /* pending blanks, see put() */
+    unsigned hanging; /* open brackets: blanks before a new line */
+    char *word;       /* text of the current element */
+    size_t word_room; /* for open_memstream() */
     ptrdiff_t index[SHMVIEW_MAX_NDIM];
 };
 
 /* --- Floats ----------------------------------------------------------------- */
 
-/* The first pass: what there is. */
+/* PASS_RANGE for one float. */
 static void style_range(struct float_style *s, long double x)
 {
     s->has_minus_inf |= isinf(x) && x < 0;
@@ -60,7 +71,9 @@ static void style_range(struct float_style *s, long double x)
     s->has_number = true;
 }
 
-/* The digits of x, rounded to ARRAY_PRECISION of them behind the point. */
+/* Finds the digits of x: the shortest ones that distinguish it from other floats of its type, or,
+ * if that has more than ARRAY_PRECISION digits after the point, x rounded to so many. printf()
+ * rounds; its text is then read back into digits, without zeros at the end. */
 static void digits_for(const struct float_style *s, long double x, uint32_t dtype, struct digits *d)
 {
     char text[SCALAR_DIGITS + 64];
@@ -98,12 +111,13 @@ static void digits_for(const struct float_style *s, long double x, uint32_t dtyp
     d->text[d->n] = '\0';
 }
 
+/* numpy writes at least two digits of the exponent. */
 static int exponent_digits(int exponent)
 {
     return abs(exponent) >= 1000 ? 4 : abs(exponent) >= 100 ? 3 : 2;
 }
 
-/* The second pass: how wide it is. */
+/* PASS_WIDTH for one float: how many characters it takes before and after the point. */
 static void style_measure(struct float_style *s, long double x, uint32_t dtype)
 {
     struct digits d;
@@ -120,13 +134,15 @@ static void style_measure(struct float_style *s, long double x, uint32_t dtype)
     s->exponent = exponent > s->exponent ? exponent : s->exponent;
 }
 
+/* Decides between passes 1 and 2 whether exponents are used. */
 static void style_decide(struct float_style *s)
 {
     s->is_exponential = s->has_number && (s->most >= FIXED_MOST || s->least < FIXED_LEAST ||
                                           s->most / s->least > FIXED_RANGE);
 }
 
-/* Room for nan and inf, if they are wider than what is finite. */
+/* Makes room for nan and inf, if they are wider than the finite numbers. Called after PASS_WIDTH.
+ */
 static void style_finish(struct float_style *s)
 {
     int after = 1 + s->right + (s->is_exponential ? s->exponent + 2 : 0);
@@ -135,6 +151,7 @@ static void style_finish(struct float_style *s)
         s->left = special - after;
 }
 
+/* Writes x to text, in the width that all floats of the style have. Returns that width. */
 static int put_float(const struct float_style *s, long double x, uint32_t dtype, char *text,
                      size_t bytes)
 {
@@ -160,22 +177,23 @@ static int put_float(const struct float_style *s, long double x, uint32_t dtype,
         snprintf(body, sizeof body, "%s%s%.*s.", sign, d.text, d.point - d.n, "0000000000");
     else
         snprintf(body, sizeof body, "%s%.*s.%s", sign, d.point, d.text, d.text + d.point);
-    /* what is missing behind the point are blanks: numpy's trim='.' */
+    /* numpy's trim='.': blanks take the place of the zeros after the last digit */
     int n = (int)strlen(strchr(body, '.')) - 1;
     return snprintf(text, bytes, "%*s%*s", whole - (s->right - n), body, s->right - n, "");
 }
 
 /* --- Words ------------------------------------------------------------------ */
 
-/* Whether the elements are put in columns, which are as wide as the widest number. */
+/* Whether the elements stand in columns as wide as the widest number: not text, structs and bytes.
+ */
 static bool has_columns(const struct array *a)
 {
     return !a->style->is_hex && shmview_dtype_kind(a->type.whole.dtype) > SHMVIEW_VALUE_BYTES;
 }
 
 enum pass {
-    PASS_RANGE, /* which numbers there are */
-    PASS_WIDTH, /* how wide they are */
+    PASS_RANGE,
+    PASS_WIDTH,
     PASS_PRINT,
 };
 
@@ -198,6 +216,8 @@ static void measure(struct array *a, enum pass pass)
             style_measure(&a->parts[part], s.z[part], scalar_part(dtype));
 }
 
+/* Writes the number in a->bytes to text, in the width of its column. The j of an imaginary part
+ * follows its last digit, before the blanks that fill the column. */
 static void put_number(struct array *a, char *text, size_t bytes)
 {
     const uint32_t dtype = a->type.whole.dtype;
@@ -243,7 +263,8 @@ static int make_word(struct array *a)
 
 /* --- Lines ------------------------------------------------------------------ */
 
-/* Blanks at the end are kept back: they are not wanted at the end of a line. */
+/* Prints text on the current line. Blanks at its end wait until something follows, because numpy
+ * leaves none at the end of a line. */
 static void put(struct array *a, const char *text)
 {
     size_t n = strlen(text), end = n;
@@ -258,6 +279,7 @@ static void put(struct array *a, const char *text)
     a->blanks = n - end;
 }
 
+/* Begins a line below the innermost open bracket, and drops pending blanks. */
 static void new_line(struct array *a)
 {
     fprintf(a->out, "\n%*s", (int)(a->style->margin + a->hanging), "");
@@ -265,8 +287,8 @@ static void new_line(struct array *a)
     a->blanks = 0;
 }
 
-/* A word of the last dimension, on a new line where it does not fit: room is the width of a line
- * without what must follow. */
+/* Prints a word of the last dimension, on a new line if it does not fit into this one. room is the
+ * width of a line less the brackets that must follow. */
 static void put_word(struct array *a, const char *word, bool is_first, size_t room)
 {
     size_t blank = !is_first;
@@ -277,6 +299,7 @@ static void put_word(struct array *a, const char *word, bool is_first, size_t ro
     put(a, word);
 }
 
+/* Whether the middle of dimension d is left out. */
 static bool leaves_out(const struct array *a, uint32_t d)
 {
     return a->is_summary && a->view->shape[d] > 2 * ARRAY_EDGE;
@@ -284,7 +307,8 @@ static bool leaves_out(const struct array *a, uint32_t d)
 
 static int visit(struct array *a, uint32_t d, enum pass pass);
 
-/* Element, or part, i of dimension d. */
+/* Prints entry i of dimension d: an element, or all of the next dimension, separated from the entry
+ * before it by as many empty lines as numpy puts there. */
 static int print_item(struct array *a, uint32_t d, ptrdiff_t i, bool is_first, size_t room)
 {
     int r;
@@ -304,8 +328,7 @@ static int print_item(struct array *a, uint32_t d, ptrdiff_t i, bool is_first, s
     return visit(a, d + 1, PASS_PRINT);
 }
 
-/* The whole of dimension d, in brackets. A line has room for the brackets that
- * close it. */
+/* Prints all of dimension d in brackets. A line keeps room for the brackets that close it. */
 static int print_dimension(struct array *a, uint32_t d)
 {
     const ptrdiff_t n = a->view->shape[d];
@@ -333,7 +356,8 @@ static int print_dimension(struct array *a, uint32_t d)
     return r;
 }
 
-/* Goes through the elements that are shown. */
+/* Goes through the shown elements of dimensions d and higher, in C order: measures or prints each.
+ * Returns 0 or an error of the library. */
 static int visit(struct array *a, uint32_t d, enum pass pass)
 {
     int r = 0;
@@ -355,6 +379,7 @@ static int visit(struct array *a, uint32_t d, enum pass pass)
     return r;
 }
 
+/* Parses the format and makes room for one element. end() is owed in any case. */
 static int begin(struct array *a)
 {
     int r = element_type_init(&a->type, a->view->format);
@@ -370,11 +395,13 @@ static void end(struct array *a)
     free(a->word);
 }
 
+/* Number of elements. */
 static uint64_t count(const struct shmview_view *view)
 {
     return view->nbytes / view->itemsize;
 }
 
+/* Makes all passes that the type of the elements needs. */
 static int print_columns(struct array *a)
 {
     int r = 0;
@@ -393,7 +420,7 @@ int array_print(const struct shmview_view *view, const struct array_style *style
 {
     struct array a = {.view = view, .style = style, .out = out};
     int r = begin(&a);
-    a.parts[1].has_plus = true;
+    a.parts[1].has_plus = true; /* 1.+2.j */
     a.is_summary = !style->all && count(view) > ARRAY_THRESHOLD;
     if (r == 0 && count(view) == 0) {
         put(&a, "[]");
@@ -410,6 +437,7 @@ int array_print(const struct shmview_view *view, const struct array_style *style
     return r;
 }
 
+/* Prints dimensions d and higher as nested lists. JSON needs no columns, and so one pass. */
 static int print_json(struct array *a, uint32_t d)
 {
     int r = 0;

@@ -6,8 +6,9 @@
 
 #include "cli/data/scalar.h"
 
-#define LAST_ASCII '~'
+#define LAST_ASCII '~' /* the last printable one */
 
+/* Where to print, and in which form. */
 struct printer {
     bool json;
     FILE *out;
@@ -22,8 +23,8 @@ int element_type_init(struct element_type *type, const char *format)
     return r;
 }
 
-/* b'...' as Python has it, with the quotes that need no escape; as JSON a string whose characters
- * are the bytes. */
+/* Prints bytes as Python's b'...', in double quotes if the bytes contain a single quote and no
+ * double one; in JSON as a string with one character for each byte. */
 static void print_string(struct printer *p, const unsigned char *s, size_t n)
 {
     bool is_double = memchr(s, '\'', n) && !memchr(s, '"', n);
@@ -40,6 +41,7 @@ static void print_string(struct printer *p, const unsigned char *s, size_t n)
     fputc(quote, p->out);
 }
 
+/* Prints a number or text: a part that has no parts. */
 static void print_value(struct printer *p, const struct shmview_part *part,
                         const unsigned char *bytes)
 {
@@ -53,10 +55,11 @@ static void print_value(struct printer *p, const struct shmview_part *part,
     }
     while (part->dtype != SHMVIEW_STRUCT && part->dtype != SHMVIEW_PASCAL && v.n_bytes &&
            string[v.n_bytes - 1] == '\0')
-        v.n_bytes--; /* as numpy: what a string is filled up with */
+        v.n_bytes--; /* like numpy, which fills strings up with NULs */
     print_string(p, string, v.n_bytes);
 }
 
+/* Prints the name of a field as a JSON key. */
 static void print_name(struct printer *p, const struct shmview_part *field)
 {
     const char *name = field->component->name;
@@ -67,8 +70,8 @@ static void print_name(struct printer *p, const struct shmview_part *field)
     fputs(": ", p->out);
 }
 
-/* An array is [1, 2]; a struct is (1, 2.5) or {"a": 1, "b": 2.5}. bytes are those of the element.
- */
+/* Prints a part and all its parts. bytes are those of the whole element. A struct of one field is
+ * (1,) as in Python. */
 static void print_part(struct printer *p, const struct shmview_part *whole,
                        const unsigned char *bytes)
 {
@@ -91,7 +94,8 @@ static void print_part(struct printer *p, const struct shmview_part *whole,
     fputc(whole->is_array ? ']' : p->json ? '}' : ')', p->out);
 }
 
-/* An element that is an array and nothing else is printed as one. */
+/* Prints an element. A format such as "(2,3)f" means a struct with one array as its only field,
+ * which has no name. It is printed as an array, because that is what its author means. */
 static void print_any(struct printer *p, const struct element_type *type,
                       const unsigned char *bytes)
 {

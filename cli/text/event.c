@@ -6,11 +6,12 @@
 #include <string.h>
 #include <time.h>
 
-#define KIND_LAST SHMVIEW_EVENT_LOST
+#define KIND_LAST SHMVIEW_EVENT_LOST /* of enum shmview_event_kind */
 
 /* --- For people ---------------------------------------------------------- */
 
-/* "process 4711 (python3) of alice", with what is known. */
+/* Writes "process 4711 (python3) of alice". Leaves out the unknown parts: the daemon has no pid of
+ * a process in another pid namespace. */
 static void name_actor(const struct shmview_event *e, char *buffer, size_t bytes)
 {
     const char *user = e->uid < 0 ? "" : user_name(e->uid);
@@ -21,6 +22,7 @@ static void name_actor(const struct shmview_event *e, char *buffer, size_t bytes
         snprintf(buffer, bytes, "%s", user[0] ? user : "nobody known");
 }
 
+/* Writes the actor, the access, the slot, and how the client held the lock when it ended. */
 static void describe_attachment(const struct shmview_event *e, const char *actor, char *buffer,
                                 size_t bytes)
 {
@@ -100,7 +102,7 @@ static json_t *number_or_null(int64_t number, bool is_known)
     return is_known ? json_integer(number) : json_null();
 }
 
-/* Members that depend on the kind. */
+/* Adds the members that depend on the kind. Returns 0, or not 0 if memory is short. */
 static int add_facts(json_t *o, const struct shmview_event *e)
 {
     switch (e->kind) {
@@ -151,7 +153,7 @@ json_t *event_json(const struct shmview_event *e)
              json_object_set_new(o, "slot", number_or_null(e->slot, e->slot >= 0));
     if (r | add_facts(o, e))
         return NULL;
-    json_t *done = o;
+    json_t *done = o; /* json_auto_t must not free it */
     o = NULL;
     return done;
 }
@@ -200,13 +202,14 @@ int event_since(struct context *c, const char *text, int64_t now_us, int64_t *re
         const char *end = strptime(text, formats[i], &tm);
         if (!end || *end)
             continue;
-        tm.tm_isdst = -1;
+        tm.tm_isdst = -1; /* mktime() finds out */
         time_t seconds = mktime(&tm);
         if (!has_date && seconds > now)
-            seconds -= 86400; /* yesterday's */
+            seconds -= 86400; /* a time of day in the future is one of yesterday */
         *ret = (int64_t)seconds * 1000000;
         return 0;
     }
+    /* a clock time or date, not a duration: the message must show the right form */
     if (strpbrk(text, ":-"))
         return fail_usage(c,
                           "--since '%s' is no time: write it like 10min, 12:00 or "

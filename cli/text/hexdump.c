@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define LINE 16
+#define LINE 16 /* bytes */
 
+/* Prints a line of n bytes, at most LINE; a shorter one is filled up so that the text is aligned.
+ */
 static void print_line(const unsigned char *bytes, size_t n, uint64_t first, FILE *out)
 {
     fprintf(out, "%08" PRIx64 " ", first);

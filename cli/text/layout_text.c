@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A recursive descent parser. Each read_...() function reads at r->at, moves it past what it has
+ * read, and returns 0, or the exit status after fault() has printed the reason. */
 #include "cli/text/layout_text.h"
 
 #include <ctype.h>
@@ -9,19 +11,21 @@
 
 #include "cli/shell/problem.h"
 
-#define VIEWS_MOST   256 /* as the daemon has it */
+#define VIEWS_MOST   256 /* of one layout: the daemon's limit */
 #define NAME_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
+/* The text while it is parsed. */
 struct reader {
     struct context *c;
     const char *text;
-    const char *at;
+    const char *at; /* the next character */
     struct layout_text *layout;
-    bool is_placed; /* where the next view may begin is known */
-    uint64_t next;  /* that byte */
+    bool is_placed; /* the last view has an end, so one without an offset can follow */
+    uint64_t next;  /* that end; valid if is_placed */
 };
 
-/* Prints the text, or what is near, and a mark below the character at fault. */
+/* Prints the reason, the text around the fault, and a mark below the character `at`. Returns
+ * EXIT_USAGE. */
 __attribute__((format(printf, 3, 4))) static int fault(struct reader *r, const char *at,
                                                        const char *format, ...)
 {
@@ -43,6 +47,7 @@ static void skip_spaces(struct reader *r)
     r->at += strspn(r->at, " \t\n");
 }
 
+/* Reads the name of a `what` and the character that ends it. */
 static int read_name(struct reader *r, const char *what, char *ret, size_t bytes, char end)
 {
     const char *begin = r->at;
@@ -65,7 +70,9 @@ static int read_name(struct reader *r, const char *what, char *ret, size_t bytes
 
 /* --- Formats ------------------------------------------------------------- */
 
-/* Behind the format that begins at from: a quoted one with its quotes. */
+/* Returns the end of the format that begins at `from`, its quotes included; NULL if the closing
+ * quote is missing. "@" and ":" are parts of a format only as its first character or within braces,
+ * as in T{i:a:}, because they also begin the offset and the words after it. */
 static const char *format_end(const char *from)
 {
     const char *p = from;
@@ -81,6 +88,7 @@ static const char *format_end(const char *from)
     return p;
 }
 
+/* Reads a format and parses it, so that a fault in it is shown at its place. */
 static int read_format(struct reader *r, struct view_text *v, struct shmview_format *ret)
 {
     const char *begin = r->at, *end = format_end(begin);
@@ -103,7 +111,7 @@ static int read_format(struct reader *r, struct view_text *v, struct shmview_for
 
 /* --- Numbers ------------------------------------------------------------- */
 
-/* Numbers with commas up to the closing mark. */
+/* Reads numbers from `least` on, separated by commas, up to the character `close`. */
 static int read_list(struct reader *r, char close, int64_t least, int64_t *ret, uint32_t *ret_n)
 {
     uint32_t n = 0;
@@ -129,6 +137,7 @@ static int read_list(struct reader *r, char close, int64_t least, int64_t *ret, 
     return 0;
 }
 
+/* Reads the bytes after "@", with a unit or without. */
 static int read_offset(struct reader *r, struct view_text *v)
 {
     const char *begin = r->at;
@@ -143,8 +152,9 @@ static int read_offset(struct reader *r, struct view_text *v)
     return 0;
 }
 
-/* --- Words behind a view ------------------------------------------------- */
+/* --- Words after a view -------------------------------------------------- */
 
+/* Takes word from the text if it is there, and not only the beginning of a longer one. */
 static bool takes(struct reader *r, const char *word)
 {
     size_t n = strlen(word);
@@ -154,7 +164,7 @@ static bool takes(struct reader *r, const char *word)
     return true;
 }
 
-/* As many numbers as dimensions. */
+/* Reads a list of one number for each dimension. */
 static int read_steps(struct reader *r, const struct view_text *v, int64_t *ret,
                       const int64_t **ret_spec)
 {
@@ -169,6 +179,7 @@ static int read_steps(struct reader *r, const struct view_text *v, int64_t *ret,
     return 0;
 }
 
+/* Reads one word after ":". Fortran order becomes strides, because a spec has no flag for it. */
 static int read_word(struct reader *r, struct view_text *v, const struct shmview_format *f)
 {
     const char *begin = r->at;
@@ -190,7 +201,8 @@ static int read_word(struct reader *r, struct view_text *v, const struct shmview
 
 /* --- Placing ------------------------------------------------------------- */
 
-/* How far elements reach below and above the offset. Returns 0, or -1: further than a segment. */
+/* Finds the bytes that the elements take below and above the offset. Negative strides lead below
+ * it. Both are 0 without elements. Returns 0, or -1 if they do not fit into 63 bits. */
 static int find_reach(const struct view_text *v, const struct shmview_format *f, int64_t *ret_below,
                       int64_t *ret_above)
 {
@@ -214,6 +226,9 @@ static int find_reach(const struct view_text *v, const struct shmview_format *f,
     return 0;
 }
 
+/* Gives the view its offset, unless the text has one, and notes its end for the next view and for
+ * the size of the segment. A view with suboffsets has no end that is known here, because its rows
+ * may lie anywhere. */
 static int place(struct reader *r, struct view_text *v, const struct shmview_format *f,
                  const char *begin, bool has_offset)
 {
@@ -222,7 +237,8 @@ static int place(struct reader *r, struct view_text *v, const struct shmview_for
     if (v->spec.suboffsets && !has_offset)
         return fault(r, begin, "a view with suboffsets needs an @OFFSET");
     if (!has_offset && !r->is_placed)
-        return fault(r, begin, "this view needs an @OFFSET: where suboffsets lead is not known");
+        return fault(r, begin,
+                     "this view needs an @OFFSET: the rows of the view before it may be anywhere");
     if (find_reach(v, f, &below, &above))
         return fault(r, begin, "this view is larger than any segment");
     if (!has_offset)
@@ -242,6 +258,7 @@ static int place(struct reader *r, struct view_text *v, const struct shmview_for
 
 /* --- Views --------------------------------------------------------------- */
 
+/* Reads a view with all its parts. */
 static int read_view(struct reader *r, struct view_text *v)
 {
     struct shmview_format f;
@@ -269,6 +286,7 @@ static int read_view(struct reader *r, struct view_text *v)
     return status ? status : place(r, v, &f, begin, has_offset);
 }
 
+/* Reads a view and adds it to the layout. Checks the name here to show the place of the second. */
 static int add_view(struct reader *r)
 {
     struct layout_text *l = r->layout;

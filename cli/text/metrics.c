@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Most figures are a number in a struct of shmview/stats.h, and one row of a table describes each
+ * of them. The format wants all values of a family in one place, after its head. So each function
+ * below goes through all segments for one family, and prints the head before the first value: a
+ * family without values has no head either.
+ *
+ * A removed segment is left out, because a new segment may have its name, and Prometheus refuses
+ * two values with the same labels. */
 #include "cli/text/metrics.h"
 
 #include <inttypes.h>
@@ -12,15 +19,16 @@ enum unit {
     MICROSECONDS
 };
 
-/* One number of a struct, of which -1 is unknown. */
+/* A family of one number: an int64_t at `offset` in a struct of figures, -1 if it is not known. */
 struct family {
     const char *name;
     enum type type;
     const char *help;
     size_t offset;
-    enum unit unit;
+    enum unit unit; /* Prometheus wants seconds */
 };
 
+/* Rows for a plain number of the daemon, and of a segment. */
 #define INSTANCE(name, type, help, member)                                                         \
     {                                                                                              \
         name, type, help, offsetof(struct shmview_stats, member), ONE                              \
@@ -33,16 +41,15 @@ struct family {
 static const struct family of_instance[] = {
     {"shmview_start_time_seconds", GAUGE, "When the daemon was started, since the epoch.",
      offsetof(struct shmview_stats, started_us), MICROSECONDS},
-    INSTANCE("shmview_starts_total", COUNTER,
-             "How often a daemon has begun to serve these segments.", starts),
-    INSTANCE("shmview_connections", GAUGE, "Clients that are connected.", connections),
-    INSTANCE("shmview_max_connections", GAUGE, "Clients that there are descriptors for.",
+    INSTANCE("shmview_starts_total", COUNTER, "Daemons that have served these segments.", starts),
+    INSTANCE("shmview_connections", GAUGE, "Connected clients.", connections),
+    INSTANCE("shmview_max_connections", GAUGE, "Clients for which the daemon has descriptors.",
              max_connections),
-    INSTANCE("shmview_segments", GAUGE, "Segments that there are.", n_all_segments),
+    INSTANCE("shmview_segments", GAUGE, "Segments.", n_all_segments),
     INSTANCE("shmview_attachments", GAUGE, "Attachments of all segments.", attachments),
     INSTANCE("shmview_allocated_bytes", GAUGE, "Bytes of all segments.", allocated_bytes),
-    INSTANCE("shmview_removed_bytes", GAUGE,
-             "Bytes of segments without a name, that attachments keep.", removed_bytes),
+    INSTANCE("shmview_removed_bytes", GAUGE, "Bytes of removed segments that attachments keep.",
+             removed_bytes),
     INSTANCE("shmview_memory_free_bytes", GAUGE, "Bytes that new segments could get.", memory_free),
     INSTANCE("shmview_memory_limit_bytes", GAUGE, "Bytes that segments may take.", memory_limit),
     INSTANCE("shmview_segments_created_total", COUNTER, "Segments that were created.",
@@ -53,26 +60,28 @@ static const struct family of_instance[] = {
              "Attachments whose client ended without detaching.", total_died),
     INSTANCE("shmview_lock_owners_died_total", COUNTER,
              "Clients that died while they held a lock exclusively.", total_owner_died),
-    INSTANCE("shmview_requests_total", COUNTER, "Requests that were answered.", total_requests),
+    INSTANCE("shmview_requests_total", COUNTER, "Requests that were served.", total_requests),
     INSTANCE("shmview_events_lost_total", COUNTER,
-             "Events that subscribers were too slow to be told.", total_lost),
+             "Events that monitors missed because they read too slowly.", total_lost),
     INSTANCE("shmview_objects_repaired_total", COUNTER,
              "Objects that clients had truncated, enlarged or overwritten.", total_repaired),
 };
 
 static const struct family of_segment[] = {
     SEGMENT("shmview_segment_size_bytes", GAUGE, "Size of the segment.", size),
-    SEGMENT("shmview_segment_resident_bytes", GAUGE, "Memory or swap behind the segment.",
+    SEGMENT("shmview_segment_resident_bytes", GAUGE, "Memory or swap that the segment takes.",
             resident),
     SEGMENT("shmview_segment_attachments", GAUGE, "Attachments of the segment.", attachments),
     {"shmview_segment_created_time_seconds", GAUGE, "When it was created, since the epoch.",
      offsetof(struct shmview_segment_stats, created_us), MICROSECONDS},
-    SEGMENT("shmview_segment_changes_total", COUNTER, "Changes that its users told of.", changes),
-    SEGMENT("shmview_segment_phase_switches_total", COUNTER, "Switches of its layout.", generation),
+    SEGMENT("shmview_segment_changes_total", COUNTER, "Changes that its users have notified.",
+            changes),
+    SEGMENT("shmview_segment_phase_switches_total", COUNTER, "Switches of its phase.", generation),
     SEGMENT("shmview_segment_owner_deaths_total", COUNTER,
             "Clients that died while they held its lock exclusively.", owner_deaths),
 };
 
+/* Where to print the figures of segments, and which. */
 struct out {
     FILE *file;
     const struct shmview_segment_stats *const *segments;
@@ -94,13 +103,15 @@ void metrics_print_value(FILE *file, const char *text)
     }
 }
 
-/* Help texts are our own: nothing in them is to be escaped. */
+/* Prints the head of a family. Help texts are constants above, so nothing in them needs an escape.
+ */
 static void print_head(FILE *file, const char *name, enum type type, const char *help)
 {
     fprintf(file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
             type == COUNTER ? "counter" : "gauge");
 }
 
+/* Prints the value and ends the line. */
 static void print_number(FILE *file, int64_t number, enum unit unit)
 {
     if (unit == MICROSECONDS)
@@ -124,6 +135,7 @@ static void add_label(FILE *file, const char *label, const char *value)
     fputc('"', file);
 }
 
+/* Returns the number of a family from the struct that has it. */
 static int64_t member(const void *of, const struct family *f)
 {
     return *(const int64_t *)(const void *)((const char *)of + f->offset);
@@ -131,6 +143,7 @@ static int64_t member(const void *of, const struct family *f)
 
 /* --- The daemon ---------------------------------------------------------- */
 
+/* Prints the figures of the daemon. */
 static void print_instance(FILE *file, const struct shmview_stats *s)
 {
     print_head(file, "shmview_build_info", GAUGE, "Version of the daemon.");
@@ -152,7 +165,8 @@ static void print_instance(FILE *file, const struct shmview_stats *s)
     }
 }
 
-/* Of the caller, and of all users together. */
+/* Prints the quotas, or what is used of them: of the caller and, for administrators, of all users.
+ */
 static void print_quotas(FILE *file, const struct shmview_stats *s, bool is_limit)
 {
     const char *name = is_limit ? "shmview_quota_limit" : "shmview_quota_used";
@@ -166,8 +180,8 @@ static void print_quotas(FILE *file, const struct shmview_stats *s, bool is_limi
                 continue;
             if (!has_head)
                 print_head(file, name, GAUGE,
-                           is_limit ? "What the caller, or all users together, may have."
-                                    : "What the caller, or all users together, have.");
+                           is_limit ? "Limit of the caller, or of all users together."
+                                    : "Usage of the caller, or of all users together.");
             has_head = true;
             begin_line(file, name, "what", q->what);
             add_label(file, "of", all ? "all" : "caller");
@@ -178,13 +192,14 @@ static void print_quotas(FILE *file, const struct shmview_stats *s, bool is_limi
 
 /* --- Segments ------------------------------------------------------------ */
 
+/* Prints one family for all segments. */
 static void print_of_segments(const struct out *out, const struct family *f)
 {
     bool has_head = false;
     for (size_t i = 0; i < out->n_segments; i++) {
         const struct shmview_segment_stats *s = out->segments[i];
         if (!s->is_named || member(s, f) < 0)
-            continue; /* a removed one may have the name of another */
+            continue;
         if (!has_head)
             print_head(out->file, f->name, f->type, f->help);
         has_head = true;
@@ -194,6 +209,8 @@ static void print_of_segments(const struct out *out, const struct family *f)
     }
 }
 
+/* Prints the texts of segments as labels of a family whose value is always 1, which is the
+ * convention of Prometheus for texts. */
 static void print_infos(const struct out *out)
 {
     static const char name[] = "shmview_segment_info";
@@ -204,7 +221,7 @@ static void print_infos(const struct out *out)
         if (!s->is_named)
             continue;
         if (!has_head)
-            print_head(out->file, name, GAUGE, "Facts of the segment that are no numbers.");
+            print_head(out->file, name, GAUGE, "Facts of the segment that are not numbers.");
         has_head = true;
         begin_line(out->file, name, "segment", s->name);
         add_label(out->file, "layout", s->layout);
@@ -214,7 +231,9 @@ static void print_infos(const struct out *out)
     }
 }
 
-/* How many hold or wait in that mode; with *ret_us, for how long the first of them does, -1. */
+/* Counts the parties that hold the lock, or wait for it, in a mode (0: either). Sets *ret_us,
+ * unless it is NULL, to the time since the first of them began, or -1. A party that waits does not
+ * count as a holder: its time is that of the wait. */
 static int64_t count_parties(const struct out *out, const struct shmview_segment_stats *s,
                              bool waits, uint32_t mode, int64_t *ret_us)
 {
@@ -233,6 +252,7 @@ static int64_t count_parties(const struct out *out, const struct shmview_segment
     return n;
 }
 
+/* Prints the number of holders or waiters in each mode, also 0, so that a graph has no gaps. */
 static void print_lock_counts(const struct out *out, bool waits)
 {
     const char *name = waits ? "shmview_segment_lock_waiters" : "shmview_segment_lock_holders";
@@ -243,8 +263,8 @@ static void print_lock_counts(const struct out *out, bool waits)
             continue;
         if (!has_head)
             print_head(out->file, name, GAUGE,
-                       waits ? "Attachments that wait for the lock (of 64 that are told)."
-                             : "Attachments that hold the lock (of 64 that are told).");
+                       waits ? "Attachments that wait for the lock (among 64 reported)."
+                             : "Attachments that hold the lock (among 64 reported).");
         has_head = true;
         for (uint32_t mode = SHMVIEW_EXCLUSIVE; mode <= SHMVIEW_SHARED; mode++) {
             begin_line(out->file, name, "segment", s->name);
@@ -254,6 +274,7 @@ static void print_lock_counts(const struct out *out, bool waits)
     }
 }
 
+/* Prints how long the lock has been held, or the first waiter has waited, where that is known. */
 static void print_lock_times(const struct out *out, bool waits)
 {
     const char *name =
@@ -267,8 +288,8 @@ static void print_lock_times(const struct out *out, bool waits)
             continue;
         if (!has_head)
             print_head(out->file, name, GAUGE,
-                       waits ? "How long the one who waits longest has waited."
-                             : "How long the lock has been held, at least.");
+                       waits ? "Time for which the first waiter has waited."
+                             : "Time for which the lock has been held, at least.");
         has_head = true;
         begin_line(out->file, name, "segment", s->name);
         fputc('}', out->file);

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an attachment does with the lock, in words. */
+/* Describes in words what an attachment does with the lock, and makes names of clients printable.
+ * who, top and lock use it. */
 #ifndef CLI_PARTY_H
 #define CLI_PARTY_H
 
 #include <shmview/stats.h>
 
-/* "exclusive", "shared", "waits exclusive", "waits shared"; "" where it neither holds nor waits.
- * Static. */
+/* Returns "exclusive", "shared", "waits exclusive" or "waits shared"; "" if it neither holds nor
+ * waits. Waiting comes first, because a client with several threads may do both. The text is
+ * static. */
 const char *party_state(const struct shmview_party_stats *party);
 
-/* What a client wrote about itself may hold anything: what is no printable ASCII becomes "?". */
+/* Replaces each character of text that is not printable ASCII by "?". For names that a client wrote
+ * into shared memory: they may contain any bytes, and escapes could control the terminal. */
 void party_make_printable(char *text);
 
 #endif

@@ -9,8 +9,8 @@
 #include "cli/shell/suggest.h"
 #include "cli/text/layout_text.h"
 
-#define NOTICE_NS  INT64_C(1000000000) /* waiting for longer than that is worth a word */
-#define COPY_ALIGN 64
+#define NOTICE_NS  INT64_C(1000000000) /* after this time the holders are printed */
+#define COPY_ALIGN 64                  /* suits every type of element */
 
 /* --- The argument ----------------------------------------------------------- */
 
@@ -20,7 +20,7 @@ static bool is_name_character(char ch)
            ch == '.' || ch == '_' || ch == '-';
 }
 
-/* Takes a name from *p. Returns 0 or the exit status. */
+/* Takes a name from *p, and moves *p after it. Returns 0 or the exit status. */
 static int take_name(struct context *c, const char *text, const char *what, const char **p,
                      char *ret, size_t bytes)
 {
@@ -77,11 +77,14 @@ const char *target_text(const struct target *t)
 
 /* --- The lock ---------------------------------------------------------------- */
 
-/* Whoever has the segment for writing can take its memory away. */
+/* Reports a SIGBUS. A client with write access can truncate the segment, and touching a page that
+ * is gone raises the signal. A handler can only call functions that are safe in one, so it writes a
+ * constant text and exits without cleaning up. To the daemon and to other clients that is a death.
+ */
 static void on_bus_error(int signal)
 {
     static const char text[] = "shmviewctl: the segment's memory is gone: a program that has it "
-                               "attached for writing has cut it off; remove the segment\n";
+                               "attached for writing has truncated it; remove the segment\n";
     (void)signal;
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
         _exit(EXIT_FAILED);
@@ -95,7 +98,8 @@ static void catch_bus_errors(void)
     sigaction(SIGBUS, &action, NULL);
 }
 
-/* Who is in the way, "12 python3, 13 python3". Returns text. */
+/* Writes the holders of the lock to text, "12 python3, 13 python3". Returns text, or "somebody" if
+ * none is known. */
 static const char *holders(struct target *t, char *text, size_t bytes)
 {
     struct shmview_lock_party parties[64];
@@ -113,16 +117,19 @@ static const char *holders(struct target *t, char *text, size_t bytes)
     return text[0] ? text : "somebody";
 }
 
+/* Takes the lock, shared for reading. Returns what the library returns. */
 static int take(struct target *t, int access, int64_t deadline)
 {
     return access == SHMVIEW_WRITE ? shmview_lock_until(t->segment, deadline)
                                    : shmview_lock_shared_until(t->segment, deadline);
 }
 
+/* Prints the holders after --timeout. Suggests --no-lock only for reading: writing without the lock
+ * would damage what others do. Returns the exit status. */
 static int fail_locked(struct target *t)
 {
     char who[256];
-    warn_text(t->c, "'%s' is locked by %s: give --timeout more%s", t->name,
+    warn_text(t->c, "'%s' is locked by %s: give a longer --timeout%s", t->name,
               holders(t, who, sizeof who),
               shmview_access(t->segment) == SHMVIEW_WRITE ? "" : ", or read it with --no-lock");
     return EXIT_TIMED_OUT;
@@ -136,6 +143,8 @@ static void warn_died(struct target *t)
               t->name, death.pid, death.command);
 }
 
+/* Takes the lock, first for NOTICE_NS and then, after a message, until the deadline. Returns 0,
+ * also if the segment has no lock, or the exit status. */
 static int lock(struct target *t, int access)
 {
     char who[256];
@@ -149,7 +158,7 @@ static int lock(struct target *t, int access)
         r = take(t, access, end);
     }
     if (r == -SHMVIEW_ERR_NO_LOCK)
-        return 0; /* it was created without one */
+        return 0; /* the segment was created without a lock */
     if (r == -SHMVIEW_ERR_TIMED_OUT)
         return fail_locked(t);
     if (r < 0)
@@ -161,14 +170,15 @@ static int lock(struct target *t, int access)
     return 0;
 }
 
+/* Gets the description, once. Returns 0 or the exit status. */
 static int describe(struct target *t)
 {
     int r = t->description ? 0 : shmview_describe(t->c->connection, t->name, &t->description);
     return r ? fail_segment(t->c, r, t->name) : 0;
 }
 
-/* Prints the views that are like the one that was named: with their layouts, if one was named. The
- * description is there. */
+/* Prints the views whose names resemble the one that was typed; with their layouts, if the user
+ * named a layout. t->description must be set. */
 static void suggest_views(const struct target *t)
 {
     char typed[SUGGEST_BYTES], name[SUGGEST_BYTES];
@@ -186,8 +196,9 @@ static void suggest_views(const struct target *t)
     suggest_print(&s);
 }
 
-/* Asks the daemon for the layouts before the lock is taken: nobody is to wait for the lock as long
- * as the daemon does not answer. */
+/* Requests the layouts before the lock is taken. Requests must not be made under the lock, because
+ * other programs would wait for as long as the daemon does not answer. If the user named a layout,
+ * opening the view once suffices: the handle then knows it, and later calls need no request. */
 static int ask(struct target *t)
 {
     struct shmview_view unused;
@@ -202,8 +213,9 @@ static int ask(struct target *t)
     return status;
 }
 
-/* Takes the lock and looks at the phase. *ret_is_new: its layout is new to the handle, and nothing
- * is locked. */
+/* Takes the lock and reads the phase. A layout may have been declared and made current after ask();
+ * then *ret_is_new is set and the lock given back, because learning its name needs a request.
+ * Returns 0 or the exit status. */
 static int look(struct target *t, int access, bool *ret_is_new)
 {
     int status = t->how->no_lock ? 0 : lock(t, access);
@@ -224,7 +236,7 @@ int target_open(struct target *t, int access)
     if (status)
         return status;
     catch_bus_errors();
-    do {
+    do { /* until the handle knows the current layout; usually once */
         int r = is_new ? shmview_phase_get(t->segment, &t->phase) : 0;
         status = r ? fail_call(t->c, r) : ask(t);
         status = status ? status : look(t, access, &is_new);
@@ -236,7 +248,7 @@ void target_unlock(struct target *t)
 {
     if (!t->is_locked)
         return;
-    /* the next owner, which may be able to repair, is told as well */
+    /* this program repairs nothing, so the next owner must get the report too */
     int r = t->owner_died ? shmview_unlock_not_repaired(t->segment) : shmview_unlock(t->segment);
     if (r)
         fail_call(t->c, r);
@@ -258,8 +270,8 @@ void target_close(struct target *t)
 
 /* --- The view ---------------------------------------------------------------- */
 
-/* How the bytes of the segment, or of the view v, are to be seen: a view without lengths goes on to
- * their end. */
+/* Takes the bytes of the segment, or if the user named a view those of v, as elements that `as`
+ * describes. Without lengths there are as many elements as fit. Returns 0 or the exit status. */
 static int cast_as(struct target *t, const struct shmview_view_spec *as, struct shmview_view *v)
 {
     int r;
@@ -279,6 +291,8 @@ static int cast_as(struct target *t, const struct shmview_view_spec *as, struct 
     return r ? fail_call(t->c, r) : 0;
 }
 
+/* Applies --as to *v. Its syntax is that of a view in a layout, so a layout of one view is parsed.
+ * Returns 0 or the exit status. */
 static int cast(struct target *t, struct shmview_view *v)
 {
     struct layout_text layout = {.n = 0};
@@ -294,6 +308,7 @@ static int cast(struct target *t, struct shmview_view *v)
     return status;
 }
 
+/* Refuses a view whose layout is not the current one. Returns the exit status. */
 static int fail_stale(struct target *t, const char *layout, const char *view)
 {
     return fail_text(
@@ -339,7 +354,7 @@ static bool has_view(const struct shmview_layout_description *layout, const char
     return false;
 }
 
-/* "float:A, float:B, int:D": all of them, or those called view. Returns how many. */
+/* Writes "float:A, float:B, int:D": all views, or those called `view`. Returns their number. */
 static size_t list_views(const struct target *t, const char *view, char *text, size_t bytes)
 {
     size_t count = 0, n = 0;
@@ -357,7 +372,10 @@ static size_t list_views(const struct target *t, const char *view, char *text, s
     return count;
 }
 
-/* The layout that t->view is in, where none was named: that of the phase comes first. */
+/* Finds the layout that has t->view, if the user named none. The current layout comes first. If
+ * only another layout has the view, it is found too, and target_open_view() prints why it is
+ * refused. Two of them are an error, because either could be meant. Returns 0 or the exit status.
+ */
 static int find_layout(struct target *t, const char **ret)
 {
     char text[512];
@@ -373,7 +391,7 @@ static int find_layout(struct target *t, const char **ret)
     }
     if (!found) {
         list_views(t, NULL, text, sizeof text);
-        warn_text(t->c, "'%s' has no view '%s'; it has %s: 'shmviewctl show %s' tells more",
+        warn_text(t->c, "'%s' has no view '%s'; it has %s: 'shmviewctl show %s' shows more",
                   t->name, t->view, text[0] ? text : "none", t->name);
         suggest_views(t);
         return EXIT_NOT_FOUND;
@@ -387,7 +405,9 @@ static int find_layout(struct target *t, const char **ret)
     return 0;
 }
 
-/* The canonical format of an array without a name begins with its lengths. */
+/* Turns arrays within elements into dimensions, as numpy does. The canonical format of such an
+ * element begins with the lengths in parentheses. Stops when the view would have too many
+ * dimensions. */
 static void flatten(struct shmview_view *v)
 {
     while (v->format[0] == '(' && shmview_view_field(v, NULL, v) == 0)
@@ -423,8 +443,9 @@ int target_view(struct target *t, struct shmview_view *ret_view)
     return status;
 }
 
-/* Makes *ret a view of memory that has the elements of view, in the same order where they are in
- * one of both without gaps. */
+/* Makes *ret a view of `memory` and copies the elements of view there. A view without gaps keeps
+ * its order, C or Fortran, and is copied as one run of bytes; any other gets C order. Returns 0 or
+ * a negated SHMVIEW_ERR_*. */
 static int copy_to(struct shmview_segment *memory, const struct shmview_view *view,
                    struct shmview_view *ret)
 {

@@ -6,6 +6,7 @@
 
 #include "cli/draw/picture.h"
 
+/* Columns, in the order of the table. The default ones come first. */
 enum {
     LAYOUT,
     VIEW,
@@ -24,23 +25,24 @@ enum {
 };
 
 static const struct column columns[N_COLUMNS] = {
-    [LAYOUT] = {"LAYOUT", CELL_TEXT, true, "layout that it is of"},
-    [VIEW] = {"VIEW", CELL_TEXT, true, "name"},
+    [LAYOUT] = {"LAYOUT", CELL_TEXT, true, "layout to which it belongs"},
+    [VIEW] = {"VIEW", CELL_TEXT, true, "name of the view"},
     [TYPE] = {"TYPE", CELL_TEXT, true, "type of an element, or its format"},
-    [SHAPE] = {"SHAPE", CELL_TEXT, true, "lengths of its dimensions"},
+    [SHAPE] = {"SHAPE", CELL_TEXT, true, "length of each dimension"},
     [OFFSET] = {"OFFSET", CELL_NUMBER, true, "byte of element [0, ..., 0]"},
-    [BYTES] = {"BYTES", CELL_BYTES, true, "size of all elements"},
+    [BYTES] = {"BYTES", CELL_BYTES, true, "size of all elements together"},
     [CURRENT] = {"CURRENT", CELL_FLAG, true, "whether its layout is current"},
     [FORMAT] = {"FORMAT", CELL_TEXT, false, "format of an element"},
     [STRIDES] = {"STRIDES", CELL_TEXT, false, "bytes to the next element of each dimension"},
     [ITEMSIZE] = {"ITEMSIZE", CELL_NUMBER, false, "bytes of an element"},
-    [READONLY] = {"READONLY", CELL_FLAG, false, "whether it must not be written"},
-    [BEGIN] = {"BEGIN", CELL_NUMBER, false, "first byte that an element has"},
-    [END] = {"END", CELL_NUMBER, false, "byte behind the last one"},
+    [READONLY] = {"READONLY", CELL_FLAG, false, "whether it was declared read-only"},
+    [BEGIN] = {"BEGIN", CELL_NUMBER, false, "first byte that an element takes"},
+    [END] = {"END", CELL_NUMBER, false, "byte after the last one"},
 };
 
-#define LIST_BYTES (SHMVIEW_MAX_NDIM * 21)
+#define LIST_BYTES (SHMVIEW_MAX_NDIM * 21) /* 20 digits and signs each, and a comma or NUL */
 
+/* Writes "3,4" to buffer, which has LIST_BYTES. Returns it. */
 static const char *list_text(const int64_t *list, uint32_t n, char *buffer)
 {
     size_t at = 0;
@@ -50,6 +52,7 @@ static const char *list_text(const int64_t *list, uint32_t n, char *buffer)
     return buffer;
 }
 
+/* Adds a row. Returns 0 or the exit status. */
 static int add_view(struct table *table, const char *layout, bool is_current,
                     const struct shmview_view_description *v)
 {

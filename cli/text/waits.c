@@ -3,16 +3,18 @@
 
 #include <inttypes.h>
 
-#define DEPTH_MAX 8
+#define DEPTH_MAX 8 /* levels of holders; bounds the recursion too */
 
+/* The walk through the tree, depth first. */
 struct walk {
     const struct shmview_stats *stats;
     int64_t now_us;
     struct waits_line *lines;
     size_t n, room;
-    int64_t pids[DEPTH_MAX]; /* on the way down */
+    int64_t pids[DEPTH_MAX]; /* the holders above the current line, one for each level */
 };
 
+/* Returns a new line, or NULL if lines are full. */
 static struct waits_line *add(struct walk *w, unsigned depth)
 {
     if (w->n == w->room)
@@ -22,7 +24,7 @@ static struct waits_line *add(struct walk *w, unsigned depth)
     return line;
 }
 
-/* "4711 python3 holds it exclusive, 3s" */
+/* Writes "4711 python3 holds camera, exclusive, 3s". line may be NULL. */
 static void say(const struct walk *w, struct waits_line *line, const struct shmview_party_stats *p,
                 const char *does, const char *segment, uint32_t mode)
 {
@@ -38,6 +40,7 @@ static void say(const struct walk *w, struct waits_line *line, const struct shmv
              is_known ? ", " : "", since);
 }
 
+/* Whether a holder above is the process. */
 static bool is_on_the_way(const struct walk *w, unsigned depth, int64_t pid)
 {
     for (unsigned i = 0; i < depth; i++)
@@ -48,7 +51,7 @@ static bool is_on_the_way(const struct walk *w, unsigned depth, int64_t pid)
 
 static void visit_holders(struct walk *w, const struct shmview_segment_stats *s, unsigned depth);
 
-/* What a process that holds something waits for. */
+/* Adds the locks that a holder waits for, and their holders. */
 static void visit_waits(struct walk *w, int64_t pid, unsigned depth)
 {
     for (size_t i = 0; i < w->stats->n_segments; i++) {
@@ -63,6 +66,7 @@ static void visit_waits(struct walk *w, int64_t pid, unsigned depth)
     }
 }
 
+/* Adds the holders of a segment's lock, and below each the locks that it waits for. */
 static void visit_holders(struct walk *w, const struct shmview_segment_stats *s, unsigned depth)
 {
     if (depth >= DEPTH_MAX)

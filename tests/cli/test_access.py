@@ -57,7 +57,7 @@ def test_chmod(ctl):
 def test_what_is_no_mode(ctl, mode):
     ctl("create", "seg", "1")
     ctl("chmod", mode, "seg", status=2 if mode != "+" else 0,
-        err=f"mode '{mode}' is none: write it like 0660" if mode != "+" else None)
+        err=f"mode '{mode}' is not valid: write it like 0660" if mode != "+" else None)
     assert ctl.segment("seg")["mode"] == "0600"
 
 
@@ -79,8 +79,8 @@ def test_entries(ctl):
     ctl("chmod", "-a", "", "seg")
     assert entries() == []
     assert ctl.segment("seg")["mode"] == "0640"
-    ctl("chmod", "-a", "user:1", "seg", status=2, err="access 'user:1' is none")
-    ctl("chmod", "-a", "user::r", "seg", status=2, err="access 'user::r' is none")
+    ctl("chmod", "-a", "user:1", "seg", status=2, err="access 'user:1' is not valid")
+    ctl("chmod", "-a", "user::r", "seg", status=2, err="access 'user::r' is not valid")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may give segments away")

@@ -62,7 +62,7 @@ def test_access(ctl):
     ctl("create", "a", "1", "--mode", "0700", status=2, err="only rights to read (4) and write (2)")
     ctl("create", "a", "1", "--mode", "abc", status=2, err="write it like 0660")
     ctl("create", "a", "1", "--access", "alice", status=2, err="write it like user:alice:rw")
-    ctl("create", "a", "1", "--access", "user:1:x", status=2, err="'user:1:x' is none")
+    ctl("create", "a", "1", "--access", "user:1:x", status=2, err="'user:1:x' is not valid")
     ctl("create", "a", "1", "--access", "user:nobody-of-this-name:r", status=1,
         err="there is no user 'nobody-of-this-name'")
     ctl("create", "a", "1", "--access", ",".join(["user:1:r"] * 33), status=2, err="at most 32")
