@@ -20,7 +20,7 @@ int transfer_choose(struct target *t)
     char text[256] = "";
     size_t n = 0;
     if (t->view[0] || t->how->as || t->slice.n)
-        return 0;
+        return 0; /* the user has chosen; a part without a view is one of the bytes */
     int status = target_layout(t, &layout);
     if (status || !layout)
         return status;

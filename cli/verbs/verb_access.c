@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chmod, chown: who may use segments. */
+/* chmod, chown: change owner, group, mode and entries of segments.
+ *
+ * The command line is checked before the first segment is changed, so that a mistyped mode changes
+ * nothing. Segments are then changed one after the other. One that fails does not stop the others,
+ * as with chmod(1); the exit status is that of the last failure. */
 #include <shmview/describe.h>
 
 #include "cli/text/access_text.h"
 #include "cli/text/show.h"
 
+/* Sends the changes that the command line asks for. Returns the exit status, after printing the
+ * error. */
 static int change_access(struct context *c, const char *name, const struct access_text *a)
 {
     int r = shmview_set_access(c->connection, name, &a->change);
     return r ? fail_segment(c, r, name) : EXIT_OK;
 }
 
-/* A mode of letters changes the one that is there. */
+/* Changes the mode of one segment. Letters such as g+rw depend on the present mode, which this
+ * function requests first, for each segment. The two requests are not one step: the later of two
+ * chmods that run at once may undo the other. */
 static int change_mode(struct context *c, const char *name, const char *mode, struct access_text *a)
 {
     if (access_is_symbolic(mode)) {
@@ -28,7 +36,9 @@ static int change_mode(struct context *c, const char *name, const char *mode, st
     return change_access(c, name, a);
 }
 
-/* Whether a mode can be one, before anything is done with it. */
+/* Checks the syntax of a mode before a segment is changed. Letters are applied to 0 and the result
+ * is dropped, because change_mode() applies them to the mode of each segment. Returns 0 or the exit
+ * status. */
 static int check_mode(struct context *c, const char *mode, struct access_text *a)
 {
     if (access_is_symbolic(mode))
@@ -49,7 +59,7 @@ static int run_chmod(struct context *c, int argc, char **argv)
     int status = 0, worst = EXIT_OK;
     if (!options_read(c, argc, argv, options, 1, argc))
         return c->status;
-    bool has_mode = !a.names;
+    bool has_mode = !a.names; /* --access replaces the argument MODE */
     if (has_mode && argc - optind < 2)
         return fail_missing(c);
     const char *mode = argv[optind];
@@ -70,11 +80,12 @@ static int run_chmod(struct context *c, int argc, char **argv)
 const struct verb verb_chmod = {
     .name = "chmod",
     .arguments = "MODE NAME... | -a LIST NAME...",
-    .summary = "Change the mode of segments, or their lists of users and groups",
-    .help = "MODE is octal, like 0660, or letters, like g+rw,o=. What is attached stays so.\n"
+    .summary = "Change the mode of segments, or their entries of users and groups",
+    .help = "MODE is octal, like 0660, or letters, like g+rw,o=. Attachments keep the access\n"
+            "that they have.\n"
             "\n"
-            "  -a, --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ... as\n"
-            "                            the whole list; '' is none at all\n",
+            "  -a, --access LIST         replace all entries: user:NAME:rw,group:NAME:r,\n"
+            "                            user:NAME:none ...; '' removes them\n",
     .run = run_chmod,
 };
 
@@ -99,9 +110,9 @@ static int run_chown(struct context *c, int argc, char **argv)
 const struct verb verb_chown = {
     .name = "chown",
     .arguments = "OWNER[:GROUP] NAME...",
-    .summary = "Change whose segments they are",
-    .help = "OWNER and GROUP are names or numbers; ':GROUP' changes the group only. Another\n"
-            "owner, and a group that one is not in, are for administrators.\n"
+    .summary = "Change the owner and the group of segments",
+    .help = "OWNER and GROUP are names or numbers; ':GROUP' changes the group only. Only\n"
+            "administrators may set another owner, or a group that they are not in.\n"
             "\n",
     .run = run_chown,
 };

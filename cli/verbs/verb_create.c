@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* create, define: segments and their layouts. */
+/* create, define: make a segment, and declare its layouts.
+ *
+ * All layouts are parsed before the daemon gets a request, because the size of the segment may
+ * follow from them. create is all or nothing: if the daemon refuses a layout, the new segment is
+ * removed again. define cannot undo, because layouts live as long as their segment. */
 #include <signal.h>
 #include <string.h>
 
@@ -7,9 +11,9 @@
 #include "cli/text/layout_text.h"
 #include "cli/text/show.h"
 
-#define LAYOUTS_MOST 64 /* as the daemon has it */
+#define LAYOUTS_MOST 64 /* of one segment: SHMVIEW_LAYOUTS_MAX */
 
-/* Those of one command. */
+/* The layouts of one command line. A struct of zeroes is empty; its owner owes layouts_deinit(). */
 struct layouts_text {
     struct layout_text list[LAYOUTS_MOST];
     size_t n;
@@ -21,6 +25,8 @@ static void layouts_deinit(struct layouts_text *layouts)
         layout_text_deinit(&layouts->list[i]);
 }
 
+/* Parses one layout. Also after an error the entry counts, because layout_text_parse() owes a
+ * deinit in any case. Returns 0 or the exit status. */
 static int add_layout(struct context *c, const char *text, struct layouts_text *layouts)
 {
     if (layouts->n == LAYOUTS_MOST)
@@ -28,6 +34,8 @@ static int add_layout(struct context *c, const char *text, struct layouts_text *
     return layout_text_parse(c, text, &layouts->list[layouts->n++]);
 }
 
+/* Declares the layouts in their order, up to the first that the daemon refuses. Returns the exit
+ * status. */
 static int define_all(struct context *c, struct shmview_segment *segment,
                       const struct layouts_text *layouts)
 {
@@ -42,13 +50,14 @@ static int define_all(struct context *c, struct shmview_segment *segment,
 
 /* --- create -------------------------------------------------------------- */
 
+/* The command line of create. Its owner owes create_deinit(). */
 struct create_call {
     const char *name;
     uint64_t size;
     struct shmview_create_options options;
     struct access_text access;
     struct layouts_text layouts;
-    size_t lifetime; /* index in lifetime_names */
+    size_t lifetime; /* index in lifetime_names, which is the enum shmview_lifetime less 1 */
     bool no_lock, populate, json;
 };
 
@@ -83,7 +92,9 @@ static int read_entries(struct context *c, const char *value, void *to)
     return access_entries(c, value, to);
 }
 
-/* The size that was asked for, or what the layouts need. */
+/* Sets call->size to the argument SIZE, or else to the end of the last view of all layouts. Refuses
+ * a size that is too small for a layout: the daemon would only do so after it has created the
+ * segment. Returns 0 or the exit status. */
 static int find_size(struct context *c, const char *text, struct create_call *call)
 {
     uint64_t needed = 0;
@@ -106,7 +117,9 @@ static int find_size(struct context *c, const char *text, struct create_call *ca
     return 0;
 }
 
-/* A segment that goes with its attachments needs somebody who stays. */
+/* Keeps the segment until a signal comes. Without an attachment, or without its creator, a segment
+ * of such a lifetime would end at once. The signals are blocked and awaited, so that this process
+ * detaches in order and its exit status is 0. */
 static void stay(struct context *c, const struct create_call *call)
 {
     bool creator = call->options.lifetime == SHMVIEW_CREATOR;
@@ -117,12 +130,14 @@ static void stay(struct context *c, const struct create_call *call)
     sigaddset(&ends, SIGTERM);
     sigaddset(&ends, SIGHUP);
     sigprocmask(SIG_BLOCK, &ends, NULL);
-    fflush(stdout);
-    warn_text(c, "'%s' is there as long as %s; Ctrl-C ends this", call->name,
-              creator ? "this program" : "somebody is attached, as this program is");
+    fflush(stdout); /* the JSON must not wait for the end */
+    warn_text(c, "'%s' exists as long as %s; Ctrl-C ends this program", call->name,
+              creator ? "this program runs" : "a program, such as this one, has it attached");
     sigwait(&ends, &number);
 }
 
+/* Creates the segment with its layouts. Returns the exit status; with a lifetime other than manual
+ * only after the user has ended the program. */
 static int create(struct context *c, struct create_call *call)
 {
     bool stays = call->options.lifetime != SHMVIEW_MANUAL;
@@ -132,7 +147,7 @@ static int create(struct context *c, struct create_call *call)
         return fail_call(c, r);
     int status = define_all(c, segment, &call->layouts);
     if (status)
-        shmview_remove(c->connection, call->name); /* nothing, or all of it */
+        shmview_remove(c->connection, call->name); /* all or nothing */
     if (status || !stays)
         shmview_detach(segment);
     if (status == EXIT_OK && call->json)
@@ -183,21 +198,22 @@ const struct verb verb_create = {
     .summary = "Create a segment, zeroed, of SIZE bytes or of what its layouts need",
     .help = LAYOUT_TEXT_HELP
     "\n"
-    "  -l, --layout LAYOUT       declare it as well; may be given many times\n"
-    "  -m, --mode MODE           as a file's: 0600, the default, to 0666\n"
-    "      --owner USER[:GROUP]  for administrators, as is a --group one is not in\n"
-    "      --group GROUP         whom the mode's second digit is for\n"
+    "  -l, --layout LAYOUT       declare this layout; may be given several times\n"
+    "  -m, --mode MODE           like that of a file, 0600 (default) to 0666\n"
+    "      --owner USER[:GROUP]  only administrators may set another owner\n"
+    "      --group GROUP         the group to which the mode applies\n"
     "      --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ...\n"
-    "      --lifetime WHEN       manual: it stays until it is removed (default);\n"
-    "                            attached, creator: stay here and keep it\n"
-    "      --no-lock             no lock, no phases: only its bytes\n"
-    "      --populate            touch every page now\n"
-    "  -J, --json                print what has been created, as show does\n",
+    "      --lifetime WHEN       manual: until it is removed (default); attached:\n"
+    "                            while attached; creator: while this program runs\n"
+    "      --no-lock             create it without a lock, and so without phases\n"
+    "      --populate            map every page now\n"
+    "  -J, --json                print the new segment, like show --json\n",
     .run = run_create,
 };
 
 /* --- define -------------------------------------------------------------- */
 
+/* Attaches for writing, because shmview_define() needs SHMVIEW_WRITE. */
 static int run_define(struct context *c, int argc, char **argv)
 {
     CLEANUP(layouts_deinit) struct layouts_text layouts = {.n = 0};
@@ -223,6 +239,6 @@ const struct verb verb_define = {
     .arguments = "NAME LAYOUT...",
     .summary = "Declare layouts of a segment",
     .help = LAYOUT_TEXT_HELP "\n"
-                             "  -J, --json                print the segment, as show does\n",
+                             "  -J, --json                print the segment, like show --json\n",
     .run = run_define,
 };

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor: what is wrong, and which limit would bind next. */
+/* doctor: reports problems of this machine, and the limit that would be reached next.
+ *
+ * cli/doctor makes the findings; this file only prints them. The verb must work where everything
+ * else fails. Therefore it never starts a daemon, and a daemon that does not answer is a finding
+ * and not an error. */
 #include <string.h>
 
 #include "cli/doctor/doctor.h"
 
-static const char *const level_names[] = {"ok", "warn", "fail"};
+static const char *const level_names[] = {"ok", "warn", "fail"}; /* by enum doctor_level */
 
+/* Options of the output. */
 struct how {
     bool json, is_verbose, is_quiet;
 };
 
 /* --- Output -------------------------------------------------------------- */
 
+/* Prints one finding: its level, check and fact; then the meaning and the next step, unless it is
+ * ok and the user did not ask for more. */
 static void print_finding(const struct doctor_finding *f, const struct how *how)
 {
     static const char *const colors[] = {"\033[32m", "\033[33m", "\033[31m"};
@@ -32,8 +39,7 @@ static void print_summary(const struct doctor *d)
     size_t n[3] = {0};
     for (size_t i = 0; i < d->n; i++)
         n[d->list[i].level]++;
-    printf("\n%zu ok, %zu to be warned of, %zu wrong.\n", n[DOCTOR_OK], n[DOCTOR_WARN],
-           n[DOCTOR_FAIL]);
+    printf("\n%zu ok, %zu warnings, %zu failures.\n", n[DOCTOR_OK], n[DOCTOR_WARN], n[DOCTOR_FAIL]);
     if (closest)
         printf("Closest to its limit: %s, %.1f%% used (%s).\n", closest->check,
                closest->used / closest->limit * 100, closest->found);
@@ -44,6 +50,7 @@ static json_t *number_or_null(double number, bool is_known)
     return is_known ? json_real(number) : json_null();
 }
 
+/* used and limit are null for a finding that is not about a limit. */
 static json_t *finding_json(const struct doctor_finding *f)
 {
     bool has_limit = f->limit > 0;
@@ -67,7 +74,8 @@ static int print_as_json(struct context *c, const struct doctor *d, const struct
 
 /* --- The verb ------------------------------------------------------------ */
 
-/* Asks the daemon if there is one; that there is none is a finding. */
+/* Gets the figures of the daemon if one runs. Otherwise d->socket is the reason, as text for the
+ * finding. */
 static void look_at_daemon(struct context *c, struct doctor *d)
 {
     int r = shmview_connect(c->socket, SHMVIEW_CONNECT_NO_START, &c->connection);
@@ -95,6 +103,7 @@ static int run_doctor(struct context *c, int argc, char **argv)
     doctor_check_limits(&d);
     doctor_check_kernel(&d);
     doctor_check_systemd(&d);
+    /* a finding that is missing for want of memory must not look like one that is ok */
     int status = d.is_short ? fail_memory(c) : EXIT_OK;
     if (status == EXIT_OK && how.json) {
         status = print_as_json(c, &d, &how);
@@ -113,13 +122,13 @@ static int run_doctor(struct context *c, int argc, char **argv)
 const struct verb verb_doctor = {
     .name = "doctor",
     .arguments = "",
-    .summary = "Say what is wrong here, and which limit would bind next",
-    .help = "  -v, --verbose             say what each finding means, also of what is right\n"
-            "  -q, --quiet               only what is not right\n"
-            "  -J, --json                JSON\n"
-            "\nLooks at memory and /dev/shm, limits, quotas, the kernel, sockets and objects\n"
-            "that were left over, and systemd. Changes nothing, starts nothing. The status\n"
-            "is 1 where something is wrong, not where it only warns.\n"
+    .summary = "Report problems of this machine, and the limit to be reached next",
+    .help = "  -v, --verbose             print the meaning of findings that are ok too\n"
+            "  -q, --quiet               print only findings that are not ok\n"
+            "  -J, --json                print JSON\n"
+            "\nChecks memory and /dev/shm, limits, quotas, the kernel, systemd, and sockets and\n"
+            "objects that were left over. Changes nothing and starts nothing. The exit status\n"
+            "is 1 if a finding is a failure, but not for warnings.\n"
             "Example: shmviewctl doctor -q\n\n",
     .run = run_doctor,
 };

@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* get: elements of a view, of all views of the phase, or bytes. */
+/* get: prints elements of a view, of all views of the current layout, or bytes.
+ *
+ * Other programs wait while this one holds the lock, and standard output may be a pipe whose reader
+ * is slow. Therefore the lock is never held while text is written to standard output:
+ *
+ *   the summary, which is short    is printed to memory under the lock, and written after that
+ *   --all and --json               copy the elements under the lock, and print the copies
+ *
+ * Copies cost as much memory as the elements; their text would usually cost several times that.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,15 +16,18 @@
 #include "cli/text/hexdump.h"
 #include "cli/text/target.h"
 
-#define DUMP_BYTES 512 /* of a segment without layouts, unless --all */
+#define DUMP_BYTES 512 /* bytes that are printed without --all */
 #define MARGIN     2   /* of the elements below the name of their view */
 
+/* The command line. */
 struct get {
     struct context *c;
     bool json, hex, all;
-    size_t width;
+    size_t width; /* columns of the terminal */
 };
 
+/* Prints text as a JSON string, with its quotes. If memory is short, prints null, so that the
+ * output stays valid JSON. */
 static void print_string(const char *text, FILE *out)
 {
     json_t *json = json_string(text);
@@ -24,7 +36,9 @@ static void print_string(const char *text, FILE *out)
     json_decref(json);
 }
 
-/* What is known of a view beside its elements, in JSON. */
+/* Prints the members of the JSON object that come before the elements. It is printed piece by piece
+ * because jansson would need a value for each element. Names of segments, layouts and views need no
+ * escapes: they have letters, digits and "._-" only. */
 static void print_json_head(const struct target *t, const char *layout, const char *view,
                             const struct shmview_view *v, FILE *out)
 {
@@ -41,6 +55,8 @@ static void print_json_head(const struct target *t, const char *layout, const ch
     fputs("], \"data\": ", out);
 }
 
+/* Prints the elements of v, without a newline at the end; with --json the whole object. margin is
+ * the number of columns before each line but the first. Returns 0 or the exit status. */
 static int print_view(const struct get *g, const struct target *t, const char *layout,
                       const char *view, const struct shmview_view *v, unsigned margin, FILE *out)
 {
@@ -61,7 +77,8 @@ static int print_view(const struct get *g, const struct target *t, const char *l
     return r ? fail_call(g->c, r) : 0;
 }
 
-/* What takes long to print is copied, and the lock is given back. */
+/* Replaces the views by copies and gives the lock back, if all elements will be printed. Otherwise
+ * the lock stays taken; see the top of this file. Returns 0 or the exit status. */
 static int settle(const struct get *g, struct target *t, struct shmview_view *views, size_t n)
 {
     int status = 0;
@@ -73,7 +90,7 @@ static int settle(const struct get *g, struct target *t, struct shmview_view *vi
     return status;
 }
 
-/* The view, or the part of it, that was asked for. */
+/* Prints the view, or the part of it, that the user named. Returns 0 or the exit status. */
 static int get_one(const struct get *g, struct target *t, FILE *out)
 {
     struct shmview_view v;
@@ -85,7 +102,7 @@ static int get_one(const struct get *g, struct target *t, FILE *out)
     return status;
 }
 
-/* "A f4[10,20]" */
+/* Prints "A  f4[10,20]" and a newline. */
 static void print_title(const struct shmview_view_description *d, FILE *out)
 {
     fprintf(out, "%s  %s[", d->name, d->format);
@@ -94,6 +111,7 @@ static void print_title(const struct shmview_view_description *d, FILE *out)
     fputs("]\n", out);
 }
 
+/* Prints the n_views views of a layout, in its order. Returns 0 or the exit status. */
 static int print_layout(const struct get *g, const struct target *t,
                         const struct shmview_layout_description *layout,
                         const struct shmview_view *views, FILE *out)
@@ -118,7 +136,8 @@ static int print_layout(const struct get *g, const struct target *t,
     return status;
 }
 
-/* Every view of the layout. */
+/* Opens all views of the layout before it prints the first one, so that all of them are copied
+ * under one lock and fit each other. Returns 0 or the exit status. */
 static int get_layout(const struct get *g, struct target *t,
                       const struct shmview_layout_description *layout, FILE *out)
 {
@@ -130,7 +149,8 @@ static int get_layout(const struct get *g, struct target *t,
     return status ? status : print_layout(g, t, layout, views, out);
 }
 
-/* Bytes, as a segment without layouts has them. */
+/* Prints bytes, of a segment without layouts or of a part of a segment: like hexdump, or as
+ * elements if they are not one run of bytes. Returns 0 or the exit status. */
 static int get_bytes(const struct get *g, struct target *t, FILE *out)
 {
     struct shmview_view v;
@@ -140,17 +160,21 @@ static int get_bytes(const struct get *g, struct target *t, FILE *out)
     if (g->json || v.ndim != 1 || !shmview_is_contiguous(&v))
         return get_one(g, t, out);
     uint64_t n = v.nbytes, shown = g->all || n <= DUMP_BYTES ? n : DUMP_BYTES;
+    /* before settle(), after which v may be a copy */
     uint64_t first = (uint64_t)(v.data - (unsigned char *)shmview_data(t->segment));
     status = settle(g, t, &v, 1);
     if (status)
         return status;
     hexdump(v.data, shown, first, out);
     if (shown < n)
-        fprintf(out, "... %" PRIu64 " bytes more: --all, or a part: '%s[%" PRIu64 ":]'\n",
+        fprintf(out,
+                "... %" PRIu64 " more bytes: print them with --all, or a part: '%s[%" PRIu64
+                ":]'\n",
                 n - shown, t->name, first + shown);
     return 0;
 }
 
+/* Prints what the argument names: a view, the views of a layout, or bytes. */
 static int get(const struct get *g, struct target *t, FILE *out)
 {
     const struct shmview_layout_description *layout = NULL;
@@ -162,7 +186,8 @@ static int get(const struct get *g, struct target *t, FILE *out)
     return layout ? get_layout(g, t, layout, out) : get_bytes(g, t, out);
 }
 
-/* What is long is written as it comes; what is short only after the lock was given back. */
+/* Prints to standard output directly if settle() has given the lock back; otherwise to memory,
+ * which is written after the lock is given back. Returns the exit status. */
 static int run(const struct get *g, struct target *t)
 {
     char *text = NULL;
@@ -206,9 +231,9 @@ static int run_get(struct context *c, int argc, char **argv)
 const struct verb verb_get = {
     .name = "get",
     .arguments = "NAME[/[LAYOUT:]VIEW][SLICE]",
-    .summary = "Print elements of a view, of all views of the phase, or bytes",
-    .help = "  -A, --all                 leave nothing out\n"
-            "  -x, --hex                 the bytes of each element\n"
-            "  -J, --json                all elements, nested lists\n" TARGET_HELP,
+    .summary = "Print elements of a view or of all current views, or bytes",
+    .help = "  -A, --all                 print every element\n"
+            "  -x, --hex                 print the bytes of each element\n"
+            "  -J, --json                print all elements as nested lists\n" TARGET_HELP,
     .run = run_get,
 };

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* list: all segments, a line each. */
+/* list: prints a table with one row for each segment that the user may see.
+ *
+ * One call of shmview_stats_get() returns all facts, so that the table needs no request for each
+ * segment. The daemon reads lock and phase without taking the lock; a row may therefore be slightly
+ * out of date, but printing it delays no program. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -9,6 +13,7 @@
 #include "cli/shell/cli.h"
 #include "cli/shell/table.h"
 
+/* Columns, in the order of the table. The default ones come first. */
 enum {
     NAME,
     SIZE,
@@ -41,32 +46,34 @@ enum {
 static const struct column columns[N_COLUMNS] = {
     [NAME] = {"NAME", CELL_TEXT, true, "name"},
     [SIZE] = {"SIZE", CELL_BYTES, true, "size"},
-    [RESIDENT] = {"RESIDENT", CELL_BYTES, true, "memory or swap behind it"},
-    [PHASE] = {"PHASE", CELL_TEXT, true, "layout that is current"},
+    [RESIDENT] = {"RESIDENT", CELL_BYTES, true, "memory or swap that it takes"},
+    [PHASE] = {"PHASE", CELL_TEXT, true, "current layout"},
     [ATTACHED] = {"ATTACHED", CELL_NUMBER, true, "number of attachments"},
-    [LOCK_OWNER] = {"LOCK-OWNER", CELL_TEXT, true, "who holds the lock: pid, command; or readers"},
-    [SINCE] = {"SINCE", CELL_DURATION, true, "how long it has been held at least"},
-    [OWNER] = {"OWNER", CELL_TEXT, true, "user whose segment it is"},
-    [MODE] = {"MODE", CELL_MODE, true, "mode, as a file's"},
-    [LIFETIME] = {"LIFETIME", CELL_TEXT, true, "when it goes: attached, manual, creator"},
+    [LOCK_OWNER] = {"LOCK-OWNER", CELL_TEXT, true, "holder of the lock: pid, command; or readers"},
+    [SINCE] = {"SINCE", CELL_DURATION, true, "time for which it has been held, at least"},
+    [OWNER] = {"OWNER", CELL_TEXT, true, "user to whom it belongs"},
+    [MODE] = {"MODE", CELL_MODE, true, "mode, like that of a file"},
+    [LIFETIME] = {"LIFETIME", CELL_TEXT, true, "when it ends: attached, manual, creator"},
     [AGE] = {"AGE", CELL_DURATION, true, "time since it was created"},
-    [OWNER_UID] = {"UID", CELL_NUMBER, false, "owner's number"},
-    [GROUP] = {"GROUP", CELL_TEXT, false, "group that the mode is for"},
-    [GROUP_GID] = {"GID", CELL_NUMBER, false, "group's number"},
+    [OWNER_UID] = {"UID", CELL_NUMBER, false, "number of the owner"},
+    [GROUP] = {"GROUP", CELL_TEXT, false, "group to which the mode applies"},
+    [GROUP_GID] = {"GID", CELL_NUMBER, false, "number of the group"},
     [GENERATION] = {"GENERATION", CELL_NUMBER, false, "number of switches of the phase"},
     [LAYOUTS] = {"LAYOUTS", CELL_NUMBER, false, "number of layouts"},
     [LOCK] = {"LOCK", CELL_FLAG, false, "whether it has a lock"},
     [LOCK_PID] = {"LOCK-PID", CELL_NUMBER, false, "process that holds the lock"},
-    [HELD] = {"HELD", CELL_TEXT, false, "how it is held: exclusive, shared"},
-    [WAITING] = {"WAITING", CELL_NUMBER, false, "number of those who wait for the lock"},
+    [HELD] = {"HELD", CELL_TEXT, false, "how the lock is held: exclusive, shared"},
+    [WAITING] = {"WAITING", CELL_NUMBER, false, "number of clients that wait for the lock"},
     [CHANGES] = {"CHANGES", CELL_NUMBER, false, "counter of changes"},
-    [OWNER_DEATHS] = {"DEATHS", CELL_NUMBER, false, "number of those who died with the lock"},
+    [OWNER_DEATHS] = {"DEATHS", CELL_NUMBER, false, "number of clients that died with the lock"},
     [CREATED] = {"CREATED", CELL_TIME, false, "when it was created"},
     [REMOVED] = {"REMOVED", CELL_FLAG, false, "whether the name is gone"},
-    [ID] = {"ID", CELL_NUMBER, false, "number, never used again"},
+    [ID] = {"ID", CELL_NUMBER, false, "number that no other segment gets"},
 };
 
-/* Who holds the lock, in buffer. Returns the one to tell about, or NULL. */
+/* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
+ * Returns the party whose pid and time the row shows: the owner, or the first reader; NULL if the
+ * lock is free. */
 static const struct shmview_party_stats *lock_owner(const struct shmview_segment_stats *s,
                                                     char *buffer, size_t bytes)
 {
@@ -88,6 +95,8 @@ static const struct shmview_party_stats *lock_owner(const struct shmview_segment
     return first;
 }
 
+/* Counts the parties that wait. The daemon reports at most 64 parties of a segment, waiting ones
+ * among the first. */
 static int64_t count_waiting(const struct shmview_segment_stats *s)
 {
     int64_t n = 0;
@@ -96,6 +105,7 @@ static int64_t count_waiting(const struct shmview_segment_stats *s)
     return n;
 }
 
+/* Adds a row. now is in microseconds of CLOCK_REALTIME. Returns 0 or the exit status. */
 static int add_segment(struct table *table, const struct shmview_segment_stats *s, int64_t now)
 {
     char owner[HUMAN_BYTES + 64] = "";
@@ -132,9 +142,10 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
     return table_add(table, cells);
 }
 
-/* --- Which of them ------------------------------------------------------- */
+/* --- Choosing segments ---------------------------------------------------- */
 
-/* Whether one of the patterns fits, and notes which. None at all: everything with a name. */
+/* Returns whether a pattern matches the name, and sets ret_seen of each pattern that does. Without
+ * patterns, every segment that still has its name is wanted. */
 static bool is_wanted(const struct shmview_segment_stats *s, char **patterns, bool *ret_seen)
 {
     bool wanted = !patterns[0] && s->is_named;
@@ -144,7 +155,7 @@ static bool is_wanted(const struct shmview_segment_stats *s, char **patterns, bo
     return wanted;
 }
 
-/* Patterns that fit nothing. */
+/* Prints an error for each pattern that matched no segment. Returns the exit status. */
 static int complain_of_unseen(struct context *c, char **patterns, const bool *seen)
 {
     int status = EXIT_OK;
@@ -154,6 +165,8 @@ static int complain_of_unseen(struct context *c, char **patterns, const bool *se
     return status;
 }
 
+/* Requests, filters and prints the table. Also prints it if a pattern matched nothing. Returns the
+ * exit status. */
 static int list(struct context *c, struct table *table, char **patterns, bool *seen)
 {
     const struct shmview_stats_options all = {.struct_bytes = sizeof all,
@@ -167,6 +180,7 @@ static int list(struct context *c, struct table *table, char **patterns, bool *s
     for (size_t i = 0; status == EXIT_OK && i < stats->n_segments; i++)
         if (is_wanted(stats->segments[i], patterns, seen))
             status = add_segment(table, stats->segments[i], now);
+    /* on a terminal only: a script must not find a sentence on standard error */
     if (stats->n_segments == 0 && isatty(STDOUT_FILENO))
         fputs("There are no segments: 'shmviewctl create' makes one.\n", stderr);
     shmview_stats_free(stats);
@@ -196,7 +210,7 @@ static int run_list(struct context *c, int argc, char **argv)
 const struct verb verb_list = {
     .name = "list",
     .arguments = "[PATTERN]...",
-    .summary = "List the segments that you may see, or those whose names fit",
+    .summary = "List the segments that you may see, or those whose names match",
     .help = TABLE_HELP,
     .run = run_list,
 };

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load: an npy file, or bytes, into a view. Everything that can be known of the file is checked
- * before the first byte is changed. */
+/* load: reads an npy file, or plain bytes, into a view.
+ *
+ * A file that does not fit changes nothing. Header, shape, type and length are compared first. If
+ * elements must be converted, all of them are converted once into private memory, and only if every
+ * one fits are they converted again into the view. That takes twice the time, but a copy of the
+ * whole array would take memory that the machine may not have.
+ *
+ * After that only an error in reading can leave the view half written: the file has become shorter,
+ * or its disk fails. The lock is then given back as not repaired, and the next holder
+ * learns of it. A pipe cannot fail so late, because it is read to its end before the lock is taken.
+ */
 #include <inttypes.h>
 #include <string.h>
 
@@ -12,19 +21,21 @@
 #include "cli/text/target.h"
 #include "cli/verbs/transfer.h"
 
-#define DESCR_BYTES 8192
+#define DESCR_BYTES 8192 /* of a type as numpy describes it */
 
+/* The command line, and the file while it is read. */
 struct load {
     struct context *c;
     struct target_options how;
     bool raw, convert, create, notify, json;
-    bool created; /* the segment is of this call */
+    bool created; /* this process made the segment, and removes it after a failure */
     struct infile file;
-    struct npy npy;     /* what the file has; with --raw what the view has */
-    const char *format; /* to take the file's bytes as */
+    struct npy npy;     /* the array in the file; with --raw that of the view */
+    const char *format; /* format by which the bytes of the file are read; borrowed */
     struct progress progress;
 };
 
+/* Writes "[3,4]", cut if it is too long. */
 static void shape_text(uint32_t ndim, const int64_t *shape, char *text, size_t bytes)
 {
     size_t n = (size_t)snprintf(text, bytes, "[");
@@ -34,8 +45,9 @@ static void shape_text(uint32_t ndim, const int64_t *shape, char *text, size_t b
         snprintf(text + n, bytes - n, "]");
 }
 
-/* --- Does it fit ------------------------------------------------------------- */
+/* --- Comparing the file with the view ---------------------------------------- */
 
+/* Requires equal shapes. Unlike numpy it does not broadcast. Returns 0 or the exit status. */
 static int check_shape(struct load *l, struct target *t, const struct npy *view)
 {
     char has[256], wants[256];
@@ -46,13 +58,13 @@ static int check_shape(struct load *l, struct target *t, const struct npy *view)
     shape_text(view->ndim, view->shape, wants, sizeof wants);
     return fail_text(
         l->c,
-        "%s is an array of shape %s, %s is one of %s: name the part that it is for, as in "
+        "%s is an array of shape %s, %s is one of %s: name the part that it fits, as in "
         "'%s/VIEW[0:10]', or reshape the array",
         l->file.path, has, target_text(t), wants, t->name);
 }
 
-/* Whether numpy takes the elements of two formats for the same, but for the order of bytes of a
- * number. */
+/* Whether numpy describes two formats by the same type. The byte order of a number may differ, but
+ * not those within a struct. The texts are static because they are too large for the stack. */
 static bool is_same_type(const char *a, const char *b)
 {
     static char descr[2][DESCR_BYTES];
@@ -66,14 +78,17 @@ static bool is_same_type(const char *a, const char *b)
     return strcmp(descr[0], descr[1]) == 0;
 }
 
-/* Sets l->format. */
+/* Decides how the bytes of the file are read, and sets l->format. If it equals the format of the
+ * view, the bytes are copied; otherwise each element is converted. Elements of one type in the
+ * other byte order are always converted, other types only with --convert. Returns 0 or the exit
+ * status. */
 static int check_type(struct load *l, struct target *t, const struct npy *view)
 {
     l->format = l->npy.format;
     if (strcmp(l->npy.format, view->format) == 0)
         return 0;
     if (l->npy.is_opaque && l->npy.itemsize == view->itemsize) {
-        l->format = view->format; /* the bytes are what they are */
+        l->format = view->format; /* bytes without a type fit elements of the same size */
         return 0;
     }
     if (is_same_type(l->npy.format, view->format)) {
@@ -91,7 +106,8 @@ static int check_type(struct load *l, struct target *t, const struct npy *view)
         l->file.path, l->npy.format, target_text(t), view->format);
 }
 
-/* With --raw: as many bytes as there are. */
+/* With --raw: requires as many bytes as the view has, and takes type and shape from the view.
+ * Returns 0 or the exit status. */
 static int check_bytes(struct load *l, struct target *t, const struct npy *view)
 {
     l->npy = *view;
@@ -106,9 +122,10 @@ static int check_bytes(struct load *l, struct target *t, const struct npy *view)
         l->file.path, l->file.nbytes, target_text(t), view->nbytes, t->name, l->file.nbytes);
 }
 
-/* --- Moving it --------------------------------------------------------------- */
+/* --- Copying the elements ---------------------------------------------------- */
 
-/* Bytes of the file go where they are to be. */
+/* Reads the file into the shared memory itself, without a copy in between. The view has the order
+ * of the file and no gaps. Returns 0 or the exit status. */
 static int read_straight(struct load *l, const struct shmview_view *v)
 {
     struct prefault prefault;
@@ -123,8 +140,9 @@ static int read_straight(struct load *l, const struct shmview_view *v)
     return status;
 }
 
-/* Elements of the file are converted piece by piece: into v, or, to see whether they fit, into
- * memory of our own. */
+/* Reads the file piece by piece and converts its elements: into v, or if is_trial into private
+ * memory, to find out whether all of them fit. A trial shows no progress, because it is only the
+ * first half. Returns 0 or the exit status. */
 static int read_pieces(struct load *l, const struct shmview_view *v, bool is_trial)
 {
     CLEANUP_SCRATCH struct scratch in = {0};
@@ -150,11 +168,13 @@ static int read_pieces(struct load *l, const struct shmview_view *v, bool is_tri
     return status ? status : r < 0 ? fail_call(l->c, r) : 0;
 }
 
+/* Copies or converts all elements into the view, whose lock is held. Returns 0 or the exit status.
+ */
 static int move(struct load *l, struct target *t, const struct shmview_view *view)
 {
     struct shmview_view v = *view;
     int status = 0, r = 0;
-    /* in the order of the file: the last index is the fastest there */
+    /* a transposed view has its elements in the order of a file in Fortran order */
     if (l->npy.fortran_order && v.ndim > 1)
         r = shmview_view_transpose(&v, NULL, &v);
     if (r)
@@ -167,7 +187,7 @@ static int move(struct load *l, struct target *t, const struct shmview_view *vie
     infile_rewind(&l->file);
     progress_begin(&l->progress, l->file.nbytes);
     bool was_spoilt = t->owner_died;
-    t->owner_died = true; /* until it is whole */
+    t->owner_died = true; /* until all elements are there: see target_unlock() */
     status =
         is_same && shmview_is_contiguous(&v) ? read_straight(l, &v) : read_pieces(l, &v, false);
     progress_end(&l->progress);
@@ -176,9 +196,12 @@ static int move(struct load *l, struct target *t, const struct shmview_view *vie
     return status;
 }
 
-/* --- Where to ---------------------------------------------------------------- */
+/* --- Finding the view -------------------------------------------------------- */
 
-/* A segment that is as large as the file, with one layout and one view for it. */
+/* Creates a segment of the size of the elements, and with the names of the command line (default
+ * "array") a layout with one view, and makes it current. With --raw the segment has no layout,
+ * because bytes need none. Returns 0 or the exit status; run() removes the segment if l->created.
+ */
 static int create(struct load *l, struct target *t)
 {
     const struct shmview_create_options options = {.struct_bytes = sizeof options,
@@ -199,6 +222,7 @@ static int create(struct load *l, struct target *t)
     int status = connect_or_start(l->c);
     if (status)
         return status;
+    /* an array may be empty, a segment may not */
     int r = shmview_create(l->c->connection, t->name, l->file.nbytes ? l->file.nbytes : 1, &options,
                            &segment);
     if (r)
@@ -221,8 +245,8 @@ static int create(struct load *l, struct target *t)
     return status;
 }
 
-/* The view that was named; else the only one; else, where there are no layouts, bytes from the
- * first one on, as the file has them. */
+/* Finds the view that the user named, or else the only one. In a segment without layouts it makes
+ * one of the array in the file, from byte 0 on. Returns 0 or the exit status. */
 static int find_view(struct load *l, struct target *t, struct shmview_view *ret)
 {
     int64_t strides[SHMVIEW_MAX_NDIM];
@@ -243,6 +267,7 @@ static int find_view(struct load *l, struct target *t, struct shmview_view *ret)
     return r ? fail_call(l->c, r) : 0;
 }
 
+/* Takes the lock, checks that the file fits, and fills the view. Returns the exit status. */
 static int fill(struct load *l, struct target *t)
 {
     struct shmview_view v;
@@ -267,6 +292,8 @@ static int fill(struct load *l, struct target *t)
     return status;
 }
 
+/* Opens the file before the segment: the end of a pipe may take long, and the lock must not be held
+ * for that time. Returns the exit status. */
 static int run(struct load *l, const char *path, const char *text)
 {
     CLEANUP_TARGET struct target t = {0};
@@ -279,7 +306,7 @@ static int run(struct load *l, const char *path, const char *text)
         status = create(l, &t);
     status = status ? status : fill(l, &t);
     if (status && l->created)
-        shmview_remove(l->c->connection, t.name); /* it would be half of what it is for */
+        shmview_remove(l->c->connection, t.name); /* a segment without its array is useless */
     infile_close(&l->file);
     return status;
 }
@@ -305,11 +332,11 @@ const struct verb verb_load = {
     .name = "load",
     .arguments = "FILE NAME[/[LAYOUT:]VIEW][SLICE]",
     .summary = "Read an npy file into a view; '-' is standard input",
-    .help = "A file that does not fit changes nothing. The lock is held meanwhile.\n\n"
-            "  -r, --raw                 the file is only bytes, in C order\n"
-            "  -c, --convert             convert elements to the type of the view\n"
-            "      --create              make the segment, with one view, first\n"
-            "  -N, --notify              tell those who wait for a change\n"
-            "  -J, --json                tell what was read\n" TARGET_HELP,
+    .help = "A file that does not fit changes nothing. Holds the lock while it writes.\n\n"
+            "  -r, --raw                 the file contains only the bytes, in C order\n"
+            "  -c, --convert             convert each element to the type of the view\n"
+            "      --create              create the segment first, with one view\n"
+            "  -N, --notify              add one to the counter of changes afterwards\n"
+            "  -J, --json                print a description of the array\n" TARGET_HELP,
     .run = run_load,
 };

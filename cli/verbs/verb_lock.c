@@ -1,17 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lock: a command that runs while this process holds the lock of a segment. */
+/* lock: runs a command while this process holds the lock of a segment, like flock(1) for files.
+ *
+ * This process is the holder, not the command. The lock therefore ends with this process, and a
+ * child that the command leaves in the background does not keep it. The reverse needs care: if this
+ * process is killed, the lock is free at once, so the command is killed too.
+ *
+ * The command cannot report that it left the bytes half written. So a command that a signal ends
+ * counts as an owner that died inside, and a command that ran after a death counts as a repair only
+ * with --owner-died=repair and exit status 0. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/shell/command.h"
 #include "cli/text/party.h"
 
-#define STATUS_CONFLICT 1 /* as flock(1) */
-#define STATUS_DIED     5
+#define STATUS_CONFLICT 1 /* like flock(1) */
+#define STATUS_DIED     5 /* of --owner-died=fail; none of enum exit_status */
 
-#define OWNER_DIED_VARIABLE "SHMVIEW_OWNER_DIED"
+#define OWNER_DIED_VARIABLE "SHMVIEW_OWNER_DIED" /* the pid of the dead owner, for the command */
 
-/* What is done where the last holder has died inside. */
+/* The action if the last owner died inside; by index of owner_died_names. */
 enum died_mode {
     DIED_TELL,
     DIED_REPAIR,
@@ -19,10 +27,11 @@ enum died_mode {
 };
 const char *const owner_died_names[] = {"tell", "repair", "fail", NULL};
 
+/* The command line. Either shell_command or argv is the command. */
 struct request {
     const char *name;
     bool shared, nonblock;
-    int64_t deadline;
+    int64_t deadline; /* SHMVIEW_FOREVER without --timeout */
     int64_t conflict_status, died_status;
     size_t died; /* enum died_mode */
     const char *shell_command;
@@ -32,8 +41,9 @@ struct request {
 
 /* --- The command line ---------------------------------------------------- */
 
-/* Options may stand before and after NAME; the command begins after "--", or where the first word
- * after NAME is no option. Returns GO_ON or the exit status. */
+/* Reads the command line in two passes, because options may come before and after NAME. The command
+ * begins after "--", or with the first word after NAME that is not an option. Returns GO_ON or the
+ * exit status. */
 static int read_request(struct context *c, int argc, char **argv, struct request *q)
 {
     const struct verb_option options[] = {
@@ -41,7 +51,7 @@ static int read_request(struct context *c, int argc, char **argv, struct request
         OPT_OFF("exclusive", 'x', &q->shared),
         OPT_FLAG("nonblock", 'n', &q->nonblock),
         OPT_DEADLINE("timeout", 'w', &q->deadline),
-        OPT_DEADLINE("wait", 'w', &q->deadline),
+        OPT_DEADLINE("wait", 'w', &q->deadline), /* flock(1) has both names */
         OPT_NUMBER("conflict-exit-code", 'E', &q->conflict_status, 0, 255),
         OPT_TEXT("command", 'c', &q->shell_command),
         OPT_WORD("owner-died", '\0', &q->died, owner_died_names),
@@ -65,8 +75,9 @@ static int read_request(struct context *c, int argc, char **argv, struct request
     return GO_ON;
 }
 
-/* --- Taking it ----------------------------------------------------------- */
+/* --- Taking the lock ----------------------------------------------------- */
 
+/* Takes the lock. Deadline 0 tries once. Returns what the library returns. */
 static int take(struct shmview_segment *segment, const struct request *q)
 {
     int64_t deadline = q->nonblock ? 0 : q->deadline;
@@ -74,9 +85,10 @@ static int take(struct shmview_segment *segment, const struct request *q)
                      : shmview_lock_until(segment, deadline);
 }
 
-#define N_PARTIES 64
+#define N_PARTIES 64 /* room for the parties that the query returns */
 
-/* Says who is in the way, as far as that can be known. */
+/* Prints a holder of the lock, if one is known. The lock may have been released since the wait
+ * ended, and then the query names nobody. Returns the exit status for a conflict. */
 static int fail_conflict(struct context *c, struct shmview_segment *segment,
                          const struct request *q)
 {
@@ -103,7 +115,8 @@ static int fail_conflict(struct context *c, struct shmview_segment *segment,
     return (int)q->conflict_status;
 }
 
-/* Tells who died inside, on standard error and to the command. */
+/* Reports the owner that died inside: on standard error, and to the command by OWNER_DIED_VARIABLE.
+ * The pid is 0 if it is not known, or if an owner left the bytes unrepaired. */
 static void tell_death(struct context *c, struct shmview_segment *segment, const char *name)
 {
     struct shmview_death death;
@@ -128,33 +141,36 @@ static void tell_death(struct context *c, struct shmview_segment *segment, const
               death.when_ns ? ", " : "", death.when_ns ? ago : "", death.when_ns ? " ago" : "");
 }
 
-/* --- Running under it ---------------------------------------------------- */
+/* --- Running the command ------------------------------------------------- */
 
-/* Gives it back so that the next one is told what there is to tell. Returns the exit status: that
- * of the command, or a failure if the command succeeded and others may have been inside as well. */
+/* Gives the lock back, as not repaired if the bytes may be half written, so that the next owner
+ * gets SHMVIEW_OWNER_DIED. A failure of this call means that the attachment ended while the command
+ * ran, and others may have been inside. Returns the exit status: that of the command, or
+ * EXIT_FAILED if the lock was lost and the command succeeded. */
 static int give_back(struct context *c, struct shmview_segment *segment, const struct request *q,
                      bool was_died, int status, int signal_number)
 {
     bool is_in_order = !was_died || (q->died == DIED_REPAIR && status == 0);
     if (signal_number && !q->shared)
-        is_in_order = false; /* the command died inside */
+        is_in_order = false; /* a reader leaves nothing half written */
     int r = is_in_order ? shmview_unlock(segment) : shmview_unlock_not_repaired(segment);
     if (r)
         warn_text(c, "the lock was lost while the command ran: %s", shmview_error_text());
     return r && status == 0 ? EXIT_FAILED : status;
 }
 
+/* Runs the command under the lock, which it gives back in any case. Returns the exit status. */
 static int run_locked(struct context *c, struct shmview_segment *segment, const struct request *q,
                       bool was_died)
 {
     const char *shell = getenv("SHELL");
     char *shell_argv[] = {(char *)(shell && shell[0] ? shell : "/bin/sh"), (char *)"-c",
                           (char *)q->shell_command, NULL};
-    /* the lock is free when we are killed: it must not go on as if it had it */
+    /* if this process is killed, the lock is free, and the command must not continue without it */
     struct command command = {.argv = q->shell_command ? shell_argv : q->argv,
                               .death_signal = SIGKILL};
     int number = 0;
-    unsetenv(OWNER_DIED_VARIABLE);
+    unsetenv(OWNER_DIED_VARIABLE); /* it may come from a lock around this program */
     if (was_died)
         tell_death(c, segment, q->name);
     if (was_died && q->died == DIED_FAIL) {
@@ -166,6 +182,8 @@ static int run_locked(struct context *c, struct shmview_segment *segment, const 
     return give_back(c, segment, q, was_died, status, number);
 }
 
+/* Attaches for reading, which suffices for the lock in either mode: the command writes by itself.
+ */
 static int run_lock(struct context *c, int argc, char **argv)
 {
     struct request q = {.conflict_status = STATUS_CONFLICT,
@@ -193,19 +211,19 @@ const struct verb verb_lock = {
     .name = "lock",
     .arguments = "NAME [--] COMMAND [ARGUMENT]...",
     .summary = "Run a command while holding the lock of a segment",
-    .help = "  -x, --exclusive           nobody else holds it meanwhile (the default)\n"
-            "  -s, --shared              others may hold it shared\n"
-            "  -n, --nonblock            do not wait for others who hold it\n"
-            "  -w, --timeout TIME        wait at most so long: 10, 0.5, 500ms, 2min\n"
-            "  -E, --conflict-exit-code N  status where it was not to be had in time (1)\n"
+    .help = "  -x, --exclusive           exclude all others (default)\n"
+            "  -s, --shared              let others hold the lock shared\n"
+            "  -n, --nonblock            do not wait for other holders\n"
+            "  -w, --timeout TIME        wait at most that long: 10, 0.5, 500ms, 2min\n"
+            "  -E, --conflict-exit-code N  status if the lock was not free in time (1)\n"
             "  -c, --command TEXT        have $SHELL run TEXT instead\n"
-            "      --owner-died WHAT     where the last holder died inside:\n"
-            "                            tell     run the command, go on telling (default)\n"
-            "                            repair   the same; its success ends the telling\n"
+            "      --owner-died WHAT     if the last holder died inside:\n"
+            "                            tell     run the command, report it again (default)\n"
+            "                            repair   run it; its success ends the report\n"
             "                            fail     run nothing\n"
-            "      --owner-died-exit-code N  status of the last (5)\n"
-            "\nThe status is the command's; 128+N where signal N ended it: then the next holder\n"
-            "is told that it died inside. SHMVIEW_OWNER_DIED is set where the last one did.\n"
+            "      --owner-died-exit-code N  status of fail (5)\n"
+            "\nThe status is the command's, or 128+N if signal N ended it. The next holder then\n"
+            "learns of that death. After a death SHMVIEW_OWNER_DIED is the pid, or 0.\n"
             "Example: shmviewctl lock camera -w 5 -- ./calibrate --fast\n\n",
     .run = run_lock,
     .stops_at_argument = true,

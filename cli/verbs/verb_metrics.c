@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics: figures for Prometheus. */
+/* metrics: prints figures for Prometheus.
+ *
+ * The daemon serves no HTTP. The figures reach Prometheus through the textfile collector of
+ * node_exporter: a timer runs this verb with --textfile, and node_exporter publishes the file. */
 #include <errno.h>
 #include <fnmatch.h>
 #include <string.h>
@@ -8,16 +11,18 @@
 
 #include "cli/text/metrics.h"
 
-#define SUFFIX    ".prom" /* what node_exporter looks for */
-#define FILE_MODE 0644    /* it is another user's program */
+#define SUFFIX    ".prom" /* node_exporter reads only such files */
+#define FILE_MODE 0644    /* node_exporter runs as another user */
 
+/* The command line. */
 struct request {
     const char *textfile; /* NULL: standard output */
     bool no_segments;
     char **patterns;
 };
 
-/* Leaves those that fit. Returns how many. */
+/* Stores the segments whose names match a pattern, or all if there is none, in ret, which has room
+ * for all. Returns their number. */
 static size_t select_segments(const struct shmview_stats *stats, const struct request *q,
                               const struct shmview_segment_stats **ret)
 {
@@ -32,7 +37,7 @@ static size_t select_segments(const struct shmview_stats *stats, const struct re
     return n;
 }
 
-/* Returns 0 or the exit status. */
+/* Prints the figures; stats is NULL if no daemon answers. Returns 0 or the exit status. */
 static int print_to(struct context *c, const struct request *q, FILE *file,
                     const struct shmview_stats *stats)
 {
@@ -48,7 +53,9 @@ static int print_to(struct context *c, const struct request *q, FILE *file,
     return 0;
 }
 
-/* Another name first: who reads the file never finds half of it. */
+/* Writes the file under another name and then renames it, so that a reader never finds half of it.
+ * The other name does not end with SUFFIX, so node_exporter skips it. After an error the old file
+ * stays. Returns 0 or the exit status. */
 static int write_textfile(struct context *c, const struct request *q,
                           const struct shmview_stats *stats)
 {
@@ -60,7 +67,7 @@ static int write_textfile(struct context *c, const struct request *q,
     int fd = mkstemp(name);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
     if (!file) {
-        int status = fail_text(c, "cannot write %s: %s: its directory must be there and writable",
+        int status = fail_text(c, "cannot write %s: %s: its directory must exist and be writable",
                                name, strerror(errno));
         if (fd >= 0)
             close(fd);
@@ -68,16 +75,18 @@ static int write_textfile(struct context *c, const struct request *q,
     }
     int status = print_to(c, q, file, stats);
     bool is_bad = ferror(file) | fchmod(fd, FILE_MODE);
-    int saved = errno;
+    int saved = errno; /* the calls below overwrite it */
     if (fclose(file) || is_bad || status || rename(name, q->textfile)) {
         if (!status)
-            status = fail_text(c, "cannot write %s: %s: the file that was there stays", q->textfile,
+            status = fail_text(c, "cannot write %s: %s: the old file stays", q->textfile,
                                strerror(is_bad ? saved : errno));
         unlink(name);
     }
     return status;
 }
 
+/* Connects and gets the figures. The caller owes shmview_stats_free(). Returns 0 or the exit
+ * status. */
 static int get_stats(struct context *c, const struct request *q, const struct shmview_stats **ret)
 {
     struct shmview_stats_options want = {.struct_bytes = sizeof want,
@@ -106,7 +115,7 @@ static int run_metrics(struct context *c, int argc, char **argv)
         return fail_usage(c, "node_exporter reads files that end with " SUFFIX ", not '%s'",
                           q.textfile);
     int status = get_stats(c, &q, &stats);
-    /* that there is no daemon is a figure too */
+    /* no daemon is a figure too: without a new file the old figures would look like present ones */
     if (q.textfile && (status == 0 || status == EXIT_NO_DAEMON)) {
         int failed = write_textfile(c, &q, stats);
         status = failed ? failed : status;
@@ -121,10 +130,10 @@ const struct verb verb_metrics = {
     .name = "metrics",
     .arguments = "[PATTERN]...",
     .summary = "Print figures of the daemon and its segments for Prometheus",
-    .help = "      --textfile PATH       replace that file, of which nobody reads half, for\n"
-            "                            node_exporter; PATH ends with .prom\n"
-            "      --no-segments         nothing of single segments\n"
-            "\nPATTERN chooses segments; removed ones are left out.\n"
+    .help = "      --textfile PATH       replace that file as a whole, for node_exporter;\n"
+            "                            PATH ends with .prom\n"
+            "      --no-segments         omit the figures of single segments\n"
+            "\nWith PATTERN: only segments whose names match. Removed ones are left out.\n"
             "Example: shmviewctl metrics --textfile /var/lib/node_exporter/shmview.prom\n\n",
     .run = run_metrics,
 };

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor: events as they come. */
+/* monitor: prints events as they happen.
+ *
+ * The daemon filters by kind and by up to 64 names. It knows no patterns: with one that has "*",
+ * "?", "[" or a backslash, this program gets the events of all segments and filters by itself. The
+ * names need not exist yet.
+ *
+ * The program survives the daemon. The library subscribes again at the next one and continues after
+ * the last event that it returned. This program only prints a warning while no daemon runs. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <string.h>
@@ -7,9 +14,11 @@
 
 #include "cli/text/event.h"
 
-#define N_NAMES 64 /* as many as the daemon looks for */
-#define LOOK_NS INT64_C(1000000000)
+#define N_NAMES 64                  /* the daemon's limit for one request */
+#define LOOK_NS INT64_C(1000000000) /* between two tests whether a daemon runs */
 
+/* The command line, and the state of the subscription: is_away is set while no daemon runs and that
+ * was reported, is_open once the first SUBSCRIBED event has come. */
 struct watch {
     uint32_t kinds; /* 0: all */
     char **patterns;
@@ -17,16 +26,20 @@ struct watch {
     int64_t since_us;
     int64_t count;    /* 0: no end */
     int64_t deadline; /* SHMVIEW_FOREVER: none */
-    uint64_t after;
+    uint64_t after;   /* remembered events after this serial are wanted too */
 };
 
-/* --- Which --------------------------------------------------------------- */
+/* --- Choosing events ----------------------------------------------------- */
 
+/* Whether the event is about the subscription itself. Such events do not count for --count. */
 static bool is_about_monitoring(const struct shmview_event *e)
 {
     return e->kind == SHMVIEW_EVENT_SUBSCRIBED || e->kind == SHMVIEW_EVENT_LOST;
 }
 
+/* Whether the command line asks for the event. An event without a segment fits each pattern. An
+ * event about the subscription is never too old, because a LOST one means that older ones are
+ * missing. */
 static bool fits(const struct watch *w, const struct shmview_event *e)
 {
     bool fits = !w->patterns[0] || !e->id;
@@ -39,6 +52,7 @@ static bool fits(const struct watch *w, const struct shmview_event *e)
     return fits;
 }
 
+/* Whether an argument is more than a plain name, so that the daemon cannot filter by it. */
 static bool has_pattern(char **patterns)
 {
     for (size_t i = 0; patterns[i]; i++)
@@ -49,7 +63,8 @@ static bool has_pattern(char **patterns)
 
 /* --- Output -------------------------------------------------------------- */
 
-/* What needs attention, what comes, what goes. */
+/* Returns the colour of a kind: red for deaths and lost events, yellow for warnings, green for
+ * beginnings, cyan for phases; otherwise "". */
 static const char *color_of(uint32_t kind)
 {
     switch (kind) {
@@ -70,6 +85,8 @@ static const char *color_of(uint32_t kind)
     }
 }
 
+/* Prints one line and flushes it, because a reader of a pipe waits for it. Returns 0 or the exit
+ * status. */
 static int print_event(struct context *c, const struct watch *w, const struct shmview_event *e)
 {
     char time[EVENT_TIME_BYTES], text[400];
@@ -82,7 +99,7 @@ static int print_event(struct context *c, const struct watch *w, const struct sh
     printf("%s %s%-14s%s %-16s%s%s\n", event_time(time, e->time_us, false), color,
            shmview_event_kind_name((int)e->kind), color[0] ? "\033[0m" : "", e->segment,
            text[0] ? " " : "", text);
-    /* that nobody reads any more is said at the end, once */
+    /* main() reports an output that cannot be written, once */
     return fflush(stdout) ? EXIT_FAILED : EXIT_OK;
 }
 
@@ -93,8 +110,9 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Waits for the next event, and says so when there is no daemon to send one. Returns what
- * shmview_monitor_next() does. */
+/* Waits for the next event. If no daemon runs, warns once and continues to wait. The wait has steps
+ * of LOOK_NS because shmview_monitor_next() returns DISCONNECTED only at a deadline. Returns what
+ * that call returns, but DISCONNECTED as TIMED_OUT. */
 static int next_event(struct context *c, struct watch *w, struct shmview_monitor *monitor,
                       const struct shmview_event **ret)
 {
@@ -112,15 +130,17 @@ static int next_event(struct context *c, struct watch *w, struct shmview_monitor
     }
 }
 
+/* Returns the exit status after --timeout: success, unless --count wanted more than n events. */
 static int end_in_time(struct context *c, const struct watch *w, int64_t n)
 {
     if (w->count == 0)
         return EXIT_OK;
-    warn_text(c, "%" PRId64 " of %" PRId64 " events came in time: give --timeout more", n,
+    warn_text(c, "%" PRId64 " of %" PRId64 " events came in time: give a longer --timeout", n,
               w->count);
     return EXIT_TIMED_OUT;
 }
 
+/* Prints events until --count, --timeout or an error. Returns the exit status. */
 static int tell_events(struct context *c, struct watch *w, struct shmview_monitor *monitor)
 {
     const struct shmview_event *e;
@@ -135,7 +155,8 @@ static int tell_events(struct context *c, struct watch *w, struct shmview_monito
             w->is_open = true;
             w->is_away = false;
         }
-        /* people want to hear of the next daemon, not of this one, unless they ask for it */
+        /* The first SUBSCRIBED is no news for people, later ones are. Programs get the first too:
+         * it shows that no later event is missed. */
         bool is_asked = w->json || w->kinds & SHMVIEW_EVENT_BIT(e->kind);
         if (!fits(w, e) || (is_first && !is_asked))
             continue;
@@ -154,6 +175,7 @@ static int read_kinds(struct context *c, const char *value, void *to)
     return event_kinds(c, value, to);
 }
 
+/* Reads a serial, or "all" for every remembered event. */
 static int read_after(struct context *c, const char *value, void *to)
 {
     int64_t serial = SHMVIEW_MONITOR_REMEMBERED;
@@ -163,6 +185,8 @@ static int read_after(struct context *c, const char *value, void *to)
     return status;
 }
 
+/* Reads a time. The daemon knows only serials, so all remembered events are requested, and fits()
+ * drops the older ones. */
 static int read_since(struct context *c, const char *value, void *to)
 {
     struct watch *w = to;
@@ -210,14 +234,14 @@ const struct verb verb_monitor = {
     .name = "monitor",
     .arguments = "[PATTERN]...",
     .summary = "Print what happens to segments and their clients, as it happens",
-    .help = "  -k, --kind KIND,...       only these: created, attached, detached, died,\n"
+    .help = "  -k, --kind KIND,...       print only: created, attached, detached, died,\n"
             "                            owner_died, removed, access_changed, phase,\n"
             "                            quota_refused, recovered, subscribed, lost\n"
-            "  -S, --since TIME          also what is remembered since 10min, 12:00\n"
-            "  -a, --after SERIAL        also what is remembered after that event; all\n"
-            "  -n, --count N             end after so many events\n"
-            "  -w, --timeout TIME        end after so long; status 124 where N have not come\n"
-            "  -J, --json                a JSON object a line\n"
+            "  -S, --since TIME          print remembered events too, since 10min, 12:00\n"
+            "  -a, --after SERIAL        print remembered events after that one too; or all\n"
+            "  -n, --count N             end after that many events\n"
+            "  -w, --timeout TIME        end after that time; status 124 if N is not reached\n"
+            "  -J, --json                print one JSON object on each line\n"
             "\nExample: shmviewctl monitor -k died,owner_died 'camera*'\n\n",
     .run = run_monitor,
 };

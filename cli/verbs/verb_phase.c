@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* switch, wait: which layout is current. */
+/* switch: makes another layout current. wait: waits for a segment, a phase or a change.
+ *
+ * wait combines two kinds of waiting. The daemon's events report that a segment appears or
+ * disappears; a phase and a change are words in shared memory, for which the library waits without
+ * the daemon. In the second case nothing wakes this process when the segment is removed, because
+ * its own attachment keeps the memory. Therefore it asks the daemon once a second whether the name
+ * still belongs to the same segment. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,6 +17,7 @@
 
 /* --- switch -------------------------------------------------------------- */
 
+/* Prints the layouts whose names resemble the one that was typed. */
 static void suggest_layouts(struct context *c, const char *name, const char *typed)
 {
     struct suggest s = {.typed = typed};
@@ -23,16 +30,17 @@ static void suggest_layouts(struct context *c, const char *name, const char *typ
     suggest_print(&s);
 }
 
-/* Who is told that the last holder died leaves that for the next one: the bytes are not looked at
- * here. */
+/* Switches under the lock, and gives the lock back. If the last owner died inside, the lock is
+ * given back as not repaired, because this verb does not look at the bytes: the next owner gets the
+ * report as well. Returns the exit status. */
 static int switch_locked(struct context *c, struct shmview_segment *segment, const char *layout,
                          bool owner_died)
 {
     int r = shmview_switch(segment, layout);
     int status = r ? fail_call(c, r) : EXIT_OK;
     if (owner_died) {
-        warn_text(c, "the last holder of the lock died inside, and the next one is told: look at "
-                     "the bytes, then 'shmviewctl lock --owner-died=repair'");
+        warn_text(c, "the last holder of the lock died inside, and the next one gets this report "
+                     "too: check the bytes, then run 'shmviewctl lock --owner-died=repair'");
         shmview_unlock_not_repaired(segment);
     } else {
         shmview_unlock(segment);
@@ -68,28 +76,31 @@ const struct verb verb_switch = {
     .name = "switch",
     .arguments = "NAME LAYOUT",
     .summary = "Make another layout the current one, under the lock",
-    .help = "  -t, --timeout TIME        wait for the lock at most so long (default: forever)\n"
-            "  -J, --json                print the segment, as show does\n",
+    .help = "  -t, --timeout TIME        wait at most that long for the lock\n"
+            "  -J, --json                print the segment, like show --json\n",
     .run = run_switch,
 };
 
 /* --- wait: for a segment ------------------------------------------------- */
 
+/* The command line of wait. */
 struct wait_call {
     const char *name;
-    const char *layout; /* --phase */
+    const char *layout; /* --phase, or NULL */
     bool change, removed, json;
     int64_t deadline;
 };
 
+/* Prints what has not happened before the deadline. Returns the exit status. */
 static int fail_late(struct context *c, const struct wait_call *w, const char *what)
 {
-    warn_text(c, "time is up, and '%s' %s: give --timeout more, or look with 'shmviewctl list'",
+    warn_text(c, "time is up, and '%s' %s: give a longer --timeout, or look with 'shmviewctl list'",
               w->name, what);
     return EXIT_TIMED_OUT;
 }
 
-/* Returns 0 and its id; 0 and -1, there is none; or the exit status. */
+/* Asks the daemon for the id of the segment, -1 if this user can see none of that name. An id is
+ * never used again; a name may be. Returns 0 or the exit status. */
 static int find(struct context *c, const char *name, int64_t *ret_id)
 {
     const struct shmview_description *d;
@@ -105,8 +116,9 @@ static int find(struct context *c, const char *name, int64_t *ret_id)
     return 0;
 }
 
-/* Waits until there is a segment of that name, and *ret_id is its id; or, if that is not -1, until
- * the one with that id has it no more. */
+/* Waits until the name belongs to another segment than *id, where -1 stands for none, and sets *id.
+ * Thus it waits for a segment to appear, or for one to lose its name. The monitor is open before
+ * the first look, so that no event is missed in between. Returns 0 or the exit status. */
 static int wait_event(struct context *c, const struct wait_call *w, struct shmview_monitor *monitor,
                       int64_t *id)
 {
@@ -120,13 +132,14 @@ static int wait_event(struct context *c, const struct wait_call *w, struct shmvi
         }
         int r = shmview_monitor_next(monitor, w->deadline, &event);
         if (r == -SHMVIEW_ERR_TIMED_OUT || r == -SHMVIEW_ERR_DISCONNECTED)
-            return fail_late(c, w, old < 0 ? "is not there" : "is still there");
+            return fail_late(c, w, old < 0 ? "does not exist" : "still exists");
         if (r)
             return fail_call(c, r);
     }
 }
 
-/* The same for the kind of event that can make a difference. */
+/* Like wait_event(), but opens and closes the monitor, for the kinds of events that can end the
+ * wait. A segment also appears if a change of its access lets this user see it. */
 static int wait_presence(struct context *c, const struct wait_call *w, int64_t *id)
 {
     const struct shmview_monitor_options options = {
@@ -146,12 +159,13 @@ static int wait_presence(struct context *c, const struct wait_call *w, int64_t *
     return status;
 }
 
-/* --- wait: for what happens in it ---------------------------------------- */
+/* --- wait: for a phase or a change --------------------------------------- */
 
-/* The one who waits in memory looks up so often whether the segment is still there. */
+/* How often a wait in shared memory asks the daemon whether the segment still exists. */
 #define LOOK_NS INT64_C(1000000000)
 
-/* Goes on after a wait of at most LOOK_NS has ended with r. Returns GO_ON or the exit status. */
+/* Called after a wait of at most LOOK_NS has ended with r: checks the deadline and the segment.
+ * Returns GO_ON to wait again, or the exit status. */
 static int look_up(struct context *c, const struct wait_call *w, int64_t id, int r,
                    const char *late)
 {
@@ -170,13 +184,16 @@ static int look_up(struct context *c, const struct wait_call *w, int64_t id, int
     return EXIT_NOT_FOUND;
 }
 
+/* Returns the deadline of the next wait. */
 static int64_t next_look(const struct wait_call *w)
 {
     int64_t next = shmview_deadline(LOOK_NS);
     return next < w->deadline ? next : w->deadline;
 }
 
-/* By its name, which nobody may have declared yet. */
+/* Waits for any next phase and compares its name, because shmview_wait_phase() refuses a layout
+ * that is not declared yet. Generation 0 is no phase, and its name has no meaning. Returns the exit
+ * status. */
 static int wait_phase(struct context *c, const struct wait_call *w, struct shmview_segment *segment,
                       int64_t id)
 {
@@ -194,6 +211,7 @@ static int wait_phase(struct context *c, const struct wait_call *w, struct shmvi
     return status;
 }
 
+/* Waits for the first change from now on. Returns the exit status. */
 static int wait_change(struct context *c, const struct wait_call *w,
                        struct shmview_segment *segment, int64_t id)
 {
@@ -208,6 +226,8 @@ static int wait_change(struct context *c, const struct wait_call *w,
 
 /* --- wait ---------------------------------------------------------------- */
 
+/* Waits for the segment, and then for what the user wants in it. Without --removed it does not wait
+ * for a segment that exists; with --removed it does not wait for one that does not. */
 static int wait_for(struct context *c, const struct wait_call *w)
 {
     struct shmview_segment *segment;
@@ -238,7 +258,7 @@ static int run_wait(struct context *c, int argc, char **argv)
     if ((w.layout != NULL) + w.change + w.removed > 1)
         return fail_usage(c, "--phase, --change and --removed: give one of them");
     if (w.removed && w.json)
-        return fail_usage(c, "--json has nothing to show of what is removed");
+        return fail_usage(c, "--json cannot describe a segment that is removed");
     w.name = argv[optind];
     int status = connect_daemon(c);
     status = status ? status : wait_for(c, &w);
@@ -248,12 +268,12 @@ static int run_wait(struct context *c, int argc, char **argv)
 const struct verb verb_wait = {
     .name = "wait",
     .arguments = "NAME",
-    .summary = "Wait until a segment is there, and for what happens in it",
-    .help = "  -p, --phase LAYOUT        until that layout is current, declared or not yet\n"
-            "      --change              until its counter of changes moves on: somebody has\n"
-            "                            notified, or switched the phase\n"
-            "      --removed             until the name is gone\n"
-            "  -t, --timeout TIME        at most so long; the exit status is then 124\n"
-            "  -J, --json                print the segment, as show does\n",
+    .summary = "Wait until a segment exists, or for a phase or a change in it",
+    .help = "  -p, --phase LAYOUT        wait until that layout, declared or not, is current\n"
+            "      --change              wait until the counter of changes moves: a program\n"
+            "                            has notified, or switched the phase\n"
+            "      --removed             wait until the name is gone\n"
+            "  -t, --timeout TIME        wait at most that long; the exit status is then 124\n"
+            "  -J, --json                print the segment, like show --json\n",
     .run = run_wait,
 };

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plot: a view of one or two dimensions as a picture, in the terminal or as a PNG. */
+/* plot: draws a view of one or two dimensions, in the terminal or as a PNG.
+ *
+ * cli/draw reduces the elements to as many cells as the picture has, and draws these. Reducing is
+ * the only step that needs the shared memory, so the lock is given back before anything is drawn.
+ * PNGs need cairo, which is optional when shmviewctl is built. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -16,8 +20,9 @@
 #define HEIGHT_DEFAULT 20 /* lines */
 #define PIXELS_WIDTH   800
 #define PIXELS_HEIGHT  500
-#define PIXELS_MOST    10000
+#define PIXELS_MOST    10000 /* also of columns and lines */
 
+/* The command line. */
 struct plot {
     struct context *c;
     struct target_options how;
@@ -25,6 +30,7 @@ struct plot {
     int64_t width, height; /* 0: not given */
 };
 
+/* Returns the colours of the terminal. $COLORTERM is how terminals announce 24-bit colours. */
 static enum draw_colors colors(void)
 {
     const char *set = getenv("COLORTERM");
@@ -34,18 +40,21 @@ static enum draw_colors colors(void)
                                                                                : DRAW_256;
 }
 
+/* Refuses a view that cannot be drawn. Returns 0 or the exit status. */
 static int check(const struct plot *p, struct target *t, const struct shmview_view *v)
 {
     if (v->ndim != 1 && v->ndim != 2)
         return fail_text(p->c,
-                         "%s has %u dimensions, a picture has one or two: name a part, as in "
+                         "%s has %u dimensions, but a picture has one or two: name a part, as in "
                          "'%s/%s[0]'",
                          target_text(t), v->ndim, t->name, t->view[0] ? t->view : "VIEW");
     if (v->nbytes == 0)
-        return fail_text(p->c, "%s has no elements: there is nothing to be drawn", target_text(t));
+        return fail_text(p->c, "%s has no elements: there is nothing to draw", target_text(t));
     return 0;
 }
 
+/* Reduces the elements to rows * columns cells, and gives the lock back. The caller owes
+ * raster_deinit(). Returns 0 or the exit status. */
 static int read_raster(const struct plot *p, struct target *t, const struct shmview_view *v,
                        size_t rows, size_t columns, struct raster *r)
 {
@@ -54,17 +63,18 @@ static int read_raster(const struct plot *p, struct target *t, const struct shmv
     if (result == -SHMVIEW_ERR_CONVERSION)
         return fail_text(
             p->c,
-            "%s has elements \"%s\", which are no real numbers: name a field of a struct, "
+            "%s has elements \"%s\", which are not real numbers: name a field of a struct, "
             "as in [field], or see them as floats with --as",
             target_text(t), v->format);
     if (result)
         return fail_call(p->c, result);
     if (isnan(r->min))
-        return fail_text(p->c, "%s has no finite number: there is nothing to be drawn",
-                         target_text(t));
+        return fail_text(p->c, "%s has no finite number: there is nothing to draw", target_text(t));
     return 0;
 }
 
+/* Draws on standard output, a line for one dimension and an image for two. Returns the exit status.
+ */
 static int plot_terminal(const struct plot *p, struct target *t, const struct shmview_view *v)
 {
     struct raster r = {0};
@@ -88,6 +98,7 @@ static int plot_terminal(const struct plot *p, struct target *t, const struct sh
 }
 
 #ifdef SHMVIEW_CAIRO
+/* Writes the PNG to p->output, which appears as a whole or not at all. Returns the exit status. */
 static int plot_png(const struct plot *p, struct target *t, const struct shmview_view *v)
 {
     struct raster r = {0};
@@ -110,13 +121,15 @@ static int plot_png(const struct plot *p, struct target *t, const struct shmview
     return status;
 }
 #else
+/* In a build without cairo: refuses. */
 static int plot_png(const struct plot *p, struct target *t, const struct shmview_view *v)
 {
     (void)v;
-    return fail_text(p->c,
-                     "this shmviewctl was built without cairo and draws no files: 'shmviewctl save "
-                     "%s FILE.npy' has the data",
-                     target_text(t));
+    return fail_text(
+        p->c,
+        "this shmviewctl was built without cairo and draws no files: save the data with "
+        "'shmviewctl save %s FILE.npy'",
+        target_text(t));
 }
 #endif
 
@@ -155,8 +168,8 @@ const struct verb verb_plot = {
     .name = "plot",
     .arguments = "NAME[/[LAYOUT:]VIEW][SLICE]",
     .summary = "Draw a view of one or two dimensions",
-    .help = "  -o, --output FILE         as a PNG; '-' is standard output\n"
-            "      --width N             columns, or pixels of a file (800)\n"
-            "      --height N            lines (20), or pixels of a file (500)\n" TARGET_HELP,
+    .help = "  -o, --output FILE         draw a PNG; '-' is standard output\n"
+            "      --width N             columns, or pixels of a PNG (800)\n"
+            "      --height N            lines (20), or pixels of a PNG (500)\n" TARGET_HELP,
     .run = run_plot,
 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* remove: names go at once, memory with the last attachment. */
+/* remove: removes the names of segments. The daemon frees the memory of each with its last
+ * attachment, so that programs that use the segment are not disturbed. One that fails does not stop
+ * the others; the exit status is that of the last failure. */
 #include "cli/shell/cli.h"
 
 static int run_remove(struct context *c, int argc, char **argv)
@@ -9,6 +11,7 @@ static int run_remove(struct context *c, int argc, char **argv)
     int worst = EXIT_OK;
     if (!options_read(c, argc, argv, options, 0, argc))
         return c->status;
+    /* like rm -f, which accepts an empty list: scripts pass patterns that may match nothing */
     if (!force && optind == argc)
         return fail_missing(c);
     int status = connect_daemon(c);
@@ -26,6 +29,6 @@ const struct verb verb_remove = {
     .name = "remove",
     .arguments = "NAME...",
     .summary = "Remove segments: names at once, memory with the last attachment",
-    .help = "  -f, --force               no error for one that is not there\n",
+    .help = "  -f, --force               a missing segment is not an error\n",
     .run = run_remove,
 };

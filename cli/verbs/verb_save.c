@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* save: a view as an npy file, or its bytes. What has no gaps is written from the shared memory
- * itself. */
+/* save: writes a view to an npy file, or only its bytes.
+ *
+ * The lock is held while the file is written, so that the elements belong together. A view without
+ * gaps is written from the shared memory itself; another one is gathered piece by piece in private
+ * memory, so that no view needs a copy of its full size. There is one exception: the reader of a
+ * pipe may be slow, and other programs must not wait for it. Such a view is copied first, and the
+ * lock given back.
+ *
+ * A file appears under its name as a whole or not at all (cli/data/outfile). */
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +21,7 @@
 #include "cli/text/target.h"
 #include "cli/verbs/transfer.h"
 
+/* The command line, and the file while it is written. */
 struct save {
     struct context *c;
     struct target_options how;
@@ -21,9 +29,10 @@ struct save {
     const char *path;
     struct outfile file;
     struct progress progress;
-    uint64_t done;
+    uint64_t done; /* bytes of elements that are written */
 };
 
+/* Writes n bytes of elements. Returns 0 or the exit status. */
 static int write_some(struct save *s, const void *data, size_t n)
 {
     int status = outfile_write(&s->file, data, n);
@@ -32,7 +41,9 @@ static int write_some(struct save *s, const void *data, size_t n)
     return status;
 }
 
-/* From the shared memory itself. */
+/* Writes from the shared memory itself, in steps of STRAIGHT_BYTES, because file systems are slower
+ * with larger ones. A thread maps the pages ahead, because a page fault for each page inside
+ * write() costs as much as the copying. */
 static int write_straight(struct save *s, const struct shmview_view *v)
 {
     struct prefault prefault;
@@ -46,7 +57,7 @@ static int write_straight(struct save *s, const struct shmview_view *v)
     return status;
 }
 
-/* Piece by piece through memory of our own. */
+/* Gathers the elements piece by piece in private memory, and writes each piece. */
 static int write_gathered(struct save *s, const struct shmview_view *v)
 {
     CLEANUP_SCRATCH struct scratch scratch = {0};
@@ -63,6 +74,7 @@ static int write_gathered(struct save *s, const struct shmview_view *v)
     return status ? status : r < 0 ? fail_call(s->c, r) : 0;
 }
 
+/* Writes the elements. A view without gaps that has the order of the file is written as it is. */
 static int write_elements(struct save *s, const struct shmview_view *v, bool fortran_order)
 {
     int status =
@@ -71,7 +83,8 @@ static int write_elements(struct save *s, const struct shmview_view *v, bool for
     return status;
 }
 
-/* Whether what is written is read as it comes, by somebody who may be slow. */
+/* Whether the file is a pipe, a terminal or a device, whose reader may be slow. A path that does
+ * not exist becomes a regular file. */
 static bool is_stream(const char *path)
 {
     struct stat st;
@@ -80,6 +93,8 @@ static bool is_stream(const char *path)
     return stat(path, &st) == 0 && !S_ISREG(st.st_mode);
 }
 
+/* Writes header and elements. Gives the lock back before the file is put in its place, which needs
+ * no elements but may wait for a disk. Returns 0 or the exit status. */
 static int write_file(struct save *s, struct target *t, const struct npy *npy,
                       const struct shmview_view *v)
 {
@@ -98,6 +113,7 @@ static int write_file(struct save *s, struct target *t, const struct npy *npy,
     return status;
 }
 
+/* Returns the exit status. */
 static int run(struct save *s, const char *text)
 {
     CLEANUP_TARGET struct target t = {0};
@@ -116,7 +132,7 @@ static int run(struct save *s, const char *text)
             return status;
     }
     transfer_npy(&v, &npy);
-    npy.fortran_order &= !s->raw;
+    npy.fortran_order &= !s->raw; /* plain bytes have no header that could report the order */
     status = write_file(s, &t, &npy, &v);
     if (status == 0 && s->json)
         status = transfer_print_json(s->c, &t, s->path, &npy, v.nbytes);
@@ -144,8 +160,9 @@ const struct verb verb_save = {
     .name = "save",
     .arguments = "NAME[/[LAYOUT:]VIEW][SLICE] FILE",
     .summary = "Write a view to an npy file; '-' is standard output",
-    .help = "The file is there as a whole or not at all. The lock is held, shared, meanwhile.\n\n"
-            "  -r, --raw                 only the bytes, in C order\n"
-            "  -J, --json                tell what was written\n" TARGET_HELP,
+    .help = "The file appears as a whole or not at all. Holds the lock, shared, while it is\n"
+            "written.\n\n"
+            "  -r, --raw                 write only the bytes, in C order\n"
+            "  -J, --json                print a description of the array\n" TARGET_HELP,
     .run = run_save,
 };

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* set: elements one by one; fill: all of them to one value. Values are read before the lock is
- * taken for writing them, and nothing is changed where one of them does not fit. */
+/* set: sets elements one by one. fill: sets all elements to one value.
+ *
+ * All values are converted before the first element is changed, so that nothing is changed if one
+ * does not fit. They are converted in a private copy of the elements, which is then copied back as
+ * a whole. This happens under the lock, because the type of the elements is known only then: the
+ * phase decides which view a name means. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/data/value.h"
 #include "cli/text/target.h"
 
+/* The command line. */
 struct set {
     struct context *c;
     struct target_options how;
@@ -16,19 +21,21 @@ struct set {
     size_t n_values;
 };
 
+/* Number of elements. */
 static uint64_t count(const struct shmview_view *v)
 {
     return v->nbytes / v->itemsize;
 }
 
-/* The index of element i in C order. */
+/* Computes the index of element i in C order, in which the last index varies fastest. */
 static void index_of(const struct shmview_view *v, uint64_t i, ptrdiff_t *ret)
 {
     for (uint32_t d = v->ndim; d-- > 0; i /= (uint64_t)v->shape[d])
         ret[d] = (ptrdiff_t)(i % (uint64_t)v->shape[d]);
 }
 
-/* How many values there are is as many as there are elements. */
+/* Fails unless there is exactly one value for each element. fill needs no check: it has one value.
+ */
 static int check_count(const struct set *s, struct target *t, const struct shmview_view *v)
 {
     if (s->is_fill || count(v) == s->n_values)
@@ -39,7 +46,8 @@ static int check_count(const struct set *s, struct target *t, const struct shmvi
                       target_text(t), count(v), s->n_values, s->n_values == 1 ? " was" : "s were");
 }
 
-/* Writes the values to elements of our own that are like those of v, and then all at once. */
+/* Converts the values in a copy of the elements, and copies all of them back at once. For fill the
+ * copy has one element. Returns 0 or the exit status. */
 static int write_values(const struct set *s, struct target *t, struct shmview_view *v)
 {
     struct shmview_view made = *v;
@@ -69,14 +77,15 @@ static int write_values(const struct set *s, struct target *t, struct shmview_vi
     return r ? fail_call(s->c, r) : 0;
 }
 
+/* Refuses a segment that is named without a view, a part or --as. Returns the exit status. */
 static int run(struct set *s, const char *text)
 {
     CLEANUP_TARGET struct target t = {0};
     struct shmview_view v;
     int status = target_parse(s->c, &s->how, text, &t);
     if (status == 0 && !t.view[0] && !t.how->as && !t.slice.n)
-        status =
-            fail_usage(s->c, "'%s': name a view of it, bytes as in '%s[0:4]', or --as", text, text);
+        status = fail_usage(s->c, "'%s': name a view, or bytes as in '%s[0:4]', or give --as", text,
+                            text);
     status = status ? status : target_open(&t, SHMVIEW_WRITE);
     status = status ? status : target_view(&t, &v);
     status = status ? status : check_count(s, &t, &v);
@@ -109,8 +118,8 @@ static int run_fill(struct context *c, int argc, char **argv)
 }
 
 #define HELP                                                                                       \
-    "Values are 12, 0xff, 2.5, nan, true, 1+2j, text. Options stand before NAME.\n\n"              \
-    "  -N, --notify              tell those who wait for a change\n" TARGET_HELP
+    "Values are 12, 0xff, 2.5, nan, true, 1+2j, text. Options come before NAME.\n\n"               \
+    "  -N, --notify              add one to the counter of changes afterwards\n" TARGET_HELP
 
 const struct verb verb_set = {
     .name = "set",

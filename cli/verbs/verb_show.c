@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show: one segment, with everything that is known of it and a picture of its memory. */
+/* show: prints everything that is known of one segment, and a picture of its memory.
+ *
+ * The facts come from two requests: Describe has the access and the layouts, Stats has the phase
+ * and the clients. They may not fit each other exactly, because the segment may change in between.
+ *
+ * create, define, switch and wait print the same JSON with --json, by describe_json(). */
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,11 +15,12 @@
 #include "cli/text/show.h"
 #include "cli/text/views.h"
 
-/* A segment, as the replies to Describe and to Stats describe it. */
+/* A segment, as the replies to Describe and to Stats describe it. A struct of zeroes is empty; its
+ * owner owes facts_free(). */
 struct facts {
     const struct shmview_description *d;
     const struct shmview_stats *stats;
-    const struct shmview_segment_stats *s; /* NULL: gone between the two */
+    const struct shmview_segment_stats *s; /* of stats; never NULL after ask() has returned 0 */
 };
 
 static void facts_free(struct facts *f)
@@ -24,6 +30,8 @@ static void facts_free(struct facts *f)
 }
 #define CLEANUP_FACTS CLEANUP(facts_free)
 
+/* Sends both requests. A segment that is removed between them is reported as missing. Returns 0 or
+ * the exit status; the caller owes facts_free() in any case. */
 static int ask(struct context *c, const char *name, struct facts *f)
 {
     const struct shmview_stats_options one = {
@@ -40,7 +48,7 @@ static int ask(struct context *c, const char *name, struct facts *f)
 
 /* --- JSON ---------------------------------------------------------------- */
 
-/* -1 is null. */
+/* The functions below return a new value. Unknown facts (-1, NULL, "") become null. */
 static json_t *number(int64_t n)
 {
     return n < 0 ? json_null() : json_integer(n);
@@ -64,6 +72,7 @@ static json_t *mode_text(int64_t mode)
     return mode < 0 ? json_null() : json_string(buffer);
 }
 
+/* Makes a list; null if list is NULL, such as the suboffsets of a view that has none. */
 static json_t *numbers(const int64_t *list, uint32_t n)
 {
     json_t *array = list ? json_array() : json_null();
@@ -96,6 +105,7 @@ static json_t *layouts_json(const struct shmview_description *d)
     return all;
 }
 
+/* The words of --access. */
 static const char *right_name(uint32_t right)
 {
     return right == SHMVIEW_WRITE ? "rw" : right == SHMVIEW_READ ? "r" : "none";
@@ -130,6 +140,7 @@ static json_t *parties_json(const struct shmview_segment_stats *s)
     return all;
 }
 
+/* Makes the whole object, or NULL if memory is short. */
 static json_t *facts_json(const struct facts *f)
 {
     const struct shmview_description *d = f->d;
@@ -194,6 +205,7 @@ static void print_life(const struct facts *f, int64_t now)
                human_duration(age, now - f->s->created_us));
 }
 
+/* Prints phase, changes and deaths. The last two are left out while they are 0 or unknown. */
 static void print_lock(const struct facts *f)
 {
     const struct shmview_segment_stats *s = f->s;
@@ -211,6 +223,7 @@ static void print_lock(const struct facts *f)
         printf(LABEL "%" PRId64 " died while they held the lock\n", "deaths", s->owner_deaths);
 }
 
+/* Prints an attachment on a line. Its command is escaped, because the client chose it. */
 static void print_party(const struct shmview_party_stats *p, int64_t now)
 {
     char since[HUMAN_BYTES];
@@ -229,6 +242,8 @@ static void print_party(const struct shmview_party_stats *p, int64_t now)
     putchar('\n');
 }
 
+/* Prints the attachments, those that hold the lock first. The daemon reports at most 64; the others
+ * are counted. */
 static void print_attached(const struct facts *f, int64_t now)
 {
     const struct shmview_segment_stats *s = f->s;
@@ -260,6 +275,8 @@ static void print_facts(const struct facts *f)
 
 /* --- The verb ------------------------------------------------------------ */
 
+/* Prints the table of --views. The table comes first, because it may only list its columns and
+ * needs no daemon for that. Returns the exit status. */
 static int print_views(struct context *c, const char *name, const struct table_options *how)
 {
     CLEANUP_TABLE struct table *table = NULL;
@@ -272,6 +289,7 @@ static int print_views(struct context *c, const char *name, const struct table_o
     return status ? status : views_print(table, f.d, f.s->layout);
 }
 
+/* Prints everything, as text or as JSON. Returns the exit status. */
 static int print_all(struct context *c, const char *name, bool json)
 {
     CLEANUP_FACTS struct facts f = {.d = NULL};
@@ -296,11 +314,12 @@ static int run_show(struct context *c, int argc, char **argv)
     };
     if (!options_read(c, argc, argv, options, 0, 1))
         return c->status;
+    /* the list of columns needs no segment */
     bool lists = views && how.columns && strcmp(how.columns, "help") == 0;
     if (!lists && optind == argc)
         return fail_missing(c);
     if (!views && (how.raw || how.bytes || how.no_headings || how.columns))
-        return fail_usage(c, "options of tables belong to --views");
+        return fail_usage(c, "options of tables need --views");
     return views ? print_views(c, argv[optind], &how) : print_all(c, argv[optind], how.json);
 }
 
@@ -310,8 +329,8 @@ const struct verb verb_show = {
     .summary = "Show everything about a segment, with a picture of its memory",
     .help =
         "The picture has a bar for each view, at the place of its bytes; '*' marks the\n"
-        "layout that is current. A view whose strides leave gaps is shaded.\n"
+        "current layout. A view whose strides leave gaps is shaded.\n"
         "\n"
-        "      --views               only a table of the views, with these options:\n" TABLE_HELP,
+        "      --views               print only a table of the views; its options:\n" TABLE_HELP,
     .run = run_show,
 };

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats: what the elements of views are like, and a histogram. */
+/* stats: prints a summary of the elements of views, and a histogram.
+ *
+ * All views of a layout are examined under one lock, so that the figures belong together, and
+ * printed after the lock is given back. The library computes least, largest and sum;
+ * cli/data/values adds mean and standard deviation as numpy defines them. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -12,30 +16,34 @@
 #define BINS_DEFAULT 10
 #define INDENT       2
 
+/* The command line. */
 struct stats {
     struct context *c;
     struct target_options how;
     bool json;
-    int64_t bins; /* -1: none were asked for */
+    int64_t bins; /* 0: no histogram; -1: --bins was not given */
 };
 
-/* What is known of one view. */
+/* The figures of one view. They outlive the lock; format is borrowed from the view's segment. */
 struct finding {
     char layout[TARGET_VIEW_BYTES], view[TARGET_VIEW_BYTES];
     const char *format;
     uint32_t dtype, ndim;
     int64_t shape[SHMVIEW_MAX_NDIM];
-    bool is_real; /* numbers that there is something to say about */
+    bool is_real; /* the elements are real numbers; otherwise the members below have no meaning */
     struct values_summary s;
-    struct histogram histogram; /* n 0: none */
+    struct histogram histogram; /* n is 0 if there is none */
 };
 
+/* Called by values_each() with some of the elements. */
 static void visit(void *arg, uint64_t first, const double *values, size_t n)
 {
     (void)first;
     histogram_add(arg, values, n);
 }
 
+/* Fills *f from a view. Elements that are not real numbers are no error here: a layout may have
+ * such views among others. Returns 0 or the exit status. */
 static int examine(const struct stats *s, const struct shmview_view *v, struct finding *f)
 {
     int r = values_summarize(v, &f->s);
@@ -54,12 +62,14 @@ static int examine(const struct stats *s, const struct shmview_view *v, struct f
 
 /* --- Printing ---------------------------------------------------------------- */
 
-/* min and max are exact where the elements are integers that an int64 holds. */
+/* Whether `extreme` is the least or largest element exactly. A double would round large integers.
+ */
 static bool is_int64(const struct finding *f, int64_t extreme)
 {
     return shmview_dtype_kind(f->dtype) != SHMVIEW_VALUE_REAL && extreme != INT64_MAX;
 }
 
+/* Prints min or max with all its digits, as an element of the view. */
 static void print_extreme(const char *what, const struct finding *f, double real, int64_t integer)
 {
     const bool is_real = shmview_dtype_kind(f->dtype) == SHMVIEW_VALUE_REAL;
@@ -76,6 +86,7 @@ static void print_mean(const char *what, double x)
     printf("%*s%-8s  %.7g\n", INDENT, "", what, x);
 }
 
+/* Prints one view for people. */
 static void print_finding(const struct target *t, const struct finding *f)
 {
     const struct shmview_summary *of = &f->s.of_library;
@@ -102,7 +113,7 @@ static void print_finding(const struct target *t, const struct finding *f)
         histogram_print(&f->histogram, terminal_width(), has_utf8(), stdout);
 }
 
-/* A number, or null where there is none. */
+/* Makes a JSON number. JSON has no NaN and no infinity: they are null or strings. */
 static json_t *json_number(double x)
 {
     return isfinite(x) ? json_real(x)
@@ -127,6 +138,7 @@ static json_t *json_histogram(const struct histogram *h)
     return json_pack("{s:o, s:o}", "edges", edges, "counts", counts);
 }
 
+/* Makes the object of one view; without figures if the elements are not real numbers. */
 static json_t *json_finding(const struct finding *f)
 {
     const struct shmview_summary *of = &f->s.of_library;
@@ -168,8 +180,10 @@ static int print_all(const struct stats *s, const struct target *t, const struct
     return status;
 }
 
-/* --- Which views --------------------------------------------------------------- */
+/* --- Examining views ----------------------------------------------------------- */
 
+/* Examines and prints the view that the user named. Here other elements than real numbers are an
+ * error. Returns the exit status. */
 static int examine_one(const struct stats *s, struct target *t)
 {
     CLEANUP_FREE struct finding *f = calloc(1, sizeof *f);
@@ -184,12 +198,13 @@ static int examine_one(const struct stats *s, struct target *t)
     if (status == 0 && !f->is_real)
         return fail_text(
             s->c,
-            "%s has elements \"%s\", which are no real numbers: name a field of a struct, "
+            "%s has elements \"%s\", which are not real numbers: name a field of a struct, "
             "as in [field], or see them as floats with --as",
             target_text(t), f->format);
     return status ? status : print_all(s, t, f, 1);
 }
 
+/* Examines and prints all views of a layout. Returns the exit status. */
 static int examine_layout(const struct stats *s, struct target *t,
                           const struct shmview_layout_description *layout)
 {
@@ -218,6 +233,7 @@ static int run(struct stats *s, const char *text)
         status = target_layout(&t, &layout);
     if (status)
         return status;
+    /* several histograms would not fit on a screen */
     if (s->bins < 0)
         s->bins = layout && layout->n_views > 1 ? 0 : BINS_DEFAULT;
     return layout ? examine_layout(s, &t, layout) : examine_one(s, &t);
@@ -240,8 +256,8 @@ static int run_stats(struct context *c, int argc, char **argv)
 const struct verb verb_stats = {
     .name = "stats",
     .arguments = "NAME[/[LAYOUT:]VIEW][SLICE]",
-    .summary = "Tell what the elements of views are like, with a histogram",
-    .help = "  -b, --bins N              of the histogram; 0: none (10 for one view, else 0)\n"
-            "  -J, --json                as JSON\n" TARGET_HELP,
+    .summary = "Print figures of the elements of views, with a histogram",
+    .help = "  -b, --bins N              bins of histogram, 0: none (10 for one view, else 0)\n"
+            "  -J, --json                print JSON\n" TARGET_HELP,
     .run = run_stats,
 };

@@ -1,23 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top: segments and locks, live. */
+/* top: shows segments and locks, and updates them every two seconds.
+ *
+ * cli/top computes and draws the figures, because its two outputs share them: a screen that reads
+ * keys, and with --batch pages for a file. This file reads the options and gets the figures.
+ *
+ * A daemon that goes away does not end the verb: the old figures stay, with a note. */
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/top/top_screen.h"
 
-#define NAME_MOST       32 /* on a screen */
-#define NAME_MOST_BATCH 128
-#define DELAY_NS        INT64_C(2000000000)
+#define NAME_MOST       32                  /* columns of a name on a screen, which may be narrow */
+#define NAME_MOST_BATCH 128                 /* the longest possible name */
+#define DELAY_NS        INT64_C(2000000000) /* without --delay */
 #define DELAY_LEAST     INT64_C(50000000)
 
+/* Options of this file; the others are in struct top. */
 struct how {
     bool is_batch;
     int64_t count; /* of batch; 0: no end */
     int64_t delay_ns;
 };
 
-/* With no daemon the old figures stay. */
+/* Gets new figures. If the daemon does not answer, keeps the old ones and sets t->trouble to the
+ * reason; without old ones that is an error. Returns 0 or the exit status. */
 static int refresh_figures(struct context *c, struct top *t)
 {
     static char trouble[200];
@@ -38,6 +45,7 @@ static int refresh_figures(struct context *c, struct top *t)
 
 /* --- Without a terminal -------------------------------------------------- */
 
+/* Prints one page: the header and a line for each segment. Returns 0 or the exit status. */
 static int print_page(const struct top *t)
 {
     struct top_line header[TOP_HEADER], line;
@@ -48,9 +56,10 @@ static int print_page(const struct top *t)
         top_row_line(t, &t->rows[i], &line);
         puts(line.text);
     }
-    return fflush(stdout) ? EXIT_FAILED : EXIT_OK; /* main() says why */
+    return fflush(stdout) ? EXIT_FAILED : EXIT_OK; /* main() prints the reason */
 }
 
+/* Sleeps until an absolute time of CLOCK_MONOTONIC, also after signals. */
 static void pause_until(int64_t deadline_ns)
 {
     struct timespec at = {.tv_sec = (time_t)(deadline_ns / 1000000000),
@@ -59,6 +68,7 @@ static void pause_until(int64_t deadline_ns)
         continue;
 }
 
+/* Prints pages until --count, or until the output cannot be written. Returns the exit status. */
 static int print_pages(struct context *c, struct top *t, const struct how *how)
 {
     int status = print_page(t);
@@ -110,7 +120,7 @@ static int run_top(struct context *c, int argc, char **argv)
     if (how.count && !how.is_batch)
         return fail_usage(c, "--count is for --batch");
     if (!how.is_batch && !(isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)))
-        return fail_usage(c, "standard input and output are no terminal: use --batch");
+        return fail_usage(c, "standard input and output are not a terminal: use --batch");
     int status = show(c, &t, &how);
     top_deinit(&t);
     return status;
@@ -119,16 +129,16 @@ static int run_top(struct context *c, int argc, char **argv)
 const struct verb verb_top = {
     .name = "top",
     .arguments = "[FILTER]",
-    .summary = "Show segments, holders, waits and deaths, live",
-    .help = "  -s, --sort KEY            by name, size, resident, attached, held, waiting,\n"
-            "                            changes, deaths or age (waiting)\n"
-            "  -r, --reverse             the other way round\n"
-            "  -d, --delay TIME          between two looks (2s)\n"
-            "  -b, --batch               print pages one after the other, for no terminal\n"
-            "  -n, --count N             end after so many pages of --batch\n"
-            "  -B, --bytes               sizes in bytes\n"
+    .summary = "Show segments, holders, waiters and deaths, and update them",
+    .help = "  -s, --sort KEY            sort by name, size, resident, attached, held,\n"
+            "                            waiting (default), changes, deaths or age\n"
+            "  -r, --reverse             reverse the order\n"
+            "  -d, --delay TIME          time between two updates (2s)\n"
+            "  -b, --batch               print one page after the other, without a terminal\n"
+            "  -n, --count N             end after that many pages of --batch\n"
+            "  -B, --bytes               print sizes in bytes\n"
             "\nFILTER is a part of the names that are shown, or a pattern with * ? [. Press ?\n"
-            "for the keys: Enter looks into a segment, / filters, < and > sort, q leaves.\n"
+            "for the keys: Enter opens a segment, / filters, < and > sort, q leaves.\n"
             "Example: shmviewctl top -s size camera\n\n",
     .run = run_top,
 };

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* who: who is attached, who holds the lock, who waits for it. */
+/* who: prints a table with one row for each attachment: its process, and its state in the lock.
+ *
+ * The facts come from the daemon, so that the verb needs no right to attach and no slot. The daemon
+ * reads the words of the lock without taking it, and reports at most 64 attachments of a segment,
+ * holders and waiters first. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -8,23 +12,25 @@
 #include "cli/shell/table.h"
 #include "cli/text/party.h"
 
-#define N_NAMES 64 /* as many as one call takes */
+#define N_NAMES 64 /* the limit of shmview_stats_get() */
 
 static const struct column columns[] = {
-    {"SEGMENT", CELL_TEXT, true, "its name"},
-    {"PID", CELL_NUMBER, true, "process"},
-    {"USER", CELL_TEXT, true, "whose process it is"},
-    {"COMMAND", CELL_TEXT, true, "as the process calls itself"},
+    {"SEGMENT", CELL_TEXT, true, "name of the segment"},
+    {"PID", CELL_NUMBER, true, "number of the process"},
+    {"USER", CELL_TEXT, true, "user who attached"},
+    {"COMMAND", CELL_TEXT, true, "program, as the client calls itself"},
     {"ACCESS", CELL_TEXT, true, "peek, read or write"},
-    {"SLOT", CELL_NUMBER, true, "place in the lock"},
-    {"LOCK", CELL_TEXT, true, "what it holds of the lock, or waits for"},
-    {"SINCE", CELL_DURATION, true, "how long it holds or waits"},
-    {"SINCE-TIME", CELL_TIME, false, "when that began"},
-    {"ATTACHMENT", CELL_NUMBER, false, "its number"},
+    {"SLOT", CELL_NUMBER, true, "slot in the lock"},
+    {"LOCK", CELL_TEXT, true, "mode of the lock that it holds or waits for"},
+    {"SINCE", CELL_DURATION, true, "time for which it has held or waited"},
+    {"SINCE-TIME", CELL_TIME, false, "when it began to hold or wait"},
+    {"ATTACHMENT", CELL_NUMBER, false, "number of the attachment"},
     {"UID", CELL_NUMBER, false, "number of the user"},
-    {"ID", CELL_NUMBER, false, "of the segment"},
+    {"ID", CELL_NUMBER, false, "number of the segment"},
 };
 
+/* Adds a row. Waiting is red and holding green, because people look for waiting first. A time of 0
+ * or less is not known: a holder has one only after a client has waited for it. */
 static int add_party(struct table *table, const struct shmview_segment_stats *s,
                      const struct shmview_party_stats *p, int64_t now_us)
 {
@@ -49,7 +55,7 @@ static int add_party(struct table *table, const struct shmview_segment_stats *s,
     return table_add(table, cells);
 }
 
-/* Those that were asked for and are not there. Returns 0 or the exit status. */
+/* Prints an error for each name without a segment. Returns 0 or the exit status. */
 static int look_for_missing(struct context *c, const struct shmview_stats *stats, char **names,
                             size_t n)
 {
@@ -64,6 +70,8 @@ static int look_for_missing(struct context *c, const struct shmview_stats *stats
     return status;
 }
 
+/* Prints the table, and a warning for each segment of which attachments are left out. Returns the
+ * exit status. */
 static int print_parties(struct context *c, const struct shmview_stats *stats,
                          const struct table_options *options)
 {
@@ -79,8 +87,8 @@ static int print_parties(struct context *c, const struct shmview_stats *stats,
                 return status;
         if ((int64_t)s->n_parties < s->attachments)
             warn_text(c,
-                      "'%s' has %" PRId64 " attachments, of which %zu are told: "
-                      "who holds or waits comes first",
+                      "'%s' has %" PRId64 " attachments, of which %zu are shown: "
+                      "holders and waiters come first",
                       s->name, s->attachments, s->n_parties);
     }
     return table_print(table);
@@ -112,10 +120,10 @@ static int run_who(struct context *c, int argc, char **argv)
 const struct verb verb_who = {
     .name = "who",
     .arguments = "[NAME]...",
-    .summary = "Show who is attached, who holds the lock, who waits for it",
+    .summary = "Show which processes are attached, hold the lock, or wait for it",
     .help =
-        TABLE_HELP "\nWithout NAME: of all segments. Of each at most 64, those who hold or wait "
-                   "first.\n"
+        TABLE_HELP "\nWithout NAME: of all segments. Shows at most 64 of each segment, holders\n"
+                   "and waiters first.\n"
                    "Example: shmviewctl who camera\n\n",
     .run = run_who,
 };

@@ -82,7 +82,7 @@ def test_owner(ctl):
 @pytest.mark.parametrize("lifetime", ["attached", "creator"])
 def test_lifetimes_that_need_somebody_who_stays(ctl, lifetime):
     process = ctl.start("create", "seg", "1", "--lifetime", lifetime)
-    assert "'seg' is there as long as" in process.stderr.readline()
+    assert "'seg' exists as long as" in process.stderr.readline()
     assert ctl.segment("seg")["lifetime"] == lifetime
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 0

@@ -31,7 +31,7 @@ def test_a_daemon_that_answers(ctl, daemon):
 def test_for_people(ctl):
     lines = ctl("doctor").out.splitlines()
     assert any(line.startswith("ok    daemon             version ") for line in lines)
-    assert " to be warned of, 0 wrong." in lines[-2]
+    assert " warnings, 0 failures." in lines[-2]
     assert lines[-1].startswith("Closest to its limit: ")
     assert not any(line.startswith("ok ") for line in ctl("doctor", "-q").out.splitlines())
     assert "      means: " in ctl("doctor", "--verbose").out

@@ -189,7 +189,7 @@ def test_bytes(ctl):
     lines = ctl("get", "demo").out.splitlines()
     assert lines[1:] == ["00000010  " + " ".join(["00"] * 8) + "  " + " ".join(["00"] * 8) +
                          "  |................|", "*", "00000200",
-                         "... 88 bytes more: --all, or a part: 'demo[512:]'"]
+                         "... 88 more bytes: print them with --all, or a part: 'demo[512:]'"]
     assert ctl("get", "--all", "demo").out.splitlines()[-1] == "00000258"
     assert ctl("get", "demo[512:]").out.splitlines()[-1] == "00000258"
     assert ctl("get", "demo[::2][:3]").out == "[104   0   0]\n"

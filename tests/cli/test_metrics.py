@@ -116,9 +116,9 @@ def test_textfile(ctl, tmp_path, alone):
 def test_a_textfile_is_replaced_whole_or_not(ctl, tmp_path):
     directory = tmp_path / "x.prom"
     directory.mkdir()
-    ctl("metrics", "--textfile", directory, status=1, err="the file that was there stays")
+    ctl("metrics", "--textfile", directory, status=1, err="the old file stays")
     assert os.listdir(tmp_path) == ["x.prom"]
-    ctl("metrics", "--textfile", tmp_path / "no" / "x.prom", status=1, err="its directory must be")
+    ctl("metrics", "--textfile", tmp_path / "no" / "x.prom", status=1, err="its directory must exist")
 
 
 def test_refused(ctl):

@@ -81,7 +81,7 @@ def test_switch_after_a_death(ctl, party):
     one.do("s = shmview.attach('seg')")
     one.do("s.lock()")
     one.kill()
-    assert "died inside" in ctl("switch", "seg", "int", err="the next one is told").err
+    assert "died inside" in ctl("switch", "seg", "int", err="the next one gets this report too").err
     two.do("s = shmview.attach('seg')")
     two.do("try:\n s.lock()\nexcept shmview.OwnerDied:\n with s.recover(): told = 1")
     assert two.do("told") == 1
@@ -158,14 +158,14 @@ def test_removed_meanwhile(ctl):
 
 @pytest.mark.parametrize("words,says", [
     ([], "'seg' is in another phase"), (["--change"], "'seg' has not changed"),
-    (["--removed"], "'seg' is still there"),
+    (["--removed"], "'seg' still exists"),
 ])
 def test_time_is_up(ctl, words, says):
     ctl("create", "seg", *LAYOUTS)
     words = words or ["--phase", "int"]
     for timeout in "0", "20ms":
         ctl("wait", "seg", "--timeout", timeout, *words, status=124, err=says)
-    ctl("wait", "ghost", "-t", "20ms", status=124, err="'ghost' is not there")
+    ctl("wait", "ghost", "-t", "20ms", status=124, err="'ghost' does not exist")
 
 
 def test_wait_refused(ctl):
@@ -174,7 +174,7 @@ def test_wait_refused(ctl):
     ctl("wait", "bare", "--change", status=1, err="create it without --no-lock")
     ctl("wait", status=2, err="an argument is missing: wait NAME")
     ctl("wait", "bare", "--change", "--removed", status=2, err="give one of them")
-    ctl("wait", "bare", "--removed", "--json", status=2, err="nothing to show")
+    ctl("wait", "bare", "--removed", "--json", status=2, err="cannot describe a segment")
     ctl("wait", "bare", "--timeout", "-1", status=2, err="--timeout '-1' is no time")
     ctl("wait", "no name", status=1, err="'no name'")
 

@@ -157,7 +157,7 @@ def test_files_that_cannot_be_written(ctl, directory, tmp_path):
 
 def test_refused(ctl, directory):
     create(ctl, directory, "cube", numpy.zeros((2, 2, 2)))
-    ctl("plot", "cube", status=1, err="has 3 dimensions, a picture has one or two: name a part")
+    ctl("plot", "cube", status=1, err="has 3 dimensions, but a picture has one or two: name a part")
     assert ctl("plot", "cube/array[0]").out
     create(ctl, directory, "scalar", numpy.array(1.0))
     ctl("plot", "scalar", status=1, err="has 0 dimensions")
@@ -166,7 +166,7 @@ def test_refused(ctl, directory):
     create(ctl, directory, "nan", numpy.array([numpy.nan, numpy.inf]))
     ctl("plot", "nan", status=1, err="has no finite number")
     create(ctl, directory, "text", arrays()["text"])
-    ctl("plot", "text", status=1, err="no real numbers")
+    ctl("plot", "text", status=1, err="not real numbers")
     ctl("plot", "cube", "--width", "3", status=2, err="'3' is no number from 16")
     ctl("plot", "nothing", status=4, err="no segment 'nothing'")
 

@@ -156,7 +156,7 @@ def test_configuration_and_log(ctl, tmp_path):
 def test_refused(ctl, tmp_path):
     ctl("run", status=2, err="a command to run is missing")
     ctl("run", "--", status=2, err="a command to run is missing")
-    ctl("run", "--socket", "/x", "true", status=2, err="has a socket of its own")
+    ctl("run", "--socket", "/x", "true", status=2, err="this verb starts its own")
     ctl("run", "-c", "/no/such", "true", status=1, err="cannot read /no/such")
     done = subprocess.run([CTL, "run", "true"], capture_output=True, text=True,
                           env=dict(ctl.environment, SHMVIEW_DAEMON="/no/such"))

@@ -99,7 +99,7 @@ def test_the_number_of_values(ctl):
     ctl("set", "demo/A", status=2, err="an argument is missing")
     ctl("fill", "demo/A", "1", "2", status=2, err="'2' is one argument too many")
     for verb in "set", "fill":
-        ctl(verb, "demo", "1", status=2, err="'demo': name a view of it, bytes as in 'demo[0:4]'")
+        ctl(verb, "demo", "1", status=2, err="'demo': name a view, or bytes as in 'demo[0:4]'")
     assert values(ctl, "demo/A") == [0, 0, 0]
 
 

@@ -124,7 +124,7 @@ def test_views(ctl):
                     ["int", "gap", "int16", "4", "200", "8B", "yes"]]
     *_, gap = ctl("show", "seg", "--views", "-J", "-o", "VIEW,STRIDES,END").json["views"]
     assert gap == {"view": "gap", "strides": "200", "end": 802}
-    ctl("show", "seg", "-o", "VIEW", status=2, err="options of tables belong to --views")
+    ctl("show", "seg", "-o", "VIEW", status=2, err="options of tables need --views")
     ctl("show", "seg", "--views", "-o", "X", status=2, err="there is no column 'X'")
     ctl("show", "ghost", "--views", status=4, err="no segment 'ghost'")
 

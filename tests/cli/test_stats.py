@@ -110,7 +110,7 @@ def test_all_views_of_the_phase(ctl):
 def test_refused(ctl, directory):
     for name in "text", "c8", "structs":
         create(ctl, directory, name, arrays()[name])
-        ctl("stats", name + "/array", status=1, err="which are no real numbers: name a field")
+        ctl("stats", name + "/array", status=1, err="which are not real numbers: name a field")
     create(ctl, directory, "a", structs(4))
     assert ctl("stats", "--json", "a/array[b]").json["views"][0]["max"] == 0.75
     ctl("stats", "nothing", status=4, err="no segment 'nothing'")

@@ -322,7 +322,7 @@ def test_batch(ctl, three):
 
 
 def test_refused(ctl, daemon):
-    ctl("top", status=2, err="no terminal: use --batch")
+    ctl("top", status=2, err="are not a terminal: use --batch")
     ctl("top", "-n", "3", status=2, err="--count is for --batch")
     ctl("top", "-b", "-d", "1ms", status=2, err="--delay '1ms' is less than 50ms")
     ctl("top", "-s", "weight", status=2, err="none of name, size, resident")

@@ -56,5 +56,5 @@ def test_what_is_not_there(ctl, party):
 def test_more_than_are_told(ctl, party):
     one = party()
     one.do("s = [shmview.create('a', 1)] + [shmview.attach('a') for i in range(69)]")
-    result = ctl("who", "a", err="'a' has 70 attachments, of which 64 are told")
+    result = ctl("who", "a", err="'a' has 70 attachments, of which 64 are shown")
     assert len(result.rows) == 65
