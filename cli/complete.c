@@ -10,15 +10,16 @@
 #include "cli/shell/suggest.h"
 #include "cli/top/top.h"
 
-#define KIND_BYTES 128
+#define KIND_BYTES 128 /* of a word in a help text or a usage line */
 
+/* The command line up to the word to complete, as far as completion must understand it. */
 struct line {
     struct context *c;
-    const struct verb *verb; /* NULL: not there yet */
-    const char *first;       /* argument; NULL: none yet */
+    const struct verb *verb; /* NULL: no verb yet */
+    const char *first;       /* first argument of the verb; NULL: none yet */
     size_t n_arguments;
-    const char *now;           /* what is there of the word to complete */
-    char expected[KIND_BYTES]; /* of an option that needs its value: "LAYOUT"; "" */
+    const char *now;           /* the beginning of the word to complete */
+    char expected[KIND_BYTES]; /* kind of the value that the last option needs, "LAYOUT"; or "" */
 };
 
 static bool begins(const char *text, const char *with)
@@ -26,6 +27,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
+/* Prints a candidate if it begins with what the user has typed. */
 static void offer(const struct line *l, const char *candidate)
 {
     if (begins(candidate, l->now))
@@ -34,7 +36,8 @@ static void offer(const struct line *l, const char *candidate)
 
 /* --- Help ---------------------------------------------------------------- */
 
-/* Calls visit for each line "  -x, --name VALUE ..." of text; value is "" without one. */
+/* Calls visit for each line "  -x, --name VALUE ..." of text. letter is 0 and value is "" if the
+ * line has none. A word of lower case after the name begins the description: it is no value. */
 static void each_option(const char *text, void *arg,
                         void (*visit)(void *arg, char letter, const char *name, const char *value))
 {
@@ -52,6 +55,7 @@ static void each_option(const char *text, void *arg,
     }
 }
 
+/* Like each_option(), for the help of a verb (NULL: no verb) and the common options. */
 static void each_option_of(const struct verb *verb, void *arg,
                            void (*visit)(void *arg, char letter, const char *name,
                                          const char *value))
@@ -68,11 +72,13 @@ static void offer_option(void *arg, char letter, const char *name, const char *v
     offer(arg, name);
 }
 
+/* An option that is looked up in the help. */
 struct search {
-    const char *word;
-    char *ret; /* the kind of its value */
+    const char *word; /* as typed: "-t" or "--timeout" */
+    char *ret;        /* receives the kind of its value; KIND_BYTES */
 };
 
+/* Visits the options for one that was typed with its letter or its name. */
 static void find_option(void *arg, char letter, const char *name, const char *value)
 {
     struct search *s = arg;
@@ -80,19 +86,22 @@ static void find_option(void *arg, char letter, const char *name, const char *va
         snprintf(s->ret, KIND_BYTES, "%s", value);
 }
 
-/* --- What the daemon has ------------------------------------------------- */
+/* --- Names from the daemon ----------------------------------------------- */
 
 static void offer_name(void *arg, const char *name)
 {
     offer(arg, name);
 }
 
+/* Offers the names of the segments that the user may see. */
 static void offer_names(struct line *l)
 {
     if (shmview_connect(l->c->socket, SHMVIEW_CONNECT_NO_START, &l->c->connection) == 0)
         each_segment_name(l->c, l, offer_name);
 }
 
+/* Connects and describes a segment. The caller owes shmview_description_free(). Returns NULL on any
+ * error. */
 static const struct shmview_description *describe(struct line *l, const char *name)
 {
     const struct shmview_description *d;
@@ -102,6 +111,7 @@ static const struct shmview_description *describe(struct line *l, const char *na
     return d;
 }
 
+/* Offers the layouts of the segment that the line names. */
 static void offer_layouts(struct line *l)
 {
     const struct shmview_description *d = l->first ? describe(l, l->first) : NULL;
@@ -110,7 +120,7 @@ static void offer_layouts(struct line *l)
     shmview_description_free(d);
 }
 
-/* NAME/VIEW and NAME/LAYOUT:VIEW. */
+/* Offers NAME/VIEW and NAME/LAYOUT:VIEW for the segment before the slash. */
 static void offer_views(struct line *l)
 {
     char name[KIND_BYTES + 1], candidate[4 * KIND_BYTES];
@@ -132,7 +142,8 @@ static void offer_views(struct line *l)
 
 /* --- Columns of tables --------------------------------------------------- */
 
-/* Runs the verb for its list of columns. Returns what it prints, new, or NULL. */
+/* Runs the verb with "--output help", with standard output going to memory, because only the verb
+ * knows its columns. Returns the text, which the caller frees, or NULL. */
 static char *columns_of(struct context *c, const struct verb *verb)
 {
     char name[KIND_BYTES];
@@ -145,7 +156,7 @@ static char *columns_of(struct context *c, const struct verb *verb)
         return NULL;
     snprintf(name, sizeof name, "%s", verb->name);
     c->verb = verb;
-    optind = 0;
+    optind = 0; /* getopt starts again */
     stdout = memory;
     verb->run(c, with[3] ? 4 : 3, with);
     stdout = out;
@@ -153,7 +164,8 @@ static char *columns_of(struct context *c, const struct verb *verb)
     return text;
 }
 
-/* Offers one more entry for a list that has entries already: "+", or names with commas. */
+/* Offers one more entry of a list such as "NAME,SIZE" or "+MODE". The candidate repeats the entries
+ * before it, because the shell replaces the whole word. */
 static void offer_next(const struct line *l, const char *name, int bytes)
 {
     char candidate[4 * KIND_BYTES];
@@ -163,6 +175,7 @@ static void offer_next(const struct line *l, const char *name, int bytes)
     offer(l, candidate);
 }
 
+/* Offers the columns of the verb: the first word of each line of their list. */
 static void offer_columns(struct line *l)
 {
     CLEANUP_FREE char *text = columns_of(l->c, l->verb);
@@ -181,8 +194,10 @@ static void offer_event_kinds(const struct line *l)
         offer_next(l, name, (int)strlen(name));
 }
 
-/* --- What may come ------------------------------------------------------- */
+/* --- Kinds of words ------------------------------------------------------ */
 
+/* Offers candidates for a value or an argument of a kind, which is a word of a help text or a usage
+ * line: NAME, FILE, LAYOUT ... */
 static void offer_kind(struct line *l, const char *kind)
 {
     static const char *const shells[][2] = {
@@ -214,8 +229,9 @@ static void offer_kind(struct line *l, const char *kind)
             puts(shells[i][1]);
 }
 
-/* The word of the usage line for the next argument: the last one may be repeated. Of several forms
- * the first one. Returns whether there is one. */
+/* Finds the word of the usage line for the next argument. A word with "..." stands for all
+ * arguments from there on. If the verb has several forms, separated by "|", only the first one
+ * counts. ret has KIND_BYTES. Returns false if no further argument is possible. */
 static bool next_kind(const struct line *l, char *ret)
 {
     const char *p = l->verb->arguments;
@@ -235,6 +251,8 @@ static bool next_kind(const struct line *l, char *ret)
     return false;
 }
 
+/* Reads one complete word of the line. Obeys --socket, so that names come from the daemon that the
+ * line names. */
 static void read_word(struct line *l, char *word, find_verb_fn *find_verb)
 {
     struct search search = {.word = word, .ret = l->expected};
@@ -264,6 +282,7 @@ bool complete(struct context *c, int n, char **words, find_verb_fn *find_verb)
         each_option_of(l.verb, &l, offer_option);
     else if (!l.verb)
         return false;
+    /* a LAYOUT of create or define is a new one, which no list has */
     else if (next_kind(&l, kind) &&
              (strcmp(kind, "LAYOUT") != 0 || strcmp(l.verb->name, "switch") == 0))
         offer_kind(&l, kind);

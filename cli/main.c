@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmviewctl: see, manage and script the segments of a shmviewd. */
+/* shmviewctl: the program. Reads the options before the verb, finds the verb, and runs it.
+ *
+ * The list of verbs is in verbs.h, which is included twice: once to declare them, and once to fill
+ * the table below. A new verb is therefore one line there and one file. No verb is a program of its
+ * own, because all of them share options, errors and the connection (cli/shell). */
 #include <errno.h>
 #include <locale.h>
 #include <string.h>
@@ -14,7 +18,7 @@
 #undef VERB
 #undef VERB_GROUP
 
-/* A title, or a verb below the last one. */
+/* The lines of the overview: a title, or a verb that belongs to the title before it. */
 static const struct {
     const char *title;
     const struct verb *verb;
@@ -32,6 +36,7 @@ static const struct verb *find_verb(const char *name)
     return NULL;
 }
 
+/* Prints that there is no such verb, and those with similar names. Returns EXIT_USAGE. */
 static int fail_verb(struct context *c, const char *typed)
 {
     struct suggest s = {.typed = typed};
@@ -52,10 +57,10 @@ static void print_overview(void)
             printf("  %-10s %s\n", verbs[i].verb->name, verbs[i].verb->summary);
         else
             printf("\n%s:\n", verbs[i].title);
-    puts("\n'shmviewctl VERB --help' tells about one; --version says which this is.");
+    puts("\n'shmviewctl VERB --help' describes a verb; --version prints the version.");
 }
 
-/* One name a line. */
+/* Prints each name on a line of its own, for shells: the result of --list-verbs. */
 static void print_verbs(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
@@ -63,7 +68,8 @@ static void print_verbs(void)
             puts(verbs[i].verb->name);
 }
 
-/* What stands before the verb. Returns GO_ON or the exit status. */
+/* Reads the options before the verb. --list-verbs and --complete are for the scripts of shells;
+ * the help does not mention them. Returns GO_ON if a verb follows, otherwise the exit status. */
 static int read_options(struct context *c, int argc, char **argv)
 {
     bool help = false, version = false, list = false, completes = false;
@@ -83,10 +89,11 @@ static int read_options(struct context *c, int argc, char **argv)
     else if (list || (completes && !complete(c, argc - optind, argv + optind, find_verb)))
         print_verbs();
     else if (!completes)
-        return optind < argc ? GO_ON : fail_usage(c, "a verb is missing");
+        return optind < argc ? GO_ON : fail_usage(c, "the verb is missing");
     return EXIT_OK;
 }
 
+/* Returns the exit status. */
 static int run(struct context *c, int argc, char **argv)
 {
     int status = read_options(c, argc, argv);
@@ -98,23 +105,24 @@ static int run(struct context *c, int argc, char **argv)
     c->verb = verb;
     argc -= optind;
     argv += optind;
-    optind = 0; /* getopt begins anew */
+    optind = 0; /* getopt starts again, with the arguments of the verb */
     return verb->run(c, argc, argv);
 }
 
 int main(int argc, char **argv)
 {
     struct context c = {0};
-    setlocale(LC_CTYPE, ""); /* how wide characters are; numbers stay as programs read them */
+    /* for the width of characters. Not LC_ALL: numbers must have the form that programs read */
+    setlocale(LC_CTYPE, "");
     int status = run(&c, argc, argv);
-    /* the cause is known if it was the last write that failed */
+    /* an earlier write may have failed, and then errno does not give the reason */
     errno = 0;
     if (fflush(stdout) || ferror(stdout)) {
         fprintf(stderr, "shmviewctl: standard output cannot be written%s%s: write elsewhere\n",
                 errno ? ": " : "", errno ? strerror(errno) : "");
         status = status ? status : EXIT_FAILED;
     }
-    /* a segment that is still attached goes with the process */
+    /* a segment that is still attached is detached when the process ends */
     shmview_disconnect(c.connection);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs, in the order of shmviewctl --help. Each is "struct verb verb_NAME" in a file of its
- * own, or of a few that belong together. */
+/* The verbs, in the order of shmviewctl --help. Each is a "const struct verb verb_NAME" in a file
+ * of cli/verbs, which may contain a few verbs that belong together. The file that includes this one
+ * defines VERB() and VERB_GROUP(). It has no include guard, because main.c includes it twice. */
 VERB_GROUP("Segments")
 VERB(list)
 VERB(show)

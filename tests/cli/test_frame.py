@@ -79,7 +79,7 @@ def test_unknown_options_are_named(ctl, verb):
 
 
 def test_what_is_no_verb(ctl):
-    ctl(status=2, err="a verb is missing")
+    ctl(status=2, err="the verb is missing")
     ctl("frobnicate", status=2, err="there is no verb 'frobnicate'")
     ctl("--frobnicate", status=2, err="there is no option --frobnicate\nTry 'shmviewctl --help'.")
     ctl("-x", status=2, err="there is no option -x")
