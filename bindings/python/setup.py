@@ -58,6 +58,7 @@ def version(folders):
 
 
 found = library()
+found["include_dirs"].append(here)  # for sync/, which includes src/unlocked.h
 work = tempfile.mkdtemp(prefix="shmview-build-")  # nothing is written into the tree
 atexit.register(shutil.rmtree, work, ignore_errors=True)
 setup(

@@ -49,7 +49,7 @@ struct table_options {
     "  -b, --bytes               sizes in bytes\n"                                                 \
     "  -n, --noheadings          no line of headings\n"                                            \
     "  -r, --raw                 one space between columns, nothing aligned\n"                     \
-    "  -J, --json                JSON, sizes in bytes, durations in seconds\n"
+    "  -J, --json                print JSON, sizes in bytes, durations in seconds\n"
 
 struct table;
 

@@ -67,6 +67,7 @@ rules() {
     tests/conformance/*) dirname "$1" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;
+    bindings/python/sync/*) echo "bindings/python/sync bindings/python/src" ;;
     examples/* | bench/* | bindings/*) dirname "$1" ;;
     *) return 1 ;;
     esac
@@ -75,7 +76,7 @@ rules() {
 # Sets target to the file that "$2" names in source $1, looked for where the compiler does.
 resolve() {
     local place
-    for place in "${1%/*}/" "" tests/; do
+    for place in "${1%/*}/" "" tests/ bindings/python/; do
         if [ -e "$place$2" ]; then
             target=$place$2
             return

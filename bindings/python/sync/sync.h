@@ -18,7 +18,7 @@
 
 #include <shmview/family.h>
 
-#include "../src/unlocked.h"
+#include "src/unlocked.h"
 
 #if PY_VERSION_HEX < 0x030a0000
 static inline PyObject *Py_NewRef(PyObject *o)
