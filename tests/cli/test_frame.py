@@ -76,6 +76,7 @@ def test_unknown_options_are_named(ctl, verb):
         f"--no-such-option\nTry 'shmviewctl {verb} --help'.\n")
     ctl(verb, "--socket", status=2, err="option --socket needs a value")
     ctl(verb, "--help=me", status=2, err="option --help=me takes no value")
+    ctl(verb, "--socket=x", "-QA", status=2, err="there is no option -Q")
 
 
 def test_what_is_no_verb(ctl):

@@ -50,6 +50,14 @@ def test_picture(ctl):
     assert scale.index("500B") == 25
 
 
+def test_a_type_without_a_name_is_shown_by_its_format(ctl):
+    """A command accepts what another one shows: the format P has no name."""
+    ctl("create", "seg", "100", "-l", "one: A=P[2] B=f4[2]@16")
+    out = ctl("show", "seg").out
+    assert "  P[2]  " in out and "float32[2]" in out
+    ctl("create", "again", "100", "-l", "one: A=P[2]")
+
+
 def test_picture_where_there_is_no_utf8(ctl):
     ctl("create", "seg", "1000", *LAYOUTS)
     out = ctl("show", "seg", env={"LC_ALL": "C", "COLUMNS": "80"}).out
