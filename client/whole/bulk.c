@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the calls on whole views share, and the one that fills. */
+/* The shared parts of the calls on whole views, and shmview_fill(). */
 #include "client/whole/bulk.h"
 
 #include <stdio.h>
@@ -89,6 +89,8 @@ int bulk_read(struct bulk_reader *reader, size_t n, void *buffer, const void **r
 
 /* --- Filling ------------------------------------------------------------- */
 
+/* Fills the rows of a view with suboffsets one at a time, because each of them may lie anywhere.
+ * Returns 0, or an error if a stored offset leads outside; rows before it are filled then. */
 static int fill_indirect(const struct shmview_view *view, const void *bytes)
 {
     struct cursor c;
@@ -111,6 +113,7 @@ static int fill_indirect(const struct shmview_view *view, const void *bytes)
     return 0;
 }
 
+/* The argument that walk_planes() passes on to fill_plane(). */
 struct filling {
     const void *bytes;
     uint32_t itemsize;
@@ -140,6 +143,8 @@ int shmview_fill(const struct shmview_view *view, const void *bytes)
     return 0;
 }
 
+/* Converts the number once and fills the view with its bytes. Therefore a number that the type
+ * cannot hold is refused before any element has changed. */
 static int fill_number(const struct shmview_view *view, const struct shmview_value *n)
 {
     unsigned char bytes[NUMBER_BYTES];

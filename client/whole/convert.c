@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Plans conversions and runs their steps; see convert.h. */
 #include "client/whole/convert.h"
 
 #include "common/views/dtype.h"
@@ -8,6 +9,7 @@ static bool is_complex(uint32_t dtype)
     return dtype == SHMVIEW_COMPLEX64 || dtype == SHMVIEW_COMPLEX128;
 }
 
+/* Returns the type of the real and of the imaginary part. */
 static uint32_t part_of(uint32_t dtype)
 {
     return dtype == SHMVIEW_COMPLEX64 ? SHMVIEW_FLOAT32 : SHMVIEW_FLOAT64;
@@ -25,9 +27,10 @@ static bool is_float(uint32_t dtype)
     return dtype == SHMVIEW_FLOAT32 || dtype == SHMVIEW_FLOAT64;
 }
 
-/* Small floats are decoded to float32 and encoded from float64; between those two, and all
- * others, there is a kernel. An integer that is no float64 is no smaller float either. Returns
- * false if there is no way. */
+/* Sets the steps of *c. Small floats are decoded to float32 and encoded from float64; a kernel
+ * converts between these and the common types. The last step rounds only if the source is a float:
+ * an integer must keep its value, so it first has to be exact as float64 and then as the small
+ * float. Returns false if there is no chain of kernels. */
 static bool plan(struct conversion *c, uint32_t to, uint32_t from)
 {
     c->decode = kernel_to_decode(from);
@@ -62,6 +65,8 @@ struct conversion conversion_of(uint32_t to, uint32_t from)
     return c;
 }
 
+/* Like conversion_run(), number by number through struct shmview_value. Slow, but it knows every
+ * pair of types. */
 static size_t run_numbers(const struct conversion *c, unsigned char *to, const unsigned char *from,
                           size_t n)
 {

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying one view to another. */
+/* shmview_copy(): from one view to another of the same shape.
+ *
+ * The copy depends on formats and overlap. The same format is copied plane by plane, and the other
+ * byte order is reversed on the way. All other pairs of types are converted, in place or through
+ * buffers of BLOCK elements. Views that share memory are copied through a temporary, because an
+ * element could be overwritten before it is read. Cheap exceptions avoid the temporary: nothing to
+ * do, one memmove(), and a change of the byte order in place.
+ *
+ * A walk visits both views in an order that suits the memory of the destination. Views with
+ * suboffsets have no such order, because each row must be looked up: cursors visit them in C
+ * order. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +30,8 @@ static void copy_walk(const struct walk *sorted)
     walk_planes(&walk, copy_plane, &walk.itemsize[0]);
 }
 
+/* Copies in runs, each as long as elements of both views lie in a row. Returns 0, or an error if a
+ * stored offset leads outside. */
 static int copy_indirect(const struct shmview_view *to, const struct shmview_view *from)
 {
     struct cursor q, p;
@@ -48,7 +60,9 @@ static int copy_indirect(const struct shmview_view *to, const struct shmview_vie
 
 /* --- The other byte order ------------------------------------------------ */
 
-/* to may be from. */
+/* Copies and reverses n elements. The views must be apart, or to must be from. Each block is read
+ * as a whole before it is written, so that an element may be reversed in place. Returns 0 or an
+ * error. */
 static int copy_swapped(struct cursor *to, struct cursor *from, uint64_t n, uint32_t unit)
 {
     const uint32_t units = to->itemsize / unit;
@@ -78,20 +92,20 @@ static int copy_swapped(struct cursor *to, struct cursor *from, uint64_t n, uint
 
 /* --- Other types --------------------------------------------------------- */
 
-/* A conversion under way. */
+/* The state of one conversion; on the stack of convert(). */
 struct converting {
     struct conversion conversion;
     struct cursor to;
-    uint32_t to_unit; /* of bytes that are reversed; 0: none */
+    uint32_t to_unit; /* bytes of one byte-swapped unit; 0: native byte order */
     struct bulk_reader from;
     uint64_t done; /* elements */
 };
 
-/* The next element, which is number done, cannot be converted. */
+/* Element number `done` has no value in the new type. */
 #define FOUND_BAD 1
 
-/* Converts the next n elements, BLOCK of them at most, by way of buffers. Returns 0, FOUND_BAD or
- * an error. */
+/* Converts the next n elements, at most BLOCK, through buffers: for elements that have gaps, have
+ * the other byte order, or need several steps. Returns 0, FOUND_BAD or an error. */
 static int convert_block(struct converting *c, size_t n)
 {
     _Alignas(64) unsigned char from_buffer[BLOCK_BYTES], to_buffer[BLOCK_BYTES];
@@ -107,7 +121,8 @@ static int convert_block(struct converting *c, size_t n)
     return r ? r : good < n ? FOUND_BAD : 0;
 }
 
-/* The same from where they are to where they belong. */
+/* Like convert_block(), but reads and writes the views directly. in_place() must have allowed n.
+ * Returns 0 or FOUND_BAD. */
 static int convert_in_place(struct converting *c, size_t n)
 {
     struct cursor *q = &c->to, *p = &c->from.cursor;
@@ -120,8 +135,9 @@ static int convert_in_place(struct converting *c, size_t n)
     return good < n ? FOUND_BAD : 0;
 }
 
-/* How many of the next n elements can be converted in place: 0 if few or none. One step writes
- * nothing that is wrong, but half of a complex number. */
+/* Returns how many of the next n elements can be converted in place, or 0 if these are none or few.
+ * A single step stops at a bad element and writes nothing after it. But of a complex number it may
+ * have written the real part, so a conversion of complex numbers must be one that cannot fail. */
 static size_t in_place(const struct converting *c, uint64_t n)
 {
     const struct conversion *how = &c->conversion;
@@ -135,7 +151,7 @@ static size_t in_place(const struct converting *c, uint64_t n)
     return how->convert && how->units == 1 ? k : 0;
 }
 
-/* Goes through all n elements. Returns 0, FOUND_BAD or an error. */
+/* Converts all n elements in the order of the two cursors. Returns 0, FOUND_BAD or an error. */
 static int convert_all(struct converting *c, uint64_t n)
 {
     while (c->done < n) {
@@ -158,6 +174,8 @@ static int convert_all(struct converting *c, uint64_t n)
     return 0;
 }
 
+/* Reads the element again, because the row that the kernel saw may be gone from its buffer. Another
+ * program may have changed it since; then the error text has the new value. */
 static int fail_element(const struct shmview_view *to, const struct shmview_view *from, uint64_t at)
 {
     ptrdiff_t index[SHMVIEW_MAX_NDIM];
@@ -174,8 +192,9 @@ static int fail_element(const struct shmview_view *to, const struct shmview_view
                 shmview_dtype_name(to->dtype));
 }
 
-/* In any order if walk is given; if that meets a bad element, once more in C order, which finds
- * the first. */
+/* Converts all elements: in the order of walk if it is not NULL. If that finds a bad element,
+ * converts again in C order, because the caller is promised that all elements before the bad one
+ * are copied, and is given the index of the first one. */
 static int convert(const struct shmview_view *to, const struct shmview_view *from,
                    const struct walk *walk)
 {
@@ -201,12 +220,14 @@ static int convert(const struct shmview_view *to, const struct shmview_view *fro
 
 /* --- All of them --------------------------------------------------------- */
 
+/* Whether the formats differ in nothing but the byte order. */
 static bool is_swapped(const struct shmview_view *to, const struct shmview_view *from)
 {
     return (to->dtype ^ from->dtype) == SHMVIEW_SWAPPED && number_is_type(to->dtype);
 }
 
-/* Elements of the two views share no byte. walk is NULL if one has suboffsets. */
+/* Copies between views that share no byte, or whose elements is_swapped() can reverse in place.
+ * walk is NULL if a view has suboffsets. */
 static int copy_apart(const struct shmview_view *to, const struct shmview_view *from,
                       const struct walk *walk)
 {
@@ -229,6 +250,7 @@ static int copy_apart(const struct shmview_view *to, const struct shmview_view *
     return copy_swapped(&q, &p, bulk_count(to), swap_unit(to->dtype));
 }
 
+/* Copies between views without suboffsets that share no byte. */
 static int copy_direct(const struct shmview_view *to, const struct shmview_view *from)
 {
     struct walk walk;
@@ -237,7 +259,8 @@ static int copy_direct(const struct shmview_view *to, const struct shmview_view 
     return copy_apart(to, from, &walk);
 }
 
-/* By way of a copy of the source. */
+/* Copies the source to a temporary of the same format without gaps, and that to the destination.
+ * For views that overlap. */
 static int copy_by_temporary(const struct shmview_view *to, const struct shmview_view *from)
 {
     struct shmview_view temporary = *from;
@@ -260,14 +283,16 @@ static int copy_by_temporary(const struct shmview_view *to, const struct shmview
     return r;
 }
 
-/* Whether the two are attachments of one segment, which has two addresses here then. */
+/* Whether the two handles are attachments of one segment, judged by its id, size and name. Its
+ * bytes then have two addresses in this process, so that addresses do not show an overlap. */
 static bool is_twice_attached(const struct shmview_segment *a, const struct shmview_segment *b)
 {
     return a != b && a->connection && b->connection && a->id == b->id && a->size == b->size &&
            strcmp(a->name, b->name) == 0;
 }
 
-/* Elements of a view with suboffsets may be anywhere in its segment. */
+/* Whether the memory of the two segments overlaps. Views with suboffsets are judged by that alone,
+ * because their elements may lie anywhere in the segment. */
 static bool may_share_memory(const struct shmview_view *to, const struct shmview_view *from)
 {
     const struct shmview_segment *a = to->segment, *b = from->segment;
@@ -275,7 +300,8 @@ static bool may_share_memory(const struct shmview_view *to, const struct shmview
     return a == b || is_twice_attached(a, b) || (a_at < b_at + b->size && b_at < a_at + a->size);
 }
 
-/* Whether each element of to is the same element of from, and no other. */
+/* Whether both views have the same elements at the same indices, and no byte lies in two elements.
+ * Then the copy changes no place. */
 static bool is_in_place(const struct walk *walk)
 {
     ptrdiff_t end = (ptrdiff_t)walk->itemsize[0];
@@ -289,7 +315,8 @@ static bool is_in_place(const struct walk *walk)
     return true;
 }
 
-/* One run of bytes to another. */
+/* Copies by one memmove() if each view is one run without gaps. Returns whether it did. memmove()
+ * handles an overlap, but only of addresses: the caller excludes segments that are mapped twice. */
 static bool move_at_once(const struct walk *sorted)
 {
     struct walk walk = *sorted;
@@ -300,6 +327,7 @@ static bool move_at_once(const struct walk *sorted)
     return true;
 }
 
+/* Chooses the way; the views have the same shape, elements, and formats that can be converted. */
 static int copy(const struct shmview_view *to, const struct shmview_view *from)
 {
     struct walk walk;
@@ -310,7 +338,7 @@ static int copy(const struct shmview_view *to, const struct shmview_view *from)
     walk_init(&walk, to, from);
     walk_sort(&walk);
     struct walk together = walk;
-    if (is_twice) /* as if both were seen through the same attachment */
+    if (is_twice) /* as if both were views of the same attachment */
         together.data[1] = (unsigned char *)to->segment->data +
                            (walk.data[1] - (unsigned char *)from->segment->data);
     if (!walk_overlaps(&together))

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One element whose type is known only at run time.
+/* The calls on one element whose type is known only at run time.
  *
- * Each call has two ways: a short one for the common types of a view without suboffsets, and
- * by way of struct shmview_value for everything else, errors among it. */
+ * Each call has two ways. The short way handles the common types of a view without suboffsets: it
+ * checks the index, and loads or stores. Everything else, errors included, takes the long way
+ * through struct shmview_value. Its functions are cold and never inlined, to keep them out of the
+ * short way. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +17,8 @@
 
 #define SLOW __attribute__((cold, noinline))
 
-/* Where the element is. Returns 0 or an error. */
+/* Finds any element, with all checks; the errors are those of shmview_view_pointer(). Returns 0 or
+ * an error. */
 static int locate_slowly(const struct shmview_view *view, const ptrdiff_t *index,
                          unsigned char **ret)
 {
@@ -26,7 +29,7 @@ static int locate_slowly(const struct shmview_view *view, const ptrdiff_t *index
     return r;
 }
 
-/* The same, of an element that is a number. */
+/* Like locate_slowly(), but refuses elements that are no numbers. */
 static int locate_number(const struct shmview_view *view, const ptrdiff_t *index,
                          unsigned char **ret)
 {
@@ -88,7 +91,9 @@ SLOW static int get_double(const struct shmview_view *view, const ptrdiff_t *ind
 
 /* --- The short way ------------------------------------------------------- */
 
-/* False where the long way has to be gone. Two dimensions are as good as unrolled. */
+/* Finds an element without a call. Returns false if the caller must take the long way: for unwanted
+ * flags, and for an index outside, whose error the long way reports. Comparing as size_t also
+ * catches a negative index. Two dimensions have code of their own, without a loop. */
 static inline bool locate(const struct shmview_view *view, const ptrdiff_t *index,
                           uint32_t unwanted_flags, unsigned char **ret)
 {
@@ -111,6 +116,7 @@ static inline bool locate(const struct shmview_view *view, const ptrdiff_t *inde
     return true;
 }
 
+/* Flags that need the long way: suboffsets must be looked up, and read-only must be refused. */
 #define TO_READ  SHMVIEW_VIEW_INDIRECT
 #define TO_WRITE (SHMVIEW_VIEW_INDIRECT | SHMVIEW_VIEW_READ_ONLY)
 
@@ -155,6 +161,7 @@ int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, 
     return get_double(view, index, ret);
 }
 
+/* Stores value if it fits. Otherwise leaves the switch, and the long way reports why. */
 #define SET(code, type, fits)                                                                      \
     case code:                                                                                     \
         if (fits) {                                                                                \

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Comparing two views, element by element. */
+/* shmview_equal(): compares two views element by element.
+ *
+ * Values are compared, not bytes: -0 equals 0, NaN equals nothing, and 1 of an int8 equals 1.0 of a
+ * float64. Only structs, strings, and integers of the same format are compared as bytes. Other
+ * numbers are compared by a kernel for their type, or converted without loss to int64, uint64 or
+ * float64 and compared by the kernel for these, or compared one by one. */
 #include "client/whole/bulk.h"
 
-/* How the elements of two views are compared. */
+/* How the elements of two views are compared. Set once for a call. */
 struct comparison {
     enum {
         AS_BYTES,
@@ -11,14 +16,14 @@ struct comparison {
         AS_NUMBERS,  /* one by one */
     } how;
     uint32_t a_dtype, b_dtype;
-    uint32_t units; /* that a kernel compares, of an element */
+    uint32_t units; /* numbers in an element for the kernel: 2 for complex */
     struct conversion a_conversion, b_conversion;
     kernel_differ *run;
     bool is_crossed; /* the kernel takes b first */
 };
 
-/* The type that holds every value of dtype and is compared by a kernel; SHMVIEW_STRUCT if there
- * is none. */
+/* Returns the type that holds every value of dtype and has a kernel. Returns SHMVIEW_STRUCT if
+ * there is none. */
 static uint32_t widest_of(uint32_t dtype)
 {
     switch (dtype & ~(uint32_t)SHMVIEW_SWAPPED) {
@@ -38,13 +43,16 @@ static uint32_t widest_of(uint32_t dtype)
     }
 }
 
-/* Whether numbers of this type are equal just if their bytes are. */
+/* Whether two numbers of this type are equal exactly if their bytes are. Not so for bool, of which
+ * any byte but 0 is true, and for floats. */
 static bool is_integer(uint32_t dtype)
 {
     dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
     return dtype <= SHMVIEW_UINT64 || dtype == SHMVIEW_CHAR || dtype == SHMVIEW_POINTER;
 }
 
+/* Returns the kernel that compares floats and complex numbers without a conversion, or NULL. Sets
+ * *ret_units in any case. */
 static kernel_differ *kernel_for_itself(uint32_t dtype, uint32_t *ret_units)
 {
     bool is_complex = dtype == SHMVIEW_COMPLEX64 || dtype == SHMVIEW_COMPLEX128;
@@ -55,7 +63,7 @@ static kernel_differ *kernel_for_itself(uint32_t dtype, uint32_t *ret_units)
                                                                 : NULL;
 }
 
-/* Both views are of numbers, or of the same format. */
+/* Chooses how to compare. Both views have numbers, or both have the same format. */
 static struct comparison comparison_of(const struct shmview_view *a, const struct shmview_view *b)
 {
     const uint32_t native = ~(uint32_t)SHMVIEW_SWAPPED;
@@ -96,6 +104,8 @@ static size_t differ_as_numbers(const struct comparison *c, const unsigned char 
     return n;
 }
 
+/* Compares at most BLOCK elements after converting both sides. The conversions cannot fail, because
+ * the wider types hold every value. */
 static size_t differ_converted(const struct comparison *c, const void *a, const void *b, size_t n)
 {
     _Alignas(64) unsigned char x[BLOCK * sizeof(double)], y[BLOCK * sizeof(double)];
@@ -104,8 +114,9 @@ static size_t differ_converted(const struct comparison *c, const void *a, const 
     return c->is_crossed ? c->run(y, x, n) : c->run(x, y, n);
 }
 
-/* Compares the next n elements, BLOCK of them at most unless they are side by side. Returns 0
- * or an error. */
+/* Compares the next n elements. n is at most BLOCK unless the elements lie side by side in both
+ * views. Sets *ret_first to the number of the first element that differs, or n. Returns 0 or an
+ * error. */
 static int differ_block(const struct comparison *c, struct bulk_reader *a, struct bulk_reader *b,
                         size_t n, size_t *ret_first)
 {
@@ -127,8 +138,8 @@ static int differ_block(const struct comparison *c, struct bulk_reader *a, struc
 
 /* --- Whole views --------------------------------------------------------- */
 
-/* The first element that differs, in the order of the two readers; n if none does. Returns 0 or
- * an error. */
+/* Sets *ret_first to the first element that differs in the order of the two readers, or to n.
+ * Returns 0 or an error. */
 static int differ_all(const struct comparison *c, struct bulk_reader *a, struct bulk_reader *b,
                       uint64_t n, uint64_t *ret_first)
 {
@@ -163,6 +174,8 @@ static int differ_all(const struct comparison *c, struct bulk_reader *a, struct 
     return 0;
 }
 
+/* Compares in the order of the memory first, which is fast. Only if a value differs and the caller
+ * wants the index does it compare again in C order. */
 int shmview_equal(const struct shmview_view *a, const struct shmview_view *b, ptrdiff_t *ret_index)
 {
     if (!bulk_same_format(a, b) && (!number_is_type(a->dtype) || !number_is_type(b->dtype)))
@@ -185,7 +198,7 @@ int shmview_equal(const struct shmview_view *a, const struct shmview_view *b, pt
         int r = differ_all(&c, &p, &q, n, &first);
         if (r || first == n || !ret_index)
             return r ? r : first == n;
-        /* once more in C order, to find the first */
+        /* again in C order, to find the first one */
         p = bulk_reader_of(a);
         q = bulk_reader_of(b);
     }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops over rows of elements. These files are compiled with -O3, so that they are
- * vectorised wherever the elements lie side by side.
+/* The loops over rows of elements.
  *
- * Elements need not be aligned. Where a comment does not say otherwise they are side by side
- * and in the machine's byte order, and no two rows overlap. */
+ * The compiler vectorises these loops wherever elements lie side by side. For this the files are
+ * compiled with -O3, whatever the rest is compiled with, and each loop handles one pair of types
+ * and has no branch on single elements.
+ *
+ * Unless a comment differs, elements are side by side and in native byte order, and no two rows
+ * overlap. No element needs to be aligned. Kernels allocate nothing and never block. */
 #ifndef CLIENT_KERNELS_H
 #define CLIENT_KERNELS_H
 
@@ -14,63 +17,69 @@
 
 #pragma GCC visibility push(hidden)
 
-#define BLOCK 512 /* elements, where there is a limit */
+#define BLOCK 512 /* elements in a buffer, for functions with a limit */
 
 /* --- kernels_bytes.c: elements as bytes ---------------------------------- */
 
-/* n[0] rows of n[1] elements each, steps in bytes. */
+/* Two innermost dimensions of a walk: n[0] rows of n[1] elements each. Strides are in bytes. */
 struct plane {
     ptrdiff_t n[2];
     unsigned char *to;
     ptrdiff_t to_strides[2];
-    const unsigned char *from; /* of the same shape */
+    const unsigned char *from; /* has the same shape */
     ptrdiff_t from_strides[2];
 };
 
+/* Copies all elements of the plane. The source and the destination must not overlap. */
 void plane_copy(const struct plane *p, uint32_t itemsize);
-/* from is one element; its strides are not looked at. */
+/* Sets all elements to the one at from; from_strides are ignored. */
 void plane_fill(const struct plane *p, uint32_t itemsize);
 
-/* A row of any stride to one without gaps, and back. */
+/* Copy a row with any stride to one without gaps, and back. */
 void bytes_gather(void *to, const unsigned char *from, ptrdiff_t stride, size_t n,
                   uint32_t itemsize);
 void bytes_scatter(unsigned char *to, ptrdiff_t stride, const void *from, size_t n,
                    uint32_t itemsize);
-/* Reverses each of n units of 2, 4, 8 or 16 bytes. to may be from. */
+/* Reverses the bytes of each of n units, which have 2, 4, 8 or 16 bytes. to may be equal to
+ * from. */
 void bytes_swap(void *to, const void *from, size_t n, uint32_t unit);
-/* The first element that differs, of two rows of any strides; n if none does. */
+/* Compares two rows with any strides byte by byte. Returns the number of the first element that
+ * differs, or n. */
 size_t bytes_differ(const unsigned char *a, ptrdiff_t a_stride, const unsigned char *b,
                     ptrdiff_t b_stride, size_t n, uint32_t itemsize);
 
 /* --- kernels_convert.c: integers (a char, an address), float32, float64, bool -------------- */
 
-/* Converts n elements by the rules of shmview/view.h, up to the first that is no value of the new
- * type; steps are in bytes. Returns how many; nothing is written behind them. */
+/* Converts elements by the rules of shmview/view.h until n are done or one has no value in the new
+ * type. Steps are in bytes. Returns the number of converted elements; nothing after them is
+ * written. */
 typedef size_t kernel_convert(void *restrict to, ptrdiff_t to_step, const void *restrict from,
                               ptrdiff_t from_step, size_t n);
 
 struct kernel_conversion {
     kernel_convert *run;
-    bool is_total; /* every element is a value of the new type */
+    bool is_total; /* run() always returns n */
 };
 
-/* .run is NULL where one of the types is not of the list above. */
+/* Returns the kernel for two types. run is NULL if one of the types is not in the list above. */
 struct kernel_conversion kernel_to_convert(uint32_t to, uint32_t from);
 
 /* --- kernels_small.c: floats of one or two bytes ------------------------- */
 
-/* The same, of elements that are side by side. */
+/* Like kernel_convert, for elements that are side by side. */
 typedef size_t kernel_code(void *restrict to, const void *restrict from, size_t n);
 
-/* To float32, which never fails; from float64. NULL for other types. exact: the numbers are
- * integers, which are not rounded. */
+/* Return the kernel that decodes a small float to float32, which never fails, and the one that
+ * encodes float64 as a small float. Return NULL for other types. exact: the source was an integer,
+ * so a value that would be rounded is refused. */
 kernel_code *kernel_to_decode(uint32_t from);
 kernel_code *kernel_to_encode(uint32_t to, bool exact);
 
 /* --- kernels_compare.c: int64, uint64, float32, float64 ------------------ */
 
-/* The first element that differs in value, n if none does. NULL where a kernel for the types
- * the other way round has to be asked for, and for other types. */
+/* Compares the values of two rows. Returns the number of the first element that differs, or n.
+ * kernel_to_compare() returns NULL for types without a kernel. Mixed types have a kernel in one
+ * order only: if the result is NULL, try the types the other way round. */
 typedef size_t kernel_differ(const void *a, const void *b, size_t n);
 kernel_differ *kernel_to_compare(uint32_t a, uint32_t b);
 
@@ -78,26 +87,29 @@ kernel_differ *kernel_to_compare(uint32_t a, uint32_t b);
 
 __extension__ typedef __int128 int128;
 
-#define SUM_MOST 32768 /* elements at once */
+#define SUM_MOST 32768 /* elements in one call, so that sums of integers do not overflow */
 
-/* What is known of the elements so far. The sum of floats is off by at most 70 * 2^-53 times the
- * sum of their magnitudes, however many there are; it depends on their order in memory. */
+/* Figures of the elements so far. The sum of floats is wrong by at most 70 * 2^-53 times the sum of
+ * their magnitudes, however many there are: each of them takes part in at most 66 rounded additions
+ * within its block, and the sum of the blocks is compensated. The sum depends on the order in
+ * memory. */
 struct sum {
-    /* of floats; what is NaN is only counted. +inf and -inf before the first other one */
+    /* of floats, except NaN; +inf and -inf before the first */
     double min, max;
-    double total, rest; /* the sum is both together, if total is finite */
+    double total, rest; /* the sum is total + rest, or total if that is not finite */
     uint64_t n_nan;
     /* of integers */
     int128 min_whole, max_whole;
     int128 whole;
 };
+/* The figures before the first element. */
 #define SUM_OF_NOTHING                                                                             \
     {                                                                                              \
         .min = (double)INFINITY, .max = -(double)INFINITY, .min_whole = UINT64_MAX,                \
         .max_whole = INT64_MIN                                                                     \
     }
 
-/* Adds n elements, of which there are SUM_MOST at most. NULL for other types than int8 to
+/* Adds n elements, at most SUM_MOST. kernel_to_sum() returns NULL for types other than int8 to
  * float64. */
 typedef void kernel_sum(struct sum *sum, const void *from, size_t n);
 kernel_sum *kernel_to_sum(uint32_t dtype);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Elements as bytes: copy, fill, reverse and compare without knowing their type.
+ *
+ * The common item sizes have loops of their own, because the compiler turns a memcpy() of a
+ * constant size into one load and one store. Other sizes call memcpy() for each element. */
 #include <string.h>
 
 #include "client/whole/kernels.h"
 
-/* As wide as an element, whatever it is. */
+/* Types of the size of an element. They may alias anything, and need no alignment, because an
+ * element of 8 bytes may be a struct of single bytes. */
 #define ANYWHERE __attribute__((aligned(1), may_alias))
 typedef uint8_t bytes1 ANYWHERE;
 typedef uint16_t bytes2 ANYWHERE;
@@ -11,7 +16,7 @@ typedef uint32_t bytes4 ANYWHERE;
 typedef uint64_t bytes8 ANYWHERE;
 typedef uint64_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 
-/* RUN(type) for the type of itemsize bytes, or OTHERWISE. */
+/* Expands to RUN(type) for the type of itemsize bytes, or to OTHERWISE if there is none. */
 #define WITH_TYPE(itemsize, RUN, OTHERWISE)                                                        \
     switch (itemsize) {                                                                            \
     case 1:                                                                                        \
@@ -35,7 +40,7 @@ typedef uint64_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias))
 
 /* --- Copying ------------------------------------------------------------- */
 
-/* Shorter rows are not worth a call. */
+/* Rows of fewer bytes are copied by a loop, because it costs less than the call of memcpy(). */
 #define MEMCPY_BYTES 64
 
 static void copy_rows(const struct plane *p, size_t row_bytes)
@@ -101,7 +106,8 @@ void bytes_scatter(unsigned char *to, ptrdiff_t stride, const void *from, size_t
 
 #define PATTERN_BYTES 4096
 
-/* Elements of an odd size; where they have no gaps many of them at once. */
+/* Fills with elements of a size without a type. If they have no gaps, repeats the element in a
+ * pattern first, and then copies many elements by one memcpy(). */
 static void fill_any(const struct plane *p, uint32_t itemsize)
 {
     unsigned char pattern[PATTERN_BYTES];
@@ -145,6 +151,7 @@ void plane_fill(const struct plane *p, uint32_t itemsize)
 
 /* --- Byte order ---------------------------------------------------------- */
 
+/* Reverses units of 16 bytes (a long double) as two halves that change places. */
 static void swap16(unsigned char *to, const unsigned char *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -188,6 +195,8 @@ size_t bytes_differ(const unsigned char *a, ptrdiff_t a_stride, const unsigned c
                     ptrdiff_t b_stride, size_t n, uint32_t itemsize)
 {
     const ptrdiff_t size = (ptrdiff_t)itemsize;
+    /* Rows without gaps are compared by one memcmp(), which is faster than the loop. If they
+     * differ, the loop finds the element. */
     if (a_stride == size && b_stride == size && memcmp(a, b, n * itemsize) == 0)
         return n;
 #define DIFFER(type)                                                                               \

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Comparison of rows by value. Each kernel compares a block without a branch, and looks for the
+ * element only in a block that has a difference. */
 #include <shmview/element.h>
 
 #include "client/whole/kernels.h"
@@ -9,7 +11,9 @@ typedef uint64_t uint64_at ANYWHERE;
 typedef float float32_at ANYWHERE;
 typedef double float64_at ANYWHERE;
 
-/* Whether an integer and a double differ: no double is cast that is not an integer's. */
+/* Whether an integer and a double differ in value. A double outside the range of the integer type
+ * is replaced by 0 before the cast, because the cast would be undefined. (double)whole != x then
+ * reports it. */
 static inline bool int64_differs(int64_t i, double x)
 {
     int64_t whole = (int64_t)(x >= -0x1p63 && x < 0x1p63 ? x : 0);
@@ -22,8 +26,9 @@ static inline bool uint64_differs(uint64_t u, double x)
     return (double)whole != x || whole != u;
 }
 
-/* Looks at a block as a whole first, which can be vectorised, then for the one. bad is of a
- * type as wide as x and y, and not 0 if one pair differs. */
+/* Defines a kernel. The first loop accumulates in bad, which is not 0 at its end if one pair of the
+ * block differs; it has no exit, so the compiler can vectorise it. bad has the width of x and y for
+ * the same reason. The second loop finds the pair. */
 #define DIFFER(name, a_type, b_type, bad_type, is_bad, differs)                                    \
     static size_t name(const void *a, const void *b, size_t n)                                     \
     {                                                                                              \
@@ -50,7 +55,7 @@ DIFFER(differ_int64, int64_at, int64_at, uint64_t, bad | (uint64_t)(x ^ y), x !=
 DIFFER(differ_uint64, uint64_at, uint64_at, uint64_t, bad | (x ^ y), x != y)
 DIFFER(differ_float32, float32_at, float32_at, uint32_t, x == y ? bad : 1, x != y)
 DIFFER(differ_float64, float64_at, float64_at, uint64_t, x == y ? bad : 1, x != y)
-/* a set sign differs from any uint64 that has the same bits */
+/* a negative int64 differs even from the uint64 with the same bits */
 DIFFER(differ_int64_uint64, int64_at, uint64_at, uint64_t,
        bad | ((uint64_t)x ^ y) | (uint64_t)x >> 63, x < 0 || (uint64_t)x != y)
 DIFFER(differ_int64_float64, int64_at, float64_at, bool, bad | int64_differs(x, y),

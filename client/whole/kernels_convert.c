@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop for each pair of types, from one pattern for each pair of classes. */
+/* The 121 loops that convert between eleven types, made from one pattern for each pair of classes
+ * of types.
+ *
+ * A loop that stopped at the first element without a value could not be vectorised. So a kernel
+ * converts a group of elements into a buffer, and accumulates in one word whether any of them might
+ * be wrong. It stores the group if none is; otherwise it goes through the group one by one and
+ * stops at the element. Conditions guard the casts of floats. They compile without branches only
+ * with -fno-trapping-math, which the build sets for this file. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +15,8 @@
 
 #include "client/whole/kernels.h"
 
-/* X(K, from type, its class, to type, its class): S signed, U unsigned, F float, B bool */
+/* Calls K(from type, its class, to type, its class) for each pair. Classes: S signed, U unsigned, F
+ * float, B bool. */
 #define EACH_TO(K, from, class)                                                                    \
     K(from, class, int8, S)                                                                        \
     K(from, class, int16, S)                                                                       \
@@ -34,8 +42,8 @@
     EACH_TO(K, float64, F)                                                                         \
     EACH_TO(K, truth, B)
 
-/* A type of its own, the unsigned one of the same width, which takes what went wrong, and one
- * that may lie anywhere. */
+/* For each element type: its C type, an unsigned type of the same width that accumulates error
+ * bits, and a variant of the C type that need not be aligned. */
 #define TYPE(name, type, word)                                                                     \
     typedef type name##_value;                                                                     \
     typedef word name##_word;                                                                      \
@@ -57,17 +65,20 @@ TYPE(truth, uint8_t, uint8_t);
 #define FITS(from, to) (sizeof(from##_value) <= sizeof(to##_value))
 #define WORD(from, x)  ((from##_word)(x))
 
-/* So many elements are converted before one look is taken at all of them; the best for each
- * compiler, measured. */
+/* The number of elements in a group. Measured: the fastest one for each compiler. */
 #ifdef __clang__
 #define GROUP 16
 #else
 #define GROUP 64
 #endif
 
-/* One kernel. value is what the element x becomes, y, in the new type. Where not every x is one
- * (total is false), wrong says whether this one is not; and note is collected of a group, bit by
- * bit, in all: if that is suspect the group is gone through one by one. */
+/* Defines one kernel. Its arguments are expressions:
+ *
+ *     value    the element x, converted to the new type (it becomes y)
+ *     total    a constant: every x has a value in the new type
+ *     wrong    whether this x has none; used if total is false
+ *     note     bits of one element that are or-ed to those of its group, in `all`, of type word
+ *     suspect  whether `all` shows that an element of the group may be wrong */
 #define KERNEL(from, to, value, total, word, note, suspect, wrong)                                 \
     enum {                                                                                         \
         from##_to_##to##_is_total = (total)                                                        \
@@ -90,7 +101,7 @@ TYPE(truth, uint8_t, uint8_t);
             if (!(total) && is_plain && n >= GROUP) {                                              \
                 to##_value group[GROUP];                                                           \
                 word all = 0;                                                                      \
-                at = at < n - GROUP ? at : n - GROUP; /* the last may do some once more */         \
+                at = at < n - GROUP ? at : n - GROUP; /* the last group may convert some again */  \
                 end = at + GROUP;                                                                  \
                 for (size_t i = 0; i < GROUP; i++) {                                               \
                     from##_value x = p[at + i];                                                    \
@@ -120,11 +131,13 @@ TYPE(truth, uint8_t, uint8_t);
 
 /* --- From integers ------------------------------------------------------- */
 
-/* Whether something in all does not fit into so many bits. */
+/* Whether an element of the group does not fit into so many bits. */
 #define ABOVE(from, bits) (WORD(from, all >> ((bits) < BITS(from) ? (bits) : 0)) != 0)
-/* A signed number fits into so many bits if 2^(bits - 1) more fits as an unsigned one. */
+/* A signed number fits into so many bits if the number plus 2^(bits - 1) fits as an unsigned
+ * one. */
 #define RAISED(from, bits) WORD(from, WORD(from, x) + (WORD(from, 1) << (((bits)-1) % BITS(from))))
-#define CHANGED(from)      (from##_value) y != x
+/* Whether the value is another one after the way there and back. */
+#define CHANGED(from) (from##_value) y != x
 
 #define PAIR_SS(from, to)                                                                          \
     KERNEL(from, to, x, FITS(from, to), from##_word, RAISED(from, BITS(to)),                       \
@@ -134,13 +147,15 @@ TYPE(truth, uint8_t, uint8_t);
 #define PAIR_US(from, to)                                                                          \
     KERNEL(from, to, x, BITS(from) < BITS(to), from##_word, x, ABOVE(from, BITS(to) - 1),          \
            y < 0 || CHANGED(from))
-/* A sign is a bit as well. */
+/* The highest bit of a negative number is set, so the sign is checked like a bit that does not
+ * fit. */
 #define PAIR_SU(from, to)                                                                          \
     KERNEL(from, to, x, false, from##_word, WORD(from, x),                                         \
            ABOVE(from, BITS(to) < BITS(from) ? BITS(to) : BITS(from) - 1), x < 0 || CHANGED(from))
 
-/* What has no more bits than a float is one, and so is what has no bit as many places or more
- * above its lowest one. a | -a is the lowest one and all above it. */
+/* Whether a float with so many bits of mantissa would round a. An integer is exactly representable
+ * if its highest and its lowest set bit are fewer than `bits` places apart. a | -a has the lowest
+ * set bit and all bits above it. */
 static inline bool is_rounded(uint64_t a, int bits)
 {
     return (a >> bits & (a | (0 - a))) != 0;
@@ -156,13 +171,13 @@ static inline bool is_rounded(uint64_t a, int bits)
 /* --- From floats --------------------------------------------------------- */
 
 #define FLOAT_HELPERS(name)                                                                        \
-    /* 0 for what must not be cast to an integer. */                                               \
+    /* Returns 0 instead of NaN and of values outside the range, whose cast would be undefined. */ \
     static inline name##_value name##_inside(name##_value x, name##_value low, name##_value high)  \
     {                                                                                              \
         x = x >= low ? x : 0;                                                                      \
         return x < high ? x : 0;                                                                   \
     }                                                                                              \
-    /* 0 for 0 of either sign. */                                                                  \
+    /* Returns 0 for +0 and -0, and another value for every other number. */                       \
     static inline name##_word name##_bits(name##_value x)                                          \
     {                                                                                              \
         name##_word bits;                                                                          \
@@ -172,7 +187,7 @@ static inline bool is_rounded(uint64_t a, int bits)
 FLOAT_HELPERS(float32)
 FLOAT_HELPERS(float64)
 
-/* -2^(bits - 1) and 2^(bits - 1) are floats. */
+/* The limits -2^(bits - 1) and 2^(bits - 1) are exact as floats; INT64_MAX would not be. */
 #define HIGH(from, to) (from##_value)((uint64_t)1 << (BITS(to) - 1))
 #define PAIR_FS(from, to)                                                                          \
     KERNEL(from, to, from##_inside(x, -HIGH(from, to), HIGH(from, to)), false, from##_word,        \
@@ -180,7 +195,8 @@ FLOAT_HELPERS(float64)
 #define PAIR_FU(from, to)                                                                          \
     KERNEL(from, to, from##_inside(x, 0, 2 * HIGH(from, to)), false, from##_word,                  \
            from##_bits((from##_value)y - x), all != 0, CHANGED(from))
-/* What is infinite may have been so before. */
+/* A finite number that is too large becomes infinite, which is wrong. An infinite result is suspect
+ * only, because the element may have been infinite before. */
 #define PAIR_FF(from, to)                                                                          \
     KERNEL(from, to, x, FITS(from, to), uint32_t, fabsf((float)y) > FLT_MAX ? UINT32_MAX : 0,      \
            all != 0, isinf(y) && !isinf(x))
@@ -200,7 +216,7 @@ FLOAT_HELPERS(float64)
 #define DEFINE(from, from_class, to, to_class) PAIR_##from_class##to_class(from, to)
 EACH_PAIR(DEFINE)
 
-/* Rows and columns of the table. */
+/* Rows and columns of the table of kernels, without gaps. */
 enum place {
     place_int8,
     place_int16,
@@ -216,6 +232,9 @@ enum place {
     N_PLACES,
 };
 
+/* Returns the place of a type, or N_PLACES. A char is converted as a uint8, an address as an
+ * unsigned integer. Entries are one more than the place, because a type that is not listed reads as
+ * 0. */
 static enum place place_of(uint32_t dtype)
 {
     static const uint8_t places[] = {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Loops that decode and encode floats of one or two bytes. Each type of small.h gets a loop of its
+ * own, in which the parameters of its codec are constants. */
 #include "client/whole/kernels.h"
 #include "client/whole/small.h"
 
@@ -19,6 +21,8 @@ typedef double double_at __attribute__((aligned(1), may_alias));
     }
 SMALL_LIST(DECODE)
 
+/* Encodes until a value does not fit. There are two loops for each type: one rounds, the other
+ * refuses to. */
 #define ENCODE_AS(name, type, exponent, mantissa, bias, specials, exact)                           \
     static size_t name(void *restrict to, const void *restrict from, size_t n)                     \
     {                                                                                              \

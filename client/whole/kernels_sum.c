@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Least, greatest and sum of rows, in one pass. */
 #include <math.h>
 
 #include <shmview/element.h>
@@ -9,12 +10,14 @@
 
 /* --- Floats -------------------------------------------------------------- */
 
-/* So many accumulators, element i goes to number i % LANES: the compiler may not add in
- * another order by itself. */
+/* The number of accumulators for floats; element i goes to accumulator i % LANES. The compiler must
+ * not change the order of additions of floats, so a loop with one accumulator would not be
+ * vectorised. */
 #define LANES 8
 
-/* Adds what a block came to, by Neumaier's form of Kahan's summation: the error does not grow
- * with the number of blocks. */
+/* Adds the sum of a block, by Neumaier's form of Kahan's summation: `rest` collects what each
+ * addition loses, so that the error does not grow with the number of blocks. A sum that is not
+ * finite has no rest, because infinity minus infinity is NaN. */
 static void add_total(struct sum *sum, double x)
 {
     double t = sum->total + x;
@@ -70,7 +73,8 @@ SUM_FLOAT(sum_float64, double)
 
 /* --- Integers ------------------------------------------------------------ */
 
-/* The sum of SUM_MOST of them fits into total. */
+/* Sums integers exactly. total_type holds any sum of SUM_MOST elements: that of uint16 is below
+ * 2^31. */
 #define SUM_INTEGER(name, type, total_type)                                                        \
     typedef type name##_at ANYWHERE;                                                               \
     static void name(struct sum *sum, const void *from, size_t n)                                  \
@@ -95,7 +99,9 @@ SUM_INTEGER(sum_uint8, uint8_t, uint32_t)
 SUM_INTEGER(sum_uint16, uint16_t, uint32_t)
 SUM_INTEGER(sum_uint32, uint32_t, uint64_t)
 
-/* Halves are summed apart. bias makes a signed number unsigned, by adding 2^63. */
+/* Sums 64-bit integers exactly. Adding int128 would not be vectorised, so the low and the high
+ * halves are summed in 64 bits each. bias, 2^63, makes a signed number unsigned; it is subtracted
+ * at the end. */
 #define SUM_WIDE(name, type, bias)                                                                 \
     typedef type name##_at ANYWHERE;                                                               \
     static void name(struct sum *sum, const void *from, size_t n)                                  \

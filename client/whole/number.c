@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Converts one number at a time, from and to every type. Speed matters little here: rows and common
+ * types take the kernels and the short ways of element.c. */
 #include "client/whole/number.h"
 
 #include <float.h>
@@ -17,7 +19,7 @@ bool number_is_type(uint32_t dtype)
     return dtype_of(dtype) && dtype != SHMVIEW_BYTES && dtype != SHMVIEW_PASCAL;
 }
 
-/* Each half of a complex number is reversed by itself. */
+/* Reverses the bytes of one number. Each half of a complex number is reversed by itself. */
 static void reverse(const struct dtype *type, unsigned char *to, const unsigned char *from)
 {
     size_t unit = type->kind == SHMVIEW_VALUE_COMPLEX ? type->itemsize / 2u : type->itemsize;
@@ -38,6 +40,8 @@ static struct shmview_value number_of_bool(bool truth)
     return (struct shmview_value){.kind = SHMVIEW_VALUE_BOOL, .i = truth};
 }
 
+/* A bool is read as a byte, because a C bool that is neither 0 nor 1 is undefined, and any program
+ * may have written the byte. */
 static struct shmview_value load_native(uint32_t dtype, const void *p)
 {
 #define LOAD(code, type, number)                                                                   \
@@ -98,18 +102,21 @@ static bool is_integer(const struct shmview_value *n)
     return n->kind < SHMVIEW_VALUE_REAL;
 }
 
-/* Of an integer. */
+/* n must be an integer. */
 static bool is_negative(const struct shmview_value *n)
 {
     return n->kind != SHMVIEW_VALUE_UINT && n->i < 0;
 }
 
+/* Compares two integers of 64 bits, signed or not. The same bits are different numbers if only one
+ * is negative. */
 static bool same_integer(const struct shmview_value *a, const struct shmview_value *b)
 {
     return a->u == b->u && is_negative(a) == is_negative(b);
 }
 
-/* A number that is an integer as such. False if it is none, or beyond 64 bits. */
+/* Converts a number to an integer of 64 bits. Returns false if it has a fraction or an imaginary
+ * part, or needs more bits. */
 static bool to_integer(const struct shmview_value *n, struct shmview_value *ret)
 {
     if (is_integer(n)) {
@@ -132,7 +139,7 @@ bool number_to_int64(const struct shmview_value *n, int64_t *ret)
     return true;
 }
 
-/* One rounding, from the integer itself: by way of a long double there could be two. */
+/* Converts the integer itself, so that it is rounded only once, whatever a long double is. */
 static double nearest_double(const struct shmview_value *n)
 {
     if (!is_integer(n))
@@ -140,6 +147,7 @@ static double nearest_double(const struct shmview_value *n)
     return is_negative(n) ? (double)n->i : (double)n->u;
 }
 
+/* Whether a finite number has become infinite by a conversion, which is an error. */
 static bool is_too_large(long double x, bool became_infinite)
 {
     return became_infinite && !isinf(x);
@@ -175,7 +183,9 @@ bool number_equal(const struct shmview_value *a, const struct shmview_value *b)
 
 /* --- Storing ------------------------------------------------------------- */
 
-/* Any float; one that is no double by its parts. */
+/* Encodes any long double as a small float. A value that is no double is passed as its parts,
+ * because a first rounding to double could change the second one. Returns false as small_encode()
+ * does. */
 static bool encode_small(struct small k, long double x, bool exact, uint32_t *ret)
 {
     int exponent;
@@ -188,6 +198,7 @@ static bool encode_small(struct small k, long double x, bool exact, uint32_t *re
                        exact, ret);
 }
 
+/* Stores an integer. Returns false if the number is none or is outside the range of the type. */
 static bool store_integer(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
 {
     struct shmview_value whole;
@@ -217,7 +228,8 @@ static bool store_integer(uint32_t dtype, const struct shmview_value *n, unsigne
     }
 }
 
-/* exact: the number is an integer, which is not rounded. */
+/* Stores a real number. exact: the number was an integer, so it is refused if it would be
+ * rounded. */
 static bool store_real(uint32_t dtype, long double x, bool exact, unsigned char *p)
 {
     uint32_t code;
@@ -240,7 +252,7 @@ static bool store_real(uint32_t dtype, long double x, bool exact, unsigned char 
         STORE_FLOAT(SHMVIEW_FLOAT64, double)
         SMALL_LIST(STORE_SMALL)
     case SHMVIEW_LONGDOUBLE:
-        /* its padding is not what happens to lie on the stack */
+        /* zeroes the padding, which would otherwise be bytes of our stack */
         memset(p, 0, sizeof x);
         memcpy(p, &x, LDBL_MANT_DIG == 64 ? 10 : sizeof x);
         return true;
@@ -249,7 +261,7 @@ static bool store_real(uint32_t dtype, long double x, bool exact, unsigned char 
     }
 }
 
-/* An integer, a real number, or the real part of a complex one. */
+/* Stores an integer, a real number, or the real part of a complex number. */
 static bool store_real_part(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
 {
     if (!is_integer(n))
@@ -257,12 +269,13 @@ static bool store_real_part(uint32_t dtype, const struct shmview_value *n, unsig
     struct shmview_value real =
                              number_of_real(is_negative(n) ? (long double)n->i : (long double)n->u),
                          back;
-    /* where a long double is a double, rounding may have changed the integer */
+    /* if a long double has no 64 bits of mantissa, rounding may have changed the integer */
     if (LDBL_MANT_DIG < 64 && !(to_integer(&real, &back) && same_integer(&back, n)))
         return false;
     return store_real(dtype, real.z[0], true, p);
 }
 
+/* Stores both parts, or neither. */
 static bool store_complex(uint32_t dtype, const struct shmview_value *n, unsigned char *p)
 {
     uint32_t part = dtype == SHMVIEW_COMPLEX64 ? SHMVIEW_FLOAT32 : SHMVIEW_FLOAT64;
@@ -309,7 +322,8 @@ bool number_store(uint32_t dtype, const struct shmview_value *n, void *p)
 
 /* --- Texts --------------------------------------------------------------- */
 
-/* As few digits as tell it from its neighbours. */
+/* Writes a real number with as few digits as identify it: the first precision of the list that
+ * reads back as the same number. NaN has no sign in a text. */
 static void real_text(char *ret, size_t bytes, bool plus, long double x)
 {
     static const int digits[] = {6, 9, 17, 21, 36};

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floats of one or two bytes: one codec, told apart by a few parameters.
+/* Floats of one or two bytes: one codec for all, with a few parameters for each type.
  *
- * float16 is IEEE 754's binary16, bfloat16 the upper half of a binary32. The kinds of float8
- * and their special values are those of the README of github.com/jax-ml/ml_dtypes, whose
- * names DLPack has taken over (github.com/dmlc/dlpack, DLDataTypeCode); e4m3fn and e5m2 are
- * also in the OCP 8-bit Floating Point Specification, e8m0fnu in OCP Microscaling Formats.
+ * float16 is IEEE 754's binary16, bfloat16 the upper half of a binary32. The types of float8 and
+ * their special values are those of the README of github.com/jax-ml/ml_dtypes, whose names DLPack
+ * uses (github.com/dmlc/dlpack, DLDataTypeCode). e4m3fn and e5m2 are also in the OCP 8-bit Floating
+ * Point Specification, e8m0fnu is in OCP Microscaling Formats.
  *
- * Everything is inline and takes the kind by value: where that is a constant the compiler
- * makes a codec for it alone. */
+ * Everything is inline and takes the parameters by value. Where they are constants, the compiler
+ * makes a codec for one type. Decoding has no branch on the code, so a loop over many can be
+ * vectorised. */
 #ifndef CLIENT_SMALL_H
 #define CLIENT_SMALL_H
 
@@ -18,22 +19,23 @@
 #include <shmview/element.h>
 
 enum small_specials {
-    SMALL_IEEE, /* the highest exponent: infinities and NaNs */
+    SMALL_IEEE, /* the highest exponent has infinities and NaNs */
     SMALL_FN,   /* no infinity; NaN is the highest code of either sign */
-    SMALL_FNUZ, /* no infinity; NaN is where negative zero would be */
+    SMALL_FNUZ, /* no infinity; NaN has the code of negative zero */
     SMALL_FNU,  /* unsigned, no infinity, no zero; NaN is the highest code */
 };
 
-/* The value of a code with exponent field e and mantissa field m is 2^(e - bias) * 1.m, or
- * 2^(1 - bias) * 0.m where e is 0, but for SMALL_FNU, which has no zero to go down to. */
+/* A type of small float. The value of a code with exponent field e and mantissa field m is 2^(e -
+ * bias) * 1.m, or 2^(1 - bias) * 0.m if e is 0. The latter does not hold for SMALL_FNU, which has
+ * neither zero nor subnormals. */
 struct small {
     int exponent, mantissa; /* bits of the fields */
     int bias;
     enum small_specials specials;
 };
 
-/* X(name, enum shmview_dtype, unsigned integer with the bits, exponent, mantissa, bias, specials)
- */
+/* Calls X(name, enum shmview_dtype, an unsigned integer of the same size, exponent, mantissa, bias,
+ * specials) for each type. */
 #define SMALL_LIST(X)                                                                              \
     X(float16, SHMVIEW_FLOAT16, uint16_t, 5, 10, 15, SMALL_IEEE)                                   \
     X(bfloat16, SHMVIEW_BFLOAT16, uint16_t, 8, 7, 127, SMALL_IEEE)                                 \
@@ -46,16 +48,18 @@ struct small {
     X(e5m2fnuz, SHMVIEW_FLOAT8_E5M2FNUZ, uint8_t, 5, 2, 16, SMALL_FNUZ)                            \
     X(e8m0fnu, SHMVIEW_FLOAT8_E8M0FNU, uint8_t, 8, 0, 127, SMALL_FNU)
 
+/* Returns the sign bit, or 0 if the type has no sign. */
 static inline uint32_t small_sign(struct small k)
 {
     return k.specials == SMALL_FNU ? 0 : 1u << (k.exponent + k.mantissa);
 }
 
+/* Returns the code of a NaN without a sign. */
 static inline uint32_t small_nan(struct small k)
 {
     uint32_t all = (1u << (k.exponent + k.mantissa)) - 1;
     switch (k.specials) {
-    case SMALL_IEEE: /* a quiet one */
+    case SMALL_IEEE: /* a quiet NaN: the highest bit of the mantissa is set */
         return (all & ~((1u << k.mantissa) - 1)) | 1u << (k.mantissa - 1);
     case SMALL_FNUZ:
         return all + 1;
@@ -64,7 +68,8 @@ static inline uint32_t small_nan(struct small k)
     }
 }
 
-/* The largest finite number. */
+/* Returns the code of the largest finite number. If the type has an infinity, it is the next
+ * code. */
 static inline uint32_t small_max(struct small k)
 {
     uint32_t all = (1u << (k.exponent + k.mantissa)) - 1;
@@ -78,6 +83,7 @@ static inline uint32_t small_max(struct small k)
     }
 }
 
+/* Returns the float with these bits. */
 static inline float small_float(uint32_t bits)
 {
     float f;
@@ -85,14 +91,15 @@ static inline float small_float(uint32_t bits)
     return f;
 }
 
-/* Without a branch, so that a loop over many can be vectorised. */
+/* Returns one of two values without a branch, so that a loop over many can be vectorised. */
 static inline uint32_t small_select(bool condition, uint32_t yes, uint32_t no)
 {
     uint32_t mask = 0 - (uint32_t)condition;
     return (yes & mask) | (no & ~mask);
 }
 
-/* Exact: every one of these numbers is a float. */
+/* Decodes a code to float32. This is exact, because each of these numbers is a float. Both the
+ * normal and the subnormal value are computed, and the right one is selected. */
 static inline float small_decode(struct small k, uint32_t code)
 {
     const uint32_t float_nan = 0x7fc00000, float_infinity = 0x7f800000;
@@ -121,13 +128,15 @@ static inline float small_decode(struct small k, uint32_t code)
     return small_float(bits | sign << (31 - k.exponent - k.mantissa));
 }
 
-/* Rounds significand * 2^(exponent - 63), whose highest bit is set, and a little more where
- * there is a rest, to the nearest number, to even in the middle. False if that is too large,
- * if the kind has no such sign, or if exact is set and something was rounded. */
+/* Rounds a number to the nearest one of the type, and to even in the middle. The number is
+ * significand * 2^(exponent - 63), whose highest bit is set, and a little more if rest is set.
+ * Returns false if the result is too large, if the type has no such sign, or if exact is set and
+ * something was rounded. */
 static inline bool small_round(struct small k, bool negative, int exponent, uint64_t significand,
                                bool rest, bool exact, uint32_t *ret)
 {
-    if (k.specials == SMALL_FNU) { /* ties go up: the one bit of the lower number is odd */
+    if (k.specials == SMALL_FNU) {
+        /* the only bit of a number is the leading 1, which is odd: ties go up */
         int up = exponent < -k.bias ? -k.bias - exponent : significand >= (uint64_t)3 << 62;
         bool rounded = significand << 1 || rest || exponent < -k.bias;
         if (negative || (exact && rounded) || exponent + up > k.bias)
@@ -135,7 +144,7 @@ static inline bool small_round(struct small k, bool negative, int exponent, uint
         *ret = (uint32_t)(exponent + up + k.bias);
         return true;
     }
-    int lowest = 1 - k.bias; /* below, the steps become no smaller */
+    int lowest = 1 - k.bias; /* the exponent of subnormals, below which steps become no smaller */
     int e = exponent < lowest ? lowest : exponent;
     int drop = 63 - k.mantissa + (e - exponent); /* bits of the significand; more than 1 */
     uint64_t kept = drop < 64 ? significand >> drop : 0;
@@ -144,7 +153,7 @@ static inline bool small_round(struct small k, bool negative, int exponent, uint
     if (exact && (lost || rest))
         return false;
     kept += lost > half || (lost == half && (rest || kept & 1));
-    /* the leading bit of what is kept counts as one step of the exponent field */
+    /* the leading bit of kept adds one step to the exponent field, and so does a carry */
     uint64_t code = ((uint64_t)(e - lowest) << k.mantissa) + kept;
     if (code > small_max(k))
         return false;
@@ -153,7 +162,8 @@ static inline bool small_round(struct small k, bool negative, int exponent, uint
     return true;
 }
 
-/* 0, an infinity or NaN. */
+/* Encodes 0, an infinity or a NaN. Returns false if the type has no such number. A NaN loses its
+ * sign if the type has only one NaN. */
 static inline bool small_special(struct small k, bool negative, bool zero, bool infinite,
                                  uint32_t *ret)
 {
@@ -165,6 +175,8 @@ static inline bool small_special(struct small k, bool negative, bool zero, bool 
     return true;
 }
 
+/* Encodes a double. exact: refuses a number that would be rounded. Returns false for a number that
+ * the type does not have: one that is too large, and specials as small_special() refuses them. */
 static inline bool small_encode(struct small k, double x, bool exact, uint32_t *ret)
 {
     uint64_t bits;
@@ -174,7 +186,8 @@ static inline bool small_encode(struct small k, double x, bool exact, uint32_t *
     uint64_t m = bits << 12 >> 1;
     if (exponent == 0x7ff || bits << 1 == 0)
         return small_special(k, negative, exponent == 0, exponent && !m, ret);
-    /* a subnormal double is rounded away as the larger 2^-1023 is */
+    /* a subnormal double is taken for a larger number, below 2^-1022, that rounds to the same
+     * code */
     return small_round(k, negative, exponent - 1023, m | (uint64_t)1 << 63, false, exact, ret);
 }
 

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Least, greatest and sum of a view. */
+/* shmview_summarize(): least, greatest and sum of a view, in one pass.
+ *
+ * The kernels know the types from int8 to float64. Other types are converted to one of these in
+ * blocks, without loss; only a long double is rounded. The order of the walk is that of the
+ * memory. */
 #include <math.h>
 #include <string.h>
 
 #include "client/whole/bulk.h"
 
-/* How the elements of a view are summed. */
+/* How the elements of a view are summed. Set once for a call. */
 struct summing {
     kernel_sum *run;
-    bool is_converted; /* to a type for which there is a kernel */
+    bool is_converted; /* to a type that has a kernel */
     struct conversion conversion;
-    bool is_long; /* long double, which is rounded to double */
+    bool is_long; /* of long double, which is rounded to double */
     bool is_integer;
 };
 
-/* False if the elements are no real numbers. */
+/* Chooses how to sum. Returns false if the elements are no real numbers. */
 static bool summing_of(uint32_t dtype, struct summing *ret)
 {
     dtype &= ~(uint32_t)SHMVIEW_SWAPPED;
@@ -36,7 +40,8 @@ static bool summing_of(uint32_t dtype, struct summing *ret)
     return ret->run != NULL;
 }
 
-/* Numbers beyond a double are infinite. */
+/* Rounds long doubles to doubles. A number that is too large becomes infinite, unlike in
+ * shmview_get_double(). */
 static void round_all(double *to, const unsigned char *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -56,6 +61,8 @@ static void add_block(const struct summing *s, struct sum *sum, const void *from
     s->run(sum, s->is_long || s->is_converted ? converted : from, n);
 }
 
+/* Adds all n elements in the order of the reader. Returns 0, or an error if a stored offset leads
+ * outside. */
 static int add_all(const struct summing *s, struct sum *sum, struct bulk_reader *from, uint64_t n)
 {
     const size_t at_once = s->is_converted || s->is_long ? BLOCK : SUM_MOST;
@@ -76,11 +83,14 @@ static int add_all(const struct summing *s, struct sum *sum, struct bulk_reader 
     return 0;
 }
 
+/* Cuts to the range of int64; a uint64 can be greater. */
 static int64_t cut(int128 x)
 {
     return x < INT64_MIN ? INT64_MIN : x > INT64_MAX ? INT64_MAX : (int64_t)x;
 }
 
+/* Fills *ret, whose n is set and whose other members are 0. If no element is a number, the sum
+ * stays 0. */
 static void tell(const struct summing *s, const struct sum *sum, struct shmview_summary *ret)
 {
     ret->n_nan = sum->n_nan;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls on one value. */
+/* The public calls of shmview/value.h: one value at any address, without a view.
+ *
+ * Numbers go to number.c. Strings are handled here. A Pascal string (format p) begins with a byte
+ * for its length; a string (format s) is padded with zeros. */
 #include <shmview/value.h>
 
 #include <string.h>
@@ -34,7 +37,8 @@ void shmview_value_load(uint32_t dtype, uint32_t itemsize, const void *p, struct
         return;
     }
     if (is_pascal(dtype) && n > 0) {
-        /* read once: a peer may write a length that the text cannot have, at any moment */
+        /* read once, because another program may write a length at any time; one that exceeds the
+         * room is cut */
         const uint32_t length = __atomic_load_n(bytes, __ATOMIC_RELAXED);
         n = length < n ? length : n - 1;
         bytes++;
@@ -44,6 +48,8 @@ void shmview_value_load(uint32_t dtype, uint32_t itemsize, const void *p, struct
 
 /* --- Storing ------------------------------------------------------------- */
 
+/* Stores text and pads it with zeros. Fails, and stores nothing, for text that is too long, and for
+ * text that is too short where there is no way to mark its end. */
 static int store_bytes(uint32_t dtype, uint32_t itemsize, const struct shmview_value *value,
                        unsigned char *p)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Orders of walks, the test for overlap, and cursors; see walk.h. */
 #include "client/whole/walk.h"
 
 #include <inttypes.h>
@@ -29,7 +30,8 @@ void walk_init(struct walk *walk, const struct shmview_view *a, const struct shm
     }
 }
 
-/* Whether dimension d is to be outside of dimension e: longer steps, first in the first view. */
+/* Whether dimension d should be outside dimension e: it has the longer steps in the first view, or
+ * the same steps there and longer ones in the second. */
 static bool is_outer(const struct walk *walk, uint32_t d, uint32_t e)
 {
     for (unsigned v = 0; v < walk->n_views; v++) {
@@ -54,6 +56,8 @@ static void swap_dimensions(struct walk *walk, uint32_t d, uint32_t e)
     }
 }
 
+/* A dimension with a negative stride in the first view is walked from its other end in both views.
+ * Insertion sort, because there are at most 8 dimensions, and it keeps the order of equal ones. */
 void walk_sort(struct walk *walk)
 {
     for (uint32_t d = 0; d < walk->ndim; d++) {
@@ -68,6 +72,7 @@ void walk_sort(struct walk *walk)
             swap_dimensions(walk, e, e - 1);
 }
 
+/* Whether a step of the outer dimension continues where the inner one ends, in every view. */
 static bool can_merge(const struct walk *walk, uint32_t outer, uint32_t inner)
 {
     for (unsigned v = 0; v < walk->n_views; v++)
@@ -78,7 +83,7 @@ static bool can_merge(const struct walk *walk, uint32_t outer, uint32_t inner)
 
 void walk_merge(struct walk *walk)
 {
-    uint32_t last = 0; /* that is kept */
+    uint32_t last = 0; /* the last dimension that is kept */
     for (uint32_t d = 1; d < walk->ndim; d++) {
         if (can_merge(walk, last, d))
             walk->shape[d] *= walk->shape[last];
@@ -140,8 +145,8 @@ static ptrdiff_t gcd(ptrdiff_t a, ptrdiff_t b)
     return a;
 }
 
-/* The bytes from the lowest to the highest of an element and its likes in the dimensions from
- * inner on, as distances from data. */
+/* The bytes that the dimensions from inner on reach from one element, relative to it: from low up
+ * to, but not including, high. */
 struct extent {
     ptrdiff_t low, high;
 };
@@ -157,9 +162,10 @@ static struct extent extent_of(const struct walk *walk, unsigned view, uint32_t 
     return e;
 }
 
-/* Whether the blocks that the inner dimensions make never meet, wherever the steps of the outer
- * ones lead: those are multiples of step, so all blocks of a view lie at the same place modulo
- * step. Columns beside columns are told apart like this. */
+/* Whether the two views are apart, judged by blocks. A block is what the inner dimensions reach;
+ * the outer dimensions repeat it. All their steps are multiples of step, so each view has its
+ * blocks at one place modulo step. If these places do not meet, no bytes do. This finds, for
+ * example, that two columns of one matrix are apart. */
 static bool are_apart(const struct walk *walk, uint32_t inner, ptrdiff_t distance)
 {
     struct extent a = extent_of(walk, 0, inner), b = extent_of(walk, 1, inner);
@@ -177,8 +183,9 @@ static bool are_apart(const struct walk *walk, uint32_t inner, ptrdiff_t distanc
 
 bool walk_overlaps(const struct walk *walk)
 {
-    /* apart as integers: they need not be of one object */
+    /* subtracted as integers, because the views may be of different objects */
     ptrdiff_t distance = (ptrdiff_t)((uintptr_t)walk->data[1] - (uintptr_t)walk->data[0]);
+    /* try each division into inner and outer dimensions; one that separates them is enough */
     for (uint32_t inner = 0; inner <= walk->ndim; inner++)
         if (are_apart(walk, inner, distance))
             return false;
@@ -187,6 +194,8 @@ bool walk_overlaps(const struct walk *walk)
 
 /* --- Elements in a row --------------------------------------------------- */
 
+/* Merges the dimensions of this one view again, because alone it may have longer runs than both
+ * views have together. */
 void cursor_init(struct cursor *cursor, const struct walk *walk, unsigned view)
 {
     struct walk own = {
@@ -221,7 +230,7 @@ void cursor_init_view(struct cursor *cursor, const struct shmview_view *view)
         cursor_init(cursor, &walk, 0);
         return;
     }
-    /* a last dimension that leads elsewhere has runs of one element */
+    /* if the last dimension has a suboffset, each element must be located: runs have one element */
     uint32_t last = view->ndim - 1;
     bool has_runs = view->suboffsets[last] < 0;
     *cursor = (struct cursor){
@@ -236,7 +245,8 @@ void cursor_init_view(struct cursor *cursor, const struct shmview_view *view)
         cursor->shape[d] = view->shape[d];
 }
 
-/* Finds the run at index, all of whose elements lie in the segment. */
+/* Finds the run at cursor->index, and checks that all of it lies in the segment. view_locate() has
+ * checked only its first element. Returns 0 or an error. */
 static int locate_run(struct cursor *cursor)
 {
     const struct shmview_view *view = cursor->indirect;
