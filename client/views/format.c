@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* shmview_format_parse(): the public side of common/views/format.h. It needs no segment, so each
+ * call has a pool of its own and copies the result into the caller's structs. */
 #include <stdio.h>
 #include <string.h>
 
 #include "client/views/handle.h"
 #include "common/base/util.h"
 
+/* Copies one node of a format to its public form. f must be the format of the node, because the
+ * name lies in its text. */
 static void tell_component(const struct format *f, const struct format_node *node,
                            struct shmview_component *ret)
 {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Public views and their descriptions; layouts by name. */
+/* What rooms above views need: public views and their descriptions, and layouts by name.
+ *
+ * struct shmview_view is plain data that the program may copy and keep. struct view_desc
+ * (common/views) is what the checks work on. A public view has more: the address, the phase, and
+ * the canonical text of its format. Each operation converts a view to a description, changes and
+ * checks that, and converts it back. */
 #ifndef CLIENT_HANDLE_H
 #define CLIENT_HANDLE_H
 
@@ -8,28 +13,33 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Finds or makes a format that lives as long as the segment. NULL with *fault. */
+/* Finds or makes a format in the pool of the segment. The format lives as long as the handle,
+ * therefore views may point to its text. Returns NULL with *fault if the text is no format, or
+ * memory is short. */
 const struct format *segment_format(struct shmview_segment *segment, const char *text,
                                     struct view_fault *fault);
 
-/* A public view and its description, one from the other. desc holds in the segment. layout and
- * generation are those of no phase. */
+/* Convert between a public view and its description. view_fill() needs a description that was
+ * checked for this segment; its result belongs to no phase, and is read-only if the attachment is.
+ * Never fail. */
 void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
                struct shmview_view *ret);
 void view_describe(const struct shmview_view *view, struct view_desc *ret);
-/* Checks a description against the segment and fills *ret. Returns 0 or the error, which
- * names the view if name is not NULL. */
+/* Checks a description against the segment, and fills *ret like view_fill(). Returns 0 or an error,
+ * whose text has the name of the view unless name is NULL. */
 int view_finish(struct shmview_segment *segment, const struct view_desc *desc, const char *name,
                 struct shmview_view *ret);
 
-/* Finds the layout of that name. Asks the daemon if it is not known here. Returns
- * its index or an error. */
+/* Finds a layout by its name. Asks the daemon if the handle does not know the name. Returns its
+ * index or an error. */
 int layout_find(struct shmview_segment *segment, const char *layout);
-/* Returns SHMVIEW_ERR_NO_LAYOUT, negative. */
+/* Sets the error text. Returns -SHMVIEW_ERR_NO_LAYOUT. */
 int fail_no_layout(const struct shmview_segment *segment, const char *layout);
-/* Copies the name of that layout to ret_name. Returns 0 or an error. */
+/* Copies the name of the layout with this index to ret_name, which has room for `bytes` bytes. Asks
+ * the daemon if the handle does not know the index. Returns 0 or an error. */
 int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes);
-/* Like layout_name(), but asks nobody: *ret_name is untouched where the handle does not know it. */
+/* Like layout_name(), but does not call the daemon. Leaves ret_name untouched if the handle does
+ * not know the index. */
 void layout_known_name(struct shmview_segment *segment, uint32_t index, char *ret_name,
                        size_t bytes);
 

@@ -1,4 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Parts of elements (shmview/value.h): steps through the fields of structs and the entries of
+ * arrays, however deep.
+ *
+ * The components of a format are a flat list: a struct comes before its fields, which are one level
+ * deeper. So the fields of a component are the components after it, up to the next one that is not
+ * deeper. A part needs no memory and no recursion: it is a component, the number of indices that
+ * are already applied, and an offset. */
 #include <shmview/value.h>
 
 #include <stdbool.h>
@@ -8,7 +15,7 @@
 
 typedef const struct shmview_component component;
 
-/* Returns the component that follows c and, if that is a struct, its fields. */
+/* Returns the component after c and, if c is a struct, after its fields. */
 static component *after(component *c, component *end)
 {
     component *next = c + 1;
@@ -17,6 +24,7 @@ static component *after(component *c, component *end)
     return next;
 }
 
+/* Counts the components from c to end, without the fields of structs among them. */
 static uint32_t count_fields(component *c, component *end)
 {
     uint32_t n = 0;
@@ -25,7 +33,9 @@ static uint32_t count_fields(component *c, component *end)
     return n;
 }
 
-/* Of the array of c, as many dimensions as dimension says have an index. */
+/* Makes the part of component c that begins at offset. If c is an array, its first `dimension`
+ * dimensions have an index already: the part is the array of the others, or one entry. end is the
+ * end of the list that c is in. */
 static inline void part_at(component *c, component *end, uint32_t dimension, uint32_t index,
                            uint32_t offset, struct shmview_part *ret)
 {
@@ -72,7 +82,8 @@ int shmview_part_next(const struct shmview_part *whole, struct shmview_part *par
                 whole->offset + index * step, part);
         return 1;
     }
-    /* offsets of components within an array are those in its first element */
+    /* the offset of a component within an array is that in the first entry; shift leads to this
+     * entry */
     uint32_t shift = whole->component ? whole->offset - whole->component->offset : 0;
     c = c ? after(c, whole->end) : whole->fields;
     part_at(c, whole->end, 0, index, c->offset + shift, part);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phases: which layout is current. One 64-bit word, so that a death in the middle
- * of a switch leaves the old phase or the new one. */
+/* Phases: which layout is current, switching to another one, and waiting for a switch.
+ *
+ * A phase is one 64-bit word in the control object: the index of the layout plus 1, and a
+ * generation that each switch advances. One store is the whole switch. Therefore a program that
+ * dies during a switch leaves the old phase or the new one, and no reader sees half of each.
+ *
+ * A switch needs the exclusive lock, so it must not call the daemon: other programs would wait for
+ * the lock as long. Instead the daemon publishes the hash of each layout's name in the control
+ * object, at the index of the layout. Reading the phase needs no lock. */
 #include <inttypes.h>
 #include <limits.h>
 
@@ -9,6 +16,8 @@
 #include "common/base/layout_hash.h"
 #include "common/base/util.h"
 
+/* Returns the phase word, or 0 (no phase yet) for a segment without a lock. Acquire: a program that
+ * sees a phase also sees what the switching program wrote before. */
 static uint64_t load_phase(const struct shmview_segment *s)
 {
     struct shmview_control *c = s->lock.control;
@@ -22,15 +31,18 @@ static uint32_t generation_of(uint64_t phase)
 
 static uint32_t layout_of(uint64_t phase)
 {
-    return (uint32_t)(phase >> 32) - 1; /* UINT32_MAX: none */
+    return (uint32_t)(phase >> 32) - 1; /* UINT32_MAX: no phase yet */
 }
 
-/* The half of the word that a futex can wait on. */
+/* Returns the half of the phase word with the generation. A futex compares 32 bits, and the
+ * generation changes at each switch. */
 static uint32_t *generation_word(struct shmview_control *c)
 {
     return (uint32_t *)(void *)&c->phase + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
+/* Fills *ret from a phase word. Asks the daemon for the name of a layout that the handle does not
+ * know. Returns 0 or an error. */
 static int describe(struct shmview_segment *s, uint64_t phase, struct shmview_phase *ret)
 {
     struct shmview_phase p = {.generation = generation_of(phase), .layout = layout_of(phase)};
@@ -46,6 +58,8 @@ int shmview_phase_get(struct shmview_segment *segment, struct shmview_phase *ret
     return r ? r : describe(segment, load_phase(segment), ret_phase);
 }
 
+/* Like shmview_phase_get(), but never calls the daemon. Therefore a forked child may call it before
+ * it attaches, and the name may be missing. */
 int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *ret_phase)
 {
     if (!segment->lock.control)
@@ -58,7 +72,8 @@ int shmview_phase_read(struct shmview_segment *segment, struct shmview_phase *re
     return 0;
 }
 
-/* Returns the index of the layout or an error. Asks nobody: the caller has the lock. */
+/* Finds a layout by the hash of its name in the control object. Does not call the daemon, because
+ * the caller has the lock. Returns the index or an error. */
 static int find_published(struct shmview_segment *s, const char *layout)
 {
     uint64_t hash = layout_hash(layout);
@@ -87,7 +102,8 @@ int shmview_switch(struct shmview_segment *segment, const char *layout)
     struct shmview_control *c = segment->lock.control;
     uint32_t generation = generation_of(load_phase(segment)) + 1;
     if (generation == 0)
-        generation = 1; /* 0 means that there was never a phase */
+        generation = 1; /* 0 means that the segment has no phase yet, so the generation skips it
+                           when it wraps */
     uint64_t phase = (uint64_t)(uint32_t)(index + 1) << 32 | generation;
     STEP(AT_SWITCHES);
     atomic_store(word64(&c->phase), phase);
@@ -97,7 +113,8 @@ int shmview_switch(struct shmview_segment *segment, const char *layout)
     return shmview_notify(segment);
 }
 
-/* Whether phase is what is waited for. layout < 0: any; after 0: any. Generations wrap. */
+/* Whether a wait for a phase is over. layout < 0: any layout is wanted. after 0: any generation is.
+ * Generations wrap, so they are compared by their difference. */
 static bool is_wanted(uint64_t phase, int layout, uint32_t after)
 {
     bool past = after == 0 || (int32_t)(generation_of(phase) - after) > 0;
@@ -115,12 +132,14 @@ int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint
     if (r < 0)
         return r;
     int64_t deadline = deadline_ns > 0 ? deadline_ns : 0;
+    /* The caller's function (shmview_on_wait()) runs after a sleep only, not before the first look.
+     * park() compares the generation, so a switch between the look and the sleep is not missed. */
     for (bool has_parked = false;; has_parked = true) {
         uint64_t phase = load_phase(segment);
         if (is_wanted(phase, index, after))
             return describe(segment, phase, ret_phase);
         if (has_passed(deadline, now_ns()))
-            return fail(SHMVIEW_ERR_TIMED_OUT, "'%s' has not come to %s%s before the deadline",
+            return fail(SHMVIEW_ERR_TIMED_OUT, "'%s' has not switched to %s%s before the deadline",
                         segment->name, layout ? "layout " : "another phase", layout ? layout : "");
         if (has_parked && (r = wait_ask()))
             return r;
@@ -140,6 +159,8 @@ int shmview_view_is_stale(const struct shmview_view *view)
            (generation_of(phase) != view->generation || layout_of(phase) != view->layout);
 }
 
+/* Takes the lock and then looks whether the view is stale. Nobody can switch while this thread has
+ * the lock, so a view that is current then stays so until unlock. */
 int shmview_view_lock(const struct shmview_view *view, int mode, int64_t deadline_ns)
 {
     struct shmview_segment *s = view->segment;
@@ -149,7 +170,7 @@ int shmview_view_lock(const struct shmview_view *view, int mode, int64_t deadlin
     if (r < 0 || !shmview_view_is_stale(view))
         return r;
     if (r == SHMVIEW_OWNER_DIED)
-        shmview_unlock_not_repaired(s); /* the next one is told as well */
+        shmview_unlock_not_repaired(s); /* so that the next owner gets the report too */
     else
         shmview_unlock(s);
     return fail(SHMVIEW_ERR_STALE, "the view is of phase %" PRIu32 ", '%s' is in phase %" PRIu32,

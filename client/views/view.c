@@ -1,4 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Views of a segment: made from a description, or opened by name; and the layouts that the handle
+ * knows.
+ *
+ * A handle gets the layouts of its segment with the reply to Attach. A layout that was declared
+ * later is unknown until somebody asks for it; then find_twice() requests all layouts again.
+ * Layouts cannot be changed or removed, so a known one is never out of date. If this handle
+ * declared a layout, it keeps the name and index too, because the next switch to it needs no
+ * question then.
+ *
+ * The lists are shared by all threads: DETAILS guards them, and NOT_FORKED keeps a fork from
+ * copying them half changed. Neither is held while the daemon is asked. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +43,8 @@ void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
         .layout = UINT32_MAX,
     };
     for (uint32_t d = 0; d < desc->ndim; d++) {
-        v.nbytes *= (uint64_t)desc->shape[d]; /* was checked; or is 0 in the end */
+        v.nbytes *= (uint64_t)desc->shape[d]; /* view_check() excluded an overflow, unless another
+                                                 length makes it 0 */
         v.shape[d] = (ptrdiff_t)desc->shape[d];
         v.strides[d] = (ptrdiff_t)desc->strides[d];
     }
@@ -57,7 +69,8 @@ void view_describe(const struct shmview_view *view, struct view_desc *ret)
     }
 }
 
-/* Foreign memory may begin anywhere; a segment begins with a page. */
+/* Checks the address of the segment itself. view_check() aligns offsets only: a segment begins at a
+ * page, but foreign memory may begin anywhere. */
 static int check_base(const struct shmview_segment *segment, const struct view_desc *desc,
                       struct view_fault *fault)
 {
@@ -92,6 +105,7 @@ int shmview_view_cast(struct shmview_segment *segment, const char *format, uint6
     return view_finish(segment, &desc, NULL, ret_view);
 }
 
+/* Calls view_resolve() with the pool of the segment. */
 static int resolve(struct shmview_segment *segment, struct view_desc *desc, const char *format,
                    bool has_strides, struct view_fault *fault)
 {
@@ -99,7 +113,8 @@ static int resolve(struct shmview_segment *segment, struct view_desc *desc, cons
     return view_resolve(desc, &segment->formats, format ? format : "", has_strides, fault);
 }
 
-/* Reads shape and strides of spec, as far as ndim is sane. */
+/* Makes a description of spec, not yet checked against the segment. Copies the arrays only after
+ * ndim is known to fit. Returns 0, or -1 with *fault. */
 static int describe(struct shmview_segment *segment, const struct shmview_view_spec *spec,
                     struct view_desc *ret, struct view_fault *fault)
 {
@@ -150,7 +165,8 @@ static int fail_name(const char *what, const char *name)
         name ? name : "(null)", what, LIMIT_VIEW_NAME_BYTES);
 }
 
-/* Checks here what the daemon would refuse, so that no malformed request is sent. */
+/* Makes the wire form of one view. Checks the view first, so that no request is sent that the
+ * daemon would refuse. */
 static int write_view(struct shmview_segment *segment, const struct shmview_view_spec *spec,
                       struct wire_view *ret)
 {
@@ -165,8 +181,8 @@ static int write_view(struct shmview_segment *segment, const struct shmview_view
     return 0;
 }
 
-/* Notes the name of a layout, so that its phase has a name without a question to the daemon.
- * Without memory the daemon is asked. */
+/* Keeps the name and the index of a layout that was just declared, so that the name of its phase
+ * needs no request. If memory is short, the name is requested later. */
 static void note_declared(struct shmview_segment *segment, const char *layout,
                           const struct reply *reply)
 {
@@ -196,7 +212,7 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
         return fail_name("layout", layout);
     if (n > LIMIT_VIEWS)
         return fail(SHMVIEW_ERR_LIMIT, "%zu views, the limit is %d", n, LIMIT_VIEWS);
-    int r = segment_step_in(segment); /* a forked child needs an attachment of its own */
+    int r = segment_step_in(segment); /* a forked child must attach the segment first */
     struct wire_view *list = calloc(n ? n : 1, sizeof *list);
     if (!list)
         r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
@@ -216,13 +232,15 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
     return r;
 }
 
+/* What a search in the known layouts found. FOUND_FAULTY: a view whose description cannot be
+ * used. */
 enum found {
     FOUND,
     NOT_FOUND,
     FOUND_FAULTY
 };
 
-/* The view as it is known here; FOUND_FAULTY: *fault. */
+/* Finds a view by name among the known layouts. FOUND_FAULTY comes with *fault. */
 static enum found find_view(struct shmview_segment *segment, const char *layout, const char *view,
                             struct view_desc *ret, uint32_t *ret_layout, struct view_fault *fault)
 {
@@ -240,7 +258,8 @@ static enum found find_view(struct shmview_segment *segment, const char *layout,
     return NOT_FOUND;
 }
 
-/* Asks the daemon for the layouts that were declared since. */
+/* Requests the layouts again and replaces the known ones. Checks the id, because the name may
+ * belong to another segment by now. Returns 0 or an error. */
 static int refresh_layouts(struct shmview_segment *segment)
 {
     struct reply reply;
@@ -275,7 +294,7 @@ static int refresh_layouts(struct shmview_segment *segment)
     return r;
 }
 
-/* Runs find until it finds something, asking the daemon once in between. Returns an enum found or
+/* Runs find, and if it finds nothing, once more after refresh_layouts(). Returns an enum found or
  * an error. */
 static int find_twice(struct shmview_segment *segment,
                       enum found (*find)(struct shmview_segment *, void *), void *arg)
@@ -291,14 +310,15 @@ static int find_twice(struct shmview_segment *segment,
     return (int)found;
 }
 
+/* A search for a layout by name or by index; the result is in the other member. */
 struct name_query {
-    const char *wanted; /* NULL: by index */
+    const char *wanted; /* NULL: search by index */
     uint32_t index;
     char *name;
     size_t bytes;
 };
 
-/* The layout with this index among those that were declared through the handle, or NULL. */
+/* Returns the name of a layout that was declared through this handle, or NULL. */
 static const char *find_declared(const struct shmview_segment *segment, uint32_t index)
 {
     const struct declared *declared = SLIST_FIRST(&segment->declared);
@@ -307,6 +327,8 @@ static const char *find_declared(const struct shmview_segment *segment, uint32_t
     return declared ? declared->name : NULL;
 }
 
+/* Finds a layout for find_twice(). Layouts that only this handle declared are found by index: their
+ * names are kept for the phase. */
 static enum found match_layout(struct shmview_segment *segment, void *arg)
 {
     struct name_query *q = arg;
@@ -355,6 +377,7 @@ void layout_known_name(struct shmview_segment *segment, uint32_t index, char *re
     match_layout(segment, &q);
 }
 
+/* A search for a view by two names, and its result. */
 struct view_query {
     const char *layout, *view;
     struct view_desc desc;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other views of the same elements: the public side of common/views/view_ops.c. */
+/* Calls that derive a view from another one: the public side of common/views/view_ops.h.
+ *
+ * Each call does the same: describe the view, change the description, check it, and fill the
+ * result. The result may be the view that was given, so *ret is written last. */
 #include <string.h>
 
 #include "client/views/handle.h"
 #include "common/views/view_ops.h"
 
-/* What was made of view by an operation: of the same phase. */
+/* Ends each call: r is the result of the operation, *desc what it made. The new view belongs to the
+ * phase of the given one. Reads that phase first, because ret may be view. Returns 0 or an
+ * error. */
 static int finish(const struct shmview_view *view, int r, const struct view_desc *desc,
                   const struct view_fault *fault, struct shmview_view *ret)
 {
@@ -132,6 +137,7 @@ int shmview_view_field(const struct shmview_view *view, const char *name,
     struct view_fault fault;
     view_describe(view, &desc);
     int r;
+    /* The field may need a new format in the pool, which a fork must not copy half made. */
     {
         NOT_FORKED;
         r = view_field(&desc, &view->segment->formats, name, &fault);

@@ -268,7 +268,7 @@ START_TEST(what_does_not_come)
     open_segment();
     int64_t before = await_now_ns();
     REFUSED(shmview_wait_phase(seg, NULL, 0, shmview_deadline(20 * MS), &phase), TIMED_OUT,
-            "'s' has not come to another phase");
+            "'s' has not switched to another phase");
     ck_assert_int_ge(await_now_ns() - before, 20 * MS);
     switch_to(seg, "floats");
     before = await_now_ns(); /* longer than one park */
