@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers: a view in the terms of PEP 3118, as much of it as the consumer asked for.
+/* Buffers: a view in the terms of PEP 3118, with the members that the consumer asked for.
  *
- * Where rows are stored as offsets in the segment, PEP 3118 wants addresses of this
- * process. So the buffer has a table of its own: all dimensions up to the last one with a
- * suboffset become one C-ordered array of addresses of rows. What the segment says is
- * loaded once, and the whole row it leads to is checked before it goes into the table. */
+ * PEP 3118 wants addresses of this process where a segment stores offsets of rows. So the buffer of
+ * a view with suboffsets has a table of its own: all dimensions up to the last one with a suboffset
+ * become one C-ordered array of addresses of rows. Each stored offset is loaded once, and the whole
+ * row to which it leads is checked before its address goes into the table. Another program may
+ * change the offset later, and the consumer still stays inside the segment.
+ *
+ * A buffer keeps its segment mapped (client/segment/export.h), because the consumer has bare
+ * addresses. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +18,12 @@
 #include "client/views/handle.h"
 #include "common/base/util.h"
 
-/* Strides of 0 make any number of rows out of a few bytes, which a peer may have declared. */
+/* The most rows in a table, which is 1 GiB of addresses. Strides of 0 make any number of rows out
+ * of a few bytes, and another program may have declared the view. */
 #define ROWS_MAX ((uint64_t)1 << 27)
 
-/* What buffer->internal is: one allocation for all that the members point to. */
+/* What buffer->internal points to: one allocation with everything to which members of the buffer
+ * point. */
 struct buffer_parts {
     ptrdiff_t shape[SHMVIEW_MAX_NDIM];
     ptrdiff_t strides[SHMVIEW_MAX_NDIM];
@@ -27,11 +33,13 @@ struct buffer_parts {
 
 /* --- The request --------------------------------------------------------- */
 
+/* Whether flags have all bits of wish. Most wishes have several bits, as in Python. */
 static bool asks(unsigned flags, unsigned wish)
 {
     return (flags & wish) == wish;
 }
 
+/* Refuses flags that no PyBUF_* combination gives. Returns 0 or an error. */
 static int check_flags(unsigned flags)
 {
     const unsigned alone = SHMVIEW_BUFFER_WRITABLE | SHMVIEW_BUFFER_FORMAT | SHMVIEW_BUFFER_ND;
@@ -48,7 +56,8 @@ static int check_flags(unsigned flags)
     return 0;
 }
 
-/* Whether the consumer can find the elements by what it asked for. */
+/* Refuses a view whose elements the consumer would not find, because it asked for no strides or
+ * suboffsets, or for an order that the view does not have. Returns 0 or an error. */
 static int check_order(const struct view_desc *desc, unsigned flags)
 {
     static const struct {
@@ -62,12 +71,14 @@ static int check_order(const struct view_desc *desc, unsigned flags)
     };
     if (desc->indirect && !asks(flags, SHMVIEW_BUFFER_INDIRECT))
         return fail(SHMVIEW_ERR_CONTIGUOUS,
-                    "the view has suboffsets, the consumer (flags 0x%x) cannot bear them", flags);
+                    "the view has suboffsets, the consumer (flags 0x%x) does not accept them",
+                    flags);
     for (size_t i = 0; i < ARRAY_LEN(orders); i++)
         if (asks(flags, orders[i].wish) && !view_is_contiguous(desc, orders[i].order))
             return fail(SHMVIEW_ERR_CONTIGUOUS,
-                        "the consumer (flags 0x%x) wants %s without gaps, the view has not", flags,
-                        orders[i].text);
+                        "the consumer (flags 0x%x) wants %s without gaps, the view has gaps or "
+                        "another order",
+                        flags, orders[i].text);
     if (!asks(flags, SHMVIEW_BUFFER_STRIDES) && !view_is_contiguous(desc, 'C'))
         return fail(SHMVIEW_ERR_CONTIGUOUS,
                     "the consumer (flags 0x%x) takes no strides, the view is not in C order "
@@ -78,11 +89,13 @@ static int check_order(const struct view_desc *desc, unsigned flags)
 
 /* --- The table of rows --------------------------------------------------- */
 
-/* The bytes of one row, around its first element. */
+/* The bytes of one row: those before its first element, and those from there on. */
 struct row_reach {
-    uint64_t before, from; /* its first element's bytes are among the latter */
+    uint64_t before, from; /* `from` includes the first element */
 };
 
+/* Returns the number of dimensions that the table replaces: up to the last one with a suboffset; 0
+ * if there is none. */
 static uint32_t table_ndim(const struct view_desc *desc)
 {
     uint32_t n = 0;
@@ -92,7 +105,8 @@ static uint32_t table_ndim(const struct view_desc *desc)
     return n;
 }
 
-/* How many rows there are, or more than ROWS_MAX. */
+/* Returns the number of rows, or UINT64_MAX if it overflows. A length of 0 is looked for first,
+ * because the product of the other lengths may overflow. */
 static uint64_t count_rows(const struct view_desc *desc, uint32_t ndim)
 {
     uint64_t n = 1;
@@ -105,7 +119,8 @@ static uint64_t count_rows(const struct view_desc *desc, uint32_t ndim)
     return n;
 }
 
-/* No overflow: that a row is no larger than the segment was checked with the view. */
+/* Returns the reach of a row, whose dimensions begin with `first`. Cannot overflow: view_check()
+ * has checked that a row is no larger than the segment. */
 static struct row_reach reach_of_row(const struct view_desc *desc, uint32_t first)
 {
     struct row_reach reach = {.from = desc->item->itemsize};
@@ -119,6 +134,7 @@ static struct row_reach reach_of_row(const struct view_desc *desc, uint32_t firs
     return reach;
 }
 
+/* Adds the index of the row to the fault of one row. */
 static int fail_row(uint32_t ndim, const int64_t *index, const struct view_fault *fault)
 {
     char text[SHMVIEW_MAX_NDIM * 24];
@@ -128,6 +144,8 @@ static int fail_row(uint32_t ndim, const int64_t *index, const struct view_fault
     return fail((int)fault->error, "row [%s]: %s", text, fault->text);
 }
 
+/* Finds one row and checks that all of it lies in the segment; view_locate() checks its first
+ * element only. Returns 0, or -1 with *fault. */
 static int locate_row(const struct shmview_segment *s, const struct view_desc *desc,
                       const struct row_reach *reach, const int64_t *index, char **ret,
                       struct view_fault *fault)
@@ -138,13 +156,14 @@ static int locate_row(const struct shmview_segment *s, const struct view_desc *d
     if (at < reach->before || s->size - at < reach->from)
         return view_fault_set(fault, SHMVIEW_ERR_BOUNDS,
                               "it goes from %" PRIu64 " bytes before byte %" PRIu64 " to %" PRIu64
-                              " bytes behind, the segment has %" PRIu64 " bytes",
+                              " bytes after, the segment has %" PRIu64 " bytes",
                               reach->before, at, reach->from, s->size);
     *ret = (char *)s->data + at;
     return 0;
 }
 
-/* Rows of a view without elements have an address too, for consumers that add to it. */
+/* Fills the table with the addresses of n rows. Rows of a view without elements get an address too,
+ * for consumers that add to it. Returns 0 or an error. */
 static int fill_rows(const struct shmview_view *view, const struct view_desc *desc, uint32_t ndim,
                      char **rows, uint64_t n)
 {
@@ -170,9 +189,11 @@ static int fill_rows(const struct shmview_view *view, const struct view_desc *de
 
 /* --- The parts ----------------------------------------------------------- */
 
+/* Fills shape, strides and suboffsets. Dimensions in the table have the strides of the table; the
+ * last of them has suboffset 0, which in PEP 3118 means "follow the pointer, add nothing". */
 static void fill_parts(struct buffer_parts *parts, const struct view_desc *desc, uint32_t ndim)
 {
-    size_t step = sizeof *parts->rows; /* unsigned: of no elements it may overflow */
+    size_t step = sizeof *parts->rows; /* unsigned: may overflow if there are no elements */
     for (uint32_t d = 0; d < desc->ndim; d++) {
         parts->shape[d] = (ptrdiff_t)desc->shape[d];
         parts->strides[d] = (ptrdiff_t)desc->strides[d];
@@ -186,7 +207,8 @@ static void fill_parts(struct buffer_parts *parts, const struct view_desc *desc,
         parts->suboffsets[ndim - 1] = 0;
 }
 
-/* New parts, with rows for an indirect view. */
+/* Makes the parts of a buffer, with a table for a view with suboffsets. The caller must free *ret.
+ * Returns 0 or an error. */
 static int make_parts(const struct shmview_view *view, const struct view_desc *desc,
                       struct buffer_parts **ret)
 {

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors: views in the terms of DLPack, which counts strides in elements and knows no
- * struct, no other byte order and no stored addresses. */
+/* Tensors: views in the terms of DLPack, exported and imported.
+ *
+ * DLPack counts strides in elements, and has no structs, strings, other byte orders or stored
+ * offsets. Views that need these are refused.
+ *
+ * An exported tensor keeps its segment mapped until the consumer calls the deleter, in whatever
+ * thread. An imported tensor becomes a segment of foreign memory (shmview_wrap()), whose release
+ * calls the exporter's deleter. The segment covers exactly the bytes that the tensor's elements
+ * reach, because DLPack does not have the size of the memory, and all later checks of views need
+ * one. */
 #include "client/exports/dlpack.h"
 
 #include <inttypes.h>
@@ -13,6 +21,7 @@
 
 /* --- Types --------------------------------------------------------------- */
 
+/* Types of shmview and their names in DLPack. */
 static const struct type_pair {
     uint16_t dtype;
     uint8_t code, bits;
@@ -42,7 +51,7 @@ static const struct type_pair {
     {SHMVIEW_FLOAT8_E8M0FNU, DLPACK_FLOAT8_E8M0FNU, 8},
 };
 
-/* A swapped type is none of them. */
+/* Returns the DLPack type, or NULL. A type of the other byte order has none. */
 static const struct type_pair *type_of_dtype(uint32_t dtype)
 {
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
@@ -51,6 +60,7 @@ static const struct type_pair *type_of_dtype(uint32_t dtype)
     return NULL;
 }
 
+/* Returns the type of elements, or NULL. */
 static const struct dtype *dtype_of_type(struct dlpack_type type)
 {
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
@@ -61,7 +71,8 @@ static const struct dtype *dtype_of_type(struct dlpack_type type)
 
 /* --- Exporting ----------------------------------------------------------- */
 
-/* A tensor that is out, in one allocation with what it points to; its owner. */
+/* An exported tensor and everything to which it points, in one allocation. The consumer owns it and
+ * returns it by the deleter. It holds one count of its segment (client/segment/export.h). */
 struct exported {
     union {
         struct DLManagedTensor old;
@@ -72,7 +83,9 @@ struct exported {
     int64_t strides[SHMVIEW_MAX_NDIM];
 };
 
-/* By whatever thread the consumer has. */
+/* Frees a tensor and returns its count. Runs in any thread of the consumer. The last count of a
+ * segment that was given to shmview_detach_later() detaches it, which must be outside
+ * NOT_FORKED. */
 static void exported_free(struct exported *e)
 {
     struct shmview_segment *segment = e->segment;
@@ -96,7 +109,8 @@ static void delete_versioned(struct DLManagedTensorVersioned *self)
     exported_free(self->owner);
 }
 
-/* Strides that lead nowhere (of no elements, or of one) need not be whole elements. */
+/* Converts strides from bytes to elements. Strides that are never applied (no elements, or a length
+ * of 1) need not be whole elements. Returns 0 or an error. */
 static int export_strides(const struct shmview_view *view, int64_t *ret)
 {
     for (uint32_t d = 0; d < view->ndim; d++) {
@@ -109,6 +123,8 @@ static int export_strides(const struct shmview_view *view, int64_t *ret)
     return 0;
 }
 
+/* Makes a tensor that has no deleter yet and does not hold the segment. The caller must pass *ret
+ * to hold_for(). Returns 0 or an error. */
 static int make_exported(const struct shmview_view *view, struct dlpack_tensor *ret_tensor,
                          struct exported **ret)
 {
@@ -117,7 +133,7 @@ static int make_exported(const struct shmview_view *view, struct dlpack_tensor *
         return fail(SHMVIEW_ERR_CONVERSION, "DLPack has no type for elements of format \"%.80s\"",
                     view->format);
     if (view->flags & SHMVIEW_VIEW_INDIRECT)
-        return fail(SHMVIEW_ERR_CONTIGUOUS, "the view has suboffsets, which DLPack has not");
+        return fail(SHMVIEW_ERR_CONTIGUOUS, "the view has suboffsets, which DLPack does not have");
     CLEANUP_FREE struct exported *e = calloc(1, sizeof *e);
     if (!e)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
@@ -128,7 +144,7 @@ static int make_exported(const struct shmview_view *view, struct dlpack_tensor *
         e->shape[d] = view->shape[d];
     e->segment = view->segment;
     *ret_tensor = (struct dlpack_tensor){
-        .data = view->nbytes ? view->data : NULL, /* as DLPack wants it */
+        .data = view->nbytes ? view->data : NULL, /* as DLPack requires */
         .device_type = DLPACK_CPU,
         .ndim = (int32_t)view->ndim,
         .type = {type->code, type->bits, 1},
@@ -139,7 +155,7 @@ static int make_exported(const struct shmview_view *view, struct dlpack_tensor *
     return 0;
 }
 
-/* The tensor is complete: it holds the segment from here on. */
+/* Lets a complete tensor hold its segment. Returns 0, or frees the tensor and returns an error. */
 static int hold_for(struct exported *e)
 {
     NOT_FORKED;
@@ -155,7 +171,7 @@ int shmview_dlpack_export(const struct shmview_view *view, struct DLManagedTenso
     struct dlpack_tensor tensor;
     if (view->flags & SHMVIEW_VIEW_READ_ONLY)
         return fail(SHMVIEW_ERR_READ_ONLY,
-                    "the view is read-only, which DLPack's old form cannot say");
+                    "the view is read-only, which DLPack's old form cannot express");
     int r = make_exported(view, &tensor, &e);
     if (r)
         return r;
@@ -190,7 +206,8 @@ int shmview_dlpack_export_versioned(const struct shmview_view *view,
 
 /* --- Importing ----------------------------------------------------------- */
 
-/* A tensor in the terms of shmview: the memory that it reaches, and the view in it. */
+/* A tensor in the terms of shmview: the memory that its elements reach, and the view in that
+ * memory. */
 struct imported {
     const struct dtype *dtype;
     uint32_t ndim;
@@ -201,6 +218,7 @@ struct imported {
     uint64_t offset; /* of element [0, ..., 0] */
 };
 
+/* Returns the name of a device type, for an error text. */
 static const char *device_name(int32_t type)
 {
     static const char *const names[] = {
@@ -213,6 +231,8 @@ static const char *device_name(int32_t type)
     return name ? name : "unknown";
 }
 
+/* The next four functions check a tensor and fill *ret step by step. A tensor comes from another
+ * library and is not trusted to be well formed. Each returns 0 or an error. */
 static int check_type(const struct dlpack_tensor *t, struct imported *ret)
 {
     if (t->device_type != DLPACK_CPU)
@@ -245,6 +265,7 @@ static int check_shape(const struct dlpack_tensor *t, struct imported *ret)
     return 0;
 }
 
+/* Strides may be NULL, which means C order. */
 static int take_strides(const struct dlpack_tensor *t, struct imported *ret)
 {
     int64_t itemsize = ret->dtype->itemsize;
@@ -261,7 +282,8 @@ static int take_strides(const struct dlpack_tensor *t, struct imported *ret)
     return 0;
 }
 
-/* What lies from the lowest to the highest byte of any element. */
+/* Computes the bytes from the lowest to the highest byte of any element. Called only if there are
+ * elements. All sums are checked, because a tensor is only numbers here. */
 static int take_reach(const struct dlpack_tensor *t, struct imported *ret)
 {
     int64_t low = 0, high = ret->dtype->itemsize, steps;
@@ -290,7 +312,9 @@ static int take_reach(const struct dlpack_tensor *t, struct imported *ret)
     return 0;
 }
 
-/* Neither release nor arg are the segment's until all has succeeded. */
+/* Makes a segment of the tensor's memory and a view of its elements. On success the segment owns
+ * the tensor: release(arg) is called when it is detached. These are set last, so that on a failure
+ * the caller still owns the tensor. Returns 0 or an error. */
 static int import(const struct dlpack_tensor *t, bool read_only, void (*release)(void *), void *arg,
                   struct shmview_segment **ret_segment, struct shmview_view *ret_view)
 {
@@ -326,6 +350,7 @@ static int import(const struct dlpack_tensor *t, bool read_only, void (*release)
     return 0;
 }
 
+/* Release functions of the segments of imported tensors. */
 static void call_old(void *arg)
 {
     struct DLManagedTensor *tensor = arg;

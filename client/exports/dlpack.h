@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack's structs by offset and size, version 1.1: github.com/dmlc/dlpack. */
+/* DLPack's structs, version 1.1 (github.com/dmlc/dlpack).
+ *
+ * The library declares them by itself, because it should not need another package to build. DLPack
+ * promises their layout for all versions 1.x; the assertions below compare ours with it. */
 #ifndef CLIENT_DLPACK_H
 #define CLIENT_DLPACK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* What an exporter states; readers go by the first alone. */
+/* The version that exported tensors state. An importer judges by the major number alone. */
 #define DLPACK_MAJOR 1
 #define DLPACK_MINOR 1
 
-#define DLPACK_CPU       1    /* device type: what a plain pointer leads to */
+#define DLPACK_CPU       1    /* device type of memory that a plain pointer can reach */
 #define DLPACK_READ_ONLY 0x1u /* flag of the versioned form */
 
+/* Classes of element types. With the bits of an element a class names one type. */
 enum dlpack_code {
     DLPACK_INT = 0,
     DLPACK_UINT = 1,
@@ -30,12 +34,14 @@ enum dlpack_code {
     DLPACK_FLOAT8_E8M0FNU = 14,
 };
 
+/* An element type. More than one lane is a vector, which no view has. */
 struct dlpack_type {
     uint8_t code; /* enum dlpack_code */
     uint8_t bits;
     uint16_t lanes;
 };
 
+/* A tensor. The pointers belong to the exporter and are valid until it is deleted. */
 struct dlpack_tensor {
     void *data;
     int32_t device_type;
@@ -47,7 +53,8 @@ struct dlpack_tensor {
     uint64_t byte_offset; /* from data to element [0, ..., 0] */
 };
 
-/* The names are DLPack's, for shmview/view.h declares them. */
+/* The form before DLPack 1.0, and below it that of 1.x, which adds a version and flags. These names
+ * are DLPack's, because shmview/view.h declares them. The consumer must call deleter once. */
 struct DLManagedTensor {
     struct dlpack_tensor tensor;
     void *owner;                                   /* the exporter's */

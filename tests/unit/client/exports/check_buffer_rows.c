@@ -165,7 +165,7 @@ END_TEST
 /* --- Peers --------------------------------------------------------------- */
 
 /* What row 1 of three may say, each row having its elements from `before` bytes before
- * its first one to `from` bytes behind where that begins. */
+ * its first one to `from` bytes after where that begins. */
 static void row_one_is_checked(const struct shmview_view *v, uint64_t before, uint64_t from)
 {
     const uint64_t last = sizeof memory - from;
