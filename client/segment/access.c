@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Access of segments: checks a change, converts names of users and groups to numbers, and sends
+ * shmview_set_access(). */
 #include "client/segment/access.h"
 
 #include <errno.h>
@@ -13,12 +15,14 @@
 #include "common/base/util.h"
 
 #define ALL_CHANGES (SHMVIEW_SET_MODE | SHMVIEW_SET_OWNER | SHMVIEW_SET_GROUP | SHMVIEW_SET_ENTRIES)
-/* Of what the databases tell about one user or group. */
+/* The largest buffer for getpwnam_r() and getgrnam_r(). A group with many members needs more than
+ * the usual size. */
 #define LOOKUP_BYTES_MOST ((size_t)1 << 20)
 
 /* --- Names --------------------------------------------------------------- */
 
-/* Digits are a number. Returns whether it is one that an id may be. */
+/* Converts a name that begins with a digit, without a lookup. Returns false if it is not a number
+ * or no possible id; UINT32_MAX stands for "no id" in the kernel. */
 static bool is_number(const char *name, int64_t *ret)
 {
     char *end;
@@ -30,6 +34,8 @@ static bool is_number(const char *name, int64_t *ret)
     return *end == '\0' && errno == 0 && n < UINT32_MAX;
 }
 
+/* Looks a name up with one size of buffer. Returns 0, ENOENT if there is no such name, ERANGE if
+ * the buffer is too small, or another errno. */
 static int look_up_once(uint32_t kind, const char *name, char *room, size_t bytes, int64_t *ret)
 {
     if (kind == SHMVIEW_USER) {
@@ -46,6 +52,7 @@ static int look_up_once(uint32_t kind, const char *name, char *room, size_t byte
     return r ? r : found ? 0 : ENOENT;
 }
 
+/* Looks a name up with growing buffers. Returns 0 or an error. */
 static int look_up(uint32_t kind, const char *name, int64_t *ret)
 {
     const char *what = kind == SHMVIEW_USER ? "user" : "group";
@@ -56,7 +63,7 @@ static int look_up(uint32_t kind, const char *name, int64_t *ret)
             return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
         r = look_up_once(kind, name, room, n, ret);
     }
-    /* the databases have many ways to say that there is none */
+    /* the databases report a missing name by any of these (getpwnam(3)) */
     if (r == ENOENT || r == ESRCH || r == EBADF || r == EPERM)
         return fail(SHMVIEW_ERR_INVALID, "there is no %s '%.64s'", what, name);
     return r ? fail_errno(what, r) : 0;
@@ -64,6 +71,7 @@ static int look_up(uint32_t kind, const char *name, int64_t *ret)
 
 /* --- Changes ------------------------------------------------------------- */
 
+/* Checks and converts one entry. Returns 0 or an error. */
 static int read_entry(const struct shmview_access_entry *e, struct wire_acl_entry *ret)
 {
     int64_t id = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes: a counter that notify bumps, and a descriptor for event loops.
+/* Changes: a counter that a notifier advances, and a descriptor for event loops.
  *
- * A thread that waits in a call parks on change_waits. A program that waits in an event loop asks
- * the daemon for one end of a socket pair. The daemon notes in the liveness object how many do; a
- * notifier that sees that there are some rings the bell of its connection, and the daemon writes to
- * their sockets. Notifying waits for nobody. While there is no daemon the sockets have hung up,
- * which wakes the event loops as well. */
+ * A thread that waits in a call parks on the word change_waits. A program that waits in an event
+ * loop asks the daemon for one end of a socket pair. The daemon writes the number of these watchers
+ * to the liveness object. A notifier that sees watchers there rings the bell of its connection, and
+ * the daemon writes to their sockets. A notification never blocks. While no daemon runs, the
+ * sockets have hung up, which wakes the event loops as well. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,6 +19,8 @@
 
 /* --- Event loops --------------------------------------------------------- */
 
+/* Calls a method that has an attachment as its only parameter. On success the caller owns the
+ * descriptors in *ret. Returns 0 or an error. */
 static int ask_for_descriptors(struct shmview_segment *s, const char *method,
                                struct frame_descriptors *ret)
 {
@@ -37,8 +39,8 @@ static int ask_for_descriptors(struct shmview_segment *s, const char *method,
     return 0;
 }
 
-/* Whether the number is still the descriptor's: the program may have closed it, and have given the
- * number to a file of its own. */
+/* Whether the number is still that of our descriptor. The program may have closed it by mistake,
+ * and opened a file that got its number. Device and inode distinguish the two. */
 static bool is_ours(const struct shmview_segment *s, int fd)
 {
     struct stat st;
@@ -46,8 +48,9 @@ static bool is_ours(const struct shmview_segment *s, int fd)
            st.st_ino == s->change_inode;
 }
 
-/* Keeps fd under the number that event loops know, if that is still ours and may be used. Another
- * thread may have been first; the daemon gave both the same descriptor. */
+/* Keeps fd under the number that event loops know, if that is still ours and can be reused. Another
+ * thread may have been first; then the daemon gave both threads the same socket. The caller must
+ * hold the details. */
 static void keep(struct shmview_segment *s, int fd)
 {
     struct stat st = {0};
@@ -68,7 +71,7 @@ int shmview_change_fd(struct shmview_segment *segment, int *ret_fd)
     details_lock();
     int fd = is_ours(segment, segment->change_fd) ? segment->change_fd : -1;
     details_unlock(NULL);
-    if (fd < 0 || descriptor_hung_up(fd)) { /* its daemon is gone */
+    if (fd < 0 || descriptor_hung_up(fd)) { /* the daemon that gave it is gone */
         r = ask_for_descriptors(segment, "io.shmview.Watch", &got);
         if (r)
             return r;
@@ -93,8 +96,10 @@ void change_close(struct shmview_segment *segment)
     segment->change_fd = -1;
 }
 
-/* --- Telling ------------------------------------------------------------- */
+/* --- Notifying ----------------------------------------------------------- */
 
+/* Advances the counter and wakes up to n threads that wait for it. Rings the bell only if an event
+ * loop watches. Returns 0 or an error. */
 static int notify(struct shmview_segment *s, int n)
 {
     int r = lock_enter(&s->lock);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Producers and consumers: what keeps a segment in memory, and who gives it back.
+/* The count of buffers and tensors that still use a segment.
  *
- * A buffer or a tensor that is out holds its segment. n_buffers counts them:
+ * A buffer or a tensor that a consumer has not released holds its segment, because the consumer has
+ * bare addresses into the mapping. n_buffers of the segment counts them:
  *
- *   n          shmview_detach() refuses while n is not 0
- *   LATER + n  the handle was given up; whoever drops the last one detaches
+ *     n          shmview_detach() refuses unless n is 0
+ *     LATER + n  shmview_detach_later() was called; the release that makes n 0 detaches
  *
- * One word, so that of two threads that drop the last one and give up the handle exactly
- * one detaches. A forked child has a count of its own, for its own copies of the buffers. */
+ * Count and mark are one word. Therefore, if one thread releases the last buffer while another one
+ * calls shmview_detach_later(), exactly one of them detaches. A forked child has a count of its
+ * own, for its own copies of the buffers. */
 #ifndef CLIENT_EXPORT_H
 #define CLIENT_EXPORT_H
 
@@ -17,16 +19,20 @@
 
 #define DETACH_LATER 0x80000000u /* of n_buffers */
 
-/* Returns a segment with nothing in it that is not on the list yet, or NULL with an error. */
+/* Returns an empty handle that is not on any list yet, or NULL after setting the error text.
+ * connection NULL: foreign memory. The caller must free it or complete it. */
 struct shmview_segment *segment_new(struct shmview_connection *connection);
 
-/* One more is out. Returns 0 and owes segment_drop(), or an error. Both belong into one
- * NOT_FORKED with what remembers them, so that a child inherits both or neither. */
+/* Counts one more buffer. Returns 0, after which the caller must call segment_drop() once, or an
+ * error. Call both within one NOT_FORKED together with the change of what remembers the buffer, so
+ * that a forked child inherits both or neither. */
 int segment_hold(struct shmview_segment *segment);
-/* One less. Returns whether it was the last of a segment that was given up; then the caller
- * owes segment_close(), outside of NOT_FORKED. Else the segment may be gone already. */
+/* Counts one buffer less. Returns whether it was the last one of a segment that
+ * shmview_detach_later() has given up. Then the caller must call segment_close(), outside
+ * NOT_FORKED. Otherwise the segment may be gone already: the caller must not touch it. */
 bool segment_drop(struct shmview_segment *segment);
-/* Gives the attachment or the foreign memory back and frees the handle. */
+/* Ends the attachment or releases the foreign memory, and frees the handle. Does not wait for the
+ * daemon. Outside NOT_FORKED, because it may call a release function of the program. */
 void segment_close(struct shmview_segment *segment);
 
 #pragma GCC visibility pop

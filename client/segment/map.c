@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mapping the objects of an attachment, which are judged first. */
+/* Maps the objects of an attachment after checking them.
+ *
+ * The daemon is trusted, but other clients can write or truncate the data and the control object.
+ * So each header is copied once and the copy is checked; the size is compared before a mapping is
+ * made. A later truncation still raises SIGBUS at an access: no check can exclude it, and the
+ * daemon repairs sizes (docs/SECURITY.md). */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -10,11 +15,13 @@
 #include "client/base/error.h"
 #include "client/segment/segment.h"
 
-/* The whole of a control object that has every slot: mapped at once, so that
- * slots which the daemon adds later need no second mapping. */
+/* The size of a control object with all slots. All of it is mapped at once, although the object
+ * grows with its slots. Slots that the daemon adds later then need no second mapping. */
 #define CONTROL_MAP_BYTES                                                                          \
     (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
 
+/* Maps the first `bytes` bytes of an object, which must have at least `least` bytes now. `what`
+ * names it for the error text. Returns 0 or an error. */
 static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
                       int flags, void **ret)
 {
@@ -32,8 +39,8 @@ static int map_object(int fd, const char *what, uint64_t least, size_t bytes, in
     return 0;
 }
 
-/* Reads the n bytes that an object begins with and judges the copy. They are read,
- * not looked at in the mapping: a page fault costs as much as the rest of an attach. */
+/* Reads the first n bytes of an object and checks the copy. Reads them with pread() and not in the
+ * mapping, because a page fault costs as much as the rest of an attach. Returns 0 or an error. */
 static int read_header(int fd, const char *what, uint32_t magic, size_t header_bytes, uint64_t id,
                        void *ret, size_t n)
 {
@@ -55,6 +62,8 @@ static int read_header(int fd, const char *what, uint32_t magic, size_t header_b
                 SHMVIEW_LAYOUT_VERSION, header_bytes, id);
 }
 
+/* Checks and maps control and liveness object. Passes the lock word as it was read with the header,
+ * so that taking the slot does not touch a page of the control object. Returns 0 or an error. */
 static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
                     const struct frame_descriptors *fds)
 {
@@ -93,8 +102,8 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
         lock == (a->control != WIRE_ABSENT) && lock == (a->liveness != WIRE_ABSENT) &&
         (!lock || (a->control < n && a->liveness < n)))
         return 0;
-    return fail(SHMVIEW_ERR_PROTOCOL, "%zu descriptors came where %" PRId64 " were told", fds->n,
-                a->descriptors);
+    return fail(SHMVIEW_ERR_PROTOCOL, "%zu descriptors came where %" PRId64 " were announced",
+                fds->n, a->descriptors);
 }
 
 int segment_map(struct shmview_segment *s, const struct wire_attachment *a,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Handles of segments: create, attach, detach, and what a forked child must do to use one. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "client/segment/export.h"
 #include "common/base/util.h"
 
-/* Of options before they could say who may use the segment. */
+/* The size of struct shmview_create_options in versions that had no member access. */
 #define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)
 
 int fail_no_lock(const struct shmview_segment *segment)
@@ -26,6 +27,8 @@ int fail_no_lock(const struct shmview_segment *segment)
 
 _Static_assert(offsetof(struct shmview_segment, lock) == 0, "as lock_of() has it");
 
+/* Makes a lock usable by this process; lock_enter() calls it if the epoch does not match. The lock
+ * is the first member of the segment, so its address is the segment's. */
 static int prepare_lock(struct lock *l)
 {
     struct shmview_segment *segment = (struct shmview_segment *)(void *)l;
@@ -37,6 +40,7 @@ static int prepare_lock(struct lock *l)
 
 /* --- The handle ---------------------------------------------------------- */
 
+/* Aligned to 64, so that the first members of the lock share one cache line. */
 struct shmview_segment *segment_new(struct shmview_connection *connection)
 {
     struct shmview_segment *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
@@ -64,7 +68,7 @@ void layouts_forget_declared(struct shmview_segment *segment)
     }
 }
 
-/* Leaves the lock's maps and the handle. */
+/* Frees everything except the mappings of the lock and the handle itself. */
 static void segment_deinit(struct shmview_segment *s)
 {
     if (s->data && s->connection)
@@ -85,8 +89,9 @@ static void segment_free(struct shmview_segment *s)
 
 /* --- Attaching ----------------------------------------------------------- */
 
-/* What the reply of Create and Attach says; strings are borrowed from it. Returns 0 or an error.
- * Owes wire_layouts_free() in any case. */
+/* Reads the reply to Create or Attach; strings are borrowed from it. The usual reply was read
+ * without JSON values already. Returns 0 or an error; the caller must call wire_layouts_free() in
+ * both cases. */
 static int read_attached(const struct reply *reply, struct shmview_description *ret_segment,
                          struct wire_attachment *ret_attachment)
 {
@@ -104,7 +109,8 @@ static int read_attached(const struct reply *reply, struct shmview_description *
     return fail_reply(&fault);
 }
 
-/* Keeps its JSON for the strings of the layouts. */
+/* Fills a new handle from the reply. Keeps a reference to its JSON, to which the strings of the
+ * layouts belong. Returns 0 or an error. */
 static int take_attachment(struct shmview_segment *s, const struct reply *reply,
                            struct wire_attachment *a)
 {
@@ -121,15 +127,18 @@ static int take_attachment(struct shmview_segment *s, const struct reply *reply,
     return 0;
 }
 
-/* Between the reply and now another thread may have connected again, and the daemon may have
- * forgotten the attachment: the claim looked for a handle that was not there yet. */
+/* Marks the lock lost if the daemon does not have the attachment any longer. Between the reply and
+ * the entry in the list of locks, another thread may have connected to a new daemon. Its claim
+ * could not mark a handle that was not on the list yet. */
 static void check_held(struct shmview_segment *s)
 {
     if (s->lock.control && !connection_holds(s->connection, s->lock.attachment))
         lock_lose(&s->lock);
 }
 
-/* call is the method's as text, new; stolen. */
+/* Sends a Create or Attach, and makes a handle from the reply. call is the text of the request; it
+ * is new, and stolen. If the handle fails after the reply, ends the attachment. Returns 0 or an
+ * error. */
 static int attach_with(struct shmview_connection *connection, const char *method, char *call,
                        unsigned flags, struct shmview_segment **ret_segment)
 {
@@ -247,13 +256,13 @@ void segment_close(struct shmview_segment *segment)
     void (*release)(void *) = segment->release;
     void *arg = segment->release_arg;
     bool mine = lock_is_of_this_process(&segment->lock);
-    /* a thread that shares the lock still looks at the handle when it ends: what it looks
-     * at stays, and says that the slot is not ours any more. Of a lock that was lost, only that
-     * some process has shared it is known. */
+    /* A thread that shares the lock looks at the handle once more when the thread exits. Therefore
+     * the handle and its mappings stay, and they show that the slot is not ours any longer. If the
+     * lock was lost, it is only known that some process has shared it. */
     bool stays = mine && lock_may_be_shared(&segment->lock);
     if (segment->connection && !stays)
         lock_delist(&segment->lock);
-    if (segment->connection && mine) /* an ancestor's attachment is not the child's to give back */
+    if (segment->connection && mine) /* a child must not end the attachment of its ancestor */
         connection_detach(segment->connection, segment->lock.attachment);
     if (segment->connection)
         connection_count(segment->connection, -1);
@@ -313,7 +322,9 @@ bool segment_drop(struct shmview_segment *segment)
 
 /* --- Fork ---------------------------------------------------------------- */
 
-/* The maps are inherited and stay; only the slot must be the child's own. */
+/* Attaches the segment again in a forked child. The child has inherited the mappings and keeps
+ * them; only the slot must be its own, because a shared slot could not show the death of one
+ * process. Returns 0 or an error. */
 static int attach_again(struct shmview_segment *s, uint32_t epoch)
 {
     struct reply reply;
@@ -346,6 +357,9 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     return r;
 }
 
+/* process->steps lets one thread of the child attach while the others wait for it. A function of
+ * shmview_on_wait() that runs while this thread waits for the daemon is refused, because it could
+ * wait for itself. */
 int segment_step_in(struct shmview_segment *segment)
 {
     uint32_t epoch = process_epoch();

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handle of a segment, or of foreign memory. */
+/* The handle of a segment, or of foreign memory (shmview_wrap()), which has no connection.
+ *
+ * A handle is the attachment of one process. A forked child inherits its bytes, but gets an
+ * attachment of its own at the first call that needs one (segment_step_in()). */
 #ifndef CLIENT_SEGMENT_H
 #define CLIENT_SEGMENT_H
 
@@ -11,22 +14,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Layouts as the daemon reported them; strings live in root. */
+/* Layouts as the daemon reported them. The strings of list belong to root. */
 struct layouts {
     json_t *root;
     struct wire_layout *list;
     size_t n;
 };
 
-/* A layout that was declared through this handle. */
+/* A layout that this handle declared. Its name and index are kept so that its phase has a name
+ * without a request. */
 struct declared {
     SLIST_ENTRY(declared) link;
-    int64_t index; /* as the daemon has reported it */
+    int64_t index; /* as the daemon reported it */
     char name[LIMIT_VIEW_NAME_BYTES + 1];
 };
 
+/* data, size, id, access and name never change. layouts, declared and change_fd change under
+ * process->details, and within NOT_FORKED where a fork could copy half of a change. */
 struct shmview_segment {
-    struct lock lock; /* first. Also of a segment without: the attachment and its process */
+    struct lock lock; /* first, see lock_of(). Without a lock: attachment and process */
     struct shmview_connection *connection;
     void *data;
     uint64_t size;
@@ -34,36 +40,40 @@ struct shmview_segment {
     int access;
     struct layouts layouts;
     SLIST_HEAD(, declared) declared;
-    int change_fd;       /* -1: nobody asked for it */
+    int change_fd;       /* -1 until shmview_change_fd() */
     dev_t change_device; /* of change_fd, as of a connection's socket */
     ino_t change_inode;
-    struct formats formats;     /* of its views; under NOT_FORKED */
-    _Atomic uint32_t n_buffers; /* that are out; the high bit: detach with the last one */
-    void (*release)(void *arg); /* of foreign memory: then connection is NULL */
+    struct formats formats;     /* pool of its views; changes within NOT_FORKED */
+    _Atomic uint32_t n_buffers; /* not yet released; see export.h */
+    void (*release)(void *arg); /* of foreign memory; connection is NULL then */
     void *release_arg;
     char name[LIMIT_NAME_BYTES + 1];
 };
 
-/* Frees what shmview_define() has noted. */
+/* Frees the list of layouts that this handle declared. */
 void layouts_forget_declared(struct shmview_segment *segment);
 
-/* Lets a forked child take part under its own slot. Returns 0 or an error. */
+/* Makes the attachment this process's own: a forked child attaches the segment again. Does nothing
+ * in the process that attached. Blocks as a request. Returns 0 or an error. */
 int segment_step_in(struct shmview_segment *segment);
+/* Sets the error text with the reason why there is no lock. Returns -SHMVIEW_ERR_NO_LOCK. */
 int fail_no_lock(const struct shmview_segment *segment);
 
 /* --- map.c --------------------------------------------------------------- */
 
-/* Whether the descriptors are those that the attachment tells of. Returns 0 or an error. */
+/* Checks that the descriptors are those that the attachment announces. Returns 0 or an error. */
 int segment_check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds);
-/* Maps them for a segment whose id, size and access are known. flags as of shmview_attach().
- * Returns 0 or an error; what was mapped until then is in the segment. */
+/* Checks and maps the objects of a segment whose id, size and access are set. flags are those of
+ * shmview_attach(). Returns 0 or an error; in both cases the segment owns what was mapped. Does not
+ * close the descriptors. */
 int segment_map(struct shmview_segment *segment, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags);
+/* Unmaps control and liveness object, if there are any. */
 void segment_unmap_lock(struct shmview_segment *segment);
 
 /* --- change.c ------------------------------------------------------------ */
 
-/* Closes what a segment holds for changes. */
+/* Closes the descriptor of shmview_change_fd(), if there is one and it is still ours. */
 void change_close(struct shmview_segment *segment);
 
 #pragma GCC visibility pop

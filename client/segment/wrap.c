@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is not shmview's, as a segment: without connection, lock and name, and on
- * no list. What asks the daemon refuses it in connection_call(), what locks in enter(). */
+/* Foreign memory as a segment: memory that the program already has, so that views of it can be
+ * made.
+ *
+ * Such a segment has no connection, lock or name, and is on no list. No other file needs to know
+ * it: calls that need the daemon fail in connection_call(), calls that lock fail in
+ * lock_enter(). */
 #include <inttypes.h>
 
 #include "client/base/error.h"
 #include "client/segment/export.h"
 
-/* Views of nothing need an address as well: one that is aligned for every type. */
+/* The address of a segment of no bytes. Views of it need an address too, and one that is aligned
+ * for every type. */
 static _Alignas(64) unsigned char nothing[64];
 
 int shmview_wrap(void *data, uint64_t nbytes, unsigned flags, void (*release)(void *arg), void *arg,
