@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One segment, as the daemon describes it. */
+/* shmview_describe(): one segment with its layouts and entries, as the daemon describes it.
+ *
+ * The program gets a pointer to constant structs, and frees all of them by one call. Each view is
+ * checked here as strictly as one that the program makes, so that the program can rely on shapes
+ * and extents; a fault of the daemon is an error of protocol. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,11 +16,13 @@
 #include "common/base/util.h"
 #include "common/views/view.h"
 
-/* Arrays of all layouts, one after the other; public structs point into them. */
+/* A description and everything that it borrows, freed together. The arrays hold the views of all
+ * layouts, one layout after the other. Lists of pointers lead to the structs, so that later
+ * versions can add members to the structs. */
 struct box {
-    struct shmview_description description; /* first: it is what the caller has */
-    struct reply reply;                     /* what strings are borrowed from */
-    struct wire_layout *wire;               /* what shapes and strides are borrowed from */
+    struct shmview_description description; /* first: its address is what the program has */
+    struct reply reply;                     /* owns the strings */
+    struct wire_layout *wire;               /* owns shapes and strides */
     size_t n_wire;
     struct formats formats;
     struct shmview_view_description *views;
@@ -49,8 +55,8 @@ void shmview_description_free(const struct shmview_description *description)
 
 /* --- Views --------------------------------------------------------------- */
 
-/* The bytes from the first to the last element, of which there are some. The view was checked:
- * nothing overflows. */
+/* Sets begin and end to the bytes that the elements reach. There must be elements, and no
+ * suboffsets. Nothing overflows, because the view was checked. */
 static void fill_extent(struct shmview_view_description *v)
 {
     int64_t begin = (int64_t)v->offset, end = begin + v->itemsize;
@@ -89,7 +95,7 @@ static void fill_view(const struct wire_view *w, uint64_t nbytes,
         fill_extent(ret);
 }
 
-/* A daemon that declares what cannot be does not keep to the protocol. */
+/* A view that cannot be is a violation of the protocol, unless memory was short. */
 static int fail_declared(const struct wire_view *w, const struct view_fault *fault)
 {
     if (fault->error == SHMVIEW_ERR_NO_MEMORY)
@@ -97,7 +103,7 @@ static int fail_declared(const struct wire_view *w, const struct view_fault *fau
     return fail(SHMVIEW_ERR_PROTOCOL, "the daemon's view '%s': %s", w->name, fault->text);
 }
 
-/* Checks the daemon's view as strictly as a program's. Returns 0 or an error. */
+/* Resolves and checks one view, as strictly as a program's. Returns 0 or an error. */
 static int read_view(struct box *box, struct wire_view *w, struct shmview_view_description *ret)
 {
     struct view_fault fault;
@@ -109,6 +115,8 @@ static int read_view(struct box *box, struct wire_view *w, struct shmview_view_d
     return 0;
 }
 
+/* Fills the layouts and their views. The arrays have one entry more than needed, because calloc(0)
+ * may return NULL. Returns 0 or an error. */
 static int read_layouts(struct box *box)
 {
     size_t n_views = 0;
@@ -139,6 +147,7 @@ static int read_layouts(struct box *box)
 
 /* --- The rest ------------------------------------------------------------ */
 
+/* Fills the entries of the access list. Returns 0 or an error. */
 static int read_entries(struct box *box, const struct wire_acl_entry *acl, size_t n)
 {
     static const uint32_t rights[] = {

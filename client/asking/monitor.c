@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: a connection of its own, on which the daemon talks and we listen. */
+/* Monitors: a connection on which the daemon sends events.
+ *
+ * A monitor has a connection of its own, because the daemon replies to its request for as long as
+ * it lives. If the daemon ends, the next call connects again and asks for the events after the last
+ * one that was received. So a restart loses no event that the next daemon remembers.
+ *
+ * A monitor has no mutex: only one thread at a time may use it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -17,16 +23,17 @@
 #include "common/base/util.h"
 #include "common/wire/wire_events.h"
 
-#define RETRY_NS 5000000 /* how often a daemon that is gone is looked for */
+#define RETRY_NS 5000000 /* pause between attempts to reach a daemon that is gone */
 
+/* A monitor. The event is the last one that was returned; its strings are borrowed from reply. */
 struct shmview_monitor {
     struct endpoint where;
-    struct wire_monitor want; /* names owned */
+    struct wire_monitor want; /* the request; owns its names */
     int fd;                   /* -1: connect before the next event */
     struct frame in;
-    struct wire_reply reply; /* that the event borrows from */
+    struct wire_reply reply; /* the event borrows from it */
     struct shmview_event event;
-    bool has_first; /* the event of open() was not given yet */
+    bool has_first; /* the event that open() received was not returned yet */
 };
 
 const char *shmview_event_kind_name(int kind)
@@ -36,6 +43,7 @@ const char *shmview_event_kind_name(int kind)
 
 /* --- Connecting ---------------------------------------------------------- */
 
+/* Closes the connection and drops what was received. The next step connects again. */
 static void hang_up(struct shmview_monitor *m)
 {
     close_fdp(&m->fd);
@@ -47,8 +55,9 @@ static bool is_over(int64_t deadline)
     return deadline != SHMVIEW_FOREVER && now_ns() >= deadline;
 }
 
-/* Waits for a daemon that is too busy to connect to, unless there is a deadline. Returns an
- * enum reach, NOT_REACHED with EAGAIN if the daemon is too busy; or an error. */
+/* Connects and sends the request. Without a deadline it waits for a daemon that is too busy to
+ * accept. With one it does not, because connecting has no deadline. Returns an enum reach,
+ * NOT_REACHED with EAGAIN if the daemon is too busy; or an error. */
 static int subscribe(struct shmview_monitor *m, int64_t deadline)
 {
     CLEANUP_FREE char *text = wire_monitor_text(&m->want);
@@ -83,7 +92,9 @@ static int subscribe(struct shmview_monitor *m, int64_t deadline)
 
 /* --- One event ----------------------------------------------------------- */
 
-/* Where to go on after a reconnection. */
+/* Remembers the event after which a new connection should continue. Ignores LOST, and a SUBSCRIBED
+ * that continues after an event: their serials are those of events that this monitor has not
+ * received. */
 static void remember(struct shmview_monitor *m)
 {
     uint32_t kind = m->event.kind;
@@ -93,14 +104,16 @@ static void remember(struct shmview_monitor *m)
     m->want.after = (int64_t)m->event.serial;
 }
 
-/* What a step gives, unless it fails. */
+/* The result of a step that did not fail. */
 enum step {
     STEP_EVENT, /* m->event */
     STEP_ON,    /* none yet */
-    STEP_ALONE, /* with errno: no daemon answers */
+    STEP_ALONE, /* no daemon answers; the reason is in errno */
 };
 
-/* Takes a message. Returns STEP_EVENT; STEP_ON if its kind is not known here; or an error. */
+/* Reads one message into m->event. If memory is short, keeps the message for the next call; after
+ * any other error, hangs up. Returns STEP_EVENT; STEP_ON if this library does not know the kind; or
+ * an error. */
 static int take(struct shmview_monitor *m, const char *text, size_t n)
 {
     struct wire_fault fault;
@@ -133,7 +146,8 @@ static int take(struct shmview_monitor *m, const char *text, size_t n)
 
 /* --- Waiting ------------------------------------------------------------- */
 
-/* Waits for something to read, or until the deadline. Returns an enum wait_outcome or
+/* Waits until there is something to read, or until the deadline. Looks up every WAIT_NS to run the
+ * caller's function (shmview_on_wait()). Returns an enum wait_outcome or
  * -SHMVIEW_ERR_INTERRUPTED. */
 static int wait_readable(int fd, int64_t deadline)
 {
@@ -154,7 +168,8 @@ static int wait_readable(int fd, int64_t deadline)
     }
 }
 
-/* Receives what there is, or hangs up if the daemon has gone. Returns 0 or an error. */
+/* Receives what the socket has. Hangs up if the daemon is gone, which is no error here: the next
+ * step connects again. Returns 0 or an error. */
 static int receive(struct shmview_monitor *m)
 {
     int r = frame_reserve(&m->in, LIMIT_REQUEST_BYTES);
@@ -169,7 +184,8 @@ static int receive(struct shmview_monitor *m)
     return 0;
 }
 
-/* Returns an enum step or an error. */
+/* Does one thing towards the next event: connect, read a message that was received, or wait and
+ * receive. Returns an enum step or an error. */
 static int step(struct shmview_monitor *m, int64_t deadline)
 {
     char *text;
@@ -188,6 +204,8 @@ static int step(struct shmview_monitor *m, int64_t deadline)
     return r ? r : STEP_ON;
 }
 
+/* Waits for the next event. While no daemon answers, tries again every RETRY_NS until the
+ * deadline. Returns 0 or an error. */
 static int next(struct shmview_monitor *m, int64_t deadline)
 {
     for (;;) {
@@ -228,7 +246,7 @@ static int copy_names(struct shmview_monitor *m, const char *const *names, size_
     return m->want.names && m->want.n_names == n ? 0 : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
 }
 
-/* What the caller's struct holds, of which he may know less than we do. */
+/* Copies and checks the options of the program. Returns 0 or an error. */
 static int read_options(const struct shmview_monitor_options *from,
                         struct shmview_monitor_options *ret)
 {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures: pages of the daemon, put together. */
+/* shmview_stats_get(): figures of the daemon and its segments.
+ *
+ * The daemon sends figures in pages of at most LIMIT_STATS_PAGE segments, because it serves nobody
+ * else while it collects one. The library requests page after page and joins them to one list.
+ * Segments may come and go between two pages. Pages continue after an id, so none is listed twice,
+ * and none that stays is missed. */
 #include <stdlib.h>
 
 #include <shmview/stats.h>
@@ -11,15 +16,16 @@
 #include "common/base/util.h"
 #include "common/wire/wire_stats.h"
 
-/* One reply; stats borrow strings from it. */
+/* One page: a reply, and the figures that borrow strings from it. */
 struct page {
     struct reply reply;
     struct shmview_stats stats;
     struct page *next;
 };
 
+/* All figures of one call, freed together. The list points to the segments in the pages. */
 struct box {
-    struct shmview_stats stats; /* first: it is what the caller has. Borrows from the pages */
+    struct shmview_stats stats; /* first: the program has its address. Borrows from pages */
     struct page *pages;
     const struct shmview_segment_stats **list; /* of all pages */
     size_t n, room;
@@ -45,6 +51,7 @@ void shmview_stats_free(const struct shmview_stats *stats)
 
 /* --- One page ------------------------------------------------------------ */
 
+/* Adds the segments of a page to the list, whose room at least doubles. Returns 0 or an error. */
 static int add_segments(struct box *box, const struct shmview_stats *page)
 {
     size_t n = box->n + page->n_segments;
@@ -60,7 +67,8 @@ static int add_segments(struct box *box, const struct shmview_stats *page)
     return 0;
 }
 
-/* Asks once. The figures of the instance are those of the last page. */
+/* Requests one page. The figures of the instance are those of the last page. Returns 0 or an error;
+ * the page belongs to the box as soon as it has a reply. */
 static int ask(struct shmview_connection *c, const struct wire_stats_call *call, struct box *box)
 {
     struct wire_fault fault;
@@ -81,6 +89,8 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
 
 /* --- The call ------------------------------------------------------------ */
 
+/* Requests page after page, until the last one or until limit is reached. A request with names has
+ * one page. Returns 0 or an error. */
 static int ask_all(struct shmview_connection *c, const struct shmview_stats_options *o,
                    struct box *box)
 {
