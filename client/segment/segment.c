@@ -128,8 +128,8 @@ static int take_attachment(struct shmview_segment *s, const struct reply *reply,
 }
 
 /* Marks the lock lost if the daemon does not have the attachment any longer. Between the reply and
- * the entry in the list of locks, another thread may have connected to a new daemon. Its claim
- * could not mark a handle that was not on the list yet. */
+ * the entry in the list of locks, another thread may have connected again, and the daemon may have
+ * forgotten the attachment. The claim could not mark a handle that was not on the list yet. */
 static void check_held(struct shmview_segment *s)
 {
     if (s->lock.control && !connection_holds(s->connection, s->lock.attachment))
@@ -257,8 +257,8 @@ void segment_close(struct shmview_segment *segment)
     void *arg = segment->release_arg;
     bool mine = lock_is_of_this_process(&segment->lock);
     /* A thread that shares the lock looks at the handle once more when the thread exits. Therefore
-     * the handle and its mappings stay, and they show that the slot is not ours any longer. If the
-     * lock was lost, it is only known that some process has shared it. */
+     * the handle and the mappings of its lock stay, and they show that the slot is not ours any
+     * longer. If the lock was lost, it is only known that some process has shared it. */
     bool stays = mine && lock_may_be_shared(&segment->lock);
     if (segment->connection && !stays)
         lock_delist(&segment->lock);

@@ -102,8 +102,7 @@ int shmview_switch(struct shmview_segment *segment, const char *layout)
     struct shmview_control *c = segment->lock.control;
     uint32_t generation = generation_of(load_phase(segment)) + 1;
     if (generation == 0)
-        generation = 1; /* 0 means that the segment has no phase yet, so the generation skips it
-                           when it wraps */
+        generation = 1; /* because 0 means that there was no phase yet */
     uint64_t phase = (uint64_t)(uint32_t)(index + 1) << 32 | generation;
     STEP(AT_SWITCHES);
     atomic_store(word64(&c->phase), phase);

@@ -5,8 +5,8 @@
  * A handle gets the layouts of its segment with the reply to Attach. A layout that was declared
  * later is unknown until somebody asks for it; then find_twice() requests all layouts again.
  * Layouts cannot be changed or removed, so a known one is never out of date. If this handle
- * declared a layout, it keeps the name and index too, because the next switch to it needs no
- * question then.
+ * declared a layout, it keeps the name and the index too, so that the name of a phase with this
+ * layout needs no request.
  *
  * The lists are shared by all threads: DETAILS guards them, and NOT_FORKED keeps a fork from
  * copying them half changed. Neither is held while the daemon is asked. */
@@ -43,8 +43,7 @@ void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
         .layout = UINT32_MAX,
     };
     for (uint32_t d = 0; d < desc->ndim; d++) {
-        v.nbytes *= (uint64_t)desc->shape[d]; /* view_check() excluded an overflow, unless another
-                                                 length makes it 0 */
+        v.nbytes *= (uint64_t)desc->shape[d]; /* no overflow, see view_check(); or 0 in the end */
         v.shape[d] = (ptrdiff_t)desc->shape[d];
         v.strides[d] = (ptrdiff_t)desc->strides[d];
     }
