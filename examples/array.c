@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* array - two processes, ten bytes, three ways to see them.
  *
- * The first process creates a segment and sums it as int16. It starts a second
- * program, which knows nothing but the name of the segment: that one fills it
- * with 0, 1, 2, 3, 4. Then the first looks at the same bytes as int32 and int8.
+ * The first process creates a segment and sums it as int16. It starts a second program, which knows
+ * only the name of the segment and fills it with 0, 1, 2, 3, 4. Then the first process looks at the
+ * same bytes as int32 and int8.
  *
- * Start no daemon for this: if none runs, the library starts one that leaves by
- * itself. Build with: cc array.c $(pkg-config --cflags --libs shmview) */
+ * No daemon needs to run: the library starts one, which ends when it is idle.
+ *
+ * Build with: cc array.c $(pkg-config --cflags --libs shmview) */
 #include <err.h>
 #include <inttypes.h>
 #include <spawn.h>
@@ -22,8 +23,8 @@
 
 extern char **environ;
 
-/* Ends the program, in the library's own words, if a call failed. Nothing has to
- * be cleaned up first: what a process attached is given back when it ends. */
+/* Ends the program with the library's error text if a call failed. Nothing has to be released
+ * first: the attachments of a process end with it. */
 static void must(int result, const char *what)
 {
     if (result < 0)
@@ -36,7 +37,8 @@ static void expect(const char *what, int64_t found, int64_t wanted)
         errx(1, "%s is %" PRId64 ", not %" PRId64, what, found, wanted);
 }
 
-/* The lock outlives its holder: if that one died inside, the next is told. */
+/* If an owner dies while it has the lock, the next owner gets SHMVIEW_OWNER_DIED, because the bytes
+ * may be half written. This program cannot repair them. */
 static void take_lock(struct shmview_segment *segment)
 {
     int result = shmview_lock(segment);
@@ -45,8 +47,8 @@ static void take_lock(struct shmview_segment *segment)
         errx(1, "another process died while it was writing");
 }
 
-/* A view is filled by the library and needs no release. It is no copy either:
- * its data pointer points into the shared memory. */
+/* The library fills a view, which needs no release. A view is no copy: its data pointer leads into
+ * the shared memory. */
 static int64_t sum_int16(struct shmview_segment *segment)
 {
     struct shmview_view view;
@@ -62,7 +64,7 @@ static int64_t sum_int16(struct shmview_segment *segment)
     return sum;
 }
 
-/* Four does not divide ten, so int32 sees the first eight bytes. */
+/* Ten is not a multiple of four, so this view has the first eight bytes. */
 static int64_t sum_int32(struct shmview_segment *segment)
 {
     struct shmview_view view;
@@ -97,7 +99,7 @@ static void check_bytes(struct shmview_segment *segment)
         expect("a byte", copy[i], wanted[i]);
 }
 
-/* A cast that does not fit is refused, and the text says why. */
+/* A cast that does not fit is refused, and the error text has the reason. */
 static void check_refusal(struct shmview_segment *segment)
 {
     struct shmview_view view;
@@ -106,7 +108,7 @@ static void check_refusal(struct shmview_segment *segment)
     printf("as int32: all %d bytes? refused: %s\n", SEGMENT_BYTES, shmview_error_text());
 }
 
-/* What the second program does. */
+/* The second program: attaches the segment by its name and fills it. */
 static void fill(struct shmview_connection *connection, const char *name)
 {
     struct shmview_segment *segment;
@@ -123,7 +125,7 @@ static void fill(struct shmview_connection *connection, const char *name)
     must(shmview_detach(segment), "detach");
 }
 
-/* Starts this program again, with the segment's name for an argument. */
+/* Starts this program again, with the name of the segment as its argument. */
 static void run_second_program(const char *name)
 {
     char *const argv[] = {"array", (char *)name, NULL};
@@ -135,7 +137,7 @@ static void run_second_program(const char *name)
         errx(1, "the second process failed");
 }
 
-/* What the first program does. */
+/* The first program: creates the segment and looks at it three times. */
 static void create_and_look(struct shmview_connection *connection)
 {
     struct shmview_segment *segment;
@@ -149,13 +151,13 @@ static void create_and_look(struct shmview_connection *connection)
     expect("the sum after", sum_int32(segment), 262146); /* 0x00010000 + 0x00030002 */
     check_bytes(segment);
     check_refusal(segment);
-    must(shmview_detach(segment), "detach"); /* the last one to leave: the segment goes */
+    must(shmview_detach(segment), "detach"); /* the last attachment: the segment ends too */
 }
 
 int main(int argc, char **argv)
 {
     struct shmview_connection *connection;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* lines of both processes in the order they are said */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that the lines of both processes appear in order */
     must(shmview_connect(NULL, 0, &connection), "connect");
     if (argc > 1)
         fill(connection, argv[1]);

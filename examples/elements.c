@@ -86,6 +86,7 @@ static void checked(const struct shmview_view *cube)
 
 /* --- A type that only the run time knows ----------------------------------- */
 
+/* Gets and sets elements with a conversion. A value that the type cannot hold is refused. */
 static void converted(const struct shmview_view *cube, struct shmview_segment *memory)
 {
     const ptrdiff_t index[] = {0, 0, 1}, first[] = {0};
@@ -110,6 +111,7 @@ static void converted(const struct shmview_view *cube, struct shmview_segment *m
 
 /* --- Whole views and other views of them ----------------------------------- */
 
+/* Fills and compares whole views. A broadcast column has strides of 0, so it takes no memory. */
 static void whole(const struct shmview_view *cube)
 {
     const int32_t five = 5;
@@ -137,8 +139,8 @@ static void fields(struct shmview_segment *memory)
 
 /* --- Exchange with other libraries ----------------------------------------- */
 
-/* A library from before DLPack 1.0 takes the old form of a tensor. Its owner is a segment of its
- * own, whose end calls the tensor's deleter. */
+/* A library from before DLPack 1.0 takes the old form of a tensor. An imported tensor belongs to a
+ * segment of its own, which calls the tensor's deleter when it is detached. */
 static void exchange(const struct shmview_view *cube)
 {
     struct DLManagedTensor *tensor;
@@ -150,6 +152,7 @@ static void exchange(const struct shmview_view *cube)
     must(shmview_detach_later(owner), "detach");
 }
 
+/* Called once, when the wrapped memory is not used any longer. */
 static void on_release(void *arg)
 {
     printf("released: %s\n", (const char *)arg);

@@ -49,8 +49,8 @@ static void count(struct shmview_connection *connection, const char *name)
 
 /* --- The event loop ------------------------------------------------------ */
 
-/* Reads what woke us, then looks at the counter, which alone decides whether there was a change.
- * Answers each change of the child. */
+/* Reads the bytes that woke poll(), and then looks at the counter, which alone decides whether
+ * there was a change. Answers each change of the child. */
 static void on_change(struct shmview_segment *segment, int fd, uint32_t *seen)
 {
     char bytes[64];
@@ -85,7 +85,7 @@ static void loop(struct shmview_segment *segment, struct shmview_monitor *monito
     int fd;
     uint32_t seen = 0;
     must(shmview_change_fd(segment, &fd), "a descriptor for changes");
-    on_change(segment, fd, &seen); /* what changed before there was a descriptor */
+    on_change(segment, fd, &seen); /* for changes before there was a descriptor */
     for (int left = on_events(monitor); !left; left = on_events(monitor)) {
         struct pollfd wait[] = {
             {.fd = fd, .events = POLLIN},
@@ -150,7 +150,8 @@ static void run(struct shmview_connection *connection, const char *name)
     struct shmview_segment *segment;
     struct shmview_monitor *monitor;
     must(shmview_create(connection, name, sizeof(int), &options, &segment), "create");
-    /* it now ends with this process, not with the connection; a worker would name its parent */
+    /* The segment now ends with this process, not with the connection. A worker would name its
+     * parent. */
     must(shmview_entrust(segment, (uint32_t)getpid()), "entrust");
     must(shmview_monitor_open(connection, &only, &monitor), "monitor");
     share(connection, segment, monitor);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arrays.h - the arrays of the computation, wherever they lie.
  *
- * In the shared segment not all of them hold at the same time (see plan.h); in
- * the private memory of the check they do. */
+ * In the shared segment not all of them hold at the same time (see plan.h). In the private memory
+ * of the check they do. */
 #ifndef PHASES_ARRAYS_H
 #define PHASES_ARRAYS_H
 

@@ -26,6 +26,9 @@ static const char *compare(const struct arrays *one, const struct arrays *other)
     return NULL;
 }
 
+/* One process computes each step over all samples at once. The result must be the same bit by bit,
+ * because every element is computed in the same order of operations, however the samples are
+ * divided. */
 const char *check_against(struct sound *sound, const struct arrays *shared)
 {
     const size_t n = sound->n;

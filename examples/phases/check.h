@@ -6,10 +6,10 @@
 #include "arrays.h"
 #include "sound.h"
 
-/* Computes sound anew and compares c, d and e bit by bit.
+/* Computes the result again and compares c, d and e bit by bit.
  *
- * Returns NULL if they are identical, else the name of the array that is not.
- * Ends the program if there is no memory. */
+ * Returns NULL if they are identical, else the name of the array that is not. Ends the program if
+ * there is no memory. */
 const char *check_against(struct sound *sound, const struct arrays *shared);
 
 #endif

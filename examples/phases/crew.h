@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crew.h - the workers of one step, at work at the same time. */
+/* crew.h - runs the workers of one step at the same time. */
 #ifndef PHASES_CREW_H
 #define PHASES_CREW_H
 
@@ -7,9 +7,9 @@
 
 #define CREW_MAX 64
 
-/* Starts n_workers processes, 1 to CREW_MAX, and waits for all of them. Prints on
- * stderr which of them failed, and leaves the parts that they had taken to the
- * others. With dies, worker 0 is killed while it holds the lock. */
+/* Starts n_workers processes, 1 to CREW_MAX, and waits for all of them. Prints on stderr which of
+ * them failed, and frees the parts that these had taken for the others. If dies is set, worker 0 is
+ * killed while it holds the lock. */
 void crew_run(const char *segment, const struct arrays *arrays, enum step step, int n_workers,
               int dies);
 

@@ -7,9 +7,9 @@
  * everything lies, step.h for what is computed, and parts.h for how the work is
  * divided and how it goes on after the death of a worker.
  *
- * The workers are told by their parent which layout holds; it waits for all of
- * them before it goes on to the next step. Whatever goes wrong, this program
- * just ends: the segment goes with the last process that has it attached. */
+ * The parent makes a layout current, starts the workers of a step, and waits for
+ * all of them before it goes on to the next step. After any error this program
+ * simply ends: the segment ends with the last process that has attached it. */
 #include <err.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static struct options parse(int argc, char **argv)
             if (options.kill == N_STEPS)
                 refuse_usage("--kill takes the name of a step");
         } else {
-            exit(2); /* getopt_long said why */
+            exit(2); /* getopt_long() has printed the reason */
         }
     }
     if (argc - optind != 2)
@@ -99,7 +99,7 @@ static void print_memory(const struct plan *plan, const struct shmview_segment *
         shared / 1024, shmview_name(segment), apart / 1024, 100 * (apart - shared) / shared);
 }
 
-/* Makes a layout current. From here on views of another one are stale. */
+/* Makes a layout current. Views of another layout are stale after that. */
 static void enter_phase(struct shmview_segment *segment, const char *layout)
 {
     struct shmview_phase phase;
@@ -110,7 +110,7 @@ static void enter_phase(struct shmview_segment *segment, const char *layout)
     printf("phase     %u: layout %s\n", phase.generation, phase.name);
 }
 
-/* If no worker has survived, the rest is tried once more. */
+/* Runs one step. If parts are left, because no worker has survived, tries once more. */
 static void run_step(const struct options *options, enum step step, const struct arrays *arrays,
                      struct shmview_segment *segment)
 {
@@ -171,7 +171,7 @@ int main(int argc, char **argv)
 {
     struct shmview_connection *connection;
     struct sound sound;
-    setvbuf(stdout, NULL, _IOLBF, 0); /* in order with what the workers say */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that its lines are in order with those of the workers */
     if (argc == 7 && strcmp(argv[1], WORKER_OPTION) == 0)
         return worker_main(argv + 2);
 

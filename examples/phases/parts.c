@@ -3,6 +3,8 @@
 
 #include <err.h>
 
+/* Computes the common result again from the parts that are done. A part in PART_COUNTING may be in
+ * the old result wholly, partly or not at all, so it is done again. */
 static void repair(const char *who, enum step step, struct shmview_segment *segment,
                    const struct arrays *arrays)
 {
@@ -32,7 +34,7 @@ void parts_lock(const char *who, enum step step, struct shmview_segment *segment
     if (result < 0)
         errx(1, "%s: lock: %s", who, shmview_error_text());
     if (result == SHMVIEW_OWNER_DIED)
-        repair(who, step, segment, arrays); /* shmview_unlock() says that it was */
+        repair(who, step, segment, arrays); /* shmview_unlock() then marks it as repaired */
 }
 
 void parts_assign(const struct arrays *arrays, int n_workers)

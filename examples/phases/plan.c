@@ -26,7 +26,7 @@ struct plan plan_make(size_t n, int n_parts)
     plan.d = plan.a;
     plan.b = plan.a + round_up(floats);
     plan.e = plan.b;
-    plan.c = plan.b + round_up(larger(floats, rows)); /* a short sound: E is longer than B */
+    plan.c = plan.b + round_up(larger(floats, rows)); /* E is longer than B if the sound is short */
     plan.peak = plan.c + round_up(floats);
     plan.parts = plan.peak + round_up(sizeof(float));
     plan.bytes = plan.parts + (uint64_t)n_parts;

@@ -8,13 +8,13 @@
  *   int     | D  i16 | ....  | E | ....       | C  float32 x n | .... | parts |
  *           +--------+-------+---+------------+----------------+------+-------+
  *
- * The int layout begins when every C is ready. Nobody needs A and B any more, so
- * D takes the place of A and E that of B. C is what one layout hands to the
- * other: it is in both, at the same place, and a worker that writes D[i] reads
- * nothing but C[i], so that no order among the workers is needed. (Were D laid
- * over C, one worker's D[2 i] would destroy another's C[i] before its turn.)
+ * The int layout begins when every C is ready. A and B are not needed then, so
+ * D takes the place of A, and E that of B. One layout passes C to the other: it
+ * is in both, at the same place. A worker that writes D[i] reads only C[i], so
+ * the workers need no order. (If D lay over C, one worker's D[2 i] would
+ * overwrite C[i] before another worker had read it.)
  *
- * The states of the parts (parts.h) are in both layouts, too.
+ * The states of the parts (parts.h) are in both layouts too.
  *
  * Each array begins on a cache line of its own. */
 #ifndef PHASES_PLAN_H
@@ -31,7 +31,7 @@ struct plan {
     uint64_t d, e;          /* offsets, layout int; c is in both */
     uint64_t parts;         /* offset in both */
     uint64_t bytes;         /* of the segment */
-    uint64_t apart_bytes;   /* what the arrays would take without overlap */
+    uint64_t apart_bytes;   /* bytes of the arrays without overlap */
 };
 
 /* Plans for n samples in n_parts parts. Never fails. */
@@ -40,8 +40,8 @@ struct plan plan_make(size_t n, int n_parts);
 /* Declares both layouts. Returns what shmview_define() returns. */
 int plan_define(const struct plan *plan, struct shmview_segment *segment);
 
-/* Points the members of *arrays that belong to layout at the segment's memory,
- * leaves the others. Returns what shmview_view_open() returns. */
+/* Points the members of *arrays that belong to the layout at the memory of the segment, and leaves
+ * the others. Returns what shmview_view_open() returns. */
 int plan_open(struct shmview_segment *segment, const char *layout, struct arrays *arrays);
 
 #endif

@@ -73,7 +73,7 @@ void sound_close(struct sound *sound)
     sound->file = NULL;
 }
 
-/* Returns NULL, or what went wrong. */
+/* Returns NULL, or the reason of the failure. */
 static const char *write_wav(const char *path, int rate, const int16_t *samples, size_t n)
 {
     SF_INFO info = {.samplerate = rate, .channels = 1, .format = SF_FORMAT_WAV | SF_FORMAT_PCM_16};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sound.h - sound files, by libsndfile.
+/* sound.h - sound files, read and written by libsndfile.
  *
- * All of these end the program with a message that names the file if it is not
- * what they need. */
+ * If a file is not what these functions need, they end the program with a message that names it. */
 #ifndef PHASES_SOUND_H
 #define PHASES_SOUND_H
 
@@ -21,15 +20,15 @@ struct sound {
     size_t n; /* samples of one channel */
 };
 
-/* Opens a sound file for reading. The caller owes sound_close(). */
+/* Opens a sound file for reading. The caller must call sound_close(). */
 void sound_open(struct sound *sound, const char *path);
 
-/* Reads the whole of it into samples[sound->n]. Channels are mixed to one. */
+/* Reads all samples into samples[sound->n]. Mixes the channels to one. */
 void sound_load(struct sound *sound, float *samples);
 
 void sound_close(struct sound *sound);
 
-/* Writes n samples as a 16-bit WAV file. It appears at path when it is whole. */
+/* Writes n samples as a 16-bit WAV file. The file appears at path when it is complete. */
 void sound_save(const char *path, int rate, const int16_t *samples, size_t n);
 
 #endif

@@ -48,7 +48,8 @@ static void find_peak(const float *a, struct range range, struct partial *partia
 static void scale(const struct arrays *arrays, struct range range)
 {
     const float peak = *arrays->peak;
-    /* What is quieter than any normal float is silence: its inverse is infinite. */
+    /* A sound whose peak is below any normal float counts as silence, because the inverse of the
+     * peak would be infinite. */
     float gain = peak < FLT_MIN ? 0 : STEP_LEVEL / peak;
     for (size_t i = range.first; i < range.end; i++)
         arrays->b[i] = arrays->a[i] * gain;
@@ -107,7 +108,7 @@ void step_prepare(enum step step, const struct arrays *arrays)
 {
     if (step == STEP_PEAK)
         *arrays->peak = 0;
-    if (step == STEP_QUANTISE) /* E lies where floats were: as ints they mean nothing */
+    if (step == STEP_QUANTISE) /* E lies where floats were, which mean nothing as ints */
         memset(arrays->e, 0, HISTOGRAM_ROWS * sizeof *arrays->e);
 }
 

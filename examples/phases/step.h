@@ -6,10 +6,10 @@
  *           filter    c = b + STEP_LIFT (b - low-pass of b)
  *   int     quantise  d = c in 16 bits;   e = histogram of d
  *
- * A step can be done in ranges, in any order or at once, but not before the
- * step before it is done for all: filter reads beyond the ends of its range.
- * No step writes an array that it reads, so that a range can be done again.
- * Nothing here knows whether the memory is shared. */
+ * Ranges of a step can be done in any order, or at the same time. The step
+ * before it must be complete, because filter reads beyond the ends of its range.
+ * No step writes an array that it reads, so a range can be done again. No
+ * function here depends on whether the memory is shared. */
 #ifndef PHASES_STEP_H
 #define PHASES_STEP_H
 
@@ -28,7 +28,7 @@ enum step {
     N_STEPS
 };
 
-/* What a range adds to a result that belongs to all ranges. */
+/* The share of one range in a result of all ranges. */
 struct partial {
     float peak;
     int32_t histogram[HISTOGRAM_ROWS];
@@ -41,17 +41,17 @@ const char *step_text(enum step step);   /* what it does, in a few words */
 /* Finds a step by name. Returns N_STEPS if there is none of that name. */
 enum step step_find(const char *name);
 
-/* Before all ranges: clears the result that step_merge() adds to. */
+/* Clears the result to which step_merge() adds. Call it before the first range. */
 void step_prepare(enum step step, const struct arrays *arrays);
 
 /* Computes the arrays of one range. */
 void step_run(enum step step, const struct arrays *arrays, struct range range);
 
-/* What a range that was computed adds to the common result. */
+/* Computes the share of a range, which step_run() must have computed, in the common result. */
 void step_count(enum step step, const struct arrays *arrays, struct range range,
                 struct partial *ret_partial);
 
-/* After each range, one at a time. */
+/* Adds a share to the common result. Only one process at a time may call it. */
 void step_merge(enum step step, const struct arrays *arrays, const struct partial *partial);
 
 #endif

@@ -16,7 +16,7 @@
 #include "plan.h"
 
 #define PATIENCE_NS 10000000000
-#define LOOK_US     1000 /* so often a worker without a part looks for one */
+#define LOOK_US     1000 /* pause of a worker without a part between two looks */
 
 extern char **environ;
 
@@ -47,8 +47,8 @@ static struct worker parse(char **arguments)
     return worker;
 }
 
-/* Adds a part to the common result. A death between the two states leaves it
- * there in part, or as a whole: the next owner of the lock cannot know. */
+/* Adds a part to the common result. If this worker dies between the two states, the result may
+ * contain the part partly or wholly, and the next owner of the lock cannot know which. */
 static void merge(const struct worker *worker, const struct arrays *arrays, size_t part,
                   const struct partial *partial)
 {
@@ -59,8 +59,9 @@ static void merge(const struct worker *worker, const struct arrays *arrays, size
     arrays->parts[part] = PART_DONE;
 }
 
-/* Does parts until all are done: as long as another worker is at one, it may die.
- * Only merging and taking them needs the lock: the parts do not touch each other. */
+/* Does parts until all are done. A worker without a part goes on looking, because another worker
+ * may die and leave one. Only merging and taking parts needs the lock, because the parts do not
+ * touch each other. */
 static void work(const struct worker *worker, struct shmview_segment *segment,
                  const struct arrays *arrays)
 {
@@ -94,7 +95,8 @@ static void work(const struct worker *worker, struct shmview_segment *segment,
 int worker_main(char **arguments)
 {
     const struct worker worker = parse(arguments);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else gives up the part of a worker that has died */
+    /* Without its parent a worker must end, because only the parent frees parts of dead workers. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     struct shmview_connection *connection;
     struct shmview_segment *segment;
     struct shmview_phase phase;
