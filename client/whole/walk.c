@@ -194,8 +194,8 @@ bool walk_overlaps(const struct walk *walk)
 
 /* --- Elements in a row --------------------------------------------------- */
 
-/* Merges the dimensions of this one view again, because alone it may have longer runs than both
- * views have together. */
+/* Merges the dimensions for this view alone, because it may have longer runs than both views
+ * together. */
 void cursor_init(struct cursor *cursor, const struct walk *walk, unsigned view)
 {
     struct walk own = {
