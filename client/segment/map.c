@@ -21,17 +21,16 @@
     (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
 
 /* Maps the first `bytes` bytes of an object, which must have at least `least` bytes now. `what`
- * names it for the error text. Returns 0 or an error. */
+ * names it for the error text. *ret_st is the object's status. Returns 0 or an error. */
 static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
-                      int flags, void **ret)
+                      int flags, void **ret, struct stat *ret_st)
 {
-    struct stat st;
-    if (fstat(fd, &st))
+    if (fstat(fd, ret_st))
         return fail_errno(what, errno);
-    if (st.st_size < 0 || (uint64_t)st.st_size < least)
+    if (ret_st->st_size < 0 || (uint64_t)ret_st->st_size < least)
         return fail(SHMVIEW_ERR_LAYOUT_VERSION,
                     "the %s object has %jd bytes, %" PRIu64 " are needed: it was truncated", what,
-                    (intmax_t)st.st_size, least);
+                    (intmax_t)ret_st->st_size, least);
     void *p = mmap(NULL, bytes, protection, MAP_SHARED | flags, fd, 0);
     if (p == MAP_FAILED)
         return fail_errno(what, errno);
@@ -72,6 +71,7 @@ static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
     int control = fds->fd[a->control], liveness = fds->fd[a->liveness];
     uint64_t least =
         sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
+    struct stat st;
     void *map;
     int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, s->id, &c, sizeof c);
     if (r == 0)
@@ -79,12 +79,12 @@ static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
                         offsetof(struct shmview_liveness, generation), s->id, &l, sizeof l);
     if (r == 0)
         r = map_object(control, "control", least, CONTROL_MAP_BYTES, PROT_READ | PROT_WRITE, 0,
-                       &map);
+                       &map, &st);
     if (r)
         return r;
     s->lock.control = map;
     r = map_object(liveness, "liveness", sizeof *s->lock.live, sizeof *s->lock.live, PROT_READ, 0,
-                   &map);
+                   &map, &st);
     if (r)
         return r;
     s->lock.live = map;
@@ -109,6 +109,7 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
 int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags)
 {
+    struct stat st = {0};
     int r = segment_check_attachment(a, fds);
     if (r)
         return r;
@@ -116,7 +117,9 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
         return fail(SHMVIEW_ERR_NO_MEMORY, "%" PRIu64 " bytes cannot be mapped here", s->size);
     int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
     r = map_object(fds->fd[a->data], "data", s->size, (size_t)s->size, protection,
-                   flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data);
+                   flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data, &st);
+    s->data_device = st.st_dev;
+    s->data_inode = st.st_ino;
     return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
 }
 

@@ -37,6 +37,8 @@ struct shmview_segment {
     void *data;
     uint64_t size;
     uint64_t id;
+    dev_t data_device; /* of the data object: whether two handles have the same bytes */
+    ino_t data_inode;  /* 0 for foreign memory */
     int access;
     struct layouts layouts;
     SLIST_HEAD(, declared) declared;

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <shmview/describe.h>
+
 #include "support/client.h"
 #include "support/daemon.h"
 #include "support/suite.h"
@@ -432,6 +434,42 @@ START_TEST(phase_and_read_only_stay)
 }
 END_TEST
 
+/* Two instances number their segments alike, so that id, size and name are the same. Both pairs of
+ * views lie at the same bytes of their segments: one pair in two, the other in one. */
+START_TEST(copies_between_instances)
+{
+    struct daemon other;
+    struct shmview_segment *theirs, *again;
+    const struct shmview_description *ours, *other_one;
+    struct shmview_view from, to;
+    begin();
+    daemon_start_named(&other, "other");
+    struct shmview_connection *there = client_connect(&other);
+    theirs = client_create(there, "s", 4096);
+    again = client_attach(conn, "s", SHMVIEW_WRITE);
+    OK(shmview_describe(conn, "s", &ours));
+    OK(shmview_describe(there, "s", &other_one));
+    ck_assert_int_eq(ours->id, other_one->id);
+    shmview_description_free(ours);
+    shmview_description_free(other_one);
+    OK(shmview_view_cast(seg, "int16", 0, 48, &from));
+    OK(shmview_view_cast(theirs, "int16", 0, 48, &to));
+    OK(shmview_copy(&to, &from));
+    ck_assert_str_eq(elements(&to),
+                     "0 1 2 3 4 5 10 11 12 13 14 15 20 21 22 23 24 25 30 31 32 33 34 35");
+    OK(shmview_view_cast(again, "int16", 2, 46, &to)); /* one element further on */
+    OK(shmview_view_cast(seg, "int16", 0, 46, &from));
+    OK(shmview_copy(&to, &from));
+    ck_assert_str_eq(elements(&whole),
+                     "0 0 1 2 3 4 5 10 11 12 13 14 15 20 21 22 23 24 25 30 31 32 33 34");
+    OK(shmview_detach(again));
+    OK(shmview_detach(theirs));
+    OK(shmview_disconnect(there));
+    daemon_stop(&other);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -447,6 +485,7 @@ int main(void)
         SUITE_TEST(suboffsets_that_lead_astray),
         SUITE_TEST(suboffsets_refused),
         SUITE_TEST(phase_and_read_only_stay),
+        SUITE_TEST(copies_between_instances),
         SUITE_END,
     };
     return suite_main("view_ops", tests);
