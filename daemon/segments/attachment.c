@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A daemon that is killed in the middle of one of these functions must not lose an attachment.
+ * Therefore an attachment gets its slot before its record, and loses the slot before the record is
+ * deleted. A slot without a record is announced as dead by the next daemon. A record whose slot is
+ * dead is deleted by the next daemon. */
 #include "daemon/segments/attachment.h"
 
 #include <errno.h>
@@ -17,7 +21,7 @@
 #include "daemon/segments/phases.h"
 #include "daemon/segments/ringing.h"
 
-/* Makes a what the record tells of. */
+/* Sets all members of *a from the record, and adds it to its lists. */
 static void fill(struct attachment *a, struct attachments *list, struct segment *segment,
                  const struct store_attachment *record, struct quota_user *payer)
 {
@@ -44,7 +48,7 @@ int attachment_new(struct attachments *list, struct segment *segment, int64_t ac
 {
     struct segment_grip grip;
     struct attachment *a = malloc(sizeof *a);
-    phases_note(segment);
+    phases_note(segment); /* before the client can switch, so that its first switch is noticed */
     int r = a ? segment_attach(segment, access, &grip) : -ENOMEM;
     if (r) {
         free(a);
@@ -87,6 +91,8 @@ struct attachment *attachment_restore(struct attachments *list, struct segment *
 
 /* --- Watching ------------------------------------------------------------ */
 
+/* Ends watching. Does not publish the new number of watchers, because the caller may be about to
+ * free the segment. */
 static void unwatch(struct attachment *attachment)
 {
     if (attachment->watch[0] < 0)
@@ -105,13 +111,15 @@ void attachment_ring(const struct segment *segment)
     static const uint64_t one = 1;
     const struct attachment *a;
     LIST_FOREACH (a, &segment->use->watchers, watcher) {
-        int unread = 0; /* one that has not read the last one looks at the counter anyway */
+        int unread = 0; /* bytes: a client that has not read the last ring will see this change */
         if (ioctl(a->watch[1], SIOCOUTQ, &unread) || unread == 0)
             send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
 }
 
-/* The daemon's own user may have all of a segment; of all segments nobody may. */
+/* Whether the attachment may watch. A user gets a share of the last watches of the segment and of
+ * the daemon (quota_in_share()). Root and the daemon's own user may take all watches of one
+ * segment, but have only their share of those of the daemon. */
 static bool may_watch(const struct attachment *attachment)
 {
     const struct segment_use *use = attachment->segment->use;
@@ -141,7 +149,7 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
         LIST_INSERT_HEAD(&s->use->watchers, attachment, watcher);
         s->use->n_watches++;
         s->home->n_watches++;
-        if (attachment->payer)
+        if (attachment->payer) /* may_watch() has compared with the limits */
             quota_restore(attachment->payer->quota, attachment->payer->uid, QUOTA_WATCHES, 1);
         segment_watches_changed(s);
     }
@@ -172,13 +180,15 @@ void attachment_cancel(struct attachment *attachment)
         unwatch(attachment);
         segment_watches_changed(s);
     }
-    /* it may have died between a change and telling of it */
+    /* the client may have died after it made a change and before it rang for it */
     attachment_ring(s);
     segment_detach(s, attachment->slot);
-    /* after the death: a daemon that finds the record announces it again */
+    /* After the slot: if the daemon dies before this, the next one finds the slot dead and deletes
+     * the record. */
     int r = store_delete_attachment(s->home->store, attachment->id);
     if (r)
-        log_error("an attachment to '%s' cannot be forgotten: %s", s->name, strerror(-r));
+        log_error("the record of an attachment to '%s' cannot be deleted: %s", s->name,
+                  strerror(-r));
     quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
     free(attachment);
 }
@@ -196,6 +206,7 @@ void attachment_end(struct registry *registry, struct attachment *attachment)
     registry_release(registry, s, by);
 }
 
+/* Adds an event about the end of an attachment. */
 static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
                      const struct peek_party *party)
 {
@@ -207,6 +218,7 @@ static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
     memcpy(e->command, party->command, sizeof e->command);
 }
 
+/* Adds the event `detached`. */
 static void announce_detached(struct attachment *attachment)
 {
     phases_note(attachment->segment);
@@ -225,7 +237,8 @@ void attachment_detached(struct registry *registry, struct attachment *attachmen
     attachment_end(registry, attachment);
 }
 
-/* Reports that its client is dead, and what that client held. */
+/* Adds the events for the death of a client, and logs a death inside the lock. party is what the
+ * client held. */
 static void announce_death(struct attachment *attachment, const struct peek_party *party)
 {
     struct segment *s = attachment->segment;
@@ -247,14 +260,15 @@ static void announce_death(struct attachment *attachment, const struct peek_part
 
 void attachment_announce(struct attachment *attachment)
 {
-    static struct control_peek seen;
+    static struct control_peek seen; /* 130 KB: too large for the stack */
     struct peek_party party = {0};
     struct segment *s = attachment->segment;
-    /* before the lock is taken from it: a moment later another may have it */
+    /* Look before the slot is marked as dead, because another client may take the lock after
+     * that. */
     if (attachment->slot != SLOT_NONE && control_peek_slot(attachment, &seen) == 0)
         peek_party(&seen, attachment, &party);
-    /* also where it unlocked without a repair: the next owner asks for it, and its slot is reused
-     */
+    /* This also holds for a client that unlocked with "not repaired" and holds nothing now. The
+     * next owner will ask which client it was, and by then another one may have the slot. */
     if (party.left_inside)
         segment_note_owner(s, attachment->generation << SHMVIEW_SLOT_BITS | attachment->slot,
                            attachment->pid, party.command);

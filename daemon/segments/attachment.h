@@ -1,5 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection's right to one segment. Its end gives everything back. */
+/* An attachment: the right of one client to one segment, with one access.
+ *
+ *   new -> (watching) -> announced -> ended
+ *
+ * An attachment has descriptors in its client, a slot in the lock unless its access is peek, a
+ * charge, and a record in the registry. Its end gives all of that back except the descriptors,
+ * which the daemon cannot take from a process.
+ *
+ * The end has two parts. To announce it means to mark the slot as dead and to wake all waiters;
+ * other clients may be waiting for the lock of the dead client. To end it means to delete the
+ * record and perhaps the segment, which nobody waits for. A departure (daemon/requests/departure.h)
+ * first does the first part for all attachments of a dead client.
+ *
+ * Everything here is used on the loop only. */
 #ifndef DAEMON_ATTACHMENT_H
 #define DAEMON_ATTACHMENT_H
 
@@ -8,76 +21,92 @@
 #include "daemon/segments/registry.h"
 #include "daemon/segments/use.h"
 
+/* Only attachment.c creates and frees attachments. The list that `link` is in decides to whom an
+ * attachment belongs: a connection, a client without a connection, or a departure. */
 struct attachment {
-    uint64_t id;
+    uint64_t id; /* unique in the instance, also over restarts */
     struct segment *segment;
     int64_t access; /* enum shmview_access */
-    uint32_t slot;  /* or SLOT_NONE */
-    bool departed;  /* it is about to end: its client is dead, or it is unclaimed */
-    bool unclaimed; /* its client lives, and has not named it in a claim */
-    bool announced; /* its end was told; it has no slot any more */
+    uint32_t slot;  /* SLOT_NONE if it has none */
+    bool departed;  /* a departure has it and will end it */
+    bool unclaimed; /* its client lives, but has not named it in a claim */
+    bool announced; /* its end is announced; slot is SLOT_NONE */
     pid_t pid;
     uid_t uid;
     uint32_t generation;        /* of the slot */
-    struct store_holder holder; /* as it is kept */
-    struct quota_user *payer;   /* who is charged for it; NULL: nobody */
-    int watch[2];               /* socket pair for changes, or -1: to read from, to write to */
+    struct store_holder holder; /* the client, as in the record */
+    struct quota_user *payer;   /* the user who is charged for it; NULL: nobody */
+    int watch[2]; /* a socket pair: [0] for the client to read, [1] for the daemon; -1: none */
     LIST_ENTRY(attachment) link;
-    LIST_ENTRY(attachment) watcher; /* of the segment, if it watches */
-    LIST_ENTRY(attachment) sibling; /* of the segment */
+    LIST_ENTRY(attachment) watcher; /* in the list of watchers of the segment, if it watches */
+    LIST_ENTRY(attachment) sibling; /* in the list of all attachments of the segment */
 };
 LIST_HEAD(attachments, attachment);
 
-/* Attaches segment for holder, who may claim the attachment from another daemon, and adds it to
- * list. payer has been charged for it, and may be NULL; attachment_new() refunds that if it fails.
- * *ret_grip borrows from the segment. Returns 0 and owes attachment_end(); or what segment_attach()
- * returns, or -ENOMEM, or -errno because the attachment cannot be kept in the store. */
+/* Attaches the segment for holder, writes the record, and adds the attachment to list. The holder
+ * may claim the attachment from a later daemon. payer was charged for one attachment, or is NULL; a
+ * failure refunds it. The descriptors in *ret_grip are borrowed from the segment until another one
+ * is attached.
+ *
+ * Returns 0, and the caller owes one of the functions below that end an attachment. Returns -ENOLCK
+ * if all slots are taken, -ENOMEM, or -errno because an object cannot be opened or the record
+ * cannot be written. */
 int attachment_new(struct attachments *list, struct segment *segment, int64_t access,
                    const struct store_holder *holder, struct quota_user *payer,
                    struct attachment **ret, struct segment_grip *ret_grip);
 
-/* Like attachment_new(), for an attachment that is in the store. The segment was restored. Returns
- * the attachment or NULL: memory is short. */
+/* Like attachment_new(), but for a record that an earlier daemon wrote. The segment must be
+ * restored. Returns the attachment, or NULL if memory is short. */
 struct attachment *attachment_restore(struct attachments *list, struct segment *segment,
                                       const struct store_attachment *record,
                                       struct quota_user *payer);
 
-/* Undoes attachment_new() after others have heard of it. */
+/* Like attachment_cancel(), but for an attachment that was announced by an event: adds the event
+ * that it has ended. */
 void attachment_retract(struct attachment *attachment);
 
-/* Undoes attachment_new(); the segment lives on whatever its lifetime. */
+/* Undoes attachment_new() without an event: gives back slot, record and charge, and frees the
+ * attachment. Keeps the segment, whatever its lifetime. */
 void attachment_cancel(struct attachment *attachment);
 
-/* Frees it without a word to anybody: the daemon leaves, the client lives on. */
+/* Frees the attachment because the daemon exits. Record and slot stay for the next daemon, and the
+ * client continues to use the segment. */
 void attachment_abandon(struct attachment *attachment);
 
-/* Ends it, and its segment's life where nothing else keeps it. */
+/* Cancels the attachment, and removes the segment if nothing else keeps it. */
 void attachment_end(struct registry *registry, struct attachment *attachment);
 
-/* The same at the client's wish. */
+/* Like attachment_end(), but adds the event `detached`: the client has asked for it. */
 void attachment_detached(struct registry *registry, struct attachment *attachment);
 
-/* The same for one that its client has not detached: the client is dead or has hung up, and events
- * tell what it held; or it has not claimed the attachment, and events tell that it has detached. */
+/* Like attachment_end(), for an attachment whose client did not detach it. Announces the end unless
+ * that is done. */
 void attachment_died(struct registry *registry, struct attachment *attachment);
 
-/* The first part of that: takes what others wait for. attachment_died() does the rest. */
+/* Announces the end of the attachment: marks its slot as dead, wakes all waiters of the lock, and
+ * adds events. For a dead client these report what it held; for an unclaimed attachment, that it
+ * was detached. If the client ended inside the lock, first stores its id, pid and command in the
+ * liveness object. The caller still owes attachment_died(). */
 void attachment_announce(struct attachment *attachment);
 
-/* Lets it hear of changes, by a socket pair: unlike with an eventfd each write says for
- * itself that it must not wait, so that nobody can make it. *ret_fd is the end to read
- * from, borrowed. Returns 0; -ENOLCK for an attachment without a lock
- * slot, -EDQUOT if LIMIT_WATCHES of the segment watch, or the user has his share of those, or of
- * all; -errno. */
+/* Gives the attachment a socket pair for changes, unless it has one. *ret_fd is the end that
+ * becomes readable after a change; it is borrowed. A socket pair is used and not an eventfd,
+ * because all holders of an eventfd share its O_NONBLOCK: one client could make the daemon's write
+ * block. On a socket each send has MSG_DONTWAIT.
+ *
+ * Returns 0; -ENOLCK if the attachment has no slot; -EDQUOT if LIMIT_WATCHES attachments watch the
+ * segment, or the user has used up a share of the last watches of the segment or of the daemon; or
+ * -errno. */
 int attachment_watch(struct attachment *attachment, int *ret_fd);
 
-/* Makes the descriptors of all attachments that watch the segment readable. Does not wait. */
+/* Makes the descriptor of each attachment that watches the segment readable. The segment must be in
+ * use. Does not block. */
 void attachment_ring(const struct segment *segment);
 
-/* Returns the attachment of that id, or NULL. */
+/* Returns the attachment with that id in the list, or NULL. */
 struct attachment *attachment_find(const struct attachments *list, uint64_t id);
 
-/* The one with write access to segment, or NULL. */
+/* Returns an attachment in the list to the segment with the access write, or NULL. */
 struct attachment *attachment_find_writer(const struct attachments *list,
                                           const struct segment *segment);
 

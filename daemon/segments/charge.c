@@ -7,6 +7,7 @@
 
 static const enum quota_kind kinds[] = {QUOTA_SEGMENTS, QUOTA_BYTES, QUOTA_LAYOUT_BYTES};
 
+/* How much of one kind the segment costs. */
 static uint64_t cost(const struct segment *segment, enum quota_kind kind)
 {
     return kind == QUOTA_SEGMENTS ? 1
@@ -14,6 +15,7 @@ static uint64_t cost(const struct segment *segment, enum quota_kind kind)
                                   : segment->layouts.text_bytes;
 }
 
+/* Charges all kinds without comparing with the limits. */
 static void restore(struct quota_user *payer, const struct segment *segment)
 {
     for (size_t i = 0; payer && i < ARRAY_LEN(kinds); i++)
@@ -33,13 +35,14 @@ int charge_segment(struct quota *quota, struct segment *segment, uid_t owner, bo
     struct quota_user *payer = NULL;
     size_t n = 0;
     int r = 0;
-    /* what makes a user known may forget those who have nothing: now, while the payer has it */
+    /* Looking up the new owner may free users without charges. Do it before the refund, while the
+     * payer still has its charge. */
     if (!quota_restore(quota, owner, QUOTA_SEGMENTS, 0))
         return -ENOMEM;
-    charge_refund(segment); /* what is moved from one to the other counts once */
+    charge_refund(segment); /* first, so that the limits of all users do not count it twice */
     while (r == 0 && n < ARRAY_LEN(kinds)) {
         uint64_t amount = cost(segment, kinds[n]);
-        if (amount) /* else a limit that was lowered below what is used would refuse nothing more */
+        if (amount) /* a charge of 0 would fail under a limit that was lowered below the usage */
             r = quota_charge(quota, owner, is_admin, kinds[n], amount, &payer, ret_excess);
         n += r == 0;
     }

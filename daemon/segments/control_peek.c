@@ -12,7 +12,7 @@
 
 /* --- Reading ------------------------------------------------------------- */
 
-/* Returns a descriptor, *ret_new if it is to be closed; or -errno. */
+/* Returns a descriptor for reading, or -errno. The caller owns it if it is also in *ret_new. */
 static int open_control(const struct segment *segment, int *ret_new)
 {
     if (!segment->lock)
@@ -71,7 +71,8 @@ int control_peek_slot(const struct attachment *attachment, struct control_peek *
 
 /* --- Understanding ------------------------------------------------------- */
 
-/* Into text that may be shown anywhere. */
+/* Copies the name of a program and replaces everything that is not printable ASCII, because the
+ * name goes to logs and terminals. */
 static void copy_command(char to[16], const char *from)
 {
     size_t i = 0;
@@ -83,7 +84,8 @@ static void copy_command(char to[16], const char *from)
             to[i] = '?';
 }
 
-/* A client's word for a time of CLOCK_MONOTONIC; 0 if it cannot be. */
+/* Converts a time of CLOCK_MONOTONIC, which a client wrote, to microseconds of CLOCK_REALTIME.
+ * Returns 0 for a time in the future. */
 static int64_t real_us(uint64_t monotonic_ns)
 {
     struct timespec t;
@@ -105,7 +107,7 @@ void peek_party(const struct control_peek *peek, const struct attachment *attach
     if ((c->lock & SHMVIEW_LOCK_OWNER) == id) {
         ret->held = SHMVIEW_EXCLUSIVE;
         ret->inside = ret->left_inside;
-        if (c->held_version == c->inside)
+        if (c->held_version == c->inside) /* else the time belongs to an earlier owner */
             ret->since_us = real_us(c->held_since_ns);
     }
     if (number >= peek->n_slots)
@@ -115,7 +117,7 @@ void peek_party(const struct control_peek *peek, const struct attachment *attach
         slot->readers >> SHMVIEW_READER_COUNT_BITS == attachment->generation)
         ret->held = SHMVIEW_SHARED;
     if (slot->id != id)
-        return; /* not signed: what is there is of another */
+        return; /* the client has not signed its slot: the words are those of an earlier user */
     copy_command(ret->command, slot->command);
     if (slot->waits == SHMVIEW_WAITS_EXCLUSIVE || slot->waits == SHMVIEW_WAITS_SHARED) {
         ret->waits = slot->waits == SHMVIEW_WAITS_SHARED ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE;

@@ -24,6 +24,7 @@ static struct event *at(struct events *events, uint64_t serial)
 
 /* --- Subscribers --------------------------------------------------------- */
 
+/* Whether the subscriber wants such events. Events without a segment pass any list of names. */
 static bool is_asked_for(const struct subscriber *s, const struct event *e)
 {
     if (s->kinds && !(s->kinds >> (e->kind - 1) & 1))
@@ -36,6 +37,7 @@ static bool is_asked_for(const struct subscriber *s, const struct event *e)
     return false;
 }
 
+/* Marks the event for the subscriber if it wants the event and may know it. */
 static void offer(struct subscriber *s, struct event *e, const struct segment *segment)
 {
     if (!is_asked_for(s, e) || !s->may_know(s, e, segment))
@@ -44,6 +46,7 @@ static void offer(struct subscriber *s, struct event *e, const struct segment *s
     s->n_pending++;
 }
 
+/* Counts an event that is about to be overwritten as lost for all that have not read it. */
 static void lose(struct events *events, const struct event *e)
 {
     for (uint64_t left = e->wanted_by; left; left &= left - 1) {
@@ -54,6 +57,7 @@ static void lose(struct events *events, const struct event *e)
     }
 }
 
+/* The serial number of the oldest event in the ring. */
 static uint64_t oldest(const struct events *events)
 {
     uint64_t n = events->last + 1 - events->first;
@@ -77,7 +81,7 @@ int events_subscribe(struct events *events, struct subscriber *subscriber, uint6
     if (after == UINT64_MAX)
         return 0;
     if (after > events->last)
-        after = 0; /* of another registry's life */
+        after = 0; /* the number is from before the registry was lost: offer the whole ring */
     s->next = after < oldest(events) ? oldest(events) : after + 1;
     for (uint64_t serial = s->next; serial <= events->last; serial++)
         offer(s, at(events, serial),

@@ -18,7 +18,7 @@ void layouts_deinit(struct layouts *layouts)
 
 const char *layouts_text(const struct layouts *layouts, size_t *ret_bytes)
 {
-    *ret_bytes = layouts->n ? layouts->text_bytes - 1 : 0;
+    *ret_bytes = layouts->n ? layouts->text_bytes - 1 : 0; /* without the last comma */
     return layouts->n ? layouts->text : "";
 }
 
@@ -35,7 +35,7 @@ int layouts_add(struct layouts *layouts, const char *name, const char *text, siz
     struct layout *list = realloc(layouts->list, (layouts->n + 1) * sizeof *list);
     if (!list)
         return -ENOMEM;
-    layouts->list = list;
+    layouts->list = list; /* larger than necessary if the rest fails, which does no harm */
     char *own_name = strdup(name);
     char *all = own_name ? realloc(layouts->text, at + n) : NULL;
     if (!all) {
@@ -43,7 +43,7 @@ int layouts_add(struct layouts *layouts, const char *name, const char *text, siz
         return -ENOMEM;
     }
     memcpy(all + at, text, n - 1);
-    all[at + n - 1] = ',';
+    all[at + n - 1] = ','; /* in the place of the NUL */
     layouts->text = all;
     layouts->text_bytes = at + n;
     list[layouts->n] = (struct layout){own_name, at, n - 1};

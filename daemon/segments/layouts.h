@@ -1,42 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layouts of one segment, by index. Their views are kept as text only: the daemon checks them
- * once, and after that only clients read them. */
+/* The layouts of one segment, by index. The daemon keeps them as JSON text only. It checks a layout
+ * once, when it is defined; after that only clients read it. An earlier version kept parsed values,
+ * and wrote the text for each reply: for the largest segment that took 150 ms. */
 #ifndef DAEMON_LAYOUTS_H
 #define DAEMON_LAYOUTS_H
 
 #include <stddef.h>
 
+/* One layout; owned by struct layouts. */
 struct layout {
-    char *name;
-    size_t at, n; /* where its text lies */
+    char *name;   /* owned */
+    size_t at, n; /* its text is n bytes of layouts->text, from byte `at` on */
 };
 
+/* Zeroes are an empty list. */
 struct layouts {
-    struct layout *list;
+    struct layout *list; /* by index */
     size_t n;
-    /* All of them as JSON, a comma after each. It is kept because writing it takes longer than
-     * all else that is done for a request, and every Attach and Describe needs it. */
+    /* The text of all layouts, with a comma after each, as replies need it. */
     char *text;
-    size_t text_bytes; /* which is also what the segment's payer is charged */
+    size_t text_bytes; /* of text; the payer of the segment is charged for as many */
 };
 
-/* Zeroed is empty; owes layouts_deinit(). */
+/* Frees everything and leaves an empty list. */
 void layouts_deinit(struct layouts *layouts);
 
-/* Adds a copy of a layout: its name, and its text, JSON, n bytes with the NUL. text_bytes grows by
- * n. Returns its index or -ENOMEM. */
+/* Adds a copy of a layout. text is its JSON, n bytes with the NUL; text_bytes grows by n. Returns
+ * the index of the layout, or -ENOMEM. */
 int layouts_add(struct layouts *layouts, const char *name, const char *text, size_t n);
 
-/* Takes the last one away; there is one, which was added just now. */
+/* Removes the layout that was added last. There must be one. */
 void layouts_drop_last(struct layouts *layouts);
 
-/* The text of all layouts, with commas between them, and of one: *ret_bytes without a NUL. The text
- * is borrowed until a layout is added or taken away. */
+/* Return the text of all layouts, with commas between them, or of one layout. The text has
+ * *ret_bytes bytes and no NUL, and is borrowed until a layout is added or removed. */
 const char *layouts_text(const struct layouts *layouts, size_t *ret_bytes);
 const char *layouts_text_of(const struct layouts *layouts, const struct layout *layout,
                             size_t *ret_bytes);
 
-/* Returns the one of that name, or of another name with the same hash; or NULL. */
+/* Returns the layout with that name, or with another name of the same hash; or NULL. Clients find
+ * layouts by hash, so a segment cannot have two layouts of one hash. */
 const struct layout *layouts_find(const struct layouts *layouts, const char *name);
 
 #endif

@@ -10,7 +10,7 @@
 void phases_begin(struct phases *phases, struct registry *registry)
 {
     struct segment_home *home = &registry->home;
-    if (++home->last_session == 0)
+    if (++home->last_session == 0) /* 0 marks segments that no session has seen */
         home->last_session = 1;
     *phases = (struct phases){
         .first_unseen = registry->last_id + 1,
@@ -24,19 +24,21 @@ void phases_end(struct registry *registry)
     registry->home.phases = NULL;
 }
 
-/* Generations leave 0 out when they wrap. */
+/* How many switches are between two generations. Generations wrap from UINT32_MAX to 1, because 0
+ * means that there is no phase yet. */
 static uint32_t switches_between(uint32_t before, uint32_t now)
 {
     return now > before ? now - before : now - before - 1;
 }
 
+/* Looks at one segment, and adds an event if its phase is another one than at the last look. */
 static void peek_phase(const struct phases *phases, struct segment *segment)
 {
     static struct control_peek seen;
     if (!segment->allocated || !segment->lock)
         return;
     if (segment->layouts.n == 0)
-        seen.control.phase = 0; /* none was ever switched to */
+        seen.control.phase = 0; /* a segment without layouts has no phase: saves the read */
     else if (control_peek(segment, &seen))
         return;
     uint32_t generation = (uint32_t)seen.control.phase;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* By default uthash ends the process if it cannot grow a table. With this it sets a flag instead,
+ * and the creation is refused. */
 static _Thread_local int hash_failed;
 #define uthash_nonfatal_oom(element) (hash_failed = 1)
 
@@ -13,6 +15,7 @@ static _Thread_local int hash_failed;
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
 
+/* Takes a segment out of all tables and lists, and refunds its charges. */
 static void forget(struct registry *registry, struct segment *segment)
 {
     if (segment->has_creator)
@@ -23,12 +26,14 @@ static void forget(struct registry *registry, struct segment *segment)
     charge_refund(segment);
 }
 
+/* Removes a segment that no client has attached: record, objects, and the struct. */
 static void registry_free(struct registry *registry, struct segment *segment, struct actor by)
 {
-    /* first the record: objects without one are swept by the next daemon */
+    /* The record goes first. If the daemon dies in between, the next one finds objects without a
+     * record and removes them. In the other order it would report the segment as lost. */
     int r = segment->allocated ? store_delete_segment(registry->home.store, segment->id) : 0;
     if (r)
-        log_error("segment '%s' cannot be forgotten: %s", segment->name, strerror(-r));
+        log_error("the record of segment '%s' cannot be deleted: %s", segment->name, strerror(-r));
     if (segment->allocated && segment->named)
         events_add(&registry->home.events, SHMVIEW_EVENT_REMOVED, segment, by);
     if (segment->allocated)
@@ -55,7 +60,8 @@ void registry_deinit(struct registry *registry)
         registry_free(registry, s, ACTOR_NONE);
 }
 
-/* Puts s, whose name and id are set, into the tables. Returns 0; or -1 with errno. */
+/* Adds s to both tables; its name and id must be set. Returns 0; or -1 with errno ENOMEM, and s is
+ * in no table. */
 static int enter(struct registry *registry, struct segment *s)
 {
     errno = ENOMEM;
@@ -137,13 +143,15 @@ struct segment *registry_find_id(const struct registry *registry, uint64_t id)
     return s;
 }
 
-/* The table keeps segments in the order in which they came: that of their ids. */
+/* uthash keeps elements in the order in which they were added. That is the order of the ids: new
+ * ids grow, and recovery adds the records in their order. */
 struct segment *registry_next(const struct registry *registry, uint64_t id)
 {
     struct segment *s = registry_find_id(registry, id);
     if (s)
         return s->by_id.next;
-    /* gone meanwhile: its neighbours are most likely near */
+    /* That segment was freed since the last turn. Look for one with an id shortly below it before
+     * the slow search through all segments. */
     for (uint64_t near = id; id && near > 0 && id - near < 1000;)
         if ((s = registry_find_id(registry, --near)))
             return s->by_id.next;
@@ -164,10 +172,12 @@ void registry_remove(struct registry *registry, struct segment *segment, struct 
         registry->removed_bytes += segment->size;
         HASH_DELETE(by_name, registry->by_name, segment);
         segment->named = false;
-        /* first the record: the next daemon finds the object under either name */
+        /* The record is written before the object is renamed. If the daemon dies in between, the
+         * next one renames the object (segment_rename_data()). */
         int r = segment_keep(segment);
         if (r)
-            log_error("the removal of '%s' cannot be kept: %s", segment->name, strerror(-r));
+            log_error("the removal of segment '%s' cannot be recorded: %s", segment->name,
+                      strerror(-r));
         segment_unname(segment);
     }
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All segments of an instance: by name, and by id for those whose name is gone. */
+/* All segments of an instance, found by name and by id. A removed segment has lost its name and is
+ * found by id only, until its last attachment ends.
+ *
+ * A name is taken when a creation begins, and before the memory of the segment is committed. Thus
+ * of two creations of one name the second one fails at once. Until the first one is complete,
+ * requests do not see the segment (request.h). */
 #ifndef DAEMON_REGISTRY_H
 #define DAEMON_REGISTRY_H
 
@@ -7,41 +12,45 @@
 
 #include "daemon/segments/segment.h"
 
-/* Zeroed is empty once home_init() has initialized its home. */
+/* Owns all segments. It is empty when it is zeroed and home_init() was called for its home. */
 struct registry {
     struct segment_home home;
-    struct segment *by_name;
-    struct segment *by_id;
-    uint64_t last_id;
-    uint64_t allocated_bytes; /* of all segments */
-    uint64_t removed_bytes;   /* of those among them whose name is gone */
+    struct segment *by_name;  /* hash tables of uthash */
+    struct segment *by_id;    /* in the order of the ids */
+    uint64_t last_id;         /* the highest id that a segment has had */
+    uint64_t allocated_bytes; /* the sizes of all allocated segments together */
+    uint64_t removed_bytes;   /* the part of these that belongs to removed segments */
 };
 
-/* Frees all segments; nobody may be attached any more. */
+/* Removes all segments with their objects and records. No client may be attached. */
 void registry_deinit(struct registry *registry);
 
-/* Frees all segments; their objects and records stay for the next daemon. */
+/* Frees all segments. Their objects and records stay for the next daemon. */
 void registry_abandon(struct registry *registry);
 
-/* Takes over what a record tells of. Returns the segment, whose objects are yet to be
- * looked at; or NULL with errno EEXIST or ENOMEM. */
+/* Adds the segment of a record that an earlier daemon wrote. The caller must check its objects by
+ * segment_restore(), and charge its owner. Returns the segment, which the registry owns; or NULL
+ * with errno EEXIST or ENOMEM. */
 struct segment *registry_restore(struct registry *registry, const struct store_segment *record);
 
-/* Makes a segment that holds the name and has no objects yet. name is valid.
- * Returns it, or NULL with errno EEXIST or ENOMEM. */
+/* Adds a segment that has a name and no objects, with the next id. name must be valid. Returns the
+ * segment, which the registry owns; or NULL with errno EEXIST or ENOMEM. */
 struct segment *registry_reserve(struct registry *registry, const char *name);
 
-/* Returns the segment of that name, allocated or not, or NULL. */
+/* Return the segment with that name or id, whether it is allocated or only reserved; or NULL. */
 struct segment *registry_find(const struct registry *registry, const char *name);
 struct segment *registry_find_id(const struct registry *registry, uint64_t id);
 
-/* The segment, allocated or not, with the least id above that; NULL: there is none. */
+/* Returns the segment with the lowest id above `id`, allocated or not; or NULL. For callers that go
+ * through all segments in several turns, while segments come and go. */
 struct segment *registry_next(const struct registry *registry, uint64_t id);
 
-/* Takes the name away at once; the segment goes too if nobody is attached. by is who causes it. */
+/* Removes the name at once, and the segment itself if no client is attached. `by` is the process
+ * that causes it, for the event. A segment that was only reserved is freed without an event. */
 void registry_remove(struct registry *registry, struct segment *segment, struct actor by);
 
-/* Called after an attachment of by ended: lets go what nothing keeps any more. */
+/* Called after an attachment of `by` has ended. Frees the segment if that was the last attachment,
+ * and if the segment is removed or has the lifetime "attached". */
 void registry_release(struct registry *registry, struct segment *segment, struct actor by);
 
 #endif

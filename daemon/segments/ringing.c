@@ -6,6 +6,7 @@
 
 #define SLICE_NS 250000
 
+/* Wakes watchers for a quarter of a millisecond, of one segment at least. */
 static void serve(struct turn *turn)
 {
     struct ringing *all = CONTAINER_OF(turn, struct ringing, turn);
@@ -13,10 +14,10 @@ static void serve(struct turn *turn)
     struct segment_use *use;
     do {
         use = TAILQ_FIRST(&all->due);
-        ringing_cancel(use);
+        ringing_cancel(use); /* first, so that a ring in the meantime is not lost */
         attachment_ring(use->segment);
     } while (!TAILQ_EMPTY(&all->due) && now_ns() < until);
-    if (!TAILQ_EMPTY(&all->due))
+    if (!TAILQ_EMPTY(&all->due)) /* ringing_cancel() has ended the turn otherwise */
         turns_again(all->turns, &all->turn);
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments whose watchers are woken when the daemon has a turn for it.
+/* A queue of segments whose watchers must be woken. The daemon wakes them in turns.
  *
- * A client may have attached thousands of segments, and may ring for all of them. Each is here
- * once, whoever rings for it and however often, and its watchers are woken after the last ring. */
+ * A client may have attached thousands of segments and may ring for all of them, each with up to 64
+ * watchers. Waking all of these at once would stop the loop. A segment is in the queue at most
+ * once, however many clients ring for it: its watchers then read a counter which has all changes.
+ * They are woken after the last ring, so none of them misses a change. The daemon itself pays for
+ * these turns, because clients of several users may have rung for one segment. */
 #ifndef DAEMON_RINGING_H
 #define DAEMON_RINGING_H
 
@@ -10,19 +13,20 @@
 
 struct segment_use;
 
+/* One for each instance, in the home of its segments. */
 struct ringing {
-    TAILQ_HEAD(, segment_use) due;
-    struct turns *turns;
+    TAILQ_HEAD(, segment_use) due; /* the segment that waits longest comes first */
+    struct turns *turns;           /* borrowed */
     struct turn turn;
 };
 
-/* Before the first ring. */
+/* Must be called before the first ring. turns need not be ready by then. */
 void ringing_init(struct ringing *ringing, struct turns *turns);
 
-/* Wakes those who watch the segment soon. Somebody does. */
+/* Adds the segment to the queue, unless it is in it. It must have a watcher. */
 void ringing_add(struct segment_use *use);
 
-/* Nobody watches the segment any more. */
+/* Removes the segment from the queue, if it is in it. Called when its last watcher has gone. */
 void ringing_cancel(struct segment_use *use);
 
 #endif

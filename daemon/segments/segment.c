@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The objects of a segment have names by which the next daemon finds them. The data object has the
+ * name of the segment, so that a person can find it in /dev/shm. The other two have the id, which
+ * never changes. When the segment is removed, the data object gets a name of that kind, too. */
 #include "daemon/segments/segment.h"
 
 #include <errno.h>
@@ -25,7 +28,7 @@ struct segment *segment_new(struct segment_home *home, uint64_t id, const char *
 
 /* --- Objects ------------------------------------------------------------- */
 
-/* The mark is one that no name of a segment can have. */
+/* Names of segments have no '+' (common/base/name.h), so the two kinds of names never collide. */
 static void name_by_id(const struct segment *segment, enum segment_part part, object_name ret)
 {
     static const char *const parts[] = {"data", "control", "liveness"};
@@ -73,7 +76,8 @@ struct segment *segment_free(struct segment *segment)
 {
     if (!segment)
         return NULL;
-    /* descriptors first: the last one gives the memory back, which is not for the loop */
+    /* Close the descriptors before the objects are removed: closing the last descriptor of a
+     * removed object frees its memory, and a thread must do that (discard.h). */
     segment->n_attachments = 0;
     use_abandon(segment->use);
     segment_remove_objects(segment);
@@ -94,7 +98,7 @@ int segment_rename_data(const struct segment *segment)
 void segment_unname(struct segment *segment)
 {
     if (segment_rename_data(segment)) {
-        /* nobody new, then, not even by id */
+        /* The object would keep the name of a segment that another client may create. */
         struct object object;
         segment_object(segment, DATA, &object);
         name_by_name(segment, object.name);
@@ -123,6 +127,8 @@ int segment_keep(const struct segment *segment)
     return store_put_segment(segment->home->store, &record);
 }
 
+/* The new access is in place before the record is written, because segment_keep() reads it from the
+ * segment. */
 int segment_set_access(struct segment *segment, const struct access *access)
 {
     const struct access *old = segment->access, *new = access_share(access);

@@ -1,11 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One segment: its objects, its layouts, the slots of its lock.
+/* One segment: its objects, its record in the registry, its layouts, and the slots of its lock.
  *
- *   new -> allocated -> named, attached ... -> unnamed -> freed
+ *   reserved -> allocated -> removed -> freed
  *
- * Data and control are written by clients: the daemon never maps them once they
- * are handed out. The liveness object is the daemon's own; it is mapped while
- * anybody is attached. */
+ * A reserved segment has a name, which nobody else can take, and no objects. Requests do not find
+ * it until it is allocated. A removed segment has lost its name, and is freed after its last
+ * attachment. A segment that nobody has attached is freed as soon as it is removed.
+ *
+ * Clients write the data and the control object and can truncate both. Therefore the daemon never
+ * maps these two; it uses pread() and pwrite(). The liveness object is mapped while the segment is
+ * in use (use.h), because clients get it read-only.
+ *
+ * An instance may have a hundred thousand segments, most of them idle. So this struct has only the
+ * state that an idle segment needs, and one string, its name. Names of objects are computed from
+ * the name and the id when they are needed.
+ *
+ * Everything here is used on the loop only, except segment_allocate_some(). */
 #ifndef DAEMON_SEGMENT_H
 #define DAEMON_SEGMENT_H
 
@@ -17,7 +27,7 @@
 
 #include <shmview/layout.h>
 #include <shmview/shmview.h>
-/* a table that cannot grow says so instead of ending the daemon */
+/* without this uthash ends the process if a table cannot grow */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
@@ -31,12 +41,14 @@
 struct quota_user;
 struct segment_use;
 
-/* Of a control object without slots. */
+/* The size of a new control object. It has room for the first slots; use.c lets it grow. */
 #define SEGMENT_CONTROL_BYTES 4096
 
-/* Committed before another allocation may have its turn: some 20 ms. */
+/* How much memory a step of an allocation commits at most. It takes some 20 ms; then another
+ * allocation may have its turn. */
 #define SEGMENT_STEP_BYTES ((uint64_t)64 << 20)
 
+/* The objects of a segment. A segment without a lock has only the first. */
 enum segment_part {
     DATA,
     CONTROL,
@@ -44,82 +56,98 @@ enum segment_part {
     N_SEGMENT_PARTS
 };
 
+/* Segments of lifetime "creator" that end with the same client. Its connection has the list; after
+ * a lost connection the client has it (client.h), and after the client's death a departure. */
 LIST_HEAD(created_segments, segment);
 
+/* The registry (registry.h) owns all segments. Only the loop writes them, with one exception: until
+ * a segment is allocated, a thread may run segment_allocate_some(), and then nothing else touches
+ * the members that this function writes. */
 struct segment {
-    uint64_t id;
+    uint64_t id; /* no other segment of the instance gets it, not even under a later daemon */
     uint64_t size;
-    struct segment_home *home;
-    struct segment_use *use; /* NULL: nobody is attached, or was lately */
-    uint64_t device;
-    uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0: there is none */
-    const struct access *access;      /* shared: whose it is, who else may use it */
-    struct quota_user *payer;         /* who is charged for it; NULL: nobody */
-    uint32_t control_bytes;           /* committed */
+    struct segment_home *home;        /* borrowed */
+    struct segment_use *use;          /* owned; NULL if nobody is attached or was lately */
+    uint64_t device;                  /* of its objects, as stat() returns it */
+    uint64_t inodes[N_SEGMENT_PARTS]; /* of its objects; 0 if there is no such object */
+    const struct access *access;      /* of access_share(); NULL until permit.c has set it */
+    struct quota_user *payer;         /* the user who is charged for it; NULL: nobody */
+    uint32_t control_bytes;           /* of the control object, committed */
     uint32_t n_attachments;
-    uint32_t phase_seen; /* generation, when phases.c looked last */
+    uint32_t phase_seen; /* the generation of the phase when phases.c looked last */
     uint8_t lifetime;    /* enum shmview_lifetime */
     bool lock;
-    bool allocated;        /* until then nobody but its creator knows it */
-    bool named;            /* found by name; false once removed */
-    bool has_creator;      /* lifetime "creator": is on somebody's list */
-    bool departing;        /* its creator is dead, and it is about to go */
-    bool unread;           /* its slots are yet to be read from the liveness object */
-    uint8_t phase_session; /* when that was */
+    bool allocated;        /* false: the segment is only reserved */
+    bool named;            /* it is found by name; false after its removal */
+    bool has_creator;      /* it is on a list of created_segments */
+    bool departing;        /* its creator is dead, and departure.c will remove it */
+    bool unread;           /* the slots of an earlier daemon have not been read (use.c) */
+    uint8_t phase_session; /* the session of phases.c that wrote phase_seen */
     struct slots slots;
     struct layouts layouts;
-    struct store_holder holder; /* the creator, if it has one */
+    struct store_holder holder; /* the process with which it ends, if has_creator */
     LIST_ENTRY(segment) created;
     UT_hash_handle by_name, by_id;
-    char name[];
+    char name[]; /* stays after the removal, for the log and for events */
 };
 
-/* Returns a segment without objects, or NULL: memory is short. home must outlive it. */
+/* Returns a new segment, which has no objects and is in no table. The caller owes segment_free() or
+ * segment_abandon(). Returns NULL if memory is short. home must outlive the segment. */
 struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name);
 
-/* How far an allocation has come, unless it failed. */
+/* How far an allocation has come, if it has not failed. */
 enum allocation {
     ALLOCATED,
-    ALLOCATED_PART, /* there are more steps */
+    ALLOCATED_PART, /* the caller must call again */
 };
 
-/* Allocates the objects and writes their headers, in steps of SEGMENT_STEP_BYTES at most. *done is
- * 0 before the first. Blocks; made to run off the loop, where nothing else touches the segment.
- * Returns an enum allocation, and after ALLOCATED its use is the caller's to end where nobody
- * attaches; -ENOSPC with *ret_space filled, -ECANCELED or another -errno; then nothing is left. */
+/* Does one step of the allocation: it commits up to SEGMENT_STEP_BYTES of the data, and after the
+ * last of them creates the control and the liveness object with their headers. *done is the memory
+ * committed so far; the caller sets it to 0 before the first step. Blocks, and therefore runs on a
+ * thread.
+ *
+ * Returns an enum allocation. After ALLOCATED the caller owes use_abandon() if it does not attach
+ * the segment. Returns -ENOSPC with *ret_space filled, -ECANCELED if *cancel became true, or
+ * another -errno; then no object and no promise of memory is left. */
 int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
                           struct object_space *ret_space);
 
-/* The same on the loop, for a small one that is attached at once: its descriptors stay open.
- * Returns ALLOCATED, or an error: -EAGAIN where what there is seems not to be enough, and others
- * must be waited for. */
+/* Allocates a small segment on the loop, in one step. The descriptors stay open, because the caller
+ * attaches the segment at once. Returns ALLOCATED, or -errno like segment_allocate_some(). -EAGAIN
+ * means that memory is short now and that discard.c may be freeing some: use
+ * segment_allocate_some(), which waits for that. */
 int segment_allocate_now(struct segment *segment);
 
-/* Removes those of its objects that there are. */
+/* Removes the objects that exist. */
 void segment_remove_objects(struct segment *segment);
 
-/* Removes the objects and frees the segment. Takes NULL. Returns NULL. */
+/* Removes the objects and frees the segment, which may be NULL. Does not touch its record. Returns
+ * NULL. */
 struct segment *segment_free(struct segment *segment);
-/* Frees it; the objects stay for the next daemon. */
+/* Frees the segment. The objects stay for the next daemon. */
 void segment_abandon(struct segment *segment);
 
-/* Writes its record. Returns 0 or -errno. */
+/* Writes the record of the segment to the registry. Returns 0 or -errno. */
 int segment_keep(const struct segment *segment);
 
-/* Gives it a copy of access, and keeps that if it is allocated. Returns 0 or -errno; then it
- * is as it was. */
+/* Gives the segment a copy of access. If the segment is allocated, also writes its record. Returns
+ * 0, or -errno with the old access in place. */
 int segment_set_access(struct segment *segment, const struct access *access);
 
-/* Takes the name away and gives the data object that of the id. */
+/* Gives the data object the name of the id, so that another segment can have the name. If that
+ * fails, removes the data object: clients keep what they have mapped, and no other client can
+ * attach the segment. */
 void segment_unname(struct segment *segment);
 
-/* Gives the data object the name of the id, if it still has that of the segment. */
+/* Renames the data object from the name of the segment to the name of the id. Recovery calls this
+ * for a removed segment, because the earlier daemon may have died before it renamed the object.
+ * Returns 0 or -errno. */
 int segment_rename_data(const struct segment *segment);
 
-/* One of its objects, under the name that it has now. */
+/* Returns one object of the segment under its current name, for the functions of object.h. */
 void segment_object(const struct segment *segment, enum segment_part part, struct object *ret);
 
-/* What an object of the segment begins with. */
+/* Returns the header that an object of the segment begins with; bytes is its size. */
 static inline struct shmview_object_header segment_header(const struct segment *segment,
                                                           uint32_t magic, size_t bytes)
 {
@@ -131,7 +159,7 @@ static inline struct shmview_object_header segment_header(const struct segment *
     };
 }
 
-/* What its control object begins with. */
+/* Returns the beginning of the control object of a new segment. All other words are 0. */
 static inline void segment_control_header(const struct segment *segment,
                                           struct shmview_control *ret)
 {
@@ -144,12 +172,13 @@ static inline void segment_control_header(const struct segment *segment,
 
 /* --- segment_layouts.c ---------------------------------------------------- */
 
-/* Adds a layout as layouts_add() does, publishes and keeps it. text ends with a NUL, which n
- * counts. Returns the index of the layout or -errno. The caller has checked the layout, and charged
- * n bytes for it. */
+/* Adds a layout to the segment, to its control object, and to the registry. text is the layout as
+ * JSON, n bytes with the NUL. The caller has checked the layout and charged n bytes for it. Returns
+ * the index of the layout; or -errno, and the caller must refund them. */
 int segment_add_layout(struct segment *segment, const char *name, const char *text, size_t n);
 
-/* Lets clients find the layouts that there are in the control object. Returns 0 or -errno. */
+/* Writes the hashes of the names of all layouts to the control object, where clients look for them.
+ * Returns 0 or -errno. */
 int segment_publish_layouts(const struct segment *segment);
 
 #endif

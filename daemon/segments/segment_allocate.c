@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of a new segment, and what they begin with. */
+/* Creates the objects of a new segment, in steps that run on a thread or on the loop.
+ *
+ * The first step promises all the memory that the segment needs (object.h). Each further step
+ * settles a part of the promise, so a creation that has begun cannot run out of memory because of
+ * another one. Every function here that fails has settled or returned the rest of the promise, and
+ * has removed the objects: a refused segment leaves nothing.
+ *
+ * The lock comes last, after the data, because only the data can be large: a creation that is
+ * canceled has no lock yet. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -17,7 +25,8 @@ static int write_all(int fd, const void *bytes, size_t n)
     return (size_t)r == n ? 0 : -EIO;
 }
 
-/* Returns a descriptor, or -errno. */
+/* Creates one object of promised memory and stores its device and inode. Settles `bytes` of the
+ * promise in any case. Returns a descriptor, which the caller owns; or -errno. */
 static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
                          const atomic_bool *cancel)
 {
@@ -31,7 +40,9 @@ static int create_object(struct segment *segment, enum segment_part part, uint64
     return fd;
 }
 
-/* LOCK_BYTES are promised. */
+/* Creates the control and the liveness object with their headers, and maps the latter. LOCK_BYTES
+ * are promised; settles all of them in any case. Leaves objects and descriptors to give_up() if it
+ * fails. Returns 0 or -errno. */
 static int allocate_lock(struct segment *segment)
 {
     struct segment_use *use = segment->use;
@@ -56,7 +67,8 @@ static int allocate_lock(struct segment *segment)
     return r ? r : use_map_object(use, liveness);
 }
 
-/* Gives back what a failed allocation has got; bytes are still promised. Returns r. */
+/* Undoes an allocation that has failed with r. `bytes` are promised and not settled yet. Returns
+ * r. */
 static int give_up(struct segment *segment, uint64_t bytes, int r)
 {
     object_unpromise(bytes);
@@ -65,8 +77,8 @@ static int give_up(struct segment *segment, uint64_t bytes, int r)
     return r;
 }
 
-/* Promises all that is needed, and makes the data object with its first bytes. ret_space NULL: now
- * or not at all. */
+/* Promises all memory of the segment, and creates the data object with its first bytes. If
+ * ret_space is NULL, does not wait for memory that is being freed. Returns 0 or -errno. */
 static int begin(struct segment *segment, uint64_t first, const atomic_bool *cancel,
                  struct object_space *ret_space)
 {
@@ -81,7 +93,8 @@ static int begin(struct segment *segment, uint64_t first, const atomic_bool *can
     return data < 0 ? give_up(segment, bytes - first, data) : 0;
 }
 
-/* Commits the data that is left, up to a step. */
+/* Commits `bytes` of the data from byte `from` on. The descriptor was closed after the last step,
+ * so this opens the object again. Returns 0 or -errno. */
 static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
 {
     uint64_t rest = segment->size - from + (segment->lock ? LOCK_BYTES : 0);
@@ -92,7 +105,8 @@ static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const a
     return r ? give_up(segment, rest - bytes, r) : 0;
 }
 
-/* Descriptors and the map stay for who attaches first: its creator. */
+/* Does one step. Leaves descriptors and the map of the liveness object open, because the creator
+ * usually attaches next. */
 static int allocate_some(struct segment *segment, const atomic_bool *cancel, uint64_t *done,
                          struct object_space *ret_space)
 {
@@ -114,7 +128,7 @@ int segment_allocate_some(struct segment *segment, const atomic_bool *cancel, ui
 {
     int r = allocate_some(segment, cancel, done, ret_space);
     if (r >= 0)
-        use_close(segment->use); /* many may be made ahead of the loop */
+        use_close(segment->use); /* else many unfinished creations would use up the descriptors */
     return r;
 }
 
@@ -122,5 +136,5 @@ int segment_allocate_now(struct segment *segment)
 {
     uint64_t done = 0;
     int r = allocate_some(segment, NULL, &done, NULL);
-    return r == -ENOSPC ? -EAGAIN : r;
+    return r == -ENOSPC ? -EAGAIN : r; /* the next attempt fills in the figures of the refusal */
 }

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layouts of a segment: where they are kept, and how clients find them by name. */
+/* Writes a layout to the three places that have it: the segment in the daemon's memory, the table
+ * in the control object, and the registry.
+ *
+ * A client switches layouts while it holds the lock and must not wait for the daemon. Therefore the
+ * control object has a table with a hash of the name of each layout, by index. A client finds there
+ * the index of a layout that another client has defined. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,8 +16,10 @@
 
 _Static_assert(LIMIT_LAYOUTS == SHMVIEW_LAYOUTS_MAX, "an entry for each layout");
 
-/* Writes n entries of the table from index on. Clients may be reading it: one that finds half an
- * entry finds no layout by it, and none is looked for before its entry is whole. */
+/* Writes n entries of the table from the index `from` on; an entry without a layout is 0. A client
+ * may read the table at that moment. If it reads half of a new entry, it finds no layout of that
+ * name. It would have found none a moment earlier, because the daemon replies to the definition
+ * after this write. Returns 0 or -errno. */
 static int write_table(const struct segment *segment, size_t from, size_t n)
 {
     uint64_t table[LIMIT_LAYOUTS] = {0};
@@ -21,7 +28,7 @@ static int write_table(const struct segment *segment, size_t from, size_t n)
     int fd = segment->use ? segment->use->fds[CONTROL_WRITE] : -1;
     CLEANUP_FD int opened = -1;
     if (!segment->inodes[CONTROL])
-        return 0; /* no lock, so no phase */
+        return 0; /* without a lock there is no phase, so nobody looks for layouts */
     if (fd < 0) {
         segment_object(segment, CONTROL, &object);
         fd = opened = object_open(&object, O_RDWR);
@@ -45,14 +52,15 @@ int segment_add_layout(struct segment *segment, const char *name, const char *te
     int index = layouts_add(&segment->layouts, name, text, n);
     if (index < 0)
         return index;
-    /* first the table: an entry whose layout was not kept is cleared by the next daemon, but a
-     * layout that was kept without its entry would not be found */
+    /* The table comes first. If the daemon dies in between, an entry without a record is left,
+     * which the next daemon clears (read_slots() in use.c). In the other order clients would not
+     * find a layout that is recorded. */
     int r = write_table(segment, (size_t)index, 1);
     if (r == 0)
         r = store_put_layout(segment->home->store, segment->id, (uint32_t)index, text);
     if (r == 0)
         return index;
     layouts_drop_last(&segment->layouts);
-    write_table(segment, (size_t)index, 1);
+    write_table(segment, (size_t)index, 1); /* clears the entry, as there is no such layout now */
     return r;
 }

@@ -14,14 +14,16 @@
 #include "daemon/memory/discard.h"
 #include "daemon/segments/attachment.h"
 
-#define LARGE_BYTES     ((uint64_t)1 << 20) /* from here on off the loop */
-#define SEGMENTS_A_TURN 1024                /* some 3 ms */
+#define LARGE_BYTES     ((uint64_t)1 << 20) /* a thread commits or frees this and more */
+#define SEGMENTS_A_TURN 1024                /* they take some 3 ms */
 
+/* The size that the object must have. */
 static uint64_t bytes_of(const struct segment *segment, enum segment_part part)
 {
     return part == DATA ? segment->size : segment->control_bytes;
 }
 
+/* Calls stat() for one object, through its open descriptor if there is one. */
 static int stat_part(const struct segment *segment, enum segment_part part, struct stat *ret)
 {
     int fd = segment->use ? segment->use->fds[part == DATA ? DATA_WRITE : CONTROL_WRITE] : -1;
@@ -32,7 +34,8 @@ static int stat_part(const struct segment *segment, enum segment_part part, stru
     return object_stat(&object, ret);
 }
 
-/* Also memory beyond the end of the file counts. */
+/* Whether the object has more memory than its size needs. A client can also allocate memory beyond
+ * the end of the file (fallocate() with FALLOC_FL_KEEP_SIZE), which st_size does not show. */
 static bool is_too_large(const struct stat *st, uint64_t bytes)
 {
     uint64_t step = (uint64_t)st->st_blksize, most = (bytes + step - 1) / step * step;
@@ -44,7 +47,9 @@ enum header {
     HEADER_DAMAGED
 };
 
-/* Returns an enum header, HEADER_SOUND also for one that is not looked at; or -errno. */
+/* Compares the header with the one that the daemon wrote. It does not open the control object for
+ * that, because the timer would otherwise open the objects of all segments again and again. Returns
+ * an enum header, HEADER_SOUND if the object is not open; or -errno. */
 static int check_header(const struct segment *segment)
 {
     struct shmview_control is, should;
@@ -59,9 +64,9 @@ static int check_header(const struct segment *segment)
     return (size_t)got == n && memcmp(&is, &should, n) == 0 ? HEADER_SOUND : HEADER_DAMAGED;
 }
 
-/* --- Telling ------------------------------------------------------------- */
+/* --- Logging ------------------------------------------------------------- */
 
-/* The attachments that may write to the object. */
+/* Lists the clients that have a writable descriptor of the object now. */
 static void name_suspects(const struct segment *segment, enum segment_part part, char *text,
                           size_t bytes)
 {
@@ -75,7 +80,7 @@ static void name_suspects(const struct segment *segment, enum segment_part part,
                                       a->pid, a->uid);
         }
     if (n == 0)
-        snprintf(text, bytes, "a client that has left");
+        snprintf(text, bytes, "a client that is no longer attached");
 }
 
 static void tell(const struct segment *segment, enum segment_part part, const struct stat *st)
@@ -89,15 +94,17 @@ static void tell(const struct segment *segment, enum segment_part part, const st
                   .segment = segment->name,
                   .reason = part == DATA ? "data" : "control",
               },
-              "segment '%s': its %s had %jd bytes and took %jd, not %" PRIu64
-              ", or was overwritten, and is repaired; this can have been done by %s",
+              "segment '%s': the %s had %jd bytes of size and %jd of memory instead of %" PRIu64
+              ", or its header was overwritten; it is repaired; this can have been done by %s",
               segment->name, part == DATA ? "data" : "control object", (intmax_t)st->st_size,
               (intmax_t)st->st_blocks * 512, bytes_of(segment, part), suspects);
 }
 
 /* --- Repairing ----------------------------------------------------------- */
 
-/* Takes over fd. Missing bytes are there at once; committing them may take longer. */
+/* Gives the file its size back; takes over fd. Missing bytes can be read when this returns, so that
+ * no client gets SIGBUS unless /dev/shm is full. From 1 MiB on a thread commits them, or frees the
+ * excess. Returns 0 or -errno. */
 static int resize(int fd, const struct stat *st, uint64_t bytes)
 {
     CLEANUP_FD int owned = fd;
@@ -117,8 +124,14 @@ static int write_at(int fd, const void *bytes, size_t n, size_t at)
     return r < 0 ? -errno : (size_t)r == n ? 0 : -EIO;
 }
 
-/* Writes the header again. Lets the lock look as if its owner had died inside, with a version that
- * no reader has seen, unless somebody is inside. */
+/* Makes a damaged control object usable: writes its header and its table of layouts again, and
+ * wakes all waiters. Bytes that a client cut off are zeros by now.
+ *
+ * The next owner must learn that the bytes may be broken. Therefore this function sets `inside`, as
+ * if an owner had died inside: to an id that no client can have, because its slot is above
+ * SHMVIEW_SLOTS_MAX. The version in the same word comes from the clock, so that an optimistic
+ * reader that began before the damage finds another version. If a client is inside, the word stays,
+ * because that client would clear a mark of the daemon when it leaves. */
 static int rebuild_lock(struct segment *segment)
 {
     struct object object;
@@ -141,6 +154,7 @@ static int rebuild_lock(struct segment *segment)
     return r;
 }
 
+/* Checks one object and repairs it. Returns 0 or -errno. */
 static int repair(struct segment *segment, enum segment_part part)
 {
     struct stat st;
@@ -178,6 +192,6 @@ void segment_repair_some(const struct registry *registry, uint64_t *after)
         if (!s)
             return;
         if (s->allocated)
-            segment_repair(s); /* tried again in the next turn */
+            segment_repair(s);
     }
 }

@@ -9,7 +9,8 @@
 #include "common/base/util.h"
 #include "daemon/segments/use.h"
 
-/* Returns 0, or -errno; -ESTALE if it is another one. What clients did to it does not matter. */
+/* Checks that the object is the one that was created; not its size and bytes, which clients can
+ * change. Returns 0, -ESTALE, or another -errno. */
 static int check_identity(const struct segment *segment, enum segment_part part)
 {
     struct object object;
@@ -18,6 +19,9 @@ static int check_identity(const struct segment *segment, enum segment_part part)
     return object_stat(&object, &st);
 }
 
+/* Checks the header of the liveness object too. Only the daemon writes that object, so any
+ * difference means that it is not the one of this segment, or that another version of the daemon
+ * wrote it. Returns 0, -ESTALE, or another -errno. */
 static int check_liveness(struct segment *segment)
 {
     struct object object;
@@ -36,6 +40,7 @@ static int check_liveness(struct segment *segment)
         return -ESTALE;
     segment->unread = l.high > 0;
     segment->control_bytes = segment_control_bytes(l.high ? l.high : 1);
+    /* the daemon will map the object: a page beyond its end would raise SIGBUS */
     struct stat st;
     if (fstat(fd, &st))
         return -errno;
@@ -44,7 +49,7 @@ static int check_liveness(struct segment *segment)
 
 int segment_restore(struct segment *segment, const char **ret_why)
 {
-    /* one that has lost its name may have lost its data's as well */
+    /* a removed segment has no data if the object could not be renamed; see segment_unname() */
     bool has_data = segment->named || segment->inodes[DATA];
     *ret_why = "its data";
     int r = has_data ? check_identity(segment, DATA) : 0;

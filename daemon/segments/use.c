@@ -1,4 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The order of writes to the liveness object matters, because clients read it at any moment and
+ * without a lock:
+ *
+ *   begin   memory for the slot -> high -> generation of the slot -> the reply to the client
+ *   death   the slot is marked as dead -> deaths grows -> all waiters are woken
+ *
+ * A waiter reads `deaths` before it looks at the owner, and sleeps only while `deaths` is the same.
+ * Either it then finds the mark, or it does not fall asleep. The daemon may be killed between any
+ * two steps; then the next one completes them (segment_restored()). */
 #include "daemon/segments/use.h"
 
 #include <errno.h>
@@ -34,7 +43,7 @@ int use_begin(struct segment *segment)
     return 0;
 }
 
-/* Frees it where nobody is attached and no descriptor is kept open. */
+/* Frees use if no client is attached and it is not cached. */
 static void use_end(struct segment_use *use)
 {
     if (use->cached || use->segment->n_attachments > 0)
@@ -64,7 +73,8 @@ void use_abandon(struct segment_use *use)
     use_end(use);
 }
 
-/* Makes it the segment attached last; the one that was attached longest ago must go. */
+/* Makes this the segment that was attached last. If there are too many then, abandons the use of
+ * the one that was attached longest ago; its attachments stay. */
 static void use_cache(struct segment_use *use)
 {
     struct segment_home *home = use->segment->home;
@@ -117,11 +127,14 @@ static int use_map(struct segment_use *use)
 
 /* --- Attaching ----------------------------------------------------------- */
 
+/* The members of the shared structs are not _Atomic, because C++ includes their header, too. */
 static _Atomic uint32_t *word(uint32_t *p)
 {
     return (_Atomic uint32_t *)p;
 }
 
+/* Wakes all clients that wait for a death. Adding 1 comes first: a client that is about to sleep
+ * then finds the word changed, and does not. */
 static void announce(struct shmview_liveness *live)
 {
     atomic_fetch_add(word(&live->deaths), 1);
@@ -140,7 +153,9 @@ void segment_announce(struct segment *segment)
         announce(segment->use->live);
 }
 
-/* The daemon's own object: what it says of slots is believed, within its limits. */
+/* Reads the slots that an earlier daemon gave out. Only daemons write the liveness object, so its
+ * contents are trusted within limits. Also writes the table of layouts again, because that daemon
+ * may have died in the middle of a definition. Returns 0 or -errno. */
 static int read_slots(struct segment *segment)
 {
     const struct shmview_liveness *live = segment->use->live;
@@ -155,7 +170,8 @@ static int read_slots(struct segment *segment)
     return r;
 }
 
-/* Those that nobody has claimed. */
+/* Gives back all slots that no attachment has claimed. Wakes the waiters even if there is none, see
+ * segment_restored(). */
 static void give_slots_back(struct segment *segment)
 {
     struct shmview_liveness *live = segment->use->live;
@@ -170,7 +186,9 @@ static void give_slots_back(struct segment *segment)
     announce(live);
 }
 
-/* Before a slot is taken: what an earlier daemon has left of them. */
+/* Maps the liveness object and, if an earlier daemon gave out slots, reads these. Must be called
+ * before a slot is taken. If they are still unread here, no attachment has claimed one, so all of
+ * them are given back. Returns 0 or -errno. */
 static int know_slots(struct segment *segment)
 {
     int r = use_map(segment->use);
@@ -188,7 +206,9 @@ uint32_t segment_control_bytes(uint32_t n_slots)
     return (uint32_t)((need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP);
 }
 
-/* The slot's line must be backed before anybody may touch it. */
+/* Lets the control object grow until it has the slot. This must come before the generation is
+ * published, because an owner looks at each slot below `high` and would get SIGBUS. Returns 0 or
+ * -errno. */
 static int back_slot(struct segment *segment, int control, uint32_t slot)
 {
     uint32_t bytes = segment_control_bytes(slot + 1);
@@ -200,9 +220,10 @@ static int back_slot(struct segment *segment, int control, uint32_t slot)
     return r;
 }
 
-/* Ids repeat after the generations of a slot have wrapped: a count that a dead reader has left
- * must not become that of a living client, which writers would wait for. Nobody uses the slot
- * now, and since the last wrap each id was given out once. */
+/* Clears the count of readers of a slot when its generations wrap, because ids repeat from then on.
+ * A dead reader may have left a count with its generation. When a new client got that generation,
+ * the count would look like that of a living reader, and writers would wait for it. Nobody uses the
+ * slot at this moment. Returns 0 or -errno. */
 static int clear_readers(const struct shmview_liveness *live, int control, uint32_t slot,
                          uint32_t generation)
 {
@@ -215,6 +236,8 @@ static int clear_readers(const struct shmview_liveness *live, int control, uint3
     return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
 }
 
+/* Opens the control and the liveness object for a client, repairs the segment, and takes a slot.
+ * Returns 0, -ENOLCK if all slots are taken, or another -errno. */
 static int open_lock(struct segment *segment, struct segment_grip *ret)
 {
     int control = ret->fds[CONTROL] = use_open(segment->use, CONTROL_WRITE);
@@ -256,7 +279,7 @@ int segment_attach(struct segment *segment, int64_t access, struct segment_grip 
         r = segment->lock && access != SHMVIEW_PEEK ? open_lock(segment, &grip)
                                                     : segment_repair(segment);
     if (r) {
-        use_abandon(segment->use); /* what cannot be opened is not to stay half open */
+        use_abandon(segment->use); /* so that the next attempt opens all objects again */
         return r;
     }
     segment->n_attachments++;
@@ -292,7 +315,8 @@ void segment_watches_changed(struct segment *segment)
 void segment_note_owner(struct segment *segment, uint32_t id, pid_t pid, const char command[16])
 {
     struct shmview_liveness_death *d = &segment->use->live->owner;
-    /* id last and released: a reader that finds it finds the rest as well */
+    /* A client may read this at any moment. The id is 0 while the rest is written, and is stored
+     * last, so that a client which finds the id finds the rest of that death, too. */
     atomic_store(word(&d->id), 0);
     d->pid = (uint32_t)pid;
     d->when_ns = (uint64_t)now_ns();
@@ -322,7 +346,7 @@ int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generati
         atomic_load(word(&segment->use->live->generation[slot])) != generation ||
         segment->slots.entries[slot].next != SLOT_UNCLAIMED)
         return -ESTALE;
-    segment->slots.entries[slot].next = 0;
+    segment->slots.entries[slot].next = 0; /* anything but SLOT_UNCLAIMED */
     return 0;
 }
 
