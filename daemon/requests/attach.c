@@ -9,7 +9,7 @@
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 
-/* Whether one attachment more is too many. */
+/* Whether the connection has all the attachments that it may have. */
 static bool is_full(const struct connection *c)
 {
     const struct attachment *a;
@@ -19,7 +19,10 @@ static bool is_full(const struct connection *c)
     return n >= LIMIT_ATTACHMENTS;
 }
 
-/* Of the last slots each user gets his share; the daemon's own user may have all. */
+/* Whether the user may have one more slot. A user gets one of the last slots only while that user
+ * has fewer than are left (quota_in_share()); otherwise one user could lock all others out of a
+ * segment that they share. Root and the daemon's own user may have all slots. When all are taken
+ * this returns true, so that attachment_new() finds it and the refusal has the right reason. */
 static bool has_slot_for(const struct segment *segment, int64_t access, uid_t uid)
 {
     uint32_t used = segment->slots.n_used;
@@ -33,7 +36,9 @@ static bool has_slot_for(const struct segment *segment, int64_t access, uid_t ui
     return quota_in_share(his, used, SHMVIEW_SLOTS_MAX);
 }
 
-/* Gives the answer the descriptors, and returns the attachment as the reply has it. */
+/* Adds the descriptors to the answer, and returns the attachment for the reply, which refers to
+ * them by index. They stay the segment's: answer->fds_borrowed makes the connection send them
+ * without closing them. */
 static struct wire_attachment hand_over(const struct attachment *a, const struct segment_grip *grip,
                                         struct answer *answer)
 {
@@ -56,6 +61,7 @@ static struct wire_attachment hand_over(const struct attachment *a, const struct
     };
 }
 
+/* Fills in the reply to a successful attachment. */
 static void answer_attached(const struct attachment *a, const struct segment_grip *grip,
                             struct answer *answer)
 {
@@ -70,6 +76,7 @@ static void answer_attached(const struct attachment *a, const struct segment_gri
     answer_with_text(answer, text, n);
 }
 
+/* Refuses because the segment has no slot for this user; why ends the reason. */
 static void refuse_slots(const struct segment *segment, const char *why, struct answer *answer)
 {
     refuse(answer, SHMVIEW_ERR_NO_SLOT, json_pack("{s:i}", "limit", SHMVIEW_SLOTS_MAX),
@@ -89,7 +96,7 @@ void attach_segment(const struct request *request, struct segment *segment, int6
         return;
     }
     if (!has_slot_for(segment, access, request->who.uid)) {
-        refuse_slots(segment, "; the last ones are for users that have fewer than are left",
+        refuse_slots(segment, "; the last slots are for users that have fewer than are left",
                      answer);
         return;
     }
@@ -105,7 +112,7 @@ void attach_segment(const struct request *request, struct segment *segment, int6
         return;
     }
     answer_attached(a, &grip, answer);
-    if (answer->error) { /* nobody would know of it */
+    if (answer->error) { /* memory is short for the text: the client would not know its id */
         answer->fds.n = 0;
         attachment_cancel(a);
         return;

@@ -8,8 +8,8 @@
 #include "daemon/clients/bell.h"
 #include "daemon/clients/refusal.h"
 
-/* Returns the reply to Claim, of which told has all but the attachments; or NULL: memory is
- * short. */
+/* Returns the text of the reply, new, with all attachments of the connection; the caller has set
+ * the other members. Returns NULL if memory is short. */
 static char *claimed(const struct connection *c, struct wire_claimed told, size_t *ret_bytes)
 {
     struct attachment *a;
@@ -26,7 +26,8 @@ static char *claimed(const struct connection *c, struct wire_claimed told, size_
     return text;
 }
 
-/* Takes fd, unless it is negative. Returns its index, or WIRE_ABSENT. */
+/* Adds fd to the answer, which takes it over. Returns its index, or WIRE_ABSENT if fd is
+ * negative. */
 static int64_t add_descriptor(struct answer *answer, int fd)
 {
     if (fd < 0)
@@ -50,21 +51,21 @@ void claim_answer(struct request *r, const union wanted *want)
         return;
     }
     if (error) {
-        refuse_system(answer, "a client cannot be known", -error);
+        refuse_system(answer, "a claim cannot be carried out", -error);
         return;
     }
     size_t n = 0;
     char *without = claimed(c, told, &n);
-    /* The client closes the presence when it is mapped. It comes last, so that no hole is left in
-     * the client's numbers: it closes the descriptors of an attachment in one call if they are
-     * consecutive. */
+    /* The presence comes last, because the client closes its descriptor as soon as it is mapped. If
+     * the bell came after it, the client would have a hole below the bell. Later descriptors of an
+     * attachment would not be consecutive then, and the client could not close them in one call. */
     told.bell = add_descriptor(answer, bell_open(r->state->turns, c, want->claim.bell));
     told.presence = add_descriptor(answer, fd);
     if (answer->fds.n == 0) {
         answer_with_text(answer, without, n);
         return;
     }
-    answer->spare = without;
+    answer->spare = without; /* sent if the client has no room for descriptors */
     told.descriptors = (int64_t)answer->fds.n;
     char *text = claimed(c, told, &n);
     answer_with_text(answer, text, n);

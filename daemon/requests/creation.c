@@ -19,21 +19,26 @@
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 
-/* Committed on the loop: some 50 us, a few requests' worth. */
+/* The largest segment that the loop allocates. That takes some 50 us, as long as a few requests. */
 #define SMALL_BYTES ((uint64_t)128 << 10)
 
+/* One creation in progress. allocated() frees it, or creation_cancel(), or create_now(). While the
+ * task runs a step, its thread uses segment, committed, result and space, and the loop must not
+ * touch them. */
 struct job {
     struct task task;
-    struct request request;                /* its connection is NULL once that has gone */
-    const struct config_segment *declared; /* NULL: a client's */
+    struct request request;                /* connection is NULL after it was closed */
+    const struct config_segment *declared; /* NULL: a client creates the segment */
     struct segment *segment;
-    int64_t access;
-    atomic_bool cancel;
-    uint64_t committed; /* bytes */
-    int result;
-    struct object_space space;
+    int64_t access;            /* enum shmview_access to attach for; 0: do not attach */
+    atomic_bool cancel;        /* set on the loop, read on the thread */
+    uint64_t committed;        /* bytes of the data so far */
+    int result;                /* enum allocation, or -errno */
+    struct object_space space; /* valid if result is -ENOSPC */
 };
 
+/* Allocates one step, on a thread. All declared segments have one flag to cancel them, because they
+ * are only canceled together, when the daemon exits. */
 static bool allocate(struct task *task)
 {
     struct job *job = CONTAINER_OF(task, struct job, task);
@@ -42,6 +47,7 @@ static bool allocate(struct task *task)
     return job->result == ALLOCATED_PART;
 }
 
+/* Refuses with the reason of a failed allocation and its figures. */
 static void refuse_allocation(const struct job *job)
 {
     struct answer *answer = job->request.answer;
@@ -70,7 +76,9 @@ static void refuse_allocation(const struct job *job)
     }
 }
 
-/* Makes the segment known. Returns whether it stays. */
+/* Makes the segment known after its allocation: adds the event, writes the record, and fills in the
+ * reply. The record is written before the reply is sent, so that no client uses a segment that the
+ * next daemon does not know. Returns whether the segment stays. */
 static bool finish(struct job *job)
 {
     const struct request *r = &job->request;
@@ -91,7 +99,7 @@ static bool finish(struct job *job)
     }
     int error = segment_keep(s);
     if (error) {
-        refuse_system(r->answer, "a segment cannot be kept", -error);
+        refuse_system(r->answer, "a segment cannot be recorded", -error);
         return false;
     }
     if (job->access)
@@ -102,6 +110,7 @@ static bool finish(struct job *job)
     return !r->answer->error;
 }
 
+/* Adds the layouts of a declared segment, or logs why the segment was not created. */
 static void finish_declared(const struct job *job, bool stays)
 {
     const struct config_segment *want = job->declared;
@@ -113,7 +122,7 @@ static void finish_declared(const struct job *job, bool stays)
                   want->line, answer->reason ? answer->reason : refusal_name(answer->error));
 }
 
-/* Makes the segment known, or removes it. */
+/* Ends a creation on the loop: makes the segment known, or removes what there is of it. */
 static void settle(struct job *job, struct answer *answer)
 {
     struct segment *s = job->segment;
@@ -129,6 +138,7 @@ static void settle(struct job *job, struct answer *answer)
         use_abandon(s->use);
 }
 
+/* Runs on the loop after the last step: ends the creation and sends the reply. */
 static void allocated(struct task *task)
 {
     CLEANUP_FREE struct job *job = CONTAINER_OF(task, struct job, task);
@@ -157,16 +167,17 @@ void creation_cancel(struct connection *connection)
     job->request.connection = NULL;
     connection->job = NULL;
     if (!task_take_back(&job->task))
-        return; /* its thread notices */
+        return; /* a step is running: its thread reads cancel, and allocated() frees the job */
     job->result = -ECANCELED;
     if (job->committed)
-        allocate(&job->task); /* which gives back what it has */
+        allocate(&job->task); /* finds cancel set at once, and removes the objects */
     job->request.state->n_jobs--;
     settle(job, &(struct answer){0});
     free(job);
 }
 
-/* Returns whether the request is one that can be done, with its lifetime; or refuses it. */
+/* Checks what the decoder of the parameters cannot check, and sets the default of the lifetime.
+ * Returns false after refusing the request. */
 static bool check_create(struct wire_create *create, struct answer *answer)
 {
     struct wire_fault fault = {0};
@@ -185,11 +196,13 @@ static bool check_create(struct wire_create *create, struct answer *answer)
     return true;
 }
 
-/* declared NULL: a client's. Returns NULL after refusing the request. */
+/* Reserves the name, applies policy and quotas, and returns a new job; or returns NULL after
+ * refusing the request, with nothing reserved. declared is NULL for the request of a client. */
 static struct job *job_new(const struct request *request, const struct wire_create *create,
                            const struct config_segment *declared)
 {
     struct registry *registry = &request->state->registry;
+    /* a dead client's segment of that name may be waiting for its removal */
     departure_settle(request->state, registry_find(registry, create->name));
     struct segment *s = registry_reserve(registry, create->name);
     if (!s && errno == EEXIST) {
@@ -220,6 +233,7 @@ static struct job *job_new(const struct request *request, const struct wire_crea
     return job;
 }
 
+/* Hands the job to the thread pool, where users take turns (task.h). */
 static void job_start(struct job *job)
 {
     job->request.state->n_jobs++;
@@ -230,7 +244,8 @@ static void job_start(struct job *job)
     task_add(&job->task);
 }
 
-/* What is small takes less time than telling a thread of it. Returns whether it is done. */
+/* Creates a small segment on the loop. Returns false if a thread must do it: because the segment is
+ * large, because the client does not attach it, or because memory must be waited for. */
 static bool create_now(struct job *job, struct answer *answer)
 {
     if (!job->access || job->segment->size > SMALL_BYTES)
@@ -247,7 +262,8 @@ void creation_start(struct request *request, const union wanted *want)
 {
     struct wire_create create = want->create;
     struct job *job = NULL;
-    /* first whether the client may create at all: otherwise it could try names */
+    /* Check first whether the client may create at all. Otherwise it could find out by trying which
+     * names are taken. */
     if (permit_may_create(request) && check_create(&create, request->answer))
         job = job_new(request, &create, NULL);
     free(create.grant.acl);
@@ -269,7 +285,7 @@ void creation_declare(struct state *state, const struct config_segment *want)
         .lock = want->lock,
     };
     struct job *job = job_new(&request, &create, want);
-    answer_deinit(&answer); /* memory is short, and the log has it */
+    answer_deinit(&answer); /* only a lack of memory can be in it, which is logged */
     if (!job)
         return;
     state->declared.n_pending++;

@@ -12,6 +12,7 @@
 #include "daemon/requests/state.h"
 #include "daemon/segments/charge.h"
 
+/* Logs how an existing segment differs from its declaration. */
 __attribute__((format(printf, 2, 3))) static void differs(const struct config_segment *want,
                                                           const char *format, ...)
 {
@@ -24,8 +25,9 @@ __attribute__((format(printf, 2, 3))) static void differs(const struct config_se
                 want->file, want->line, text);
 }
 
-/* Returns whether the segment has this layout, or another one under its name: text is that of its
- * canonical form, n bytes with the NUL. */
+/* Whether the segment has a layout with this name. Logs a difference. text is the canonical form of
+ * the declared layout, n bytes with the NUL. Segments keep layouts in that form too, so equal
+ * layouts have equal bytes. */
 static bool has_layout(const struct segment *segment, const struct config_segment *want,
                        const char *name, const char *text, size_t n)
 {
@@ -37,6 +39,7 @@ static bool has_layout(const struct segment *segment, const struct config_segmen
     return has;
 }
 
+/* Adds a layout. No quota can refuse it, because the administrator has declared it. */
 static int add_layout(struct segment *segment, const char *name, const char *text, size_t n)
 {
     charge_declared_layout(segment, n);
@@ -55,21 +58,22 @@ void declared_add_layouts(struct segment *segment, const struct config_segment *
         if (text && has_layout(segment, want, layout->name, text, n))
             continue;
         if (segment->layouts.n == LIMIT_LAYOUTS) {
-            differs(want, "layout '%s' is missing, and %d are the limit", layout->name,
-                    LIMIT_LAYOUTS);
+            differs(want, "layout '%s' is missing; the segment has %d, which is the limit",
+                    layout->name, LIMIT_LAYOUTS);
             continue;
         }
         int r = text ? add_layout(segment, layout->name, text, n) : -ENOMEM;
         if (r < 0)
-            log_error("layout '%s' of segment '%s' cannot be kept: %s", layout->name, segment->name,
-                      strerror(-r));
+            log_error("layout '%s' of segment '%s' cannot be added: %s", layout->name,
+                      segment->name, strerror(-r));
     }
 }
 
+/* Logs each difference between a segment and its declaration, and adds missing layouts. */
 static void compare(struct segment *s, const struct config_segment *want)
 {
     if (s->size != want->size) {
-        /* its layouts were judged by another size */
+        /* the views of the declared layouts were checked against the declared size, not this one */
         differs(want, "%" PRIu64 " bytes, not %" PRIu64, want->size, s->size);
         return;
     }
@@ -98,7 +102,7 @@ void declared_done(struct state *state)
 void declared_start(struct state *state)
 {
     const struct config *config = state->config;
-    state->declared.n_pending = 1; /* until all are begun */
+    state->declared.n_pending = 1; /* for this loop, so that done() is not called before its end */
     for (size_t i = 0; i < config->n_segments; i++) {
         const struct config_segment *want = &config->segments[i];
         struct segment *s = registry_find(&state->registry, want->name);

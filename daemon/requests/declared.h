@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments that the configuration declares: made where they are missing, compared where
- * they exist. What exists is never changed but for layouts that it lacks. */
+/* Segments that the configuration declares. When the daemon starts, and after each reload, it
+ * creates those that do not exist.
+ *
+ * It never changes a segment that exists, because clients may be using it: a difference from the
+ * declaration is logged as a warning. There is one exception: layouts that the segment does not
+ * have are added, because that disturbs nobody. A segment that is no longer declared stays until it
+ * is removed. */
 #ifndef DAEMON_DECLARED_H
 #define DAEMON_DECLARED_H
 
@@ -11,23 +16,23 @@
 
 struct state;
 
-/* Declared segments that are being made. */
+/* The creation of declared segments. reload.c sets done and arg. */
 struct declaring {
-    unsigned n_pending;
-    atomic_bool cancel;
-    void (*done)(struct state *); /* called when none is left */
-    void *arg;                    /* for it */
+    unsigned n_pending;           /* creations that are not over */
+    atomic_bool cancel;           /* set when the daemon exits; threads read it */
+    void (*done)(struct state *); /* called when n_pending becomes 0 */
+    void *arg;                    /* for done */
 };
 
-/* Sees to each segment of the configuration in force. Those that are missing are allocated
- * off the loop; calls state->declared.done when none is left, at once if there was none.
- * That the last call is not done yet is the caller's to know. */
+/* Creates or compares each segment of the configuration in force. Threads allocate the missing
+ * ones. Calls state->declared.done when all of them exist or have failed, which may be before this
+ * function returns. The caller must not call it again before that. */
 void declared_start(struct state *state);
 
-/* Gives a segment the layouts of its declaration that it lacks; says what differs. */
+/* Adds the declared layouts that the segment does not have. Logs those that differ, and errors. */
 void declared_add_layouts(struct segment *segment, const struct config_segment *want);
 
-/* One is made, or could not be. */
+/* Called when one creation is over, whether it succeeded or not. */
 void declared_done(struct state *state);
 
 #endif

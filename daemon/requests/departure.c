@@ -8,17 +8,19 @@
 
 #define SLICE_NS 1000000
 
+/* What one dead client had. */
 struct departure {
     struct state *state;
-    struct attachments attachments, announced;
+    struct attachments attachments, announced; /* not announced yet; announced */
     struct created_segments created;
     bool has_presence;
-    struct presence_key presence;
+    struct presence_key presence; /* removed at the end, if has_presence */
     TAILQ_ENTRY(departure) link;
 };
 
 static void on_slice(uv_idle_t *idle);
 
+/* The callbacks of struct clients. */
 static void on_death_of_survivor(struct client *c)
 {
     departure_begin(CONTAINER_OF(c->clients, struct state, clients), &c->attachments, &c->created,
@@ -51,6 +53,7 @@ void departures_round(struct departures *departures)
 
 /* --- One step ------------------------------------------------------------ */
 
+/* Removes a segment whose creator is dead. */
 static void end_segment(struct state *state, struct segment *s)
 {
     struct actor by = {.pid = (pid_t)s->holder.pid, .uid = s->holder.uid};
@@ -59,7 +62,7 @@ static void end_segment(struct state *state, struct segment *s)
     registry_remove(&state->registry, s, by);
 }
 
-/* Moves it to the end of the list, behind the others. */
+/* Adds a departure at the end of the list for what it needs next. */
 static void put_back(struct departures *all, struct departure *d)
 {
     struct departure_list *list = LIST_EMPTY(&d->attachments) ? &all->ending : &all->announcing;
@@ -78,7 +81,8 @@ static void forget(struct departure *d)
     free(d);
 }
 
-/* Does the next thing for it; it is on no list. Returns whether that was the last. */
+/* Does one step of a departure, which must be in no list: announces one attachment, or ends one, or
+ * removes one segment. Returns whether nothing is left. */
 static bool step(struct departure *d)
 {
     struct attachment *a;
@@ -95,7 +99,7 @@ static bool step(struct departure *d)
     return LIST_EMPTY(&d->attachments) && LIST_EMPTY(&d->announced) && LIST_EMPTY(&d->created);
 }
 
-/* Works until the time is over, or nothing is left. */
+/* Does steps until until_ns or until nothing is left; at least one. */
 static void work(struct state *state, int64_t until_ns)
 {
     struct departures *all = &state->departures;
@@ -129,7 +133,8 @@ void departures_finish(struct state *state)
 
 /* --- Beginning ----------------------------------------------------------- */
 
-/* Moves all from one list to the other, which is empty. */
+/* Moves all elements from one list to an uninitialised one in constant time. <sys/queue.h> has no
+ * macro for that. */
 #define MOVE_LIST(to, from, field)                                                                 \
     do {                                                                                           \
         LIST_INIT(to);                                                                             \
@@ -149,7 +154,7 @@ void departure_begin(struct state *state, struct attachments *attachments,
     struct departure *d = is_any ? malloc(sizeof *d) : NULL;
     struct attachment *a;
     struct segment *s;
-    if (!d) /* nothing to do, or no memory to do it later */
+    if (!d) /* there is nothing to do, or no memory to do it later */
         d = &here;
     *d = here;
     MOVE_LIST(&d->attachments, attachments, link);
@@ -163,17 +168,19 @@ void departure_begin(struct state *state, struct attachments *attachments,
         remove_presence(d);
         return;
     }
+    /* departure_settle() finds them by these marks */
     LIST_FOREACH (a, &d->attachments, link)
         a->departed = true;
     LIST_FOREACH (s, &d->created, created)
         s->departing = true;
     put_back(all, d);
     int64_t start = now_ns();
+    /* Many clients may die in one turn of the loop. Together their first slices get one slice. */
     work(state, all->used_ns < SLICE_NS ? start + SLICE_NS : start);
     all->used_ns += now_ns() - start;
 }
 
-/* --- Who comes meanwhile ------------------------------------------------- */
+/* --- Requests for a segment of a departure ------------------------------- */
 
 struct segment *departure_settle(struct state *state, struct segment *segment)
 {
@@ -186,7 +193,7 @@ struct segment *departure_settle(struct state *state, struct segment *segment)
     for (; a; a = next) {
         next = LIST_NEXT(a, sibling);
         if (a->departed)
-            attachment_died(&state->registry, a); /* with the last one the segment may go */
+            attachment_died(&state->registry, a); /* may free the segment with the last one */
     }
     segment = registry_find_id(&state->registry, id);
     if (!segment || !segment->departing)

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What dead clients have left is ended in slices, because one may have had thousands of segments.
- * So are attachments that a client did not name when it claimed again.
+/* Ends the attachments and segments of dead clients, in slices of a millisecond. It also ends the
+ * attachments that a client did not name when it claimed again.
  *
- *   died, or unclaimed -> slots are announced -> attachments and segments are ended -> forgotten
+ *   client died -> slots announced as dead -> attachments and segments ended -> freed
  *
- * Announcing comes first, for all departures, because others wait for locks. The first slice is
- * done at once, so that nothing is left of most clients when departure_begin() returns. */
+ * A client may have had 4000 segments. Ending all of them at once would stop the loop for 0.2 s.
+ * Other clients may be waiting for the locks of the dead one, but for nothing else that it had.
+ * Therefore all slots of all departures are announced first.
+ *
+ * The first slice is done at once, so that of most clients nothing is left when departure_begin()
+ * returns. A request for a segment that a departure still has ends that segment first
+ * (departure_settle()): no client sees a remainder of a dead one. */
 #ifndef DAEMON_DEPARTURE_H
 #define DAEMON_DEPARTURE_H
 
@@ -14,28 +19,34 @@
 struct state;
 
 TAILQ_HEAD(departure_list, departure);
+/* All departures of an instance. Each is in one of the two lists, and owns its attachments and
+ * segments. The departures in a list take turns. */
 struct departures {
-    uv_idle_t slices;                 /* active while there is something */
-    struct departure_list announcing; /* some of their attachments are yet to be announced */
-    struct departure_list ending;
-    int64_t used_ns; /* since the last look for events */
+    uv_idle_t slices;                 /* active while a list is not empty */
+    struct departure_list announcing; /* they have attachments that are not announced */
+    struct departure_list ending;     /* all their attachments are announced */
+    int64_t used_ns;                  /* by first slices, since the last look for events */
 };
 
+/* Also sets the callbacks of state->clients, which begin departures. */
 void departures_init(struct state *state);
 
-/* The loop is about to look for events. */
+/* Must be called before the loop looks for events. */
 void departures_round(struct departures *departures);
 
-/* Takes over what a dead client has, or attachments that are unclaimed: the lists are empty
- * afterwards. Frees client, which may be NULL, and removes its presence when all is ended. */
+/* Begins a departure of the attachments and segments in both lists, which are empty afterwards.
+ * Frees client, which may be NULL. Removes the presence of the client after everything else has
+ * ended: until then it proves to the next daemon that the client is dead. Never fails; if memory is
+ * short, it does all the work at once. */
 void departure_begin(struct state *state, struct attachments *attachments,
                      struct created_segments *created, struct client *client);
 
-/* Ends what departures have of segment (NULL: of none), before it is used. Returns it, or NULL if
- * it has gone. */
+/* Ends the attachments to a segment that departures have, and the segment itself if its creator is
+ * dead. Call before a segment is used for a request. segment may be NULL. Returns the segment, or
+ * NULL if it was freed. */
 struct segment *departure_settle(struct state *state, struct segment *segment);
 
-/* Ends all that is left. */
+/* Finishes all departures, however long that takes: when the daemon exits. */
 void departures_finish(struct state *state);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include "daemon/clients/refusal.h"
 
-/* What a right of write without read is worth: nothing. */
+/* Returns the right of an entry. A permission to write without one to read counts as none, as in
+ * policy_rights(). */
 static int64_t right_of(unsigned perms)
 {
     return !(perms & ACCESS_READ) ? WIRE_RIGHT_NONE
@@ -11,6 +12,7 @@ static int64_t right_of(unsigned perms)
                                   : WIRE_RIGHT_READ;
 }
 
+/* Fills in *ret from the access of a segment; the entries go to room. */
 static void tell_access(const struct access *access, struct wire_acl_entry *room,
                         struct wire_grant *ret)
 {

@@ -10,7 +10,9 @@
 #include "common/base/util.h"
 #include "daemon/requests/state.h"
 
-/* Frees survivors that hold nothing, because others have removed their segments. */
+/* Frees clients without a connection that hold nothing. An ancestor becomes such a client when all
+ * segments entrusted to it were removed; without this its pidfd would stay open as long as it
+ * lives. */
 static void forget_idle(struct state *state)
 {
     struct client *c, *next;
@@ -22,6 +24,8 @@ static void forget_idle(struct state *state)
         }
 }
 
+/* Whether the process with that pid belongs to the user. If another process has got the pid since
+ * the birth was read, client_find_survivor() finds another birth and refuses. */
 static bool belongs_to(pid_t pid, uid_t uid)
 {
     char path[32];

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of lifetime "creator" that end with a process other than their creator. */
+/* The method Entrust: ties a segment of lifetime "creator" to another process. It then ends with
+ * that process, and no longer with its creator.
+ *
+ * A worker can thus leave a result for the process that started it. That process must be an
+ * ancestor of the worker, or the worker itself (methods.c), and belong to the same user. It need
+ * not be a client: the daemon watches it by a pidfd, as a client without a connection
+ * (client.h). */
 #ifndef DAEMON_ENTRUST_H
 #define DAEMON_ENTRUST_H
 
@@ -8,14 +14,15 @@
 struct segment;
 struct state;
 
-/* What becomes of it, unless it fails. */
+/* The outcome, if nothing fails. */
 enum entrusted {
     ENTRUSTED,
-    ENTRUST_DENIED, /* there is no such process, or it is another user's */
+    ENTRUST_DENIED, /* the process does not exist, or belongs to another user */
 };
 
-/* Lets segment, which is on the list of a connection or a survivor, go with the process pid.
- * Returns an enum entrusted or -errno; without ENTRUSTED all is as it was. */
+/* Ties the segment to the process pid, which must belong to uid, and writes its record. The segment
+ * must be in a list of created_segments. Returns an enum entrusted, or -errno. Only ENTRUSTED
+ * changes anything. */
 int entrust(struct state *state, struct segment *segment, pid_t pid, uid_t uid);
 
 #endif

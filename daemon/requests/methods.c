@@ -23,6 +23,7 @@
 
 /* --- io.shmview ---------------------------------------------------------- */
 
+/* Replies without parameters, so that a client can learn that the daemon works. */
 static void ping(struct request *r, const union wanted *want)
 {
     (void)r;
@@ -46,6 +47,8 @@ static void detach(struct request *r, const union wanted *want)
         attachment_detached(&r->state->registry, a);
 }
 
+/* Replies with a descriptor that becomes readable after a change. The client gets a duplicate,
+ * because the attachment keeps its own for further calls of Watch. */
 static void watch(struct request *r, const union wanted *want)
 {
     int fd;
@@ -76,12 +79,13 @@ static void remove_segment(struct request *r, const union wanted *want)
 {
     struct segment *s = request_find(r, want->name, WIRE_ABSENT);
     if (s && !policy_manages(s->access, &r->who))
-        refuse(r->answer, SHMVIEW_ERR_DENIED, NULL, "only its owner and administrators remove '%s'",
-               s->name);
+        refuse(r->answer, SHMVIEW_ERR_DENIED, NULL,
+               "only the owner and administrators may remove '%s'", s->name);
     else if (s)
         registry_remove(&r->state->registry, s, connection_actor(r->connection));
 }
 
+/* Whether the segment ends with the client of this connection. */
 static bool has_created(const struct connection *c, const struct segment *segment)
 {
     const struct segment *s;
@@ -91,6 +95,8 @@ static bool has_created(const struct connection *c, const struct segment *segmen
     return false;
 }
 
+/* Ties a segment to another process, which must be an ancestor of the client or the client itself.
+ * The client must have created the segment on this connection. */
 static void entrust_segment(struct request *r, const union wanted *want)
 {
     const struct peer *peer = &r->connection->peer;
@@ -99,7 +105,7 @@ static void entrust_segment(struct request *r, const union wanted *want)
         return;
     if (!has_created(r->connection, s)) {
         refuse(r->answer, SHMVIEW_ERR_DENIED, NULL,
-               "only who created '%s', with lifetime creator, can entrust it", s->name);
+               "only the client that created '%s' with lifetime creator can entrust it", s->name);
         return;
     }
     pid_t pid = (pid_t)want->entrust.pid;
@@ -107,8 +113,8 @@ static void entrust_segment(struct request *r, const union wanted *want)
         peer_descends(peer->pid, pid) ? entrust(r->state, s, pid, peer->uid) : ENTRUST_DENIED;
     if (outcome == ENTRUST_DENIED)
         refuse(r->answer, SHMVIEW_ERR_DENIED, NULL,
-               "process %d is no ancestor of process %d, or of another user: '%s' stays its "
-               "creator's",
+               "process %d is no ancestor of process %d, or belongs to another user: '%s' still "
+               "ends with its creator",
                pid, peer->pid, s->name);
     else if (outcome < 0)
         refuse_system(r->answer, "a segment cannot be entrusted", -outcome);
@@ -122,6 +128,8 @@ static void set_access(struct request *r, const union wanted *want)
     free(want->set_access.grant.acl);
 }
 
+/* Replies with all segments that the user may see, without layouts. A removed segment is not among
+ * them, because it has no name. */
 static void list(struct request *r, const union wanted *want)
 {
     static const char head[] = "{\"parameters\":{\"segments\":[";
@@ -150,6 +158,10 @@ static void describe(struct request *r, const union wanted *want)
         describe_all(s, r->answer);
 }
 
+/* Checks everything about a new layout before it is charged: that the client may write the segment
+ * and has attached it for that, that name and index are free, and that each view fits into the
+ * segment. formats gets what layout_check() allocates; the caller frees it. Returns false after
+ * refusing the request. */
 static bool check_layout(const struct request *r, const struct segment *s,
                          struct wire_layout *layout, struct formats *formats)
 {
@@ -184,13 +196,15 @@ static bool check_layout(const struct request *r, const struct segment *s,
     return false;
 }
 
-/* The layout is checked. */
+/* Charges and adds a layout, which must be checked, and replies with its index. The text is written
+ * again from the checked values, so that the daemon keeps the canonical form and not what the
+ * client sent. */
 static void add_layout(const struct request *r, struct segment *s, const struct wire_layout *layout)
 {
     size_t n = 0;
     CLEANUP_FREE char *text = wire_layout_text(layout, &n);
     if (!text) {
-        refuse_system(r->answer, "a layout cannot be kept", ENOMEM);
+        refuse_system(r->answer, "a layout cannot be added", ENOMEM);
         return;
     }
     if (!permit_layout(r, s, n))
@@ -201,7 +215,7 @@ static void add_layout(const struct request *r, struct segment *s, const struct 
         return;
     }
     quota_refund(s->payer, QUOTA_LAYOUT_BYTES, n);
-    refuse_system(r->answer, "a layout cannot be kept", -index);
+    refuse_system(r->answer, "a layout cannot be added", -index);
 }
 
 static void define_layout(struct request *r, const union wanted *want)
@@ -216,6 +230,8 @@ static void define_layout(struct request *r, const union wanted *want)
 }
 
 /* --- The table ----------------------------------------------------------- */
+
+/* Readers of parameters. Each returns 0; or -1 with *fault, and then nothing in *ret is owned. */
 
 static int read_none(const json_t *parameters, union wanted *ret, struct wire_fault *fault)
 {
@@ -254,6 +270,7 @@ READER(define, wire_read_define)
 READER(monitor, wire_read_monitor)
 READER(stats, wire_read_stats_call)
 
+/* All methods. The order does not matter. */
 static const struct method {
     const char *name;
     int (*read)(const json_t *parameters, union wanted *ret, struct wire_fault *fault);
@@ -278,6 +295,7 @@ static const struct method {
      service_get_interface_description},
 };
 
+/* Refuses an unknown method, as Varlink requires: by its interface if that is unknown too. */
 static void refuse_method(const char *name, struct answer *answer)
 {
     char interface[256];
@@ -289,6 +307,7 @@ static void refuse_method(const char *name, struct answer *answer)
         refuse_varlink(answer, REFUSAL_NO_INTERFACE, "interface", interface);
 }
 
+/* Reads the parameters and carries out one method. */
 static void run(const struct method *method, struct state *state, struct connection *connection,
                 const json_t *parameters, struct answer *answer)
 {
@@ -312,6 +331,7 @@ void methods_call(struct state *state, struct connection *connection, const stru
     size_t i = 0;
     while (i < ARRAY_LEN(methods) && strcmp(methods[i].name, call->method) != 0)
         i++;
+    /* a request after Claim shows that the client has dealt with its presence */
     if (connection->client && connection->client->presence == PRESENCE_OFFERED)
         client_settle(connection->client);
     if (i < ARRAY_LEN(methods))

@@ -1,27 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon does for a request: one table, one function a method. */
+/* Carries out requests, and ends what a connection has. A table has the methods; each row has a
+ * function that reads the parameters and one that carries out the method. The server calls these
+ * functions, as callbacks of connections (connection.h).
+ *
+ * A method runs on the loop and must be quick, because no other client is served until it returns.
+ * Work that takes long is done on a thread (creation.h) or in turns (departure.h, monitor.h,
+ * stats.h). */
 #ifndef DAEMON_METHODS_H
 #define DAEMON_METHODS_H
 
 #include "daemon/requests/state.h"
 
-/* Answers call. Creation answers later, by connection_answer(). */
+/* Carries out a call. Fills in *answer, which must be zeroed; or sets answer->pending, and the
+ * reply comes later by connection_answer(). Each call leads to one reply, success or refusal,
+ * except Monitor, which sends many. */
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
                   struct answer *answer);
 
-/* Undoes what answer, which cannot be sent, has given: its attachment, and its segment. */
+/* Undoes an answer that cannot be sent: its new attachment and its new segment. Otherwise they
+ * would stay, although the client does not know of them. */
 void methods_cancel(struct state *state, struct connection *connection,
                     const struct answer *answer);
 
-/* Ends the attachments of the connection, and the segments that go with their creator, if its
- * client is dead. */
+/* Ends the attachments and the created segments of the connection, unless its client lives. For a
+ * connection that stays for a while, because requests of its dead client are still waiting. */
 void methods_client_died(struct state *state, struct connection *connection);
-/* Cancels what the connection waits for. Everything that it holds stays with its client as long
- * as that lives, or is given back. */
+/* Called when a connection is closed. Cancels what it waits for. If its client lives, attachments
+ * and segments stay with the client (client_survive()); otherwise they are ended. */
 void methods_hung_up(struct state *state, struct connection *connection);
 
-/* The same for a client that lives on without this daemon: nothing of what it does in
- * memory is disturbed. */
+/* Like methods_hung_up(), but when the daemon exits and its segments stay: the client keeps
+ * everything for the next daemon, and what it does in shared memory is not disturbed. */
 void methods_abandon(struct connection *connection);
 
 #endif

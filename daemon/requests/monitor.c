@@ -15,31 +15,35 @@
 #include "daemon/segments/phases.h"
 
 #define SLICE_NS    250000
-#define CLOCK_NS    1000000 /* each time that phases are looked at */
-#define TURN_EVENTS 8       /* of one subscriber, before others get theirs */
+#define CLOCK_NS    1000000 /* for one look at phases */
+#define TURN_EVENTS 8       /* sent to one monitor before the next one has its turn */
 
+/* One connection that receives events. The connection owns it, by connection->monitor. */
 struct monitor {
     struct monitors *of;
     struct connection *connection;
-    struct quota_user *payer; /* who is charged for it */
+    struct quota_user *payer; /* the user who is charged for it */
     struct subscriber subscriber;
-    size_t next_name; /* of the subscriber's, to look at next */
+    size_t next_name; /* index of the subscriber's name to look at next, see phases_look_at() */
     TAILQ_ENTRY(monitor) link;
 };
 
-/* There while anybody monitors. */
+/* All monitors of an instance. It exists only while there is one, so that events cost the daemon
+ * little without monitors. */
 struct monitors {
     struct state *state;
-    struct turn turn;   /* waits while there is something to tell */
-    struct alarm clock; /* looks at phases */
-    unsigned n_phases;  /* who want to hear of phases */
+    struct turn turn;   /* waits while there may be events to send */
+    struct alarm clock; /* set while a monitor wants phases */
+    unsigned n_phases;  /* monitors that want phases */
     struct phases phases;
-    struct monitor *next_look; /* whose names are looked at next; NULL: those of the first */
-    TAILQ_HEAD(, monitor) list;
+    struct monitor *next_look;  /* the one whose names are looked at next; NULL: the first */
+    TAILQ_HEAD(, monitor) list; /* the one that was served last comes last */
 };
 
-/* --- Who may know -------------------------------------------------------- */
+/* --- Rights -------------------------------------------------------------- */
 
+/* Whether the user of a monitor may know an event. The access of a freed segment is not known any
+ * longer, so only its last owner and administrators may know events of it. */
 static bool may_know(const struct subscriber *subscriber, const struct event *e,
                      const struct segment *segment)
 {
@@ -54,13 +58,15 @@ static bool may_know(const struct subscriber *subscriber, const struct event *e,
     return who.is_admin || e->owner == who.uid;
 }
 
-/* --- Telling ------------------------------------------------------------- */
+/* --- Sending ------------------------------------------------------------- */
 
+/* Converts the value for "unknown" of an event to that of a reply. */
 static int64_t known(uint32_t number)
 {
     return number == UINT32_MAX ? WIRE_ABSENT : (int64_t)number;
 }
 
+/* Sets the members that only one kind of event has. */
 static void fill_facts(const struct event *e, bool is_admin, struct shmview_event *w)
 {
     switch (e->kind) {
@@ -81,7 +87,7 @@ static void fill_facts(const struct event *e, bool is_admin, struct shmview_even
         break;
     case SHMVIEW_EVENT_RECOVERED:
         if (!is_admin)
-            break; /* how much others have is their business */
+            break; /* the figures are about segments of all users */
         w->segments = e->segments;
         w->attachments = e->attachments;
         w->deaths = e->deaths;
@@ -92,6 +98,7 @@ static void fill_facts(const struct event *e, bool is_admin, struct shmview_even
     }
 }
 
+/* Returns the event as the reply has it; strings are borrowed from e. */
 static struct shmview_event describe(const struct event *e, bool is_admin)
 {
     struct shmview_event w = WIRE_EVENT_NONE;
@@ -114,7 +121,7 @@ static struct shmview_event describe(const struct event *e, bool is_admin)
     return w;
 }
 
-/* A word of the daemon's own: subscribed, lost. */
+/* Returns an event for one monitor only, which is not in the ring: subscribed, lost. */
 static struct shmview_event own_word(enum shmview_event_kind kind, uint64_t serial)
 {
     struct shmview_event w = WIRE_EVENT_NONE;
@@ -133,13 +140,14 @@ static void tell(struct connection *c, const struct shmview_event *w)
     connection_stream(c, text, n);
 }
 
-/* Returns whether there may be more to tell now. The monitor may be gone afterwards. */
+/* Sends up to TURN_EVENTS events to one monitor. Sending may close its connection, which frees the
+ * monitor. Returns whether there may be more to send now. */
 static bool tell_some(struct monitor *m)
 {
     struct connection *c = m->connection;
     struct subscriber *s = &m->subscriber;
     for (int i = 0; i < TURN_EVENTS; i++) {
-        if (c->closing || c->out)
+        if (c->closing || c->out) /* the socket is full: monitor_drained() continues */
             return false;
         const struct event *e =
             s->n_lost ? NULL : events_next(&m->of->state->registry.home.events, s);
@@ -158,13 +166,15 @@ static bool tell_some(struct monitor *m)
     return !c->closing && !c->out;
 }
 
+/* Called when there is an event, or room in a socket: lets the monitors have a turn. */
 static void wake(void *arg)
 {
     struct monitors *all = arg;
     turns_again(all->state->turns, &all->turn);
 }
 
-/* Each monitor gets its turn, until the time is over; one that was served goes to the end. */
+/* Sends events to each monitor in turn, until the time is over. A monitor that was served goes to
+ * the end of the list, so the next turn continues with the others. */
 static void serve(struct turn *turn)
 {
     struct monitors *all = CONTAINER_OF(turn, struct monitors, turn);
@@ -176,7 +186,7 @@ static void serve(struct turn *turn)
     for (unsigned i = 0; i < n && (i == 0 || now_ns() < end); i++) {
         m = TAILQ_FIRST(&all->list);
         if (!m)
-            return; /* all are gone, and this with them */
+            return; /* sending has closed the last one, so `all` will be freed */
         TAILQ_REMOVE(&all->list, m, link);
         TAILQ_INSERT_TAIL(&all->list, m, link);
         n_more += tell_some(m);
@@ -198,8 +208,9 @@ static bool wants_phases(const struct monitor *m)
     return !m->subscriber.kinds || m->subscriber.kinds >> (SHMVIEW_EVENT_PHASE - 1) & 1;
 }
 
-/* Those who name segments, in turn from the one that was left out last; then all segments, if
- * anybody wants them. */
+/* Looks at phases, ten times a second, for a millisecond at most. First it looks at the segments
+ * that monitors name, beginning with the monitor that was not reached last time. Then it looks at
+ * all segments, if a monitor wants those. In that case each of the two gets half of the time. */
 static void on_clock(struct alarm *clock)
 {
     struct monitors *all = clock->data;
@@ -228,13 +239,14 @@ static void on_clock(struct alarm *clock)
 
 /* --- Beginning and end --------------------------------------------------- */
 
+/* Frees `all` when libuv does not use its clock any longer. */
 static void on_closed(uv_handle_t *handle)
 {
     const struct alarm *clock = handle->data;
     free(clock->data);
 }
 
-/* Returns 0 or -errno. */
+/* Makes sure that state->monitors exists. Returns 0 or -errno. */
 static int monitors_open(struct state *state)
 {
     if (state->monitors)
@@ -273,7 +285,8 @@ static void monitor_free(struct monitor *m)
     free(m);
 }
 
-/* Takes over what payer is charged. */
+/* Returns a new monitor, which takes over the charge of payer; or NULL if memory is short, and the
+ * charge is refunded. */
 static struct monitor *monitor_new(struct connection *c, const struct wire_monitor *want,
                                    struct quota_user *payer)
 {
@@ -305,7 +318,8 @@ static const struct segment *find_segment(void *arg, uint64_t id)
     return registry_find_id(arg, id);
 }
 
-/* Returns 0, -errno, or -EDQUOT with *ret_excess. */
+/* Makes the connection a monitor. Returns 0; -EDQUOT with *ret_excess if there are too many
+ * monitors; or another -errno. */
 static int subscribe(const struct request *request, const struct wire_monitor *want,
                      struct quota_excess *ret_excess)
 {
@@ -326,9 +340,9 @@ static int subscribe(const struct request *request, const struct wire_monitor *w
     }
     struct monitors *all = state->monitors;
     if (all->n_phases)
-        on_clock(&all->clock); /* what was switched before this is no news to it */
+        on_clock(&all->clock); /* so that switches before this are not reported to the new one */
     uint64_t after = want->after == WIRE_ABSENT ? UINT64_MAX : (uint64_t)want->after;
-    m->of = all; /* before what is remembered is offered to it */
+    m->of = all; /* may_know() needs it for the events in the ring */
     r = events_subscribe(&state->registry.home.events, &m->subscriber, after, find_segment,
                          &state->registry);
     if (r) {
@@ -344,7 +358,7 @@ static int subscribe(const struct request *request, const struct wire_monitor *w
             phases_begin(&all->phases, &state->registry);
             alarm_set(&all->clock, PHASES_PERIOD_MS, PHASES_PERIOD_MS);
         }
-        on_clock(&all->clock);
+        on_clock(&all->clock); /* stores the phases of now, if the session is new */
     }
     if (m->subscriber.n_pending)
         wake(all);
@@ -363,7 +377,7 @@ void monitor_start(struct request *r, const union wanted *want)
     } else if (error == -EDQUOT) {
         refuse_quota(r->answer, r->who.uid, &excess);
     } else if (error) {
-        refuse_system(r->answer, "a connection cannot be told of events", -error);
+        refuse_system(r->answer, "events cannot be monitored", -error);
     } else {
         struct shmview_event w =
             own_word(SHMVIEW_EVENT_SUBSCRIBED, r->state->registry.home.events.last);

@@ -19,6 +19,7 @@ struct who permit_who(const struct state *state, const struct connection *connec
 
 /* --- Charging ------------------------------------------------------------ */
 
+/* Refuses because a charge for uid failed with r. Returns false. */
 static bool refuse_charge(struct answer *answer, uid_t uid, int r, const struct quota_excess *e)
 {
     if (r == -EDQUOT)
@@ -28,12 +29,15 @@ static bool refuse_charge(struct answer *answer, uid_t uid, int r, const struct 
     return false;
 }
 
-/* Whether the limits of one user do not hold for the owner, as far as the caller shows that. */
+/* Whether the limits of one user do not apply to the owner. The groups of a user are known only
+ * from a connection, so an owner other than the caller counts as an administrator only if it is
+ * root. */
 static bool owner_is_admin(uid_t owner, const struct who *who)
 {
     return owner == 0 || (owner == who->uid && who->is_admin);
 }
 
+/* Charges owner for the segment, in place of its payer. Returns false after refusing. */
 static bool charge(const struct request *request, struct segment *segment, uid_t owner)
 {
     struct quota_excess excess;
@@ -65,13 +69,16 @@ bool permit_layout(const struct request *request, const struct segment *segment,
 
 /* --- Access -------------------------------------------------------------- */
 
+/* The permissions of each right of an entry, by WIRE_RIGHT_*. */
 static const uint16_t perms_of[] = {0, 0, ACCESS_READ, ACCESS_READ | ACCESS_WRITE};
 
+/* Adds one entry of a request to the access. Returns 0; or -1 with *fault. */
 static int read_entry(const struct wire_acl_entry *e, struct access *access,
                       struct wire_fault *fault)
 {
     if (e->is_user == e->is_group)
-        return wire_fault_set(fault, "acl", "has an entry that names not one user or group");
+        return wire_fault_set(fault, "acl",
+                              "has an entry that does not name one user or one group");
     struct access_entry entry = {
         .id = (uint32_t)(e->is_user ? e->user : e->group),
         .kind = e->is_user ? ACCESS_USER : ACCESS_GROUP,
@@ -85,12 +92,12 @@ static int read_entry(const struct wire_acl_entry *e, struct access *access,
     return 0;
 }
 
-/* Applies what a request wants to *access, which is valid. Returns 0; or -1 with *fault, and
- * *access is half changed. */
+/* Applies the changes of a request to *access. A list of entries replaces the old one as a whole.
+ * Returns 0; or -1 with *fault, and then *access may be half changed. */
 static int apply(struct access *access, const struct wire_grant *want, struct wire_fault *fault)
 {
     if (want->mode != WIRE_ABSENT && want->mode & ~(int64_t)ACCESS_MODES)
-        return wire_fault_set(fault, "mode", "is 0%o, it has bits of 0%o only",
+        return wire_fault_set(fault, "mode", "is 0%o; only bits of 0%o are allowed",
                               (unsigned)want->mode, ACCESS_MODES);
     if (want->mode != WIRE_ABSENT)
         access->mode = (uint32_t)want->mode;
@@ -107,7 +114,8 @@ static int apply(struct access *access, const struct wire_grant *want, struct wi
     return 0;
 }
 
-/* Applies want to *access. Returns whether the client may do that. */
+/* Applies want to *access, a copy. Returns false after refusing, if want is not valid or the client
+ * may not do that. */
 static bool change(const struct request *request, struct access *access,
                    const struct wire_grant *want)
 {
@@ -174,19 +182,20 @@ void permit_set_access(const struct request *request, struct segment *segment,
     uid_t before = access.uid;
     if (!policy_manages(&access, &request->who)) {
         refuse(answer, SHMVIEW_ERR_DENIED, NULL,
-               "only its owner and administrators change who may use segment '%s'", segment->name);
+               "only the owner and administrators may change the access of segment '%s'",
+               segment->name);
         return;
     }
     if (!change(request, &access, want) ||
         (access.uid != before && !charge(request, segment, access.uid)))
         return;
     int r = segment_set_access(segment, &access);
-    if (r && access.uid != before) {
+    if (r && access.uid != before) { /* the segment has its old owner again, who must pay */
         charge_refund(segment);
         charge_restore(&request->state->quota, segment);
     }
     if (r) {
-        refuse_system(answer, "who may use a segment cannot be kept", -r);
+        refuse_system(answer, "the access of a segment cannot be recorded", -r);
         return;
     }
     events_add_with_command(&segment->home->events, SHMVIEW_EVENT_ACCESS, segment,

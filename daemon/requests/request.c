@@ -9,7 +9,8 @@ bool request_may_see(const struct request *request, const struct segment *segmen
     return segment && segment->allocated && policy_may_see(segment->access, &request->who);
 }
 
-/* A client that has attached the segment knows of it, though its right may be gone. */
+/* Whether the connection has attached the segment. Its client knows that the segment exists,
+ * although it may have lost the right to see it since. */
 static bool has_attached(const struct connection *c, const struct segment *segment)
 {
     const struct attachment *a;
@@ -24,7 +25,7 @@ struct segment *request_find(const struct request *r, const char *name, int64_t 
     struct registry *registry = &r->state->registry;
     struct segment *s = id == WIRE_ABSENT ? registry_find(registry, name)
                                           : registry_find_id(registry, (uint64_t)id);
-    s = departure_settle(r->state, s);
+    s = departure_settle(r->state, s); /* may take the name from the segment, or free it */
     if (s && id == WIRE_ABSENT && !s->named)
         s = NULL;
     if (request_may_see(r, s) || (s && has_attached(r->connection, s)))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request: where it came from and what it wants. */
+/* One request: the client that sent it, its parameters, and the reply that a method fills in.
+ * Methods get everything that they need by this, so they have no state of their own. */
 #ifndef DAEMON_REQUEST_H
 #define DAEMON_REQUEST_H
 
@@ -8,14 +9,17 @@
 #include "daemon/requests/state.h"
 #include "daemon/rights/policy.h"
 
+/* On the stack of methods_call(). A creation on a thread keeps a copy, which gets another answer
+ * later. */
 struct request {
     struct state *state;
-    struct connection *connection; /* NULL: the configuration declares what it wants */
-    struct who who;                /* at the other end; borrows from the connection */
-    struct answer *answer;
+    struct connection *connection; /* NULL if the configuration declares a segment */
+    struct who who;                /* the user; borrows from the connection */
+    struct answer *answer;         /* the method fills it in; the caller sends it */
 };
 
-/* The parameters of a request. The method frees what they own. */
+/* The parameters of a request, decoded; the method determines which member. Strings are borrowed
+ * from the message. The method frees what a member owns. */
 union wanted {
     const char *name;
     int64_t attachment;
@@ -30,11 +34,16 @@ union wanted {
     struct wire_stats_call stats;
 };
 
-/* Whether the segment, which may be NULL, exists for the client. */
+/* Whether the segment exists for the client: whether it is allocated and the user may see it.
+ * segment may be NULL. */
 bool request_may_see(const struct request *request, const struct segment *segment);
 
-/* Returns the segment called name or, if id is not WIRE_ABSENT, the one with that id; or NULL after
- * refusing the request. */
+/* Finds the segment with that id, or if id is WIRE_ABSENT the one with that name. If a departure
+ * still has parts of it, ends these first. A client also finds a segment that it has attached but
+ * may not see any longer.
+ *
+ * Returns the segment; or NULL after refusing the request with SegmentNotFound, also if the segment
+ * exists but the user may not see it: the refusal must not reveal that the name is taken. */
 struct segment *request_find(const struct request *request, const char *name, int64_t id);
 
 #endif

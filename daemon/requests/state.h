@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the daemon knows; no sockets. It lies in this room because its requests work on it. */
+/* Everything that the daemon knows, without sockets: segments, clients, quotas, and the
+ * configuration. Requests work on it, so it lies in this room. The server (daemon/server.h) owns
+ * it; tests make one without a server. */
 #ifndef DAEMON_STATE_H
 #define DAEMON_STATE_H
 
@@ -10,23 +12,25 @@
 
 struct monitors;
 
+/* Used on the loop only. */
 struct state {
     struct registry registry;
     struct clients clients;
     struct tally tally;
     struct quota quota;
-    struct config *config; /* in force; replaced whole: no pointer into it is kept */
+    struct config *config; /* in force; owned. A reload replaces it: keep no pointer into it */
     struct declaring declared;
     struct departures departures;
     uv_loop_t *loop;
     struct turns *turns;
-    struct monitors *monitors;        /* NULL: nobody hears of events */
-    unsigned max_connections;         /* that there are descriptors for */
-    unsigned n_jobs;                  /* allocations under way */
-    void (*job_done)(struct state *); /* called after each */
+    struct monitors *monitors;        /* NULL: there is no monitor */
+    unsigned max_connections;         /* as many as there are descriptors for */
+    unsigned n_jobs;                  /* work on threads that uses this: the daemon waits for it */
+    void (*job_done)(struct state *); /* called after each of these */
 };
 
-/* state is zeroed, and turns need not be ready yet. Takes over config. */
+/* Initialises state, which must be zeroed. loop and turns are borrowed; turns need not be
+ * initialised yet. Takes over config. */
 void state_init(struct state *state, uv_loop_t *loop, struct turns *turns, struct config *config);
 
 #endif

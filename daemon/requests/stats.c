@@ -16,27 +16,29 @@
 #include "daemon/memory/directory.h"
 #include "daemon/segments/control_peek.h"
 
-#define N_TOLD_QUOTAS QUOTA_BUFFERS /* the kinds before it can be configured */
+#define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
 
 #define TURN_NS 1000000
 
 /* --- A segment ----------------------------------------------------------- */
 
-/* What a reply is made of; strings of parties live here until it is written. */
+/* The segments of one reply and their attachments ("parties"), until the text is written. The
+ * arrays are static variables of stats_tell(), because they are too large for the stack. */
 struct page {
     struct shmview_segment_stats *segments;
     const struct shmview_segment_stats **segment_list;
-    size_t n;
+    size_t n; /* segments */
     struct shmview_party_stats *parties;
     const struct shmview_party_stats **party_list;
-    char (*commands)[16];
+    char (*commands)[16]; /* of the parties, which point to it */
     size_t n_parties;
-    int64_t end; /* of the turn */
+    int64_t end; /* of the turn, CLOCK_MONOTONIC */
 };
 
 #define PAGE_SEGMENTS 100  /* in one reply */
-#define PAGE_PARTIES  1000 /* the same, of all its segments */
+#define PAGE_PARTIES  1000 /* in one reply, of all its segments together */
 
+/* Describes one attachment. peek is a copy of the control object, if is_seen. */
 static void add_party(struct page *page, const struct control_peek *peek, bool is_seen,
                       const struct attachment *a, struct shmview_party_stats *ret)
 {
@@ -57,7 +59,8 @@ static void add_party(struct page *page, const struct control_peek *peek, bool i
     };
 }
 
-/* Those who hold or wait first, then the rest, as far as there is room. */
+/* Adds the attachments of a segment, as far as there is room. Those that hold the lock or wait for
+ * it come first, because people look for these when a lock is stuck. */
 static void add_parties(struct page *page, const struct segment *s, const struct control_peek *peek,
                         bool is_seen, struct shmview_segment_stats *w)
 {
@@ -78,6 +81,8 @@ static void add_parties(struct page *page, const struct segment *s, const struct
         }
 }
 
+/* Adds the memory and the time of creation of the data object. They stay unknown if another file
+ * has its name. */
 static void add_object(const struct segment *s, struct shmview_segment_stats *w)
 {
     struct object object;
@@ -92,6 +97,7 @@ static void add_object(const struct segment *s, struct shmview_segment_stats *w)
         w->created_us = st.stx_btime.tv_sec * 1000000 + st.stx_btime.tv_nsec / 1000;
 }
 
+/* Adds one segment to the page. Figures from the control object are what clients wrote there. */
 static void add_segment(struct page *page, const struct segment *s)
 {
     static struct control_peek peek;
@@ -131,7 +137,9 @@ static void add_segment(struct page *page, const struct segment *s)
 
 /* --- The method ---------------------------------------------------------- */
 
-/* Returns the id after which the next page goes on, or WIRE_ABSENT. */
+/* Adds the segments that the client names; or, if it names none, those with an id above want->after
+ * until the page is full or the time is over. Leaves out segments that the user may not see.
+ * Returns the id after which the next page begins, or WIRE_ABSENT after the last one. */
 static uint64_t fill_page(const struct request *r, const struct wire_stats_call *want,
                           struct page *page)
 {
@@ -158,12 +166,13 @@ static uint64_t fill_page(const struct request *r, const struct wire_stats_call 
     return no_more;
 }
 
+/* Converts a limit for the reply, where an unlimited one is absent. */
 static int64_t limit_known(uint64_t limit)
 {
     return limit == QUOTA_UNLIMITED ? WIRE_ABSENT : (int64_t)limit;
 }
 
-/* What the figures of the instance point to. */
+/* Memory for the lists in the figures of the instance. */
 struct instance_lists {
     struct shmview_quota_stats quotas[N_TOLD_QUOTAS];
     const struct shmview_quota_stats *quota_list[N_TOLD_QUOTAS];
@@ -171,7 +180,8 @@ struct instance_lists {
     const struct shmview_refusal_stats *refusal_list[N_REFUSALS];
 };
 
-/* Returns how many are in list: of each kind that can be configured. */
+/* Fills in the quotas of the user, one of each kind that can be configured. The usage of all users
+ * together is reported only if tells_total. Returns their number. */
 static size_t list_quotas(const struct state *state, const struct who *who, bool tells_total,
                           struct instance_lists *room)
 {
@@ -190,13 +200,15 @@ static size_t list_quotas(const struct state *state, const struct who *who, bool
     return N_TOLD_QUOTAS;
 }
 
+/* Returns the figures of the instance; its lists are in room. */
 static struct shmview_stats describe_instance(const struct request *request,
                                               struct instance_lists *room)
 {
     const struct state *state = request->state;
     const struct who *who = &request->who;
     const struct tally *tally = &state->tally;
-    bool tells_all = who->is_admin || who->uid == geteuid(); /* how much others have is theirs */
+    /* what other users have is reported only to administrators and to the daemon's own user */
+    bool tells_all = who->is_admin || who->uid == geteuid();
     struct object_space space = object_space();
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);

@@ -3,11 +3,11 @@
  *
  * The first step promises all the memory that the segment needs (object.h). Each further step
  * settles a part of the promise, so a creation that has begun cannot run out of memory because of
- * another one. Every function here that fails has settled or returned the rest of the promise, and
- * has removed the objects: a refused segment leaves nothing.
+ * another one. An allocation that fails settles or returns the rest of the promise and removes the
+ * objects, so that it leaves nothing.
  *
- * The lock comes last, after the data, because only the data can be large: a creation that is
- * canceled has no lock yet. */
+ * The lock comes last. Only the data can be large, so a creation is canceled while it has no lock
+ * yet. */
 #include <errno.h>
 #include <unistd.h>
 

@@ -162,9 +162,9 @@ static void may_read(struct child *me, void *arg)
     OK(shmview_unlock(s));
     OK(shmview_detach(s));
     REFUSED(shmview_attach(c, "a", SHMVIEW_WRITE, 0, &s), DENIED, "for access write");
-    REFUSED(shmview_remove(c, "a"), DENIED, "only its owner and administrators");
+    REFUSED(shmview_remove(c, "a"), DENIED, "only the owner and administrators");
     struct shmview_access_change change = {.struct_bytes = sizeof change};
-    REFUSED(shmview_set_access(c, "a", &change), DENIED, "only its owner and administrators");
+    REFUSED(shmview_set_access(c, "a", &change), DENIED, "only the owner and administrators");
     OK(shmview_disconnect(c));
 }
 
@@ -181,7 +181,7 @@ static void may_write(struct child *me, void *arg)
     strcpy(shmview_data(s), "hers");
     OK(shmview_define(s, layout, &spec, 1));
     OK(shmview_detach(s));
-    REFUSED(shmview_remove(c, "a"), DENIED, "only its owner and administrators");
+    REFUSED(shmview_remove(c, "a"), DENIED, "only the owner and administrators");
     OK(shmview_disconnect(c));
 }
 
@@ -289,9 +289,9 @@ START_TEST(entries_that_contradict)
     begin();
     raw_connect(&raw, d.socket);
     raw_refused(&raw, "Create", "{'name':'a','size':1,'acl':[{'user':1,'group':2,'right':'read'}]}",
-                "org.varlink.service.InvalidParameter", "names not one user or group");
+                "org.varlink.service.InvalidParameter", "does not name one user or one group");
     raw_refused(&raw, "Create", "{'name':'a','size':1,'acl':[{'right':'read'}]}",
-                "org.varlink.service.InvalidParameter", "names not one user or group");
+                "org.varlink.service.InvalidParameter", "does not name one user or one group");
     raw_refused(&raw, "Create",
                 "{'name':'a','size':1,'acl':[{'user':7,'right':'read'},{'group':7,'right':'read'},"
                 "{'user':7,'right':'none'}]}",

@@ -180,7 +180,7 @@ START_TEST(only_to_an_ancestor)
     REFUSED(shmview_entrust(s, UINT32_MAX), INVALID, "no process");
     struct shmview_connection *second = client_connect(&d);
     struct shmview_segment *again = client_attach(second, "s", SHMVIEW_WRITE);
-    REFUSED(shmview_entrust(again, (uint32_t)getpid()), DENIED, "only who created 's'");
+    REFUSED(shmview_entrust(again, (uint32_t)getpid()), DENIED, "only the client that created 's'");
     OK(shmview_detach(again));
     struct shmview_segment *attached = client_create(conn, "attached", 10);
     REFUSED(shmview_entrust(attached, (uint32_t)getpid()), DENIED, "lifetime creator");
