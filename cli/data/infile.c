@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Every error message names the file and the next step. */
 #include "cli/data/infile.h"
 
 #include <errno.h>
@@ -8,8 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FIRST_BYTES (UINT64_C(1) << 20) /* of memory for a pipe; doubled as it comes */
+#define FIRST_BYTES (UINT64_C(1) << 20) /* first buffer for a pipe; doubled when it is full */
 
+/* Reports an errno. The data often goes directly into the segment, so EFAULT means that its memory
+ * is missing: another client has truncated the object. The kernel returns EFAULT here, while an
+ * access from this program would raise SIGBUS. */
 static int fail_file(const struct infile *file, int error)
 {
     if (error == EFAULT)
@@ -40,13 +44,15 @@ int infile_open(struct context *c, struct infile *file, const char *path)
         return fail_file(file, errno);
     if (S_ISDIR(st.st_mode))
         return fail_file(file, EISDIR);
-    /* standard input may be a file that was read from already */
+    /* Another program may have read a part of standard input already, as in '(head -1; shmviewctl
+     * load - NAME) < FILE'. pread() would read that part again, so such a file counts as a pipe. */
     file->is_regular = S_ISREG(st.st_mode) && lseek(file->fd, 0, SEEK_CUR) == 0;
     file->file_bytes = (uint64_t)st.st_size;
     return 0;
 }
 
-/* As many bytes as there are, up to n. Returns how many, or -1: errno. */
+/* Reads up to n bytes; fewer only at the end of the file. `at` counts from the beginning of a
+ * regular file, and is not used for a pipe. Returns the number of bytes, or -1 with errno. */
 static ssize_t read_fully(const struct infile *file, void *data, size_t n, uint64_t at)
 {
     size_t done = 0;
@@ -63,8 +69,9 @@ static ssize_t read_fully(const struct infile *file, void *data, size_t n, uint6
     return (ssize_t)done;
 }
 
-/* Reads a pipe of want bytes to its end; UINT64_MAX: as many as come. Memory is asked for as they
- * come: what a header says is not to be believed. */
+/* Reads a pipe to its end and fails unless it has exactly `want` bytes; UINT64_MAX: any number. The
+ * buffer grows with the bytes that arrive, because a false header could otherwise request any
+ * amount of memory. */
 static int read_pipe(struct infile *file, uint64_t want)
 {
     uint64_t have = 0, room = 0;
@@ -89,31 +96,34 @@ static int read_pipe(struct infile *file, uint64_t want)
         want = have;
     if (have < want)
         return fail_text(file->c,
-                         "%s is truncated: its header tells of %" PRIu64
-                         " bytes of elements, %" PRIu64 " have come: write it again",
+                         "%s is truncated: its header announces %" PRIu64
+                         " bytes of elements, %" PRIu64 " arrived: write it again",
                          file->path, want, have);
     if (read_fully(file, &more, 1, 0) > 0)
         return fail_text(file->c,
-                         "%s has more than the %" PRIu64 " bytes of elements that its header tells "
-                         "of: load one array at a time",
+                         "%s has more than the %" PRIu64 " bytes of elements that its header "
+                         "announces: load one array at a time",
                          file->path, want);
     file->nbytes = want;
     return 0;
 }
 
+/* Whether a regular file has exactly the announced elements after its header. Bytes after them are
+ * refused as well: numpy appends a second array there if it saves twice to one stream, and a load
+ * would silently drop it. */
 static int check_size(struct infile *file)
 {
     uint64_t has = file->file_bytes > file->data_at ? file->file_bytes - file->data_at : 0;
     if (has < file->nbytes)
         return fail_text(file->c,
-                         "%s is truncated: its header tells of %" PRIu64
+                         "%s is truncated: its header announces %" PRIu64
                          " bytes of elements, it has %" PRIu64 ": write it again",
                          file->path, file->nbytes, has);
     if (has > file->nbytes)
         return fail_text(file->c,
                          "%s has %" PRIu64
-                         " bytes behind its elements: that is no file of one array; "
-                         "cut it to %" PRIu64 " bytes",
+                         " bytes after its elements: load takes a file of one array; "
+                         "truncate it to %" PRIu64 " bytes",
                          file->path, has - file->nbytes, file->data_at + file->nbytes);
     return 0;
 }
@@ -138,7 +148,7 @@ int infile_read_npy(struct infile *file, struct npy *ret)
         return fail_file(file, errno);
     if ((size_t)n < bytes - sizeof prefix)
         return fail_text(file->c,
-                         "%s is truncated: its header has %zu bytes, it ends before: write "
+                         "%s is truncated: the file ends within its header of %zu bytes: write "
                          "it again",
                          file->path, bytes);
     if (npy_read(header, bytes, ret, &problem))
@@ -161,7 +171,8 @@ int infile_read(struct infile *file, void *data, size_t n)
         if (r < 0)
             return fail_file(file, errno);
         if ((size_t)r < n)
-            return fail_text(file->c, "%s has become shorter meanwhile: load it again", file->path);
+            return fail_text(file->c, "%s became shorter while it was read: load it again",
+                             file->path);
     } else {
         memcpy(data, file->memory + file->at, n);
     }

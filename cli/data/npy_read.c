@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading: a dict of Python's literals, and in it numpy's description of a type. */
+/* The reader of npy headers: a dict of Python literals, which contains numpy's description of a
+ * type.
+ *
+ * Reads the text from left to right with one function for each rule of the grammar. Types are
+ * translated to a format while they are read; shmview_format_parse() then checks the whole format,
+ * so that the rules of views exist only in common/views. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -14,15 +19,16 @@
 
 #define MAGIC       "\x93NUMPY"
 #define MAGIC_BYTES 6
-#define MAX_DEPTH   8 /* of structs; the formats of views have no more */
+#define MAX_DEPTH   8 /* of structs in each other; the limit for formats of views is equal */
 
 struct reader {
     const char *text; /* NUL-terminated */
-    const char *p;
-    struct npy *npy;
+    const char *p;    /* the next character */
+    struct npy *npy;  /* the result so far; its format grows while the type is read */
     struct problem *problem;
 };
 
+/* Reports a problem at the character `at`. Returns -1. */
 static int wrong(struct reader *r, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static int wrong(struct reader *r, const char *at, const char *format, ...)
@@ -66,7 +72,7 @@ static void skip_blanks(struct reader *r)
         r->p++;
 }
 
-/* Whether the next character, after blanks, is c; steps over it. */
+/* Whether the next character after blanks is c. If so, steps over it and the blanks that follow. */
 static bool take(struct reader *r, char c)
 {
     skip_blanks(r);
@@ -87,7 +93,8 @@ static bool is_quote(char c)
     return c == '\'' || c == '"';
 }
 
-/* A string without escapes but those of quotes and the backslash. */
+/* Reads a string in single or double quotes. Knows only the escapes of quotes and the backslash: a
+ * name in a format could not contain other escaped characters anyway. */
 static int read_string(struct reader *r, char *ret, size_t bytes)
 {
     size_t n = 0;
@@ -111,7 +118,8 @@ static int read_string(struct reader *r, char *ret, size_t bytes)
     return 0;
 }
 
-/* A length: an integer of 0 or more; with the L of numpy's first files. */
+/* Reads a length: an integer of 0 or more. An L may follow, because numpy under Python 2 wrote
+ * `long` integers so. */
 static int read_length(struct reader *r, int64_t *ret)
 {
     char *end;
@@ -126,7 +134,7 @@ static int read_length(struct reader *r, int64_t *ret)
     return 0;
 }
 
-/* (), (3,), (3, 4) */
+/* Reads a tuple of lengths: (), (3,), (3, 4). As in Python, (3) is not a tuple. */
 static int read_shape(struct reader *r, uint32_t *ret_ndim, int64_t *ret)
 {
     uint32_t n = 0;
@@ -144,13 +152,14 @@ static int read_shape(struct reader *r, uint32_t *ret_ndim, int64_t *ret)
         comma = take(r, ',');
     }
     if (n == 1 && !comma)
-        return wrong(r, begin, "this is no tuple: (N,) is");
+        return wrong(r, begin, "not a tuple; write (N,)");
     *ret_ndim = n;
     return 0;
 }
 
 /* --- Types ------------------------------------------------------------------ */
 
+/* Appends to the format that is being built. Returns 0, or -1 if it becomes too long. */
 static int append(struct reader *r, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static int append(struct reader *r, const char *at, const char *format, ...)
@@ -165,7 +174,8 @@ static int append(struct reader *r, const char *at, const char *format, ...)
     return 0;
 }
 
-/* The code of struct's language for a kind and a size of numpy's. NULL: there is none. */
+/* Returns the letters of a format for numpy's kind and size, or NULL if formats have no such type.
+ */
 static const char *code_of(char kind, unsigned long size)
 {
     static const struct {
@@ -185,6 +195,7 @@ static const char *code_of(char kind, unsigned long size)
     return NULL;
 }
 
+/* Reports a type that no view can have, and the conversion by which the user can save it. */
 static int refuse_type(struct reader *r, const char *at, const char *type, char kind)
 {
     switch (kind) {
@@ -196,11 +207,13 @@ static int refuse_type(struct reader *r, const char *at, const char *type, char 
     case 'm':
         return wrong(r, at, "'%s': a time; save a.view('i8') instead", type);
     default:
-        return wrong(r, at, "'%s' is no type that a view can have", type);
+        return wrong(r, at, "'%s' is not a type that a view can have", type);
     }
 }
 
-/* '<f4'. In a struct '|V3' without a name is padding. */
+/* Reads a base type such as '<f4'. A '|V3' is padding if it is a field without a name
+ * (is_padding); elsewhere it is bytes without a type, which become a string. is_whole: the type is
+ * the whole element, not a field. */
 static int read_simple(struct reader *r, bool is_padding, bool is_whole)
 {
     char type[32], *end, mark[2] = "=";
@@ -228,7 +241,8 @@ static int read_simple(struct reader *r, bool is_padding, bool is_whole)
     const char *code = code_of(kind, size);
     if (!code)
         return refuse_type(r, at, type, kind);
-    if (code[0] == 'g') { /* it has no standard size, hence only the native order */
+    if (code[0] == 'g') { /* A long double has no standard size in a format, so it
+                            exists only in the native order. */
         if (mark[0] != '=' && mark[0] != (little ? '<' : '>'))
             return wrong(r, at, "'%s': a long double in the other byte order", type);
         mark[0] = '^';
@@ -236,7 +250,8 @@ static int read_simple(struct reader *r, bool is_padding, bool is_whole)
     return append(r, at, "%s%s", mark, code);
 }
 
-/* 'name', or ('title', 'name') */
+/* Reads the name of a field: 'name', or ('title', 'name'). Drops the title, because formats have
+ * none. */
 static int read_field_name(struct reader *r, char *ret, size_t bytes)
 {
     const char *at = r->p;
@@ -251,7 +266,9 @@ static int read_field_name(struct reader *r, char *ret, size_t bytes)
 
 static int read_type(struct reader *r, unsigned depth, bool is_padding);
 
-/* ('x', '<i2') or ('x', '<i2', (2, 3)) */
+/* Reads a field: ('x', '<i2') or ('x', '<i2', (2, 3)). A format has the shape before the type,
+ * numpy has it after, so the shape is inserted at `before` once it is known. A length of UINT32_MAX
+ * stands for all larger ones: the check of the format refuses it. */
 static int read_field(struct reader *r, unsigned depth)
 {
     char name[sizeof((struct shmview_component *)0)->name], shape[128] = "";
@@ -273,7 +290,7 @@ static int read_field(struct reader *r, unsigned depth)
         n += (uint32_t)snprintf(shape + n, sizeof shape - n, "%s%" PRId64 "%s", d ? "," : "(",
                                 lengths[d] < UINT32_MAX ? lengths[d] : UINT32_MAX,
                                 d + 1 < ndim ? "" : ")");
-    if (shape[0]) { /* it stands before the type, and is written as soon as it is known */
+    if (shape[0]) {
         char *type = r->npy->format + before;
         size_t n = strlen(shape), type_bytes = strlen(type) + 1;
         if (before + n + type_bytes > sizeof r->npy->format)
@@ -286,6 +303,7 @@ static int read_field(struct reader *r, unsigned depth)
     return name[0] ? append(r, at, ":%s:", name) : 0;
 }
 
+/* Reads a base type, or a struct as a list of fields. depth is the number of structs around. */
 static int read_type(struct reader *r, unsigned depth, bool is_padding)
 {
     const char *at = r->p;
@@ -308,6 +326,7 @@ static int read_type(struct reader *r, unsigned depth, bool is_padding)
 
 /* --- The dict --------------------------------------------------------------- */
 
+/* Reads the type, and replaces the format by its canonical text. */
 static int read_descr(struct reader *r)
 {
     struct shmview_format format;
@@ -315,12 +334,13 @@ static int read_descr(struct reader *r)
     if (read_type(r, 0, false))
         return -1;
     if (shmview_format_parse(r->npy->format, &format, NULL, 0))
-        return wrong(r, at, "no type that a view can have: %s", shmview_error_text());
+        return wrong(r, at, "not a type that a view can have: %s", shmview_error_text());
     memcpy(r->npy->format, format.text, sizeof r->npy->format);
     r->npy->itemsize = format.itemsize;
     return 0;
 }
 
+/* Reads True or False. */
 static int read_order(struct reader *r)
 {
     r->npy->fortran_order = strncmp(r->p, "True", 4) == 0;
@@ -350,6 +370,7 @@ static int read_value(struct reader *r, int key)
     }
 }
 
+/* Reads the whole dict. As numpy does, requires exactly the three keys, in any order. */
 static int read_dict(struct reader *r)
 {
     bool seen[N_KEYS] = {false}, comma = true;
@@ -378,7 +399,8 @@ static int read_dict(struct reader *r)
     return 0;
 }
 
-/* A length of 0 anywhere makes it nothing, however large the others are. */
+/* Sets nbytes. Searches for a length of 0 first: such an array has no bytes, and the product of its
+ * other lengths may overflow although the array is valid. */
 static int count_bytes(struct npy *npy, struct problem *problem)
 {
     uint64_t n = npy->itemsize;
@@ -387,7 +409,7 @@ static int count_bytes(struct npy *npy, struct problem *problem)
             n = 0;
     for (uint32_t d = 0; n && d < npy->ndim; d++)
         if (__builtin_mul_overflow(n, (uint64_t)npy->shape[d], &n) || n > INT64_MAX)
-            return problem_set(problem, "npy header: the shape is of more than 2^63 - 1 bytes");
+            return problem_set(problem, "npy header: the array has more than 2^63 - 1 bytes");
     npy->nbytes = n;
     return 0;
 }
@@ -400,7 +422,7 @@ int npy_read(const unsigned char *header, size_t n, struct npy *ret, struct prob
     if (!text)
         return problem_set(problem, "out of memory");
     memcpy(text, header + before, n - before);
-    text[n - before] = '\0';
+    text[n - before] = '\0'; /* a NUL within the header ends the text early, and is refused below */
     struct reader r = {text, text, &npy, problem};
     int result = read_dict(&r);
     if (result == 0 && r.p != text + n - before)

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing: what numpy.load() needs to know of a view's elements. */
+/* The writer of npy headers: describes the elements of a view for numpy.load().
+ *
+ * Always writes version 1.0, which every numpy reads: its length field of 16 bits suffices for
+ * ROOM, the largest header here. Offsets that numpy would not compute by itself become padding
+ * fields without a name ('', '|V3'), which numpy.load() drops again. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,11 +19,12 @@
 
 struct writer {
     char *text;
-    size_t n, room; /* n >= room: cut */
+    size_t n, room; /* bytes written so far, and available; n >= room: the text was cut */
     struct shmview_component components[MAX_COMPONENTS];
     uint32_t n_components;
 };
 
+/* Appends to the text. Counts n on when the room is used up, so that only the end checks it. */
 static void put(struct writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct writer *w, const char *format, ...)
 {
@@ -31,7 +36,8 @@ static void put(struct writer *w, const char *format, ...)
     w->n += n > 0 ? (size_t)n : 0;
 }
 
-/* numpy's kind of a type; 'V', bytes, where it has none. */
+/* Returns numpy's kind of a type, or 'V' (bytes) if numpy has no such type. The types from
+ * SHMVIEW_PASCAL on have none; the string has the kinds in the order of enum shmview_value_kind. */
 static char kind_of(uint32_t dtype)
 {
     if ((dtype & ~(uint32_t)SHMVIEW_SWAPPED) >= SHMVIEW_PASCAL)
@@ -39,6 +45,7 @@ static char kind_of(uint32_t dtype)
     return "VSbiufc"[shmview_dtype_kind(dtype)];
 }
 
+/* Writes a base type: '<f4'. The byte order is given only for numbers of several bytes. */
 static void put_simple(struct writer *w, uint32_t dtype, uint32_t itemsize)
 {
     char kind = kind_of(dtype);
@@ -48,7 +55,7 @@ static void put_simple(struct writer *w, uint32_t dtype, uint32_t itemsize)
     put(w, "'%c%c%u'", order, kind, itemsize);
 }
 
-/* A name as Python writes it. */
+/* Writes a name as a string of Python. */
 static void put_name(struct writer *w, const char *name)
 {
     put(w, "'");
@@ -65,7 +72,8 @@ static bool is_taken(const struct writer *w, const char *name)
     return false;
 }
 
-/* What numpy calls a field without a name: f0, f1 ... */
+/* Writes the next free name of f0, f1, ...: numpy's names for fields without a name. An empty name
+ * would mean padding. */
 static void put_free_name(struct writer *w, unsigned *next)
 {
     char name[16];
@@ -77,7 +85,7 @@ static void put_free_name(struct writer *w, unsigned *next)
 
 static void put_fields(struct writer *w, const struct shmview_part *whole);
 
-/* Of an array: of its elements. */
+/* Writes the type of a part; of an array, the type of its entries. put_fields() adds the shape. */
 static void put_type(struct writer *w, const struct shmview_part *part)
 {
     struct shmview_part first = {.component = NULL};
@@ -89,6 +97,7 @@ static void put_type(struct writer *w, const struct shmview_part *part)
         put_simple(w, part->dtype, part->nbytes);
 }
 
+/* Writes a struct as a list of fields, with padding where a gap of the format is. */
 static void put_fields(struct writer *w, const struct shmview_part *whole)
 {
     struct shmview_part field = {.component = NULL};
@@ -145,7 +154,7 @@ int npy_write(const struct npy *npy, unsigned char **ret_header, size_t *ret_byt
     if (!text)
         return problem_set(problem, "out of memory");
     struct writer w = {.text = text, .room = ROOM};
-    put(&w, "%*s{'descr': ", BEFORE, "");
+    put(&w, "%*s{'descr': ", BEFORE, ""); /* leaves room for magic, version and length */
     if (npy_descr(npy->format, text + w.n, ROOM / 2, problem)) {
         free(text);
         return -1;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A file without a name needs no cleanup: the kernel frees it however this process ends. Only a
+ * temporary name needs the signal handler below, and stays after SIGKILL. */
 #include "cli/data/outfile.h"
 
 #include <errno.h>
@@ -13,9 +15,11 @@
 
 #define NAMES_TRIED 100
 
-/* What a signal removes, where the file system has no files without a name. */
+/* The temporary name that a signal handler removes; "" if there is none. Static, because a handler
+ * can reach nothing else, and must not allocate. */
 static char doomed[PATH_MAX];
 
+/* Removes the file, and then ends the process by the signal, so that the shell sees the cause. */
 static void on_signal(int number)
 {
     if (doomed[0])
@@ -24,6 +28,7 @@ static void on_signal(int number)
     raise(number);
 }
 
+/* Leaves ignored signals ignored, as nohup(1) and outfile_open() (SIGPIPE) need. */
 static void catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
@@ -34,6 +39,8 @@ static void catch_signals(void)
             sigaction(numbers[i], &action, NULL);
 }
 
+/* Reports an errno and a way out. EFAULT is about the segment, not the file: its memory is missing
+ * because another client has truncated the object. */
 static int fail_file(const struct outfile *file, int error)
 {
     if (error == EFAULT)
@@ -46,14 +53,16 @@ static int fail_file(const struct outfile *file, int error)
     return fail_text(file->c, "%s cannot be written: %s: %s", file->path, strerror(error), hint);
 }
 
-/* Where the file goes: beyond symbolic links. */
+/* Resolves symbolic links, because rename() would replace a link and not its target. A path that
+ * does not exist is returned as a copy. Returns memory of the caller, or NULL with errno. */
 static char *resolve(const char *path)
 {
     char *place = realpath(path, NULL);
     return place ? place : errno == ENOENT ? strdup(path) : NULL;
 }
 
-/* A name beside the place that nobody has, by attempt. */
+/* Sets a temporary name in the directory of the target, because rename() does not work between file
+ * systems. The caller tries the next attempt if the name exists. Returns 0 or -errno. */
 static int name_temporary(struct outfile *file, unsigned attempt)
 {
     char copy[PATH_MAX], *name;
@@ -69,6 +78,7 @@ static int name_temporary(struct outfile *file, unsigned attempt)
                : 0;
 }
 
+/* Opens a new file under a temporary name. Returns 0 or -errno. */
 static int open_named(struct outfile *file)
 {
     int r = 0;
@@ -92,7 +102,8 @@ static int open_named(struct outfile *file)
     return r;
 }
 
-/* One without a name goes with this process, however that ends. */
+/* Opens a new file without a name, or a named one if the file system or the kernel lacks O_TMPFILE;
+ * the three errors are their ways to report that. Returns 0 or -errno. */
 static int open_new(struct outfile *file)
 {
     char copy[PATH_MAX];
@@ -104,8 +115,9 @@ static int open_new(struct outfile *file)
     return errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL ? open_named(file) : -errno;
 }
 
-/* What a file system has not got is told before anything is written. To allocate it first would
- * cost as much as writing where that means zeroing, as on tmpfs. */
+/* Whether the file system has so many bytes left. Only an early estimate: write() still may fail.
+ * Allocating the bytes instead would take as long as writing them where it means zeroing, as on
+ * tmpfs. A file system that reports no size counts as large enough. */
 static bool has_room(const struct outfile *file, uint64_t bytes)
 {
     struct statvfs st;
@@ -113,6 +125,8 @@ static bool has_room(const struct outfile *file, uint64_t bytes)
            (uint64_t)st.f_bavail * st.f_frsize >= bytes;
 }
 
+/* Opens the named target: directly unless it is a regular file, or does not exist. Returns 0 or
+ * -errno. */
 static int open_place(struct outfile *file, uint64_t bytes)
 {
     struct stat st;
@@ -124,7 +138,7 @@ static int open_place(struct outfile *file, uint64_t bytes)
         return file->fd < 0 ? -errno : 0;
     }
     if (exists && access(file->path, W_OK))
-        return -errno; /* a new file in its place would go round its mode */
+        return -errno; /* replacing the file needs no right to it, so check that first */
     file->place = resolve(file->path);
     int r = file->place ? open_new(file) : -errno;
     if (r == 0 && exists && fchmod(file->fd, st.st_mode & 07777))
@@ -162,7 +176,9 @@ int outfile_write(struct outfile *file, const void *data, size_t n)
     return 0;
 }
 
-/* Gives a file without a name its own, or where that is taken one beside it. */
+/* Gives a file without a name its final name. If a file of that name exists, gives it a temporary
+ * name instead, because linkat() cannot replace a file; the caller renames it. Returns 0 or -errno.
+ */
 static int give_name(struct outfile *file)
 {
     char self[64];

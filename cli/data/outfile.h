@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A file that is there as a whole or not at all: written without a name, or with another one, and
- * put in its place at the end. */
+/* The target of shmviewctl save. A regular file appears complete or not at all.
+ *
+ * A new file is written without a name (O_TMPFILE), or under a temporary name if the file system
+ * cannot do that, and renamed to its place at the end. Otherwise a reader could find half an array,
+ * and a full disk would destroy the previous file. A pipe, a device and standard output are written
+ * directly.
+ *
+ * All functions print the error themselves and return the exit status. */
 #ifndef CLI_OUTFILE_H
 #define CLI_OUTFILE_H
 
@@ -9,28 +15,32 @@
 
 #include "cli/shell/cli.h"
 
+/* Belongs to one verb, on its stack. Only one can exist at a time, because the signal handler knows
+ * one temporary name. */
 struct outfile {
     struct context *c;
     const char *path; /* as given */
-    char *place;      /* where symbolic links lead to; NULL: written directly */
-    char *temporary;  /* NULL while it has no name */
+    char *place;      /* path with its symbolic links resolved; owned. NULL: written directly */
+    char *temporary;  /* name that must be removed or renamed; owned. NULL: the file has none */
     int fd;
-    bool is_ours; /* to be closed */
+    bool is_ours; /* outfile_close() closes fd */
 };
 
-/* Opens it; "-" is standard output. What is there and no regular file (a pipe, a device) is written
- * directly. bytes is how long it will be: where the file system has no room for that it says so
- * now. Returns 0 or the exit status; in any case it owes outfile_close(). */
+/* Opens path; "-" is standard output, unless that is a terminal. A file that exists keeps its mode,
+ * and must be writable. bytes is the final size: fails now if the file system has less room.
+ * Ignores SIGPIPE from now on, so that a reader that ends becomes an error message. The caller owes
+ * outfile_close() on failure too. Returns 0, or the exit status. */
 int outfile_open(struct context *c, struct outfile *file, const char *path, uint64_t bytes);
 
-/* Writes n bytes. A peer that takes the memory at data away is an error, no signal. Returns 0 or
- * the exit status. */
+/* Writes n bytes, which may be shared memory: if another client truncates it, write() fails, and no
+ * signal is raised. Blocks as long as the reader of a pipe does. Returns 0, or the exit status. */
 int outfile_write(struct outfile *file, const void *data, size_t n);
 
-/* Puts it in its place. Returns 0 or the exit status. */
+/* Gives the complete file its name, and replaces an older one. Does nothing for a file that was
+ * written directly. Returns 0, or the exit status. */
 int outfile_commit(struct outfile *file);
 
-/* Without outfile_commit() nothing is left. */
+/* Closes the file. Without outfile_commit() before, removes what was written. */
 void outfile_close(struct outfile *file);
 #define CLEANUP_OUTFILE CLEANUP(outfile_close)
 

@@ -3,12 +3,13 @@
 
 #include <shmview/shmview.h>
 
+/* Cuts the first dimension of which one index fits into limit, or the last one. */
 void pieces_begin(struct pieces *p, const struct shmview_view *view, uint64_t limit)
 {
     uint64_t bytes = view->nbytes;
     *p = (struct pieces){.view = *view, .step = 1, .is_done = view->nbytes == 0};
     for (; !p->is_done && p->dimension < view->ndim; p->dimension++) {
-        bytes /= (uint64_t)view->shape[p->dimension]; /* of one index of it */
+        bytes /= (uint64_t)view->shape[p->dimension]; /* at one index of this dimension */
         if (bytes <= limit)
             break;
     }
@@ -18,7 +19,7 @@ void pieces_begin(struct pieces *p, const struct shmview_view *view, uint64_t li
         p->step = (ptrdiff_t)(limit / bytes);
 }
 
-/* Steps over a piece: the last index that moves is the one that is cut. */
+/* Moves to the next piece, like an odometer: the cut dimension moves first. */
 static void advance(struct pieces *p)
 {
     p->at += p->step;

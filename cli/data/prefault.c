@@ -5,14 +5,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STEP_BYTES  ((size_t)2 << 20)
-#define LEAST_BYTES ((size_t)16 << 20) /* what is less is over before a thread runs */
+#define STEP_BYTES  ((size_t)2 << 20)  /* between two looks at `stop` */
+#define LEAST_BYTES ((size_t)16 << 20) /* a smaller copy ends before the thread runs */
 
-#ifndef MADV_POPULATE_READ /* of newer headers; an older kernel refuses it */
+#ifndef MADV_POPULATE_READ /* older headers lack it, and kernels before 5.14 refuse it */
 #define MADV_POPULATE_READ  22
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Ends at the first error: another client may have truncated the memory, and madvise() reports that
+ * where an access would raise SIGBUS. */
 static void *run(void *arg)
 {
     struct prefault *p = arg;

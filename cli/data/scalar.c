@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Python writes floats below and from these bounds with an exponent. */
 #define PYTHON_LEAST 1e-4L
 #define PYTHON_MOST  1e16L
 
@@ -21,7 +22,8 @@ uint32_t scalar_part(uint32_t dtype)
 
 /* --- Digits ----------------------------------------------------------------- */
 
-/* Whether text is read as x where floats of dtype are read. */
+/* Whether text, read as a float of dtype, is x. Types without a function of libc (float16 and
+ * others) are rounded by the library. */
 static bool reads_as(const char *text, long double x, uint32_t dtype)
 {
     struct shmview_value value = {.kind = SHMVIEW_VALUE_REAL};
@@ -52,6 +54,8 @@ static int digits_least(long double x, uint32_t dtype)
     return 1;
 }
 
+/* Tries one digit more until the text is read back as x. Printing never needs more digits than
+ * LDBL_DECIMAL_DIG. */
 void scalar_digits(long double x, uint32_t dtype, struct digits *ret)
 {
     char text[SCALAR_DIGITS + 16];
@@ -81,6 +85,8 @@ void scalar_digits(long double x, uint32_t dtype, struct digits *ret)
 
 /* --- Texts ------------------------------------------------------------------ */
 
+/* Writes a float as Python's repr() does. The sign of nan is not printed. Returns the length, as
+ * snprintf() does. */
 static int real_text(long double x, uint32_t dtype, char *text, size_t bytes)
 {
     struct digits d;
@@ -99,7 +105,7 @@ static int real_text(long double x, uint32_t dtype, char *text, size_t bytes)
     return snprintf(text, bytes, "%s%.*s.%s", sign, d.point, d.text, d.text + d.point);
 }
 
-/* Without the ".0" of a float: as Python has the parts of a complex. */
+/* Removes a final ".0", which Python does not print in the parts of a complex. */
 static void trim_zero(char *text)
 {
     size_t n = strlen(text);
@@ -136,7 +142,7 @@ const char *scalar_text(uint32_t dtype, const struct shmview_value *s, char text
     return text;
 }
 
-/* What is no number in JSON is a string. */
+/* Writes a float as JSON; infinities and nan become strings. Returns the length. */
 static int real_json(long double x, uint32_t dtype, char *text, size_t bytes)
 {
     if (isfinite(x))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A number as the shortest text that means the same number. */
+/* Writes a number as the shortest text that is read back as exactly that number, as Python does. A
+ * fixed number of digits would either lose bits or print 0.1 as 0.10000000000000001. */
 #ifndef CLI_SCALAR_H
 #define CLI_SCALAR_H
 
@@ -11,27 +12,30 @@
 
 #define SCALAR_DIGITS 40
 
-/* 0.d1d2d3... times 10^point: the fewest digits that are read back as the same float. */
+/* The fewest digits that are read back as the same float. Its value is 0.d1d2d3... times 10^point.
+ */
 struct digits {
     bool is_negative;
-    bool is_finite; /* if not: inf or nan, and no digits */
-    int n;
-    int point;
+    bool is_finite; /* false: inf or nan, without digits */
+    int n;          /* digits in text */
+    int point;      /* decimal exponent, see above */
     char text[SCALAR_DIGITS];
 };
 
-/* The type of a float, or of the two parts of a complex. Native. */
+/* Returns the type of each part of a complex type, or any other type itself, without
+ * SHMVIEW_SWAPPED. */
 uint32_t scalar_part(uint32_t dtype);
 
-/* The digits of x, a value of the float type dtype. Zero has one digit. */
+/* Finds the digits of x, which is a value of the float type dtype. Zero has one digit, "0". */
 void scalar_digits(long double x, uint32_t dtype, struct digits *ret);
 
 #define SCALAR_TEXT_BYTES 128
 
-/* A number of dtype as Python prints it: 12, 0.1, 1e+20, nan, True, (1+2j). Returns text. */
+/* Writes a number of dtype as Python prints it: 12, 0.1, 1e+20, nan, True, (1+2j). Returns text. */
 const char *scalar_text(uint32_t dtype, const struct shmview_value *s,
                         char text[SCALAR_TEXT_BYTES]);
-/* As JSON has it: true, 12, 0.1; complex is [1.0, 2.0]; "nan", "inf" and "-inf" are strings. */
+/* Writes a number as JSON: true, 12, 0.1. A complex is [1.0, 2.0]. JSON has no infinities, so
+ * "nan", "inf" and "-inf" are strings. Returns text. */
 const char *scalar_json(uint32_t dtype, const struct shmview_value *s,
                         char text[SCALAR_TEXT_BYTES]);
 

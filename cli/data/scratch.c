@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ALIGN 64
+#define ALIGN 64 /* enough for every type of element */
 
 int scratch_init(struct scratch *s, const struct shmview_view *view, const char *format)
 {
@@ -19,7 +19,8 @@ int scratch_init(struct scratch *s, const struct shmview_view *view, const char 
     s->memory = aligned_alloc(ALIGN, bytes);
     if (!s->memory)
         return -SHMVIEW_ERR_NO_MEMORY;
-    memset(s->memory, 0, bytes); /* padding within elements is not copied */
+    memset(s->memory, 0, bytes); /* shmview_copy() leaves padding in elements alone, and save
+                                      would otherwise write old heap memory to the file */
     return shmview_wrap(s->memory, bytes, 0, NULL, NULL, &s->segment);
 }
 

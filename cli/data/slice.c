@@ -12,11 +12,12 @@
 
 struct reader {
     const char *text;
-    const char *p;
+    const char *p; /* the next character */
     struct slice *slice;
     struct problem *problem;
 };
 
+/* Reports what is expected at the next character. Returns -1. */
 static int wrong(struct reader *r, const char *what)
 {
     unsigned at = (unsigned)(r->p - r->text);
@@ -38,6 +39,8 @@ static bool is_number(const struct reader *r)
     return isdigit((unsigned char)*p);
 }
 
+/* Reads a number and the blanks after it. SHMVIEW_OMIT (-2^63) is refused, because it marks a bound
+ * that was left out. */
 static int read_number(struct reader *r, int64_t *ret)
 {
     char *end;
@@ -55,13 +58,14 @@ static int read_number(struct reader *r, int64_t *ret)
     return 0;
 }
 
-/* One of the bounds of a range, which may be left out. */
+/* Reads a bound of a range, or SHMVIEW_OMIT if there is none. */
 static int read_bound(struct reader *r, int64_t *ret)
 {
     *ret = SHMVIEW_OMIT;
     return is_number(r) ? read_number(r, ret) : 0;
 }
 
+/* Reads START:STOP:STEP, or one index. */
 static int read_range(struct reader *r, struct slice_step *step)
 {
     bool is_range;
@@ -86,11 +90,13 @@ static int read_range(struct reader *r, struct slice_step *step)
     return 0;
 }
 
+/* Whether c begins a field name without quotes. Bytes from 0x80 on are those of UTF-8. */
 static bool begins_field(char c)
 {
     return isalpha((unsigned char)c) || c == '_' || (unsigned char)c >= 0x80;
 }
 
+/* Reads the name of a field, with or without quotes; knows no escapes. */
 static int read_field(struct reader *r, struct slice_step *step)
 {
     size_t n = 0;
@@ -111,6 +117,7 @@ static int read_field(struct reader *r, struct slice_step *step)
     return 0;
 }
 
+/* Reads one step and adds it to the slice. */
 static int read_step(struct reader *r, unsigned group)
 {
     if (r->slice->n == SLICE_STEPS)
@@ -146,7 +153,7 @@ int slice_parse(const char *text, struct slice *ret, struct problem *problem)
             r.p++;
             skip_blanks(&r);
             if (ret->n > first && *r.p == ']')
-                break; /* a comma at the end, as Python has it */
+                break; /* a comma may follow the last step, as in Python */
             if (read_step(&r, group))
                 return -1;
         } while (*r.p == ',');
@@ -162,7 +169,7 @@ int slice_parse(const char *text, struct slice *ret, struct problem *problem)
     return 0;
 }
 
-/* How many dimensions the steps of a group that begins at first ask for. */
+/* Returns how many dimensions the group that begins at `first` names. '...' covers the others. */
 static uint32_t count_asked(const struct slice *s, unsigned first)
 {
     uint32_t n = 0;
@@ -171,6 +178,7 @@ static uint32_t count_asked(const struct slice *s, unsigned first)
     return n;
 }
 
+/* Reports the library's error at the step that caused it. Returns -1. */
 static int refuse(const struct slice *slice, const struct slice_step *step, struct problem *problem)
 {
     return problem_at(problem, slice->text, step->at, "slice, character %u: %s", step->at,

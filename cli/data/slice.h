@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A part of a view, written as numpy's indices are: [1:10:2, 3, ..., ::-1]['field'][0]. */
+/* Selects a part of a view by a text in numpy's notation: [1:10:2, 3, ..., ::-1]['field'][0].
+ *
+ * Parsing and applying are separate, because an error of syntax must be reported before the segment
+ * is attached, and only the view knows its dimensions. Both are pure functions, and report the
+ * character at fault. */
 #ifndef CLI_SLICE_H
 #define CLI_SLICE_H
 
@@ -10,32 +14,36 @@
 #define SLICE_STEPS 32
 
 enum slice_kind {
-    SLICE_INDEX,    /* 3: the dimension goes away */
+    SLICE_INDEX,    /* 3: removes the dimension */
     SLICE_RANGE,    /* 1:10:2 */
-    SLICE_ELLIPSIS, /* ...: as many whole dimensions as are left */
+    SLICE_ELLIPSIS, /* ...: all dimensions that the other steps in the brackets leave */
     SLICE_FIELD,    /* 'x', or x: one field of a struct */
 };
 
+/* One part of the text between brackets and commas. */
 struct slice_step {
     enum slice_kind kind;
-    unsigned group; /* which pair of brackets */
-    unsigned at;    /* its first character in the text */
-    int64_t start;  /* of an index: itself */
-    int64_t stop, step;
+    unsigned group;     /* the pair of brackets, from 0 on */
+    unsigned at;        /* index of its first character in the text */
+    int64_t start;      /* of an index: the index */
+    int64_t stop, step; /* of a range; SHMVIEW_OMIT: left out */
     char field[64];
 };
 
 struct slice {
-    const char *text; /* borrowed: for what is said of it */
+    const char *text; /* borrowed; for messages */
     unsigned n;
     struct slice_step steps[SLICE_STEPS];
 };
 
-/* Reads pairs of brackets to the end of text, which is borrowed as long as the slice; "" is a
- * slice without steps. Returns 0; or -1, and the problem shows the character. */
+/* Parses pairs of brackets up to the end of text, which must live as long as the slice. "" is a
+ * slice without steps: the whole view. Returns 0, or -1 with *problem, which shows the character.
+ */
 int slice_parse(const char *text, struct slice *ret, struct problem *problem);
 
-/* Narrows the view. Returns 0; or -1, and the problem names the step. ret_view may be view. */
+/* Applies all steps to view, each pair of brackets to the result of the pair before. ret_view may
+ * be equal to view. Returns 0, or -1 with *problem, which shows the step, and *ret_view unchanged.
+ */
 int slice_apply(const struct slice *slice, const struct shmview_view *view,
                 struct shmview_view *ret_view, struct problem *problem);
 

@@ -10,7 +10,8 @@
 
 #include <shmview/value.h>
 
-/* Of both signs, to the whole range of 64 bits. */
+/* Reads an integer from INT64_MIN to UINT64_MAX, decimal or 0x. Whether it fits into the element is
+ * checked by shmview_value_store(). */
 static bool read_integer(const char *text, struct shmview_value *ret)
 {
     const char *p = text + (*text == '-' || *text == '+');
@@ -26,6 +27,7 @@ static bool read_integer(const char *text, struct shmview_value *ret)
     return *end == '\0' && errno == 0 && (!is_negative || u <= (uint64_t)INT64_MAX + 1);
 }
 
+/* Parses an integer, or true and false, which are 1 and 0. */
 static int parse_integer(const char *text, struct shmview_value *ret, struct problem *problem)
 {
     const bool is_true = strcasecmp(text, "true") == 0;
@@ -35,10 +37,10 @@ static int parse_integer(const char *text, struct shmview_value *ret, struct pro
     }
     if (read_integer(text, ret))
         return 0;
-    return problem_set(problem, "'%s' is no integer of 64 bits, and the elements are", text);
+    return problem_set(problem, "'%s' is not an integer of 64 bits, and the elements are", text);
 }
 
-/* 1, 2.5, -1e9, nan; 1+2j, 2j, (1-2j). */
+/* Reads 1, 2.5, -1e9, nan; 1+2j, 2j, (1-2j). Returns whether the whole text is a number. */
 static bool read_complex(const char *text, double ret[2])
 {
     char *end;
@@ -61,13 +63,14 @@ static bool read_complex(const char *text, double ret[2])
     return !bracket ? *end == '\0' : end[0] == ')' && end[1] == '\0';
 }
 
+/* Parses a float or a complex. Every text is read as a double, also for a long double. */
 static int parse_float(const char *text, bool is_complex, struct shmview_value *ret,
                        struct problem *problem)
 {
     double z[2];
     if (!read_complex(text, z))
-        return problem_set(problem, "'%s' is no number, and the elements are", text);
-    /* a literal beyond the largest double is not what was meant by inf */
+        return problem_set(problem, "'%s' is not a number, and the elements are", text);
+    /* strtod() returns inf for 1e999 as well. Only a text with an 'n' means inf or nan. */
     if ((isinf(z[0]) || isinf(z[1])) && !strpbrk(text, "nN"))
         return problem_set(problem, "'%s' is more than a double can hold", text);
     if (!is_complex && strchr(text, 'j'))
@@ -77,6 +80,7 @@ static int parse_float(const char *text, bool is_complex, struct shmview_value *
     return 0;
 }
 
+/* Parses text as the type of the view's elements needs it. */
 static int parse(const struct shmview_view *view, const char *text, struct shmview_value *ret,
                  struct problem *problem)
 {
@@ -91,7 +95,7 @@ static int parse(const struct shmview_view *view, const char *text, struct shmvi
         *ret = (struct shmview_value){.kind = SHMVIEW_VALUE_BYTES, .bytes = text};
         ret->n_bytes = (uint32_t)strlen(text);
         if (view->dtype == SHMVIEW_CHAR && ret->n_bytes == 0)
-            ret->n_bytes = 1; /* the NUL */
+            ret->n_bytes = 1; /* "" sets a char to NUL */
         return 0;
     case SHMVIEW_VALUE_REAL:
     case SHMVIEW_VALUE_COMPLEX:

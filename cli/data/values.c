@@ -9,8 +9,9 @@
 #include "cli/data/pieces.h"
 #include "cli/data/scratch.h"
 
-/* What elements are copied as. The library converts no integer to a double that is another number:
- * those of 64 bits are rounded here. */
+/* Returns the format to which shmview_copy() converts the elements. The copy refuses an integer
+ * that a double cannot hold exactly, so integers of 64 bits stay integers and round_all() rounds
+ * them. */
 static const char *format_for(uint32_t dtype)
 {
     switch (dtype & ~(uint32_t)SHMVIEW_SWAPPED) {
@@ -24,7 +25,7 @@ static const char *format_for(uint32_t dtype)
     }
 }
 
-/* Makes doubles of the elements of a copy, in their place. */
+/* Rounds the integers of a copy to doubles in place; memcpy() because both types use one memory. */
 static const double *round_all(const struct shmview_view *copy, size_t n)
 {
     unsigned char *p = copy->data;
@@ -60,6 +61,8 @@ int values_each(const struct shmview_view *view, void *arg,
     return r;
 }
 
+/* Counts infinities, and finds the range of the finite values. The comparisons are false for NaN,
+ * so the first finite value replaces the initial NaN. */
 static void visit_range(void *arg, uint64_t first, const double *values, size_t n)
 {
     struct values_summary *s = arg;
@@ -74,6 +77,7 @@ static void visit_range(void *arg, uint64_t first, const double *values, size_t 
     }
 }
 
+/* The sum of squares around the mean; a long double, because it adds all elements. */
 struct deviation {
     double mean;
     long double sum;
