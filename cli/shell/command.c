@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What people and programs send to end or to poke something. Those that stop and continue reach
- * the command from the terminal, and this process is to stop and continue with it. */
+/* The signals that ask a program to end, or to do something. Not SIGTSTP and SIGCONT: the terminal
+ * sends them to the command too, and this process must stop and continue with it. */
 static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 
 static void watched_signals(sigset_t *ret)
@@ -19,11 +19,13 @@ static void watched_signals(sigset_t *ret)
     sigaddset(ret, SIGCHLD);
 }
 
+/* Runs in the child. The parent may have died before prctl(): then no signal will come, and the
+ * child must not run without it. */
 static _Noreturn void become(struct context *c, const struct command *command, pid_t parent,
                              const sigset_t *mask)
 {
     if (prctl(PR_SET_PDEATHSIG, command->death_signal) || getppid() != parent)
-        _exit(EXIT_CANNOT_RUN); /* nobody is left to hear why */
+        _exit(EXIT_CANNOT_RUN); /* no process is left that reads the reason */
     sigprocmask(SIG_SETMASK, mask, NULL);
     execvp(command->argv[0], command->argv);
     int status = errno == ENOENT ? EXIT_NO_PROGRAM : EXIT_CANNOT_RUN;
@@ -39,7 +41,7 @@ static int await_end(pid_t pid, const sigset_t *watched)
     int status;
     while (waitpid(pid, &status, WNOHANG) != pid) {
         int n = sigwaitinfo(watched, &info);
-        /* SI_KERNEL: a key, which the whole foreground group gets */
+        /* SI_KERNEL: a key; the terminal sends its signal to the whole foreground group */
         if (n > 0 && n != SIGCHLD && info.si_code != SI_KERNEL)
             kill(pid, n);
     }
@@ -50,9 +52,9 @@ int command_run(struct context *c, const struct command *command, int *ret_signa
 {
     sigset_t watched, mask;
     pid_t parent = getpid();
-    fflush(NULL); /* a child that cannot become the command must not print it again */
+    fflush(NULL); /* otherwise a child that fails would print the buffered text again */
     watched_signals(&watched);
-    /* where SIGCHLD is ignored, nobody learns how a child ended */
+    /* while SIGCHLD is ignored, the kernel drops the exit status of a child */
     void (*child_handler)(int) = signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &watched, &mask);
     *ret_signal = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors, the connection. */
+/* Errors, with the next step for the user, and the connection. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 __attribute__((format(printf, 2, 0))) static void print_error(const struct context *c,
                                                               const char *format, va_list ap)
 {
-    fflush(stdout); /* in the order that things happened */
+    fflush(stdout); /* so that both outputs appear in the order of events */
     fprintf(stderr, "shmviewctl: %s%s", c->verb ? c->verb->name : "", c->verb ? ": " : "");
     vfprintf(stderr, format, ap);
     fputc('\n', stderr);
@@ -50,7 +50,8 @@ int fail_memory(struct context *c)
     return fail_text(c, "out of memory: free some and try again");
 }
 
-/* What to do next, by the error. */
+/* The next step and the exit status for each error of the library. An error without a hint exits
+ * with EXIT_FAILED; its own text suffices. */
 static const struct hint {
     int error, status;
     const char *text;
@@ -59,7 +60,7 @@ static const struct hint {
      "start one with 'systemctl --user start shmviewd.socket', or 'shmviewd &', or name its "
      "socket with --socket"},
     {SHMVIEW_ERR_DISCONNECTED, EXIT_NO_DAEMON,
-     "'systemctl status shmviewd' may tell why; try again"},
+     "'systemctl status shmviewd' may show why; try again"},
     {SHMVIEW_ERR_NOT_FOUND, EXIT_NOT_FOUND,
      "'shmviewctl list' shows the segments that you may see"},
     {SHMVIEW_ERR_NO_LAYOUT, EXIT_NOT_FOUND,

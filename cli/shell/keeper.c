@@ -17,6 +17,8 @@
 
 /* --- The directory ------------------------------------------------------- */
 
+/* Creates the directory in the first place that is writable and short enough. Returns 0 or -errno.
+ */
 static int make_directory(struct keeper *k)
 {
     const char *const bases[] = {getenv("XDG_RUNTIME_DIR"), getenv("TMPDIR"), "/tmp"};
@@ -24,7 +26,7 @@ static int make_directory(struct keeper *k)
         if (!bases[i] || bases[i][0] != '/' ||
             snprintf(k->directory, sizeof k->directory, "%s/shmview-run-XXXXXX", bases[i]) >=
                 (int)sizeof k->directory)
-            continue; /* too long for a socket */
+            continue; /* too long for the path of a socket */
         if (mkdtemp(k->directory)) {
             snprintf(k->socket, sizeof k->socket, "%s/io.shmview", k->directory);
             return 0;
@@ -33,6 +35,7 @@ static int make_directory(struct keeper *k)
     return -errno;
 }
 
+/* Removes the files too: a daemon that was killed leaves its socket. */
 static void remove_directory(const struct keeper *k)
 {
     DIR *dir = opendir(k->directory);
@@ -46,6 +49,7 @@ static void remove_directory(const struct keeper *k)
 
 /* --- The daemon ---------------------------------------------------------- */
 
+/* Returns $SHMVIEW_DAEMON, the installed daemon, or the name for a search in $PATH. */
 static const char *daemon_path(void)
 {
     const char *set = getenv("SHMVIEW_DAEMON");
@@ -54,6 +58,8 @@ static const char *daemon_path(void)
     return access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH : "shmviewd";
 }
 
+/* Runs in the child of the keeper. Removes everything that the daemon must not inherit: variables
+ * of a service manager, descriptors, the signal mask, and the ignored signals. */
 static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_options *o,
                                     int ready, pid_t parent)
 {
@@ -66,7 +72,7 @@ static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_
     snprintf(number, sizeof number, "%d", ready);
     int null = open("/dev/null", O_RDWR);
     int said = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
-    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* what this program was started with */
+    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* descriptors that shmviewctl inherited */
     if (null < 0 || said < 0 || fcntl(ready, F_SETFD, 0))
         _exit(EXIT_FAILED);
     dup2(null, STDIN_FILENO);
@@ -79,7 +85,7 @@ static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_
     sigprocmask(SIG_SETMASK, &none, NULL);
     for (int n = 1; n < NSIG; n++)
         signal(n, SIG_DFL);
-    /* on SIGINT it removes all that it has */
+    /* on SIGINT the daemon removes its segments; on SIGTERM it would keep them for the next one */
     if (prctl(PR_SET_PDEATHSIG, SIGINT) || getppid() != parent)
         _exit(EXIT_FAILED);
     execlp(program, program, "--socket", k->socket, "--config", config, "--ready-fd", number,
@@ -88,7 +94,7 @@ static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_
     _exit(EXIT_FAILED);
 }
 
-/* Returns its pid when it serves, or -1. */
+/* Starts the daemon, and blocks until it writes a byte to --ready-fd. Returns its pid, or -1. */
 static pid_t start_daemon(const struct keeper *k, const struct keeper_options *o)
 {
     int ends[2];
@@ -112,12 +118,13 @@ static pid_t start_daemon(const struct keeper *k, const struct keeper_options *o
     return -1;
 }
 
-/* Whether it ended in order: then it has removed what it had. */
+/* Ends the daemon and waits for it. Returns whether it exited with 0, and so removed its segments.
+ */
 static bool end_daemon(pid_t pid)
 {
     int status;
     kill(pid, SIGINT);
-    kill(pid, SIGCONT); /* a command may have stopped it */
+    kill(pid, SIGCONT); /* the command may have stopped it */
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return false;
@@ -126,33 +133,36 @@ static bool end_daemon(pid_t pid)
 
 /* --- The keeper ---------------------------------------------------------- */
 
+/* The keeper process. Sends the daemon's pid, or -1, through `told`, and then waits until
+ * shmviewctl closes `life` or dies. */
 static _Noreturn void keep(const struct keeper *k, const struct keeper_options *o, int told,
                            int life)
 {
     static const int ignored[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGUSR1, SIGUSR2};
     char byte;
-    setsid(); /* keys are for the command */
+    setsid(); /* the signals of keys must reach only the command */
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         signal(ignored[i], SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
     pid_t pid = start_daemon(k, o);
-    bool is_heard = write(told, &pid, sizeof pid) == sizeof pid; /* below 0: it does not start */
+    bool is_heard = write(told, &pid, sizeof pid) == sizeof pid; /* -1: it did not start */
     close(told);
     if (pid < 0) {
         if (!is_heard)
             remove_directory(k);
-        _exit(EXIT_FAILED); /* the other one shows the log, and removes it */
+        _exit(EXIT_FAILED); /* shmviewctl prints the log, and removes it */
     }
     while (read(life, &byte, 1) < 0 && errno == EINTR)
         continue;
-    /* what one that was killed has left, the next one takes over and removes */
+    /* If the daemon was killed, its segments are left. A second daemon on the socket takes them
+     * over, and removes them when it ends. */
     if (!end_daemon(pid) && (pid = start_daemon(k, o)) > 0)
         end_daemon(pid);
     remove_directory(k);
     _exit(EXIT_OK);
 }
 
-/* Says what the daemon said before it gave up. */
+/* Prints the daemon's log, and the error. Returns the exit status. */
 static int fail_start(struct context *c, const struct keeper *k)
 {
     char path[KEEPER_PATH + 8], line[512] = "";
@@ -163,8 +173,8 @@ static int fail_start(struct context *c, const struct keeper *k)
     if (f)
         fclose(f);
     return fail_text(c,
-                     "shmviewd (%s) does not start: it says why above; "
-                     "'shmviewctl doctor' may tell more",
+                     "shmviewd (%s) does not start: its log is above; "
+                     "'shmviewctl doctor' may show more",
                      daemon_path());
 }
 
@@ -208,7 +218,7 @@ int keeper_start(struct context *c, const struct keeper_options *options, struct
     return status;
 }
 
-/* Waits for the end of a process that is no child of ours. */
+/* Blocks until a process ends that is not a child of this one, so waitpid() cannot be used. */
 static void await_stranger(int pidfd)
 {
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
@@ -222,7 +232,7 @@ void keeper_stop(struct context *c, struct keeper *k)
     close(k->life);
     while (waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
         continue;
-    if (status) { /* its daemon got SIGINT with its death */
+    if (status) { /* killed: then the kernel has sent SIGINT to the daemon */
         warn_text(c, "the process that looks after the instance was killed; cleaning up");
         if (k->daemon_fd >= 0)
             await_stranger(k->daemon_fd);

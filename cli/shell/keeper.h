@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon of our own in a directory of its own, and a process that outlives us to end both:
- * whatever becomes of us, nothing is left.
+/* A private daemon in a temporary directory for one command (shmviewctl run), and a second process,
+ * the keeper, that removes both however shmviewctl ends.
  *
- *     we -- pipe --> keeper -- PDEATHSIG --> shmviewd
+ *     shmviewctl -- pipe --> keeper -- PDEATHSIG --> shmviewd
  *
- * The keeper waits for the end of the pipe, which comes with our own end at the latest. A keeper
- * that is killed takes its daemon with it. */
+ * The keeper waits for the end of the pipe. The kernel closes it if shmviewctl is killed, which
+ * leaves shmviewctl no chance to clean up itself. If the keeper is killed, the kernel sends SIGINT
+ * to the daemon, which then removes its segments. */
 #ifndef CLI_KEEPER_H
 #define CLI_KEEPER_H
 
@@ -13,26 +14,28 @@
 
 #include "cli/shell/cli.h"
 
-#define KEEPER_PATH 108 /* of a socket */
+#define KEEPER_PATH 108 /* bytes in sun_path */
 
+/* The side of shmviewctl. */
 struct keeper {
     char directory[KEEPER_PATH - 16];
     char socket[KEEPER_PATH];
-    pid_t pid;
-    int daemon_fd; /* pidfd */
-    int life;      /* the keeper ends when this does */
+    pid_t pid;     /* of the keeper */
+    int daemon_fd; /* pidfd of the daemon; -1: none */
+    int life;      /* write end of the pipe: the keeper ends when it is closed */
 };
 
 struct keeper_options {
-    const char *config; /* of the daemon; NULL: none */
-    bool is_loud;       /* its log goes to standard error */
+    const char *config; /* configuration file of the daemon; NULL: none */
+    bool is_loud;       /* the daemon logs to standard error, not to a file */
 };
 
-/* Starts both; returns when the daemon serves. Returns 0, and keeper_stop() is owed, or an exit
- * status: it was said why, and nothing is left. */
+/* Starts the keeper, which starts the daemon. Blocks until the daemon accepts clients or fails. On
+ * success the caller owes keeper_stop(). Returns 0, or the exit status after printing the daemon's
+ * log and removing the directory. */
 int keeper_start(struct context *c, const struct keeper_options *options, struct keeper *ret);
 
-/* Ends both and waits until nothing is left. */
+/* Ends both, and blocks until the segments and the directory are removed. */
 void keeper_stop(struct context *c, struct keeper *keeper);
 
 #endif

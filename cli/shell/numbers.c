@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, from people and for people. */
+/* Reads and prints numbers, sizes, times and names. */
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
@@ -17,12 +17,13 @@ struct unit {
     double value;
 };
 
-/* Reads a decimal number, not negative, and a unit. Returns 0, or -1: it is none. */
+/* Reads a decimal number that is not negative, and a unit after it. Returns 0, or -1 if text is
+ * something else. */
 static int read_quantity(const char *text, const struct unit *units, size_t n, double *ret)
 {
     char *end;
     double value = strtod(text, &end);
-    /* no sign, no exponent, nothing hexadecimal */
+    /* strtod() also reads signs, exponents and hexadecimal numbers: refuse these */
     if (end == text || (size_t)(end - text) != strspn(text, "0123456789.") || !isfinite(value))
         return -1;
     for (size_t i = 0; i < n; i++)
@@ -55,7 +56,7 @@ bool read_bytes(const char *text, uint64_t *ret)
 {
     double value;
     char *end;
-    /* exact, also where a double is not */
+    /* Plain digits are read as an integer, because a double is not exact above 2^53. */
     errno = 0;
     unsigned long long whole = strtoull(text, &end, 10);
     if (isdigit((unsigned char)text[0]) && *end == '\0' && errno == 0) {
@@ -73,8 +74,8 @@ int parse_bytes(struct context *c, const char *what, const char *text, uint64_t 
 {
     if (read_bytes(text, ret))
         return 0;
-    return fail_usage(c, "%s '%s' is no number of bytes: write it like 4096, 64K, 1.5M or 2G", what,
-                      text);
+    return fail_usage(c, "%s '%s' is not a number of bytes: write it like 4096, 64K, 1.5M or 2G",
+                      what, text);
 }
 
 int parse_duration(struct context *c, const char *what, const char *text, int64_t *ret)
@@ -85,8 +86,8 @@ int parse_duration(struct context *c, const char *what, const char *text, int64_
     };
     double value;
     if (read_quantity(text, units, ARRAY_LEN(units), &value) || value >= 0x1p62)
-        return fail_usage(c, "%s '%s' is no time: write it like 10, 0.5, 500ms, 2min or 1h", what,
-                          text);
+        return fail_usage(c, "%s '%s' is not a time: write it like 10, 0.5, 500ms, 2min or 1h",
+                          what, text);
     *ret = (int64_t)value;
     return 0;
 }
@@ -99,8 +100,8 @@ int parse_number(struct context *c, const char *what, const char *text, int64_t 
     long long value = strtoll(text, &end, 10);
     if (end == text || isspace((unsigned char)text[0]) || *end || errno || value < least ||
         value > most)
-        return fail_usage(c, "%s '%s' is no number from %" PRId64 " to %" PRId64, what, text, least,
-                          most);
+        return fail_usage(c, "%s '%s' is not a number from %" PRId64 " to %" PRId64, what, text,
+                          least, most);
     *ret = value;
     return 0;
 }
@@ -127,7 +128,7 @@ const char *human_bytes(char *buffer, int64_t bytes)
     static const char units[] = "BKMGTPE";
     double value = (double)bytes;
     size_t u = 0;
-    /* 999.95K would be shown as 1000K */
+    /* 1023.95K would be rounded to 1024K, which is 1M */
     while (value >= 1023.95 && units[u + 1]) {
         value /= KIB;
         u++;
@@ -150,7 +151,7 @@ const char *human_duration(char *buffer, int64_t us)
         {0, 1000, "ms"},
     };
     size_t i = 0;
-    us = us < 0 ? 0 : us; /* clocks are set back */
+    us = us < 0 ? 0 : us; /* a clock that was set back makes a duration negative */
     while (us < units[i].least)
         i++;
     snprintf(buffer, HUMAN_BYTES, "%" PRId64 "%s", us / units[i].unit, units[i].name);
@@ -173,13 +174,15 @@ int64_t realtime_us(void)
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Of many in a list most are the same, and databases may be far away. */
+/* The last result of a lookup. Most rows of a list have one owner, and the user database may be a
+ * server on the network. */
 struct known_name {
     bool is_known;
     int64_t id;
     char name[64];
 };
 
+/* Stores the name, or the number if name is NULL, and returns it. */
 static const char *keep_name(struct known_name *known, int64_t id, const char *name)
 {
     *known = (struct known_name){.is_known = true, .id = id};

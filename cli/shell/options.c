@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Options: tables that are handed to getopt_long() and write what they read. */
+/* Reads options by a table: converts the table for getopt_long(), and stores each value in the
+ * variable that its row names. */
 #include <string.h>
 
 #include "cli/shell/cli.h"
@@ -8,9 +9,9 @@
 #define OPTIONS_MOST 24
 #define VALUE_FIRST  256 /* what getopt_long() returns for row 0, above any letter */
 
-/* The rows of a verb, and those of all verbs, as getopt_long() wants them. */
+/* The options of a verb, and --socket and --help, in the form of getopt_long(). */
 struct rows {
-    const struct verb_option *own; /* n of them */
+    const struct verb_option *own; /* n rows of the verb */
     int n;
     struct option list[OPTIONS_MOST];
     char letters[2 * OPTIONS_MOST + 3];
@@ -25,6 +26,8 @@ static void add_row(struct rows *r, size_t i, const char *name, bool has_value, 
         snprintf(r->letters + n, sizeof r->letters - n, "%c%s", letter, has_value ? ":" : "");
 }
 
+/* Fills the table. ':' at the beginning lets getopt_long() report a missing value as ':', and '+'
+ * lets it stop at the first argument. */
 static void make_rows(struct rows *r, const struct verb_option *own, const struct verb *verb)
 {
     *r = (struct rows){.own = own};
@@ -37,6 +40,7 @@ static void make_rows(struct rows *r, const struct verb_option *own, const struc
         add_row(r, (size_t)r->n + 1, "help", false, 'h', 'h');
 }
 
+/* Reports an unknown option, with the options that resemble it. */
 static int fail_unknown(struct context *c, const struct rows *r, const char *typed)
 {
     char word[SUGGEST_BYTES], name[SUGGEST_BYTES];
@@ -51,7 +55,7 @@ static int fail_unknown(struct context *c, const struct rows *r, const char *typ
     return status;
 }
 
-/* getopt_long() has returned o, '?' or ':'. */
+/* Reports an option for which getopt_long() returned o, '?' or ':'. Returns the exit status. */
 static int fail_option(struct context *c, char **argv, const struct rows *r, int o)
 {
     char letter[] = {'-', (char)optopt, '\0'};
@@ -80,7 +84,7 @@ static int read_time(struct context *c, const struct verb_option *o, const char 
     return 0;
 }
 
-/* Writes what the option says. Returns 0 or the exit status. */
+/* Stores the value of one option, which is in optarg. Returns 0, or the exit status. */
 static int take_option(struct context *c, const struct verb_option *o)
 {
     char name[64];
@@ -115,7 +119,7 @@ int fail_missing(struct context *c)
     return fail_usage(c, "an argument is missing: %s %s", c->verb->name, c->verb->arguments);
 }
 
-/* Whether there are between least and most arguments. If not, says what is missing. */
+/* Whether there are `least` to `most` arguments. If not, prints the error. */
 static bool has_arguments(struct context *c, int argc, char **argv, int least, int most)
 {
     int n = argc - optind;

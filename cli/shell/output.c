@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What standard output can do, and JSON on it. */
+/* Finds out what standard output can show, and prints JSON on it. */
 #include <langinfo.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -33,7 +33,7 @@ bool has_utf8(void)
 void print_safely(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+0080 to U+009F */
+        if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+0080 to U+009F: controls too */
             putchar('?'), p++;
         else
             putchar(*p < ' ' || *p == '\177' ? '?' : *p);
@@ -42,8 +42,8 @@ void print_safely(const char *text)
 int print_json(struct context *c, const json_t *json)
 {
     if (!json || json_dumpf(json, stdout, JSON_INDENT(2)))
-        return fail_text(c, "the answer does not become JSON: out of memory, or standard output "
-                            "cannot be written");
+        return fail_text(c, "the result cannot be written as JSON: out of memory, or standard "
+                            "output cannot be written");
     putchar('\n');
     return EXIT_OK;
 }
@@ -51,7 +51,7 @@ int print_json(struct context *c, const json_t *json)
 int print_json_line(struct context *c, const json_t *json)
 {
     if (!json || json_dumpf(json, stdout, JSON_COMPACT) || putchar('\n') == EOF || fflush(stdout))
-        return fail_text(c, "the answer does not become JSON: out of memory, or standard output "
-                            "cannot be written");
+        return fail_text(c, "the result cannot be written as JSON: out of memory, or standard "
+                            "output cannot be written");
     return EXIT_OK;
 }

@@ -5,11 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How much of an input is shown on each side of the caret. */
+/* Bytes of the input that are shown on each side of the caret, so that it fits into 80 columns. */
 #define SHOWN_BEFORE 50
 #define SHOWN_AFTER  26
 
-/* What comes from a file or an argument must not drive the terminal. */
+/* Replaces control characters, because the text may contain parts of a file, and these must not
+ * control the terminal. */
 static void clean(char *text)
 {
     for (; *text; text++)
@@ -27,7 +28,7 @@ int problem_set(struct problem *problem, const char *format, ...)
     return -1;
 }
 
-/* The column of a byte on a terminal: bytes that continue a character take none. */
+/* Returns the columns that n bytes of UTF-8 take. Bytes that continue a character take none. */
 static int columns(const char *text, unsigned n)
 {
     int width = 0;

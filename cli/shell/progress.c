@@ -9,7 +9,7 @@
 
 #include "cli/shell/cli.h"
 
-#define FIRST_NS INT64_C(500000000) /* what is over sooner needs no bar */
+#define FIRST_NS INT64_C(500000000) /* a transfer that ends sooner shows no bar */
 #define EVERY_NS INT64_C(100000000)
 #define LINE     512
 
@@ -58,7 +58,7 @@ void progress_update(struct progress *p, uint64_t done)
         size.ws_col = 80;
     size_t width = size.ws_col - 1u;
     if (width > LINE / 4)
-        width = LINE / 4; /* four bytes a character */
+        width = LINE / 4; /* a character may have four bytes */
     progress_text(line, sizeof line, width, p->has_utf8, done, p->total, now - p->begin_ns);
     fprintf(stderr, "\r%s", line);
     p->shown_ns = now;

@@ -19,8 +19,9 @@ static bool is_same(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* The distance of Damerau and Levenshtein between a and b, where no character is changed twice.
- * Both are shorter than SUGGEST_BYTES. */
+/* Returns the distance of Damerau and Levenshtein between a and b, in the variant in which no
+ * character changes twice: it needs only three rows of the table. Both are shorter than
+ * SUGGEST_BYTES. */
 static size_t distance(const char *a, const char *b)
 {
     size_t table[3][SUGGEST_BYTES], n = strlen(b);
@@ -42,7 +43,7 @@ static size_t distance(const char *a, const char *b)
     return row[n];
 }
 
-/* Keeps the names sorted; the last one goes where there is no room. */
+/* Inserts name into the sorted list. Drops the last name if the list is full. */
 static void insert(struct suggest *s, const char *name)
 {
     size_t at = s->n;

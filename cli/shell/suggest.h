@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean ...?": known names that are like one that the user mistyped. */
+/* "Did you mean ...?": finds known names that resemble a name that the user mistyped. */
 #ifndef CLI_SUGGEST_H
 #define CLI_SUGGEST_H
 
@@ -9,7 +9,7 @@
 #define SUGGEST_BYTES 160 /* of a name; a longer one is neither suggested nor corrected */
 
 struct suggest {
-    const char *typed; /* borrowed */
+    const char *typed; /* set by the caller; borrowed */
     size_t distance;   /* of each name below */
     size_t n;
     char names[SUGGEST_MOST][SUGGEST_BYTES]; /* sorted */
@@ -23,15 +23,15 @@ struct suggest {
  * calls. */
 void suggest_offer(struct suggest *s, const char *name);
 
-/* Prints "Did you mean 'show'?" on standard error, or nothing where no name was kept. */
+/* Prints "Did you mean 'show'?" on standard error, or nothing if no name was kept. */
 void suggest_print(const struct suggest *s);
 
-/* Suggests segments, out of those that the daemon lists for this user. Takes a round trip. Prints
- * nothing where the daemon does not answer. */
+/* Suggests segments that the user may see. Blocks for one round trip. Prints nothing if the daemon
+ * does not reply. */
 void suggest_segments(struct context *c, const char *typed);
 
-/* Calls visit for the name of each segment that the user may see; for none where the daemon does
- * not answer. */
+/* Calls visit with the name of each segment that the user may see; never if the daemon does not
+ * reply. The name is valid only during the call. */
 void each_segment_name(struct context *c, void *arg, void (*visit)(void *arg, const char *name));
 
 #endif

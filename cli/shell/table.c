@@ -12,14 +12,14 @@ struct table {
     const struct table_options *options;
     const struct column *columns;
     size_t n;
-    size_t *wanted; /* indices of columns, in the order that they are shown */
+    size_t *wanted; /* indices of the selected columns, in the order in which they are shown */
     size_t n_wanted;
     struct libscols_table *scols;
 };
 
 /* --- Which columns ------------------------------------------------------- */
 
-/* Returns EXIT_OK: that was all that was asked for. */
+/* Prints the list for '-o help'. Returns EXIT_OK, with which the program ends. */
 static int list_columns(const struct table *t)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -28,7 +28,7 @@ static int list_columns(const struct table *t)
     return EXIT_OK;
 }
 
-/* Returns GO_ON or the exit status. */
+/* Selects one column. Returns GO_ON, or the exit status. */
 static int want_column(struct table *t, const char *name, size_t length)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -44,7 +44,7 @@ static int want_column(struct table *t, const char *name, size_t length)
     return fail_usage(t->c, "there is no column '%.*s': '-o help' lists them", (int)length, name);
 }
 
-/* Returns GO_ON or the exit status. */
+/* Selects the columns of -o, or the default ones. Returns GO_ON, or the exit status. */
 static int want_columns(struct table *t)
 {
     const char *text = t->options->columns;
@@ -133,7 +133,8 @@ void table_free(struct table *table)
 
 /* --- Rows ---------------------------------------------------------------- */
 
-/* The text of a cell in buffer, of HUMAN_BYTES, or of its own; NULL: unknown. */
+/* Returns the text of a cell, in buffer of HUMAN_BYTES or its own; NULL if it is unknown. In JSON
+ * numbers and flags are plain digits, which libsmartcols prints by the type of the column. */
 static const char *cell_show(const struct table *t, enum cell_kind kind, const struct cell *cell,
                              char *buffer)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables: aligned for people, or as JSON for programs, with the columns that were asked for. */
+/* Tables with the columns that the user selects: aligned for people, or as JSON for programs.
+ *
+ * One list of cells makes both forms, so that they cannot differ. libsmartcols draws the table; it
+ * also escapes control characters in texts that other programs chose. */
 #ifndef CLI_TABLE_H
 #define CLI_TABLE_H
 
@@ -8,28 +11,29 @@
 enum cell_kind {
     CELL_TEXT,
     CELL_NUMBER,
-    CELL_BYTES,    /* as people read sizes, unless --bytes */
-    CELL_DURATION, /* microseconds; in JSON, and with --raw, seconds */
+    CELL_BYTES,    /* "1.5M"; a number with --bytes and in JSON */
+    CELL_DURATION, /* microseconds; shown as "5min", with --raw and in JSON as seconds */
     CELL_TIME,     /* microseconds of CLOCK_REALTIME */
     CELL_MODE,     /* of a file, octal; in JSON a string */
     CELL_FLAG,     /* 0 or 1 */
 };
 
+/* One column that a table can have. Static. */
 struct column {
     const char *name; /* "LOCK-OWNER"; in JSON "lock_owner" */
     enum cell_kind kind;
-    bool is_default; /* is shown without -o */
+    bool is_default; /* shown without -o */
     const char *help;
 };
 
-/* -1 and NULL or "" are unknown: "-", in JSON null. */
+/* The value of one cell. A negative number, and NULL or "", mean unknown: "-", in JSON null. */
 struct cell {
     int64_t number;
     const char *text;
     const char *color; /* of libsmartcols: "red"; NULL: none */
 };
 
-/* What all tables take from the command line. */
+/* The options that all verbs with a table have. */
 struct table_options {
     bool json;
     bool raw;
@@ -53,19 +57,20 @@ struct table_options {
 
 struct table;
 
-/* Begins a table of those columns (n of them). key is what its rows are called in JSON. options and
- * columns are borrowed until table_free(). Returns 0 with *ret_table, or -1 and the caller ends
- * with *ret_status: a column is unknown, or "help" was asked for. */
+/* Makes a table of the columns that options select out of n. key is the name of its rows in JSON.
+ * options and columns are borrowed until table_free(). Returns 0 with *ret_table, or -1 with
+ * *ret_status, with which the caller must exit: an error was printed, or the list for '-o help'. */
 int table_new(struct context *c, const struct table_options *options, const char *key,
               const struct column *columns, size_t n, struct table **ret_table, int *ret_status);
 
-/* Adds a row, of a cell for each of the n columns. Texts are copied. Returns 0 or the exit status.
- */
+/* Adds a row. cells has one cell for each of the n columns, also for those that are not shown.
+ * Copies the texts. Returns 0, or the exit status. */
 int table_add(struct table *table, const struct cell *cells);
 
-/* Prints it all. Returns an exit status. */
+/* Prints the table. Returns the exit status. */
 int table_print(struct table *table);
 
+/* table may be NULL. */
 void table_free(struct table *table);
 static inline void table_freep(struct table **table)
 {
@@ -73,7 +78,7 @@ static inline void table_freep(struct table **table)
 }
 #define CLEANUP_TABLE CLEANUP(table_freep)
 
-/* Cells by their kind. */
+/* Make a cell; the other member is unknown. */
 static inline struct cell cell_number(int64_t number)
 {
     return (struct cell){.number = number};

@@ -171,10 +171,10 @@ def test_a_reader_that_leaves_ends_it(ctl, party):
 def test_refused(ctl):
     ctl("monitor", "-k", "dead", status=2, err="--kind 'dead' is none of created, attached, ")
     ctl("monitor", "-k", "died,", status=2, err="--kind '' is none of")
-    ctl("monitor", "-a", "0", status=2, err="'0' is no number")
-    ctl("monitor", "-a", "-1", status=2, err="'-1' is no number")
-    ctl("monitor", "-n", "0", status=2, err="'0' is no number")
-    ctl("monitor", "-w", "never", status=2, err="--timeout 'never' is no time")
+    ctl("monitor", "-a", "0", status=2, err="'0' is not a number")
+    ctl("monitor", "-a", "-1", status=2, err="'-1' is not a number")
+    ctl("monitor", "-n", "0", status=2, err="'0' is not a number")
+    ctl("monitor", "-w", "never", status=2, err="--timeout 'never' is not a time")
     for since in "tomorrow", "12:61", "2026-13-01", "@", "-5":
         ctl("monitor", "--since", since, status=2, err=f"'{since}' is no time")
     ctl("monitor", *"x" * 65, status=2, err="one argument too many")

@@ -175,7 +175,7 @@ def test_wait_refused(ctl):
     ctl("wait", status=2, err="an argument is missing: wait NAME")
     ctl("wait", "bare", "--change", "--removed", status=2, err="give one of them")
     ctl("wait", "bare", "--removed", "--json", status=2, err="cannot describe a segment")
-    ctl("wait", "bare", "--timeout", "-1", status=2, err="--timeout '-1' is no time")
+    ctl("wait", "bare", "--timeout", "-1", status=2, err="--timeout '-1' is not a time")
     ctl("wait", "no name", status=1, err="'no name'")
 
 

@@ -167,7 +167,7 @@ def test_refused(ctl, directory):
     ctl("plot", "nan", status=1, err="has no finite number")
     create(ctl, directory, "text", arrays()["text"])
     ctl("plot", "text", status=1, err="not real numbers")
-    ctl("plot", "cube", "--width", "3", status=2, err="'3' is no number from 16")
+    ctl("plot", "cube", "--width", "3", status=2, err="'3' is not a number from 16")
     ctl("plot", "nothing", status=4, err="no segment 'nothing'")
 
 

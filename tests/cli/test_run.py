@@ -150,7 +150,7 @@ def test_configuration_and_log(ctl, tmp_path):
     done = subprocess.run([CTL, "run", "-c", config, "true"], env=ctl.environment,
                           capture_output=True, text=True)
     assert done.returncode == 1
-    assert f"{config}:1: " in done.stderr and "it says why above" in done.stderr
+    assert f"{config}:1: " in done.stderr and "its log is above" in done.stderr
 
 
 def test_refused(ctl, tmp_path):

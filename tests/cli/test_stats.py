@@ -57,7 +57,7 @@ def test_bins(ctl, directory):
     assert got["histogram"]["counts"] == list(numpy.histogram(array[:, 1], 37)[0])
     assert "histogram" not in ctl("stats", "--json", "--bins", "0", "a").json["views"][0]
     for bins in "-1", "201", "x":
-        ctl("stats", f"--bins={bins}", "a", status=2, err=f"'{bins}' is no number from 0 to 200")
+        ctl("stats", f"--bins={bins}", "a", status=2, err=f"'{bins}' is not a number from 0 to 200")
 
 
 def test_what_is_no_number(ctl, directory):
