@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The real places and probes, and the functions with which the checks read and report. */
 #include "cli/doctor/doctor.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* newer than the headers that this may be compiled with */
+/* older headers lack these */
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449
 #endif
@@ -20,11 +21,13 @@
 
 /* --- This machine -------------------------------------------------------- */
 
+/* getrlimit() takes an enum in glibc, so its type differs from that of get_limit. */
 static int real_limit(int resource, struct rlimit *ret)
 {
     return getrlimit((unsigned)resource, ret);
 }
 
+/* Returns 0 if a pidfd of a socket's peer can be read, or errno. */
 static int probe_peer_pidfd(void)
 {
     int ends[2], fd = -1;
@@ -43,7 +46,8 @@ static int real_probe(enum doctor_probe probe)
 {
     int fd;
     switch (probe) {
-    case PROBE_FUTEX_WAITV: /* of nothing: what is known is refused as invalid */
+    case PROBE_FUTEX_WAITV: /* Waits for no word, so a kernel that knows the call refuses it as
+                               invalid. */
         return syscall(SYS_futex_waitv, NULL, 0, 0, NULL, 0) && errno != EINVAL ? errno : 0;
     case PROBE_PIDFD_OPEN:
         fd = (int)syscall(SYS_pidfd_open, getpid(), 0);

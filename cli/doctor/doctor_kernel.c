@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the kernel, and what stands between it and this program, can do. */
+/* Checks the version and the features of the kernel. A seccomp filter may forbid a system call that
+ * the kernel has, so features are probed and not derived from the version. */
 #include <errno.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ static void check_release(struct doctor *d)
                 "install a newer kernel", "Linux %s", text);
 }
 
+/* Probes one feature. `level` is the level of the finding if the feature is missing. */
 static void check_probe(struct doctor *d, enum doctor_probe probe, enum doctor_level level,
                         const char *check, const char *means, const char *advice)
 {
@@ -34,25 +36,28 @@ static void check_probe(struct doctor *d, enum doctor_probe probe, enum doctor_l
 static void check_features(struct doctor *d)
 {
     check_probe(d, PROBE_FUTEX_WAITV, DOCTOR_WARN, "futex_waitv",
-                "a wait for a lock sees its holder's death at once; without, it looks every 10 ms",
+                "a waiter for a lock notices the holder's death at once; without it, within 10 ms",
                 "Linux 5.16 or later, and a seccomp profile that allows it (newer runc, "
                 "--security-opt seccomp=)");
     check_probe(d, PROBE_PIDFD_OPEN, DOCTOR_FAIL, "pidfd_open",
                 "the daemon watches its clients by pidfds",
                 "a seccomp profile that allows pidfd_open");
-    /* what is missing here is done in another way */
-    check_probe(d, PROBE_PEER_PIDFD, DOCTOR_OK, "so_peerpidfd",
-                "names a client without a race (Linux 6.5); without, the daemon looks twice", NULL);
+    /* OK even without it, because the daemon then checks the process number twice */
+    check_probe(
+        d, PROBE_PEER_PIDFD, DOCTOR_OK, "so_peerpidfd",
+        "identifies a client without a race (Linux 6.5); without it, the daemon checks twice",
+        NULL);
 }
 
+/* Reports settings that change speed or safety, but that shmview does not need. */
 static void check_settings(struct doctor *d)
 {
     char text[64];
     long long value = doctor_read_number(d, "/proc/sys/fs/protected_regular");
     if (value >= 0)
         doctor_find(d, DOCTOR_OK, "protected-regular",
-                    "from 1 on, nobody is fooled by files that others put into /dev/shm; shmviewd "
-                    "is not in any case",
+                    "from 1 on, files that other users put into /dev/shm cannot mislead a program; "
+                    "they never mislead shmviewd",
                     NULL, "fs.protected_regular is %lld", value);
     if (doctor_read(d, "/sys/kernel/mm/transparent_hugepage/shmem_enabled", true, text,
                     sizeof text)) {

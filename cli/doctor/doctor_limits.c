@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What this program, the daemon and this user may have. */
+/* Checks the limits of this process, of the daemon's process, and of this user's quotas. The limits
+ * of this process stand for those of the user's other programs, which usually inherit the same. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 
 #define FEW_DESCRIPTORS 64
 #define FEW_MAPPINGS    65530 /* the kernel's default */
-#define MAPPINGS        3     /* of an attachment with a lock */
+#define MAPPINGS        3     /* for an attachment with a lock: data, control, liveness */
 
 static const char *limit_text(char *buffer, rlim_t limit, bool is_bytes)
 {
@@ -20,6 +21,8 @@ static const char *limit_text(char *buffer, rlim_t limit, bool is_bytes)
     return buffer;
 }
 
+/* Checks the limits that this process inherited. None of them fails: each only bounds how many
+ * segments a program can attach. */
 static void check_own(struct doctor *d)
 {
     char text[HUMAN_BYTES];
@@ -46,7 +49,7 @@ static void check_own(struct doctor *d)
                     "a process may have some %lld segments attached", maps / MAPPINGS);
 }
 
-/* The soft value of a line of /proc/PID/limits; -1: unlimited, or there is none. */
+/* Returns the soft value of a line of /proc/PID/limits, or -1 if it is unlimited or missing. */
 static long long soft_limit(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
@@ -57,7 +60,8 @@ static long long soft_limit(const char *text, const char *name)
     return strncmp(at, "unlimited", strlen("unlimited")) == 0 ? -1 : strtoll(at, NULL, 10);
 }
 
-/* Only where its number is one of ours: it may live in another container. */
+/* Reads /proc/PID/limits of the daemon. Checks the name of the process first: the daemon may run in
+ * another pid namespace, where its number means another process. Returns whether it was read. */
 static bool read_daemons_limits(const struct doctor *d, char *text, size_t bytes)
 {
     char path[64], name[32];
@@ -75,8 +79,8 @@ static void check_daemon(struct doctor *d)
     if (s->connections >= 0 && s->max_connections > 0) {
         double used = (double)s->connections, limit = (double)s->max_connections;
         doctor_find(d, doctor_level_of(used, limit), "connections",
-                    "the daemon has descriptors for so many clients; the last eighth of them is "
-                    "for users who have few",
+                    "the daemon has descriptors for so many clients; it keeps the last eighth for "
+                    "users with few connections",
                     "LimitNOFILE= of the service, or close connections that nobody needs",
                     "%" PRId64 " of %" PRId64, s->connections, s->max_connections);
         doctor_measure(d, used, limit);
@@ -93,6 +97,7 @@ static void check_daemon(struct doctor *d)
                     "unlimited");
 }
 
+/* Adds a finding for one quota, unless it is unlimited (limit < 0). */
 static void check_quota(struct doctor *d, const char *check, const char *whose, int64_t used,
                         int64_t limit, const char *means)
 {
@@ -113,6 +118,8 @@ static void check_quota(struct doctor *d, const char *check, const char *whose, 
     doctor_measure(d, (double)used, (double)limit);
 }
 
+/* Reports the quotas of this user and those of all users together. The daemon reports only limits
+ * that exist and that this user may know. */
 static void check_quotas(struct doctor *d)
 {
     static const struct {
@@ -135,8 +142,9 @@ static void check_quotas(struct doctor *d)
         }
     }
     if (d->n == before)
-        doctor_find(d, DOCTOR_OK, "quotas", "the daemon gives this user what there is", NULL,
-                    "none that are told to this user");
+        doctor_find(d, DOCTOR_OK, "quotas",
+                    "the daemon limits this user only by the memory that is left", NULL,
+                    "none are reported to this user");
 }
 
 void doctor_check_limits(struct doctor *d)

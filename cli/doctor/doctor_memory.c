@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What memory new segments can get. */
+/* Checks how much memory new segments can get. Four limits apply at once: the size of /dev/shm, its
+ * inodes, the memory of the machine, and that of the control groups. The smallest one decides. */
 #include <string.h>
 #include <sys/stat.h>
 
@@ -7,8 +8,8 @@
 
 #define SHM             "/dev/shm"
 #define MIB             (1024.0 * 1024)
-#define CONTAINER_BYTES (64 * MIB) /* what container managers give where nobody asks for more */
-#define OBJECTS         3          /* of a segment with a lock: data, control, liveness */
+#define CONTAINER_BYTES (64 * MIB) /* /dev/shm of a container, unless its user requests more */
+#define OBJECTS         3          /* for a segment with a lock: data, control, liveness */
 #define FEW_SEGMENTS    1000
 
 static const char *human(char *buffer, double bytes)
@@ -16,23 +17,25 @@ static const char *human(char *buffer, double bytes)
     return human_bytes(buffer, (int64_t)bytes);
 }
 
+/* Reports the size of /dev/shm. Exactly 64 MiB is the default of container managers, for which the
+ * remedy is an option of the container and not a mount. */
 static void check_size(struct doctor *d, const struct statvfs *fs)
 {
     char free_text[HUMAN_BYTES], size_text[HUMAN_BYTES];
     double size = (double)fs->f_blocks * (double)fs->f_frsize;
     double left = (double)fs->f_bavail * (double)fs->f_frsize;
     if (fs->f_blocks == 0) {
-        doctor_find(d, DOCTOR_OK, "shm-size", "memory alone ends what segments can get", NULL,
+        doctor_find(d, DOCTOR_OK, "shm-size", "only memory limits the segments", NULL,
                     SHM " has no limit of its own");
         return;
     }
     enum doctor_level level = doctor_level_of(size - left, size);
-    const char *means = "all segments together fit into " SHM ", with what others keep there";
+    const char *means = "all segments, and the files of other programs, must fit into " SHM;
     const char *advice = "remove what is not needed ('shmviewctl list', 'ls " SHM "'), or enlarge "
                          "it: mount -o remount,size=8G " SHM;
     if (size == CONTAINER_BYTES) {
         level = level == DOCTOR_OK ? DOCTOR_WARN : level;
-        means = "64 MiB is what containers get where nobody asks for more";
+        means = "containers get 64 MiB unless their user requests more";
         advice = "docker run --shm-size=2g (podman the same, shm_size: in a compose file); "
                  "in Kubernetes an emptyDir with medium: Memory at " SHM;
     }
@@ -41,6 +44,7 @@ static void check_size(struct doctor *d, const struct statvfs *fs)
     doctor_measure(d, size - left, size);
 }
 
+/* Many small segments use up the inodes of /dev/shm before its bytes. */
 static void check_inodes(struct doctor *d, const struct statvfs *fs)
 {
     unsigned long long left = fs->f_favail / OBJECTS;
@@ -52,6 +56,7 @@ static void check_inodes(struct doctor *d, const struct statvfs *fs)
     doctor_measure(d, (double)(fs->f_files - fs->f_favail), (double)fs->f_files);
 }
 
+/* Without the sticky bit any user could rename or remove the directory of a daemon. */
 static void check_mode(struct doctor *d)
 {
     char path[DOCTOR_PATH];
@@ -64,7 +69,9 @@ static void check_mode(struct doctor *d)
                 "chmod 1777 " SHM, "mode of " SHM " is %04o", (unsigned)st.st_mode & 07777);
 }
 
-/* The daemon's own word: it may see another /dev/shm, and looks at memory too. */
+/* Reports the daemon's own figure. The daemon may have another /dev/shm than this process, as in a
+ * container, and it counts memory and control groups too. The finding counts as limited only if
+ * memory ends before /dev/shm; otherwise check_size() has reported that limit. */
 static void check_daemons_view(struct doctor *d, const struct statvfs *fs)
 {
     char free_text[HUMAN_BYTES];
@@ -75,15 +82,16 @@ static void check_daemons_view(struct doctor *d, const struct statvfs *fs)
     bool is_less = fs && fs->f_blocks && (double)s->memory_free < shm * 0.95;
     double used = (double)(s->memory_limit - s->memory_free);
     doctor_find(d, (double)s->memory_free < MIB ? DOCTOR_FAIL : DOCTOR_OK, "memory-free",
-                "memory and swap that are left, less a reserve, or " SHM ": what is less",
-                "end what takes memory, or add swap", "the daemon can allocate %s%s",
+                "the smaller of free memory and swap (less a reserve) and free " SHM,
+                "end programs that use memory, or add swap", "the daemon can allocate %s%s",
                 human(free_text, (double)s->memory_free),
                 is_less ? ": memory ends before " SHM : "");
     if (is_less || !fs)
         doctor_measure(d, used, (double)s->memory_limit);
 }
 
-/* The least limit on the way up from our own group, and what is used of it. */
+/* Finds the smallest memory limit of this process's control group and the groups above it (cgroup
+ * v2), and its use. Returns whether any group has a limit. */
 static bool find_group_limit(const struct doctor *d, double *ret_limit, double *ret_used)
 {
     char text[1024], group[DOCTOR_PATH], path[DOCTOR_PATH + 64];
@@ -98,7 +106,7 @@ static bool find_group_limit(const struct doctor *d, double *ret_limit, double *
     for (;;) {
         const char *name = strcmp(group, "/") == 0 ? "" : group;
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", name);
-        long long limit = doctor_read_number(d, path); /* "max" is none */
+        long long limit = doctor_read_number(d, path); /* "max" is not a number: no limit */
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.current", name);
         long long used = doctor_read_number(d, path);
         if (limit >= 0 && (!found || (double)limit < *ret_limit)) {
@@ -113,6 +121,8 @@ static bool find_group_limit(const struct doctor *d, double *ret_limit, double *
     }
 }
 
+/* A segment whose pages exceed the group's limit gets a process killed, so a high use is a warning
+ * although segments can still be created. */
 static void check_group(struct doctor *d)
 {
     char limit_text[HUMAN_BYTES], used_text[HUMAN_BYTES];
@@ -130,12 +140,15 @@ static void check_group(struct doctor *d)
     doctor_measure(d, used, limit);
 }
 
+/* Returns a value of /proc/meminfo in bytes, or 0. */
 static double meminfo(const char *text, const char *name)
 {
     const char *at = strstr(text, name);
     return at ? strtod(at + strlen(name), NULL) * 1024 : 0;
 }
 
+/* In mode 2 the kernel counts memory when it is promised, and refuses at CommitLimit. Allocated
+ * segments count in full there. */
 static void check_overcommit(struct doctor *d)
 {
     char text[4096], used_text[HUMAN_BYTES], limit_text[HUMAN_BYTES];
@@ -169,7 +182,7 @@ void doctor_check_memory(struct doctor *d)
     } else {
         doctor_find(d, DOCTOR_FAIL, "shm-size", "segments are objects in " SHM,
                     "mount -t tmpfs -o mode=1777,nosuid,nodev tmpfs " SHM,
-                    SHM " cannot be looked at");
+                    SHM " cannot be examined");
     }
     check_daemons_view(d, is_there ? &fs : NULL);
     check_group(d);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets that nobody serves, and objects that no daemon looks after. */
+/* Finds sockets that no daemon serves, and objects in /dev/shm that no daemon manages. A daemon
+ * that was killed leaves both for the next one on its socket; without that, the memory stays taken.
+ *
+ * The kernel's lists (/proc/net/unix, /proc/locks) are read instead of connecting to each socket,
+ * because a connection would start a service that systemd holds ready. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,19 +19,19 @@
 
 #define SHM            "/dev/shm"
 #define PREFIX         "shmview."
-#define DAEMON_OBJECT  "+daemon" /* which it holds locked */
+#define DAEMON_OBJECT  "+daemon" /* a file in each instance; its daemon holds a lock on it */
 #define N_LISTED_BYTES (4 << 20) /* of /proc/net/unix, /proc/locks */
 
 static void check_daemon(struct doctor *d)
 {
     char up[HUMAN_BYTES];
     if (d->stats)
-        doctor_find(d, DOCTOR_OK, "daemon", "it answers", NULL, "version %s at %s, up %s",
+        doctor_find(d, DOCTOR_OK, "daemon", "it replies", NULL, "version %s at %s, up %s",
                     d->stats->version, d->socket, human_duration(up, d->stats->uptime_us));
     else
         doctor_find(d, DOCTOR_WARN, "daemon",
-                    "programs start one for this user that leaves when it is idle; this program "
-                    "does not",
+                    "programs start one for this user, which ends when it is idle; shmviewctl "
+                    "doctor does not",
                     d->uid ? "for one that stays: systemctl --user enable --now shmviewd.socket"
                            : "for one for everybody: systemctl enable --now shmviewd.socket",
                     "%s", d->socket);
@@ -35,7 +39,8 @@ static void check_daemon(struct doctor *d)
 
 /* --- Sockets ------------------------------------------------------------- */
 
-/* Whether one of the sockets in /proc/net/unix listens at path. */
+/* Whether list, the text of /proc/net/unix, has a listening socket at path. 0x10000 is the kernel's
+ * flag for listening. */
 static bool is_listed(const char *list, const char *path)
 {
     size_t n = strlen(path);
@@ -49,8 +54,8 @@ static bool is_listed(const char *list, const char *path)
     return false;
 }
 
-/* 0 where somebody listens, else errno. One that systemd holds for a service is listed: the
- * service need not be started to know. */
+/* Returns 0 if a process listens at path, or errno. Connects only if the kernel does not list the
+ * socket, as for one of another network namespace. EAGAIN means that its queue is full. */
 static int try_socket(const struct doctor *d, const char *list, const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -72,25 +77,28 @@ static int try_socket(const struct doctor *d, const char *list, const char *path
     return r == EAGAIN ? 0 : r;
 }
 
+/* Reports one socket; nothing if there is none, because most instances do not run. */
 static void check_socket(struct doctor *d, const char *list, const char *path)
 {
     int r = try_socket(d, list, path);
     if (r == ECONNREFUSED)
         doctor_find(d, DOCTOR_WARN, "socket",
-                    "a daemon that was killed left it; its segments wait for the next one there",
+                    "a daemon that was killed left it; its segments stay for the next daemon there",
                     "start a daemon there, which takes them over, or remove the socket",
                     "nobody serves %s", path);
     else if (r == ENOTSOCK)
         doctor_find(d, DOCTOR_FAIL, "socket", "no daemon can listen there", "remove it",
-                    "%s is no socket", path);
+                    "%s is not a socket", path);
     else if (r == EACCES)
         doctor_find(d, DOCTOR_WARN, "socket", "this user may not connect",
-                    "look at the mode of the socket and its directory", "%s is closed to this user",
+                    "check the mode of the socket and its directory", "%s is closed to this user",
                     path);
     else if (r == 0)
-        doctor_find(d, DOCTOR_OK, "socket", "somebody serves it", NULL, "%s", path);
+        doctor_find(d, DOCTOR_OK, "socket", "a daemon or systemd serves it", NULL, "%s", path);
 }
 
+/* Checks every path at which a client searches for a daemon: $SHMVIEW_SOCKET, the user's daemon,
+ * the session's daemon, and the system's. */
 static void check_sockets(struct doctor *d)
 {
     char user[DOCTOR_PATH - 64], path[DOCTOR_PATH];
@@ -117,14 +125,15 @@ static void check_sockets(struct doctor *d)
 
 /* --- Objects ------------------------------------------------------------- */
 
-/* The directory of one instance. */
+/* What was found in the directory of one instance. */
 struct instance {
     unsigned n;
     double bytes;
     bool is_served;
 };
 
-/* Whether anybody holds the file locked that st is of. */
+/* Whether a process holds a lock on the file of st. locks is the text of /proc/locks, which has
+ * device and inode of each locked file. */
 static bool is_locked(const char *locks, const struct stat *st)
 {
     char id[64];
@@ -146,7 +155,8 @@ static void add_object(struct instance *instance, int dir, const char *name, con
     }
 }
 
-/* Returns whether this user may look into the directory: that of another user is closed. */
+/* Counts the objects of an instance. Returns false if this user may not read the directory, as that
+ * of another user. */
 static bool look_at_instance(struct instance *instance, int shm, const char *name,
                              const char *locks)
 {
@@ -187,8 +197,8 @@ static void check_objects(struct doctor *d)
             continue;
         n_left++;
         doctor_find(d, DOCTOR_WARN, "objects",
-                    "a daemon that ended left its segments for the next one on its socket; none "
-                    "that can be seen from here looks after them",
+                    "a daemon that ended left its segments for the next one on its socket; no "
+                    "daemon that is visible from here manages them",
                     "start one on that socket and end it with SIGINT, or, if nobody needs them, "
                     "remove " SHM "/" PREFIX "INSTANCE",
                     "%u objects, %s, of instance %s", i.n, human_bytes(size, (int64_t)i.bytes),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What systemd does with the daemon, and with what it keeps. */
+/* Checks how systemd affects the daemon: logind may remove a user's objects, and a unit may have
+ * failed. Reports facts only, without an error, if systemd does not run. */
 #include <glob.h>
 #include <inttypes.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 
 #include "cli/doctor/doctor.h"
 
-#define FIRST_USER 1000 /* RemoveIPC= is for uids from there on */
+#define FIRST_USER 1000 /* RemoveIPC= applies only to uids from this one on */
 
 static bool is_there(const struct doctor *d, const char *path)
 {
@@ -18,7 +19,7 @@ static bool is_there(const struct doctor *d, const char *path)
 
 /* --- RemoveIPC= ---------------------------------------------------------- */
 
-/* The last RemoveIPC= of a file, or was. */
+/* Returns the last RemoveIPC= of a file, or `was` if the file has none. */
 static bool read_setting(const char *path, bool was)
 {
     char line[256];
@@ -37,12 +38,13 @@ static bool read_setting(const char *path, bool was)
     return was;
 }
 
+/* Reads the files in the order in which they override each other, as logind does. */
 static bool removes_ipc(const struct doctor *d)
 {
     static const char *const files[] = {
         "/etc/systemd/logind.conf", "/usr/lib/systemd/logind.conf.d/*.conf",
         "/run/systemd/logind.conf.d/*.conf", "/etc/systemd/logind.conf.d/*.conf"};
-    bool removes = true; /* where nobody says otherwise */
+    bool removes = true; /* logind's default */
     for (size_t i = 0; i < ARRAY_LEN(files); i++) {
         char pattern[DOCTOR_PATH];
         glob_t found;
@@ -55,14 +57,16 @@ static bool removes_ipc(const struct doctor *d)
     return removes;
 }
 
+/* RemoveIPC= ends segments while no fault shows, so a user who logs in by ssh loses them at logout.
+ * Lingering keeps the user's manager, and logind then leaves the objects alone. */
 static void check_remove_ipc(struct doctor *d)
 {
     char linger[DOCTOR_PATH];
     snprintf(linger, sizeof linger, "/var/lib/systemd/linger/%s", d->user);
     bool is_safe = d->uid < FIRST_USER || is_there(d, linger) || !removes_ipc(d);
     doctor_find(d, is_safe ? DOCTOR_OK : DOCTOR_WARN, "remove-ipc",
-                "when this user's last session ends, logind removes his objects in /dev/shm: all "
-                "segments of his own daemon",
+                "when this user's last session ends, logind removes the user's objects in "
+                "/dev/shm: all segments of the user's own daemon",
                 "loginctl enable-linger, or RemoveIPC=no in logind.conf(5)", "%s",
                 d->uid < FIRST_USER ? "is not for system users"
                 : is_safe           ? "off, or this user lingers"
@@ -71,11 +75,12 @@ static void check_remove_ipc(struct doctor *d)
 
 /* --- Units --------------------------------------------------------------- */
 
+/* The properties of a unit, as systemctl show prints them. */
 struct unit {
     char load[32], active[32], sub[32], enabled[32];
 };
 
-/* Copies the value of a line of systemctl's, if it is that one. */
+/* Copies the value if line is NAME=VALUE with this name. */
 static void take(const char *line, const char *name, char value[32])
 {
     size_t n = strlen(name);
@@ -83,6 +88,8 @@ static void take(const char *line, const char *name, char value[32])
         snprintf(value, 32, "%.*s", (int)strcspn(line + n + 1, "\n"), line + n + 1);
 }
 
+/* Runs systemctl, and blocks until it ends. Returns false if the service manager does not reply, as
+ * without a user session. */
 static bool ask_unit(const struct doctor *d, const char *name, struct unit *ret)
 {
     char command[DOCTOR_PATH], line[256];
@@ -100,11 +107,13 @@ static bool ask_unit(const struct doctor *d, const char *name, struct unit *ret)
     return f && pclose(f) == 0 && ret->load[0];
 }
 
+/* Reports the state of one unit. Only a failed unit is a fault: shmview also works without systemd.
+ */
 static void check_unit(struct doctor *d, const char *check, const char *name)
 {
     struct unit u;
     if (!ask_unit(d, name, &u)) {
-        doctor_find(d, DOCTOR_OK, check, "the service manager does not answer this user", NULL,
+        doctor_find(d, DOCTOR_OK, check, "the service manager does not reply to this user", NULL,
                     "nothing is known");
         return;
     }
@@ -115,9 +124,10 @@ static void check_unit(struct doctor *d, const char *check, const char *name)
     }
     bool has_failed = strcmp(u.active, "failed") == 0;
     doctor_find(d, has_failed ? DOCTOR_FAIL : DOCTOR_OK, check,
-                has_failed ? "it gave up" : "the service starts with its socket's first client",
-                "journalctl -u shmviewd (--user-unit) says why; then systemctl reset-failed and "
-                "start",
+                has_failed ? "the unit failed and does not run"
+                           : "the service starts with its socket's first client",
+                "journalctl -u shmviewd (--user-unit) shows why; then systemctl reset-failed "
+                "and start",
                 "%s is %s (%s), %s", name, u.active, u.sub,
                 u.enabled[0] ? u.enabled : "of unknown state");
 }
@@ -125,8 +135,8 @@ static void check_unit(struct doctor *d, const char *check, const char *name)
 void doctor_check_systemd(struct doctor *d)
 {
     if (!is_there(d, "/run/systemd/system")) {
-        doctor_find(d, DOCTOR_OK, "systemd", "nothing starts the daemon but programs and people",
-                    NULL, "does not run here");
+        doctor_find(d, DOCTOR_OK, "systemd", "only programs and users start the daemon", NULL,
+                    "does not run here");
         return;
     }
     check_remove_ipc(d);

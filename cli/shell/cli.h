@@ -72,7 +72,7 @@ enum option_kind {
 };
 
 /* One option of a verb. The list ends with OPT_END. options_read() adds --socket and --help. A
- * table and not code for each verb, so that --complete can read it too. */
+ * table instead of code in each verb lets all verbs report wrong options alike. */
 struct verb_option {
     const char *name;
     char letter; /* '\0': none */

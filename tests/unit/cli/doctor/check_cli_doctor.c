@@ -148,7 +148,7 @@ START_TEST(shm)
     finds_nothing("shm-inodes");
     space.f_bsize = 0;
     look(doctor_check_memory);
-    finds("shm-size", DOCTOR_FAIL, "cannot be looked at");
+    finds("shm-size", DOCTOR_FAIL, "cannot be examined");
     end();
 }
 END_TEST
@@ -337,7 +337,7 @@ START_TEST(sockets)
     look(doctor_check_places);
     finds("socket", DOCTOR_OK, "/run/user/1000/shmviewd/io.shmview");
     finds("socket", DOCTOR_WARN, "nobody serves /run/shmviewd/io.shmview");
-    finds("socket", DOCTOR_FAIL, "session/io.shmview is no socket");
+    finds("socket", DOCTOR_FAIL, "session/io.shmview is not a socket");
     /* one that systemd listens at is not started to know it */
     close(served);
     put("/proc/net/unix",
