@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Differences of values are computed in halves (max / 2 - min / 2), because the difference of two
+ * doubles may be infinite. */
 #include "cli/draw/draw.h"
 
 #include <inttypes.h>
@@ -9,12 +11,13 @@
 #include <shmview/shmview.h>
 
 #define LABEL_BYTES 16
-#define LABEL_WIDTH 10 /* of the numbers at the left */
-#define BELOW       2  /* lines below: the edge, and its numbers */
-#define SCALE_STEPS 20
-#define DOTS_ACROSS 2 /* of a braille character */
+#define LABEL_WIDTH 10 /* columns of the numbers at the left */
+#define BELOW       2  /* lines below the plot: the edge, and its numbers */
+#define SCALE_STEPS 20 /* characters of the scale of colours */
+#define DOTS_ACROSS 2  /* dots of a braille character */
 #define DOTS_DOWN   4
 
+/* Returns n - by, but at least `least`, so that a narrow terminal gets a small plot. */
 static size_t less(size_t n, size_t by, size_t least)
 {
     return n > by + least ? n - by : least;
@@ -37,6 +40,7 @@ void draw_line_cells(const struct draw_style *style, size_t *ret_columns)
 
 /* --- Lines --------------------------------------------------------------------- */
 
+/* The dots of a line plot; the height counts from the top. */
 struct canvas {
     size_t width, height; /* dots */
     unsigned char *dots;
@@ -48,7 +52,7 @@ static void set(struct canvas *c, size_t x, size_t y)
         c->dots[y * c->width + x] = 1;
 }
 
-/* From the top. */
+/* Returns the row of dots for value. */
 static size_t height_of(const struct canvas *c, const struct raster *r, double value)
 {
     return (size_t)lround((1 - raster_part(r, value)) * (double)(c->height - 1));
@@ -60,7 +64,8 @@ static void set_column(struct canvas *c, size_t x, size_t from, size_t to)
         set(c, x, y);
 }
 
-/* The dots of cell i reach from its least to its most; from the cell before a line leads there. */
+/* Draws each cell as a column of dots from its least to its greatest value, and a line from the
+ * mean of one cell to that of the next. A cell without numbers interrupts the line. */
 static void trace(struct canvas *c, const struct raster *r)
 {
     bool has_last = false;
@@ -86,6 +91,7 @@ static void trace(struct canvas *c, const struct raster *r)
     }
 }
 
+/* Prints one character. Braille starts at U+2800; the code has one bit for each dot. */
 static void put_braille(const struct canvas *c, size_t column, size_t row, FILE *out)
 {
     static const unsigned char bits[DOTS_DOWN][DOTS_ACROSS] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
@@ -100,7 +106,8 @@ static void put_braille(const struct canvas *c, size_t column, size_t row, FILE 
         fprintf(out, "\xe2%c%c", (int)(0xa0 + (code >> 6)), (int)(0x80 + (code & 0x3f)));
 }
 
-/* A number at the left of row, where the scale has one. */
+/* Prints the left edge of a row, with a number in the first and last row, and in the middle of a
+ * high plot. */
 static void put_label(const struct raster *r, size_t row, size_t height, bool utf8, FILE *out)
 {
     char label[LABEL_BYTES] = "";
@@ -113,7 +120,7 @@ static void put_label(const struct raster *r, size_t row, size_t height, bool ut
             utf8 ? (is_marked ? "┤" : "│") : (is_marked ? "+" : "|"));
 }
 
-/* The edge below, and the indices at its ends. */
+/* Prints the lower edge, and below it the indices at its ends: 0 and n - 1. */
 static void put_below(uint64_t n, size_t width, bool utf8, FILE *out)
 {
     char last[32];
@@ -152,8 +159,8 @@ int draw_line(const struct raster *r, const struct draw_style *style, FILE *out)
 
 /* --- Images -------------------------------------------------------------------- */
 
-/* A character has two dots of colour above each other, or one shade that is twice as high as wide.
- */
+/* A character is about twice as high as wide, so a cell is half a character high. put_shades()
+ * shows the mean of two cells in one character. */
 void draw_image_cells(const struct draw_style *style, uint64_t n_rows, uint64_t n_columns,
                       size_t *ret_rows, size_t *ret_columns)
 {
@@ -178,12 +185,13 @@ void draw_color(double part, unsigned char ret_rgb[3])
                                            (at - (double)i) * (viridis[i + 1][k] - viridis[i][k]));
 }
 
+/* Selects a colour of the terminal for value; layer is 38 (text) or 48 (background). */
 static void put_color(const struct raster *r, double value, enum draw_colors colors, int layer,
                       FILE *out)
 {
     unsigned char rgb[3];
     if (isnan(value)) {
-        fprintf(out, "\033[%dm", layer + 1); /* the terminal's own */
+        fprintf(out, "\033[%dm", layer + 1); /* not a number: the terminal's default colour */
         return;
     }
     draw_color(raster_part(r, value), rgb);
@@ -194,13 +202,16 @@ static void put_color(const struct raster *r, double value, enum draw_colors col
                 16 + 36 * (rgb[0] * 5u / 255) + 6 * (rgb[1] * 5u / 255) + rgb[2] * 5u / 255);
 }
 
-/* The value of dot (x, y) of an image of rows x columns dots. */
+/* Returns the value of dot (x, y) of an image of rows x columns dots; NaN below the last row, which
+ * may be half a character high. An image has more dots than cells if the view is small. */
 static double dot(const struct raster *r, size_t x, size_t y, size_t rows, size_t columns)
 {
     return y < rows ? r->mean[y * r->rows / rows * r->columns + x * r->columns / columns]
                     : (double)NAN;
 }
 
+/* Prints a row of characters with two dots each: the upper half block in the colour of the upper
+ * dot, on a background of the lower one. */
 static void put_colored(const struct raster *r, const struct draw_style *style, size_t row,
                         size_t rows, size_t columns, FILE *out)
 {
@@ -222,6 +233,7 @@ static void put_colored(const struct raster *r, const struct draw_style *style, 
     fputs("\033[0m", out);
 }
 
+/* Prints a row of characters with one of five shades each. */
 static void put_shades(const struct raster *r, bool utf8, size_t row, size_t rows, size_t columns,
                        FILE *out)
 {
@@ -235,7 +247,7 @@ static void put_shades(const struct raster *r, bool utf8, size_t row, size_t row
     }
 }
 
-/* What the colours mean: from min to max. */
+/* Prints the colours or shades from min to max. They are drawn as an image of one row. */
 static void put_scale(const struct raster *r, const struct draw_style *style, FILE *out)
 {
     double steps[SCALE_STEPS];

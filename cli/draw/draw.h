@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A raster in characters: a line of dots for one dimension, an image for two. */
+/* Draws a raster in characters: a line of dots for one dimension, an image for two.
+ *
+ * With UTF-8 a braille character has 2 x 4 dots, and half blocks make two coloured dots of one
+ * character. Without it a character is one dot, or a shade. */
 #ifndef CLI_DRAW_H
 #define CLI_DRAW_H
 
@@ -15,21 +18,24 @@ enum draw_colors {
 };
 
 struct draw_style {
-    size_t width, height; /* of everything, in characters */
+    size_t width, height; /* of the whole drawing with its labels, in characters */
     bool utf8;
-    enum draw_colors colors; /* of an image */
+    enum draw_colors colors; /* of an image; without UTF-8 it has shades instead */
 };
 
-/* How many cells across and down a raster should have at most. */
+/* Compute how many cells the raster should have at most, so that each cell is one dot. An image
+ * keeps the ratio of rows to columns. */
 void draw_line_cells(const struct draw_style *style, size_t *ret_columns);
 void draw_image_cells(const struct draw_style *style, uint64_t n_rows, uint64_t n_columns,
                       size_t *ret_rows, size_t *ret_columns);
 
-/* Print it, with the numbers that its edges stand for. Return 0 or -SHMVIEW_ERR_NO_MEMORY. */
+/* Print the raster to out, with the range of indices and of values. Return 0, or
+ * -SHMVIEW_ERR_NO_MEMORY. */
 int draw_line(const struct raster *r, const struct draw_style *style, FILE *out);
 int draw_image(const struct raster *r, const struct draw_style *style, FILE *out);
 
-/* The colour of a part of 0 to 1: matplotlib's viridis, which is seen by everybody. */
+/* Computes the colour of a part of 0 to 1: matplotlib's viridis, which people with any colour
+ * vision can read, and which keeps its order when it is printed in grey. */
 void draw_color(double part, unsigned char ret_rgb[3]);
 
 #endif

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #define LABEL_BYTES 32
-#define EIGHTHS     8
+#define EIGHTHS     8 /* of a column: block characters have this resolution */
 
 void histogram_init(struct histogram *h, double min, double max, size_t n)
 {
@@ -25,11 +25,12 @@ double histogram_edge(const struct histogram *h, size_t i)
     return i == h->n ? h->max : (double)i * step + h->min;
 }
 
+/* Returns the bin of x. The division may be off by one bin because it rounds. Therefore the edges,
+ * which the user sees, decide. */
 static size_t find_bin(const struct histogram *h, double x)
 {
     double part = (x / 2 - h->min / 2) / (h->max / 2 - h->min / 2) * (double)h->n;
     size_t i = part < 1 ? 0 : part >= (double)h->n ? h->n - 1 : (size_t)part;
-    /* the edges decide, whatever was rounded */
     while (i > 0 && x < histogram_edge(h, i))
         i--;
     while (i + 1 < h->n && x >= histogram_edge(h, i + 1))
@@ -44,13 +45,13 @@ void histogram_add(struct histogram *h, const double *values, size_t n)
             h->counts[find_bin(h, values[i])]++;
 }
 
-/* part of width columns, to an eighth of one. */
+/* Prints a bar of `part` (0 to 1) of width columns, to an eighth of a column. */
 static void print_bar(double part, size_t width, bool utf8, FILE *out)
 {
     static const char *const eighths[EIGHTHS] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
     size_t n = (size_t)lround(part * (double)width * EIGHTHS);
     if (n == 0 && part > 0)
-        n = 1; /* what is there is seen */
+        n = 1; /* a bin with values always shows a bar */
     for (size_t i = 0; i < n / EIGHTHS; i++)
         fputs(utf8 ? "█" : "#", out);
     if (utf8)

@@ -7,24 +7,24 @@
 #include <shmview/value.h>
 
 #define TYPE_BYTES 128
-#define TYPE_MOST  24 /* columns of a type before it is cut */
+#define TYPE_MOST  24 /* columns; a longer type is cut */
 #define BAR_LEAST  16
 #define BAR_MOST   160
-#define EIGHTHS    8
+#define EIGHTHS    8 /* of a column: block characters have this resolution */
 #define GAP        2 /* columns between a label and its bar */
 
-/* How wide each part of a line is. */
+/* The widths of the parts of a line, in columns. */
 struct picture {
     const struct shmview_description *d;
     const char *current;
-    size_t layout, view, type; /* columns of labels */
+    size_t layout, view, type; /* widths of the labels: as the longest needs */
     size_t bar;
     bool utf8, color;
 };
 
 const char *type_text(const struct shmview_view_description *v)
 {
-    /* a pointer has no name that a format may have */
+    /* a format cannot name a pointer type, so the user could not write the name */
     const bool has_name = shmview_dtype_kind(v->dtype) > SHMVIEW_VALUE_BYTES &&
                           !(v->dtype & SHMVIEW_SWAPPED) && v->dtype != SHMVIEW_POINTER;
     return has_name ? shmview_dtype_name(v->dtype) : v->format;
@@ -44,6 +44,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
+/* Sets the widths. The bar gets the columns that the labels leave. */
 static void measure(struct picture *p, size_t width)
 {
     for (size_t i = 0; i < p->d->n_layouts; i++) {
@@ -65,13 +66,14 @@ static void measure(struct picture *p, size_t width)
         p->bar = BAR_MOST;
 }
 
-/* Whether bytes of the view's extent are not its own. */
+/* Whether the view skips bytes between its first and its last one, as a strided view does. */
 static bool has_gaps(const struct shmview_view_description *v)
 {
     return v->nbytes < v->end - v->begin;
 }
 
-/* One character of a bar: the eighths from..to of it are the view's. */
+/* Prints one character of a bar, of which the view covers the eighths from `from` to `to`. Unicode
+ * has blocks for the left eighths, but only a half for the right side. */
 static void print_cell(const struct picture *p, uint64_t from, uint64_t to, bool gaps)
 {
     static const char *const left[EIGHTHS] = {" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
@@ -89,13 +91,14 @@ static void print_cell(const struct picture *p, uint64_t from, uint64_t to, bool
         fputs("█", stdout);
 }
 
-/* byte * eighths / size, with more added before it is divided. */
+/* Returns (byte * eighths + more) / size. The product may need more than 64 bits. */
 static uint64_t scale(uint64_t byte, uint64_t eighths, uint64_t size, uint64_t more)
 {
     return (uint64_t)(((unsigned __int128)byte * eighths + more) / size);
 }
 
-/* Eighths of a column that are touched: no view is too small to be seen. */
+/* Prints the bar of a view. Rounds its begin down and its end up, so that the smallest view is
+ * still visible. */
 static void print_bar(const struct picture *p, const struct shmview_view_description *v,
                       const char *color)
 {
@@ -117,7 +120,8 @@ static void print_bar(const struct picture *p, const struct shmview_view_descrip
     puts(p->utf8 ? "│" : "|");
 }
 
-/* Offsets above the bars: at every quarter. */
+/* Prints the offsets at each quarter above the bars. Leaves out those for which there is no room.
+ */
 static void print_scale(const struct picture *p)
 {
     char line[BAR_MOST + HUMAN_BYTES + 1], label[HUMAN_BYTES];

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Draws into an image of cairo in memory, which is then written through struct outfile: the file
+ * thus appears complete or not at all. Cairo keeps its own error; put_all() checks it once. */
 #include "cli/draw/picture_png.h"
 
 #include <inttypes.h>
@@ -10,23 +12,25 @@
 
 #include "cli/draw/draw.h"
 
-#define LEFT      80.0 /* pixels beside the axes */
+#define LEFT      80.0 /* margins in pixels */
 #define RIGHT     24.0
-#define RIGHT_BAR 96.0 /* with a scale of colours */
+#define RIGHT_BAR 96.0 /* margin of an image, for the scale of colours */
 #define TOP       36.0
 #define BOTTOM    36.0
 #define TICK      5.0
-#define TICKS     6 /* about so many on an axis */
+#define TICKS     6 /* approximate number on an axis */
 #define FONT      12.0
 #define BAR_WIDTH 16
 #define BAR_GAP   16.0
 #define BAR_STEPS 256
-#define LEAST     16.0
+#define LEAST     16.0 /* smallest side of the plot */
 
+/* A rectangle of the picture, in pixels from its upper left corner. */
 struct box {
     double x, y, width, height;
 };
 
+/* Returns the rectangle between the axes. */
 static struct box axes_of(const struct png_style *style, bool is_image)
 {
     const double right = is_image ? RIGHT_BAR : RIGHT;
@@ -41,7 +45,7 @@ void png_cells(const struct png_style *style, size_t *ret_rows, size_t *ret_colu
     *ret_columns = (size_t)b.width;
 }
 
-/* 1, 2 or 5 times a power of ten, of which about TICKS fit into range. */
+/* Returns 1, 2 or 5 times a power of ten, so that at most about TICKS steps fit into range. */
 static double tick_step(double range)
 {
     double raw = range / TICKS, power = pow(10, floor(log10(raw)));
@@ -49,7 +53,7 @@ static double tick_step(double range)
     return power * (part <= 1 ? 1 : part <= 2 ? 2 : part <= 5 ? 5 : 10);
 }
 
-/* align: 0 the text begins at x, 1 it ends there, 0.5 is its middle. */
+/* Draws text. align 0: it begins at x; 1: it ends there; 0.5: it is centred there. */
 static void put_text(cairo_t *cr, double x, double y, double align, const char *text)
 {
     cairo_text_extents_t e;
@@ -58,6 +62,7 @@ static void put_text(cairo_t *cr, double x, double y, double align, const char *
     cairo_show_text(cr, text);
 }
 
+/* Draws a line through the middle of pixels, because cairo would blur it otherwise. */
 static void put_tick(cairo_t *cr, double x0, double y0, double x1, double y1)
 {
     cairo_move_to(cr, floor(x0) + 0.5, floor(y0) + 0.5);
@@ -65,7 +70,8 @@ static void put_tick(cairo_t *cr, double x0, double y0, double x1, double y1)
     cairo_stroke(cr);
 }
 
-/* Numbers below: indices, of which n share the width. */
+/* Draws the lower axis with indices up to n. In an image an index is the middle of its cell; in a
+ * line plot the first and the last one are on the edges. */
 static void put_x_axis(cairo_t *cr, const struct box *b, uint64_t n, bool is_image)
 {
     char text[32];
@@ -79,7 +85,8 @@ static void put_x_axis(cairo_t *cr, const struct box *b, uint64_t n, bool is_ima
     }
 }
 
-/* Numbers at the left: values, from min at the bottom to max. at is where the axis is. */
+/* Draws an axis of values at x = at, from min at the bottom to max. The numbers are to its right if
+ * is_right. The tolerance of 1e-9 of a step keeps the first and last tick in spite of rounding. */
 static void put_value_axis(cairo_t *cr, const struct box *b, const struct raster *r, double at,
                            bool is_right)
 {
@@ -100,7 +107,7 @@ static void put_value_axis(cairo_t *cr, const struct box *b, const struct raster
     }
 }
 
-/* Rows of an image, the first one at the top. */
+/* Draws the left axis of an image with the indices of n rows, the first at the top. */
 static void put_row_axis(cairo_t *cr, const struct box *b, uint64_t n)
 {
     char text[32];
@@ -122,14 +129,15 @@ static void put_frame(cairo_t *cr, const struct box *b)
     cairo_stroke(cr);
 }
 
-/* Each cell reaches from its least to its most; gaps are where nothing is a number. */
+/* Draws a line through the least and greatest value of each cell. A cell without numbers makes a
+ * gap. */
 static void put_line(cairo_t *cr, const struct box *b, const struct raster *r)
 {
     bool has_last = false;
     cairo_set_source_rgb(cr, 0.12, 0.35, 0.7);
     cairo_set_line_width(cr, 1.2);
     cairo_set_line_join(cr, CAIRO_LINE_JOIN_ROUND);
-    cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND); /* a single value is a dot */
+    cairo_set_line_cap(cr, CAIRO_LINE_CAP_ROUND); /* so that a single value becomes a dot */
     for (size_t i = 0; i < r->columns; i++) {
         if (isnan(r->least[i])) {
             has_last = false;
@@ -148,7 +156,8 @@ static void put_line(cairo_t *cr, const struct box *b, const struct raster *r)
     cairo_stroke(cr);
 }
 
-/* Colours of cells as an image of its own, drawn as large as the box without smoothing. */
+/* Draws the cells as an image with one pixel for each, which cairo scales to the box without
+ * smoothing. Returns 0, or -1 if memory is short. */
 static int put_cells(cairo_t *cr, const struct box *b, const struct raster *r, size_t rows,
                      size_t columns, const double *values)
 {
@@ -182,6 +191,7 @@ static int put_cells(cairo_t *cr, const struct box *b, const struct raster *r, s
     return 0;
 }
 
+/* Draws the scale of colours, with its axis, to the right of an image. */
 static int put_bar(cairo_t *cr, const struct box *axes, const struct raster *r)
 {
     double values[BAR_STEPS];
@@ -195,6 +205,7 @@ static int put_bar(cairo_t *cr, const struct box *axes, const struct raster *r)
     return 0;
 }
 
+/* Draws everything. An image keeps the ratio of rows to columns. Returns 0, or -1 on failure. */
 static int put_all(cairo_t *cr, const struct raster *r, const struct png_style *style,
                    bool is_image)
 {
@@ -221,6 +232,7 @@ static int put_all(cairo_t *cr, const struct raster *r, const struct png_style *
     return cairo_status(cr) == CAIRO_STATUS_SUCCESS ? 0 : -1;
 }
 
+/* Passes the exit status of a failed write through cairo, which has only a code for errors. */
 struct sink {
     struct outfile *file;
     int status;
@@ -246,7 +258,8 @@ int png_write(const struct raster *r, const struct png_style *style, bool is_ima
         result =
             cairo_surface_write_to_png_stream(surface, write_some, &sink) != CAIRO_STATUS_SUCCESS;
     cairo_surface_destroy(surface);
-    /* fonts are kept for the next text: there is none, and a leak checker would have to know */
+    /* Cairo and fontconfig keep fonts for the next text. There is none, and a leak checker would
+     * report them. */
     cairo_debug_reset_static_data();
     FcFini();
     if (sink.status)

@@ -8,11 +8,13 @@
 
 #include "cli/data/values.h"
 
+/* The raster while elements are added. */
 struct filler {
     struct raster *r;
-    uint64_t *counts;
+    uint64_t *counts; /* finite elements of each cell so far */
 };
 
+/* Adds one element to a cell. Updates the mean step by step, because a sum may overflow. */
 static void add(struct filler *f, size_t cell, double x)
 {
     struct raster *r = f->r;
@@ -27,6 +29,7 @@ static void add(struct filler *f, size_t cell, double x)
     r->max = r->max >= x ? r->max : x;
 }
 
+/* Receives the elements in C order, and distributes them to the cells. */
 static void visit(void *arg, uint64_t first, const double *values, size_t n)
 {
     struct filler *f = arg;
@@ -80,7 +83,7 @@ void raster_deinit(struct raster *r)
 
 double raster_part(const struct raster *r, double x)
 {
-    /* halves: the difference of two doubles need not be one */
+    /* halves, because the difference of two doubles may be infinite */
     double width = r->max / 2 - r->min / 2;
     double part = width > 0 ? (x / 2 - r->min / 2) / width : 0.5;
     return part < 0 ? 0 : part > 1 ? 1 : part;
