@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion of shmviewctl(1), which knows by itself what may come next.
+# bash completion of shmviewctl(1). 'shmviewctl --complete' prints the candidates, one on each line, so that both shells
+# offer the same and no list of options exists twice. A line that begins with ':' names a list of the shell.
 # shellcheck shell=bash
 
 _shmviewctl() {
     local line=${COMP_LINE:0:COMP_POINT} word='' colon='' candidates
     local -a words
     COMPREPLY=()
-    # readline breaks words at colons too
+    # COMP_WORDS would break words at colons too, and LAYOUT:VIEW is one word: split the line at blanks instead
     read -ra words <<< "$line"
     [[ $line == *[[:space:]] ]] && words+=('')
     word=${words[-1]}
@@ -20,6 +21,7 @@ _shmviewctl() {
     :users) mapfile -t COMPREPLY < <(compgen -u -- "$word") ;;
     :groups) mapfile -t COMPREPLY < <(compgen -g -- "$word") ;;
     *)
+        # readline replaces only the part after the last colon
         [[ $word == *:* && $COMP_WORDBREAKS == *:* ]] && colon=${word%:*}:
         mapfile -t COMPREPLY < <(compgen -W "$candidates" -- "$word")
         COMPREPLY=("${COMPREPLY[@]#"$colon"}")

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Figures, rows and their order. */
 #include "cli/top/top.h"
 
 #include <fnmatch.h>
@@ -18,7 +19,8 @@ void top_deinit(struct top *t)
 
 /* --- Figures ------------------------------------------------------------- */
 
-/* Both lists are in the order of ids. */
+/* Returns the earlier figures of a segment, or NULL. The daemon lists segments in the order of
+ * their ids. */
 static const struct shmview_segment_stats *find_before(const struct top *t, int64_t id)
 {
     size_t low = 0, high = t->before ? t->before->n_segments : 0;
@@ -35,15 +37,17 @@ static const struct shmview_segment_stats *find_before(const struct top *t, int6
     return NULL;
 }
 
+/* Returns the changes per second, or -1 if there is no earlier figure. */
 static double changes_of(const struct top *t, const struct shmview_segment_stats *s)
 {
     const struct shmview_segment_stats *before = find_before(t, s->id);
     if (!before || before->changes < 0 || s->changes < 0 || t->now_us <= t->before_us)
         return -1;
-    uint32_t n = (uint32_t)s->changes - (uint32_t)before->changes; /* it wraps */
+    uint32_t n = (uint32_t)s->changes - (uint32_t)before->changes; /* the counter wraps */
     return (double)n * 1e6 / (double)(t->now_us - t->before_us);
 }
 
+/* Raises *longest to the time since which a party holds or waits. */
 static void note_longest(const struct top *t, const struct shmview_party_stats *p, int64_t *longest)
 {
     int64_t us = p->since_us > 0 ? t->now_us - p->since_us : -1;
@@ -69,6 +73,7 @@ static struct top_row make_row(const struct top *t, const struct shmview_segment
     return row;
 }
 
+/* Whether the segment's name fits the filter. */
 static bool fits(const struct top *t, const struct shmview_segment_stats *s)
 {
     if (!t->filter[0])
@@ -79,7 +84,8 @@ static bool fits(const struct top *t, const struct shmview_segment_stats *s)
 
 /* --- Order --------------------------------------------------------------- */
 
-/* What is interesting comes first: the largest, longest, most; of names, the first. */
+/* Returns the number by which a row is sorted, the greatest first; 0 for names, which are compared
+ * as texts. */
 static double weight(const struct top_row *row, enum top_key key)
 {
     switch (key) {
@@ -89,7 +95,7 @@ static double weight(const struct top_row *row, enum top_key key)
         return (double)row->segment->resident;
     case TOP_ATTACHED:
         return (double)row->segment->attachments;
-    case TOP_HELD: /* one whose time is not known is held all the same */
+    case TOP_HELD: /* a lock whose time is not known (-1) still sorts before a free one */
         return row->n_holders ? (double)row->held_us + 2 : 0;
     case TOP_WAITING:
         return (double)row->n_waiters;
@@ -104,6 +110,8 @@ static double weight(const struct top_row *row, enum top_key key)
     }
 }
 
+/* Compares two rows for qsort_r(). Equal rows are ordered by name and id, so that they do not
+ * change places between two updates. */
 static int compare(const void *a, const void *b, void *arg)
 {
     const struct top_row *one = a, *other = b;
@@ -112,7 +120,7 @@ static int compare(const void *a, const void *b, void *arg)
     int r = x > y ? -1 : x < y;
     if (r == 0)
         r = strcmp(one->segment->name, other->segment->name);
-    if (r == 0) /* one of them was removed */
+    if (r == 0) /* a removed segment keeps its name, which a new one may have */
         r = one->segment->id < other->segment->id ? -1 : 1;
     return t->is_reversed ? -r : r;
 }

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What top shows, without a terminal: figures of two moments, what is chosen, and pages of lines.
- */
+/* The contents of shmviewctl top, without a terminal: the figures of two moments, the selected rows
+ * in order, and the lines that show them. Neither top.c nor top_page.c prints anything, so tests
+ * compare rows and lines.
+ *
+ * Rates, such as changes per second, need two moments. Therefore the figures before the current
+ * ones are kept too. */
 #ifndef CLI_TOP_H
 #define CLI_TOP_H
 
@@ -8,6 +12,7 @@
 
 #include "cli/shell/cli.h"
 
+/* The columns by which rows are sorted. */
 enum top_key {
     TOP_NAME,
     TOP_SIZE,
@@ -21,43 +26,51 @@ enum top_key {
     N_TOP_KEYS
 };
 
-/* For --sort; ends with NULL. */
+/* The words for --sort, in the order of enum top_key; end with NULL. */
 extern const char *const top_key_names[];
 
+/* One segment that fits the filter. The pointers lead into top->now. */
 struct top_row {
     const struct shmview_segment_stats *segment;
-    const struct shmview_party_stats *holder; /* of those who hold, the first; NULL */
+    const struct shmview_party_stats *holder; /* the first of the holders, or NULL */
     int64_t n_holders, n_waiters;
-    int64_t held_us, waited_us; /* the longest; -1: nobody, or not known */
-    double changes;             /* a second, -1: not known yet */
+    int64_t held_us, waited_us; /* the longest time; -1: none, or not known */
+    double changes;             /* per second; -1: not known yet */
 };
 
 #define TOP_FILTER 129
 
+/* The caller sets key, name_most and wants_bytes; struct screen changes key, order and filter and
+ * then calls top_arrange(). */
 struct top {
-    const struct shmview_stats *now, *before; /* before: NULL at first */
-    int64_t now_us, before_us;
-    struct top_row *rows; /* that fit the filter, in order */
+    const struct shmview_stats *now, *before; /* owned; before is NULL until the second update */
+    int64_t now_us, before_us;                /* CLOCK_REALTIME of the two */
+    struct top_row *rows; /* the segments that fit the filter, in order; owned */
     size_t n_rows;
     enum top_key key;
     bool is_reversed;
-    char filter[TOP_FILTER]; /* a pattern as the shell's, or a part of the name; "": all */
-    const char *trouble;     /* why the figures are old; NULL: they are not */
+    char filter[TOP_FILTER]; /* a pattern of the shell, or a part of the name; "": all */
+    const char *trouble;     /* why the figures are old; NULL: they are current */
     bool wants_bytes;
-    int name_width, name_most; /* columns for names: as the longest needs, at most that many */
+    int name_width, name_most; /* columns for names: as the longest needs, at most name_most */
 };
 
+/* Frees the figures and the rows. */
 void top_deinit(struct top *top);
 
-/* New figures, which it owns from now on. Returns 0, or -1: memory is short, and they are freed. */
+/* Replaces the figures by stats, which top owns from now on, also on failure. now_us is the time of
+ * stats. Returns 0, or -1 if memory is short. */
 int top_update(struct top *top, const struct shmview_stats *stats, int64_t now_us);
-/* The filter or the order is another one. Returns 0, or -1: memory is short. */
+/* Makes the rows again after a change of the filter or the order. Returns 0, or -1 if memory is
+ * short. */
 int top_arrange(struct top *top);
-/* Which row has the segment with that id; SIZE_MAX: none. */
+/* Returns the row of the segment with this id, or SIZE_MAX. Segments keep their id, but not their
+ * row. */
 size_t top_find(const struct top *top, int64_t id);
 
 /* --- Pages --------------------------------------------------------------- */
 
+/* How a line is shown. top_screen.c chooses the colours. */
 enum top_style {
     TOP_PLAIN,
     TOP_BOLD,
@@ -67,7 +80,7 @@ enum top_style {
     TOP_DIM
 };
 
-#define TOP_LINE 400
+#define TOP_LINE 400 /* bytes; a longer line is cut */
 
 struct top_line {
     enum top_style style;
@@ -76,12 +89,13 @@ struct top_line {
 
 #define TOP_HEADER 4 /* lines before the rows: three of the daemon, one of columns */
 
-/* The lines above the rows. */
+/* Writes the lines above the rows. top must have figures. */
 void top_header(const struct top *top, struct top_line lines[TOP_HEADER]);
+/* Writes the line of one row. */
 void top_row_line(const struct top *top, const struct top_row *row, struct top_line *line);
 
-/* All about one segment, in at most room lines: facts, attachments, who waits for whom. Returns how
- * many. */
+/* Writes the page of one segment, in at most `room` lines: facts, attachments, and which program
+ * waits for which. Returns the number of lines; 0 if room is less than 6. */
 size_t top_segment(const struct top *top, const struct shmview_segment_stats *segment,
                    struct top_line *lines, size_t room);
 

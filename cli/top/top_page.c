@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines that top shows. */
+/* Formats the lines that top shows. An unknown figure, which is negative, becomes "-": it must not
+ * be read as 0. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -8,7 +9,7 @@
 #include "cli/text/waits.h"
 #include "cli/top/top.h"
 
-#define WAITS_MAX 200
+#define WAITS_MAX 200 /* lines of the tree of waits */
 
 __attribute__((format(printf, 3, 4))) static void put(struct top_line *line, enum top_style style,
                                                       const char *format, ...)
@@ -49,7 +50,7 @@ static const char *number(char *buffer, int64_t n)
     return buffer;
 }
 
-/* Columns of a size. */
+/* Returns the columns of a size. */
 static int size_width(const struct top *t)
 {
     return t->wants_bytes ? 14 : 6;
@@ -57,6 +58,8 @@ static int size_width(const struct top *t)
 
 /* --- Above the rows ------------------------------------------------------ */
 
+/* Writes the line with clients, requests and deaths. It is marked if an owner died inside a lock
+ * since the last update. */
 static void put_rates(const struct top *t, struct top_line *line)
 {
     const struct shmview_stats *s = t->now, *b = t->before;
@@ -70,7 +73,7 @@ static void put_rates(const struct top *t, struct top_line *line)
         number(connections, s->connections), requests, s->total_died < 0 ? 0 : s->total_died,
         s->total_owner_died < 0 ? 0 : s->total_owner_died, number(lost, s->total_lost));
     if (s->total_owner_died > (b ? b->total_owner_died : s->total_owner_died))
-        line->style = TOP_BAD; /* just now */
+        line->style = TOP_BAD;
 }
 
 void top_header(const struct top *t, struct top_line lines[TOP_HEADER])
@@ -83,7 +86,7 @@ void top_header(const struct top *t, struct top_line lines[TOP_HEADER])
         t->filter, t->trouble ? " -- " : "", t->trouble ? t->trouble : "");
     if (t->trouble)
         lines[0].style = TOP_BAD;
-    put(&lines[1], TOP_PLAIN, "bytes %s, of removed ones %s, free %s of %s; attachments %s",
+    put(&lines[1], TOP_PLAIN, "bytes %s, of removed segments %s, free %s of %s; attachments %s",
         bytes(t, allocated, s->allocated_bytes), bytes(t, removed, s->removed_bytes),
         bytes(t, left, s->memory_free), bytes(t, all, s->memory_limit),
         number(attachments, s->attachments));
@@ -96,6 +99,7 @@ void top_header(const struct top *t, struct top_line lines[TOP_HEADER])
 
 /* --- Rows ---------------------------------------------------------------- */
 
+/* Writes the holder of the lock, or the number of readers. */
 static void name_holder(const struct top_row *row, char *buffer, size_t room)
 {
     const struct shmview_party_stats *p = row->holder;
@@ -129,6 +133,7 @@ void top_row_line(const struct top *t, const struct top_row *row, struct top_lin
 
 /* --- One segment --------------------------------------------------------- */
 
+/* Writes the line of one attachment. */
 static void put_party(const struct top *t, const struct shmview_party_stats *p,
                       struct top_line *line)
 {
@@ -140,6 +145,8 @@ static void put_party(const struct top *t, const struct shmview_party_stats *p,
         duration(since, p->since_us > 0 ? t->now_us - p->since_us : -1));
 }
 
+/* Writes the tree of waits, and marks a cycle: programs that wait for each other. Returns the
+ * number of lines. */
 static size_t put_waits(const struct top *t, const struct shmview_segment_stats *s,
                         struct top_line *lines, size_t room)
 {
@@ -148,7 +155,7 @@ static size_t put_waits(const struct top *t, const struct shmview_segment_stats 
     for (size_t i = 0; i < n && i < room; i++)
         put(&lines[i], tree[i].is_cycle ? TOP_BAD : TOP_PLAIN, "%*s%s%s",
             (int)tree[i].depth * 2 + 2, "", tree[i].text,
-            tree[i].is_cycle ? " -- and so waits for itself" : "");
+            tree[i].is_cycle ? " -- a cycle: it waits for itself" : "");
     if (n == 0 && room > 0)
         put(&lines[0], TOP_DIM, "  nobody holds the lock or waits for it");
     return n == 0 ? room > 0 : n < room ? n : room;

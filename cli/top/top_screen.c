@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The screen of top: a list of segments, the page of one segment, and the page of keys.
+ *
+ * One loop draws everything, waits for a key or for the next update, and handles it. Drawing
+ * everything is cheap, because curses sends only the characters that changed. */
 #include "cli/top/top_screen.h"
 
 #include <errno.h>
@@ -9,10 +13,10 @@
 #include <curses.h>
 
 #define ESC          27
-#define ESC_DELAY_MS 25
-#define COST_PART    5 /* of the time at most one part goes into asking the daemon */
+#define ESC_DELAY_MS 25 /* wait for the rest of a key that begins with ESC */
+#define COST_PART    5  /* at most 1/COST_PART of the time goes into queries to the daemon */
 #define DETAIL_LINES                                                                               \
-    300 /* of one segment: 64 attachments, 200 of who waits, and what is around                    \
+    300 /* of a segment's page: 64 attachments, 200 of the tree of waits, and the rest             \
          */
 
 enum view {
@@ -21,17 +25,18 @@ enum view {
     VIEW_HELP
 };
 
+/* The state of the display, on the stack of top_screen(). */
 struct screen {
     struct top *top;
     enum view view;
-    int64_t chosen; /* id of the segment; 0: none yet */
-    size_t at;      /* its row */
-    size_t first;   /* row, or line of a segment, at the top */
-    bool is_typing; /* the filter */
-    bool is_done;
-    bool wants_figures;    /* now, and not when the delay has passed */
-    char kept[TOP_FILTER]; /* the filter before that */
-    const char *notice;    /* in place of the keys; NULL: none */
+    int64_t chosen;        /* id of the chosen segment; 0: none yet */
+    size_t at;             /* row of the chosen segment */
+    size_t first;          /* topmost row of the list, or line of the segment's page */
+    bool is_typing;        /* keys change the filter */
+    bool is_done;          /* the user leaves */
+    bool wants_figures;    /* update now, before the delay has passed */
+    char kept[TOP_FILTER]; /* the filter before the user began to type */
+    const char *notice;    /* shown in place of the keys; NULL: none */
     attr_t styles[TOP_DIM + 1];
 };
 
@@ -60,7 +65,7 @@ static void draw_line(const struct screen *s, int y, const struct top_line *line
     attrset((int)style);
     mvaddnstr(y, 0, line->text, COLS);
     if (is_chosen || line->style == TOP_HEADING)
-        mvchgat(y, 0, -1, style, (short)PAIR_NUMBER(style), NULL); /* to the margin */
+        mvchgat(y, 0, -1, style, (short)PAIR_NUMBER(style), NULL); /* up to the margin */
     attrset(A_NORMAL);
 }
 
@@ -77,7 +82,8 @@ static int rows_of_screen(void)
     return rows > 0 ? rows : 0;
 }
 
-/* Keeps what is chosen where it can be seen. */
+/* Follows the chosen segment, whose row may have changed, and scrolls so that it is visible. If it
+ * is gone, chooses the segment that is now in its row. */
 static void settle(struct screen *s)
 {
     size_t rows = (size_t)rows_of_screen(), n = s->top->n_rows;
@@ -133,7 +139,7 @@ static void draw_segment(struct screen *s)
         return;
     }
     size_t n = top_segment(s->top, segment, lines, DETAIL_LINES);
-    if (s->top->trouble) { /* in place of the second line: the figures are old */
+    if (s->top->trouble) { /* the figures are old: the second line gives the reason */
         lines[1].style = TOP_BAD;
         snprintf(lines[1].text, sizeof lines[1].text, "%s", s->top->trouble);
     }
@@ -150,16 +156,16 @@ static void draw_help(const struct screen *s)
         "",
         "  q              leave                    ?  this page",
         "  Up Down j k    choose a segment         PgUp PgDn Home End",
-        "  Enter          look into it             Esc, Backspace, Left  back",
+        "  Enter          show the segment         Esc, Backspace, Left  back",
         "  /              filter by name: a part of it, or a pattern with * ? [",
-        "  < >            another column to sort by; r turns the order round",
+        "  < >            sort by another column; r reverses the order",
         "  N S M A H      sort by name, size, resident memory, attachments, held",
         "  W C D T        by waiting, changes, deaths, age",
-        "  b              bytes, or sizes for people",
-        "  Space          new figures now",
+        "  b              sizes in bytes, or rounded",
+        "  Space          update now",
         "",
-        "Yellow: somebody waits for the lock. HELD and FOR: how long it is held, and",
-        "how long the first has waited; a holder's time is known once somebody waits.",
+        "Yellow: a program waits for the lock. HELD and FOR: how long it is held, and",
+        "the longest wait; a holder's time is known once another program waits.",
     };
     for (size_t i = 0; i < ARRAY_LEN(text) && (int)i < LINES - 1; i++)
         draw_text(s, (int)i, i ? TOP_PLAIN : TOP_BOLD, text[i]);
@@ -174,8 +180,7 @@ static void draw_bottom(const struct screen *s)
     else if (s->notice)
         snprintf(text, sizeof text, "%s", s->notice);
     else if (s->view == VIEW_LIST)
-        snprintf(text, sizeof text,
-                 "by %s%s | q leave  Enter look into  / filter  < > sort  ? keys",
+        snprintf(text, sizeof text, "by %s%s | q leave  Enter show  / filter  < > sort  ? keys",
                  top_key_names[t->key], t->is_reversed ? ", reversed" : "");
     else
         snprintf(text, sizeof text, "Esc back  q leave  ? keys");
@@ -187,7 +192,7 @@ static void draw_bottom(const struct screen *s)
 
 static void draw(struct screen *s)
 {
-    erase(); /* what stays the same is not sent again */
+    erase(); /* curses sends only the characters that differ */
     if (s->view == VIEW_HELP)
         draw_help(s);
     else if (s->view == VIEW_SEGMENT)
@@ -200,14 +205,15 @@ static void draw(struct screen *s)
 
 /* --- Keys ---------------------------------------------------------------- */
 
-/* Returns 0, or -1: memory is short. */
+/* Returns 0, or -1 if memory is short. */
 static int sort_by(struct screen *s, enum top_key key)
 {
     s->top->key = key;
     return top_arrange(s->top);
 }
 
-/* The key is a letter of the filter. Returns 0, or -1: memory is short. */
+/* Changes the filter by a key; the list follows at once. ESC restores the old filter. Returns 0, or
+ * -1 if memory is short. */
 static int type_filter(struct screen *s, int key)
 {
     char *filter = s->top->filter;
@@ -226,7 +232,7 @@ static int type_filter(struct screen *s, int key)
     return top_arrange(s->top);
 }
 
-/* Another row, or another line of a segment. */
+/* Moves to another row, or scrolls the page of a segment. */
 static void move_by(struct screen *s, long rows)
 {
     size_t *at = s->view == VIEW_LIST ? &s->at : &s->first;
@@ -236,7 +242,7 @@ static void move_by(struct screen *s, long rows)
     else
         *at += *at > SIZE_MAX / 2 ? 0 : (size_t)rows;
     if (s->view != VIEW_LIST)
-        return; /* draw_segment() knows where it ends */
+        return; /* draw_segment() limits it to the end of the page */
     if (*at >= n)
         *at = n ? n - 1 : 0;
     s->chosen = n ? s->top->rows[*at].segment->id : 0;
@@ -276,6 +282,7 @@ static int sort_key(struct screen *s, int key)
     return 0;
 }
 
+/* Enters or leaves a page. Other keys do nothing. */
 static void change_view(struct screen *s, int key)
 {
     bool enters = key == '\n' || key == '\r' || key == KEY_ENTER || key == KEY_RIGHT;
@@ -292,7 +299,7 @@ static void change_view(struct screen *s, int key)
     s->first = 0;
 }
 
-/* Returns 0, or -1: memory is short. */
+/* Handles one key. Returns 0, or -1 if memory is short. */
 static int handle_key(struct screen *s, int key)
 {
     s->notice = NULL;
@@ -323,7 +330,7 @@ static int handle_key(struct screen *s, int key)
 
 /* --- The loop ------------------------------------------------------------ */
 
-/* Waits for a key until deadline_ns. Returns whether the terminal is still there. */
+/* Waits for a key until deadline_ns. Returns false if the terminal has hung up. */
 static bool await_key(int64_t deadline_ns)
 {
     struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
@@ -332,6 +339,8 @@ static bool await_key(int64_t deadline_ns)
     return r <= 0 ? r == 0 || errno == EINTR : !(p.revents & (POLLHUP | POLLERR | POLLNVAL));
 }
 
+/* Runs until the user leaves. Measures each query, and waits at least COST_PART times as long, so
+ * that watching does not slow a busy daemon further. */
 static int serve(struct context *c, struct screen *s, int64_t delay_ns, top_refresh refresh_stats)
 {
     int64_t next = shmview_deadline(delay_ns);
@@ -341,7 +350,7 @@ static int serve(struct context *c, struct screen *s, int64_t delay_ns, top_refr
         if (!await_key(next))
             return EXIT_OK;
         for (int key; r == 0 && !s->is_done && (key = getch()) != ERR;)
-            r = handle_key(s, key); /* KEY_RESIZE: only drawn again */
+            r = handle_key(s, key); /* KEY_RESIZE needs only the next draw() */
         if (r)
             return fail_memory(c);
         if (!s->wants_figures && shmview_deadline(0) < next)
@@ -363,8 +372,7 @@ int top_screen(struct context *c, struct top *top, int64_t delay_ns, top_refresh
     const char *term = getenv("TERM");
     SCREEN *terminal = newterm(NULL, stdout, stdin);
     if (!terminal)
-        return fail_text(c,
-                         "a terminal of the kind '%s' is not known here: set TERM, or use --batch",
+        return fail_text(c, "terminal type '%s' is unknown here: set TERM, or use --batch",
                          term ? term : "");
     choose_styles(&s);
     set_escdelay(ESC_DELAY_MS);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top on a terminal. */
+/* Shows top on a terminal, with curses, and reads keys. */
 #ifndef CLI_TOP_SCREEN_H
 #define CLI_TOP_SCREEN_H
 
 #include "cli/top/top.h"
 
-/* Gets new figures into top, or says in top->trouble why not. Returns 0 or an exit status. */
+/* Gets new figures, and passes them to top_update(). If the daemon does not reply, sets
+ * top->trouble to the reason and keeps the old figures. Returns 0, or the exit status with which
+ * top ends. */
 typedef int (*top_refresh)(struct context *c, struct top *top);
 
-/* Shows it until somebody leaves. top has figures. Returns an exit status. */
+/* Shows top until the user leaves or the terminal closes. top must have figures already. Calls
+ * refresh every delay_ns, or less often if the daemon is slow. Restores the terminal at the end.
+ * Returns the exit status. */
 int top_screen(struct context *c, struct top *top, int64_t delay_ns, top_refresh refresh);
 
 #endif

@@ -237,10 +237,10 @@ def test_help(ctl):
     top = Terminal(ctl, columns=80)
     top.shows("No segments.")
     top.press("?")
-    top.shows("look into it")
+    top.shows("show the segment")
     top.press(ENTER)
     top.shows("No segments.")
-    top.press(ENTER)  # there is none to look into
+    top.press(ENTER)  # there is no segment to show
     top.quit()
 
 
@@ -330,5 +330,5 @@ def test_refused(ctl, daemon):
     ctl("top", "-b", "a", "b", status=2, err="one argument too many")
     top = Terminal(ctl, TERM="no-such-terminal")
     assert top.end() == 1
-    assert b"a terminal of the kind 'no-such-terminal' is not known" in top.written
+    assert b"terminal type 'no-such-terminal' is unknown" in top.written
     os.close(top.master)
