@@ -42,10 +42,11 @@ static void check_features(struct doctor *d)
     check_probe(d, PROBE_PIDFD_OPEN, DOCTOR_FAIL, "pidfd_open",
                 "the daemon watches its clients by pidfds",
                 "a seccomp profile that allows pidfd_open");
-    /* OK even without it, because the daemon then checks the process number twice */
+    /* OK even without it: the daemon then opens a pidfd by number, and checks afterwards that the
+     * client is still connected, because otherwise the number may mean another process */
     check_probe(
         d, PROBE_PEER_PIDFD, DOCTOR_OK, "so_peerpidfd",
-        "identifies a client without a race (Linux 6.5); without it, the daemon checks twice",
+        "identifies a client without a race (Linux 6.5); without it, the daemon checks again",
         NULL);
 }
 

@@ -82,7 +82,7 @@ static void check_daemons_view(struct doctor *d, const struct statvfs *fs)
     bool is_less = fs && fs->f_blocks && (double)s->memory_free < shm * 0.95;
     double used = (double)(s->memory_limit - s->memory_free);
     doctor_find(d, (double)s->memory_free < MIB ? DOCTOR_FAIL : DOCTOR_OK, "memory-free",
-                "the smaller of free memory and swap (less a reserve) and free " SHM,
+                "the least of free memory and swap (less a reserve), control groups and " SHM,
                 "end programs that use memory, or add swap", "the daemon can allocate %s%s",
                 human(free_text, (double)s->memory_free),
                 is_less ? ": memory ends before " SHM : "");

@@ -125,7 +125,7 @@ static void check_sockets(struct doctor *d)
 
 /* --- Objects ------------------------------------------------------------- */
 
-/* What was found in the directory of one instance. */
+/* The contents of one instance's directory. */
 struct instance {
     unsigned n;
     double bytes;

@@ -38,7 +38,8 @@ static bool read_setting(const char *path, bool was)
     return was;
 }
 
-/* Reads the files in the order in which they override each other, as logind does. */
+/* Returns the setting of the last file that has one. logind orders its drop-ins by name across the
+ * directories, so this may be wrong if drop-ins of two directories contradict each other. */
 static bool removes_ipc(const struct doctor *d)
 {
     static const char *const files[] = {

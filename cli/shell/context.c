@@ -74,7 +74,7 @@ static const struct hint {
      "'shmviewctl remove' what is not needed, or enlarge /dev/shm ('mount -o remount,size=')"},
     {SHMVIEW_ERR_QUOTA, EXIT_FAILED,
      "'shmviewctl remove' what is not needed, or raise it in shmviewd.json(5)"},
-    {SHMVIEW_ERR_NO_SLOT, EXIT_FAILED, "'shmviewctl who' shows who has them: somebody must detach"},
+    {SHMVIEW_ERR_NO_SLOT, EXIT_FAILED, "'shmviewctl who' lists their users: one must detach"},
     {SHMVIEW_ERR_NO_LOCK, EXIT_FAILED, "create it without --no-lock"},
     {SHMVIEW_ERR_LOST, EXIT_FAILED, "others may have changed the bytes; try again"},
     {SHMVIEW_ERR_READ_ONLY, EXIT_FAILED, "its owner can 'shmviewctl chmod'"},
