@@ -128,8 +128,8 @@ const char *human_bytes(char *buffer, int64_t bytes)
     static const char units[] = "BKMGTPE";
     double value = (double)bytes;
     size_t u = 0;
-    /* 1023.95K would be rounded to 1024K, which is 1M */
-    while (value >= 1023.95 && units[u + 1]) {
+    /* 1023.5K would be printed as 1024K, which is 1M */
+    while (value >= 1023.5 && units[u + 1]) {
         value /= KIB;
         u++;
     }

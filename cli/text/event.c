@@ -212,7 +212,7 @@ int event_since(struct context *c, const char *text, int64_t now_us, int64_t *re
     /* a clock time or date, not a duration: the message must show the right form */
     if (strpbrk(text, ":-"))
         return fail_usage(c,
-                          "--since '%s' is no time: write it like 10min, 12:00 or "
+                          "--since '%s' is not a time: write it like 10min, 12:00 or "
                           "'2026-03-01 12:00:00'",
                           text);
     int status = parse_duration(c, "--since", text, &ns);

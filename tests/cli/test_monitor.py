@@ -176,5 +176,5 @@ def test_refused(ctl):
     ctl("monitor", "-n", "0", status=2, err="'0' is not a number")
     ctl("monitor", "-w", "never", status=2, err="--timeout 'never' is not a time")
     for since in "tomorrow", "12:61", "2026-13-01", "@", "-5":
-        ctl("monitor", "--since", since, status=2, err=f"'{since}' is no time")
+        ctl("monitor", "--since", since, status=2, err=f"'{since}' is not a time")
     ctl("monitor", *"x" * 65, status=2, err="one argument too many")
