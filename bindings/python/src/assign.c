@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting elements: one, from a buffer, from a sequence, all to the same. */
+/* Sets elements: one, several from a buffer or a sequence, or all to the same value.
+ *
+ * An assignment from a buffer is one call of libshmview, which converts each element exactly or
+ * refuses it. From a sequence each item is converted by itself. In both cases the elements before a
+ * refused one are already set: making the assignment atomic would need a copy of all of them. */
 #include <string.h>
 
 #include "view.h"
 
-/* Copies larger than this are worth letting others run. */
+/* From this size on a copy releases the GIL. Releasing it for less costs more than it helps. */
 #define LARGE_BYTES 65536
 
+/* Copies the elements of `from` to `to`, and repeats them by numpy's rule if the shapes differ.
+ * view is for errors. Returns 0, or -1 with an exception. */
 static int copy_view(struct view *view, const struct shmview_view *to,
                      const struct shmview_view *from)
 {
@@ -36,7 +42,9 @@ static int copy_view(struct view *view, const struct shmview_view *to,
     return r ? -1 : 0;
 }
 
-/* Bytes are text for elements of text: what is 'B' there is taken for 'c'. */
+/* Treats the elements of a bytes object, whose format is 'B', as characters if the target has
+ * elements of format 'c', because the bytes are meant as text there and not as numbers. Returns 0,
+ * or -1 with an exception. */
 static int adapt_text(struct view *view, const struct shmview_view *to, struct shmview_view *from)
 {
     if (to->dtype != SHMVIEW_CHAR || from->dtype != SHMVIEW_UINT8 ||
@@ -60,7 +68,8 @@ static int assign_buffer(struct view *view, const struct shmview_view *to, PyObj
     return r;
 }
 
-/* Every element of a part to the same. */
+/* Sets every element of a part to one value. Converts the value once, into a private element, so
+ * that a value that is refused changes nothing. */
 static int assign_scalar(struct view *view, const struct shmview_view *to, PyObject *value)
 {
     char small[64], *item = small;
@@ -91,6 +100,9 @@ static int assign_single(struct view *view, const struct shmview_view *to, PyObj
     return view->set(view, p, value);
 }
 
+/* Sets the entries of the first dimension from the items of a sequence or an iterator. An item is a
+ * value, a buffer, or, for more dimensions, a sequence again. The tuple keeps the number of items
+ * while conversions run Python code. */
 static int assign_sequence(struct view *view, const struct shmview_view *to, PyObject *value)
 {
     struct shmview_view row;
@@ -131,7 +143,9 @@ static bool is_text(uint32_t dtype)
     return dtype == SHMVIEW_CHAR || dtype == SHMVIEW_BYTES || dtype == SHMVIEW_PASCAL;
 }
 
-/* A part of any shape. */
+/* Sets a part of any shape, and decides by the type of the value how. A bytes object is one value
+ * for elements of text, except that several bytes for elements of format 'c' are one each. A tuple
+ * is one value for structs. */
 static int assign(struct view *view, const struct shmview_view *to, PyObject *value)
 {
     bool text = is_text(to->dtype) && (PyBytes_Check(value) || PyByteArray_Check(value));
@@ -139,22 +153,23 @@ static int assign(struct view *view, const struct shmview_view *to, PyObject *va
         return assign_scalar(view, to, value);
     if (PyObject_CheckBuffer(value))
         return assign_buffer(view, to, value);
-    bool tuple = to->dtype == SHMVIEW_STRUCT && PyTuple_Check(value); /* one struct */
+    bool tuple = to->dtype == SHMVIEW_STRUCT && PyTuple_Check(value);
     if (!tuple && (PySequence_Check(value) || PyIter_Check(value)) && !PyUnicode_Check(value))
         return assign_sequence(view, to, value);
     return assign_scalar(view, to, value);
 }
 
+/* v[key] = value for every key and value. Returns 0, or -1 with an exception. */
 static int assign_slowly(struct view *view, PyObject *key, PyObject *value)
 {
     struct shmview_view v;
-    COUNT_ADD(view->n_exports, 1); /* whatever the value's methods do, the view stays */
+    COUNT_ADD(view->n_exports, 1); /* methods of key and value must not release the view */
     int r = view_locate(view, key, &v);
     if (r == 1)
         r = assign_single(view, &v, value);
     else if (r == 0 && v.dtype == view->v.dtype && v.item == view->v.item)
         r = assign(view, &v, value);
-    else if (r == 0) { /* a field: elements of another type */
+    else if (r == 0) { /* a field: its elements have another type, and so other functions */
         struct view *field = (struct view *)view_new(view->segment, &v);
         r = field ? assign(field, &field->v, value) : -1;
         Py_XDECREF((PyObject *)field);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views as buffers of PEP 3118, and by numpy's array protocol. */
+/* Exports views as buffers of PEP 3118, and by numpy's array protocol.
+ *
+ * The shape and strides of a buffer point into the view, because a view does not change. A view
+ * with suboffsets needs a table of addresses, which libshmview makes for each buffer. */
 #include <stddef.h>
 #include <string.h>
 
 #include "view.h"
 
-/* With suboffsets the buffer has a table of its own, which libshmview makes. */
+/* Fills *buffer for a view with suboffsets. buffer->internal is the table, which the lease owns.
+ * Returns 0, or -1 with an exception. */
 static int get_indirect(struct view *view, Py_buffer *buffer, int flags)
 {
     struct shmview_buffer *table = PyMem_Calloc(1, sizeof *table);
@@ -37,14 +41,15 @@ static bool asks(int flags, int wish)
     return (flags & wish) == wish;
 }
 
-/* One dimension, as most have, needs no call. */
+/* Like shmview_view_is_contiguous(), but without a call for one dimension, which most views have.
+ */
 static bool is_c_contiguous(const struct shmview_view *v)
 {
     return LIKELY(v->ndim == 1 && v->strides[0] == (ptrdiff_t)v->itemsize) ||
            shmview_view_is_contiguous(v, 'C');
 }
 
-/* What the consumer wants and the view has not, or NULL. */
+/* Returns the first request in flags that the view cannot satisfy, as an error text; or NULL. */
 static const char *what_is_missing(const struct view *view, int flags)
 {
     const struct shmview_view *v = &view->v;
@@ -59,10 +64,11 @@ static const char *what_is_missing(const struct view *view, int flags)
     if (!asks(flags, PyBUF_STRIDES) && !is_c_contiguous(v))
         return "the view needs strides";
     if (!asks(flags, PyBUF_ND) && asks(flags, PyBUF_FORMAT))
-        return "a format without a shape: there are only bytes then";
+        return "PyBUF_FORMAT needs PyBUF_ND: without a shape a buffer has only bytes";
     return NULL;
 }
 
+/* Fills *buffer for a direct view. Returns 0, or -1 with an exception. */
 static int get_direct(struct view *view, Py_buffer *buffer, int flags)
 {
     struct shmview_view *v = &view->v;
@@ -85,16 +91,17 @@ static int get_direct(struct view *view, Py_buffer *buffer, int flags)
     return 0;
 }
 
-/* --- Who has a buffer ---------------------------------------------------- */
+/* --- Leases -------------------------------------------------------------- */
 
-/* The owner of a buffer in the eyes of its consumer: it counts it, and goes with it.
+/* Py_buffer.obj of the buffers of a view. A lease counts one buffer in n_exports, and ends with it.
  *
- * The type View itself has no bf_releasebuffer, for numpy.frombuffer() puts a memoryview of its
- * own between an array and what has one, which costs as much as the rest. It gives its buffer
- * back and keeps the view, which counts as an address that is known. */
+ * The type View could count buffers in bf_releasebuffer instead. But numpy.frombuffer() puts a
+ * memoryview between its array and an object with that slot, which costs as much as the rest of the
+ * call. numpy.frombuffer() itself asks for plain bytes, releases the buffer, and keeps only the
+ * view. So such a request gets no lease, and sets address_is_known. */
 struct lease {
-    PyObject_HEAD struct view *view;
-    void *table; /* of a buffer with suboffsets, or NULL */
+    PyObject_HEAD struct view *view; /* owned */
+    void *table;                     /* owned; of a buffer with suboffsets, else NULL */
 };
 
 static void lease_dealloc(PyObject *op)
@@ -121,7 +128,7 @@ static PyMemberDef lease_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 static PyType_Slot lease_slots[] = {
-    {Py_tp_doc, "What a memoryview of a View has as obj."},
+    {Py_tp_doc, "The attribute obj of a memoryview of a View."},
     {Py_tp_new, refuse_new},
     {Py_tp_dealloc, lease_dealloc},
     {Py_tp_repr, lease_repr},
@@ -168,7 +175,8 @@ int view_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 
 /* --- numpy's array protocol ---------------------------------------------- */
 
-/* The typestr of a type that is one number, or NULL. */
+/* Writes numpy's typestr of a number or a string to text. Returns it, or NULL if the type has
+ * none. */
 static const char *typestr(const struct shmview_view *v, char text[16])
 {
     if (v->dtype == SHMVIEW_STRUCT || (v->dtype & ~(uint32_t)SHMVIEW_SWAPPED) >= SHMVIEW_PASCAL)
@@ -188,7 +196,8 @@ PyObject *view_get_array_interface(PyObject *op, void *Py_UNUSED(closure))
     struct view *self = (struct view *)op;
     char text[16];
     if (view_check(self)) {
-        /* an AttributeError would say that there is no such protocol */
+        /* The error must not be an AttributeError: numpy would take it for a type without this
+         * protocol, and try others. */
         return NULL;
     }
     const struct shmview_view *v = &self->v;
@@ -197,7 +206,7 @@ PyObject *view_get_array_interface(PyObject *op, void *Py_UNUSED(closure))
                      view_is_direct(self) ? "" : " with suboffsets");
         return NULL;
     }
-    /* who takes the address keeps this object, but no buffer of it */
+    /* The consumer keeps this object, but has no buffer that would be counted. */
     self->address_is_known = true;
     return Py_BuildValue("{s:i,s:s,s:N,s:N,s:(NN)}", "version", 3, "typestr", text, "shape",
                          view_tuple(v->shape, v->ndim), "strides", view_tuple(v->strides, v->ndim),

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The type Connection, and the default connection of the process.
+ *
+ * A process usually needs one connection, so create() and attach() use a default one, which is made
+ * at the first call. Each interpreter has its own, because it is an object of the interpreter. */
 #include "core.h"
 
 PyDoc_STRVAR(
     connection_doc,
     "Connection(path=None, *, start=True)\n--\n\n"
-    "A connection to a shmviewd. path is its socket; None means $SHMVIEW_SOCKET, else the\n"
-    "user's daemon, else the system's, else a session daemon, which is started if need be\n"
-    "unless start is false.\n\n"
-    "create() and attach() use one of the process where they are given none. A forked\n"
-    "child goes on with its parent's connections as with its own.\n\n"
-    "Raises NoDaemon (what was tried is in the text), Invalid, Denied, ProtocolError.");
+    "A connection to a daemon. path is the path of its socket. None stands for\n"
+    "$SHMVIEW_SOCKET; otherwise the user's daemon; otherwise the system's; otherwise a session\n"
+    "daemon, which is started if none runs and start is true.\n\n"
+    "create() and attach() use the default connection of the process if they get none. A\n"
+    "forked child can use the connections of its parent.\n\n"
+    "Raises NoDaemon (the text names the sockets that were tried), Invalid, Denied,\n"
+    "ProtocolError.");
 
 static PyObject *connection_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -44,7 +49,9 @@ struct shmview_connection *connection_use(struct connection *connection)
     return connection->handle;
 }
 
-/* The process's own, made when it is asked for first. A new reference. */
+/* Returns the default connection, and makes it if there is none or if it is closed. Returns a new
+ * reference, or NULL with an exception. Connecting releases the GIL, so two threads may each make
+ * one; the second one drops its own. */
 static struct connection *own_connection(struct state *state, PyObject *start)
 {
     struct connection *own = (struct connection *)state->default_connection;
@@ -57,7 +64,7 @@ static struct connection *own_connection(struct state *state, PyObject *start)
         if (!made)
             return NULL;
         own = (struct connection *)state->default_connection;
-        if (own && own->handle) { /* another thread was first */
+        if (own && own->handle) { /* another thread has made one while this one connected */
             Py_DECREF(made);
         } else {
             Py_XDECREF(state->default_connection);
@@ -101,8 +108,9 @@ struct connection *connection_take(struct state *state, PyObject *argument)
 
 PyDoc_STRVAR(close_doc,
              "close()\n--\n\n"
-             "Closes the connection; once more does no harm. Its segments must be closed.\n\n"
-             "Raises Busy, a BufferError, where one of them is not.");
+             "Closes the connection. All its segments must be closed first. Closing it again has\n"
+             "no effect.\n\n"
+             "Raises Busy, which is a BufferError, if a segment is still attached.");
 
 static PyObject *connection_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
@@ -118,7 +126,7 @@ static PyObject *connection_close(PyObject *op, PyObject *Py_UNUSED(unused))
                       self->n_calls);
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
-    self->handle = NULL; /* other threads shall not use it meanwhile */
+    self->handle = NULL; /* other threads must not use it while it is being closed */
     Py_BEGIN_ALLOW_THREADS
     r = shmview_disconnect(handle);
     Py_END_ALLOW_THREADS
@@ -171,8 +179,8 @@ static PyObject *connection_repr(PyObject *op)
     return PyUnicode_FromFormat("<shmview.Connection %s>", shmview_socket_path(self->handle));
 }
 
-/* Segments keep their connection, so none is left but those whose tensors are still out:
- * these need the handle, and it stays. */
+/* Each segment has a reference to its connection, so at most segments with living tensors are left.
+ * Their handles need the connection. shmview_disconnect() fails then, and the connection stays. */
 static void connection_dealloc(PyObject *op)
 {
     struct connection *self = (struct connection *)op;
@@ -199,14 +207,15 @@ static PyObject *connection_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
 static PyMethodDef methods[] = {
     {"close", connection_close, METH_NOARGS, close_doc},
     {"ping", connection_ping, METH_NOARGS,
-     "ping()\n--\n\nAsks the daemon to answer. Raises Disconnected or ProtocolError."},
+     "ping()\n--\n\nSends a request that does nothing, and waits for the reply.\n\n"
+     "Raises Disconnected or ProtocolError."},
     {"__enter__", connection_enter, METH_NOARGS, NULL},
     {"__exit__", connection_exit, METH_VARARGS, NULL},
     {"__reduce__", connection_reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef members[] = {
-    {"path", get_path, NULL, "The daemon's socket.", NULL},
+    {"path", get_path, NULL, "The path of the daemon's socket.", NULL},
     {"closed", get_closed, NULL, "Whether close() was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

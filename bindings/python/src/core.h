@@ -1,10 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core.h - what the files of the extension module shmview._core share.
+/* core.h - what the files of the extension module shmview._core share: named segments, their locks,
+ * and views. The package shmview/ adds the parts that need no speed: errors, layouts, asyncio.
  *
- * Only <shmview/...> of libshmview is used. Every object keeps the module's state; a view
- * keeps its segment, a segment its connection. Written for CPython 3.9 to 3.14. What several
- * threads may touch is guarded by the GIL, which a free-threaded interpreter switches on for
- * this module; counts are kept so that they hold without it as well. */
+ *   connection.c                  Connection, and the one that the process uses by default
+ *   segment.c segment_type.c      Segment: creating, attaching, closing; the table of methods
+ *   lock.c phase.c layouts.c      its lock; its phases and changes; its layouts
+ *   creation.c                    waiting for a segment to be created
+ *   segment_view.c view.c         views of a segment; the type View and its table (view_type.c)
+ *   index.c assign.c item*.c      reading and setting elements
+ *   shape.c buffer.c dlpack.c     other views of the same elements; exports to other libraries
+ *   foreign.c                     buffers of other objects, to copy from and to compare with
+ *   special.c unlocked.c wait.c   fast __enter__ and __exit__; calls without the GIL; timeouts
+ *
+ * The module uses only the public headers <shmview/...>, so it works with every libshmview of the
+ * same ABI. It is written for CPython 3.9 to 3.14.
+ *
+ * Ownership: a view has a reference to its segment, and a segment to its connection, so nothing
+ * ends while something that needs it exists. Every object points to the module's state, which its
+ * type keeps.
+ *
+ * Threads: the GIL guards the members of all objects. A free-threaded interpreter enables its GIL
+ * for this module (see module.c). A user can force it off, so counts are atomic in such a build. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -32,7 +48,8 @@ static inline PyObject *Py_NewRef(PyObject *o)
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Counts that another thread may change. */
+/* For counts that another thread may change. With a GIL they are plain, because each access to an
+ * element would otherwise pay for two atomic instructions. */
 #ifdef Py_GIL_DISABLED
 #define COUNT_ADD(count, n) ((void)__atomic_fetch_add(&(count), (n), __ATOMIC_SEQ_CST))
 #define COUNT(count)        __atomic_load_n(&(count), __ATOMIC_SEQ_CST)
@@ -41,7 +58,8 @@ static inline PyObject *Py_NewRef(PyObject *o)
 #define COUNT(count)        (count)
 #endif
 
-/* Of one module object. The references are owned. */
+/* The state of one module object; each interpreter has its own. module_exec() fills it, and the
+ * references are owned. */
 struct state {
     PyTypeObject *connection_type;
     PyTypeObject *segment_type;
@@ -53,19 +71,24 @@ struct state {
     PyObject *format_text;                   /* shmview._formats.format_text */
     PyObject *misaligned;                    /* shmview._errors.Misaligned */
     PyObject *types;                         /* the module shmview._types */
-    PyObject *default_connection;            /* or NULL: not needed yet */
+    PyObject *default_connection;            /* of the process; NULL: not needed yet */
 };
+/* Returns the state of the module that made the type; borrowed. NULL with an exception for another
+ * type. */
 struct state *state_of_type(PyTypeObject *type);
-/* tp_new of types whose objects only functions of the module make. */
+/* tp_new for types whose objects only functions of the module make. Raises TypeError. Without it
+ * such a type would inherit object's tp_new, which makes an object without a handle. */
 PyObject *refuse_new(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 
 /* --- error.c ------------------------------------------------------------- */
 
-/* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call
- * of this thread (for SHMVIEW_ERR_INTERRUPTED: what a signal handler has raised), and facts as
- * attributes: those of Py_BuildValue(format), a dict, or NULL. Returns NULL. */
+/* Raises the exception for r, a negated SHMVIEW_ERR_*, with the error text of this thread's last
+ * failed call. format and the arguments after it are those of Py_BuildValue() for a dict of facts,
+ * which become attributes of the exception; NULL for none. If r is SHMVIEW_ERR_INTERRUPTED and a
+ * signal handler has raised an exception, that exception stays instead. Returns NULL. */
 PyObject *raise_error(struct state *state, int r, const char *format, ...);
-/* Like raise_error(), but with a text of our own, which is borrowed, and no facts. */
+/* Like raise_error(), but takes a positive SHMVIEW_ERR_*, a text, which is borrowed, and no facts.
+ * For errors that this module finds itself. */
 PyObject *raise_text(struct state *state, int error, const char *text);
 
 /* --- connection.c -------------------------------------------------------- */
@@ -73,17 +96,19 @@ PyObject *raise_text(struct state *state, int error, const char *text);
 struct connection {
     PyObject_HEAD struct state *state;
     struct shmview_connection *handle; /* NULL: closed */
-    Py_ssize_t n_calls;                /* that run without the GIL now, and segments */
+    /* calls on the handle that run without the GIL now, plus attached segments. close() is refused
+     * unless it is 0, because each of them uses the handle */
+    Py_ssize_t n_calls;
 };
 extern PyType_Spec connection_spec;
 
-/* r = call, without the GIL. While it waits signal handlers run; where one
- * raises, r is -SHMVIEW_ERR_INTERRUPTED, and raise_error() leaves what it has raised. The call may
- * have succeeded all the same: the caller must give back what it got.
+/* r = call, without the GIL. Signal handlers run while it waits. If a handler raises, r becomes
+ * -SHMVIEW_ERR_INTERRUPTED and the handler's exception is set. The call may have succeeded
+ * nevertheless: then the caller must release what the call returned.
  *
- * Every call that may ask the daemon is made so, for the handlers run, and wait for the GIL, while
- * their thread has the library's mutexes: a thread that waited for those with the GIL would never
- * get them. */
+ * Every call that may send a request to the daemon must use this macro. Otherwise two threads can
+ * deadlock: a handler waits for the GIL while its thread holds mutexes of the library, and another
+ * thread that holds the GIL waits for these mutexes. */
 #define UNLOCKED_CALL(r, call)                                                                     \
     do {                                                                                           \
         PyThreadState *unlocked_thread;                                                            \
@@ -91,7 +116,7 @@ extern PyType_Spec connection_spec;
         (r) = (call);                                                                              \
         (r) = unlocked_end(&unlocked_thread, r);                                                   \
     } while (0)
-/* Like UNLOCKED_CALL(), but the connection cannot be closed before the call returns. */
+/* Like UNLOCKED_CALL(), but another thread cannot close the connection before the call returns. */
 #define CONNECTION_CALL(connection, r, call)                                                       \
     do {                                                                                           \
         COUNT_ADD((connection)->n_calls, 1);                                                       \
@@ -99,35 +124,43 @@ extern PyType_Spec connection_spec;
         COUNT_ADD((connection)->n_calls, -1);                                                      \
     } while (0)
 
-/* The argument given as connection=, or the process's own where that is None or NULL. A new
+/* Returns the argument connection= of a call, or the default connection of the process if the
+ * argument is None or NULL. Making the default connection may start a daemon. Returns a new
  * reference, or NULL with an exception. */
 struct connection *connection_take(struct state *state, PyObject *argument);
-/* Its handle, or NULL with an exception where it is closed. */
+/* Returns the handle of the connection, or NULL with ValueError if it is closed. */
 struct shmview_connection *connection_use(struct connection *connection);
+/* _default_connection(start): the default connection, which is made if there is none. */
 PyObject *module_default_connection(PyObject *module, PyObject *start);
+/* _own_connection(): the default connection, or None if there is none yet. */
 PyObject *module_own_connection(PyObject *module, PyObject *unused);
+/* _forget_connections(): drops the default connection, so that the next call makes a new one. */
 PyObject *module_forget_connections(PyObject *module, PyObject *unused);
 
 /* --- segment.c ----------------------------------------------------------- */
 
 struct segment {
     PyObject_HEAD struct state *state;
-    struct connection *connection;  /* NULL: foreign memory */
+    struct connection *connection;  /* owned */
     struct shmview_segment *handle; /* NULL: closed */
     Py_ssize_t n_out;               /* views and buffers that need the mapping */
-    Py_ssize_t n_calls;             /* that use the handle without the GIL now */
-    unsigned forks;                 /* n_forks when n_calls was counted */
+    Py_ssize_t n_calls;             /* calls that use the handle without the GIL now */
+    unsigned forks;                 /* n_forks when n_calls was counted; see calls_of() */
     unsigned entered;               /* n_forks when its lock was known to need no daemon */
-    PyObject *watch;                /* what shmview._aio keeps of this segment, or NULL */
+    PyObject *watch;                /* the Watch of shmview._aio for this segment, or NULL */
     PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
     PyObject *weakrefs;
 };
 extern PyType_Spec segment_spec;
 
-extern unsigned n_forks; /* behind this process: a child has none of its parent's other threads */
-void count_fork(void);   /* in the child */
+/* How many forks lie between this process and the one that loaded the module. A member that stores
+ * it is out of date in a child. */
+extern unsigned n_forks;
+/* Increments n_forks; a handler of pthread_atfork() for the child. */
+void count_fork(void);
 
-/* How many calls of this process use the handle without the GIL. */
+/* Returns how many calls of this process use the handle without the GIL. A child starts again from
+ * 0, because the threads whose calls its parent counted do not exist in it. */
 static inline Py_ssize_t calls_of(struct segment *segment)
 {
     if (UNLIKELY(segment->forks != n_forks)) {
@@ -136,7 +169,7 @@ static inline Py_ssize_t calls_of(struct segment *segment)
     }
     return COUNT(segment->n_calls);
 }
-/* Before and after such a call: while it runs, the segment cannot be closed. */
+/* Call these before and after a call without the GIL. In between, close() raises Busy. */
 static inline void call_begins(struct segment *segment)
 {
     calls_of(segment);
@@ -146,7 +179,7 @@ static inline void call_ends(struct segment *segment)
 {
     COUNT_ADD(segment->n_calls, -1);
 }
-/* UNLOCKED_CALL(), between the two. */
+/* Like UNLOCKED_CALL(), but another thread cannot close the segment before the call returns. */
 #define SEGMENT_CALL(segment, r, call)                                                             \
     do {                                                                                           \
         call_begins(segment);                                                                      \
@@ -154,14 +187,15 @@ static inline void call_ends(struct segment *segment)
         call_ends(segment);                                                                        \
     } while (0)
 
-/* Whether its lock can be touched with the GIL held. A forked child attaches again first, in the
- * call that needs it. */
+/* Whether calls on the lock that do not wait may be made with the GIL held. In a forked child the
+ * first call on the lock attaches the segment again. That is a request to the daemon, so the call
+ * must be made without the GIL (see UNLOCKED_CALL()). */
 static inline bool is_entered(const struct segment *segment)
 {
     return LIKELY(segment->entered == n_forks);
 }
 
-/* The handle, or NULL with ValueError where the segment is closed. */
+/* Returns the handle, or NULL with ValueError if the segment is closed. */
 static inline struct shmview_segment *segment_use(struct segment *segment)
 {
     if (UNLIKELY(!segment->handle))
@@ -169,6 +203,7 @@ static inline struct shmview_segment *segment_use(struct segment *segment)
     return segment->handle;
 }
 
+/* The functions of the module, which shmview/_open.py wraps. */
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -179,28 +214,37 @@ PyObject *module_await_creation(PyObject *module, PyObject *args);
 
 /* --- layouts.c ----------------------------------------------------------- */
 
-/* A new list of the names of those that have a view of this name; or NULL. Asks the daemon. */
+/* Returns a new list of the names of the layouts that have a view of this name, or NULL with an
+ * exception. Sends a request to the daemon. */
 PyObject *layouts_with(struct segment *segment, PyObject *view);
 
 /* --- segment_view.c ------------------------------------------------------ */
 
-/* What a user gives as format, in a text that libshmview knows: a new str, or NULL. */
+/* Converts a format in any form that users may pass (text, dtype, type of ctypes) to a text that
+ * libshmview parses. Returns a new str, or NULL with an exception. */
 PyObject *format_text(struct state *state, PyObject *format);
+/* format_size(format): the canonical text, the item size and the alignment. */
 PyObject *module_format_size(PyObject *module, PyObject *format);
 
 /* --- wait.c -------------------------------------------------------------- */
 
-/* timeout in seconds, or None, as a deadline. Returns 0 or -1 with an exception. */
+/* Converts a timeout in seconds to a deadline of libshmview. None and NULL are SHMVIEW_FOREVER; 0
+ * stays 0, which tries once. Returns 0, or -1 with an exception. */
 int parse_timeout(PyObject *timeout, int64_t *ret_deadline);
 
 /* --- lock.c -------------------------------------------------------------- */
 
-/* Takes the lock, mode SHMVIEW_EXCLUSIVE or SHMVIEW_SHARED. Returns 0; SHMVIEW_OWNER_DIED:
- * it is held exclusively and *ret_died is a new OwnerDied, not raised; 1 + SHMVIEW_OWNER_DIED:
- * the deadline passed, nothing is raised; or -1 with an exception. */
+/* A result of lock_take() that is no result of libshmview. */
 #define LOCK_TIMED_OUT (1 + SHMVIEW_OWNER_DIED)
+/* Takes the lock; mode is SHMVIEW_EXCLUSIVE or SHMVIEW_SHARED. Returns one of
+ *   0                    the caller holds the lock
+ *   SHMVIEW_OWNER_DIED   the caller holds the lock exclusively, also in shared mode; *ret_died is
+ *                        a new OwnerDied, which is not raised
+ *   LOCK_TIMED_OUT       the deadline has passed; nothing is held or raised
+ *   -1                   an exception is set; nothing is held */
 int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **ret_died);
-/* Gives it back. Returns 0 or -1 with an exception. */
+/* Gives the lock back. If repaired is false, the next owner gets OwnerDied. Returns 0, or -1 with
+ * an exception. */
 int lock_give(struct segment *segment, bool repaired);
 
 extern PyType_Spec guard_spec;

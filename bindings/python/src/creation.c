@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for a segment to be created: the daemon tells of it. */
+/* Waits for a segment to be created, for attach(timeout=...). The process monitors the events of
+ * segments of that name, so it sleeps until the daemon reports one, and does not poll. */
 #include <shmview/monitor.h>
 
 #include "core.h"
 
 #define KINDS (SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_CREATED) | SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_ACCESS))
 
-/* Until the next event, or deadline. Returns 0, 1 (the deadline has passed), or -1 with an
- * exception, which may be that of a signal handler. */
+/* Waits for the next event. Returns 0; 1 if the deadline has passed or the daemon has gone; or -1
+ * with an exception, which may be that of a signal handler. */
 static int next_event(struct state *state, struct shmview_monitor *monitor, int64_t deadline)
 {
     const struct shmview_event *event;
@@ -21,9 +22,11 @@ static int next_event(struct state *state, struct shmview_monitor *monitor, int6
     return -1;
 }
 
-/* await_creation(name, timeout, connection, attempt): what attempt() returns, called now and
- * whenever the daemon tells that a segment of this name was created, or that others may
- * use it; None if it still returns that when the time is over. */
+/* await_creation(name, timeout, connection, attempt): calls attempt() until it returns something
+ * other than None, and returns that. Calls it once at the beginning, and again after each event
+ * that a segment of this name was created or that its access was changed. Returns None if the time
+ * is over. The monitor is opened before the first attempt. Otherwise a segment that is created
+ * between the two would be missed. */
 PyObject *module_await_creation(PyObject *module, PyObject *args)
 {
     struct state *state = PyModule_GetState(module);

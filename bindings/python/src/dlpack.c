@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views as tensors of DLPack. A tensor keeps the segment's memory by itself, whatever becomes
- * of Python's objects: its deleter needs neither the GIL nor an interpreter. */
+/* Exports views as tensors of DLPack.
+ *
+ * A consumer may keep a tensor longer than any object of Python, and may call its deleter on any
+ * thread, even after the end of the interpreter. Therefore a tensor keeps the memory of the segment
+ * through libshmview, and its deleter needs neither the GIL nor an interpreter. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "view.h"
 
-/* The ABI of github.com/dmlc/dlpack, as far as it is needed here. */
+/* The part of the ABI of github.com/dmlc/dlpack that is needed here. The module defines it itself
+ * because the header is rarely installed. */
 struct tensor {
     void *data;
     int32_t device_type, device_id;
@@ -33,7 +37,8 @@ struct DLManagedTensorVersioned {
 
 static const char plain[] = "dltensor", versioned[] = "dltensor_versioned";
 
-/* Nobody has taken it: who does gives the capsule another name. */
+/* Destructors of the capsules. A consumer that takes the tensor renames the capsule, and calls the
+ * deleter later. If the name is unchanged, no consumer has taken the tensor, and it ends here. */
 static void plain_end(PyObject *capsule)
 {
     if (!PyCapsule_IsValid(capsule, plain))
@@ -75,14 +80,15 @@ static PyObject *export_versioned(struct view *view, const struct shmview_view *
     return capsule;
 }
 
-/* The elements in private memory that goes with the tensor. */
+/* Copies the elements to private memory, which the tensor owns, and exports that. Returns a capsule
+ * or NULL with an exception. */
 static PyObject *export_copy(struct view *view, bool is_versioned)
 {
     const struct shmview_view *v = &view->v;
     struct shmview_segment *segment;
     struct shmview_view copy;
     int64_t shape[SHMVIEW_MAX_NDIM];
-    /* the alignment that DLPack asks for */
+    /* DLPack requires an alignment of 256 bytes; aligned_alloc() needs a multiple of it */
     size_t bytes = ((size_t)v->nbytes + 255) / 256 * 256;
     void *memory = aligned_alloc(256, bytes ? bytes : 256);
     if (!memory)
@@ -104,11 +110,12 @@ static PyObject *export_copy(struct view *view, bool is_versioned)
     PyObject *capsule = r              ? view_raise(view, r)
                         : is_versioned ? export_versioned(view, &copy, true)
                                        : export_plain(view, &copy);
-    shmview_detach_later(segment); /* the tensor has it */
+    shmview_detach_later(segment); /* the last tensor detaches it, which frees the memory */
     return capsule;
 }
 
-/* Consumers other than numpy know no negative strides; torch 1.13 ends the process for one. */
+/* Refuses negative strides, because consumers other than numpy do not support them: torch 1.13 ends
+ * the process. Returns 0, or -1 with BufferError. */
 static int check_strides(const struct shmview_view *v)
 {
     for (uint32_t d = 0; d < v->ndim; d++) {
@@ -116,14 +123,15 @@ static int check_strides(const struct shmview_view *v)
             continue;
         PyErr_Format(PyExc_BufferError,
                      "dimension %u has a stride of %zd bytes, and no consumer of DLPack but numpy "
-                     "can go backwards: take numpy.asarray(view), or copy=True",
+                     "supports negative strides: use numpy.asarray(view), or copy=True",
                      (unsigned)d, (Py_ssize_t)v->strides[d]);
         return -1;
     }
     return 0;
 }
 
-/* None, or (device type, device id): the CPU has only one. Returns 0 or -1. */
+/* Checks dl_device: None, or (device type, device id), which must be the CPU. Returns 0, or -1 with
+ * an exception. */
 static int check_device(PyObject *device)
 {
     int type, id;
@@ -141,7 +149,7 @@ static int check_device(PyObject *device)
     return -1;
 }
 
-/* Whether the consumer knows the versioned form: 1, 0 or -1. */
+/* Whether the consumer supports the versioned form. Returns 1, 0, or -1 with an exception. */
 static int knows_versioned(PyObject *max_version)
 {
     unsigned major, minor;

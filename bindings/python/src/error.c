@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of libshmview as exceptions; shmview/_errors.py has the classes. */
+/* Raises errors of libshmview as exceptions. The classes are in shmview/_errors.py, because most of
+ * them have two bases and a docstring, which is short in Python and long in C. */
 #include "core.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-/* Takes over facts, which may be NULL. */
+/* Lets shmview._errors.make() make an exception, and raises it. Takes over the reference to facts,
+ * which may be NULL. Returns NULL. */
 static PyObject *raise_made(struct state *state, int error, const char *text, PyObject *facts)
 {
     PyObject *said = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other objects export, in the terms of libshmview: to copy from, to compare with. */
+/* Opens buffers of other objects as views of libshmview, which can then copy from them and compare
+ * with them. Most buffers are used in place. A buffer with suboffsets has addresses in memory that
+ * libshmview does not know, and a packed buffer may be misaligned; these are copied first. */
 #include <string.h>
 
 #include "view.h"
@@ -13,7 +15,8 @@ void foreign_close(struct foreign *foreign)
     PyMem_Free(foreign->copy);
 }
 
-/* The first byte and the number of bytes that the elements of a strided buffer reach. */
+/* Computes the first byte of a strided buffer, which is before b->buf if a stride is negative, and
+ * the number of bytes from there to the end of the last element. */
 static void reach(const Py_buffer *b, char **ret_first, size_t *ret_bytes)
 {
     ptrdiff_t before = 0, behind = b->itemsize;
@@ -30,6 +33,8 @@ static void reach(const Py_buffer *b, char **ret_first, size_t *ret_bytes)
         *ret_bytes = 0;
 }
 
+/* Makes f->segment and f->v from f->copy, or else from f->buffer. Returns 0, or -1 with an
+ * exception; Misaligned means that take_copy() may help. */
 static int wrap(struct state *state, struct foreign *f)
 {
     const Py_buffer *b = &f->buffer;
@@ -73,7 +78,7 @@ static int wrap(struct state *state, struct foreign *f)
     return -1;
 }
 
-/* Rows behind addresses, and elements that are not aligned: a copy in C order. */
+/* Copies the elements of the buffer to f->copy in C order. Returns 0, or -1 with an exception. */
 static int take_copy(struct foreign *f)
 {
     f->copy = PyMem_Malloc(f->buffer.len ? (size_t)f->buffer.len : 1);
@@ -92,7 +97,7 @@ int foreign_open(struct state *state, PyObject *object, struct foreign *ret)
         if (view_check(view))
             return -1;
         if (PyObject_GetBuffer(object, &ret->buffer, PyBUF_FULL_RO))
-            return -1; /* it is here only to keep the view */
+            return -1; /* the buffer only prevents the view from being released */
         ret->v = view->v;
         return 0;
     }
@@ -118,6 +123,8 @@ int foreign_open(struct state *state, PyObject *object, struct foreign *ret)
 
 /* --- Comparing ----------------------------------------------------------- */
 
+/* == and !=. Values are compared, not bytes, so that 1 equals 1.0. A released view equals itself,
+ * as a memoryview does; another comparison with it raises ValueError. */
 PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
 {
     struct view *self = (struct view *)op;
@@ -131,7 +138,7 @@ PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
     if (foreign_open(self->segment->state, other, &foreign)) {
         if (!PyErr_ExceptionMatches(PyExc_ValueError) && !PyErr_ExceptionMatches(PyExc_BufferError))
             return NULL;
-        PyErr_Clear(); /* a format that nobody here knows is no number of ours */
+        PyErr_Clear(); /* libshmview does not know the format, but the other object may compare */
         Py_RETURN_NOTIMPLEMENTED;
     }
     int equal;
@@ -142,7 +149,7 @@ PyObject *view_richcompare(PyObject *op, PyObject *other, int how)
     COUNT_ADD(self->n_exports, -1);
     PyObject *said = NULL;
     if (equal == -SHMVIEW_ERR_CONVERSION)
-        equal = 0; /* a struct and a number */
+        equal = 0; /* no common type, for example a struct and a number */
     if (equal < 0)
         view_raise(self, equal);
     else

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements and parts by index. An index into each dimension of a view without suboffsets is a
- * sum of products; everything else is a sub-view first. */
+/* Elements and parts of a view by index, iteration, and tolist().
+ *
+ * The common case is an integer for each dimension of a view without suboffsets. It costs one
+ * multiplication for each dimension and makes no object but the result. Every other key is applied
+ * step by step to a copy of the description: a slice shortens a dimension, an integer removes it.
+ * If no dimension is left, the result is an element, otherwise a new View. */
 #include <string.h>
 
 #include "view.h"
@@ -16,7 +20,7 @@ static int fail_bounds(struct view *view, Py_ssize_t i, uint32_t d)
 
 /* --- One element --------------------------------------------------------- */
 
-/* The place of element i of a direct view of one dimension, or NULL. */
+/* Returns the address of element i of a direct view of one dimension, or NULL with an exception. */
 static inline char *place_1d(struct view *view, Py_ssize_t i)
 {
     Py_ssize_t at = i < 0 ? i + view->v.shape[0] : i;
@@ -27,8 +31,8 @@ static inline char *place_1d(struct view *view, Py_ssize_t i)
     return (char *)view->v.data + at * view->v.strides[0];
 }
 
-/* The same for one index in each dimension, if key is that; *ret is NULL if it is not. Returns 0
- * or -1. */
+/* Like place_1d(), for a tuple with one integer for each dimension. Sets *ret to NULL if key is
+ * something else or the view is not direct. Returns 0, or -1 with an exception. */
 static int place_nd(struct view *view, PyObject *key, char **ret)
 {
     unsigned char *p = view->v.data;
@@ -54,7 +58,7 @@ static int place_nd(struct view *view, PyObject *key, char **ret)
     return 0;
 }
 
-/* Of a view of no dimensions that is direct by now. */
+/* Returns the element of a view without dimensions, or NULL with an exception. */
 static PyObject *load_single(struct view *view, const struct shmview_view *single)
 {
     void *p;
@@ -64,20 +68,21 @@ static PyObject *load_single(struct view *view, const struct shmview_view *singl
 
 /* --- Parts --------------------------------------------------------------- */
 
-/* A dimension of a view without suboffsets cut to n elements: what shmview_view_slice() does
- * there, without its checks of what Python has adjusted already. */
+/* Shortens dimension d of a direct view to n elements. Does what shmview_view_slice() does, without
+ * its checks, because PySlice_AdjustIndices() has brought the bounds into range. */
 static void cut(struct shmview_view *v, uint32_t d, Py_ssize_t start, Py_ssize_t n, Py_ssize_t step)
 {
     ptrdiff_t stride;
     if (n > 0)
         v->data += start * v->strides[d];
-    /* of one element or none a stride means nothing, and the product may be any */
+    /* With one element or none the stride has no meaning, and the product may overflow. */
     if (!__builtin_mul_overflow(v->strides[d], step, &stride))
         v->strides[d] = stride;
     v->nbytes = v->shape[d] ? v->nbytes / (uint64_t)v->shape[d] * (uint64_t)n : 0;
     v->shape[d] = n;
 }
 
+/* Applies a slice to dimension d of v. Returns 0, or -1 with an exception. */
 static int apply_slice(struct view *view, struct shmview_view *v, uint32_t d, PyObject *slice)
 {
     Py_ssize_t start, stop, step;
@@ -88,8 +93,9 @@ static int apply_slice(struct view *view, struct shmview_view *v, uint32_t d, Py
         cut(v, d, start, n, step);
         return 0;
     }
-    /* bounds that are left out have their farthest values; a farthest one that was given must
-     * not look like it */
+    /* PySlice_Unpack() gives an omitted bound the least or greatest value, and PY_SSIZE_T_MIN is
+     * SHMVIEW_OMIT. A bound of that value that must not count as omitted is moved by one, which
+     * selects the same elements. */
     if (start == PY_SSIZE_T_MIN)
         start++;
     if (stop == PY_SSIZE_T_MIN && step > 0)
@@ -100,6 +106,9 @@ static int apply_slice(struct view *view, struct shmview_view *v, uint32_t d, Py
     return r ? -1 : 0;
 }
 
+/* Applies an integer to dimension d of v, which removes the dimension. Numbers beyond 64 bits
+ * become the nearest one, so that libshmview reports them as out of bounds. Returns 0, or -1 with
+ * an exception. */
 static int apply_index(struct view *view, struct shmview_view *v, uint32_t d, PyObject *item)
 {
     PyObject *index = PyNumber_Index(item);
@@ -124,6 +133,9 @@ static int count_ellipses(PyObject *const *items, Py_ssize_t n)
     return found;
 }
 
+/* Applies the n items of a key to v. d is the dimension that the next item belongs to; an integer
+ * removes its dimension, so d does not grow. Returns 1 if the result is one element, 0 if it is a
+ * view, or -1 with an exception. */
 static int apply_items(struct view *view, PyObject *const *items, Py_ssize_t n,
                        struct shmview_view *v)
 {
@@ -165,7 +177,8 @@ int view_locate(struct view *view, PyObject *key, struct shmview_view *ret)
 {
     *ret = view->v;
     if (PyTuple_Check(key)) {
-        /* a tuple is not changed, but a list in it or an __index__ may do anything else */
+        /* The items need no reference: __index__() may run any code, but cannot change a tuple,
+         * which the caller keeps. */
         return apply_items(view, &PyTuple_GET_ITEM(key, 0), PyTuple_GET_SIZE(key), ret);
     }
     if (PyUnicode_Check(key)) {
@@ -178,6 +191,7 @@ int view_locate(struct view *view, PyObject *key, struct shmview_view *ret)
     return apply_items(view, &key, 1, ret);
 }
 
+/* v[key] for every key. Returns a new reference, or NULL with an exception. */
 static PyObject *subscript_slowly(struct view *view, PyObject *key)
 {
     struct shmview_view v;
@@ -185,7 +199,7 @@ static PyObject *subscript_slowly(struct view *view, PyObject *key)
     PyObject *found = NULL;
     if (place_nd(view, key, &p))
         return NULL;
-    COUNT_ADD(view->n_exports, 1); /* whatever __index__ does, the view stays */
+    COUNT_ADD(view->n_exports, 1); /* __index__() must not release the view */
     if (p) {
         found = view->get(view, p);
     } else {
@@ -232,7 +246,8 @@ Py_ssize_t view_length(PyObject *op)
     return -1;
 }
 
-/* CPython has added the length to an i below 0. */
+/* sq_item. CPython has already added the length to a negative i, so one that is still negative is
+ * out of bounds. subscript_slowly() would count it from the end again, so it becomes a large i. */
 PyObject *view_item(PyObject *op, Py_ssize_t i)
 {
     struct view *self = (struct view *)op;
@@ -265,6 +280,7 @@ PyObject *view_iter(PyObject *op)
 
 /* --- As a list ----------------------------------------------------------- */
 
+/* Returns nested lists of a direct view, from dimension d on; p is the first element. */
 static PyObject *list_direct(struct view *view, uint32_t d, const unsigned char *p)
 {
     if (d == view->v.ndim)
@@ -273,7 +289,9 @@ static PyObject *list_direct(struct view *view, uint32_t d, const unsigned char 
     ptrdiff_t stride = view->v.strides[d];
     bool last = d + 1 == view->v.ndim;
     PyObject *list = PyList_New(n);
-    for (Py_ssize_t i = 0; list && i < n; i++) { /* a step past the last may leave memory */
+    /* The address is computed from i. Adding the stride each time would compute one address beyond
+     * the last element, which may overflow. */
+    for (Py_ssize_t i = 0; list && i < n; i++) {
         const unsigned char *at = p + i * stride;
         PyObject *item = last ? view->get(view, (const char *)at) : list_direct(view, d + 1, at);
         if (UNLIKELY(!item))
@@ -284,7 +302,8 @@ static PyObject *list_direct(struct view *view, uint32_t d, const unsigned char 
     return list;
 }
 
-/* Row by row: what a suboffset leads to is looked up for each element. */
+/* Like list_direct(), for a view with suboffsets. The stored offset of each row is looked up and
+ * checked, because other processes may change it. */
 static PyObject *list_indirect(struct view *view, const struct shmview_view *v)
 {
     struct shmview_view row;

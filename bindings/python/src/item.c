@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One element as a Python object and back. The common types have a function each, which the
- * view knows from its beginning; an element need not be aligned (packed structs). */
+/* Converts one element to a Python object and back.
+ *
+ * Each common type has its own pair of functions, and a view stores a pointer to its pair, so that
+ * access to an element needs no switch over types. The other types go through struct shmview_value
+ * of libshmview. Elements are copied with memcpy(), because an element of a packed struct need not
+ * be aligned.
+ *
+ * A value is stored exactly or refused with ConversionError; only a float loses digits in a shorter
+ * type, as it does in every array of Python. */
 #include <math.h>
 #include <string.h>
 
@@ -22,8 +29,8 @@ int item_fail(struct view *view, PyObject *value)
     return -1;
 }
 
-/* An integer as Python has it: an int, or what has __index__; no float. Returns 0; 1 if it is
- * out of the range of long long; or -1 with an exception. */
+/* Converts an int, or an object with __index__(), which a float does not have. Returns 0; 1 if the
+ * number is out of the range of long long; or -1 with an exception. */
 static int to_longlong(PyObject *value, long long *ret)
 {
     int overflow;
@@ -41,6 +48,7 @@ static int to_longlong(PyObject *value, long long *ret)
 
 /* --- The common types ---------------------------------------------------- */
 
+/* Defines get_NAME() and set_NAME() for an integer type; `from` makes an int of it. */
 #define INTEGER(name, type, from, low, high)                                                       \
     static PyObject *get_##name(struct view *view, const char *p)                                  \
     {                                                                                              \
@@ -104,7 +112,7 @@ static PyObject *get_float64(struct view *Py_UNUSED(view), const char *p)
     return PyFloat_FromDouble(x);
 }
 
-/* Returns 0 or -1. */
+/* Converts a number as float() does, but not a string. Returns 0, or -1 with an exception. */
 static inline int to_double(PyObject *value, double *ret)
 {
     if (LIKELY(PyFloat_CheckExact(value))) {
@@ -150,6 +158,7 @@ static int set_bool(struct view *Py_UNUSED(view), char *p, PyObject *value)
 
 /* --- By type ------------------------------------------------------------- */
 
+/* The functions of the common types, in native byte order. A type without an entry has NULL. */
 static const struct {
     item_get *get;
     item_set *set;
@@ -165,6 +174,7 @@ static const struct {
 
 /* --- All types ----------------------------------------------------------- */
 
+/* Makes the Python object of a value. */
 static PyObject *object_of(const struct shmview_value *v)
 {
     switch (v->kind) {
@@ -192,8 +202,8 @@ PyObject *item_load(uint32_t dtype, uint32_t itemsize, const char *p)
     return object_of(&v);
 }
 
-/* Sets *ret, whose bytes are borrowed from value. Returns 0; 1 if they are too many for any
- * element; or -1 with an exception. */
+/* Sets *ret to the text of a bytes object or a bytearray, from which it borrows the bytes. Returns
+ * 0; 1 if there are more bytes than any element has; or -1 with an exception. */
 static int text_of(PyObject *value, struct shmview_value *ret)
 {
     char *bytes;
@@ -210,7 +220,9 @@ static int text_of(PyObject *value, struct shmview_value *ret)
     return n > INT32_MAX;
 }
 
-/* What an element of dtype is set to; as text_of(). */
+/* Sets *ret to the value that an element of dtype should get. A type in the other byte order is
+ * converted by the function of the native type first, which also checks the range. Returns like
+ * text_of(). */
 static int value_of(struct view *view, uint32_t dtype, PyObject *object, struct shmview_value *ret)
 {
     const uint32_t native = dtype & ~(uint32_t)SHMVIEW_SWAPPED;

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs as tuples: one entry for each of its fields, a tuple again for a struct within, a
- * list for an array. */
+/* Converts structs to tuples and back: one entry for each field. A struct within a struct is a
+ * tuple again, and an array is a list. libshmview describes a format as a flat list of components;
+ * shmview_part_next() walks it as a tree. */
 #include <stddef.h>
 
 #include <shmview/value.h>
 
 #include "view.h"
 
+/* The parsed format of a view of structs; owned by the view. */
 struct components {
     struct shmview_part whole;
     struct shmview_component list[];
 };
 
-/* The parts of the view's format, which is parsed once. Borrowed, or NULL with an exception. */
+/* Returns the parts of the view's format, which the first call parses; or NULL with an exception.
+ * The first parse returns the number of components, and the second one fills in the list. */
 static const struct shmview_part *parts_of(struct view *view)
 {
     struct shmview_format format;
@@ -36,11 +39,13 @@ static const struct shmview_part *parts_of(struct view *view)
     return &found->whole;
 }
 
+/* Whether the part is a scalar, and not an array or a struct. */
 static bool has_value(const struct shmview_part *part)
 {
     return !part->is_array && part->dtype != SHMVIEW_STRUCT;
 }
 
+/* Converts one part of the element at p; its offset counts from p. */
 static PyObject *load_part(const struct shmview_part *whole, const char *p)
 {
     struct shmview_part part = {.component = NULL};
@@ -67,8 +72,9 @@ PyObject *struct_get(struct view *view, const char *p)
 
 /* --- The other way ------------------------------------------------------- */
 
-/* The value as a tuple of n: one that nobody can change while its items are asked for their
- * values. New, or NULL with an exception. */
+/* Converts value, a sequence or an iterator, to a tuple of n items; `what` names the targets in the
+ * error text. A list could change while conversions of its items run Python code; a tuple cannot.
+ * Returns a new reference, or NULL with an exception. */
 static PyObject *tuple_of(PyObject *value, Py_ssize_t n, const char *what)
 {
     if (PyUnicode_Check(value) || !(PySequence_Check(value) || PyIter_Check(value))) {
@@ -84,6 +90,7 @@ static PyObject *tuple_of(PyObject *value, Py_ssize_t n, const char *what)
     return tuple;
 }
 
+/* Sets one part of the element at p. If it fails, earlier parts may be set. */
 static int store_part(struct view *view, const struct shmview_part *whole, char *p, PyObject *value)
 {
     struct shmview_part part = {.component = NULL};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The layouts of a segment, as the daemon tells them. */
+/* The layouts of a segment, as the daemon describes them. Segment.layouts asks for them each time,
+ * because another process may have declared one since. */
 #include <shmview/describe.h>
 
 #include "segment.h"
 
+/* Returns a tuple of n numbers, or NULL with an exception. */
 static PyObject *build_numbers(const int64_t *numbers, uint32_t n)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)n);
@@ -17,7 +19,7 @@ static PyObject *build_numbers(const int64_t *numbers, uint32_t n)
     return tuple;
 }
 
-/* A view as define() takes it. */
+/* Returns the description of a view in the form that define() takes, or NULL with an exception. */
 static PyObject *build_view(const struct shmview_view_description *v)
 {
     PyObject *view = Py_BuildValue(
@@ -33,7 +35,8 @@ static PyObject *build_view(const struct shmview_view_description *v)
     return view;
 }
 
-/* Puts value, which is stolen and may be NULL, into dict. Returns 0 or -1. */
+/* Stores value in dict. Takes over the reference to value; NULL stands for an exception that is
+ * already set. Returns 0, or -1 with an exception. */
 static int put(PyObject *dict, const char *name, PyObject *value)
 {
     int r = value ? PyDict_SetItemString(dict, name, value) : -1;

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of a segment. What neither waits nor asks the daemon is done with the GIL held; a call
- * that raises holds nothing. */
+/* The lock of a segment.
+ *
+ * Calls that neither wait nor send a request run with the GIL held, because releasing and taking
+ * the GIL costs more than the lock itself. So each way to take the lock first tries it with the
+ * GIL, and waits without the GIL only if that fails. is_entered() tells when the first attempt must
+ * be skipped.
+ *
+ * One rule holds for every method: a call that raises does not hold the lock. OwnerDied is an
+ * exception, so a caller that gets it has to use recover(), which declares that it will repair the
+ * bytes. lock_take() itself returns with the lock held, because recover() needs it so. */
 #include "segment.h"
 
 #include <stddef.h>
@@ -8,41 +16,45 @@
 
 /* --- Taking and giving --------------------------------------------------- */
 
-/* An attempt with the GIL. */
+/* Tries to take the lock, with the GIL held. */
 static int try_lock(struct shmview_segment *handle, int mode)
 {
     return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
 }
 
-/* In place of the result of such an attempt where none was made, because the daemon may have to be
- * asked first. One without the GIL comes next, as after an attempt in vain. */
+/* Stands for the result of try_lock() if it was not called, because the call might send a request.
+ * It equals the result of a failed attempt, since the same step follows: wait_lock() without the
+ * GIL. */
 #define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
-/* An attempt that may wait. *ret is what came of it. */
+/* Takes the lock, and waits for it until the deadline. Stores the result in *ret as well, because
+ * UNLOCKED_CALL() replaces the returned one if a signal handler has raised. */
 static int wait_lock(struct shmview_segment *handle, int mode, int64_t deadline, int *ret)
 {
     return *ret = mode == SHMVIEW_SHARED ? shmview_lock_shared_until(handle, deadline)
                                          : shmview_lock_until(handle, deadline);
 }
 
+/* Gives back a lock that was taken in vain. taken is the result of taking it. */
 static void give_as_it_was(struct shmview_segment *handle, int taken)
 {
     if (taken == SHMVIEW_OWNER_DIED)
-        shmview_unlock_not_repaired(handle); /* so the next owner hears of the death as well */
+        shmview_unlock_not_repaired(handle); /* so that the next owner gets the report as well */
     else
         shmview_unlock(handle);
 }
 
-/* Who died, of a lock that is held now: an OwnerDied, not raised. */
+/* Returns an OwnerDied with the facts of the last death, which is not raised, or NULL with an
+ * exception. The calling thread must hold the lock: the facts are valid until it unlocks. */
 static PyObject *describe_death(struct segment *segment)
 {
     struct shmview_segment *handle = segment->handle;
     struct shmview_death death = {0};
     struct shmview_phase phase = {0};
     shmview_owner_died(handle, &death);
-    shmview_phase_read(handle, &phase); /* asks nobody: the lock is held */
+    shmview_phase_read(handle, &phase); /* sends no request, because the lock is held */
     if (phase.generation != death.phase)
-        phase.name[0] = '\0'; /* since then another phase has begun */
+        phase.name[0] = '\0'; /* another phase has begun since, so this is not its name */
     PyObject *command = PyUnicode_DecodeFSDefault(death.command);
     if (!command)
         return NULL;
@@ -51,8 +63,8 @@ static PyObject *describe_death(struct segment *segment)
                                  (double)death.when_ns / 1e9);
 }
 
-/* The attempt without the GIL. Returns what wait_lock() does, or -SHMVIEW_ERR_INTERRUPTED with
- * the exception of a signal handler. */
+/* Takes the lock without the GIL. Returns the result of wait_lock(); or -SHMVIEW_ERR_INTERRUPTED
+ * with the exception of a signal handler, and does not hold the lock then. */
 static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 {
     struct shmview_segment *handle = segment->handle;
@@ -65,7 +77,8 @@ static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
     return r;
 }
 
-/* The rest of lock_take(), after an attempt that returned r, or NOT_TRIED. */
+/* Does the rest of lock_take() after an attempt that returned r; or without one, if r is NOT_TRIED.
+ * Returns what lock_take() does. */
 static int take_after(struct segment *segment, int mode, int64_t deadline, int r,
                       PyObject **ret_died)
 {
@@ -79,7 +92,7 @@ static int take_after(struct segment *segment, int mode, int64_t deadline, int r
         raise_error(segment->state, r, NULL);
         return -1;
     }
-    call_begins(segment); /* another thread's close() must not take the handle away */
+    call_begins(segment); /* describe_death() runs Python code, so another thread may close() */
     *ret_died = describe_death(segment);
     call_ends(segment);
     if (*ret_died)
@@ -118,7 +131,8 @@ int lock_give(struct segment *segment, bool repaired)
     return -1;
 }
 
-/* Gives the lock back as it was and raises what lock_take() has made. */
+/* Gives the lock back not repaired, and raises the OwnerDied that lock_take() has made. Takes over
+ * the reference to died. */
 static void raise_death(struct segment *segment, PyObject *died)
 {
     shmview_unlock_not_repaired(segment->handle);
@@ -126,7 +140,8 @@ static void raise_death(struct segment *segment, PyObject *died)
     Py_DECREF(died);
 }
 
-/* What lock_take() returned, as 0 or -1 with an exception. */
+/* Converts the result of lock_take() for a caller that does not repair: raises OwnerDied or
+ * TimedOut. Returns 0, or -1 with an exception. */
 static int raise_unless_held(struct segment *segment, int r, PyObject *died)
 {
     if (r == SHMVIEW_OWNER_DIED)
@@ -136,7 +151,7 @@ static int raise_unless_held(struct segment *segment, int r, PyObject *died)
     return r ? -1 : 0;
 }
 
-/* Takes it and holds it, or raises. */
+/* Takes the lock. Returns 0, or -1 with an exception and without the lock. */
 static int take_or_raise(struct segment *segment, int mode, int64_t deadline)
 {
     PyObject *died = NULL;
@@ -146,7 +161,8 @@ static int take_or_raise(struct segment *segment, int mode, int64_t deadline)
 
 /* --- with segment: ------------------------------------------------------- */
 
-/* The usual case has nothing but the call in its way. */
+/* Segment.__enter__(). It repeats the first steps of lock_take() inline, because a with statement
+ * is the common way to take the lock, and each call in between is measurable. */
 PyObject *segment_enter(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
 {
     struct segment *self = (struct segment *)op;
@@ -177,11 +193,12 @@ PyObject *segment_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_
 
 /* --- with segment.shared():, with segment.recover(): ---------------------- */
 
+/* The object between "with" and ":". It belongs to one thread at a time, like the block itself. */
 struct guard {
-    PyObject_HEAD struct segment *segment;
-    int mode;      /* of lock_take() */
-    bool recovers; /* takes the lock from one who died */
-    bool died;     /* somebody has, and it is held now */
+    PyObject_HEAD struct segment *segment; /* owned */
+    int mode;                              /* of lock_take() */
+    bool recovers;                         /* made by recover(): does not raise OwnerDied */
+    bool died;                             /* the last owner died, and the block repairs now */
 };
 
 static PyObject *guard_make(struct segment *segment, int mode, bool recovers)
@@ -212,6 +229,8 @@ static PyObject *guard_enter(PyObject *op, PyObject *Py_UNUSED(unused))
     return self->died ? died : Py_NewRef(Py_None);
 }
 
+/* Gives the lock back. If the block of recover() has raised, the bytes are not repaired, and the
+ * next owner gets OwnerDied again. */
 static PyObject *guard_exit(PyObject *op, PyObject *const *args, Py_ssize_t n)
 {
     struct guard *self = (struct guard *)op;
@@ -245,7 +264,7 @@ static PyMethodDef guard_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot guard_slots[] = {
-    {Py_tp_doc, "What Segment.shared() and Segment.recover() return, for a with statement."},
+    {Py_tp_doc, "The result of Segment.shared() and Segment.recover(), for a with statement."},
     {Py_tp_new, refuse_new},
     {Py_tp_dealloc, guard_dealloc},
     {Py_tp_traverse, guard_traverse},
@@ -328,6 +347,7 @@ static const char *role_name(uint32_t role)
     }
 }
 
+/* Returns a tuple with a tuple of the members of a LockParty for each party, or NULL. */
 static PyObject *build_parties(const struct shmview_lock_party *parties, size_t n)
 {
     PyObject *list = PyTuple_New((Py_ssize_t)n);
@@ -346,6 +366,7 @@ static PyObject *build_parties(const struct shmview_lock_party *parties, size_t 
     return list;
 }
 
+/* More parties than that are counted, but not listed. */
 #define PARTIES_MAX 256
 
 PyObject *segment_lock_status(PyObject *op, PyObject *Py_UNUSED(unused))

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module shmview._core: its state, its types, its functions. */
+/* The module shmview._core: its state, its types and its functions.
+ *
+ * The module uses multi-phase initialisation and types on the heap, so that each interpreter of a
+ * process gets a module of its own, with its own GIL from CPython 3.12 on. */
 #include <pthread.h>
 
 #include "segment.h"
@@ -43,7 +46,7 @@ static PyObject *take_attribute(const char *module, const char *name)
 
 static int module_exec(PyObject *module)
 {
-    static int counts_forks; /* an interpreter more does not count them twice */
+    static int counts_forks; /* whether count_fork() is registered; once for all interpreters */
     struct state *s = PyModule_GetState(module);
     if (!counts_forks && pthread_atfork(NULL, NULL, count_fork)) {
         PyErr_NoMemory();
@@ -143,7 +146,8 @@ static PyModuleDef_Slot slots[] = {
     {Py_mod_multiple_interpreters, Py_MOD_PER_INTERPRETER_GIL_SUPPORTED},
 #endif
 #if PY_VERSION_HEX >= 0x030d0000
-    /* a handle that is being closed is kept from other threads by the GIL, see segment_close() */
+    /* segment_close() checks and clears the handle without a lock of its own: it relies on the GIL
+     * to exclude other threads */
     {Py_mod_gil, Py_MOD_GIL_USED},
 #endif
     {0, NULL},
@@ -152,7 +156,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "shmview._core",
-    .m_doc = "The extension module behind shmview.",
+    .m_doc = "The extension module that implements shmview.",
     .m_size = sizeof(struct state),
     .m_methods = functions,
     .m_slots = slots,

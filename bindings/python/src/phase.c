@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phases and changes: what a segment's users tell each other. */
+/* Phases and changes: how the users of a segment coordinate.
+ *
+ * The phase and the counter of changes are words in shared memory. Reading them needs no request,
+ * except that a handle asks the daemon once for the name of a layout that it does not know. All
+ * calls here release the GIL for that reason, also those that usually do not wait. */
 #include "segment.h"
 
 PyObject *segment_get_change(PyObject *op, void *Py_UNUSED(closure))
@@ -8,7 +12,7 @@ PyObject *segment_get_change(PyObject *op, void *Py_UNUSED(closure))
     return handle ? PyLong_FromUnsignedLong(shmview_change(handle)) : NULL;
 }
 
-/* Returns 0 or -1 with an exception. */
+/* Reads the current phase. Returns 0, or -1 with an exception. */
 static int get_phase(struct segment *self, struct shmview_phase *phase)
 {
     struct shmview_segment *handle = segment_use(self);
@@ -86,7 +90,8 @@ PyObject *segment_change_fd(PyObject *op, PyObject *Py_UNUSED(unused))
 
 /* --- Waiting ------------------------------------------------------------- */
 
-/* A number of 32 bits. Returns 0 or -1. */
+/* Converts an int to 32 bits; `what` is its name in the error text. Returns 0, or -1 with an
+ * exception. */
 static int parse_count(PyObject *object, const char *what, uint32_t *ret)
 {
     unsigned long long n = PyLong_AsUnsignedLongLong(object);
@@ -114,7 +119,7 @@ PyObject *segment_wait(PyObject *op, PyObject *args, PyObject *kwargs)
                                      &change, &timeout) ||
         parse_timeout(timeout, &deadline))
         return NULL;
-    if (!segment_use(self)) /* asked last: timeout may be an object that closes the segment */
+    if (!segment_use(self)) /* checked last, because timeout.__float__() may close the segment */
         return NULL;
     bool for_a_phase = phase != Py_None || generation != Py_None;
     if (for_a_phase && change != Py_None) {

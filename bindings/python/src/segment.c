@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment: opening, closing, and what it says of itself. */
+/* A segment: creating, attaching and closing it, its attributes, and its bytes as a buffer.
+ *
+ * A segment is closed at a moment that the program chooses, or by the end of its last reference.
+ * Views, buffers and calls of other threads use its mapping, so each of them is counted, and
+ * close() raises Busy unless there is none. The end of the last reference needs no check, because
+ * views and buffers have a reference to the segment. */
 #include "segment.h"
 
 #include <string.h>
@@ -13,6 +18,8 @@ void count_fork(void)
 
 /* --- Opening ------------------------------------------------------------- */
 
+/* Makes the object for a handle, and takes over the handle. Returns NULL with an exception if
+ * memory is short; then the caller still owns the handle. */
 static PyObject *segment_wrap(struct state *state, struct connection *connection,
                               struct shmview_segment *handle)
 {
@@ -28,7 +35,8 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
     return (PyObject *)self;
 }
 
-/* Gives back a handle that nobody gets; NULL is none. */
+/* Detaches a handle for which there is no object. handle may be NULL: shmview_create() and
+ * shmview_attach() set it even if a signal handler has raised (see UNLOCKED_CALL()). */
 static void give_back(struct shmview_segment *handle)
 {
     Py_BEGIN_ALLOW_THREADS
@@ -36,7 +44,8 @@ static void give_back(struct shmview_segment *handle)
     Py_END_ALLOW_THREADS
 }
 
-/* One of the names, numbered from 1 on; or 0 with ValueError. */
+/* Returns the number of name in a list of three names, counted from 1 as the enums of shmview.h
+ * are; or 0 with ValueError. */
 static int choose(const char *what, const char *name, const char *const *names)
 {
     for (int i = 0; names[i]; i++)
@@ -153,7 +162,7 @@ PyObject *segment_remove(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = segment_use(self);
-    char name[256];
+    char name[256]; /* a copy, because another thread may close the segment during the call */
     if (!handle)
         return NULL;
     PyOS_snprintf(name, sizeof name, "%s", shmview_name(handle));
@@ -177,7 +186,9 @@ PyObject *segment_entrust(PyObject *op, PyObject *number)
 
 /* --- Closing ------------------------------------------------------------- */
 
-/* shmview._aio must let go of the descriptor before it is closed. */
+/* Ends the waits of asyncio for this segment. The event loops must stop polling the descriptor
+ * before it is closed, because the next file of the process may get its number. Returns 0, or -1
+ * with an exception. */
 static int stop_watch(struct segment *self)
 {
     PyObject *watch = self->watch;
@@ -199,7 +210,7 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
         Py_RETURN_NONE;
     if (stop_watch(self))
         return NULL;
-    if (!self->handle) /* what it called, or another thread, has closed the segment meanwhile */
+    if (!self->handle) /* Python code ran in stop_watch(), and closed the segment */
         Py_RETURN_NONE;
     if (self->n_out) {
         PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
@@ -241,7 +252,8 @@ int segment_clear(PyObject *op)
     return 0;
 }
 
-/* The last view is gone; tensors may still be out, and keep the mapping by themselves. */
+/* No view or buffer exists any longer, because each has a reference. Tensors of DLPack may exist,
+ * whose deleters need no Python object, so shmview_detach_later() waits for them. */
 void segment_dealloc(PyObject *op)
 {
     struct segment *self = (struct segment *)op;
@@ -259,7 +271,7 @@ void segment_dealloc(PyObject *op)
     Py_DECREF(type);
 }
 
-/* --- What it says of itself ---------------------------------------------- */
+/* --- Attributes ---------------------------------------------------------- */
 
 static const char *access_name(const struct shmview_segment *handle)
 {
@@ -304,6 +316,7 @@ PyObject *segment_repr(PyObject *op)
                                 (unsigned long long)shmview_size(handle), access_name(handle));
 }
 
+/* Pickles the segment as the arguments of shmview._types.load_segment(). */
 PyObject *segment_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment.h - the methods of a segment, each in the file of its noun; segment_type.c has
- * the table. */
+/* segment.h - the methods of the type Segment. Each is in the file of its noun; segment_type.c
+ * has the table, and the docstrings, which are their documentation. */
 #ifndef SEGMENT_H
 #define SEGMENT_H
 

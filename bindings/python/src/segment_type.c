@@ -1,113 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type Segment: its methods and what help() says of them. */
+/* The type Segment: the table of its methods, and their docstrings, which help() prints. */
 #include "segment.h"
 
 #include <stddef.h>
 
 PyDoc_STRVAR(segment_doc,
-             "A named region of shared memory, attached: create() and attach() make it.\n\n"
-             "    with seg:            holds its lock, exclusively\n"
-             "    with seg.shared():   holds it among other readers\n\n"
-             "Both raise OwnerDied, and hold nothing, if the last holder died inside: then\n"
-             "recover() is the way in. Views and buffers of a segment keep it attached. It is\n"
-             "detached by close(), or when nobody refers to it any more. A pickled segment is\n"
-             "its name: whoever loads it attaches the segment, with the same access.");
+             "An attached segment: a named region of shared memory. create() and attach() return\n"
+             "it.\n\n"
+             "    with seg:            holds its lock exclusively\n"
+             "    with seg.shared():   holds its lock together with other readers\n\n"
+             "Both raise OwnerDied, and do not hold the lock, if the last owner died inside; use\n"
+             "recover() then. Views and buffers of a segment keep it attached. close() detaches\n"
+             "it, and so does the end of the last reference. A pickled segment consists of the\n"
+             "path of its daemon's socket, its name and its access; loading it attaches the\n"
+             "segment.");
 
 #define WITH_KEYWORDS(f) (PyCFunction)(void (*)(void))(f), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
     {"close", segment_close, METH_NOARGS,
-     "close()\n--\n\nDetaches the segment; once more does no harm. A segment whose lifetime is\n"
-     "'attached' goes with its last attachment.\n\n"
-     "Raises Busy, a BufferError, while views, buffers or tensors of it are out, a thread of this\n"
-     "process holds its lock, or is in a call of it."},
+     "close()\n--\n\nDetaches the segment. Closing it again has no effect. A segment whose\n"
+     "lifetime is 'attached' ends with its last attachment.\n\n"
+     "Raises Busy, which is a BufferError, while views, buffers or tensors of the segment exist, "
+     "or\n"
+     "while a thread of this process holds its lock or is in a call of it."},
     {"remove", segment_remove, METH_NOARGS,
-     "remove()\n--\n\nRemoves the name at once; the memory goes with the last attachment.\n\n"
+     "remove()\n--\n\nRemoves the name at once. The memory is freed with the last attachment.\n\n"
      "Raises NotFound, Denied, Disconnected."},
     {"entrust", segment_entrust, METH_O,
-     "entrust(pid, /)\n--\n\nLets the segment, which this process created with lifetime='creator', "
-     "go with another\n"
-     "process: an ancestor of this one, of the same user. So a worker leaves its result to\n"
-     "the process that waits for it.\n\nRaises Denied, NotFound, Invalid, Disconnected."},
+     "entrust(pid, /)\n--\n\nTies the lifetime of the segment to process pid instead of to this\n"
+     "client, so that the result of a worker outlives the worker. This client must have created\n"
+     "the segment with lifetime='creator'. pid must be this process or an ancestor of it, and\n"
+     "belong to the same user.\n\nRaises Denied, NotFound, Invalid, Disconnected."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
     {"shared", segment_shared, METH_NOARGS,
-     "shared()\n--\n\nFor 'with seg.shared():', which holds the lock among other readers.\n\n"
-     "Raises what lock(shared=True) raises."},
+     "shared()\n--\n\nReturns a Guard for 'with seg.shared():', which holds the lock together "
+     "with\n"
+     "other readers. Entering the block raises what lock(shared=True) raises."},
     {"recover", segment_recover, METH_NOARGS,
-     "recover()\n--\n\nFor 'with seg.recover() as died:', which takes the lock exclusively, also "
-     "from a\n"
-     "holder that died inside: died is then an OwnerDied that tells who it was, else None.\n"
-     "Repair the bytes in the block. If the block raises, they are not repaired, and the next\n"
-     "one is told again."},
+     "recover()\n--\n\nReturns a Guard for 'with seg.recover() as died:', which takes the lock\n"
+     "exclusively, also if its last owner died inside. died is then an OwnerDied with the facts\n"
+     "of the death; otherwise it is None. Repair the bytes in the block. If the block raises, the\n"
+     "bytes count as not repaired, and the next owner gets OwnerDied again."},
     {"lock", WITH_KEYWORDS(segment_lock),
      "lock(timeout=None, *, shared=False)\n--\n\n"
-     "Takes the lock, exclusively and recursively for this thread, or shared with other\n"
-     "readers. Waits for timeout seconds at most; the GIL is free meanwhile, and signal\n"
-     "handlers run. What raises holds nothing.\n\n"
-     "Raises OwnerDied (the last exclusive holder died inside: recover()), TimedOut, Deadlock\n"
-     "(exclusively while this thread holds it shared), NoLock, Limit."},
+     "Takes the lock: exclusively, and recursively for this thread; or shared with other\n"
+     "readers. Waits for at most timeout seconds (None: as long as necessary), without the GIL.\n"
+     "Signal handlers run during the wait. A call that raises does not hold the lock.\n\n"
+     "Raises OwnerDied (the last owner died inside: use recover()), TimedOut, Deadlock (this\n"
+     "thread holds the lock shared and wants it exclusively), NoLock, Limit."},
     {"trylock", WITH_KEYWORDS(segment_trylock),
      "trylock(*, shared=False)\n--\n\n"
-     "Takes the lock if nobody is in the way, and says whether it did.\n\n"
+     "Takes the lock if that is possible without waiting. Returns whether it did.\n\n"
      "Raises OwnerDied, Deadlock, NoLock, Limit."},
     {"unlock", WITH_KEYWORDS(segment_unlock),
-     "unlock(*, repaired=True)\n--\n\nGives back what this thread took last. repaired=False says\n"
-     "that the bytes are not in order: the next one gets OwnerDied.\n\nRaises NotOwner, Lost, "
-     "NoLock."},
+     "unlock(*, repaired=True)\n--\n\nGives back the lock that this thread took last.\n"
+     "repaired=False means that the bytes are not in order: the next owner gets OwnerDied.\n\n"
+     "Raises NotOwner, Lost, NoLock."},
     {"lock_status", segment_lock_status, METH_NOARGS,
      "lock_status()\n--\n\n"
-     "Who holds the lock and who waits, as a LockStatus; takes nothing.\n\nRaises NoLock."},
+     "Returns a LockStatus: the holders of the lock and the waiters. Does not take the lock.\n\n"
+     "Raises NoLock."},
     {"cast", WITH_KEYWORDS(segment_cast),
      "cast(format, shape=None, *, offset=0, strides=None, suboffsets=None, readonly=False)\n--\n\n"
-     "The segment's bytes from offset on as a View, without a copy.\n\n"
-     "format: of one element, as PEP 3118 and struct write it ('d', '<i', 'T{i:a:d:b:}'), numpy's\n"
-     "names and typestrs ('float32', 'f4'), DLPack's ('bfloat16'); also a dtype of numpy's or a\n"
-     "type of ctypes. shape: lengths in elements; without it, one dimension to the end.\n"
-     "strides: steps in bytes, negative and zero allowed; without them, C order.\n"
-     "suboffsets: as PEP 3118 has them, except that the segment holds offsets, not addresses.\n\n"
-     "Raises FormatError, Misaligned, IllSized, Bounds, Overflow, Invalid; all of them are\n"
-     "ValueErrors and name the dimension and the byte."},
+     "Returns a View of the segment's bytes from offset on, without a copy.\n\n"
+     "format: the type of one element, as PEP 3118 and struct write it ('d', '<i',\n"
+     "'T{i:a:d:b:}'); a name or typestr of numpy ('float32', 'f4') or a name of DLPack\n"
+     "('bfloat16'); a dtype of numpy; or a type of ctypes.\n"
+     "shape: the lengths in elements. Without a shape, one dimension to the end of the segment.\n"
+     "strides: the steps in bytes; negative ones and 0 are allowed. Without strides, C order.\n"
+     "suboffsets: as in PEP 3118, except that the segment stores offsets and not addresses.\n"
+     "readonly: whether elements cannot be set through this view.\n\n"
+     "Raises FormatError, Misaligned, IllSized, Bounds, Overflow or Invalid. All are ValueErrors,\n"
+     "and their texts name the dimension and the byte."},
     {"view", WITH_KEYWORDS(segment_view),
      "view(name, layout=None)\n--\n\n"
-     "Opens the view called name of a layout: of that which is named, else of the current "
-     "phase's,\n"
-     "or, while there has been no phase, of the only one that has such a view. It belongs to the "
-     "phase that is current now, and is stale afterwards.\n\nRaises NoLayout."},
+     "Opens the view called name of the named layout. Without a layout, uses the layout of the\n"
+     "current phase; before the first phase, the only layout that has a view of this name. The\n"
+     "view belongs to the current phase, and is stale after the next switch.\n\n"
+     "Raises NoLayout."},
     {"define", WITH_KEYWORDS(segment_define),
      "define(layouts=None, **more)\n\n"
-     "Declares layouts: named sets of views that hold at the same time, by keyword or in a dict.\n"
-     "A layout is a dict of views, a list of (name, format, shape, offset), or a structured dtype\n"
-     "of numpy's, whose fields are the views. A view is\n\n"
+     "Declares layouts, by keyword or in a dict. A layout is a named set of views that hold at\n"
+     "the same time: a dict of views, a list of (name, format, shape, offset), or a structured\n"
+     "dtype of numpy, whose fields are the views. A view is one of\n\n"
      "    'f4'                            one element\n"
      "    ('f4', 1000)  ('f4', (10, 10))  an array\n"
-     "    ('f4', 1000, 64)                that begins at byte 64\n"
+     "    ('f4', 1000, 64)                an array that begins at byte 64\n"
      "    {'format': 'f4', 'shape': (10, 10), 'strides': (4, 40), 'offset': 0, 'readonly': "
      "True}\n\n"
-     "What has no offset follows the view before it, aligned to its element; the first one\n"
-     "begins at byte 0. So layouts overlap, like the arms of a union.\n\n"
-     "Raises LayoutExists, ReadOnly, Limit, and what cast() raises; the text names the view."},
+     "A view without an offset follows the view before it, at the next multiple of its\n"
+     "element's alignment; the first view begins at byte 0. So layouts overlap, like the members\n"
+     "of a union in C.\n\n"
+     "Raises LayoutExists, ReadOnly, Limit, and the errors of cast(); the text names the view."},
     {"changed", WITH_KEYWORDS(segment_changed),
      "changed(seen=None)\n\n"
-     "To be awaited in asyncio: until the counter of changes is not seen, or not what it is now.\n"
-     "Returns it. Any number of tasks, in event loops of any thread, may wait.\n\n"
+     "Returns an awaitable for asyncio, which waits until the counter of changes differs from\n"
+     "seen, and returns the counter. Without seen, the counter at this call counts. Any number of\n"
+     "tasks may wait, in the event loops of several threads.\n\n"
      "    seen = seg.change\n"
      "    while seg.phase != 'int':\n"
      "        seen = await seg.changed(seen)\n\n"
-     "Raises NoLock, Limit, Disconnected; ValueError if the segment is closed meanwhile."},
+     "Raises NoLock, Limit, Disconnected; ValueError if the segment is closed during the wait."},
     {"switch", segment_switch, METH_O,
      "switch(layout, /)\n--\n\n"
-     "Makes a layout the current phase, tells all who wait, and makes views of other phases\n"
-     "stale. The caller holds the lock exclusively.\n\n"
+     "Makes a layout current, which begins a new phase. Wakes all waiters; views of earlier\n"
+     "phases become stale. The caller must hold the lock exclusively.\n\n"
      "Raises NotOwner, Lost, ReadOnly, NoLayout, NoLock."},
     {"wait", WITH_KEYWORDS(segment_wait),
      "wait(phase=None, *, generation=None, change=None, timeout=None)\n--\n\n"
-     "Waits for a phase, for any phase after a generation (or both), and returns its generation;\n"
-     "else until the counter of changes is not change, or not what it is now, and returns it.\n"
-     "At most timeout seconds. The GIL is free meanwhile, and signal handlers run.\n\n"
-     "Raises TimedOut, NoLayout (it is not declared), NoLock."},
+     "With phase, generation or both: waits until the layout called phase is current (None: any\n"
+     "layout), in a later generation than the given one, and returns the generation. Otherwise\n"
+     "waits until the counter of changes differs from change, or from its value at this call, and\n"
+     "returns the counter.\n\n"
+     "Waits for at most timeout seconds (None: as long as necessary), without the GIL. Signal\n"
+     "handlers run during the wait.\n\n"
+     "Raises TimedOut, NoLayout (the layout is not declared), NoLock."},
     {"notify", WITH_KEYWORDS(segment_notify),
      "notify(*, one=False)\n--\n\n"
-     "Adds one to the counter of changes and wakes all who wait for one, or only one of them.\n\n"
+     "Increments the counter of changes, and wakes all waiters for a change; with one=True, only\n"
+     "one of them.\n\n"
      "Raises NoLock."},
     {"_change_fd", segment_change_fd, METH_NOARGS, NULL},
     {"_handle", segment_handle, METH_NOARGS, NULL},
@@ -119,21 +131,25 @@ static PyGetSetDef getset[] = {
     {"name", segment_get_name, NULL, "The segment's name.", NULL},
     {"size", segment_get_size, NULL, "Its size in bytes.", NULL},
     {"access", segment_get_access, NULL,
-     "What this attachment may do: 'peek' (see the bytes), 'read' (and lock), 'write'.", NULL},
+     "The access of this attachment: 'peek' (see the bytes), 'read' (also take the lock) or\n"
+     "'write' (also change the bytes).",
+     NULL},
     {"closed", segment_get_closed, NULL, "Whether close() was called.", NULL},
-    {"buf", segment_get_buf, NULL, "A View of all bytes, format 'B'.", NULL},
+    {"buf", segment_get_buf, NULL, "A new View of all bytes, with format 'B'.", NULL},
     {"layouts", segment_get_layouts, NULL,
-     "The layouts that there are, as define() takes them: a dict of names, each with a dict of\n"
-     "views, each a dict of 'format', 'shape', 'offset', 'strides' and 'readonly'. Asks the "
-     "daemon\n"
-     "anew each time. Raises NotFound where the name was removed; Disconnected.",
+     "All layouts of the segment, in the form that define() takes: a dict of layouts by name.\n"
+     "Each is a dict of views by name, and each view a dict of 'format', 'shape', 'offset',\n"
+     "'strides' and 'readonly', and of 'suboffsets' if it has some. Each access sends a request\n"
+     "to the daemon.\n\nRaises NotFound if the name was removed; Disconnected.",
      NULL},
-    {"phase", segment_get_phase, NULL, "The name of the layout that is current, or None.", NULL},
-    {"generation", segment_get_generation, NULL, "How often the phase was switched; it wraps to 1.",
-     NULL},
+    {"phase", segment_get_phase, NULL,
+     "The name of the current layout; None before the first phase.", NULL},
+    {"generation", segment_get_generation, NULL,
+     "The number of switches so far, 0 before the first phase. It wraps to 1.", NULL},
     {"change", segment_get_change, NULL,
-     "The counter of changes, which notify() and switch() add to; it wraps.", NULL},
-    {"connection", segment_get_connection, NULL, "The Connection it was attached through.", NULL},
+     "The counter of changes. notify() and switch() increment it, and it wraps to 0.", NULL},
+    {"connection", segment_get_connection, NULL,
+     "The Connection through which the segment was attached.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyMemberDef members[] = {

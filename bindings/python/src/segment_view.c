@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of a segment: cast from its bytes, or opened from its layouts. */
+/* Makes views of a segment: from any bytes (cast, buf), or from a layout (view, define).
+ *
+ * A conversion of an argument may run Python code, which may close the segment. So each function
+ * first converts its arguments and then calls segment_use(). */
 #include <string.h>
 
 #include "segment.h"
@@ -8,8 +11,8 @@
 PyObject *format_text(struct state *state, PyObject *format)
 {
     if (PyUnicode_CheckExact(format)) {
-        /* numpy's short names begin with a letter and go on with digits, which no format of
-         * struct does; the rest is libshmview's */
+        /* Short names of numpy ("f4") need Python code. They are a letter and digits, which is no
+         * format of struct. libshmview parses every other text itself. */
         const char *text = PyUnicode_AsUTF8(format);
         if (!text)
             return NULL;
@@ -19,7 +22,7 @@ PyObject *format_text(struct state *state, PyObject *format)
     return PyObject_CallFunctionObjArgs(state->format_text, format, NULL);
 }
 
-/* A view by a description, or an exception that has the format as a fact. */
+/* Makes a view from a description. Returns NULL with an exception that has the format as a fact. */
 static PyObject *make(struct segment *self, const struct shmview_view_spec *spec)
 {
     struct shmview_segment *handle = segment_use(self);
@@ -30,8 +33,8 @@ static PyObject *make(struct segment *self, const struct shmview_view_spec *spec
     return r ? raise_error(self->state, r, "{s:s}", "format", spec->format) : view_new(self, &v);
 }
 
-/* The numbers of an argument that may be None. Returns how many, -1 for none, -2 with an
- * exception. */
+/* Like parse_numbers(), but the argument may be None. Returns how many numbers there are; -1 for
+ * None; or -2 with an exception. */
 static int parse_optional(const char *what, PyObject *argument, int64_t *ret)
 {
     if (argument == Py_None)
@@ -40,7 +43,7 @@ static int parse_optional(const char *what, PyObject *argument, int64_t *ret)
     return n < 0 ? -2 : n;
 }
 
-/* All that divides into whole elements from offset on. */
+/* Makes a view of one dimension of all bytes from offset on. They must divide into elements. */
 static PyObject *cast_rest(struct segment *self, const char *format, uint64_t offset, bool readonly)
 {
     struct shmview_segment *handle = segment_use(self);
@@ -55,6 +58,7 @@ static PyObject *cast_rest(struct segment *self, const char *format, uint64_t of
     return view_new(self, &v);
 }
 
+/* Makes the view for Segment.cast(), whose last three arguments may be None. */
 static PyObject *cast(struct segment *self, const char *format, uint64_t offset, bool readonly,
                       PyObject *shape_arg, PyObject *strides_arg, PyObject *suboffsets_arg)
 {
@@ -67,8 +71,9 @@ static PyObject *cast(struct segment *self, const char *format, uint64_t offset,
     if (n == -1 && n_strides == -1 && n_suboffsets == -1)
         return cast_rest(self, format, offset, readonly);
     if ((n_strides != -1 && n_strides != n) || (n_suboffsets != -1 && n_suboffsets != n)) {
-        PyErr_SetString(PyExc_ValueError,
-                        "strides and suboffsets need a shape, and are as many as its lengths");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "strides and suboffsets need a shape, and one number for each of its lengths");
         return NULL;
     }
     struct shmview_view_spec spec = {
@@ -113,8 +118,9 @@ PyObject *segment_get_buf(PyObject *op, void *Py_UNUSED(closure))
 
 /* --- Layouts ------------------------------------------------------------- */
 
-/* The only layout that has the view: of those that were declared through this handle, else of
- * all that the daemon knows. A new str, or NULL with an exception. */
+/* Finds the only layout that has the view. Looks at the layouts that were declared through this
+ * object, which needs no request; only if none of them has the view, at all that the daemon knows.
+ * Returns a new str, or NULL with an exception if there is no such layout or more than one. */
 static PyObject *layout_with(struct segment *self, PyObject *view)
 {
     PyObject *names = self->layouts ? PyDict_GetItemWithError(self->layouts, view) : NULL;
@@ -126,11 +132,10 @@ static PyObject *layout_with(struct segment *self, PyObject *view)
     if (names && n == 1)
         found = Py_NewRef(PyList_GET_ITEM(names, 0));
     else if (n == 0)
-        text = PyUnicode_FromFormat("no layout has a view %R; Segment.layouts tells what there is",
-                                    view);
+        text = PyUnicode_FromFormat("no layout has a view %R; see Segment.layouts", view);
     else if (names)
         text = PyUnicode_FromFormat(
-            "no phase is current, and %zd layouts have a view %R, %R: say view(%R, layout=...)", n,
+            "no phase is current, and %zd layouts have a view %R, %R: use view(%R, layout=...)", n,
             view, names, view);
     const char *utf8 = text ? PyUnicode_AsUTF8(text) : NULL;
     if (utf8)
@@ -140,7 +145,8 @@ static PyObject *layout_with(struct segment *self, PyObject *view)
     return found;
 }
 
-/* The name of the layout to look in: a new str, or NULL with an exception. */
+/* Chooses the layout for Segment.view(): the argument, unless it is None; otherwise the current
+ * one; before the first phase, layout_with(). Returns a new str, or NULL with an exception. */
 static PyObject *choose_layout(struct segment *self, PyObject *view, PyObject *layout)
 {
     struct shmview_phase phase;
@@ -170,7 +176,7 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
     PyObject *chosen = name ? choose_layout(self, name_arg, layout_arg) : NULL;
     const char *layout = chosen ? PyUnicode_AsUTF8(chosen) : NULL;
     struct shmview_segment *handle =
-        layout ? segment_use(self) : NULL; /* it may be closed by now */
+        layout ? segment_use(self) : NULL; /* another thread may have closed it during a call */
     if (!handle) {
         Py_XDECREF(chosen);
         return NULL;
@@ -183,12 +189,14 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
     return view;
 }
 
-/* One view of a layout, as shmview._layouts has it: (name, format, offset, shape, strides or
- * None, suboffsets or None, readonly). Strings stay those of the tuple. */
+/* The arrays to which a struct shmview_view_spec points. */
 struct numbers {
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
 };
 
+/* Converts one view of a layout, as resolve() of shmview._layouts returns it: (name, format,
+ * offset, shape, strides or None, suboffsets or None, readonly). spec borrows the strings of the
+ * tuple, and points into numbers. Returns 0, or -1 with an exception. */
 static int parse_view(PyObject *tuple, struct shmview_view_spec *spec, struct numbers *numbers)
 {
     PyObject *shape, *strides, *suboffsets;
@@ -206,7 +214,7 @@ static int parse_view(PyObject *tuple, struct shmview_view_spec *spec, struct nu
     if (offset < 0 || (n_strides != -1 && n_strides != n) ||
         (n_suboffsets != -1 && n_suboffsets != n)) {
         PyErr_Format(PyExc_ValueError,
-                     "view '%s': an offset below 0, or not as many strides as lengths", spec->name);
+                     "view '%s': offset below 0, or not as many strides as lengths", spec->name);
         return -1;
     }
     spec->offset = (uint64_t)offset;
@@ -236,7 +244,7 @@ PyObject *segment_define_views(PyObject *op, PyObject *args)
     for (size_t i = 0; parsed && i < n; i++)
         parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &specs[i], &numbers[i]) == 0;
     if (parsed &&
-        !(handle = segment_use(self))) /* a number may be an object that closes the segment */
+        !(handle = segment_use(self))) /* checked now: __index__() may close the segment */
         parsed = false;
     if (parsed) {
         SEGMENT_CALL(self, r, shmview_define(handle, layout, specs, n));
@@ -250,7 +258,9 @@ PyObject *segment_define_views(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* What a pickled view comes back as, if it belongs to a phase: cast, with that. */
+/* _bind(view, layout, generation): a view like the given one that belongs to a phase. load_view()
+ * of shmview._types uses it: a pickled view is cast first, and then bound to its phase, so that it
+ * becomes stale with that phase. */
 PyObject *segment_bind(PyObject *op, PyObject *args)
 {
     struct segment *self = (struct segment *)op;
@@ -265,9 +275,10 @@ PyObject *segment_bind(PyObject *op, PyObject *args)
     return view_new(self, &v);
 }
 
-/* --- What is left to Python ---------------------------------------------- */
+/* --- Methods that are written in Python ---------------------------------- */
 
-/* Calls a function of a module of the package with the segment before the other arguments. */
+/* Calls a function of a module of the package, with the segment as its first argument. The module
+ * is imported at the first call, so that a program without asyncio does not load it. */
 static PyObject *forward(PyObject *op, const char *module, const char *name, PyObject *args,
                          PyObject *kwargs)
 {
@@ -295,6 +306,8 @@ PyObject *segment_changed(PyObject *op, PyObject *args, PyObject *kwargs)
 
 /* --- For Cython ---------------------------------------------------------- */
 
+/* _handle(): the handle in a capsule, for segment_of() in shmview.pxd. The caller must keep the
+ * Segment, because the capsule does not. */
 PyObject *segment_handle(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct shmview_segment *handle = segment_use((struct segment *)op);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other views of the same elements, without a copy. */
+/* Methods of View that return another view of the same elements, and summary(). No element is
+ * copied: libshmview derives a new description and checks it. The new View has its own reference
+ * to the segment, so it stays valid after the release of the old one. */
 #include <string.h>
 
 #include "view.h"
 
-/* The view that a call has made, or its error. */
+/* Converts the result of a call that derives v from the view: returns a new View, or NULL with an
+ * exception for the error r. */
 static PyObject *made(struct view *view, int r, const struct shmview_view *v)
 {
     return r ? view_raise(view, r) : view_new(view->segment, v);
@@ -37,7 +40,8 @@ PyObject *view_cast(PyObject *op, PyObject *args, PyObject *kwargs)
     return cast;
 }
 
-/* f(a, b, c) and f((a, b, c)) are the same. Returns how many, or -1. */
+/* Converts the numbers of f(a, b, c) or f((a, b, c)), which mean the same. Returns how many there
+ * are, or -1 with an exception. */
 static int parse_variadic(const char *what, PyObject *args, int64_t *ret)
 {
     if (PyTuple_GET_SIZE(args) == 1 && !PyIndex_Check(PyTuple_GET_ITEM(args, 0)))
@@ -93,7 +97,9 @@ PyObject *view_transpose(PyObject *op, PyObject *args)
         PyErr_Format(PyExc_ValueError, "%d axes, the view has %u dimensions", n, self->v.ndim);
         return NULL;
     }
-    for (int d = 0; d < n; d++) /* below 0 counts from the end; what is outside libshmview says */
+    /* A negative axis counts from the end. One out of range is passed on as an axis that cannot
+     * exist, so that libshmview reports it. */
+    for (int d = 0; d < n; d++)
         told[d] = (uint32_t)(axes[d] < 0 ? axes[d] + n : axes[d] > 99 ? 99 : axes[d]);
     return made(self, shmview_view_transpose(&self->v, told, &v), &v);
 }

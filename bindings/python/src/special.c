@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* __enter__ and __exit__ of a type whose with statement must be fast.
+/* __enter__ and __exit__ for a type whose with statement must be fast.
  *
- * A with statement looks both up and binds them to the object before it calls them. For a
- * method of CPython's that makes two objects which the garbage collector tracks, and costs more
- * than the lock. What is bound here is a small object that nothing tracks: it refers to
- * the object alone, which the statement needs anyway. */
+ * A with statement looks both methods up and binds them to the object before it calls them. For
+ * methods of CPython this makes two objects that the garbage collector tracks, which costs more
+ * than taking the lock. A descriptor of this file binds to a smaller object without tracking. It
+ * has a reference only to the object itself, which the statement keeps anyway. */
 #include <stddef.h>
 
 #include "special.h"
 
+/* The descriptor in the dict of the type. */
 struct special {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyTypeObject *owner; /* borrowed: it has this object */
-    PyTypeObject *bound_type;
+    PyTypeObject *owner;      /* borrowed, because its dict keeps this object */
+    PyTypeObject *bound_type; /* owned */
     special_call *call;
     const char *name;
 };
 
+/* The method after it was bound to an object. */
 struct bound {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *self;
+    PyObject *self; /* owned */
     special_call *call;
     const char *name;
 };
@@ -84,6 +86,7 @@ static int check_owner(const struct special *self, PyObject *object)
     return -1;
 }
 
+/* tp_descr_get: binds the method to an object. */
 static PyObject *special_get(PyObject *op, PyObject *object, PyObject *Py_UNUSED(type))
 {
     struct special *self = (struct special *)op;
@@ -101,7 +104,7 @@ static PyObject *special_get(PyObject *op, PyObject *object, PyObject *Py_UNUSED
     return (PyObject *)bound;
 }
 
-/* contextlib calls them so: type(object).__enter__(object). */
+/* Called without binding: type(object).__enter__(object), as contextlib.ExitStack does. */
 static PyObject *special_vectorcall(PyObject *op, PyObject *const *args, size_t n, PyObject *names)
 {
     struct special *self = (struct special *)op;

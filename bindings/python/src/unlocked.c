@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Waits without the GIL, and which thread runs signal handlers in them. */
 #include "unlocked.h"
 
 #include <signal.h>
@@ -39,8 +40,9 @@ static bool runs_handlers(void)
     return is_main;
 }
 
-/* Called by waits. A wait that has something to give back may go on after an exception, and call
- * once more; handlers run only while no exception is set. */
+/* The function that ends waits (shmview_on_wait()). It holds the GIL only while it runs. A wait
+ * that must first give something back may call it again after an exception; handlers run only while
+ * no exception is set. */
 static int run_handlers(void *arg)
 {
     PyThreadState **thread = arg;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view: its life, and what it says of itself. */
+/* A view: how it is made and released, when it may be used, and its attributes. */
 #include "view.h"
 
 /* --- Life ---------------------------------------------------------------- */
@@ -22,6 +22,8 @@ PyObject *view_new(struct segment *segment, const struct shmview_view *v)
     return (PyObject *)self;
 }
 
+/* Drops a reference of a view to its segment; *its may be NULL. The pointer is cleared first,
+ * because the end of the segment may run Python code. */
 static void let_go(struct segment **its)
 {
     struct segment *segment = *its;
@@ -52,7 +54,7 @@ PyObject *view_release(PyObject *op, PyObject *Py_UNUSED(unused))
         PyErr_Format(PyExc_BufferError, "%zd buffers of the view are still out", self->n_exports);
         return NULL;
     }
-    if (self->address_is_known && self->segment) {
+    if (self->address_is_known && self->segment) { /* the memory must stay until the dealloc */
         self->kept = self->segment;
         self->segment = NULL;
     }
@@ -95,7 +97,7 @@ int view_complain(struct view *view)
     }
     if (!shmview_view_is_stale(&view->v))
         return 0;
-    shmview_phase_read(view->segment->handle, &phase); /* asks nobody: the lock may be held */
+    shmview_phase_read(view->segment->handle, &phase); /* sends no request: the GIL is held */
     PyOS_snprintf(text, sizeof text,
                   "the view is of phase %u of '%.80s', which is in phase %u%s%.64s%s now",
                   view->v.generation, shmview_name(view->segment->handle), phase.generation,
@@ -163,7 +165,7 @@ int parse_numbers(const char *what, PyObject *sequence, int64_t *ret)
     return (int)n;
 }
 
-/* --- What it says of itself ---------------------------------------------- */
+/* --- Attributes ---------------------------------------------------------- */
 
 PyObject *view_repr(PyObject *op)
 {
@@ -185,6 +187,8 @@ static ptrdiff_t offset_of(const struct view *self)
     return self->v.data - (unsigned char *)shmview_data(self->segment->handle);
 }
 
+/* Pickles the view as the arguments of shmview._types.load_view(): its segment, which pickles
+ * itself, and its description. */
 PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct view *self = (struct view *)op;
@@ -203,7 +207,8 @@ PyObject *view_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
                          PyBool_FromLong(v->flags & SHMVIEW_VIEW_READ_ONLY), phase);
 }
 
-/* For Cython. */
+/* _description(): a capsule that points to v, for view_of() in shmview.pxd. The caller must keep
+ * the View, because the capsule does not. */
 PyObject *view_description(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct view *self = (struct view *)op;
@@ -213,7 +218,7 @@ PyObject *view_description(PyObject *op, PyObject *Py_UNUSED(unused))
     return PyCapsule_New(&self->v, "shmview.view", NULL);
 }
 
-/* Each getter asks for the same first: that there is something to tell about. */
+/* Defines a getter. Attributes of a stale view can be read, those of a released one cannot. */
 #define GETTER(name, value)                                                                        \
     static PyObject *get_##name(PyObject *op, void *Py_UNUSED(closure))                            \
     {                                                                                              \
@@ -270,30 +275,40 @@ GETTER(generation, generation_of(self))
 GETTER(stale, PyBool_FromLong(shmview_view_is_stale(&self->v)))
 
 PyGetSetDef view_getset[] = {
-    {"format", get_format, NULL, "One element, as PEP 3118 writes it; canonical.", NULL},
-    {"itemsize", get_itemsize, NULL, "Bytes of one element.", NULL},
-    {"nbytes", get_nbytes, NULL, "Bytes of all elements: the product of shape times itemsize.",
+    {"format", get_format, NULL, "The canonical format of one element, as PEP 3118 writes it.",
+     NULL},
+    {"itemsize", get_itemsize, NULL, "The bytes of one element.", NULL},
+    {"nbytes", get_nbytes, NULL, "The bytes of all elements: the product of shape, times itemsize.",
      NULL},
     {"ndim", get_ndim, NULL, "The number of dimensions, 0 to 8.", NULL},
     {"size", get_size, NULL, "The number of elements.", NULL},
     {"shape", get_shape, NULL, "The lengths of the dimensions, in elements.", NULL},
-    {"strides", get_strides, NULL, "The steps of the dimensions, in bytes.", NULL},
+    {"strides", get_strides, NULL, "The bytes from one element to the next in each dimension.",
+     NULL},
     {"suboffsets", get_suboffsets, NULL,
-     "Of a view of rows whose places are stored in the segment, in bytes; else ().", NULL},
-    {"readonly", get_readonly, NULL, "Whether elements cannot be set.", NULL},
-    {"c_contiguous", get_c_contiguous, NULL, "Whether there is no gap, last index fastest.", NULL},
-    {"f_contiguous", get_f_contiguous, NULL, "Whether there is no gap, first index fastest.", NULL},
-    {"contiguous", get_contiguous, NULL, "Whether either of them is.", NULL},
-    {"segment", get_segment, NULL, "The Segment it is a view of.", NULL},
-    {"obj", get_segment, NULL, "The same, by memoryview's name.", NULL},
-    {"offset", get_offset, NULL, "The byte of the segment where element [0, ..., 0] is.", NULL},
+     "The suboffsets in bytes, for a view of rows whose offsets are stored in the segment;\n"
+     "otherwise an empty tuple.",
+     NULL},
+    {"readonly", get_readonly, NULL, "Whether elements cannot be set through this view.", NULL},
+    {"c_contiguous", get_c_contiguous, NULL,
+     "Whether the elements follow each other without gaps, last index fastest.", NULL},
+    {"f_contiguous", get_f_contiguous, NULL,
+     "Whether the elements follow each other without gaps, first index fastest.", NULL},
+    {"contiguous", get_contiguous, NULL, "Whether c_contiguous or f_contiguous is true.", NULL},
+    {"segment", get_segment, NULL, "The Segment whose bytes the view shows.", NULL},
+    {"obj", get_segment, NULL, "Like segment; memoryview has this name for it.", NULL},
+    {"offset", get_offset, NULL, "The byte of the segment at which element [0, ..., 0] begins.",
+     NULL},
     {"address", get_address, NULL,
-     "The address of element [0, ..., 0] in this process, for a C library. It is good as long as\n"
-     "the view is there.",
+     "The address of element [0, ..., 0] in this process, for a C library. It is valid as long\n"
+     "as the View object exists.",
      NULL},
     {"generation", get_generation, NULL,
-     "Of the phase that the view was opened in; None for a view that belongs to no layout.", NULL},
-    {"stale", get_stale, NULL, "Whether that phase is over.", NULL},
+     "The generation of the phase in which the view was opened; None for a view that belongs to\n"
+     "no layout.",
+     NULL},
+    {"stale", get_stale, NULL, "Whether the view belongs to another phase than the current one.",
+     NULL},
     {"T", view_get_T, NULL, "The view with its dimensions reversed.", NULL},
     {"__array_interface__", view_get_array_interface, NULL, "numpy's array protocol, version 3.",
      NULL},

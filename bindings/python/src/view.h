@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.h - views: the object, its elements, and the methods, each in the file of its noun;
- * view_type.c has the table. */
+/* view.h - views: the object, and what its files share. Each method is in the file of its noun;
+ * view_type.c has the table.
+ *
+ * A View wraps a struct shmview_view of libshmview, which has checked that every index within the
+ * shape leads to bytes of the segment. So reading an element is an address and a conversion. The
+ * functions for the conversion are chosen once, when the view is made (item_choose()).
+ *
+ * Code that uses the elements of a view must not let Python code release the view. It therefore
+ * increments n_exports while it calls anything that may run Python code: __index__ of an index,
+ * methods of a value. release() raises BufferError then. */
 #ifndef VIEW_H
 #define VIEW_H
 
@@ -8,27 +16,29 @@
 
 struct view;
 
-/* An element at p, which need not be aligned, as a Python object: new, or NULL. */
+/* Converts the element at p to a Python object. p need not be aligned. Returns a new reference, or
+ * NULL with an exception. */
 typedef PyObject *item_get(struct view *view, const char *p);
-/* Writes value to p. Returns 0 or -1. */
+/* Converts value and writes it to p. Returns 0, or -1 with an exception; then a scalar is
+ * unchanged, and a struct may be half written. */
 typedef int item_set(struct view *view, char *p, PyObject *value);
 
-/* v does not change; only release() takes the segment away. So buffers point into v, and no
- * lock is needed to read it. */
+/* v does not change after view_new() and item_choose(), so buffers may point into it, and reading
+ * it needs no lock. release() only removes the reference to the segment. */
 struct view {
-    PyObject_HEAD struct segment *segment; /* NULL: released */
-    struct segment *kept;                  /* of one that was released but is not gone, or NULL */
+    PyObject_HEAD struct segment *segment; /* owned; NULL: released */
+    struct segment *kept; /* owned; of a released view whose address is known, else NULL */
     item_get *get;
     item_set *set;
     PyObject *weakrefs;
-    struct components *components; /* of a struct; NULL: not needed yet */
-    Py_ssize_t n_exports;          /* buffers of it that are out */
-    bool address_is_known;         /* to somebody who keeps nothing but this object */
+    struct components *components; /* owned; parts of a struct; NULL: not needed yet */
+    Py_ssize_t n_exports;          /* buffers that exist, and calls that use the elements */
+    bool address_is_known;         /* an object that keeps only this view may use the address */
     struct shmview_view v;
 };
 extern PyType_Spec view_spec;
 
-/* Whether elements are at data plus strides: a pointer and an index are enough. */
+/* Whether the view has no suboffsets: the address of an element is data plus index times stride. */
 static inline bool view_is_direct(const struct view *view)
 {
     return !(view->v.flags & SHMVIEW_VIEW_INDIRECT);
@@ -36,13 +46,16 @@ static inline bool view_is_direct(const struct view *view)
 
 /* --- view.c -------------------------------------------------------------- */
 
-/* A new view of the segment. */
+/* Makes a View with a copy of v and a reference to the segment. Returns NULL with an exception if
+ * memory is short. */
 PyObject *view_new(struct segment *segment, const struct shmview_view *v);
 
-/* Raises ValueError for one that was released, StaleViewError for one of a past phase. */
+/* Raises ValueError for a released view, and StaleViewError for a view of another phase than the
+ * current one. Returns -1; or 0 if the view may be used. */
 int view_complain(struct view *view);
 
-/* Whether its elements may be looked at. Returns 0 or -1 with an exception. */
+/* Checks that the elements may be read. Returns 0, or -1 with an exception. A view without a layout
+ * (UINT32_MAX) never becomes stale, and needs no call. */
 static inline int view_check(struct view *view)
 {
     if (LIKELY(view->segment && view->v.layout == UINT32_MAX))
@@ -50,16 +63,18 @@ static inline int view_check(struct view *view)
     return view_complain(view);
 }
 
-/* The same, and whether they may be changed. */
+/* Like view_check(), but also raises ReadOnly for a read-only view. */
 int view_check_writable(struct view *view);
 
-/* A tuple of n numbers. */
+/* Returns a new tuple of n numbers, or NULL with an exception. */
 PyObject *view_tuple(const ptrdiff_t *numbers, uint32_t n);
-/* Numbers of a sequence, or one number; at most SHMVIEW_MAX_NDIM. Returns how many, or -1. */
+/* Converts a sequence of at most SHMVIEW_MAX_NDIM numbers, or one number. `what` is the name of the
+ * argument in the error text. Returns how many there are, or -1 with an exception. */
 int parse_numbers(const char *what, PyObject *sequence, int64_t *ret);
-/* Raises the error r of a call on a view. Returns NULL. */
+/* Raises the error r of a call on the view, which must not be released. Returns NULL. */
 PyObject *view_raise(struct view *view, int r);
-/* The same for a consumer of buffers, which expects nothing but a BufferError. */
+/* Like view_raise(), but turns errors other than MemoryError into BufferError, because consumers of
+ * buffers expect only these. */
 PyObject *view_raise_as_buffer_error(struct view *view, int r);
 
 PyObject *view_release(PyObject *self, PyObject *unused);
@@ -73,16 +88,18 @@ extern PyGetSetDef view_getset[];
 
 /* --- item.c -------------------------------------------------------------- */
 
-/* Sets get and set by the view's type. */
+/* Sets get and set for the type of the view's elements. */
 void item_choose(struct view *view);
-/* The value that the element's type cannot hold, or not without loss. Returns -1. */
+/* Raises ConversionError for a value that the type of the elements cannot hold without loss.
+ * Returns -1. */
 int item_fail(struct view *view, PyObject *value);
-/* An element of any scalar type at p. */
+/* Like item_get and item_set, for an element or a part of any scalar type. view is for errors. */
 PyObject *item_load(uint32_t dtype, uint32_t itemsize, const char *p);
 int item_store(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, PyObject *value);
 
 /* --- item_struct.c ------------------------------------------------------- */
 
+/* item_get and item_set for structs, and for arrays within an element. */
 PyObject *struct_get(struct view *view, const char *p);
 int struct_set(struct view *view, char *p, PyObject *value);
 
@@ -104,14 +121,16 @@ PyObject *view_fill(PyObject *self, PyObject *value);
 
 /* --- foreign.c ----------------------------------------------------------- */
 
-/* The buffer of another object as a view of libshmview, read-only. */
+/* The buffer of another object as a read-only view of libshmview, so that the calls of libshmview
+ * can copy from it and compare with it. Lives on the stack of one call. */
 struct foreign {
-    Py_buffer buffer;
-    struct shmview_segment *segment; /* NULL: v is of a segment that somebody else keeps */
-    void *copy;
+    Py_buffer buffer;                /* keeps the bytes */
+    struct shmview_segment *segment; /* wraps the bytes; NULL for a View, which has a segment */
+    void *copy;                      /* the elements in C order, if the bytes cannot be used */
     struct shmview_view v;
 };
-/* Returns 0 and owes foreign_close(), or -1 with an exception. */
+/* Opens the buffer of object. Returns 0, and the caller owes foreign_close(); or -1 with an
+ * exception. */
 int foreign_open(struct state *state, PyObject *object, struct foreign *ret);
 void foreign_close(struct foreign *foreign);
 

@@ -1,75 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type View: its methods and what help() says of them. */
+/* The type View: the table of its methods, and their docstrings, which help() prints. */
 #include <stddef.h>
 
 #include "view.h"
 
 PyDoc_STRVAR(
     view_doc,
-    "A typed window on a segment, without a copy: Segment.view(), cast() and buf make it.\n\n"
-    "    v[3]  v[1, 2]  v[-1]      one element, as Python has it; of a struct a tuple\n"
-    "    v[2:5]  v[::2, 1]  v[...] a part, again a view\n"
+    "A typed window on the bytes of a segment, without a copy. Segment.view(), cast() and buf\n"
+    "return it.\n\n"
+    "    v[3]  v[1, 2]  v[-1]      one element; a struct is a tuple\n"
+    "    v[2:5]  v[::2, 1]  v[...] a part, which is a View again\n"
     "    v['x']                    the field x of every struct\n"
-    "    v[2:5] = ...              from numbers, from a buffer of the same shape (each element is\n"
-    "                              converted, exactly or not at all), or all to one number\n\n"
-    "Iterates over its first dimension. == compares the values, with any buffer. A view is a\n"
-    "buffer (memoryview, numpy.asarray: no copy), and a tensor for from_dlpack(). It keeps its\n"
-    "segment attached: close() of that raises Busy until the view is dropped or released. A view\n"
-    "that was opened from a layout raises StaleViewError once another phase has begun; what\n"
-    "was made of it before, an array of numpy's for example, cannot know.\n\n"
-    "Nothing here takes the lock. A pickled view is its segment's name and its description.");
+    "    v[2:5] = ...              sets elements: from numbers, from a buffer of the same shape,\n"
+    "                              or all to one number. Each value is converted exactly, or\n"
+    "                              refused with ConversionError\n\n"
+    "Iterating yields the entries of the first dimension. == compares values, with any buffer. A\n"
+    "view is a buffer (memoryview and numpy.asarray make no copy), and a tensor for\n"
+    "from_dlpack(). It keeps its segment attached: Segment.close() raises Busy until the view is\n"
+    "dropped or released. A view that was opened from a layout raises StaleViewError after the\n"
+    "next phase has begun. Objects made from it earlier, for example numpy arrays, cannot check\n"
+    "that.\n\n"
+    "No method takes the lock. A pickled view consists of its pickled segment and its\n"
+    "description.");
 
 #define WITH_KEYWORDS(f) (PyCFunction)(void (*)(void))(f), METH_VARARGS | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
     {"tolist", view_tolist, METH_NOARGS,
-     "tolist()\n--\n\nThe elements in lists, one level for each dimension."},
+     "tolist()\n--\n\nReturns the elements in nested lists, one level for each dimension."},
     {"tobytes", WITH_KEYWORDS(view_tobytes),
-     "tobytes(order='C')\n--\n\nA copy of the elements' bytes, last index fastest; 'F': first "
-     "index\n"
-     "fastest; 'A': as they lie, if they are contiguous."},
-    {"hex", WITH_KEYWORDS(view_hex), "hex([sep[, bytes_per_sep]])\n\nThe bytes in hexadecimal."},
+     "tobytes(order='C')\n--\n\nReturns a copy of the elements' bytes. order is 'C' (last index\n"
+     "fastest), 'F' (first index fastest) or 'A' (as in memory for a contiguous view, else 'C')."},
+    {"hex", WITH_KEYWORDS(view_hex),
+     "hex([sep[, bytes_per_sep]])\n\nReturns the bytes in hexadecimal, like bytes.hex()."},
     {"cast", WITH_KEYWORDS(view_cast),
      "cast(format, shape=None)\n--\n\n"
-     "The bytes of a C-contiguous view as elements of another format; the last dimension grows\n"
-     "or shrinks. With shape, of that shape.\n\n"
+     "Returns a View of the bytes as elements of another format. The view must be C-contiguous.\n"
+     "The last dimension grows or shrinks; with shape, the result has that shape.\n\n"
      "Raises FormatError, IllSized, Misaligned, Invalid."},
     {"reshape", view_reshape, METH_VARARGS,
-     "reshape(*shape)\n\nThe same number of elements in another shape, in C order. One length may "
-     "be\n"
-     "-1: what is left. Raises IllSized; Invalid where only a copy would do."},
+     "reshape(*shape)\n\nReturns a View of the same elements with another shape, in C order. One\n"
+     "length may be -1, and is then computed.\n\n"
+     "Raises IllSized if the numbers of elements differ; Invalid if only a copy could have the\n"
+     "shape."},
     {"transpose", view_transpose, METH_VARARGS,
-     "transpose(*axes)\n\nDimension d is the old one axes[d]; without axes, they are reversed."},
+     "transpose(*axes)\n\nReturns a View whose dimension d is dimension axes[d] of this one.\n"
+     "Without axes, the order of the dimensions is reversed."},
     {"broadcast", view_broadcast, METH_VARARGS,
-     "broadcast(*shape)\n\nRepeats elements by strides of 0, by numpy's rule. Read-only."},
+     "broadcast(*shape)\n\nReturns a read-only View that repeats elements by strides of 0, by\n"
+     "numpy's rule."},
     {"field", view_field, METH_O,
-     "field(name, /)\n--\n\nOne field of every struct. None is the only component of an element\n"
-     "without names, as of '3f'. An array field adds its dimensions.\n\nRaises NotFound, "
-     "Misaligned."},
-    {"toreadonly", view_toreadonly, METH_NOARGS, "toreadonly()\n--\n\nThe same view, read-only."},
+     "field(name, /)\n--\n\nReturns a View of one field of every struct. name=None selects the\n"
+     "only part of an element without names, such as '3f'. An array field adds its dimensions.\n\n"
+     "Raises NotFound, Misaligned."},
+    {"toreadonly", view_toreadonly, METH_NOARGS,
+     "toreadonly()\n--\n\nReturns a read-only View of the same elements."},
     {"fill", view_fill, METH_O,
-     "fill(value, /)\n--\n\nSets every element. Raises ReadOnly, ConversionError."},
+     "fill(value, /)\n--\n\nSets every element to value.\n\nRaises ReadOnly, ConversionError."},
     {"summary", view_summary, METH_NOARGS,
      "summary()\n--\n\n"
-     "Minimum, maximum and sum of real numbers, as a Summary; the GIL is free meanwhile.\n\n"
-     "Raises ConversionError for what are no real numbers."},
+     "Returns a Summary: minimum, maximum and sum of the elements. Releases the GIL.\n\n"
+     "Raises ConversionError if the elements are not real numbers."},
     {"release", view_release, METH_NOARGS,
-     "release()\n--\n\nLets go of the segment; the view cannot be used any more. If somebody may\n"
-     "know its address (address, __array_interface__, numpy.frombuffer() and others that ask for\n"
-     "plain bytes), the segment stays attached until the view object is gone as well.\n\n"
-     "Raises BufferError while memoryviews and arrays of the view are out."},
+     "release()\n--\n\nReleases the segment; the view can then no longer be used. If another\n"
+     "object may use the address of the view (address, __array_interface__, numpy.frombuffer()\n"
+     "and other consumers of plain bytes), the segment stays attached until the View object ends.\n"
+     "\n"
+     "Raises BufferError while memoryviews or arrays of the view exist."},
     {"_description", view_description, METH_NOARGS, NULL},
     {"__enter__", view_enter, METH_NOARGS, NULL},
     {"__exit__", view_exit, METH_VARARGS, "Releases the view."},
     {"__reduce__", view_reduce, METH_NOARGS, NULL},
     {"__dlpack__", WITH_KEYWORDS(view_dlpack),
      "__dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
-     "A capsule with a tensor, versioned where max_version is (1, 0) or later. A read-only view\n"
-     "needs that. The segment cannot be closed while the tensor lives.\n\n"
-     "Raises BufferError where DLPack has no such type or device; for strides below 0, which only\n"
-     "a copy helps with."},
+     "Returns a capsule with a tensor. The tensor has the versioned form if max_version is (1, 0)\n"
+     "or later; a read-only view needs that form. The segment cannot be closed while the tensor\n"
+     "exists.\n\n"
+     "Raises BufferError if DLPack has no such type or device, and for negative strides, unless\n"
+     "copy is true."},
     {"__dlpack_device__", view_dlpack_device, METH_NOARGS,
-     "__dlpack_device__()\n--\n\n(1, 0): the CPU."},
+     "__dlpack_device__()\n--\n\nReturns (1, 0), which stands for the CPU."},
     {NULL, NULL, 0, NULL},
 };
 static PyMemberDef members[] = {

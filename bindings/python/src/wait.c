@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Timeouts in seconds, as Python's own calls take them, converted to deadlines of libshmview. */
 #include "core.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@ int parse_timeout(PyObject *timeout, int64_t *ret_deadline)
                      timeout);
         return -1;
     }
-    /* 0 tries once; more than about a hundred years has no deadline */
+    /* 0 tries once. About a hundred years and more become no deadline, because the product with 1e9
+     * must fit into an int64_t */
     *ret_deadline = seconds == 0    ? 0
                     : seconds > 3e9 ? SHMVIEW_FOREVER
                                     : shmview_deadline((int64_t)(seconds * 1e9));

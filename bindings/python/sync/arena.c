@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An arena: memory without a name, mapped by all who inherit it or get its descriptor. It
- * goes when the last of them has gone, whoever that is and however. */
+/* Arena: anonymous memory of a family. A child inherits it by fork, or gets its descriptor when it
+ * is spawned. The kernel frees the memory when the last process that has it ends, also by a kill,
+ * so there is nothing to clean up and no tracker process.
+ *
+ * shmview/_heap.py divides arenas into blocks for locks and objects. */
 #include "sync.h"
 
 struct arena {
@@ -8,13 +11,15 @@ struct arena {
     PyObject *weakrefs;
 };
 
-PyDoc_STRVAR(arena_doc,
-             "Arena(size, fd=-1)\n--\n\n"
-             "size bytes of zeroed memory that belongs to those who have it mapped, all of it\n"
-             "committed; or that of another Arena, whose descriptor fd is taken over.\n\n"
-             "Raises OSError with ENOSPC where /dev/shm has not enough left.");
+PyDoc_STRVAR(
+    arena_doc,
+    "Arena(size, fd=-1)\n--\n\n"
+    "size bytes of zeroed, committed memory. It exists as long as a process has it mapped.\n"
+    "With fd, maps the memory of another Arena, and takes over its descriptor.\n\n"
+    "Raises OSError with ENOSPC if /dev/shm has too little space.");
 
-/* Raises the exception for r, which a call has returned. */
+/* Raises the exception for r, the error of a call. ValueError if a descriptor is not that of an
+ * arena, otherwise OSError with errno. */
 static void fail(int r)
 {
     if (r == -SHMVIEW_ERR_INVALID)
@@ -23,6 +28,8 @@ static void fail(int r)
         PyErr_SetFromErrno(PyExc_OSError);
 }
 
+/* Creates an arena. Committing the memory may take long, so it runs without the GIL. Returns 0, or
+ * another value with an exception. */
 static int create(Py_ssize_t size, struct shmview_anonymous *ret)
 {
     PyThreadState *thread;
@@ -37,13 +44,15 @@ static int create(Py_ssize_t size, struct shmview_anonymous *ret)
     return r;
 }
 
+/* Maps the arena of a descriptor, which *ret owns afterwards. Returns 0, or -1 with an exception.
+ */
 static int open_given(int fd, Py_ssize_t size, struct shmview_anonymous *ret)
 {
     int r = shmview_anonymous_open(fd, ret);
     if (r)
         fail(r);
     else if (ret->bytes < (uint64_t)size)
-        PyErr_Format(PyExc_ValueError, "an arena of %zd bytes in memory of fewer", size);
+        PyErr_Format(PyExc_ValueError, "the arena needs %zd bytes, but its memory has fewer", size);
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -55,7 +64,7 @@ static PyObject *arena_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "n|i:Arena", keywords, &size, &fd))
         return NULL;
     if (size <= 0)
-        return PyErr_Format(PyExc_ValueError, "an arena of %zd bytes", size);
+        return PyErr_Format(PyExc_ValueError, "the size of an arena is 1 or more, not %zd", size);
     struct arena *self = (struct arena *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;

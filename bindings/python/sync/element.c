@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of ctypes' plain types, without ctypes: what is the usual value of a type is
- * handled here, all else is left to ctypes, so that it converts and refuses as ever. */
+/* Reads and sets one element of a plain type of ctypes, without ctypes. Values of the usual class
+ * (an int for an integer, a float for a float) are handled here. For every other value the
+ * functions return 0 and the caller lets ctypes convert or refuse it, so that the rules stay those
+ * of ctypes. */
 #include "sync.h"
 
 #include <string.h>
 
+/* Reads a value from p, which need not be aligned. */
 #define LOAD(type, p)                                                                              \
     __extension__({                                                                                \
         type v_;                                                                                   \
@@ -44,19 +47,22 @@ PyObject *element_get(char code, const char *p)
     }
 }
 
+/* Stores the lowest bytes of an int, as ctypes does without an error. Returns like element_set().
+ */
 static int set_number(char *p, size_t bytes, PyObject *value)
 {
     if (!PyLong_CheckExact(value))
         return 0;
-    unsigned long long bits = PyLong_AsUnsignedLongLongMask(value); /* ctypes cuts off as well */
+    unsigned long long bits = PyLong_AsUnsignedLongLongMask(value);
     if (bits == (unsigned long long)-1 && PyErr_Occurred())
         return -1;
-    memcpy(p, &bits, bytes); /* little end first: see the assertion below */
+    memcpy(p, &bits, bytes); /* the lowest bytes come first: see the assertion below */
     return 1;
 }
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "set_number() takes the low bytes");
 _Static_assert(sizeof(long) == 8, "l and q are alike");
 
+/* Stores a float. Returns like element_set(). */
 static int set_float(char code, char *p, PyObject *value)
 {
     if (!PyFloat_CheckExact(value))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of ctypes' plain types by index and by slice. */
+/* Elements of a plain type of ctypes by index and by slice. The results are those of ctypes: an
+ * element, a list, or bytes for c_char; a wrong index raises IndexError with its text. */
 #include <string.h>
 
 #include "sync.h"
@@ -31,11 +32,11 @@ int elements_find(struct state *state, PyObject *obj, bool is_array, struct elem
 
 /* --- Index --------------------------------------------------------------- */
 
-/* The element that key says, or NULL with an exception. */
+/* Returns the address of the element with the index key, or NULL with an exception. */
 static char *find_element(const struct elements *e, PyObject *key)
 {
     Py_ssize_t i = LIKELY(PyLong_CheckExact(key)) ? PyLong_AsSsize_t(key) : -1;
-    if (UNLIKELY(i == -1)) { /* which may be one, or not fit, or no plain int */
+    if (UNLIKELY(i == -1)) { /* the index -1, an int that does not fit, or another class */
         PyErr_Clear();
         i = PyNumber_AsSsize_t(key, PyExc_IndexError);
     }
@@ -51,11 +52,14 @@ static char *find_element(const struct elements *e, PyObject *key)
 
 /* --- Slice --------------------------------------------------------------- */
 
+/* The elements that a slice selects. */
 struct part {
     char *first;
-    Py_ssize_t n, step; /* in bytes */
+    Py_ssize_t n;    /* elements */
+    Py_ssize_t step; /* bytes from one to the next; may be negative */
 };
 
+/* Finds them. Returns 0, or -1 with an exception. */
 static int find_part(const struct elements *e, PyObject *slice, struct part *ret)
 {
     Py_ssize_t start, stop, step;
@@ -67,6 +71,7 @@ static int find_part(const struct elements *e, PyObject *slice, struct part *ret
     return 0;
 }
 
+/* Returns characters as bytes. */
 static PyObject *get_bytes(const struct part *part)
 {
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, part->n);
@@ -91,7 +96,9 @@ static PyObject *get_part(char code, const struct part *part)
     return list;
 }
 
-/* From what has the very elements as a buffer: array.array, numpy, another of ours. */
+/* Copies from an object that exports a buffer of the same type and size: array.array, numpy,
+ * another array of this module. memmove(), because the buffer may overlap the part. Returns 1, or 0
+ * for another buffer. */
 static int set_from_buffer(const struct elements *e, const struct part *part, PyObject *value)
 {
     Py_buffer from;
@@ -107,7 +114,8 @@ static int set_from_buffer(const struct elements *e, const struct part *part, Py
     return same;
 }
 
-/* From a list or a tuple; no code of others runs meanwhile. */
+/* Sets the elements from a list or a tuple. element_set() runs no Python code, so the list cannot
+ * change in between. Returns like elements_set(). */
 static int set_from_items(const struct elements *e, const struct part *part, PyObject *value)
 {
     if (PySequence_Fast_GET_SIZE(value) != part->n)
@@ -121,6 +129,7 @@ static int set_from_items(const struct elements *e, const struct part *part, PyO
     return 1;
 }
 
+/* Sets the elements of a slice. Returns like elements_set(). */
 static int set_part(const struct elements *e, PyObject *slice, PyObject *value)
 {
     struct part part;
@@ -131,7 +140,7 @@ static int set_part(const struct elements *e, PyObject *slice, PyObject *value)
                    ? set_from_buffer(e, &part, value)
                    : 0;
     int r;
-    Py_BEGIN_CRITICAL_SECTION(value); /* a list may grow and shrink */
+    Py_BEGIN_CRITICAL_SECTION(value); /* other threads may change a list if there is no GIL */
     r = set_from_items(e, &part, value);
     Py_END_CRITICAL_SECTION();
     return r;

@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lock and RLock, as multiprocessing has them. */
+/* Lock and RLock: drop-ins for those of multiprocessing, whose next taker gets the lock if its
+ * owner was killed.
+ *
+ * A semaphore of multiprocessing stays taken after the death of its owner, and every waiter hangs.
+ * Here the owner is a process (Lock) or a thread (RLock) that the kernel can be asked about.
+ * Programs that were written for multiprocessing do not expect an exception from acquire(). So a
+ * death is reported by a warning and by owner_died, and the lock is taken; a program can turn the
+ * warning into an exception. Segment.lock() always raises instead, because its users are new code.
+ */
 #include "sync.h"
 
 /* --- Taking -------------------------------------------------------------- */
 
+/* Issues OwnerDiedWarning for the last owner of a lock that the caller now holds. If the warning is
+ * raised as an exception, gives the lock back not repaired. Returns 0, or -1 with an exception and
+ * without the lock. */
 static int tell_death(struct lock *lock)
 {
     struct shmview_mutex_status status = {0};
     shmview_mutex_query(lock->mutex, &status);
     PyObject *told = PyObject_CallMethod(lock->state->helpers, "_tell_death", "I", status.died);
     if (!told) {
-        shmview_mutex_unlock_not_repaired(lock->mutex); /* the next one is told too */
+        shmview_mutex_unlock_not_repaired(lock->mutex); /* so that the next owner is warned too */
         return -1;
     }
     Py_DECREF(told);
@@ -49,7 +60,8 @@ int lock_fail(const struct lock *lock, int r)
 
 /* --- Methods ------------------------------------------------------------- */
 
-/* As multiprocessing reads them: a timeout below 0 is 0, block=False has none. */
+/* Parses the arguments of acquire() by the rules of multiprocessing: a negative timeout counts as
+ * 0, and block=False ignores the timeout. Returns 0, or -1 with an exception. */
 static int parse_acquire(PyObject *args, PyObject *kwargs, int64_t *ret_deadline)
 {
     static char *keywords[] = {"block", "timeout", NULL};
@@ -101,7 +113,7 @@ static PyObject *leave(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_
     return release(op, NULL);
 }
 
-/* All members are zero if other bytes have replaced the mutex. */
+/* Returns the status of the mutex. All members are 0 if its memory was overwritten. */
 static struct shmview_mutex_status status_of(PyObject *op)
 {
     struct shmview_mutex_status status = {0};
@@ -124,6 +136,7 @@ static PyObject *count(PyObject *op, PyObject *Py_UNUSED(unused))
     return PyLong_FromUnsignedLong(status_of(op).depth);
 }
 
+/* _get_value(): the value of the semaphore that a lock of multiprocessing is. */
 static PyObject *get_value(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     return PyLong_FromLong(!status_of(op).is_held);
@@ -148,7 +161,8 @@ static PyObject *get_owner_died(PyObject *op, void *Py_UNUSED(closure))
     return PyLong_FromUnsignedLong(status.died);
 }
 
-/* What multiprocessing.Condition asks a lock for. */
+/* multiprocessing.Condition uses the attribute _semlock of its lock for _is_mine() and _count(),
+ * which this type has itself. */
 static PyObject *get_semlock(PyObject *op, void *Py_UNUSED(closure))
 {
     return Py_NewRef(op);
@@ -161,7 +175,8 @@ static PyObject *get_owner_pid(PyObject *op, void *Py_UNUSED(closure))
 
 /* --- The types ----------------------------------------------------------- */
 
-/* The memory of a block, which lives as long as the block does. */
+/* Returns the address of the memory of a Block, or NULL with an exception. The memory exists as
+ * long as the Block. */
 static void *block_address(PyObject *block)
 {
     PyObject *bytes = PyObject_CallMethod(block, "create_memoryview", NULL);
@@ -179,6 +194,8 @@ static void *block_address(PyObject *block)
     return address;
 }
 
+/* Makes a lock in a new block, or, with _block, an object for the lock that is already in the given
+ * block: unpickling in a child does that. */
 static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"ctx", "_block", NULL};
@@ -221,17 +238,20 @@ static void lock_dealloc(PyObject *op)
 static PyMethodDef methods[] = {
     {"acquire", (PyCFunction)(void (*)(void))acquire, METH_VARARGS | METH_KEYWORDS,
      "acquire(block=True, timeout=None)\n--\n\n"
-     "Takes the lock, waiting timeout seconds at most (None: as long as it takes) if block is\n"
-     "true, and says whether it did. The GIL is free meanwhile, and signal handlers run.\n\n"
-     "If the last holder was killed inside, the lock is taken all the same, OwnerDiedWarning\n"
-     "is issued, and owner_died tells who it was. Where that warning is made an error, it is\n"
-     "raised, nothing is held, and the next one is told too."},
+     "Takes the lock, and returns whether it did. If block is true, waits for at most timeout\n"
+     "seconds (None: as long as necessary), without the GIL. Signal handlers run during the wait.\n"
+     "\n"
+     "If the last owner was killed inside, the caller gets the lock, OwnerDiedWarning is issued,\n"
+     "and owner_died is the process id of that owner. If a filter turns the warning into an\n"
+     "exception, the caller does not hold the lock, and the next owner is warned too."},
     {"release", release, METH_NOARGS,
-     "release()\n--\n\nGives the lock back.\n\nRaises AssertionError (RLock) if this thread does "
-     "not\nhold it, ValueError (Lock, which any process may release) if nobody does."},
+     "release()\n--\n\nGives the lock back.\n\nRaises AssertionError for an RLock that this "
+     "thread\n"
+     "does not hold; ValueError for a Lock, which any process may release, that nobody holds."},
     {"__enter__", enter, METH_NOARGS, NULL},
     {"__exit__", (PyCFunction)(void (*)(void))leave, METH_FASTCALL, NULL},
-    {"locked", locked, METH_NOARGS, "locked()\n--\n\nWhether anybody holds it."},
+    {"locked", locked, METH_NOARGS,
+     "locked()\n--\n\nReturns whether a process or thread holds the lock."},
     {"_is_mine", is_mine, METH_NOARGS, NULL},
     {"_count", count, METH_NOARGS, NULL},
     {"_get_value", get_value, METH_NOARGS, NULL},
@@ -240,8 +260,9 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef getset[] = {
     {"owner_died", get_owner_died, NULL,
-     "While held: the process id of a former holder that died inside, so that what the lock\n"
-     "guards may be half written; None if there is none. Releasing the lock settles it.",
+     "While the lock is held: the process id of an owner that died inside, so that the data may "
+     "be\n"
+     "half written; otherwise None. Releasing the lock resets it.",
      NULL},
     {"_semlock", get_semlock, NULL, NULL, NULL},
     {"_owner_pid", get_owner_pid, NULL, NULL, NULL},
@@ -254,14 +275,15 @@ static PyMemberDef members[] = {
 
 PyDoc_STRVAR(lock_doc,
              "Lock(*, ctx=None)\n--\n\n"
-             "A lock between processes, as multiprocessing.Lock: not recursive, and any process\n"
-             "may release it. It belongs to the process that took it: if that one is killed, the\n"
-             "next one gets it. Children get it by inheritance; ctx is ignored.");
-PyDoc_STRVAR(rlock_doc,
-             "RLock(*, ctx=None)\n--\n\n"
-             "A recursive lock between processes, as multiprocessing.RLock: only the thread that\n"
-             "took it may release it. If that one ends or is killed inside, the next one gets it.\n"
-             "Children get it by inheritance; ctx is ignored.");
+             "A lock between processes, like multiprocessing.Lock: not recursive, and any process\n"
+             "may release it. Its owner is the process that took it. If the owner is killed, the\n"
+             "next process gets the lock. Children inherit it. ctx is ignored.");
+PyDoc_STRVAR(
+    rlock_doc,
+    "RLock(*, ctx=None)\n--\n\n"
+    "A recursive lock between processes, like multiprocessing.RLock: only the thread that\n"
+    "took it may release it. If that thread ends or is killed inside, the next one gets\n"
+    "the lock. Children inherit it. ctx is ignored.");
 
 #define SLOTS(name, doc)                                                                           \
     static PyType_Slot name[] = {                                                                  \

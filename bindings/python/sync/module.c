@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The module shmview._sync: its state and its types. */
+/* The module shmview._sync: its state and its types. It is separate from shmview._core because its
+ * objects need no daemon, and because the modules that use it import ctypes, which most programs
+ * do not need. */
 #include "sync.h"
 
 static struct PyModuleDef definition;
@@ -45,7 +47,8 @@ static int module_exec(PyObject *module)
     return 0;
 }
 
-/* _set_up(helpers, codes): what shmview._shared has for this module. */
+/* _set_up(helpers, codes): stores the module shmview._shared, whose functions do the work that
+ * needs no speed, and the letters of the plain types. _shared calls it when it is imported. */
 static PyObject *set_up(PyObject *module, PyObject *args)
 {
     struct state *s = PyModule_GetState(module);
@@ -115,7 +118,7 @@ static PyModuleDef_Slot slots[] = {
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "shmview._sync",
-    .m_doc = "The extension module behind the drop-ins for multiprocessing.sharedctypes.",
+    .m_doc = "The extension module that implements the drop-ins for multiprocessing.",
     .m_size = sizeof(struct state),
     .m_methods = functions,
     .m_slots = slots,

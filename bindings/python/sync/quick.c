@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Quick: what an array of ctypes inherits from as well, to have its elements read and set here.
+/* Quick: a second base class for arrays of ctypes, by which elements are read and set here.
  *
- * The class stays one of ctypes', so that an array can be passed, cast and placed as ever. Where
- * its elements are is in an object of its own, a Place, in a slot of the instance; an instance
- * without one, and all that is not usual, is left to ctypes. */
+ * shmview/sharedctypes.py makes a class with the bases Quick and an array of ctypes. Its instances
+ * are still arrays of ctypes, so they can be passed to C functions and cast. Only [] goes through
+ * this file, because the mapping slots of Quick come first. The address of the elements is in a
+ * separate object, a Place, in a slot of the instance. Accesses to an instance without a Place, and
+ * unusual keys and values, go to the functions of ctypes. */
 #include <stdatomic.h>
 
 #include "sync.h"
 
 /* --- Places -------------------------------------------------------------- */
 
+/* Does not keep the elements: the array whose slot it is in does. */
 struct place {
     PyObject_HEAD struct elements elements;
 };
@@ -32,7 +35,7 @@ PyType_Spec place_spec = {
     .slots = place_slots,
 };
 
-/* _place(array): the Place of its elements, which the array has to keep. */
+/* _place(array): a new Place for the elements of the array. The array must keep it. */
 PyObject *module_place(PyObject *module, PyObject *array)
 {
     struct state *state = PyModule_GetState(module);
@@ -44,11 +47,13 @@ PyObject *module_place(PyObject *module, PyObject *array)
 
 /* --- Arrays -------------------------------------------------------------- */
 
-/* The same in every interpreter of the process: where the slot is, and what ctypes does. */
+/* The offset of the slot _place in an instance, and the functions of ctypes. They are the same in
+ * every interpreter of the process. module_is_quick() sets them. */
 static _Atomic Py_ssize_t slot_offset;
 static _Atomic(binaryfunc) ctypes_get;
 static _Atomic(objobjargproc) ctypes_set;
 
+/* Returns the elements of an instance, or NULL if ctypes must do the access. */
 static const struct elements *elements_of(PyObject *op)
 {
     Py_ssize_t offset = atomic_load_explicit(&slot_offset, memory_order_relaxed);
@@ -85,8 +90,10 @@ PyType_Spec quick_spec = {
     .slots = quick_slots,
 };
 
-/* _is_quick(cls, array): whether a class with the bases Quick and a ctypes array, and a slot for
- * the Place, will do; array is ctypes.Array. */
+/* _is_quick(cls, array): whether a class with the bases Quick and an array of ctypes works as this
+ * file expects; array is ctypes.Array. The slot must be a plain member at the same offset as in the
+ * classes before. If a version of CPython lays out classes in another way, this returns False, and
+ * sharedctypes uses the class of ctypes alone. */
 PyObject *module_is_quick(PyObject *module, PyObject *args)
 {
     PyTypeObject *cls, *array;

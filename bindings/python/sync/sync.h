@@ -1,10 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync.h - what the files of the extension module shmview._sync share: locks, and objects
- * with a lock, in memory that a family of processes inherits or passes on. shmview/family.h has
- * the memory and the mutexes; here they become objects of Python.
+/* sync.h - what the files of the extension module shmview._sync share: drop-ins for the locks and
+ * the shared ctypes objects of multiprocessing. They live in the memory of a family, that is, of
+ * processes that inherit it or pass it on, and need no daemon. shmview/family.h has the memory and
+ * the mutexes; this module makes them objects of Python.
  *
- * What several threads may touch is in shared memory and atomic, or under the lock there;
- * the rest is not changed once it is made. */
+ *   arena.c          Arena: memory of a family
+ *   lock.c           Lock and RLock
+ *   synchronized.c   Value and Array with a lock: each access to an element takes it
+ *   element.c        one element of a plain type of ctypes, without ctypes
+ *   elements.c       elements by index and slice
+ *   quick.c          RawArray: an array of ctypes whose elements are accessed without ctypes
+ *
+ * Why elements are handled here: access through ctypes makes an object for each step and costs more
+ * than the lock. This module handles the usual values of the plain types itself. It leaves every
+ * other case to ctypes, so that conversions and errors stay those of the standard library.
+ *
+ * Threads: the module works without a GIL. Data that several threads change is in shared memory,
+ * where it is atomic or guarded by the lock. The members of the objects do not change after the
+ * objects were made. */
 #ifndef SYNC_H
 #define SYNC_H
 
@@ -28,6 +41,7 @@ static inline PyObject *Py_NewRef(PyObject *o)
 }
 #endif
 
+/* Before CPython 3.13 the GIL alone protects a list. */
 #if PY_VERSION_HEX < 0x030d0000
 #define Py_BEGIN_CRITICAL_SECTION(op) {
 #define Py_END_CRITICAL_SECTION()     }
@@ -36,15 +50,16 @@ static inline PyObject *Py_NewRef(PyObject *o)
 #define LIKELY(x)   __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* Of one module object. The references are owned. */
+/* The state of one module object; each interpreter has its own. The references are owned. */
 struct state {
     PyTypeObject *arena_type, *lock_type, *rlock_type;
     PyTypeObject *base_type, *value_type, *array_type;
     PyTypeObject *place_type, *quick_type;
     PyObject *helpers; /* the module shmview._shared */
-    PyObject *codes;   /* dict of ctypes type: its letter, for those that are plain numbers */
+    PyObject *codes;   /* dict of a plain ctypes type: its letter */
 };
-/* The state of the module whose type, or a base of it, type is. */
+/* Returns the state of the module for a type of the module or a subclass of one; borrowed. NULL
+ * with an exception for another type. */
 struct state *state_of(PyTypeObject *type);
 
 /* --- arena.c ------------------------------------------------------------- */
@@ -53,29 +68,32 @@ extern PyType_Spec arena_spec;
 
 /* --- lock.c -------------------------------------------------------------- */
 
+/* A Lock or an RLock. Each process that has the lock has its own object for the same mutex. */
 struct lock {
     PyObject_HEAD struct state *state;
-    struct shmview_mutex *mutex;
-    PyObject *block; /* keeps the mutex's memory */
-    bool recursive;
+    struct shmview_mutex *mutex; /* in shared memory */
+    PyObject *block;             /* owned; the Block of shmview._heap that keeps this memory */
+    bool recursive;              /* an RLock */
     PyObject *weakrefs;
 };
 extern PyType_Spec lock_spec, rlock_spec;
 
-/* What lock_take() does after shmview_mutex_trylock() has returned r. */
+/* Does the rest of lock_take() after shmview_mutex_trylock() has returned r. Waits without the
+ * GIL. */
 int lock_take_slowly(struct lock *lock, int r, int64_t deadline);
-/* Raises the exception for r, which a call has returned. Returns -1. */
+/* Raises the exception for r, the error of a call on the mutex. The classes and texts are those of
+ * multiprocessing. Returns -1. */
 int lock_fail(const struct lock *lock, int r);
 
-/* Takes it. Returns 0, 1 (the deadline has passed; 0 tries once), or -1 with an exception,
- * holding nothing. */
+/* Takes the lock; a deadline of 0 tries once. Returns 0; 1 if the deadline has passed; or -1 with
+ * an exception, and without the lock. If the last owner died inside, issues OwnerDiedWarning. */
 static inline int lock_take(struct lock *lock, int64_t deadline)
 {
     int r = shmview_mutex_trylock(lock->mutex);
     return LIKELY(r == 0) ? 0 : lock_take_slowly(lock, r, deadline);
 }
 
-/* Gives it back. Returns 0 or -1 with an exception. */
+/* Gives the lock back. Returns 0, or -1 with an exception. */
 static inline int lock_give(struct lock *lock)
 {
     int r = shmview_mutex_unlock(lock->mutex);
@@ -84,27 +102,28 @@ static inline int lock_give(struct lock *lock)
 
 /* --- element.c ----------------------------------------------------------- */
 
-/* The element at p, of a type by its letter. */
+/* Returns the element at p; code is the letter of its type. */
 PyObject *element_get(char code, const char *p);
-/* Sets it. Returns 1; 0: not a value for the short way, which the object itself must judge;
- * or -1 with an exception. */
+/* Sets the element at p. Returns 1; 0 for a value that is not a usual one of the type, so that the
+ * caller must let ctypes set it; or -1 with an exception. */
 int element_set(char code, char *p, PyObject *value);
 
 /* --- elements.c ---------------------------------------------------------- */
 
-/* Elements of a plain type, one after the other. */
+/* The elements of a plain type, without gaps. */
 struct elements {
     char *data;
     Py_ssize_t length, itemsize;
-    char code[2]; /* letter of the type; "": not a plain one */
+    char code[2]; /* letter of the type, as a string; "": not a plain type */
 };
-/* Finds those of a ctypes object, which keeps them; is_array: of an array. The code is "" if
- * they are of no plain type. Returns 0 or -1 with an exception. */
+/* Finds the elements of a ctypes object, whose memory they stay in. is_array is false for a single
+ * value. Sets code to "" for other types than the plain ones; then only length is valid. Returns 0,
+ * or -1 with an exception. */
 int elements_find(struct state *state, PyObject *obj, bool is_array, struct elements *ret);
 
-/* By a key as in []: an index or a slice. Return 1; 0: what only the object itself can do; or
- * -1 with an exception. A slice of which elements_set() leaves one to the object may be half
- * set. */
+/* Get or set elements by the key of [], an index or a slice. Return 1; 0 if the caller must leave
+ * the access to ctypes; or -1 with an exception. If elements_set() returns 0 for a slice, the
+ * elements before an unusual value are already set, and ctypes sets them again. */
 int elements_get(const struct elements *elements, PyObject *key, PyObject **ret);
 int elements_set(const struct elements *elements, PyObject *key, PyObject *value);
 
@@ -112,24 +131,28 @@ int elements_set(const struct elements *elements, PyObject *key, PyObject *value
 
 extern PyType_Spec place_spec, quick_spec;
 
+/* quick.c explains both. */
 PyObject *module_is_quick(PyObject *module, PyObject *args);
 PyObject *module_place(PyObject *module, PyObject *array);
 
 /* --- synchronized.c ------------------------------------------------------ */
 
+/* A ctypes object with its lock. References are owned. */
 struct synchronized {
     PyObject_HEAD struct state *state;
-    PyObject *obj;                              /* the ctypes object */
-    PyObject *lock;                             /* its lock, of whatever type */
-    struct lock *fast;                          /* the same if it is one of ours, else NULL */
-    struct shmview_mutex *mutex;                /* of fast, for speed; or NULL */
-    PyObject *acquire, *release, *enter, *exit; /* of the lock; the last two or neither */
-    struct elements elements;                   /* of obj */
+    PyObject *obj;               /* the ctypes object */
+    PyObject *lock;              /* its lock: any object with acquire() and release() */
+    struct lock *fast;           /* the lock if it is a Lock or RLock of this module; borrowed */
+    struct shmview_mutex *mutex; /* of fast, to save a step; or NULL */
+    PyObject *acquire, *release; /* methods of the lock, bound */
+    PyObject *enter, *exit;      /* its methods for a with statement, or both NULL */
+    struct elements elements;    /* of obj */
     PyObject *weakrefs;
 };
 extern PyType_Spec base_spec, value_spec, array_spec;
 
-/* Takes and gives back the lock, whatever it is. Return 0 or -1 with an exception. */
+/* Take and give back the lock. A mutex of this module is used directly, and another lock by its
+ * methods. r is the result of the attempt on the mutex. Return 0, or -1 with an exception. */
 int synchronized_enter_slowly(struct synchronized *s, int r);
 int synchronized_leave_slowly(struct synchronized *s);
 static inline int synchronized_enter(struct synchronized *s)

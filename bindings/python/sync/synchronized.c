@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A ctypes object in shared memory with its lock, as multiprocessing.sharedctypes has it:
- * every access to an element takes the lock. */
+/* A ctypes object in shared memory with its lock, like the wrappers of
+ * multiprocessing.sharedctypes: every access to an element takes the lock.
+ *
+ * Two cases are fast. The lock is usually an RLock of this module, whose mutex is then used without
+ * a method call. The elements are usually of a plain type, and are then accessed without ctypes.
+ * Other locks and types work through their methods. */
 #include "sync.h"
 
 /* --- The lock ------------------------------------------------------------ */
@@ -17,7 +21,7 @@ int synchronized_enter_slowly(struct synchronized *s, int r)
     return s->fast ? lock_take_slowly(s->fast, r, SHMVIEW_FOREVER) : call(s->acquire);
 }
 
-/* An exception that is on its way stays. */
+/* If an exception is already set, it stays, and an error of release() is dropped. */
 int synchronized_leave_slowly(struct synchronized *s)
 {
     PyObject *type, *value, *traceback;
@@ -63,8 +67,8 @@ static PyObject *repr(PyObject *op)
 
 /* --- Elements ------------------------------------------------------------ */
 
-/* What is not of a plain type, and what the short way cannot do, obj does. key NULL: its
- * attribute value. */
+/* Access through ctypes, for other types than the plain ones and for unusual keys and values. key
+ * NULL stands for the attribute value of a single object. */
 static PyObject *get_by_object(struct synchronized *s, PyObject *key)
 {
     return key ? PyObject_GetItem(s->obj, key) : PyObject_GetAttrString(s->obj, "value");
@@ -148,7 +152,8 @@ static int value_set(PyObject *op, PyObject *value, void *Py_UNUSED(closure))
 
 /* --- As a buffer --------------------------------------------------------- */
 
-/* Plain elements under the letter that numpy reads without a detour; else as ctypes says. */
+/* Exports the memory itself. For plain elements the format is their letter: numpy reads it faster
+ * than the format of ctypes, which has a byte order. Other elements have the buffer of ctypes. */
 static int getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 {
     struct synchronized *self = (struct synchronized *)op;
@@ -171,8 +176,8 @@ static int getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 
 /* --- Making one ---------------------------------------------------------- */
 
-/* The lock's methods are the object's. Made once: a with statement that must bind two anew
- * takes half as long again. */
+/* Binds the methods of the lock once, because the object offers them as its own. Binding two at
+ * each with statement would make it take half as long again. Returns 0, or -1 with an exception. */
 static int find_methods(struct synchronized *s)
 {
     if (!(s->acquire = PyObject_GetAttrString(s->lock, "acquire")) ||
@@ -181,7 +186,7 @@ static int find_methods(struct synchronized *s)
     s->enter = PyObject_GetAttrString(s->lock, "__enter__");
     s->exit = s->enter ? PyObject_GetAttrString(s->lock, "__exit__") : NULL;
     if (!s->exit && PyErr_ExceptionMatches(PyExc_AttributeError))
-        PyErr_Clear(); /* a lock for acquire() and release() only */
+        PyErr_Clear(); /* a lock that has only acquire() and release() */
     return PyErr_Occurred() ? -1 : 0;
 }
 
@@ -210,8 +215,9 @@ static PyObject *synchronized_new(PyTypeObject *type, PyObject *args, PyObject *
     return (PyObject *)self;
 }
 
-/* All was done when it was made; multiprocessing's classes, which it may inherit from, have
- * nothing to add. */
+/* Does nothing. synchronized_new() has initialised the object, and the __init__() of
+ * multiprocessing's class, which the subclasses in sharedctypes.py inherit too, has nothing to add.
+ */
 static int synchronized_init(PyObject *Py_UNUSED(op), PyObject *Py_UNUSED(args),
                              PyObject *Py_UNUSED(kwargs))
 {
@@ -250,18 +256,19 @@ static void synchronized_dealloc(PyObject *op)
 
 static PyMethodDef methods[] = {
     {"get_obj", get_obj, METH_NOARGS,
-     "get_obj()\n--\n\nThe ctypes object itself, which takes no lock."},
-    {"get_lock", get_lock, METH_NOARGS, "get_lock()\n--\n\nIts lock."},
+     "get_obj()\n--\n\nReturns the ctypes object itself, whose accesses take no lock."},
+    {"get_lock", get_lock, METH_NOARGS, "get_lock()\n--\n\nReturns the lock."},
     {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef getset[] = {
-    {"owner_died", get_owner_died, NULL, "The same of its lock; see RLock.owner_died.", NULL},
+    {"owner_died", get_owner_died, NULL,
+     "The attribute owner_died of its lock, see RLock; None for a lock of another module.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyMemberDef members[] = {
     {"acquire", T_OBJECT_EX, offsetof(struct synchronized, acquire), READONLY,
-     "acquire(block=True, timeout=None): takes the lock; see RLock.acquire()."},
+     "acquire(block=True, timeout=None): takes the lock, see RLock.acquire()."},
     {"release", T_OBJECT_EX, offsetof(struct synchronized, release), READONLY,
      "release(): gives the lock back."},
     {"__enter__", T_OBJECT_EX, offsetof(struct synchronized, enter), READONLY, NULL},
@@ -297,8 +304,9 @@ static PyGetSetDef value_getset[] = {
 };
 static PyType_Slot value_slots[] = {
     {Py_tp_doc, "Synchronized(obj, lock=None, ctx=None)\n--\n\n"
-                "A ctypes number with a lock. x.value += 1 takes it twice: hold it yourself,\n"
-                "with x:, for what belongs together."},
+                "A ctypes number with a lock. x.value += 1 takes the lock twice, so another\n"
+                "process may write in between. Hold the lock, with x:, for steps that belong\n"
+                "together."},
     {Py_tp_getset, value_getset},
     {0, NULL},
 };
@@ -311,8 +319,9 @@ PyType_Spec value_spec = {
 
 static PyType_Slot array_slots[] = {
     {Py_tp_doc, "SynchronizedArray(obj, lock=None, ctx=None)\n--\n\n"
-                "A ctypes array with a lock: an element or a slice is read or set with the lock\n"
-                "held. As a buffer, numpy.asarray(arr), it is the memory itself: hold the lock."},
+                "A ctypes array with a lock. An element or a slice is read or set with the lock\n"
+                "held. As a buffer, for example in numpy.asarray(arr), the array is the memory\n"
+                "itself: hold the lock while you use it."},
     {Py_mp_length, array_length},
     {Py_mp_subscript, array_subscript},
     {Py_mp_ass_subscript, array_ass_subscript},
