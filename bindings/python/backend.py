@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""setuptools of the system as a build backend. An isolated build hides what is installed; with
-nothing to download it must be found again."""
+"""A build backend that uses the setuptools of the system. pip builds in an environment that hides the
+installed packages. Downloading setuptools again would need a network, so this adds their folders to
+the path."""
 
 import importlib.util
 import sys

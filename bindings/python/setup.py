@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pip install ./bindings/python: against the libshmview that pkg-config finds, else against
-the one that was built in this tree. $SHMVIEW_BUILD_DIR names another build folder."""
+"""Builds the package for `pip install ./bindings/python`. Links it against the libshmview in the
+build folder $SHMVIEW_BUILD_DIR; otherwise the one that pkg-config finds; otherwise the one that was
+built in this tree."""
 
 import atexit
 import glob
@@ -25,7 +26,7 @@ def pkg_config(*arguments):
 
 
 def built(folder):
-    """How to compile and link against a build folder of this tree."""
+    """Returns the options that compile and link against a build folder of this tree."""
     return dict(include_dirs=[f"{tree}/include"], library_dirs=[f"{folder}/client"],
                 runtime_library_dirs=[f"{folder}/client"])
 
@@ -47,7 +48,7 @@ def library():
 
 
 def version(folders):
-    """The header states it."""
+    """Returns the version that the header in one of the folders defines."""
     for folder in [*folders, "/usr/include"]:
         try:
             with open(f"{folder}/shmview/shmview.h") as header:
@@ -59,7 +60,7 @@ def version(folders):
 
 found = library()
 found["include_dirs"].append(here)  # for sync/, which includes src/unlocked.h
-work = tempfile.mkdtemp(prefix="shmview-build-")  # nothing is written into the tree
+work = tempfile.mkdtemp(prefix="shmview-build-")  # so that the build writes nothing into the tree
 atexit.register(shutil.rmtree, work, ignore_errors=True)
 setup(
     name="shmview",

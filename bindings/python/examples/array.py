@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes, one array of bytes, seen as integers of two sizes.
+"""Two processes share one array of bytes and read it as integers of two sizes.
 
-Written for multiprocessing.Array; only the import says shmview."""
+The program was written for multiprocessing.Array. Only the import is different."""
 
 from multiprocessing import Process
 
@@ -12,7 +12,7 @@ from shmview import Array
 
 
 def fill(buf):
-    """Counts up in the array, seen as 16-bit integers."""
+    """Fills the array with 0, 1, 2, ..., as 16-bit integers."""
     with buf:
         numbers = np.frombuffer(buf.get_obj(), dtype=np.int16)
         numbers[:] = range(len(numbers))

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One array of numbers, seen as numbers, as bytes, and by numpy: always the same memory."""
+"""Reads and writes the same memory as numbers, as bytes, and through numpy."""
 
 import numpy
 
@@ -20,6 +20,6 @@ print(octets[:2].tolist(), array.ctypes.data == numbers.address)       # [2, 1] 
 print(numpy.array(numbers), numpy.asarray(octets).view("i8"))          # [258 2 3 4] twice
 print(octets.cast("h").tolist()[:4])                                   # [258, 0, 0, 0]
 
-# what goes to a GPU's upload call: a pointer and a length
+# the arguments of a GPU's upload call: a pointer and a length
 pointer, length = octets.address, octets.nbytes
 print(pointer != 0, length)                                            # True 32

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A C library writes into a view by its pointer, and torch, or numpy where there is no torch,
-computes on the same memory. The addresses show that nothing was copied."""
+"""A C library writes into a view through a pointer. torch, or numpy if there is no torch, computes
+on the same memory. The addresses show that nothing was copied."""
 
 import ctypes
 
@@ -12,7 +12,7 @@ import shmview
 view = shmview.make(3 * 8, "d", 3)
 libc = ctypes.CDLL(None)
 libc.getloadavg.argtypes = [ctypes.c_void_p, ctypes.c_int]
-n = libc.getloadavg(view.address, 3)  # the C library fills it with doubles
+n = libc.getloadavg(view.address, 3)  # the C library writes three doubles
 print("C library:  ", hex(view.address), n, "numbers", view.tolist())
 
 try:
@@ -27,7 +27,7 @@ else:
     print("torch:      ", hex(address), "mean", float(mean))
 print("same memory:", address == view.address)
 
-# pages that a GPU may read by itself, where there is one
+# pinned pages: if there is a GPU, it can read them itself
 try:
     with shmview.pin(view.segment) as pinned:
         print("pinned:     ", pinned.nbytes, "bytes")

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Loops over views at the speed of C, without the GIL: typed memoryviews, and the lock taken
-without Python. Built with cython3 and what `pkg-config --cflags --libs shmview` says."""
+"""Loops over views at the speed of C, without the GIL: with typed memoryviews, and with the lock
+taken by calls of libshmview. Build it with cython3 and `pkg-config --cflags --libs shmview`."""
 
 cimport shmview
 
 
 def total(const double[:, :] a):
-    """The sum of a view; const takes a read-only one as well."""
+    """Returns the sum of a view. Because of const the view may be read-only."""
     cdef double sum = 0
     cdef Py_ssize_t i, j
     with nogil:
@@ -27,7 +27,7 @@ def scale(double[:, ::1] a, double factor):
 
 
 def add_under_lock(segment, view, double x, int n):
-    """Adds x to the first element n times, and takes the lock each time, all without the GIL."""
+    """Adds x to the first element n times. Takes the lock each time, without the GIL."""
     cdef shmview.shmview_segment *s = shmview.segment_of(segment)
     cdef const shmview.shmview_view *v = shmview.view_of(view)
     cdef double *first = <double *>v.data

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""One buffer, two phases: numpy workers fill float arrays A and B, C becomes their sum; then
-the same bytes are the integer arrays D and E, and who still has a view of the floats is told."""
+"""One segment with two phases. In the first, two workers fill the float arrays A and B, and the
+parent adds them into C. In the second, the same bytes are the integer arrays D and E. A view of the
+first phase then raises StaleViewError."""
 
 import multiprocessing
 
@@ -15,7 +16,7 @@ LAYOUTS = {"float": {"A": ("f4", N), "B": ("f4", N), "C": ("f4", N)},
 
 
 def worker(seg, name, low):
-    """Fills one array of the first phase, and half of D in the second."""
+    """Fills one array in the first phase, and half of D in the second."""
     seg.wait(phase="float", timeout=60)
     with seg:
         numpy.asarray(seg.view(name))[:] = numpy.arange(low, low + N)

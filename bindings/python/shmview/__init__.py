@@ -5,7 +5,7 @@
 
     seg = shmview.create("demo", float={"A": ("f4", 1000)}, int={"D": ("i2", 2000)})
     with seg:                               # holds the lock
-        seg.switch("float")                 # says which layout holds from now on
+        seg.switch("float")                 # makes this layout the current one
         seg.view("A")[:3] = [1, 2, 3]
 
     # in another process
@@ -14,21 +14,21 @@
     with seg.shared():
         print(numpy.asarray(seg.view("A")).sum())
 
-No daemon needs to run: where there is none, one is started for this user.
+No daemon needs to run before: if there is none, the first call starts one for this user.
 
-create(), attach(), make(), remove() and connect() open segments and daemons; Segment, View and
-Connection are what they return. Everything can be pickled, by name. All errors are subclasses
-of Error and of Python's own for that kind: FileNotFoundError, TimeoutError, BufferError,
-ValueError and so on. pin() is for CUDA.
+create() and attach() return a Segment, make() a View of a new segment, and connect() a Connection;
+remove() removes a segment. All three classes can be pickled: a pickled object names the segment or
+the daemon, and contains no bytes. Every error is a subclass of Error and of Python's own class for
+such an error: FileNotFoundError, TimeoutError, BufferError, ValueError and so on. pin() is for CUDA.
 
-Drop-ins: Array, Value, RawArray, RawValue, Lock, RLock and copy are used as multiprocessing's, and
-SharedMemory, ShareableList and SharedMemoryManager as those of its shared_memory and managers; but a
-killed holder hangs nobody, and nothing is left behind. The modules sharedctypes, shared_memory and
-managers have them as well.
+Drop-ins: Array, Value, RawArray, RawValue, Lock, RLock and copy work like those of multiprocessing;
+SharedMemory, ShareableList and SharedMemoryManager like those of multiprocessing.shared_memory and
+multiprocessing.managers. With these, the death of a lock's holder blocks no other process, and no
+memory is left behind. The modules sharedctypes, shared_memory and managers have them too.
 
-Threads: every object may be used by any thread; the GIL is free in every call that waits or asks
-the daemon. Signals: handlers run while a call waits, and may end it by raising. Fork: a child
-goes on with what it finds, and never holds its parent's lock.
+Threads: any thread may use any object. Every call that waits or sends a request releases the GIL.
+Signals: handlers run while a call waits, and end it if they raise. Fork: a child can use the
+objects that it inherits, and never holds its parent's lock.
 """
 
 from . import _errors
@@ -44,7 +44,9 @@ __all__ = [
     "Summary", "View", "attach", "connect", "create", "make", "pin", "remove",
 ] + _errors.__all__
 
-for _name in __all__:  # where they are found, not where they are made
+# Classes name the package as their module, because users import them from there. Pickle and help()
+# then show "shmview.Segment" and not a private module.
+for _name in __all__:
     _object = globals()[_name]
     if getattr(_object, "__module__", "").startswith("shmview._"):
         try:
@@ -53,7 +55,8 @@ for _name in __all__:  # where they are found, not where they are made
             pass
 del _name, _object
 
-# Drop-ins for multiprocessing: loaded when they are asked for, for that takes ctypes and more.
+# Drop-ins for multiprocessing. __getattr__() imports their modules at the first use, because these
+# import ctypes and multiprocessing, which programs without drop-ins do not need.
 _drop_ins = {
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),
     "sharedctypes": ("Array", "RawArray", "RawValue", "Value", "copy", "synchronized"),

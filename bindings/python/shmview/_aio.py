@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a segment in asyncio.
+"""Segment.changed(): waits for changes of a segment in asyncio.
 
-libshmview has one descriptor for each handle, and several event loops, of several threads, may
-wait on it. Whoever finds it readable empties it and tells all of them."""
+libshmview has one descriptor for each handle, which becomes readable after a change. Several event
+loops, in several threads, may poll it. The loop that finds it readable empties it, so that the other
+loops may not see it. Therefore that loop wakes the waiters of all loops."""
 
 import asyncio
 import os
@@ -12,10 +13,12 @@ RETRY_SECONDS = 0.1
 
 
 class Watch:
-    """The waiters of one segment. It is the segment's _watch."""
+    """The waiters of one segment, in its attribute _watch. Any thread may call the methods; _lock
+    guards the members."""
 
     def __init__(self, segment):
-        # the segment has this object, not the other way round: a waiter keeps the segment
+        # A Watch has no reference to its segment, because the segment has one to it, and the cycle
+        # would keep the segment attached. Each waiter keeps the segment while it waits.
         self._lock = threading.Lock()
         self._waiters = {}  # future: (loop, seen)
         self._loops = {}    # loop: descriptor that it polls
@@ -54,7 +57,8 @@ class Watch:
         self._tell(segment)
 
     def _reopen(self, segment, loop, fd):
-        """The daemon was started anew, or is gone: asks until there is one."""
+        """Replaces a descriptor that has ended, because the daemon has ended or was started again.
+        Tries again until there is a daemon."""
         loop.remove_reader(fd)
         with self._lock:
             if self._loops.pop(loop, None) is None:
@@ -85,9 +89,10 @@ class Watch:
             _call(loop, _finish, future, None)
 
     def close(self):
-        """The segment is being closed: whoever waits hears of it."""
+        """Ends all waits with ValueError. Segment.close() calls it before it closes the
+        descriptor."""
         if self._pid != os.getpid():
-            return  # of the process that this one was forked from
+            return  # inherited by fork: the loops and waiters are those of the parent
         with self._lock:
             waiters, self._waiters = self._waiters, {}
             loops, self._loops = self._loops, {}
@@ -102,7 +107,7 @@ def _call(loop, function, *arguments):
     try:
         loop.call_soon_threadsafe(function, *arguments)
     except RuntimeError:
-        pass  # the loop is closed, and nobody waits in it
+        pass  # the loop is closed, so no task waits in it
 
 
 def _finish(future, error):
@@ -131,6 +136,6 @@ async def _changed(segment, seen):
 
 
 def changed(segment, seen=None):
-    """What Segment.changed() does: the counter is looked at when it is called, not when it is
-    awaited."""
+    """Implements Segment.changed(). Reads the counter when it is called, and not when the result is
+    awaited, so that no change between the two is missed."""
     return _changed(segment, segment.change if seen is None else seen)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of a segment as pinned memory, for copies to a GPU that need no staging buffer. The CUDA
-run time is loaded when it is asked for; nothing is linked against it."""
+"""Pins the pages of a segment, so that copies to a GPU need no staging buffer. The first call loads
+the CUDA run time through ctypes. Nothing is linked against it, because most machines have none."""
 
 import ctypes
 import ctypes.util
@@ -15,11 +15,11 @@ _runtime = None
 
 
 class NoCuda(Error, ImportError):
-    """No CUDA run time could be loaded, or it finds no device; the text has what was tried."""
+    """No CUDA run time could be loaded. The text names the libraries that were tried."""
 
 
 class CudaError(Error, RuntimeError):
-    """A call of the CUDA run time failed. number: its cudaError_t."""
+    """A call of the CUDA run time failed. number is its cudaError_t."""
     number = 0
 
 
@@ -28,7 +28,7 @@ def _candidates():
     if chosen:
         return [chosen]
     found = [f"libcudart.so{suffix}" for suffix in (".13", ".12", ".11.0", "")]
-    for place in sys.path:  # what pip installs beside torch
+    for place in sys.path:  # pip installs the run time of torch there
         found += sorted(glob.glob(f"{place}/nvidia/*/lib/libcudart.so.*"), reverse=True)
     return found + sorted(glob.glob("/usr/local/cuda*/lib64/libcudart.so*"), reverse=True)
 
@@ -55,21 +55,21 @@ def _check(runtime, what, result):
     if result == 0:
         return
     text = runtime.cudaGetErrorString(result).decode(errors="replace")
-    runtime.cudaGetLastError()  # it is told here, and not to the next call
+    runtime.cudaGetLastError()  # resets the error, which the next caller would get otherwise
     error = CudaError(f"{what}: {text} (error {result})")
     error.number = result
     raise error
 
 
 class Pinned:
-    """Pages that are pinned until close(), or the end of a with statement. They keep the segment
-    attached."""
+    """Pages of a segment that are pinned until close() or the end of a with statement. While they
+    are pinned, the segment stays attached. nbytes is their size."""
 
     def __init__(self, segment):
         runtime = _load()
         self._memory = memoryview(segment)
         flags = _PORTABLE | (_READ_ONLY if self._memory.readonly else 0)
-        # ctypes cannot take the address of read-only memory; a view of ours tells its own
+        # ctypes cannot return the address of read-only memory, but a View can.
         self._view = segment.cast("B")
         self._address = self._view.address
         self.nbytes = self._memory.nbytes
@@ -87,11 +87,11 @@ class Pinned:
         return self._memory is None
 
     def close(self):
-        """Unpins the pages; once more does no harm."""
+        """Unpins the pages. Closing again has no effect."""
         memory, self._memory, self._view = self._memory, None, None
         if memory is None:
             return
-        if self._pid == os.getpid():  # a forked child has no part in its parent's pins
+        if self._pid == os.getpid():  # a forked child must not undo its parent's pins
             _check(_runtime, "unpinning", _runtime.cudaHostUnregister(self._address))
         memory.release()
 
@@ -110,9 +110,11 @@ class Pinned:
 
 
 def pin(segment):
-    """Registers the segment's pages with the CUDA run time as pinned memory, portable to all its
-    contexts, and returns a Pinned, which unpins them at the end of a with statement.
+    """Registers the pages of the segment as pinned memory with the CUDA run time, for all of its
+    contexts. Returns a Pinned, which unpins them at the end of a with statement.
 
-    The run time is looked for as $SHMVIEW_CUDART, else libcudart.so, else beside torch.
-    Raises NoCuda, an ImportError, where there is none, and CudaError."""
+    The run time is $SHMVIEW_CUDART; otherwise libcudart.so; otherwise the one beside torch.
+
+    Raises NoCuda, which is an ImportError, if there is none; CudaError if the pages cannot be
+    pinned."""
     return Pinned(segment)

@@ -1,52 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions. Every one is an Error; most are what Python's own call of that kind raises as well."""
+"""The exceptions. Each is an Error, and most are also an exception of Python's own, so that code that
+catches FileNotFoundError or BufferError works without change."""
 
 import errno
 import re
 
 
 class Error(Exception):
-    """What libshmview refuses. code is its SHMVIEW_ERR_* number (0: none), str() the whole
-    story with names and figures. What the call was about is in attributes as well, name of
-    the segment and so on, as each class says."""
+    """The base of all errors of shmview. code is the SHMVIEW_ERR_* number, or 0 if there is none.
+    str() has the names and figures. The facts of the call, such as the name of the segment, are
+    attributes, which each class documents."""
 
     code = 0
 
 
 class Invalid(Error, ValueError):
-    """An argument that cannot be right."""
+    """An argument is wrong."""
     code = 1
 
 
 class Denied(Error, PermissionError):
-    """The daemon does not allow it. name: of the segment."""
+    """This user may not do that. name: the name of the segment."""
     code, number = 2, errno.EACCES
 
 
 class NotFound(Error, FileNotFoundError):
-    """There is no such segment, or none that this user may see. name: of the segment."""
+    """There is no such segment, or this user may not see it. name: the name of the segment."""
     code, number = 3, errno.ENOENT
 
 
 class Exists(Error, FileExistsError):
-    """A segment of this name exists already. name: of the segment."""
+    """A segment of this name exists already. name: its name."""
     code, number = 4, errno.EEXIST
 
 
 class NoSpace(Error, OSError, MemoryError):
-    """Not enough shared memory. name; size: bytes that were asked for; free and limit: bytes, or
-    None where the daemon did not say."""
+    """There is too little shared memory. name: the name of the segment; size: the bytes that were
+    requested; free, limit: bytes, or None if the daemon did not report them."""
     code, number = 5, errno.ENOSPC
     free = limit = None
 
 
 class Limit(Error, OSError):
-    """A limit is exceeded: of segments, layouts, attachments; the text has it."""
+    """A limit of segments, layouts or attachments is exceeded. The text names it."""
     code, number = 6, errno.EDQUOT
 
 
 class NoLayout(Error, LookupError):
-    """No such layout or view. layout, view: what was asked for."""
+    """There is no such layout or view. layout, view: the names that were requested."""
     code = 7
 
 
@@ -56,7 +57,7 @@ class LayoutExists(Error, ValueError):
 
 
 class NoSlot(Error, OSError):
-    """Every slot of the segment's lock is taken. name: of the segment."""
+    """Every slot of the segment's lock is taken. name: the name of the segment."""
     code, number = 9, errno.EUSERS
 
 
@@ -66,42 +67,42 @@ class NotAttached(Error, OSError):
 
 
 class FormatError(Error, ValueError):
-    """Not a format of an element. format: the text; at: the character, from 0."""
+    """A text is not a format. format: the text; at: the index of the wrong character."""
     code = 11
 
 
 class Misaligned(Error, ValueError):
-    """A view that is not aligned to its element; the text names the dimension and the byte."""
+    """A view is not aligned to its elements. The text names the dimension and the byte."""
     code = 12
 
 
 class IllSized(Error, ValueError):
-    """Bytes that do not divide into whole elements, or a shape for another number of them."""
+    """The bytes do not divide into whole elements, or the shape has another number of elements."""
     code = 13
 
 
 class Bounds(Error, ValueError, IndexError):
-    """Outside: of the segment, or of the view."""
+    """A view does not fit into its segment, or an index into its view."""
     code = 14
 
 
 class Overflow(Error, OverflowError, ValueError):
-    """A size that does not fit."""
+    """A size or stride does not fit into 63 bits."""
     code = 15
 
 
 class Unsupported(Error, NotImplementedError):
-    """The daemon is too old for it."""
+    """The daemon is too old for the request."""
     code = 16
 
 
 class Quota(Error, OSError):
-    """A quota of this user is exceeded; the text has the figures."""
+    """A quota of this user is exceeded. The text has the figures."""
     code, number = 17, errno.EDQUOT
 
 
 class TimedOut(Error, TimeoutError):
-    """The time is over. name: of the segment."""
+    """The timeout has passed."""
     code, number = 32, errno.ETIMEDOUT
 
 
@@ -136,27 +137,27 @@ class Disconnected(Error, ConnectionError):
 
 
 class ProtocolError(Error, ConnectionError):
-    """What answers does not keep the protocol."""
+    """The process at the other end of the socket breaks the protocol."""
     code, number = 39, errno.EPROTO
 
 
 class LayoutVersion(Error, OSError):
-    """Shared memory of a layout version that this library does not know, or truncated."""
+    """The lock of the segment is damaged, or belongs to a version that this library does not know."""
     code, number = 40, errno.EPROTONOSUPPORT
 
 
 class Busy(Error, BufferError):
-    """Still in use; the text says by how many."""
+    """The object is still in use. The text has the number of users."""
     code = 41
 
 
 class NoMemory(Error, MemoryError):
-    """Out of (private) memory."""
+    """The process is out of private memory."""
     code = 42
 
 
 class SystemCallFailed(Error, OSError):
-    """A system call failed; the text names it."""
+    """A system call failed. The text names it."""
     code, number = 43, errno.EIO
 
 
@@ -166,39 +167,42 @@ class TooDeep(Error, RecursionError):
 
 
 class StaleViewError(Error, RuntimeError):
-    """The view is of a past phase, or of one that has not come. Open it anew."""
+    """The view belongs to another phase than the current one. Open it again."""
     code = 45
 
 
 class Lost(Error, RuntimeError):
-    """The lock was lost while it was held, because the attachment had ended: others may have written.
-    close() the segment and attach it again."""
+    """The attachment has ended, and its locks with it. If the lock was held, others may have written.
+    Close the segment and attach it again."""
     code = 48
 
 
 class Interrupted(Error, InterruptedError):
-    """A wait was ended by shmview_on_wait(). A signal handler that raises ends a wait with its own
-    exception, so only programs that call shmview_on_wait() themselves see this one."""
+    """A function given to shmview_on_wait() has ended a wait. A signal handler that raises ends it
+    with its own exception, so this one occurs only if C code calls shmview_on_wait() itself."""
     code, number = 49, errno.EINTR
 
 
 class ConversionError(Error, OverflowError, ValueError):
-    """A value that the element's type cannot hold without loss."""
+    """The type of the element cannot hold the value without loss."""
     code = 46
 
 
 class NotContiguous(Error, BufferError):
-    """The view's strides are more than the consumer can bear."""
+    """The consumer does not accept the strides of the view."""
     code = 47
 
 
 class OwnerDied(Error):
-    """The last exclusive holder of a lock died inside: the bytes may be half written.
+    """The last owner of the lock died inside, so the bytes may be half written. The caller does not
+    hold the lock; see Segment.recover().
 
-    name: of the segment; pid, command: who it was (0 and '' where nobody knows any more);
-    generation, phase: of the phase it died in; when: seconds, as time.monotonic() has them.
-    phase is None where that is not the current one any more, or where the Segment does not know
-    its name yet: taking a lock asks nobody. Segment.phase asks the daemon for it."""
+    name: the name of the segment. pid, command: the process that died, or 0 and '' if that is no
+    longer known. generation, phase: the phase in which it died. when: the time of the death in
+    seconds, on the clock of time.monotonic(); 0 if it is not known.
+
+    phase is None if another phase is current now, or if the Segment does not know the name yet,
+    because taking a lock sends no request to the daemon. Segment.phase sends one."""
 
     name, pid, command, generation, phase, when = "", 0, "", 0, None, 0.0
 
@@ -209,7 +213,7 @@ _by_code = {globals()[name].code: globals()[name] for name in __all__}
 
 
 def make(code, text, facts):
-    """An exception for the extension module to raise."""
+    """Makes an exception, which the extension module raises. facts: a dict of attributes or None."""
     cls = _by_code.get(code, Error)
     made = cls(cls.number, text) if issubclass(cls, OSError) else cls(text)
     if made.code != code:
@@ -224,7 +228,7 @@ def make(code, text, facts):
 
 
 def make_death(name, pid, generation, phase, command, when):
-    """An OwnerDied for the extension module to raise."""
+    """Makes an OwnerDied, which the extension module raises or returns."""
     who = f"process {pid}" if pid else "an unknown process"
     if command:
         who += f" ({command})"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formats of elements: what people write, in texts that libshmview knows."""
+"""Converts the formats that users may pass (types of Python, numpy and ctypes) to texts that
+libshmview parses. numpy is not imported here unless the caller passes one of its types."""
 
 import sys
 
@@ -8,10 +9,10 @@ _BASIC = {float: "d", int: "q", bool: "?", complex: "Zd", bytes: "B"}
 
 
 def format_text(format):
-    """A format as text: of a str, a Python type, a dtype or scalar type of numpy's, a type of
-    ctypes. The extension module asks for what is more than a plain text."""
+    """Returns the format as a text. format is a str, a type of Python, a dtype or scalar type of
+    numpy, or a type of ctypes. The extension module calls it for all but plain texts."""
     if isinstance(format, str):
-        # numpy's short names: without a mark they are the machine's
+        # A short name of numpy without a mark has the byte order of the machine.
         if format[:1].isalpha() and format[1:].isdigit():
             return ("|" if format[1:] == "1" or format[0] == "S" else _NATIVE) + format
         return format
@@ -27,7 +28,8 @@ def format_text(format):
 
 
 def _of_ctypes(kind):
-    """ctypes leaves out the padding of structs in some versions, so those are walked here."""
+    """Returns the format of a type of ctypes. Walks structs itself, because the format that ctypes
+    reports lacks the padding in some versions."""
     import ctypes
     if isinstance(kind, type(ctypes.Array)):
         return f"({kind._length_}){_of_ctypes(kind._type_)}"

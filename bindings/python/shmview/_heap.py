@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blocks of memory that a family of processes has in common.
+"""Allocates blocks of memory that the processes of a family share.
 
-A block is part of an arena, which the kernel frees with the last process that has it mapped. What
-a child may know of is never used again for something else: only a block that no child can have
-seen, none having been forked or spawned since, goes to the next who asks."""
+A block is a part of an arena. The kernel frees an arena when the last process that maps it has ended.
+A process cannot know whether one of its children still uses a block. Therefore a block is used again
+only if no child can have it: no process was forked since its allocation, and it was not pickled for
+a spawned one. _generation counts forks, and -1 marks a pickled block."""
 
 import mmap
 import os
@@ -13,15 +14,15 @@ from collections import deque
 from . import _sync
 
 ALIGNMENT = 64
-FIRST = 64 * 1024  # bytes of the first arena; each is twice the last, up to
-LARGEST = 1024 * 1024
-ALONE = 16 * 1024  # a block of more has an arena of its own
+FIRST = 64 * 1024  # bytes of the first arena; each further one has twice as many
+LARGEST = 1024 * 1024  # bytes of an arena at most
+ALONE = 16 * 1024  # a block of more bytes gets an arena of its own
 
 _generation = 0  # grows with each fork
 
 
 class Block:
-    """size bytes of an arena, zeroed. Lives as long as somebody refers to it."""
+    """size zeroed bytes of an arena, until the last reference to the Block ends."""
 
     __slots__ = ("arena", "start", "size", "_generation", "__weakref__")
 
@@ -30,7 +31,8 @@ class Block:
         self._generation = generation
 
     def create_memoryview(self):
-        """The bytes."""
+        """Returns a memoryview of the bytes. Locks and sharedctypes call it by this name, which
+        multiprocessing.heap.BufferWrapper has too."""
         return memoryview(self.arena)[self.start:self.start + self.size]
 
     def __reduce__(self):
@@ -69,7 +71,7 @@ def _reuse(size):
 
 
 def allocate(n):
-    """A Block of n bytes or a little more. Raises OSError."""
+    """Returns a Block of n bytes, rounded up. Raises OSError if /dev/shm has too little space."""
     global _arena, _used, _next
     size = max(n + -n % ALIGNMENT, ALIGNMENT)
     if size > ALONE:
@@ -87,7 +89,7 @@ def allocate(n):
 
 
 def _forked():
-    """A child may have seen every block there is."""
+    """Retires every free and every living block, because a child may use any of them."""
     global _generation
     _generation += 1
     _free.clear()
@@ -95,7 +97,7 @@ def _forked():
 
 
 def _forked_child():
-    """What is left of the parent's arena is the parent's."""
+    """Starts with a new arena in a child, because the parent continues to use the old one."""
     global _arena, _used, _next, _lock
     _lock = threading.Lock()
     _forked()

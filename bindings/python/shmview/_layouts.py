@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts as people write them, and as libshmview wants them.
+"""Converts layouts from the forms that users write to the arguments of Segment._define().
 
-A layout is a dict of views, a list of (name, format, shape, offset), or a structured dtype of
-numpy's, whose fields are the views. A view is
+A layout is a dict of views, a list of (name, format, shape, offset), or a structured dtype of numpy,
+whose fields are the views. A view is one of
 
     'f4'                            one element
     ('f4', 1000)  ('f4', (10, 10))  an array
-    ('f4', 1000, 64)                that begins at byte 64
+    ('f4', 1000, 64)                an array that begins at byte 64
     {'format': 'f4', 'shape': (10, 10), 'strides': (4, 40), 'offset': 0, 'readonly': True}
 
-What has no offset follows the view before it, aligned to its element; the first one begins at
-byte 0. So the layouts of a segment overlap, like the arms of a union."""
+A view without an offset follows the view before it, at the next multiple of its element's alignment.
+The first view begins at byte 0. So the layouts of a segment overlap, like the members of a union in
+C."""
 
 from . import _core
 
@@ -20,7 +21,7 @@ def _numbers(value):
 
 
 def _split_dtype(format):
-    """A dtype of numpy's with a shape of its own, as a plain one and that shape."""
+    """Splits a dtype of numpy that has a shape into a plain dtype and the shape."""
     part = getattr(format, "subdtype", None)
     return part if part else (format, ())
 
@@ -33,7 +34,7 @@ def _fields(dtype):
 
 
 def _views(layout):
-    """Pairs of a name and a view."""
+    """Returns the views of a layout in any form, as pairs of a name and a view."""
     if getattr(layout, "names", None) and hasattr(layout, "fields"):
         return list(_fields(layout))
     if hasattr(layout, "items"):
@@ -64,7 +65,8 @@ def _parts(name, view):
 
 
 def resolve(layout):
-    """The views of a layout for Segment._define(), and the byte behind the last one."""
+    """Returns the views of a layout as Segment._define() takes them, and the number of bytes up to
+    the end of the last one."""
     resolved, at, end = [], 0, 0
     for name, view in _views(layout):
         parts = _parts(name, view)
@@ -86,7 +88,8 @@ def resolve(layout):
 
 
 def _reach(shape, strides, itemsize):
-    """Bytes from element [0, ..., 0] to the end of the last one."""
+    """Returns the number of bytes from the beginning of element [0, ..., 0] to the end of the last
+    element."""
     if 0 in shape:
         return 0
     if strides is None:
@@ -97,7 +100,8 @@ def _reach(shape, strides, itemsize):
 
 
 def collect(layouts, more):
-    """Those of the argument layouts= and those given by keyword, resolved; and the end of all."""
+    """Resolves the layouts of the argument layouts= and those given by keyword. Returns a dict of
+    them, and the number of bytes that they need."""
     both = dict(layouts or {})
     for name in more:
         if name in both:
@@ -109,7 +113,7 @@ def collect(layouts, more):
 
 
 def names(resolved):
-    """The layouts that have a view of each name."""
+    """Returns a dict that maps the name of each view to the list of layouts that have it."""
     known = {}
     for layout, views in resolved.items():
         for view in views:
@@ -118,7 +122,7 @@ def names(resolved):
 
 
 def define(segment, layouts=None, **more):
-    """What Segment.define() does."""
+    """Implements Segment.define()."""
     resolved, _ = collect(layouts, more)
     for layout, views in resolved.items():
         segment._define(layout, views)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""create(), attach(), connect(): what opens a segment."""
+"""create(), make(), attach() and connect(). They add layouts, unused names and timeouts to the
+functions of the extension module."""
 
 import os
 import secrets
@@ -11,10 +12,12 @@ from ._layouts import collect, names
 
 
 def connect(path=None, *, start=True):
-    """The Connection of this process to the daemon whose socket path is; None is the one that
-    create() and attach() use by themselves. One of each path is made and kept.
+    """Returns the Connection of this process to the daemon with the socket path. None stands for the
+    default connection, which create() and attach() use. There is one Connection for each path; later
+    calls return it again.
 
-    start: whether a session daemon is started where path is None and none runs.
+    start: whether to start a session daemon if path is None and no daemon runs.
+
     Raises NoDaemon, Invalid, Denied, ProtocolError."""
     if path is None:
         return _core._default_connection(start)
@@ -24,28 +27,28 @@ def connect(path=None, *, start=True):
 
 def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached", lock=True,
            populate=False, connection=None, **more):
-    """Creates the segment called name, zeroed, and attaches it for writing.
+    """Creates a zeroed segment, attaches it for writing, and returns the Segment.
 
-    name: 1 to 128 letters, digits, '.', '_', '-', no dot in front; None: one that nobody has.
-    size: bytes, 1 or more; None: what the layouts need. All of it is committed at once, so that
-    no later access can run out of memory.
-    lifetime: 'attached' (it goes with its last attachment), 'manual' (when it is removed) or
-    'creator' (with the connection that created it).
-    lock: False: it has only its bytes: no lock, no phases, no changes.
-    populate: every page is mapped now instead of at first touch.
-    connection: a Connection; None: the process's own.
+    name: 1 to 128 letters, digits, '.', '_' and '-', not beginning with a dot. None: an unused name.
+    size: the size in bytes, 1 or more. None: the size that the layouts need. All of the memory is
+    committed now, so that no later access can fail for lack of it.
+    lifetime: when the segment ends: 'attached' (with its last attachment), 'manual' (when it is
+    removed) or 'creator' (with the client that created it).
+    lock: False for a segment that has only bytes, and no lock, phases or changes.
+    populate: whether to map every page now instead of at its first use.
+    connection: a Connection. None: the default connection of the process.
 
-    Further keywords, and those in the dict layouts, are layouts that are declared at once: dicts
-    of views, for example
+    Further keywords, and the entries of the dict layouts, are layouts to declare: dicts of views, for
+    example
 
         create("demo", float={"A": ("f4", 1000), "B": ("f4", (10, 10))},
                        int={"D": ("i2", 2000), "E": "i8"})
 
-    or a structured dtype of numpy's each; see Segment.define(). phase: the one that is current
-    from the beginning; None: none.
+    or structured dtypes of numpy; see Segment.define(). phase: the layout to make current at once.
+    None: the segment begins without a phase.
 
-    Raises Exists (a FileExistsError), NoSpace (size, free and limit), Limit, Invalid, Denied,
-    Disconnected; and for layouts what Segment.cast() raises."""
+    Raises Exists (a FileExistsError), NoSpace (with size, free and limit), Limit, Quota, Invalid,
+    Denied, Disconnected; and for layouts the errors of Segment.cast()."""
     resolved, end = collect(layouts, more)
     if size is None:
         if not end:
@@ -71,27 +74,30 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
 
 
 def make(nbytes, format, shape=None, strides=None, offset=0, readonly=False, *, connection=None):
-    """A View of a fresh segment of nbytes bytes, zeroed, whose name nobody has: shared memory for
-    children and for whoever gets the pickled view. view.segment is the segment, with its lock.
+    """Creates a zeroed segment of nbytes bytes with an unused name, and returns a View of it. Children
+    and other processes that get the pickled view share its memory. view.segment is the Segment, which
+    has the lock.
 
-    format, shape, strides, offset: as of Segment.cast(); without a shape, one dimension to the
-    end. readonly: of this view; others of the segment may be written.
-    Raises what create() and Segment.cast() raise."""
+    format, shape, strides, offset: see Segment.cast(). Without a shape, the view has one dimension to
+    the end. readonly: whether this view is read-only; other views of the segment can be written.
+
+    Raises the errors of create() and of Segment.cast()."""
     segment = create(None, nbytes, connection=connection)
     return segment.cast(format, shape, strides=strides, offset=offset, readonly=readonly)
 
 
 def attach(name, readonly=False, *, access=None, timeout=0, populate=False, connection=None):
-    """Attaches the segment called name.
+    """Attaches the segment called name, and returns the Segment.
 
-    readonly: its bytes cannot be changed, its lock can be taken; the same as access='read'.
-    access: 'peek' (no lock, nothing can be disturbed), 'read' or 'write' (the default).
-    timeout: seconds to wait for a segment of this name to be created, of which the daemon tells;
-    None: as long as it takes. The GIL is free meanwhile, and signal handlers run.
-    populate: every page is mapped now instead of at first touch.
+    readonly: like access='read': the bytes cannot be changed, but the lock can be taken.
+    access: 'peek' (see the bytes without the lock), 'read' or 'write' (the default).
+    timeout: the seconds to wait until the daemon reports that a segment of this name was created.
+    None: as long as necessary. The wait releases the GIL, and signal handlers run.
+    populate: whether to map every page now instead of at its first use.
+    connection: a Connection. None: the default connection of the process.
 
-    Raises NotFound (a FileNotFoundError; also where this user may not see it), Denied, NoSlot,
-    Limit, Invalid, LayoutVersion, Disconnected."""
+    Raises NotFound (a FileNotFoundError, also if this user may not see the segment), Denied, NoSlot,
+    Limit, Quota, Invalid, LayoutVersion, Disconnected."""
     if access is None:
         access = "read" if readonly else "write"
     elif readonly and access == "write":
@@ -111,11 +117,11 @@ def attach(name, readonly=False, *, access=None, timeout=0, populate=False, conn
 
 
 def _await(name, timeout, connection, attempt):
-    """What attempt() returns once the segment is there; None if it is not in time."""
+    """Calls attempt() until it returns a Segment, and returns that; or None after the timeout."""
     end = None if timeout is None else time.monotonic() + timeout
     try:
         return _core.await_creation(name, timeout, connection, attempt)
-    except (Limit, Quota, Unsupported):  # a daemon has only so many monitors
+    except (Limit, Quota, Unsupported):  # the daemon has no room for a monitor, or knows none: poll
         pause = 0.001
     while end is None or time.monotonic() < end:
         time.sleep(pause)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shmview._sync leaves to Python: names, pickling, warnings."""
+"""The parts of Lock, RLock and the wrappers of ctypes objects that are written in Python: pickling,
+warnings and repr(). The extension module shmview._sync calls these functions."""
 
 import multiprocessing
 import os
@@ -12,11 +13,11 @@ from . import _heap, _sync
 
 
 class OwnerDiedWarning(RuntimeWarning):
-    """A lock was taken over from a holder that was killed inside: what it guards may be half
-    written. pid: of the holder.
+    """The last owner of a lock was killed inside, and the caller now has the lock. The data that it
+    guards may be half written. pid: the process id of that owner.
 
-    warnings.simplefilter("error", shmview.OwnerDiedWarning) makes it an exception: then
-    acquire() raises it and holds nothing."""
+    After warnings.simplefilter("error", shmview.OwnerDiedWarning), acquire() raises this warning as
+    an exception, and does not hold the lock."""
 
     pid = 0
 
@@ -32,7 +33,10 @@ def _new_block(size):
     return _heap.allocate(size)
 
 
-# --- Pickling: only for children that are being started ----------------------
+# --- Pickling ----------------------------------------------------------------
+#
+# Only for a child that is being started, as in multiprocessing: the descriptor of the memory can be
+# passed to such a child, but not stored in a file.
 
 def _reduce_arena(arena):
     context.assert_spawning(arena)
@@ -63,7 +67,7 @@ def _reduce_synchronized(wrapper, obj, lock):
 # --- Words -------------------------------------------------------------------
 
 def _owner(lock):
-    """Who holds it, in the words of the standard library."""
+    """Returns the owner in the words of the standard library, or None."""
     pid = lock._owner_pid
     if not lock.locked():
         return None
@@ -83,7 +87,7 @@ def _repr_lock(lock):
 
 
 def _codes():
-    """The ctypes types whose elements are handled without ctypes, and their letters."""
+    """Returns the letters of the plain types, whose elements are accessed without ctypes."""
     import ctypes
     plain = (ctypes.c_char, ctypes.c_bool, ctypes.c_byte, ctypes.c_ubyte, ctypes.c_short,
              ctypes.c_ushort, ctypes.c_int, ctypes.c_uint, ctypes.c_long, ctypes.c_ulong,

@@ -1,34 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls of the extension module return, and what it leaves to Python."""
+"""The tuples that calls of the extension module return, and the functions that unpickle its
+objects."""
 
 from typing import NamedTuple, Tuple
 
 
 class Summary(NamedTuple):
-    """What View.summary() found."""
-    n: int  #: elements
-    n_nan: int  #: of which NaN; they count for nothing else
-    min: float  #: of integers an int
-    max: float
+    """The result of View.summary()."""
+    n: int  #: number of elements
+    n_nan: int  #: number of NaNs among them, which are ignored in the other members
+    min: float  #: an int for signed integers and those of up to 32 bits
+    max: float  #: like min
     sum: float  #: of integers: the exact sum, rounded once
 
 
 class LockParty(NamedTuple):
-    """One process in a lock's status, by what it wrote about itself."""
+    """One process in a LockStatus. The members are what the process itself wrote into its slot."""
     role: str  #: 'holds', 'holds shared', 'waits' or 'waits to share'
     pid: int
     command: str
     slot: int
-    since: float  #: seconds, as time.monotonic() has them; 0: unknown
+    since: float  #: seconds on the clock of time.monotonic(); 0: unknown
 
 
 class LockStatus(NamedTuple):
-    """Who holds a lock and who waits, at about the same time."""
-    held: bool  #: exclusively
+    """The holders of a lock and the waiters. The members are read one after the other, so they may
+    belong to slightly different times."""
+    held: bool  #: held exclusively
     owner_is_dead: bool
-    dirty: bool  #: the next owner will be told that one died; or one is inside
+    dirty: bool  #: an owner is inside now, or died inside, which the next owner will get reported
     parties: Tuple[LockParty, ...]
-    n_parties: int  #: that there are, whether or not all are told
+    n_parties: int  #: number of parties, which may be more than are listed
 
 
 def make_lock_status(held, dead, dirty, parties, n):
@@ -40,7 +42,7 @@ _connections = {}
 
 
 def load_connection(path):
-    """The connection of this process to the daemon at path, for what is unpickled."""
+    """Returns the connection of this process to the daemon at path, and makes it if there is none."""
     from . import _core
     own = _core._own_connection()
     if own is not None and not own.closed and own.path == path:
@@ -52,13 +54,13 @@ def load_connection(path):
 
 
 def load_segment(path, name, access):
-    """What a pickled segment comes back as."""
+    """Unpickles a segment: attaches it again."""
     from . import _core
     return _core.attach(name, access=access, connection=load_connection(path))
 
 
 def load_view(segment, format, offset, shape, strides, suboffsets, readonly, phase):
-    """What a pickled view comes back as."""
+    """Unpickles a view: makes it again from its description, in the phase to which it belonged."""
     view = segment.cast(format, shape, offset=offset, strides=strides, suboffsets=suboffsets,
                         readonly=readonly)
     return segment._bind(view, *phase) if phase else view

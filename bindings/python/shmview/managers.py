@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As the part of multiprocessing.managers that is about shared memory."""
+"""SharedMemoryManager, a drop-in for that of multiprocessing.managers. Its server process creates
+the blocks, so the daemon removes them when that process ends, also by a kill."""
 
 import threading
 from multiprocessing import ProcessError, parent_process
@@ -11,12 +12,13 @@ __all__ = ["SharedMemoryManager"]
 
 
 class _Block(SharedMemory):
-    """One that goes with the process that creates it, though that is somebody's child."""
+    """A block that ends with the process that creates it. A SharedMemory would be entrusted to the
+    first process of the family, and outlive the server."""
     _outlives_child = False
 
 
 class SharedMemoryServer(Server):
-    """Creates the blocks and has them until it ends: they end with its process."""
+    """Runs in the manager's process, and owns the blocks, which end with it."""
 
     public = Server.public + ["create_segment", "list_segments", "release_segment"]
 
@@ -25,7 +27,7 @@ class SharedMemoryServer(Server):
         self._blocks = {}
 
     def serve_forever(self):
-        """Answers until shutdown(), or until the parent process ends."""
+        """Serves requests until shutdown(), or until the parent process ends."""
         parent = parent_process()
         if parent is not None:
             threading.Thread(target=self._follow, args=(parent,), daemon=True).start()
@@ -36,18 +38,18 @@ class SharedMemoryServer(Server):
         self.stop_event.set()
 
     def create_segment(self, c, size):
-        """Creates a block; returns its name."""
+        """Creates a block, and returns its name."""
         block = _Block(create=True, size=size)
         self._blocks[block.name] = block
         block.close()
         return block.name
 
     def list_segments(self, c):
-        """The names of the blocks that there are."""
+        """Returns the names of all blocks."""
         return list(self._blocks)
 
     def release_segment(self, c, name):
-        """Ends one of them."""
+        """Removes one block."""
         self._end(self._blocks.pop(name))
 
     @staticmethod
@@ -55,10 +57,10 @@ class SharedMemoryServer(Server):
         try:
             block.unlink()
         except FileNotFoundError:
-            pass  # somebody else was first
+            pass  # another process has unlinked it
 
     def shutdown(self, c):
-        """Ends all of them, and the process."""
+        """Removes all blocks, and ends the process."""
         while self._blocks:
             self._end(self._blocks.popitem()[1])
         super().shutdown(c)
@@ -67,19 +69,19 @@ class SharedMemoryServer(Server):
 class SharedMemoryManager(BaseManager):
     """SharedMemoryManager(address=None, authkey=None, ctx=None)
 
-    A process that has blocks of shared memory, to be used as
+    A process that owns blocks of shared memory:
 
         with SharedMemoryManager() as manager:
             block = manager.SharedMemory(size=128)
             numbers = manager.ShareableList(range(10))
 
-    They end with it: by shutdown(), at the end of the with block, when it is garbage, when its
-    process is killed, and when the process that started it ends."""
+    The blocks end with shutdown(), with the with block, with the last reference to the manager, when
+    its process is killed, and when the process that started it ends."""
 
     _Server = SharedMemoryServer
 
     def get_server(self):
-        """A server object with serve_forever(), for this process."""
+        """Returns a server, whose serve_forever() serves requests in this process."""
         if self._state.value != State.INITIAL:
             raise ProcessError("the manager was started, or shut down, already")
         return self._Server(self._registry, self._address, self._authkey, self._serializer)
@@ -94,13 +96,13 @@ class SharedMemoryManager(BaseManager):
             connection.close()
 
     def SharedMemory(self, size):
-        """A new SharedMemory of size bytes."""
+        """Returns a new SharedMemory of size bytes."""
         if not size > 0:
             raise ValueError("'size' must be a positive number different from zero")
         return SharedMemory(self._call("create_segment", size))
 
     def ShareableList(self, sequence):
-        """A new ShareableList with the elements of sequence."""
+        """Returns a new ShareableList with the elements of sequence."""
         made = ShareableList.__new__(ShareableList)
         made._write(sequence, self.SharedMemory)
         return made

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As multiprocessing.shared_memory: blocks with a name, and lists in them.
+"""Drop-ins for multiprocessing.shared_memory: blocks with a name, and lists in them.
 
-A SharedMemory is a segment of the daemon, without a lock, so shmview.attach(name) and other
-languages find it too. Who attaches one, and how that process ends, does nothing to it. There is no
-resource tracker: the daemon knows who lives."""
+A SharedMemory is a segment without a lock, so shmview.attach(name) and programs in other languages
+can attach it too. The end of a process that has attached a block does not affect the block. There is
+no resource tracker, because the daemon notices the end of processes."""
 
 import os
 import secrets
@@ -23,13 +23,15 @@ _O_CREX = os.O_CREAT | os.O_EXCL
 
 
 def _make_filename():
-    """A name that nobody has, most likely."""
+    """Returns a random name, which is most likely unused."""
     return _SHM_NAME_PREFIX + secrets.token_hex(8)
 
 
 def _root():
-    """The process that the family of this one began with, as far as multiprocessing tells; 0: this
-    is it. Children of children are counted: a fork server in between is as good as the first."""
+    """Returns the process id of the first process of this family, to which a block is entrusted; or 0
+    if this process is the first. multiprocessing only records the parent and how many generations of
+    children there are, so this walks up that many parents. If a fork server is among them, it may
+    return the fork server, which lives as long as the first process."""
     parent = process.parent_process()
     if parent is None:
         return 0
@@ -52,15 +54,17 @@ class SharedMemory:
 
     A block of shared memory with a name.
 
-    name: 1 to 128 letters, digits, '.', '_', '-', no dot in front; None, with create: one that
-    nobody has. create: make it, zeroed and committed, of size bytes; else attach it.
+    name: 1 to 128 letters, digits, '.', '_' and '-', not beginning with a dot. None, if create is
+    true: an unused name.
+    create: whether to create a zeroed, committed block of size bytes. Otherwise attaches the block.
+    track: for a new block, False lets it end only with unlink().
 
-    A block ends with unlink(), by whomever, and at the latest when the process ends that
-    multiprocessing's family began with, however that is: a child's block outlives the child.
-    Who has it attached keeps the bytes. track=False, when it is created: only with unlink().
+    Any process may call unlink(), which ends the block. Otherwise it ends when the first process of
+    the multiprocessing family ends, also by a kill; a block of a child outlives the child. A process
+    that has attached the block keeps the bytes.
 
-    Raises FileExistsError, FileNotFoundError, ValueError; shmview.NoSpace, an OSError with
-    ENOSPC and a MemoryError, where /dev/shm has not enough; other subclasses of shmview.Error."""
+    Raises FileExistsError, FileNotFoundError, ValueError; shmview.NoSpace, which is an OSError with
+    ENOSPC and a MemoryError, if /dev/shm has too little space; other subclasses of shmview.Error."""
 
     _name = None
     _segment = None
@@ -91,7 +95,7 @@ class SharedMemory:
             try:
                 self._segment.entrust(root)
             except (Denied, NotFound):
-                pass  # the root is gone, or not to be seen from where the daemon is
+                pass  # the root has ended, or is in a pid namespace that the daemon cannot see
 
     def _open(self, name, size):
         while name is None:
@@ -119,28 +123,31 @@ class SharedMemory:
 
     @property
     def buf(self):
-        """A memoryview of its bytes; None once it is closed."""
+        """A memoryview of the bytes; None after close()."""
         return self._buf
 
     @property
     def name(self):
-        """Its name."""
+        """The name of the block."""
         return self._name
 
     @property
     def size(self):
-        """Its size in bytes."""
+        """The size of the block in bytes."""
         return self._size if self._segment is None else self._segment.size
 
     _size = 0
 
     def close(self):
-        """Detaches it here; the block stays. Raises BufferError while views of buf are out.
-        Where others refer to buf itself (numpy.ndarray(buffer=...) does), the memory stays
-        until they do not."""
+        """Detaches the block from this process; it does not end. If other objects refer to buf itself,
+        as a numpy.ndarray(buffer=...) does, the memory stays attached until they end.
+
+        Raises BufferError while views of buf exist."""
         if self._segment is None:
             return
         self._size = self._segment.size
+        # Two references to buf (the attribute and the argument) and three to the segment (and buf)
+        # are our own. If there are more, releasing buf would break the object that has it.
         if sys.getrefcount(self._buf) > 2 or sys.getrefcount(self._segment) > 3:
             self._buf = self._segment = None
             return
@@ -153,13 +160,16 @@ class SharedMemory:
         self._buf = self._segment = None
 
     def unlink(self):
-        """Ends the block: its name goes at once, its memory with the last who has it attached.
-        Raises FileNotFoundError where that was done already."""
+        """Ends the block: removes its name at once, and frees its memory with the last attachment.
+
+        Raises FileNotFoundError if the name was removed before."""
         _core.remove(self._name)
 
 
-# The head of a list, and of each element: where its room begins, how much of it there is, how
-# much is used, and what is in it.
+# The bytes of a list: the head (magic, number of elements); a slot for each element (offset of its
+# room, bytes of the room, bytes that are used, kind of the value); then the rooms. All numbers are
+# little-endian. The standard library stores lengths otherwise and cuts trailing NULs off; this form
+# keeps them.
 _HEAD = struct.Struct("<8sQ")
 _MAGIC = b"shmview\x01"
 _SLOT = struct.Struct("<QQQ8s")
@@ -170,7 +180,7 @@ _FORMATS = {"q": "q", "d": "d", "?": "xxxxxxx?", "n": "xxxxxx?x"}
 
 
 def _encode(value):
-    """Its kind and its bytes."""
+    """Returns the kind of a value, and its bytes."""
     kind = _KINDS.get(type(value))
     if kind is None:
         raise TypeError("a ShareableList holds int, float, bool, str, bytes and None, not "
@@ -187,21 +197,23 @@ def _decode(kind, data):
 
 
 def _room(value, data):
-    """What the standard library gives a text of that length, and enough in any case."""
+    """Returns the room for a text: as much as the standard library gives one of that length, or more
+    if its UTF-8 form needs it."""
     return max(_ALIGNMENT * (len(value) // _ALIGNMENT + 1), len(data) + -len(data) % _ALIGNMENT)
 
 
 class ShareableList:
     """ShareableList(sequence=None, *, name=None)
 
-    A list in shared memory whose length is fixed: of int (64 bits), float, bool, str, bytes and
-    None. An element may be set to a value of another type; str (as UTF-8) and bytes up to the
-    room that the first one got: the next multiple of 8 bytes that is more than its length, and
-    holds it. They come back whole, NULs at the end as well.
+    A list of fixed length in shared memory. Its elements are int (64 bits), float, bool, str, bytes
+    or None. An element may be set to a value of another type. A str (as UTF-8) or bytes must fit into
+    the room of the first value: the next multiple of 8 that is greater than its length, or more if
+    its bytes need it. Texts keep NULs at their end.
 
-    sequence: its elements; None: attach the list called name. name: of a new list; None: one that
-    nobody has. shm is the SharedMemory that it lives in, whose close() and unlink() are
-    the caller's."""
+    sequence: the elements. None: attaches the list called name, or, without a name, makes an empty
+    one. name: the name of a new list. None: an unused name.
+
+    shm is the SharedMemory that contains the list. The caller must close() and unlink() it."""
 
     def __init__(self, sequence=None, *, name=None):
         if sequence is None and name is not None:
@@ -228,7 +240,8 @@ class ShareableList:
         _HEAD.pack_into(buf, 0, _MAGIC, len(encoded))
 
     def _check(self):
-        """What another wrote is looked at before it is believed."""
+        """Checks the head of an attached list, because another program may have written the bytes.
+        _slot() checks each slot at its use, because they may change later."""
         size = self.shm.size
         magic, n = _HEAD.unpack_from(self.shm.buf) if size >= _HEAD.size else (b"", 0)
         if magic != _MAGIC or n > (size - _HEAD.size) // _SLOT.size:
@@ -278,17 +291,18 @@ class ShareableList:
 
     @property
     def format(self):
-        """The formats of struct of the values that it holds now."""
+        """The formats of the present values, as the module struct writes them."""
         return "".join(map(self._get_packing_format, range(len(self))))
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
     def count(self, value):
-        """How many elements are equal to value."""
+        """Returns the number of elements that are equal to value."""
         return sum(value == each for each in self)
 
     def index(self, value):
-        """The place of the first element that is equal to value. Raises ValueError."""
+        """Returns the index of the first element that is equal to value. Raises ValueError if there
+        is none."""
         for position, each in enumerate(self):
             if value == each:
                 return position

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As multiprocessing.sharedctypes: ctypes objects in memory that children have in common.
+"""Drop-ins for multiprocessing.sharedctypes: ctypes objects in memory that a process shares with its
+children.
 
-Create them before the children, and hand them over as arguments, or let fork inherit them.
-The memory goes with the last process that has it, however that ends; a lock whose holder was
-killed goes to the next one (OwnerDiedWarning). numpy.asarray(array) is the memory itself.
+Create the objects before the children, and pass them as arguments, or let fork inherit them. The
+memory is freed when the last process that has it ends, also by a kill. If the owner of a lock is
+killed, the next process gets the lock and an OwnerDiedWarning. numpy.asarray(array) is the memory
+itself.
 
-No daemon is involved, and nothing has a name."""
+These objects need no daemon and have no names."""
 
 import ctypes
 from multiprocessing import context
@@ -31,7 +33,7 @@ typecode_to_type = {
 # --- Objects -----------------------------------------------------------------
 
 def _place(type_, block):
-    """An object of type_ at the beginning of block, which it keeps."""
+    """Makes an object of type_ at the beginning of block, and lets it keep the block."""
     ForkingPickler.register(type_, _reduce_object)
     obj = type_.from_buffer(block.create_memoryview())
     obj._wrapper = block
@@ -44,11 +46,12 @@ def _new(type_):
     return _place(type_, _heap.allocate(ctypes.sizeof(type_)))
 
 
-_quick = {}  # class by the class of ctypes that it stands in for
+_quick = {}  # class of ctypes: the subclass that replaces it
 
 
 def _array_type(type_, length):
-    """type_ * length, or a subclass of it that reads and sets elements without ctypes."""
+    """Returns type_ * length, or a subclass of it that accesses elements without ctypes. Each class
+    is made once, so that two arrays of the same length have the same class."""
     plain = type_ * length
     if type_ not in CODES:
         return plain
@@ -67,7 +70,7 @@ def _reduce_object(obj):
 
 
 def rebuild_ctype(type_, wrapper, length):
-    """What a pickled object comes back as."""
+    """Unpickles an object: makes one for the same memory."""
     return _place(type_ if length is None else _array_type(type_, length), wrapper)
 
 
@@ -76,15 +79,16 @@ def _type(typecode_or_type):
 
 
 def RawValue(typecode_or_type, *args):
-    """A ctypes object in shared memory, without a lock; args initialize it."""
+    """Returns a ctypes object in shared memory, without a lock. args initialize it."""
     obj = _new(_type(typecode_or_type))
     obj.__init__(*args)
     return obj
 
 
 def RawArray(typecode_or_type, size_or_initializer):
-    """A ctypes array in shared memory, without a lock. size_or_initializer: its length, of
-    zeroed elements, or a sequence of its elements."""
+    """Returns a ctypes array in shared memory, without a lock.
+
+    size_or_initializer: the number of elements, which are zeroed, or a sequence of the elements."""
     type_ = _type(typecode_or_type)
     if isinstance(size_or_initializer, int):
         return _new(_array_type(type_, size_or_initializer))
@@ -94,28 +98,28 @@ def RawArray(typecode_or_type, size_or_initializer):
 
 
 def Value(typecode_or_type, *args, lock=True, ctx=None):
-    """A ctypes object in shared memory whose attributes are read and set with its lock held.
+    """Returns a ctypes object in shared memory with a lock, which each access to an attribute takes.
 
-    lock: True or None for an RLock of its own; a lock, of shmview or multiprocessing; False
-    for none: as RawValue(). ctx is ignored.
+    lock: True or None for an own RLock; a lock of shmview or multiprocessing; or False for an object
+    without a lock, like that of RawValue(). ctx is ignored.
 
-    Raises AttributeError if lock is no lock; OSError with ENOSPC where /dev/shm is full."""
+    Raises AttributeError if lock is not a lock; OSError with ENOSPC if /dev/shm has too little
+    space."""
     obj = RawValue(typecode_or_type, *args)
     return obj if lock is False else synchronized(obj, _checked(lock))
 
 
 def Array(typecode_or_type, size_or_initializer, *, lock=True, ctx=None):
-    """A ctypes array in shared memory whose elements are read and set with its lock held.
+    """Returns a ctypes array in shared memory with a lock, which each access to an element takes.
 
-    typecode_or_type: a letter of the module array, 'c' for bytes with .value and .raw, or a
-    ctypes type. size_or_initializer: as for RawArray(). lock, ctx and what it raises: as for
-    Value()."""
+    typecode_or_type: a letter of the module array; 'c' for bytes with .value and .raw; or a type of
+    ctypes. size_or_initializer: see RawArray(). lock, ctx and errors: see Value()."""
     obj = RawArray(typecode_or_type, size_or_initializer)
     return obj if lock is False else synchronized(obj, _checked(lock))
 
 
 def copy(obj):
-    """A copy of a ctypes object, in shared memory, without a lock."""
+    """Returns a copy of a ctypes object in shared memory, without a lock."""
     new = _new(type(obj))
     ctypes.pointer(new)[0] = obj
     return new
@@ -123,7 +127,8 @@ def copy(obj):
 
 # --- Objects with a lock -----------------------------------------------------
 #
-# They are multiprocessing's by isinstance(), and nothing else: shmview._sync comes first.
+# The classes inherit from those of multiprocessing, so that isinstance() is true for them. All
+# methods are those of shmview._sync, which is the first base.
 
 def _checked(lock):
     if lock is True or lock is None:
@@ -170,7 +175,7 @@ _classes = {}
 
 
 def _class_of(type_):
-    """The wrapper of a Structure or Union, with its fields as attributes."""
+    """Returns the wrapper class of a Structure or Union, whose fields are attributes."""
     try:
         return _classes[type_]
     except KeyError:
@@ -181,7 +186,7 @@ def _class_of(type_):
 
 
 def synchronized(obj, lock=None, ctx=None):
-    """A wrapper of a ctypes object that takes lock, or an RLock of its own, for each access.
+    """Returns a wrapper of a ctypes object that takes a lock for each access. lock None: an own RLock.
     ctx is ignored."""
     if isinstance(obj, _standard.SynchronizedBase):
         raise TypeError("the object has a lock already")

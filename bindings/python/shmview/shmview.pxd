@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """libshmview for Cython: `cimport shmview`.
 
-Typed memoryviews need nothing from here: `cdef double[:, ::1] a = view`, const for a read-only
-view. This is for who wants to lock, wait or look at views without the GIL:
+Typed memoryviews do not need this file: `cdef double[:, ::1] a = view`, with const for a read-only
+view. It declares the calls that lock, wait and use views without the GIL:
 
     cimport shmview
     cdef shmview.shmview_segment *s = shmview.segment_of(segment)
     with nogil:
         shmview.shmview_lock(s)
 
-The pointers are borrowed: keep the Python object. Compile with what pkg-config says of shmview.
-The calls are explained in shmview/shmview.h and its neighbours."""
+The pointers are borrowed: keep the Python object while you use them. Compile with the flags of
+`pkg-config --cflags --libs shmview`. The headers <shmview/...> document the calls."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from cpython.pycapsule cimport PyCapsule_GetPointer
@@ -101,10 +101,10 @@ cdef extern from "shmview/shmview.h" nogil:
 
 
 cdef inline shmview_segment *segment_of(object segment) except NULL:
-    """The handle of a shmview.Segment."""
+    """Returns the handle of a shmview.Segment; borrowed."""
     return <shmview_segment *>PyCapsule_GetPointer(segment._handle(), b"shmview.segment")
 
 
 cdef inline const shmview_view *view_of(object view) except NULL:
-    """The description of a shmview.View."""
+    """Returns the description of a shmview.View; borrowed."""
     return <const shmview_view *>PyCapsule_GetPointer(view._description(), b"shmview.view")

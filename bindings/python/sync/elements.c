@@ -55,8 +55,7 @@ static char *find_element(const struct elements *e, PyObject *key)
 /* The elements that a slice selects. */
 struct part {
     char *first;
-    Py_ssize_t n;    /* elements */
-    Py_ssize_t step; /* bytes from one to the next; may be negative */
+    Py_ssize_t n, step; /* elements; bytes from one to the next, which may be negative */
 };
 
 /* Finds them. Returns 0, or -1 with an exception. */

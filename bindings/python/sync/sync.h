@@ -144,9 +144,9 @@ struct synchronized {
     PyObject *lock;              /* its lock: any object with acquire() and release() */
     struct lock *fast;           /* the lock if it is a Lock or RLock of this module; borrowed */
     struct shmview_mutex *mutex; /* of fast, to save a step; or NULL */
-    PyObject *acquire, *release; /* methods of the lock, bound */
-    PyObject *enter, *exit;      /* its methods for a with statement, or both NULL */
-    struct elements elements;    /* of obj */
+    /* the bound methods of the lock; enter and exit are both NULL if it has not both */
+    PyObject *acquire, *release, *enter, *exit;
+    struct elements elements; /* of obj */
     PyObject *weakrefs;
 };
 extern PyType_Spec base_spec, value_spec, array_spec;
