@@ -74,9 +74,9 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
 
 
 def make(nbytes, format, shape=None, strides=None, offset=0, readonly=False, *, connection=None):
-    """Creates a zeroed segment of nbytes bytes with an unused name, and returns a View of it. Children
-    and other processes that get the pickled view share its memory. view.segment is the Segment, which
-    has the lock.
+    """Creates a zeroed segment of nbytes bytes with an unused name, and returns a View of it.
+    Children and other processes that get the pickled view share its memory. view.segment is the
+    Segment, which has the lock.
 
     format, shape, strides, offset: see Segment.cast(). Without a shape, the view has one dimension to
     the end. readonly: whether this view is read-only; other views of the segment can be written.

@@ -139,8 +139,8 @@ class SharedMemory:
     _size = 0
 
     def close(self):
-        """Detaches the block from this process; it does not end. If other objects refer to buf itself,
-        as a numpy.ndarray(buffer=...) does, the memory stays attached until they end.
+        """Detaches the block from this process; it does not end. If other objects refer to buf
+        itself, as a numpy.ndarray(buffer=...) does, the memory stays attached until they end.
 
         Raises BufferError while views of buf exist."""
         if self._segment is None:

@@ -186,8 +186,8 @@ def _class_of(type_):
 
 
 def synchronized(obj, lock=None, ctx=None):
-    """Returns a wrapper of a ctypes object that takes a lock for each access. lock None: an own RLock.
-    ctx is ignored."""
+    """Returns a wrapper of a ctypes object, which takes lock for each access. None stands for an own
+    RLock. ctx is ignored."""
     if isinstance(obj, _standard.SynchronizedBase):
         raise TypeError("the object has a lock already")
     if isinstance(obj, ctypes._SimpleCData):

@@ -142,6 +142,8 @@ PyType_Spec lease_spec = {
     .slots = lease_slots,
 };
 
+/* Fills *buffer for a consumer. A lease counts it, except for a request of plain bytes. The lease
+ * is made first: after it, a failure only has to drop it. */
 int view_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 {
     struct view *self = (struct view *)op;

@@ -3,8 +3,8 @@
  *
  * Calls that neither wait nor send a request run with the GIL held, because releasing and taking
  * the GIL costs more than the lock itself. So each way to take the lock first tries it with the
- * GIL, and waits without the GIL only if that fails. is_entered() tells when the first attempt must
- * be skipped.
+ * GIL, and waits without the GIL only if that fails. is_entered() decides when the first attempt
+ * must be skipped.
  *
  * One rule holds for every method: a call that raises does not hold the lock. OwnerDied is an
  * exception, so a caller that gets it has to use recover(), which declares that it will repair the

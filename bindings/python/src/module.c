@@ -26,6 +26,7 @@ PyObject *refuse_new(PyTypeObject *type, PyObject *Py_UNUSED(args), PyObject *Py
 
 /* --- Filling it ---------------------------------------------------------- */
 
+/* Makes a type and adds it to the module. Returns a new reference, or NULL with an exception. */
 static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *name)
 {
     PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
@@ -36,6 +37,7 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *n
     return (PyTypeObject *)type;
 }
 
+/* Imports an attribute of a module. Returns a new reference, or NULL with an exception. */
 static PyObject *take_attribute(const char *module, const char *name)
 {
     PyObject *from = PyImport_ImportModule(module);
@@ -44,6 +46,8 @@ static PyObject *take_attribute(const char *module, const char *name)
     return found;
 }
 
+/* Fills a new module object. The modules that it imports must not import this one, except inside
+ * functions: this one is not complete yet. Returns 0, or -1 with an exception. */
 static int module_exec(PyObject *module)
 {
     static int counts_forks; /* whether count_fork() is registered; once for all interpreters */

@@ -56,6 +56,7 @@ PyObject *segment_switch(PyObject *op, PyObject *layout)
     Py_RETURN_NONE;
 }
 
+/* Makes one change; call is shmview_notify() or shmview_notify_one(). */
 static PyObject *notify(struct segment *self, int (*call)(struct shmview_segment *))
 {
     struct shmview_segment *handle = segment_use(self);

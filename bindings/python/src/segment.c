@@ -132,6 +132,7 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     return made;
 }
 
+/* Removes the segment called name. Returns None, or NULL with an exception. */
 static PyObject *remove_name(struct state *state, struct connection *connection, const char *name)
 {
     struct shmview_connection *handle = connection_use(connection);
@@ -201,6 +202,8 @@ static int stop_watch(struct segment *self)
     return done ? 0 : -1;
 }
 
+/* Detaches the segment. The checks and the clearing of the handle happen without a release of the
+ * GIL in between, so no thread can begin a call after the check. */
 PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;

@@ -77,6 +77,8 @@ PyType_Spec bound_spec = {
 
 /* --- Not bound ----------------------------------------------------------- */
 
+/* Raises TypeError for an object that is not of the owner or a subclass, because the method would
+ * read it as one. Returns 0, or -1 with the exception. */
 static int check_owner(const struct special *self, PyObject *object)
 {
     if (LIKELY(PyObject_TypeCheck(object, self->owner)))
