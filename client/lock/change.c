@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counter of changes, and waiting for it. */
+/* The counter of changes, and waits for it.
+ *
+ * Threads park on change_waits and not on the counter. Its low bit is set while a thread may be
+ * parked, so that a notification without waiters makes no system call. */
 #include <limits.h>
 
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
-/* The low bit of change_waits; the rest counts, so that each notification changes it. */
+/* The low bit of change_waits. The other bits count the notifications that found it set, so that
+ * each of them changes the word and ends the parks that begin at that moment. */
 #define CHANGE_WAITED 1u
 
 uint32_t shmview_change(const struct shmview_segment *segment)
@@ -14,7 +18,8 @@ uint32_t shmview_change(const struct shmview_segment *segment)
     return c ? atomic_load_explicit(word(&c->change), memory_order_acquire) : 0;
 }
 
-/* Returns whether it has changed. */
+/* Returns whether the counter has changed from seen before the time until. Reads the clock once in
+ * 64 looks, because it costs more than a look. */
 static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, int64_t until)
 {
     do
@@ -27,6 +32,7 @@ static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, i
     return false;
 }
 
+/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). */
 static void spin_for_change(struct lock *l, uint32_t seen, int64_t deadline)
 {
     struct spin spin = atomic_load_explicit(&l->spin, memory_order_relaxed);
@@ -61,13 +67,13 @@ int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t 
         }
         if (has_passed(deadline, now_ns()))
             return fail(SHMVIEW_ERR_TIMED_OUT, "no change of '%s' before the deadline", l->name);
-        /* say so, look again, park: a notifier in between changes change_waits */
+        /* set the flag, look again, then park: a notifier in between changes change_waits */
         if (!(waits & CHANGE_WAITED)) {
             swap(&c->change_waits, &waits, waits | CHANGE_WAITED);
             STEP(AT_CHANGE_WAITS);
             continue;
         }
-        /* after the look at the counter: a wait that was woken for a change returns it */
+        /* after the look at the counter, so that a wait which was woken for a change returns it */
         if (has_parked && (r = wait_ask()))
             return r;
         park(l, &c->change_waits, waits, NULL, deadline);
@@ -82,12 +88,13 @@ bool change_notify(struct lock *l, int n)
     STEP(AT_CHANGED);
     uint32_t waits = atomic_load(word(&c->change_waits));
     while (waits & CHANGE_WAITED)
+        /* + 1 clears the flag, because all waiters are woken; + 2 keeps it for the others */
         if (swap(&c->change_waits, &waits, waits + (n == INT_MAX ? 1 : 2))) {
             STEP(AT_CHANGE_CLEARED);
             wake(&c->change_waits, n);
             break;
         }
-    /* after the counter was bumped: watchers from before it are woken, those that begin
-     * afterwards see the counter */
+    /* after the counter has changed: a watch that exists now is woken, and one that begins later
+     * sees the new counter */
     return atomic_load(const_word(&l->live->watches)) != 0;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exclusive calls. Which thread holds the word for this process, and how often, is
- * private; everything shared is in the control object. */
+/* The exclusive calls.
+ *
+ * The lock word names a client, not a thread. Which thread of the client holds it, and how often,
+ * is in struct lock, which no other process sees. Each uncontended call is one short function; the
+ * rare cases are in functions that are not inlined, so that the short one saves no registers. */
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
@@ -41,7 +44,9 @@ int lock_again(struct lock *l)
     return 0;
 }
 
-/* Returns SHMVIEW_OWNER_DIED. */
+/* Goes inside although `inside` is set, and keeps the id of the dead owner for the report. The mark
+ * stays set, now with this client's id: if this client dies too, the next one is also warned.
+ * Returns SHMVIEW_OWNER_DIED. */
 __attribute__((noinline)) static int go_inside_after_death(struct lock *l, uint64_t inside)
 {
     l->dead = who_inside(inside);
@@ -52,9 +57,9 @@ __attribute__((noinline)) static int go_inside_after_death(struct lock *l, uint6
     return SHMVIEW_OWNER_DIED;
 }
 
-/* The word is mine and the readers are gone: goes inside. control and me are those of l: a
- * caller that has them in registers saves loads, which wait for its swap. Returns 0 or
- * SHMVIEW_OWNER_DIED. */
+/* Goes inside; the caller has the lock word, and no reader is left. control and me are those of l.
+ * They are parameters because a caller that has them in registers saves two loads, which would
+ * wait for its CAS. Returns 0 or SHMVIEW_OWNER_DIED. */
 static inline int go_inside(struct lock *l, struct shmview_control *control, uint32_t me)
 {
     uint64_t inside = atomic_load_explicit(word64(&control->inside), memory_order_relaxed);
@@ -63,8 +68,8 @@ static inline int go_inside(struct lock *l, struct shmview_control *control, uin
     if (__builtin_expect(who_inside(inside) != 0, 0))
         return go_inside_after_death(l, inside);
     atomic_store_explicit(word64(&control->inside), inside | me, memory_order_release);
-    /* an optimistic reader that sees one of the caller's stores sees this one; and
-     * the compiler keeps the caller's stores behind it */
+    /* an optimistic reader that sees one of the caller's later stores also sees this one, and the
+     * compiler moves none of them before it */
     atomic_thread_fence(memory_order_release);
     STEP(AT_INSIDE);
     return 0;
@@ -76,11 +81,13 @@ int finish_taking(struct lock *l, struct wait *w)
     if (r == 0)
         return go_inside(l, l->control, l->me);
     STEP(AT_DRAIN_GIVES_UP);
-    release_word(l, lock_word(l)); /* inside is as it was */
+    release_word(l, lock_word(l)); /* `inside` is unchanged: this call never went in */
     return r == -SHMVIEW_ERR_LOST ? fail_lost(l) : r < 0 ? fail_timed_out(l) : r;
 }
 
-/* Takes it, once more where this thread has it. Returns what finish_taking() does. */
+/* Takes the lock in any state, and once more if this thread is inside already. A thread that
+ * shares the lock gets an error, because it would wait for itself. Returns what finish_taking()
+ * returns. */
 static int take_anyhow(struct lock *l, struct wait *w)
 {
     int r = lock_enter(l);
@@ -99,7 +106,8 @@ static int take_anyhow(struct lock *l, struct wait *w)
     return r ? r : finish_taking(l, w);
 }
 
-/* has_word: the word is mine, and readers may be left. */
+/* Takes the lock with waits. has_word: the caller has the lock word already, but readers may be
+ * inside. */
 __attribute__((noinline)) static int take_slowly(struct lock *l, int64_t deadline, bool has_word)
 {
     struct wait w = {.deadline = deadline, .what = SHMVIEW_WAITS_EXCLUSIVE};
@@ -116,9 +124,9 @@ __attribute__((always_inline)) static inline int take(struct lock *l, int64_t de
     struct shmview_control *c = l->control;
     uint32_t me = l->me;
     STEP(AT_TAKES);
-    /* a thread that holds it already finds the word owned. The slot is looked at before the swap:
-     * a look after it would exclude no more, since the slot may be lost until the lock is given
-     * back, and would cost a twentieth of the pair (docs/LAYOUT.md, "Exclusive"). */
+    /* a thread that is inside already finds the word owned. The slot is checked before the CAS: a
+     * check after it would exclude nothing else, because the slot may be lost at any time until
+     * the release, and would cost a twentieth of the pair (docs/LAYOUT.md, "Exclusive"). */
     if (__builtin_expect(
             !is_ready(l) || this_thread.held || !slot_is_mine(l) || !swap(&c->lock, &free, me), 0))
         return take_slowly(l, deadline, false);
@@ -151,8 +159,9 @@ int64_t shmview_deadline(int64_t timeout_ns)
 
 /* --- Giving back --------------------------------------------------------- */
 
-/* The bytes are not in order, or were not when the lock was taken. Whoever said
- * "not repaired" did not die: the next owner is told who did. */
+/* Leaves after the death of an earlier owner, or without a repair. If the bytes are repaired, the
+ * mark is cleared. If not, it stays, with the id of the client that died, or with this client's id
+ * if none did. */
 __attribute__((noinline)) static void go_outside_untidy(struct lock *l)
 {
     bool repaired = !(l->untidy & UNTIDY_NOT_REPAIRED);
@@ -164,23 +173,24 @@ __attribute__((noinline)) static void go_outside_untidy(struct lock *l)
     l->dead = 0;
 }
 
-/* Nobody is inside now, and the version advances. The release of the word publishes both. */
+/* Clears the mark and advances the version. The release of the word publishes both. */
 static inline void go_outside(struct shmview_control *c)
 {
-    atomic_signal_fence(memory_order_seq_cst); /* behind the caller's stores */
+    /* the compiler must not move the caller's stores to after this */
+    atomic_signal_fence(memory_order_seq_cst);
     STEP(AT_GOES_OUTSIDE);
     uint64_t inside = atomic_load_explicit(word64(&c->inside), memory_order_relaxed);
     store_inside(c, inside + SHMVIEW_INSIDE_VERSION, 0);
     STEP(AT_OUTSIDE);
 }
 
-/* The word has changed since it was taken: others wait, or it is not mine. */
+/* Releases a word that has changed since it was taken: W or R is set, or another client has it. */
 __attribute__((noinline)) static int give_word(struct lock *l)
 {
     return release_word(l, lock_word(l)) ? fail_lost(l) : 0;
 }
 
-/* Where the lock is held more than once, the bytes are not in order, or the word has changed. */
+/* Releases a lock that is held more than once, must leave untidily, or has a changed word. */
 __attribute__((noinline)) static int release_unusually(struct lock *l)
 {
     if (l->nested) {
@@ -255,7 +265,7 @@ int shmview_unlock_not_repaired(struct shmview_segment *segment)
     return release(l);
 }
 
-/* A lock that was lost has its next owner already. */
+/* A lost lock is not marked, because it may have its next owner already. */
 void abandon(struct lock *l)
 {
     STEP(AT_THREAD_EXITS);

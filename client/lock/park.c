@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Sleeps until a word changes or a client dies, and records waits for reports.
+ *
+ * A park watches two words at once: the one that the thread waits for, and the daemon's count of
+ * deaths. When a holder dies, the daemon adds to that count and wakes every waiter, which then
+ * finds the holder dead. Each park is bounded, because another process can take a wake-up, and
+ * because the daemon can be down. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -8,12 +14,13 @@
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
-/* The bound of parks that neither a death nor the caller's function ends: so rare that hundreds of
- * threads that wait for a change use no processor time worth mentioning. */
+/* The bound of a park that neither a death nor the caller's function can end. It is long, so that
+ * hundreds of threads that wait for a change use hardly any processor time. */
 #define WAIT_IDLY_NS 1000000000
-/* Without futex_waitv a park cannot see deaths. */
+/* The bound of a park for which the kernel has no futex_waitv(), because it cannot see deaths. */
 #define PARK_BLIND_NS 10000000
 
+/* Sleeps on one word. Returns whether a signal has ended the sleep. */
 static bool park_on_one(const uint32_t *at, uint32_t value, int64_t until)
 {
     struct timespec t = {until / 1000000000, until % 1000000000};
@@ -51,10 +58,11 @@ int wake(uint32_t *at, int n)
     return r > 0 ? (int)r : 0;
 }
 
-/* --- For people ---------------------------------------------------------- */
+/* --- Reports ------------------------------------------------------------- */
 
-/* Nobody reads a clock on the way in, so the first who waits for an owner notes
- * when that was: the owner has been inside for longer. */
+/* Records when a client first waited for the current owner. The owner does not read a clock when
+ * it goes inside, because that would cost each pair. So this time is the latest at which it can
+ * have gone inside. The version of `inside` identifies the owner's turn. */
 static void note_owner(const struct lock *l, int64_t now)
 {
     struct shmview_control *c = l->control;
@@ -65,7 +73,8 @@ static void note_owner(const struct lock *l, int64_t now)
     atomic_store_explicit(word64(&c->held_version), inside, memory_order_release);
 }
 
-/* A thread that waits already has waited for longer. */
+/* Records in the slot that this client waits. If another of its threads waits already, the time of
+ * that thread stays, because it has waited longer. */
 static void note_wait(struct lock *l, uint32_t what)
 {
     struct shmview_slot *slot = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
@@ -88,15 +97,15 @@ void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t valu
         w->is_noted = true;
         w->asked_ns = now_ns();
     }
-    /* not after each wake-up: an owner that waits for readers gives the word back first, and would
-     * lose it to new readers each time that one of the old ones leaves */
+    /* not after each wake-up: an owner that waits for readers must release the word before the
+     * function runs, and would lose it to new readers each time that an old reader leaves */
     if (park(l, at, value, deaths, w->deadline) || now_ns() - w->asked_ns >= WAIT_NS)
         w->is_due = true;
 }
 
 void wait_over(struct lock *l, const struct wait *w)
 {
-    /* in a child that the caller's function has forked the slot is the parent's */
+    /* if the caller's function has forked, the slot belongs to the parent of this child */
     if (w->is_noted && is_ready(l) && slot_is_mine(l))
         atomic_store_explicit(word(&slot_at(l, l->me & SHMVIEW_SLOT_MASK)->waits),
                               SHMVIEW_WAITS_NOT, memory_order_relaxed);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shared calls. A reader counts itself in its slot, then looks at the word; an
- * owner takes the word, then looks at the slots. Both are seq_cst, so at least one
- * of them sees the other. A reader that finds the word owned steps back and parks
- * on reader_gate; after a few failures, or to repair what a dead owner left, it
- * takes the word itself, as a writer does, and counts itself under it. */
+/* The shared calls, and optimistic reads.
+ *
+ * A reader counts itself in its slot and then reads the lock word. An owner takes the word and
+ * then reads the slots. Both steps are seq_cst, so at least one of the two sees the other. The
+ * count is in the slot, not in the word, because the next owner must be able to remove the share
+ * of a dead client.
+ *
+ * A reader that finds the word owned removes itself from the count and parks on reader_gate. After
+ * a few failures it takes the word as a writer does and counts itself while it has it; otherwise a
+ * stream of writers could keep it out. It does so too if an owner died inside, because only the
+ * owner of the word can report and repair that. */
 #include <limits.h>
 
 #include "client/lock/word.h"
 
-/* After so many attempts a reader takes its turn among the writers. */
+/* After so many failures a reader waits for the word among the writers. */
 #define FAILURES_FAIR 3
 
 /* --- The slot ------------------------------------------------------------ */
@@ -26,6 +32,7 @@ __attribute__((noinline)) int wake_drain(struct lock *l)
     return 0;
 }
 
+/* Adds the lock to the table of this thread, which is open and has room. */
 static void remember(struct lock *l)
 {
     this_thread.shared[this_thread.n_shared].lock = l;
@@ -35,8 +42,9 @@ static void remember(struct lock *l)
 
 /* --- Taking -------------------------------------------------------------- */
 
-/* Takes the word; then either inside exclusively, to repair, or counted as a
- * reader while no writer can come in between. */
+/* Takes the word as a writer does. If the last owner died inside, keeps the lock exclusively, so
+ * that the caller can repair. Otherwise counts this thread as a reader, which no writer can
+ * prevent now, and releases the word. Returns what finish_taking() returns. */
 static int lock_by_word(struct lock *l, struct wait *w)
 {
     int r = take_word(l, w);
@@ -56,6 +64,7 @@ static int lock_by_word(struct lock *l, struct wait *w)
     return r;
 }
 
+/* Returns whether the word was seen free. */
 static bool spin_until_free(struct lock *l)
 {
     for (int i = spins_allowed(); i > 0; i--) {
@@ -66,7 +75,8 @@ static bool spin_until_free(struct lock *l)
     return false;
 }
 
-/* Parks until the word is given back, if a living owner has it. */
+/* Parks until the word is released, if a living owner has it. The gate is read before the word: a
+ * release in between changes the gate, and the park ends at once. */
 static void wait_at_gate(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
@@ -84,7 +94,9 @@ static void wait_at_gate(struct lock *l, struct wait *w)
     STEP(AT_GATE_UNPARKED);
 }
 
-/* One attempt, my count being mine: returns 0 when inside, else the word as it was seen. */
+/* Reads the word after this thread was counted. If it is free, the thread shares the lock from now
+ * on. If it is not, or if an owner died inside (*ret_dirty), the thread is removed from the count.
+ * Returns the word, whose owner is 0 in the first case. */
 static uint32_t try_slot(struct lock *l, bool *ret_dirty)
 {
     STEP(AT_COUNTED);
@@ -99,6 +111,8 @@ static uint32_t try_slot(struct lock *l, bool *ret_dirty)
     return v;
 }
 
+/* Shares the lock, and waits while it has a living owner. Returns 0, SHMVIEW_OWNER_DIED (then the
+ * lock is held exclusively), WAIT_ASKS or an error. */
 static int lock_shared_waiting(struct lock *l, struct wait *w)
 {
     for (;; w->failures++) {
@@ -118,7 +132,8 @@ static int lock_shared_waiting(struct lock *l, struct wait *w)
     }
 }
 
-/* The table of the thread is open. */
+/* Takes the lock shared in any state of this thread, whose table is open. Returns what
+ * lock_shared_waiting() returns. */
 static int lock_shared_anyhow(struct lock *l, struct wait *w)
 {
     if (held_by_me(l))
@@ -127,7 +142,8 @@ static int lock_shared_anyhow(struct lock *l, struct wait *w)
     if (entry >= 0) {
         if (!slot_is_mine(l))
             return fail_lost(l);
-        this_thread.shared[entry].depth++; /* nested: never waits behind a writer */
+        /* without a wait: a writer that waits for this thread would otherwise block it */
+        this_thread.shared[entry].depth++;
         return 0;
     }
     if (this_thread.n_shared == SHARED_MAX)
@@ -167,7 +183,7 @@ __attribute__((always_inline)) static inline int take_shared(struct lock *l, int
     STEP(AT_COUNTS);
     atomic_fetch_add(word(l->my_readers), 1);
     STEP(AT_COUNTED);
-    /* a thread that holds exclusively finds the word owned */
+    /* a thread that is inside exclusively finds the word owned, and nests in the slow function */
     if (__builtin_expect(owner_of(atomic_load(word(&c->lock))) || who_inside(load_inside(l)), 0))
         return take_shared_again(l, deadline);
     this_thread.held = l;
@@ -232,6 +248,6 @@ int shmview_read_validate(const struct shmview_segment *segment, uint64_t versio
     const struct lock *l = (const void *)segment;
     if (!l->control)
         return 0;
-    atomic_thread_fence(memory_order_acquire); /* behind the reads that are judged */
+    atomic_thread_fence(memory_order_acquire); /* the caller's reads come before the next load */
     return load_inside(l) == version;
 }

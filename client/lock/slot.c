@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slot of this process: what it writes there about itself, and when the slot is lost. */
+/* The slot of this process: signs it with id, pid and command, and finds out whether it is lost. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ bool is_lost(const struct lock *l)
     return atomic_load(&l->epoch) == LOST_EPOCH && lock_is_of_this_process(l);
 }
 
-/* Whether the slot may have readers. */
+/* Whether this client has ever signed its slot; before that the slot cannot have its readers. */
 static bool is_signed(const struct lock *l)
 {
     return l->control && atomic_load(&l->epoch) != UNSIGNED_EPOCH;
@@ -53,14 +53,16 @@ void lock_take_slot(struct lock *l, uint32_t slot, uint32_t generation, uint32_t
     l->nested = l->untidy = l->dead = 0;
     atomic_store(&l->owner, NULL);
     atomic_store(&l->epoch, UNSIGNED_EPOCH);
-    /* nobody else may have this id: a word that names it is as old as the last wrap,
-     * and others must not wait for it until I come */
+    /* No other client has this id. A word that names it is left from before the generations
+     * wrapped. Others would wait for this client, so mark an owner that died and release it. */
     if (owner_of(v) == l->me && owner_of(lock_word(l)) == l->me) {
         store_inside(l->control, load_inside(l), l->me);
         release_word(l, lock_word(l));
     }
 }
 
+/* Writes the slot. The id is cleared first and written last, with release order. A reader of the
+ * status thus finds either no id, or the pid and command that belong to the id. */
 static void sign_slot(struct lock *l)
 {
     struct shmview_slot *mine = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
@@ -77,7 +79,7 @@ static void sign_slot(struct lock *l)
     STEP(AT_ADOPT_COUNTS);
     atomic_store_explicit(word(&mine->id), l->me, memory_order_release);
     STEP(AT_ADOPTED);
-    uint32_t unsigned_epoch = UNSIGNED_EPOCH; /* or it was lost since */
+    uint32_t unsigned_epoch = UNSIGNED_EPOCH; /* otherwise it was lost in between */
     atomic_compare_exchange_strong(&l->epoch, &unsigned_epoch, process_epoch());
 }
 
@@ -88,7 +90,7 @@ int lock_sign(struct lock *l)
         return fail_lost(l);
     if (!is_ready(l))
         sign_slot(l);
-    return is_ready(l) ? 0 : fail_lost(l); /* it may have been lost since */
+    return is_ready(l) ? 0 : fail_lost(l); /* it may have been lost in between */
 }
 
 int enter_to_leave(struct lock *l)

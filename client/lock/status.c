@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds, who waits, who died: what other clients wrote about themselves, read
- * without taking anything. Hints for people, never a base for decisions. */
+/* Reports of holders, waiters and deaths.
+ *
+ * The functions read without the lock what other clients wrote about themselves. Any client with
+ * write access can write something false there. So the result is for people, and no code of the
+ * library decides by it. */
 #include <string.h>
 
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
-/* Copies what the user with this id wrote about himself. Only slots that were ever
- * used have memory behind them. */
+/* Copies the pid and the command that the client with this id wrote into its slot. Refuses slots
+ * that were never used, because they may have no memory. Returns whether the slot has this id. */
 static bool read_slot(const struct lock *l, uint32_t slot_number, uint32_t id, uint32_t *ret_pid,
                       char ret_command[16])
 {
@@ -23,8 +26,8 @@ static bool read_slot(const struct lock *l, uint32_t slot_number, uint32_t id, u
     return true;
 }
 
-/* Copies what the daemon has noted of the owner that ended inside. Returns whether it is this one.
- */
+/* Copies the daemon's record of the last owner that died inside. Returns whether the record is of
+ * the owner with this id. */
 static bool read_death(const struct lock *l, uint32_t id, struct shmview_death *death)
 {
     const struct shmview_liveness_death *d = &l->live->owner;
@@ -63,6 +66,7 @@ int shmview_owner_died(struct shmview_segment *segment, struct shmview_death *re
 
 /* --- Status -------------------------------------------------------------- */
 
+/* Counts the party, and stores it if the caller's array has room. */
 static void add_party(struct shmview_lock_status *status, const struct shmview_lock_party *party,
                       struct shmview_lock_party *parties, size_t room)
 {
@@ -71,6 +75,8 @@ static void add_party(struct shmview_lock_status *status, const struct shmview_l
     status->n_parties++;
 }
 
+/* Adds the parties of one slot: its client can hold the lock, share it, and wait, each in another
+ * thread. Skips slots whose client is dead or has not signed. */
 static void peek_slot(const struct lock *l, uint32_t number, uint32_t owner, int64_t held_since,
                       struct shmview_lock_status *status, struct shmview_lock_party *parties,
                       size_t room)

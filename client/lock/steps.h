@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Places between two effects that others can see. Only the stress test is compiled
- * with them: there a process may die, dawdle or be stopped at each. */
+/* Names for the places between two effects that other processes can see.
+ *
+ * Only the stress test is compiled with them. At each place it may kill the process, delay it or
+ * stop it. The product has no code for a step. */
 #ifndef CLIENT_STEPS_H
 #define CLIENT_STEPS_H
 
-/* X(NAME, where), in the order in which a caller comes by. */
+/* X(NAME, where), in the order in which a call passes them. In the texts "mine" means that of the
+ * client which takes the step. */
 #define STEP_LIST(X)                                                                               \
     X(TAKES, "take: before the first attempt at the word")                                         \
     X(TAKEN, "take: the word is mine at the first attempt")                                        \
@@ -14,11 +17,11 @@
     X(TAKES_DEAD, "take: the word names a dead owner")                                             \
     X(TAKEN_LATE, "take: the word is mine after looking again")                                    \
     X(W_SET, "take: W is set, the deadline not yet looked at")                                     \
-    X(PARKS, "take: told that I wait, not yet parked")                                             \
+    X(PARKS, "take: the deadline has not passed, not yet parked")                                  \
     X(UNPARKED, "take: parked, and back")                                                          \
     X(READERS_SEEN, "drain: deaths and event are read, the slots are not")                         \
     X(READER_CLEARED, "drain: the count of a dead reader is cleared")                              \
-    X(DRAIN_PARKS, "drain: told that I wait, not yet parked")                                      \
+    X(DRAIN_PARKS, "drain: a living reader is left, not yet parked")                               \
     X(DRAIN_UNPARKED, "drain: parked, and back")                                                   \
     X(DRAIN_GIVES_UP, "drain: the deadline passed, the word is still mine")                        \
     X(GOES_INSIDE, "enter: no reader is left, inside is not yet mine")                             \
@@ -27,35 +30,35 @@
     X(OUTSIDE, "leave: inside is given up, the word is not")                                       \
     X(OUTSIDE_UNTIDY, "leave: after a death or not repaired, the word is still mine")              \
     X(RELEASES, "release: others may wait, the word is still mine")                                \
-    X(RELEASED, "release: the word is free, whoever waits is not woken")                           \
+    X(RELEASED, "release: the word is free, no waiter is woken")                                   \
     X(RELEASED_ALONE, "release: the word is free, nobody waits")                                   \
     X(GATE_OPENED, "wake: the gate has its event, readers are not woken")                          \
     X(GATE_WOKEN, "wake: readers are woken, no writer is")                                         \
-    X(WOKEN, "wake: all who were owed it are woken")                                               \
+    X(WOKEN, "wake: all are woken that the flags asked for")                                       \
     X(READERS_USED, "reader: the flag is set, the count is not")                                   \
     X(COUNTS, "reader: not yet counted")                                                           \
     X(COUNTED, "reader: counted, the word not yet read")                                           \
     X(SHARES, "reader: counted, and the word was free")                                            \
     X(UNCOUNTS, "reader: still counted, on the way out")                                           \
-    X(UNCOUNTED, "reader: not counted any more, the word not yet read")                            \
+    X(UNCOUNTED, "reader: uncounted, the word not yet read")                                       \
     X(DRAIN_OWED, "reader: the last one out, an owner waits, no event yet")                        \
     X(DRAIN_TOLD, "reader: the drain has its event, its owner is not woken")                       \
     X(FAIR_TAKEN, "fair gate: the word is mine, not yet counted")                                  \
-    X(FAIR_REPAIRS, "fair gate: the word is mine, somebody died inside")                           \
+    X(FAIR_REPAIRS, "fair gate: the word is mine, an owner died inside")                           \
     X(FAIR_COUNTED, "fair gate: counted, the word is still mine")                                  \
     X(GATE_SEEN, "gate: deaths, gate and word are read")                                           \
     X(R_SET, "gate: R is set")                                                                     \
-    X(GATE_PARKS, "gate: told that I wait, not yet parked")                                        \
+    X(GATE_PARKS, "gate: R is set, not yet parked")                                                \
     X(GATE_UNPARKED, "gate: parked, and back")                                                     \
     X(THREAD_SHARES, "thread exit: still counted as a reader")                                     \
     X(THREAD_EXITS, "thread exit: holding, inside not yet marked")                                 \
     X(THREAD_MARKED, "thread exit: marked as dead inside, the word still mine")                    \
     X(SWITCHES, "phase: the old one still")                                                        \
     X(SWITCHED, "phase: the new one, nobody is woken")                                             \
-    X(SWITCH_WOKEN, "phase: those who wait for it are woken, no change is told")                   \
+    X(SWITCH_WOKEN, "phase: its waiters are woken, no change is notified")                         \
     X(CHANGED, "change: counted, nobody is woken")                                                 \
-    X(CHANGE_CLEARED, "change: nobody is said to wait, nobody is woken")                           \
-    X(CHANGE_WAITS, "change: said that I wait, not yet parked")                                    \
+    X(CHANGE_CLEARED, "change: change_waits has changed, nobody is woken")                         \
+    X(CHANGE_WAITS, "change: the flag of waiters is set, not yet parked")                          \
     X(ADOPTS, "slot: nothing is written yet")                                                      \
     X(ADOPT_UNSIGNED, "slot: my predecessor's name is off it")                                     \
     X(ADOPT_UNCOUNTED, "slot: pid and command are mine, the count is not")                         \
@@ -69,7 +72,7 @@ enum step {
     N_STEPS
 };
 
-/* Called at each place; by the stress test's definition. */
+/* The product calls it at each place; the stress test defines it. */
 void shmview_step(int step);
 
 #endif

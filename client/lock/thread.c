@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread holds, and what becomes of it when the thread ends. */
+/* Records what each thread holds, and cleans up when the thread ends.
+ *
+ * A thread-specific key has a destructor that runs when its thread exits. It removes the thread's
+ * shared holds, and leaves a lock that the thread holds exclusively as if the owner had died. It
+ * runs again in each round of destructors, because another destructor may take locks. */
 #include <limits.h>
 #include <stdlib.h>
 
 #include "client/lock/word.h"
 
-/* No lock lies here. */
+/* Its address is a value of held that is neither NULL nor a lock. */
 static const char thread_special = 0;
 
 __thread struct thread_state this_thread __attribute__((tls_model("initial-exec"))) = {
@@ -47,12 +51,12 @@ void locks_each(void (*visit)(struct lock *, void *), void *arg)
 
 /* --- The end of a thread ------------------------------------------------- */
 
-/* A thread that exits while it is inside has died there. */
+/* Abandons the lock if the exiting thread is inside: what it wrote may be incomplete. */
 static void release_at_exit(struct lock *l, void *owner)
 {
     if (atomic_load_explicit(&l->owner, memory_order_relaxed) == owner &&
         (is_ready(l) || is_lost(l)))
-        abandon(l); /* neither another thread's, nor an ancestor's */
+        abandon(l); /* the owner is this thread, and the attachment is this process's */
 }
 
 static pthread_key_t exit_key;
@@ -71,12 +75,13 @@ static void on_thread_exit(void *state)
     }
     free(this_thread.shared);
     this_thread.shared = NULL;
-    this_thread.epoch = 0; /* a destructor that runs later may lock again: register again */
+    this_thread.epoch = 0; /* a later destructor may take locks, and must then register again */
     this_thread.held = &thread_special;
     if (++this_thread.exit_rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
-        pthread_setspecific(exit_key, state); /* to run in the last round, and know that it is */
+        pthread_setspecific(exit_key, state); /* to run, and count rounds, up to the last one */
 }
 
+/* In a forked child: its only thread has inherited the record, but holds nothing. */
 static void thread_after_fork(void)
 {
     this_thread.epoch = 0;
@@ -89,6 +94,7 @@ static void make_exit_key(void)
     exit_key_error = pthread_key_create(&exit_key, on_thread_exit);
 }
 
+/* Registers the thread for its exit. Returns 0 or an error; an error leaves nothing to undo. */
 static int thread_register(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -116,14 +122,14 @@ int thread_open(void)
 {
     uint32_t epoch = process_epoch();
     if (this_thread.epoch != epoch) {
-        this_thread.held = &thread_special; /* what an ancestor held is not ours */
+        this_thread.held = &thread_special; /* a child does not have its parent's holds */
         this_thread.n_shared = 0;
         int r = thread_register();
         if (r)
             return r;
         this_thread.epoch = epoch;
     }
-    /* after registering: it is the thread's exit that frees it */
+    /* after the registration, because the destructor frees it */
     if (!this_thread.shared &&
         !(this_thread.shared = calloc(SHARED_MAX, sizeof *this_thread.shared)))
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
@@ -157,7 +163,7 @@ int thread_find(const struct lock *l)
 
 /* --- The end of a handle ------------------------------------------------- */
 
-/* What is shared goes; the table has it, or this_thread.held. */
+/* Removes the shared hold of this thread, at whatever depth, from the table or from held. */
 static void share_give_up(struct lock *l)
 {
     if (this_thread.epoch != process_epoch() || !this_thread.held || thread_open())
@@ -173,7 +179,7 @@ static void share_give_up(struct lock *l)
 void lock_give_up(struct lock *l)
 {
     if (!is_ready(l) && !is_lost(l))
-        return; /* never taken, or by an ancestor */
+        return; /* this process has never taken it */
     if (held_by_me(l)) {
         l->nested = 0;
         release_exclusive(l);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock word.
+/* The lock word: takes it, releases it, and drains readers.
  *
- *   word    free -> my id -> free. An id that the liveness object does not know
- *           is dead, and so is rubbish: anybody may replace it by his own.
- *   inside  names who went in, until he has gone out in order: found set = the last
- *           owner died inside. Only "set" is decided on, never whom it names: whoever
- *           repairs may die as well.
- *   W, R    writers, readers may be parked. W is set before every park and before
- *           a timeout, since who times out may have taken a wake-up with him.
+ *   word    changes from free to the id of the owner, and back. An id that is not in the liveness
+ *           object is dead. Any client may replace a dead id by its own.
+ *   inside  the id of the owner that went inside and has not left in order. A client that takes
+ *           the word and finds it set knows that the last owner died inside. Clients only test
+ *           whether it is set, and never compare the id, because the client that repairs may die
+ *           too.
+ *   W, R    two flags of the word: writers, or readers, may be parked. A writer sets W before each
+ *           park and before it leaves at its deadline. Otherwise it could take a wake-up with it,
+ *           and the next release would wake no other writer.
  *
- * A release is a CAS that fails if the word no longer names me: a client that was
- * declared dead too early must not free its successor's lock. */
+ * A release is a CAS that fails if the word does not name this client. Otherwise a client that was
+ * declared dead too early would free the lock of its successor. */
 #include <limits.h>
 
 #include "client/lock/word.h"
@@ -32,6 +34,8 @@ bool word_is_mine(const struct lock *l)
 
 /* --- Taking -------------------------------------------------------------- */
 
+/* Spins for the word, because most critical sections are shorter than a sleep and a wake-up. Keeps
+ * W and R, because threads may be parked. Returns whether it has taken the word. */
 static bool take_word_spinning(struct lock *l)
 {
     struct shmview_control *c = l->control;
@@ -51,26 +55,27 @@ enum attempt {
     LOOK_AGAIN, /* the word may have changed */
 };
 
-/* Returns an enum attempt or an error, without its text. */
+/* Takes the word if it is free or its owner is dead; otherwise parks once. Returns an enum
+ * attempt, WAIT_ASKS, or an error without a text. */
 static int take_word_once(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
-    /* before the word and the table: a death after this ends the park */
+    /* read before the word and the generations, so that a later death ends the park */
     uint32_t deaths = atomic_load(const_word(&l->live->deaths));
     uint32_t v = atomic_load(word(&c->lock));
     STEP(AT_WORD_SEEN);
     if (!slot_is_mine(l)) {
-        wake(&c->lock, 1); /* it may have taken a wake-up */
+        wake(&c->lock, 1); /* passes on a wake-up that this client may have received */
         return -SHMVIEW_ERR_LOST;
     }
     if (!owner_of(v) || !is_alive(l, v)) {
-        /* having waited, assume that others wait */
+        /* W, because the wake-up may have been for one of several that are parked */
         uint32_t mine = l->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
         STEP(owner_of(v) ? AT_TAKES_DEAD : AT_TAKES_FREE);
         return swap(&c->lock, &v, mine) ? WORD_TAKEN : LOOK_AGAIN;
     }
     if (w->deadline == 0)
-        return -SHMVIEW_ERR_TIMED_OUT; /* it never parks, so it has taken no wake-up */
+        return -SHMVIEW_ERR_TIMED_OUT; /* a try never parks, so it has received no wake-up */
     if (!(v & SHMVIEW_LOCK_WRITERS) && !swap(&c->lock, &v, v | SHMVIEW_LOCK_WRITERS))
         return LOOK_AGAIN;
     STEP(AT_W_SET);
@@ -110,7 +115,8 @@ int take_word(struct lock *l, struct wait *w)
 
 /* --- Giving back --------------------------------------------------------- */
 
-/* Wakes the clients that a word which was v owes a wake-up, now that it is given back. */
+/* Wakes waiters after the release of a word that was v. All readers are woken, because they can
+ * run together; of the writers one, because only one can take the word. */
 static void wake_waiters(struct lock *l, uint32_t v)
 {
     struct shmview_control *c = l->control;
@@ -140,7 +146,8 @@ int release_word(struct lock *l, uint32_t v)
 
 /* --- Readers ------------------------------------------------------------- */
 
-/* Whether a living reader is inside. A dead one's share is given back for it. */
+/* Whether a living client has readers inside. Clears the counts of dead clients. It looks only at
+ * slots that were ever used, because the others may have no memory. */
 static bool any_reader(struct lock *l)
 {
     bool busy = false;
@@ -156,7 +163,7 @@ static bool any_reader(struct lock *l)
                 busy = true;
                 break;
             }
-            /* that exact value: its slot may have a new user by now; then look again */
+            /* only that value: if the slot has a new user by now, look again */
             if (swap(at, &v, 0)) {
                 STEP(AT_READER_CLEARED);
                 break;
@@ -169,7 +176,7 @@ static bool any_reader(struct lock *l)
 int drain_readers(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
-    /* a reader sets the flag before it looks at the word, which is mine already */
+    /* a reader sets the flag before it reads the word, which this client has already */
     if (!atomic_load(word(&c->readers_used)))
         return 0;
     for (int spins = spins_allowed() / 8;;) {

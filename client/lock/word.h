@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the lock share: words, threads, waiting.
+/* The declarations that the files of this room share: words, threads, waits.
  *
- *   park.c       waiting for a word to change, or for a death
- *   word.c       taking and giving back the lock word; draining readers
- *   slot.c       this process's slot
- *   thread.c     what a thread holds; its end
+ *   park.c       waits for a word to change, or for a death
+ *   word.c       takes and releases the lock word; drains readers
+ *   slot.c       signs this client's slot
+ *   thread.c     records what a thread holds; cleans up when it ends
  *   exclusive.c  the exclusive calls
  *   shared.c     the shared calls, and optimistic reads
  *
- * Every access of two processes to one word is a C11 atomic on its address in the
- * mapping. The order of the words matters where it says seq_cst. */
+ * If two processes access a word, each access is a C11 atomic on its address in the mapping. The
+ * accesses to lock, readers, readers_used, drain, reader_gate and deaths are mostly seq_cst,
+ * because each side writes one of them and then reads another: at least one side must see the
+ * other. The accesses that name a weaker order do not take part in such a pair. */
 #ifndef CLIENT_WORD_H
 #define CLIENT_WORD_H
 
 #include "client/base/error.h"
 #include "client/lock/lock.h"
 
-/* Places where the stress test lets a process die; nothing in the product. */
+/* A place at which the stress test may kill the process; the product has no code for it. */
 #ifdef SHMVIEW_STEPS
 #include "client/lock/steps.h"
 #define STEP(n) shmview_step(n)
@@ -28,6 +30,7 @@
 
 /* --- Words --------------------------------------------------------------- */
 
+/* layout.h declares plain integers, because C++ includes it too. These three add the type. */
 static inline _Atomic uint32_t *word(uint32_t *p)
 {
     return (_Atomic uint32_t *)p;
@@ -48,13 +51,14 @@ static inline uint32_t owner_of(uint32_t v)
     return v & SHMVIEW_LOCK_OWNER;
 }
 
-/* A seq_cst CAS, the only way in which the lock word ever changes. */
+/* A seq_cst CAS. The library changes the lock word in no other way, so that a client never
+ * overwrites a word that it has not seen. */
 static inline bool swap(uint32_t *at, uint32_t *expected, uint32_t desired)
 {
     return atomic_compare_exchange_strong(word(at), expected, desired);
 }
 
-/* The owner that went inside and has not left in order: 0 for none. */
+/* Returns the id of the owner that went inside and has not left in order, or 0. */
 static inline uint32_t who_inside(uint64_t inside)
 {
     return (uint32_t)inside & SHMVIEW_LOCK_OWNER;
@@ -65,6 +69,8 @@ static inline uint64_t load_inside(const struct lock *l)
     return atomic_load_explicit(word64(&l->control->inside), memory_order_relaxed);
 }
 
+/* Stores the version of `version` together with `who` (0: nobody is inside). Only the owner of the
+ * lock word may call it, so a plain store suffices. */
 static inline void store_inside(struct shmview_control *control, uint64_t version, uint32_t who)
 {
     uint64_t high = version & ~(uint64_t)SHMVIEW_LOCK_OWNER;
@@ -76,95 +82,103 @@ static inline uint32_t lock_word(const struct lock *l)
     return atomic_load_explicit(word(&l->control->lock), memory_order_relaxed);
 }
 
-/* The slot's line in the control object. */
+/* Returns the entry of a slot in the control object; the entries follow the header. */
 static inline struct shmview_slot *slot_at(const struct lock *l, uint32_t slot)
 {
     return (struct shmview_slot *)(void *)(l->control + 1) + slot;
 }
 
-/* Whether the daemon knows the user with this id. Rubbish reads as dead. */
+/* Whether the liveness object has this id (flags in it are ignored). An id that no client can have
+ * counts as dead, because any client with write access can overwrite the lock word. */
 bool is_alive(const struct lock *l, uint32_t id);
 
 /* --- Waiting: park.c ----------------------------------------------------- */
 
-/* Waits while *at is value and no death was published since deaths was read, until the deadline at
- * the latest. May return for no reason: read the words again. deaths NULL: deaths do not matter.
- * Returns whether a signal has ended the wait. */
+/* Sleeps while *at is value and no death was published since *deaths was read, at most until the
+ * deadline. deaths is NULL if no death can end the wait. It may return early for no reason, so
+ * the caller must read the words again. Returns whether a signal has ended the sleep. */
 bool park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32_t *deaths,
           int64_t deadline);
-/* Wakes up to n that are parked on at. Returns how many were. */
+/* Wakes up to n threads that are parked on at. Returns how many it woke. */
 int wake(uint32_t *at, int n);
 
-/* A wait of one call. */
+/* The wait of one call. It lies on the stack of the waiting thread, which alone uses it. */
 struct wait {
     int64_t deadline;
-    uint32_t what;     /* SHMVIEW_WAITS_*, for people */
-    uint32_t failures; /* a reader's */
-    bool is_noted;     /* in my slot, for people */
-    bool is_due;       /* the caller's function: a signal came, or WAIT_NS have passed */
-    int64_t asked_ns;  /* when it last ran, or the wait began */
+    uint32_t what;     /* SHMVIEW_WAITS_*, for reports */
+    uint32_t failures; /* of a reader, to share the lock */
+    bool is_noted;     /* in this client's slot, for reports */
+    bool is_due;       /* run the caller's function: a signal came, or WAIT_NS have passed */
+    int64_t asked_ns;  /* when that function last ran, or when the wait began */
 };
 
-/* Notes in my slot that I wait, and parks as park() does. */
+/* Like park(), but first records in this client's slot that it waits. */
 void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t value,
                const uint32_t *deaths);
-/* I wait no more. */
+/* Records in the slot that this client has stopped waiting, if the wait was recorded. */
 void wait_over(struct lock *l, const struct wait *w);
 
-/* Whether the wait is over, as far as it knows: returns 0, -SHMVIEW_ERR_TIMED_OUT, or
- * WAIT_ASKS. A call that gets the latter gives back what it has taken, runs the caller's function
- * (wait_goes_on()) and begins again: that function may use the lock, and must not find this thread
- * in the middle. To leave then is as if the deadline had passed. */
+/* Decides whether the call must stop waiting. Returns 0 to go on, -SHMVIEW_ERR_TIMED_OUT, or
+ * WAIT_ASKS.
+ *
+ * After WAIT_ASKS the call releases what it has taken, runs the caller's function with
+ * wait_goes_on(), and begins again. That function may use the lock itself, so it must not run
+ * while this thread holds the word. A wait may end there because it may end there by its deadline
+ * as well. */
 int wait_ends(const struct wait *w);
 #define WAIT_ASKS 2
-/* Returns 0 to begin again, or -SHMVIEW_ERR_INTERRUPTED. */
+/* Runs the caller's function. Returns 0 to begin again, or -SHMVIEW_ERR_INTERRUPTED. */
 int wait_goes_on(struct wait *w);
 
 /* --- The word: word.c ---------------------------------------------------- */
 
-/* Takes the word, unless the slot is not mine any more. Returns 0, WAIT_ASKS,
- * -SHMVIEW_ERR_TIMED_OUT or _LOST. */
+/* Takes the lock word, and waits while a living owner has it. Readers may still be inside after
+ * that. Returns 0, WAIT_ASKS, or -SHMVIEW_ERR_TIMED_OUT or _LOST without the word. */
 int take_word(struct lock *l, struct wait *w);
 
-/* Gives the word back; v is what it was a moment ago. Returns 0, or
- * -SHMVIEW_ERR_NOT_OWNER if it names another by now; then nothing is touched. */
+/* Releases the lock word and wakes waiters. v is a recent value of it. Returns 0, or
+ * -SHMVIEW_ERR_NOT_OWNER, without any change, if the word names another client. */
 int release_word(struct lock *l, uint32_t v);
 
-/* I own the word: waits until no living reader is left. Returns what take_word() does. */
+/* Waits until no living reader is left; the caller has the lock word and keeps it. Returns 0,
+ * WAIT_ASKS, or -SHMVIEW_ERR_TIMED_OUT or _LOST without an error text. */
 int drain_readers(struct lock *l, struct wait *w);
 
 /* --- Threads: thread.c --------------------------------------------------- */
 
 #define SHARED_MAX 64
 
-/* What this thread holds shared. In the usual cases that is nothing (held NULL) or
- * one segment, once (held is that one). held is special until the thread's exit is
- * looked after, and while the table below is in use. */
+/* The shared holds of one thread, which alone uses it.
+ *
+ * Most threads share no lock (held is NULL) or one lock once (held is its address). The calls test
+ * these two cases with one comparison. In any other case held has an address at which no lock
+ * lies: before the thread is registered for its exit, and while the table below is in use. */
 struct thread_state {
     const void *held;
-    uint32_t epoch; /* of the process that the entries belong to */
+    uint32_t epoch; /* of the process to which the entries belong */
     uint32_t n_shared;
-    uint32_t exit_rounds; /* of destructors, since the thread began to end */
+    uint32_t exit_rounds; /* rounds of destructors since the thread began to end */
     struct thread_share {
         struct lock *lock;
         uint32_t depth;
     } * shared; /* SHARED_MAX of them, or NULL */
 };
 
-/* Puts what is held into the table; registers the thread the first time; forgets
- * what an ancestor held. Returns 0 and owes thread_close(), or an error. */
+/* Moves the shared holds of this thread into the table. In the first call it registers the thread
+ * for its exit; in a forked child it drops the holds of the parent. Returns 0, after which the
+ * caller must call thread_close(), or an error. */
 int thread_open(void);
-/* Back to the usual cases where they apply. Returns result. */
+/* Ends the use of the table, and moves a single hold back to held. Returns result. */
 int thread_close(int result);
 
-/* The entry of a lock in the table, or -1. */
+/* Returns the index of a lock in the table, or -1. The table must be open. */
 int thread_find(const struct lock *l);
 
-/* Like lock_enter(), for calls that give the lock back: a handle that is lost may do that. */
+/* Like lock_enter(), but succeeds for a lost handle, so that its holds can still be released. */
 int enter_to_leave(struct lock *l);
-/* This thread holds it exclusively. */
+/* Releases one exclusive hold of this thread. Returns 0 or an error. */
 int release_exclusive(struct lock *l);
-/* Gives back one shared hold, whichever way it is kept. */
+/* Releases one shared hold of this thread, from the table or from held. Returns 0 or an error. */
 int release_shared(struct lock *l);
 
 /* --- Inside: exclusive.c, shared.c --------------------------------------- */
@@ -172,20 +186,23 @@ int release_shared(struct lock *l);
 #define UNTIDY_OWNER_DIED   1u
 #define UNTIDY_NOT_REPAIRED 2u
 
-/* The word is mine: waits for the readers and goes inside. A client looks at its slot after each
- * sleep, as it has before it took the word: one whose attachment has ended would otherwise go
- * inside under an id that all others take for dead, and they would follow it. Returns 0,
- * SHMVIEW_OWNER_DIED, or WAIT_ASKS or an error without the word. */
+/* Waits for the readers and goes inside; the caller has the lock word.
+ *
+ * It checks the slot after each sleep, as take_word() has done before. Otherwise a client whose
+ * attachment has ended would go inside under a dead id, and the next client would take the lock
+ * from it. Returns 0, SHMVIEW_OWNER_DIED, or WAIT_ASKS or an error without the word. */
 int finish_taking(struct lock *l, struct wait *w);
-/* Nested: once more. */
+/* Takes the lock once more for the thread that is inside. Returns 0 or an error. */
 int lock_again(struct lock *l);
-/* The thread that is inside has ended: it stays inside for the next one, as if it had died. */
+/* Releases the lock of a thread that ended inside. The mark `inside` stays set, so that the next
+ * owner gets SHMVIEW_OWNER_DIED as after the death of a process. */
 void abandon(struct lock *l);
 
 /* --- The slot ------------------------------------------------------------ */
 
-/* Counts this thread as a reader. Returns false, and touches nothing, if the slot is not mine any
- * more. */
+/* Counts this thread as a reader in the slot. The flag readers_used is set first, because an owner
+ * that finds it clear does not look at the slots. Returns whether the thread is counted; false
+ * means that this client has lost the slot. */
 static inline bool enter_slot(struct lock *l)
 {
     struct shmview_control *c = l->control;
@@ -198,11 +215,11 @@ static inline bool enter_slot(struct lock *l)
     return true;
 }
 
-/* Wakes an owner that waits for readers. Returns 0. */
+/* Wakes the owner that waits for readers, if this client has none left. Returns 0. */
 int wake_drain(struct lock *l);
 
-/* The slot's count goes down by one; an owner that waits for it is woken. Returns 0, or
- * an error, and touches nothing, if the slot is not mine any more. */
+/* Removes this thread from the count in the slot, and wakes an owner that waits for readers.
+ * Returns 0, or -SHMVIEW_ERR_LOST without any change if this client has lost the slot. */
 static inline int leave_slot(struct lock *l)
 {
     if (__builtin_expect(!slot_is_mine(l), 0))
