@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bell: a socket on which this process tells the daemon, without waiting, that a segment has
- * changed. A connection keeps the number of its bell over the daemon's restarts, so that a thread
- * that rings needs no mutex. */
+/* The bell: a socket on which this process reports to the daemon that a segment has changed.
+ *
+ * A ring never waits and has no reply. It needs no mutex either, because a connection keeps the
+ * descriptor number of its bell over restarts of the daemon: bell_take() puts the new socket under
+ * the old number. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -12,7 +14,7 @@
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 
-/* The program may have closed the number and given it to a file of its own. */
+/* Whether the number is still the bell: the program may have closed it and reused the number. */
 static bool is_ours(const struct shmview_connection *c, int fd)
 {
     struct stat st;
@@ -27,7 +29,8 @@ void bell_take(struct shmview_connection *connection, int *fd)
     if (fstat(*fd, &st))
         return;
     int bell = atomic_load(&c->bell), taken = steal_fd(fd);
-    /* an older one that cannot have the number stays open: a thread may be about to ring it */
+    /* if the new socket cannot get the old number, the old one stays open, because another thread
+     * may be about to ring it */
     if (!is_ours(c, bell) || descriptor_renumber(taken, bell))
         bell = taken;
     atomic_store(&c->bell_device, st.st_dev);
@@ -48,7 +51,8 @@ bool bell_ring(const struct shmview_connection *connection, int64_t attachment)
     if (!is_ours(connection, fd))
         return false;
     ssize_t n = send(fd, &attachment, sizeof attachment, MSG_DONTWAIT | MSG_NOSIGNAL);
-    /* full: the daemon, when it has read so many, looks after everything that we have attached */
+    /* A full socket is no failure: a daemon that finds so many rings wakes the watchers of all
+     * segments that this client has attached. */
     return n == (ssize_t)sizeof attachment || (n < 0 && errno == EAGAIN);
 }
 
@@ -57,10 +61,11 @@ void connection_ring(struct shmview_connection *connection, int64_t attachment)
     struct shmview_connection *c = connection;
     if (bell_ring(c, attachment))
         return;
-    /* the daemon has gone, or has hung up: when it hears who we are it wakes those who watch what
-     * we have; while there is no daemon they know that themselves */
+    /* The daemon has exited or hung up. When it reads the claim of this client, it wakes the
+     * watchers of all segments that the client has attached. Watchers notice by themselves that
+     * there is no daemon. */
     atomic_store(&c->rings, true);
     atomic_store(&c->owes, true);
     if (connection_trylock(c))
-        connection_unlock(c); /* which settles it */
+        connection_unlock(c); /* it reports the change */
 }

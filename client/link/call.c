@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the daemon: one at a time, each over a connection that is made anew where the
- * daemon has gone away, as it does when it is started again. It then hears which
- * attachments we still have; what it gave us without our ever hearing of it, it takes back.
+/* Calls of the daemon, one at a time for each connection.
  *
- * A request that was sent whole and not answered may have been carried out. It is sent again
- * where twice does no harm; else the caller is told. */
+ * If the daemon was restarted, the call connects again. A claim then lists the attachments that
+ * this process still has. The daemon ends those that the claim does not name, so that an
+ * attachment whose reply was lost does not stay.
+ *
+ * A request that was sent whole and not answered may have been carried out. It is sent again only
+ * if a second time does no harm; otherwise the call fails. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +18,7 @@
 #include "client/link/connection.h"
 #include "common/base/util.h"
 
-/* How long a daemon that is gone is waited for, and how often it is looked for. */
+/* How long a call waits for a daemon that is gone, and how long between two attempts. */
 #define RETURN_TIMEOUT_NS 900000000
 #define RETURN_RETRY_NS   5000000
 
@@ -28,7 +30,7 @@ void reply_deinit(struct reply *reply)
     frame_descriptors_close(&reply->fds);
 }
 
-/* Makes the connection this process's. */
+/* Makes the connection belong to this process: in a forked child, drops what the parent had. */
 static void step_in(struct shmview_connection *connection)
 {
     uint32_t epoch = process_epoch();
@@ -36,11 +38,12 @@ static void step_in(struct shmview_connection *connection)
         pthread_mutex_lock(&process->mutex);
         if (atomic_load_explicit(&connection->epoch, memory_order_relaxed) != epoch) {
             NOT_FORKED;
-            /* an ancestor's: its thread may have held the mutex, its socket is not ours */
+            /* a thread of the parent may have held the mutex at the fork, and no thread here would
+             * ever unlock it */
             pthread_mutex_init(&connection->mutex, NULL);
             connection_disown(connection);
             frame_deinit(&connection->in);
-            connection->n_held = 0; /* an ancestor's attachments, and its changes */
+            connection->n_held = 0; /* with the flags below: reports that the parent owes */
             connection->is_late = false;
             atomic_store(&connection->rings, false);
             atomic_store(&connection->owes, false);
@@ -66,11 +69,11 @@ bool connection_trylock(struct shmview_connection *connection)
 void connection_unlock(struct shmview_connection *connection)
 {
     do {
-        /* not where a wait has ended in a forked child: what is owed is its parent's */
+        /* not in a child that was forked during a wait: the parent sends its own reports */
         if (atomic_load(&connection->epoch) == process_epoch())
             connection_settle(connection);
         pthread_mutex_unlock(&connection->mutex);
-        /* what another thread owes since, which could not have the mutex */
+        /* again if another thread set owes in between, because it did not get the mutex */
     } while (atomic_load(&connection->owes) && connection_trylock(connection));
 }
 
@@ -118,7 +121,7 @@ bool connection_is_refused(const struct shmview_connection *connection, int r)
 {
     if (r != -EPIPE && r != -ECONNRESET)
         return false;
-    /* what has come can be received, and nothing is waited for */
+    /* the part of a reply that has arrived can still be received, and no receive waits for more */
     shutdown(connection->fd, SHUT_RDWR);
     return true;
 }
@@ -129,13 +132,15 @@ static int reserve(struct frame *in)
     return frame_reserve(in, LIMIT_REPLY_BYTES);
 }
 
-/* Whether there is something to receive, be it the end. */
+/* Whether the socket has data or an end of file to receive. */
 static bool has_reply(int fd)
 {
     char byte;
     return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
+/* Polls for the reply before the thread sleeps, for as long as that has helped in earlier calls
+ * (common/base/spin.h): it takes longer to wake an idle processor than to serve most requests. */
 static void poll_for_reply(struct shmview_connection *c)
 {
     if (!spins_allowed())
@@ -202,8 +207,8 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
     return 0;
 }
 
-/* Waits for a daemon that is being started again. A session's is started by whoever
- * misses it. Returns an enum reach or an error. */
+/* Waits for a daemon that is being restarted. A session daemon has no service that restarts it, so
+ * the client that misses it starts one. Returns an enum reach or an error. */
 static int open_again(struct shmview_connection *c)
 {
     int64_t deadline = now_ns() + RETURN_TIMEOUT_NS;
@@ -222,7 +227,8 @@ static int open_again(struct shmview_connection *c)
 
 /* --- Calling ------------------------------------------------------------- */
 
-/* Sends and receives. *ret_sent: the request was sent whole. */
+/* Sends the request and receives the reply. *ret_sent: whether the request was sent whole. Returns
+ * 0 or an error. */
 static int ask(struct shmview_connection *c, const char *text, size_t n, struct reply *reply,
                bool *ret_sent)
 {
@@ -247,19 +253,20 @@ static bool is_one_of(const char *method, const char *const *list)
     return false;
 }
 
-/* Twice would not be the same. */
+/* Methods whose request is not sent again, because a second one would have another result. */
 static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
                                         "io.shmview.DefineLayout", "io.shmview.Entrust", NULL};
 
-/* Before a request is sent, so that lack of memory costs no more than the request: room for a
- * reply, and for the id of an attachment. */
+/* Allocates room for the reply and for the id of an attachment before the request is sent. So a
+ * lack of memory cannot make the client lose a reply. Returns 0 or an error. */
 static int prepare(struct shmview_connection *c)
 {
     return connection_reserve(c) || reserve(&c->in) ? fail(SHMVIEW_ERR_NO_MEMORY, "out of memory")
                                                     : 0;
 }
 
-/* At once, so that a claim that another thread makes names the attachment. */
+/* Adds the attachment of a reply to the list while this thread still has the mutex, so that a claim
+ * by another thread names it. */
 static void note_held(struct shmview_connection *c, struct reply *reply)
 {
     const json_t *attachment = json_object_get(reply->wire.parameters, "attachment");
@@ -271,6 +278,8 @@ static void note_held(struct shmview_connection *c, struct reply *reply)
         reply->held = 0;
 }
 
+/* Connects if necessary, sends the request, and reads the reply. Makes up to three attempts, unless
+ * a request that was sent whole must not be repeated. Returns 0 or an error. */
 static int exchange(struct shmview_connection *c, const char *method, const char *text, size_t n,
                     struct reply *reply)
 {
@@ -316,7 +325,7 @@ int connection_call(struct shmview_connection *connection, const char *method, c
     int r = connection_lock(connection);
     if (r)
         return r;
-    connection_settle(connection); /* what was given back comes first */
+    connection_settle(connection); /* first the reports that earlier calls have left */
     r = exchange(connection, method, text, strlen(text) + 1, reply);
     connection_unlock(connection);
     if (r == 0 && reply->wire.error) {

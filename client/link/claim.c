@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection begins with: the library says who it is and which attachments it has, and
- * hears which of them the daemon has. Where nothing may wait the reply is left for a later call,
- * with whatever part of it has come. */
+/* The claim: the first request of every connection.
+ *
+ * It names this client by its number and lists its attachments. The reply lists those that the
+ * daemon has, and brings a bell and a presence. After a restart of the daemon, this is how a client
+ * keeps its attachments and learns which of them are lost. A call that must not wait leaves the
+ * reply, or the rest of it, to a later call. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,10 +17,10 @@
 #include "client/lock/lock.h"
 #include "common/base/util.h"
 
-/* How long a reply is waited for where nothing may wait. */
+/* How long a call that must not block waits for the reply to its claim. */
 #define REOPEN_NS 300000
 
-/* What the daemon is to know of us; NULL if memory is short. */
+/* Returns the text of a claim, which the caller frees, or NULL if there is no memory. */
 static char *claim_text(struct shmview_connection *c)
 {
     size_t n;
@@ -36,7 +39,7 @@ static char *claim_text(struct shmview_connection *c)
 
 /* --- The reply ----------------------------------------------------------- */
 
-/* Whether the reply is whole; connection_receive() will find it. */
+/* Whether the buffer has a whole reply, which stays there for connection_receive(). */
 static bool is_whole(struct frame *in)
 {
     char *text;
@@ -47,8 +50,8 @@ static bool is_whole(struct frame *in)
     return true;
 }
 
-/* Waits for something to receive; until a time that comes nobody is asked. Returns an enum
- * wait_outcome or an error. */
+/* Waits for something to receive. With a time in until, it does not run the caller's function.
+ * Returns an enum wait_outcome or an error. */
 static int await_claimed(struct shmview_connection *c, int64_t until)
 {
     struct pollfd p = {.fd = c->fd, .events = POLLIN};
@@ -66,8 +69,8 @@ static int await_claimed(struct shmview_connection *c, int64_t until)
 
 /* Receives until the reply is whole. Returns an enum wait_outcome or an error.
  *
- * No fork comes between the arrival of descriptors and the note of them in the connection, by
- * which the child closes its own. */
+ * No fork can come between the arrival of descriptors and their entry in the connection. Otherwise
+ * a child would inherit descriptors that it does not know, and could not close them. */
 static int receive_claimed(struct shmview_connection *c, int64_t until)
 {
     while (!is_whole(&c->in)) {
@@ -92,13 +95,14 @@ static void close_arrived(struct shmview_connection *c)
     c->arrived.lost = false;
 }
 
+/* The argument of lose_unless_held(). */
 struct keeps {
     const struct shmview_connection *connection;
     const struct wire_held *held;
     size_t n;
 };
 
-/* The daemon has these attachments of the connection: locks of others are lost from now on. */
+/* Marks a lock as lost if the daemon does not have its attachment. */
 static void lose_unless_held(struct lock *lock, void *arg)
 {
     const struct keeps *keeps = arg;
@@ -107,7 +111,8 @@ static void lose_unless_held(struct lock *lock, void *arg)
         lock_lose(lock);
 }
 
-/* Maps what came with the reply. */
+/* Reads the reply: maps the presence, takes the bell, and drops the attachments that are lost.
+ * Returns 0 or an error. */
 static int take_claimed(struct shmview_connection *c, const struct reply *reply)
 {
     struct wire_claimed claimed;
@@ -121,20 +126,20 @@ static int take_claimed(struct shmview_connection *c, const struct reply *reply)
         bell_take(c, &c->arrived.fd[claimed.bell]);
     }
     wire_held_sort(claimed.held, claimed.n_held);
-    /* in this order: an attachment whose handle is not listed yet is looked up once it is */
+    /* in this order: a call that is about to list its handle looks the attachment up after that */
     connection_keep(c, claimed.held, claimed.n_held);
     locks_each(lose_unless_held, &(struct keeps){c, claimed.held, claimed.n_held});
     free(claimed.held);
-    /* without a presence each hang-up is our end, and no lock would survive it; where attachments
-     * are at stake, hanging up now would be just that */
+    /* Without a presence each hang-up ends this client for the daemon, and its locks with it. If it
+     * has attachments, it must not hang up now for that reason. */
     if (!c->arrived.lost || c->presence || connection_holds_any(c))
         return 0;
     connection_hang_up(c);
     return fail_errno("the descriptors of the connection", EMFILE);
 }
 
-/* A daemon that hung up before it has answered was about to leave. Returns r, or NOT_REACHED
- * then. */
+/* Returns r, or NOT_REACHED if the daemon hung up before it replied, because it is about to exit.
+ */
 static int unless_leaving(int r)
 {
     if (r != -SHMVIEW_ERR_DISCONNECTED)
@@ -143,7 +148,7 @@ static int unless_leaving(int r)
     return NOT_REACHED;
 }
 
-/* Takes the reply, which is whole. Returns what connection_be_greeted() does. */
+/* Reads the reply, which is whole in the buffer. Returns what connection_be_greeted() returns. */
 static int take_reply(struct shmview_connection *c)
 {
     struct reply reply = {0};
@@ -164,7 +169,7 @@ static int take_reply(struct shmview_connection *c)
 int connection_be_greeted(struct shmview_connection *connection)
 {
     struct shmview_connection *c = connection;
-    if (!connection_has_socket(c)) { /* others may talk to us at that number */
+    if (!connection_has_socket(c)) { /* the number may belong to another file of the program */
         connection_hang_up(c);
         errno = EBADF;
         return NOT_REACHED;
@@ -175,7 +180,7 @@ int connection_be_greeted(struct shmview_connection *connection)
 
 /* --- Connecting ---------------------------------------------------------- */
 
-/* Returns an enum reach or an error. */
+/* Sends a claim and waits for the reply. Returns an enum reach or an error. */
 static int greet(struct shmview_connection *c)
 {
     CLEANUP_FREE char *text = claim_text(c);
@@ -213,11 +218,11 @@ int connection_claim(struct shmview_connection *connection)
     size_t n = strlen(text) + 1;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     c->greets = sent == (ssize_t)n;
-    return c->greets ? 0 : sent < 0 ? -errno : -EPIPE; /* a part of a request is none */
+    return c->greets ? 0 : sent < 0 ? -errno : -EPIPE; /* the rest of a request cannot follow */
 }
 
-/* Sends a claim over a new socket. Returns REACHED where it is on its way as a whole; NOT_REACHED
- * if nobody is there; otherwise -1. */
+/* Sends a claim over a new socket without waiting. Returns REACHED if it was sent whole,
+ * NOT_REACHED if no daemon listens, otherwise -1. */
 static int greet_quickly(struct shmview_connection *c)
 {
     int fd, r = connection_dial(&c->where, false, &fd);
@@ -236,7 +241,7 @@ bool connection_reopen(struct shmview_connection *connection)
     struct shmview_connection *c = connection;
     char text[ERROR_TEXT_BYTES];
     int saved = errno, r = REACHED;
-    /* what fails here is nothing that the caller has asked for */
+    /* the text of the last error is kept, because the caller did not ask for this connection */
     snprintf(text, sizeof text, "%s", shmview_error_text());
     if (c->fd < 0)
         r = greet_quickly(c);

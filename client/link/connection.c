@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding a daemon. */
+/* Finds a daemon and connects to it.
+ *
+ * Without a path the library tries the instance of the user, then the system's, then the session's,
+ * which it may start. It goes on to the next place only if the last one shows no trace of a daemon,
+ * because another instance has other segments. */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,12 +18,12 @@
 
 #define START_TIMEOUT_NS 10000000000
 #define START_RETRY_NS   5000000
-/* How long a daemon is waited for that is being started again. */
+/* How long the library waits for a daemon that is being restarted. */
 #define RESTART_TIMEOUT_NS 900000000
 
 /* --- Finding a daemon ---------------------------------------------------- */
 
-/* What was tried, for the error text. */
+/* The places that were tried, and why each failed, for the text of the error. */
 struct search {
     char text[384];
     size_t n;
@@ -34,7 +38,8 @@ static void search_note(struct search *search, const char *path, const char *why
         search->n = sizeof search->text - 1;
 }
 
-/* Keeps the path, absolute: the process may go to another directory before it connects again. */
+/* Keeps the path as an absolute one, because the process may change its directory before it
+ * connects again. Returns 0 or an error. */
 static int set_path(struct shmview_connection *c, const char *path)
 {
     char directory[PATH_MAX] = "";
@@ -49,7 +54,7 @@ static int set_path(struct shmview_connection *c, const char *path)
                 sizeof c->where.path - 1, directory, slash, path);
 }
 
-/* Leaves errno as it is. */
+/* Whether the path exists. Keeps errno. */
 static bool is_there(const char *path)
 {
     struct stat st;
@@ -59,9 +64,9 @@ static bool is_there(const char *path)
     return there;
 }
 
-/* Connects and asks for an answer: a daemon that is leaving takes a connection
- * and hangs up. Returns an enum reach or an error. A socket that can be seen and not be used is
- * somebody's: this user's right to it does not come by waiting. */
+/* Connects and waits for the reply to a claim, because a daemon that is about to exit still accepts
+ * a connection and then hangs up. A socket that exists but may not be used is an error at once:
+ * waiting would give this user no right to it. Returns an enum reach or an error. */
 static int try_path(struct shmview_connection *c, const char *path, bool check,
                     struct search *search)
 {
@@ -83,8 +88,8 @@ static int pause_start(int64_t deadline)
     return now_ns() > deadline ? WAIT_EXPIRED : wait_a_moment(START_RETRY_NS);
 }
 
-/* A file that a daemon has left at this path: NULL, or its suffix. Each daemon has a lock and a
- * registry there; one that does not keep its segments removes all of them when it leaves. */
+/* Returns the suffix of a file that a daemon has left at this path, or NULL. Each daemon has a lock
+ * and a registry there. A daemon that does not keep its segments removes these files at its end. */
 static const char *find_trace(const char *path)
 {
     static const char *const suffixes[] = {"", ".lock", ".registry"};
@@ -121,8 +126,9 @@ static int connect_instance(struct shmview_connection *c, const char *path, bool
                 search->text, path, trace);
 }
 
-/* Somebody else may be starting it at the same moment: whoever wins serves us. Returns
- * an enum reach or an error. */
+/* Connects to the session daemon, and starts one if start is set. Another client may start one at
+ * the same moment; then this client uses the daemon that got the socket. Returns an enum reach or
+ * an error. */
 static int connect_session(struct shmview_connection *c, const char *path, bool start,
                            struct search *search)
 {
@@ -140,7 +146,7 @@ static int connect_session(struct shmview_connection *c, const char *path, bool 
         struct search again = {0};
         r = try_path(c, path, true, &again);
         if (r == NOT_REACHED && failed && !strstr(text, "another shmviewd"))
-            break; /* it will not come up */
+            break; /* the daemon failed for a reason that stays */
     } while (r == NOT_REACHED && (paused = pause_start(deadline)) == WAIT_READY);
     if (paused < 0)
         return paused;
@@ -149,7 +155,8 @@ static int connect_session(struct shmview_connection *c, const char *path, bool 
     return r;
 }
 
-/* Returns an enum reach or an error. */
+/* Connects to $SHMVIEW_SOCKET, or to the first instance that is there. Returns an enum reach or an
+ * error. */
 static int connect_default(struct shmview_connection *c, bool start, struct search *search)
 {
     address_path user, session;
@@ -166,15 +173,16 @@ static int connect_default(struct shmview_connection *c, bool start, struct sear
     return r;
 }
 
-/* Ends what the daemon knows this process by. A child only forgets what it has inherited: where the
- * fork ran no handlers as well, something of its own may lie in that place by now. */
+/* Closes the socket and the bell, and unmaps the presence. A child only drops what it has
+ * inherited: if the fork ran no handlers, something else of the child may lie at the address of the
+ * presence. */
 static void let_go(struct shmview_connection *c)
 {
     if (atomic_load(&c->epoch) != process_epoch()) {
         NOT_FORKED;
         connection_disown(c);
     } else {
-        connection_unmap_presence(c); /* first: a client without it that hangs up has gone */
+        connection_unmap_presence(c); /* first: with it, the daemon would wait for this client */
     }
     connection_hang_up(c);
     bell_close(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is behind a connection, and what the files of this room share. */
+/* The struct of a connection, and the functions that the files of this room share. */
 #ifndef CLIENT_CONNECTION_H
 #define CLIENT_CONNECTION_H
 
@@ -16,128 +16,144 @@
 
 #pragma GCC visibility push(hidden)
 
+/* One connection. The program owns it, from shmview_connect() to shmview_disconnect().
+ *
+ * The mutex protects every member that is not atomic and has no other note. A thread holds it for
+ * a whole call, because replies come in the order of the requests. A thread that must not wait sets
+ * an atomic flag instead, and the owner of the mutex does the work before it unlocks. A change of
+ * a descriptor is also made under NOT_FORKED, because a forked child closes them all. */
 struct shmview_connection {
-    pthread_mutex_t mutex; /* everything below */
-    _Atomic uint32_t epoch;
-    int fd;              /* -1: connect before the next call */
-    dev_t socket_device; /* of fd, which is ours as long as it is this file */
+    pthread_mutex_t mutex;
+    _Atomic uint32_t epoch; /* of the process that uses it; changed under process->mutex */
+    int fd;                 /* -1: connect before the next call */
+    dev_t socket_device;    /* with socket_inode: the file that fd was when it was opened */
     ino_t socket_inode;
-    void *presence;   /* mapped as long as this process exists, for the daemon; NULL: not mapped */
-    _Atomic int bell; /* changed under mutex; -1: none */
+    void *presence;   /* a mapping by which the daemon knows that this process lives, or NULL */
+    _Atomic int bell; /* -1: none. Changed by the owner of mutex, rung by any thread */
     _Atomic dev_t bell_device;
     _Atomic ino_t bell_inode;
-    bool greets;    /* a claim was sent, its reply not yet read */
-    bool may_start; /* a session daemon, if there is none */
+    bool greets;    /* a claim was sent, and its reply is not yet read */
+    bool may_start; /* starts a session daemon if there is none */
     struct endpoint where;
-    int64_t client; /* the number that the daemon knows it by */
+    int64_t client; /* the number by which the daemon knows this client */
     _Atomic unsigned n_segments;
-    _Atomic bool owes;            /* attachments must be given back, or changes reported */
-    _Atomic bool rings;           /* ... changes */
-    bool is_late;                 /* ... and could not be reported yet: the next call tries again */
-    int64_t *held;                /* their ids; negative: must be given back */
-    size_t n_held, held_capacity; /* ... under process->details */
+    _Atomic bool owes;            /* the daemon must get reports of detaching or of changes */
+    _Atomic bool rings;           /* ... of changes */
+    bool is_late;                 /* a report could not be sent: the next call tries again */
+    int64_t *held;                /* ids of attachments; negative: the end is not yet reported */
+    size_t n_held, held_capacity; /* of held; all three under process->details */
     struct frame in;
-    struct frame_descriptors arrived; /* with a reply to Claim, or a part of it */
-    struct spin spin;                 /* for replies */
+    struct frame_descriptors arrived; /* with the reply to a claim, or with a part of it */
+    struct spin spin;                 /* how long to poll for a reply */
     LIST_ENTRY(shmview_connection) link;
 };
 
 /* --- call.c -------------------------------------------------------------- */
 
-/* Forgets the socket and what was read from it. */
+/* Closes the socket and drops all that was read from it. */
 void connection_hang_up(struct shmview_connection *connection);
-/* Hangs up, because of the error, which it returns. */
+/* Hangs up and sets the text of the error. Returns -error. */
 int connection_fail(struct shmview_connection *connection, int error, const char *why);
-/* Hangs up, because the caller has ended a wait: the daemon's answer would be taken for that to the
- * next request. */
+/* Hangs up, because the caller's function has ended a wait. Otherwise the next request would get
+ * the reply to this one. Returns -SHMVIEW_ERR_INTERRUPTED. */
 int connection_interrupted(struct shmview_connection *connection);
-/* Sends all of it. Returns 0 or -errno; -ECANCELED: the caller has ended the wait. */
+/* Sends n bytes of text, and waits while the socket is full. Returns 0 or -errno; -ECANCELED if the
+ * caller's function has ended the wait. */
 int connection_send(const struct shmview_connection *connection, const char *text, size_t n);
-/* Whether sending failed with r because the daemon does not hear. A daemon that refuses to hear
- * sends its reason before it hangs up, so there may be something to receive where sending fails. */
+/* Whether sending failed with r because the daemon has hung up. A daemon that refuses a client
+ * sends the reason first. So the caller should receive that reply, which cannot block then. */
 bool connection_is_refused(const struct shmview_connection *connection, int r);
-/* Receives a reply. Returns 0 and owes reply_deinit(), or an error, having hung up. */
+/* Waits for a reply and reads it. Returns 0, after which the caller must call reply_deinit(), or an
+ * error after it has hung up. */
 int connection_receive(struct shmview_connection *connection, struct reply *reply);
-/* Hangs up. r is what frame_receive() returned: 0, or -errno. Returns an error. */
+/* Hangs up after a failure of frame_receive(), which returned r: 0, or -errno. Returns an error. */
 int connection_receive_failed(struct shmview_connection *connection, ssize_t r);
-/* Like connection_receive_failed(), for a reply that could not be read: the daemon takes back what
- * the reply gave when it reads a claim that does not name it. */
+/* Like connection_receive_failed(), but for a reply that could not be read. If it gave an
+ * attachment, the daemon ends it when it reads a claim that does not name it. */
 int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault);
 
-/* Locks connection->mutex unless another thread has it; in a forked child as well. */
+/* Locks connection->mutex unless another thread has it. In a forked child it first drops what the
+ * parent had. Returns whether the caller has the mutex. */
 bool connection_trylock(struct shmview_connection *connection);
-/* Does what other threads have left to the owner of the mutex, and unlocks it. */
+/* Sends the reports that other threads have left to the owner of the mutex, and unlocks it. */
 void connection_unlock(struct shmview_connection *connection);
 
 /* --- claim.c ------------------------------------------------------------- */
 
-/* Connects to path and sends a claim. Returns an enum reach or an error. */
+/* Connects to the daemon at where, sends a claim and reads its reply. Returns an enum reach or an
+ * error. */
 int connection_open(struct shmview_connection *connection);
-/* Like connection_open(), but does not wait, and does not ask whether a wait goes on. The reply to
- * the claim, or the rest of it, may still be on its way then: the next call reads it. Returns
- * false if it fails although a daemon may be there. */
+/* Like connection_open(), but waits at most 0.3 ms and does not run the caller's function. A reply
+ * that has not arrived by then is left to the next call. Keeps errno and the text of the last
+ * error. Returns false if it failed although a daemon may be there. */
 bool connection_reopen(struct shmview_connection *connection);
-/* Sends a claim over the socket that it has, without waiting; connection_reopen() reads the reply.
- * The daemon then wakes those who watch what is attached, and sends a new bell. Returns 0; -ENOMEM;
- * -EAGAIN if the socket is full; any other -errno if the socket is broken. */
+/* Sends a claim over the existing socket, without waiting; connection_reopen() reads the reply.
+ * The daemon then wakes the watchers of all segments that this client has attached, and sends a new
+ * bell. Returns 0; -ENOMEM; -EAGAIN if the socket is full; or another -errno if it is broken. */
 int connection_claim(struct shmview_connection *connection);
-/* Reads the reply to a claim that was sent. Returns an enum reach, NOT_REACHED also where the
- * daemon is leaving; or an error. */
+/* Waits for the reply to a claim that was sent, and reads it. Returns an enum reach (NOT_REACHED
+ * also if the daemon is about to exit) or an error. */
 int connection_be_greeted(struct shmview_connection *connection);
 
 /* --- socket.c ------------------------------------------------------------ */
 
-/* On the list of those whose descriptors a forked child closes. */
+/* Add the connection to the list of those whose descriptors a forked child closes; remove it. */
 void connection_enlist(struct shmview_connection *connection);
 void connection_delist(struct shmview_connection *connection);
-/* A number by which a daemon can know a client; no other process has it. */
+/* Returns a random number above 0, by which the daemon recognises this client. */
 int64_t client_number(void);
-/* In a forked child, under NOT_FORKED: forgets what its ancestor had. */
+/* Drops what the parent had and gives the connection a new client number. For a forked child, under
+ * NOT_FORKED. */
 void connection_disown(struct shmview_connection *connection);
 
-/* Gives it a socket, which is closed on failure. Returns 0 or an error. */
+/* Gives the connection a socket, and closes fd on failure. Returns 0 or an error. */
 int connection_take_socket(struct shmview_connection *connection, int fd);
-/* Whether the connection has a socket, and its number still is that: the program may have closed
- * it and have given the number to another file. Safe in a signal handler. */
+/* Whether the connection has a socket and fd is still that socket. The program may have closed it
+ * by mistake and reused the number. Safe in a signal handler. */
 bool connection_has_socket(const struct shmview_connection *connection);
 /* Closes the socket unless the program has given its number to another file. */
 void connection_close_socket(struct shmview_connection *connection);
 
-/* Maps the file that the daemon has sent, in place of an older one; where that fails there is
- * no presence, or the older one. fd stays the caller's. */
+/* Maps the presence that the daemon has sent, and unmaps an older one. If that fails, the older one
+ * stays. The caller still owns fd. */
 void connection_map_presence(struct shmview_connection *connection, int fd);
 void connection_unmap_presence(struct shmview_connection *connection);
 
 /* --- bell.c --------------------------------------------------------------- */
 
-/* Has *fd as its bell, and sets that to -1; or a duplicate of it under the number of the older
- * bell, so that others may ring meanwhile. Where that fails the older bell stays. */
+/* Makes *fd the bell and sets *fd to -1. If there is an older bell, the new one gets its number if
+ * it can, so that other threads can ring at any time. If *fd cannot be examined, the older bell
+ * stays. */
 void bell_take(struct shmview_connection *connection, int *fd);
-/* Safe in a signal handler. */
+/* Closes the bell, if there is one. Safe in a signal handler. */
 void bell_close(struct shmview_connection *connection);
-/* Returns whether the daemon will hear of it. attachment 0: of all. */
+/* Reports a change of one attachment's segment, or of all (attachment 0), without waiting. Returns
+ * whether the daemon will receive the report. */
 bool bell_ring(const struct shmview_connection *connection, int64_t attachment);
 
 /* --- held.c --------------------------------------------------------------- */
 
 /* Makes room for one more attachment. Returns 0 or -ENOMEM. */
 int connection_reserve(struct shmview_connection *connection);
-/* Notes that the attachment is there; there is room for it. */
+/* Adds an attachment, for which connection_reserve() has made room. */
 void connection_hold(struct shmview_connection *connection, int64_t attachment);
-/* The daemon has these, sorted, and no others of those that a claim has named: forgets the rest. */
+/* Removes the attachments that the daemon does not have. held lists those that it has, sorted. Ids
+ * whose end is not yet reported stay. */
 void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n);
+/* Whether there is any attachment, or one whose end is not yet reported. */
 bool connection_holds_any(struct shmview_connection *connection);
-/* Does what other threads have left to the owner of the mutex, the caller. Waits for a moment where
- * the socket is full, and not even that where a change must be reported. No wait here asks the
- * caller's function, so that none can be ended without being reported. */
+/* Sends the reports that other threads have left to the owner of the mutex, which is the caller. If
+ * the socket is full, it waits for at most 0.1 s, or not at all if a change must be reported. It
+ * does not run the caller's function, because a call that frees a handle could not return that the
+ * wait was ended. */
 void connection_settle(struct shmview_connection *connection);
-/* The ids that a claim names, new; NULL if memory is short. */
+/* Returns the ids that a claim names, which the caller frees, or NULL if there is no memory. */
 int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n);
 
 /* --- session.c ----------------------------------------------------------- */
 
-/* Starts this user's session daemon and waits until it listens or has failed.
- * Returns 0, -1 with a line about the cause in text, or -SHMVIEW_ERR_INTERRUPTED. */
+/* Starts a session daemon for this user and waits until it listens or has failed. Returns 0, -1
+ * with the cause as one line in text, or -SHMVIEW_ERR_INTERRUPTED. */
 int session_start(const char *path, char *text, size_t bytes);
 
 #pragma GCC visibility pop

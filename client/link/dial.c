@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sockets that are connected to a daemon. */
+/* Opens sockets to a daemon, and checks which user serves them. */
 #include <errno.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -9,7 +9,8 @@
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 
-/* Lets it wait in slices, the end of one being EAGAIN. Returns 0 or -errno. */
+/* Makes the socket block for at most WAIT_NS at a time, after which a call fails with EAGAIN. The
+ * library then runs the caller's function. Returns 0 or -errno. */
 static int prepare_socket(int fd)
 {
     const struct timeval slice = {.tv_usec = WAIT_NS / 1000};
@@ -21,8 +22,8 @@ static int prepare_socket(int fd)
                : 0;
 }
 
-/* Returns a connected socket or -errno. A daemon that takes no connections at the moment is waited
- * for, unless waits is false: that is -EAGAIN then. */
+/* Returns a connected socket or -errno. If the daemon's queue is full, it waits, or returns -EAGAIN
+ * if waits is false. */
 static int socket_connect(const char *path, bool waits)
 {
     struct sockaddr_un address;
@@ -47,7 +48,8 @@ static int socket_connect(const char *path, bool waits)
     return r ? r : steal_fd(&fd);
 }
 
-/* A socket in a directory that others may write proves nothing: who serves it? */
+/* Refuses a socket that another user serves. If other users may write its directory, one of them
+ * can have made the socket. Returns 0 or an error. */
 static int check_server(int fd, const char *path)
 {
     struct ucred cred;
@@ -60,7 +62,8 @@ static int check_server(int fd, const char *path)
                 cred.uid);
 }
 
-/* Whether nobody listens there, so that another place, or time, may be tried. */
+/* Whether the error means that no daemon can be reached there, so that the caller may try another
+ * place, or again later. */
 static bool nobody_there(int error)
 {
     return error == ENOENT || error == ECONNREFUSED || error == ENOTDIR || error == EACCES;

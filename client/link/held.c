@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a connection holds: the ids of its attachments. One that is given back is negative until
- * the daemon is told, by whichever thread has the connection; no thread waits to give back. */
+/* The list of a connection's attachments, and the reports that other threads have left.
+ *
+ * An id becomes negative when its attachment ends, and is removed when the end is reported. The
+ * thread that has the mutex of the connection sends the report. So no thread waits for another
+ * one's call to detach, or to report a change. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -60,7 +63,7 @@ bool connection_holds(struct shmview_connection *connection, int64_t attachment)
 {
     struct shmview_connection *c = connection;
     DETAILS;
-    for (size_t i = c->n_held; i-- > 0;) /* it is asked for one that is new */
+    for (size_t i = c->n_held; i-- > 0;) /* callers look for a new one, which is at the end */
         if (c->held[i] == attachment)
             return true;
     return false;
@@ -72,6 +75,7 @@ bool connection_holds_any(struct shmview_connection *connection)
     return connection->n_held;
 }
 
+/* Notes that the attachment has ended and must be reported. */
 static void mark(struct shmview_connection *c, int64_t attachment)
 {
     DETAILS;
@@ -80,7 +84,7 @@ static void mark(struct shmview_connection *c, int64_t attachment)
             c->held[i] = -attachment;
 }
 
-/* Takes one that is marked from the list. Returns its id, or 0. */
+/* Removes one marked attachment from the list. Returns its id, or 0 if there is none. */
 static int64_t take_marked(struct shmview_connection *c)
 {
     DETAILS;
@@ -93,16 +97,17 @@ static int64_t take_marked(struct shmview_connection *c)
     return 0;
 }
 
-/* Notes that an id which was taken must still be given back: there is room, because the owner of
- * the mutex has taken it and adds none. */
+/* Puts back a marked id that was taken. There is room, because only the owner of the mutex adds
+ * ids, and it has removed this one. */
 static void mark_again(struct shmview_connection *c, int64_t attachment)
 {
     DETAILS;
     c->held[c->n_held++] = -attachment;
 }
 
-/* Waits for a moment until the daemon has read what fills the socket. The caller's function is not
- * asked: a call that frees a handle could not report that the wait was ended. */
+/* Waits for at most WAIT_NS until the socket has room. Does not run the caller's function, because
+ * a call that frees a handle could not return that the wait was ended. Returns whether there is
+ * room, or an error to find. */
 static bool has_room_soon(int fd)
 {
     struct pollfd p = {.fd = fd, .events = POLLOUT};
@@ -119,6 +124,8 @@ enum sent {
     NOT_SENT
 };
 
+/* Sends a Detach that has no reply. A part of a request that was sent counts as NOT_SENT, and the
+ * caller must hang up. */
 static enum sent send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
 {
     CLEANUP_FREE char *text = wire_detach_text(attachment);
@@ -133,8 +140,9 @@ static enum sent send_detach(struct shmview_connection *c, int64_t attachment, b
     return sent < 0 && errno == EAGAIN ? SOCKET_IS_FULL : NOT_SENT;
 }
 
-/* A claim that does not name what was given back has the same effect, so a full socket is no reason
- * to wait. But without a presence, hanging up would end this client. */
+/* Reports the marked attachments. If that fails, it hangs up, because the next claim does not name
+ * them, which has the same effect. Without a presence a hang-up would end this client; then a full
+ * socket leaves the report to the next call. */
 static void tell_detached(struct shmview_connection *c, bool may_wait)
 {
     int64_t id;
@@ -156,17 +164,17 @@ static bool has_ended(const struct shmview_connection *c)
     return connection_has_socket(c) && descriptor_hung_up(c->fd);
 }
 
-/* The bell could not be rung. Returns whether the daemon will hear of a change nevertheless, or
- * nobody is there who would. To hang up without a presence would be our end, unless the daemon has
- * done so. */
+/* Reports a change after the bell could not be rung: by a new bell, or by a claim. Returns whether
+ * the daemon will receive the report, or no daemon is there. Without a presence a hang-up would end
+ * this client, unless the daemon has hung up already. */
 static bool tell_change(struct shmview_connection *c)
 {
     for (int attempt = 0; attempt < 2; attempt++) {
         if (c->fd >= 0 && !c->greets) {
             if (bell_ring(c, 0))
                 return true;
-            /* not over a new socket: where there is no descriptor for that one, the old one would
-             * be lost as well */
+            /* over the old socket: if there is no descriptor for a new one, the client would lose
+             * the old one too */
             int r = has_ended(c) ? -ECONNRESET : connection_claim(c);
             if (r == 0)
                 connection_reopen(c);
@@ -174,11 +182,11 @@ static bool tell_change(struct shmview_connection *c)
                 return r == 0;
             connection_hang_up(c);
         }
-        bool claims = c->fd < 0; /* after the change: it lets the daemon wake event loops */
+        bool claims = c->fd < 0; /* a claim after the change makes the daemon wake event loops */
         bool is_reopened = connection_reopen(c);
         if (claims)
             return is_reopened;
-        /* an older claim, which may have been answered by a daemon that is gone */
+        /* the claim is older than the change, so its reply proves nothing about the change */
         if (c->greets && !has_ended(c))
             return false;
         if (c->greets)
@@ -197,10 +205,10 @@ void connection_settle(struct shmview_connection *connection)
     c->is_late = false;
     tell_detached(c, may_wait);
     if (rings && !tell_change(c)) {
-        atomic_store(&c->rings, true); /* for the next call; without owes, which is tried at once */
+        atomic_store(&c->rings, true); /* without owes, which connection_unlock() would try again */
         c->is_late = true;
     }
-    /* a daemon that is not there is not worth waiting for */
+    /* if the daemon is gone, a later claim reports what is left, so nothing waits for it here */
     if (!rings && (c->fd < 0 || c->greets))
         connection_reopen(c);
 }
@@ -211,5 +219,5 @@ void connection_detach(struct shmview_connection *connection, int64_t attachment
     mark(connection, attachment);
     atomic_store(&connection->owes, true);
     if (connection_trylock(connection))
-        connection_unlock(connection); /* which settles it; else the owner of the mutex does */
+        connection_unlock(connection); /* sends it; otherwise the owner of the mutex does */
 }

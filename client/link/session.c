@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting a session daemon: it forks itself into the background and its first
- * process, our child, leaves once the socket listens. */
+/* Starts a session daemon. The daemon forks itself into the background. Its first process, which is
+ * a child of this one, exits when the socket listens or the start has failed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,7 +28,8 @@ static const char *daemon_path(void)
     return access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH : "shmviewd";
 }
 
-/* Its standard error is ours to read; signals are as a fresh program has them. */
+/* Starts the program with error_fd as its standard error, and with the signal mask and handlers of
+ * a fresh program. Returns 0 or an errno. */
 static int spawn(const char *program, char *const argv[], int error_fd, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -54,7 +55,8 @@ static int spawn(const char *program, char *const argv[], int error_fd, pid_t *r
     return r;
 }
 
-/* Waits for something to read. Returns an enum wait_outcome or -SHMVIEW_ERR_INTERRUPTED. */
+/* Waits until fd has something to read. Returns an enum wait_outcome or -SHMVIEW_ERR_INTERRUPTED.
+ */
 static int await_text(int fd, int64_t deadline)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -68,7 +70,8 @@ static int await_text(int fd, int64_t deadline)
     return WAIT_EXPIRED;
 }
 
-/* Reads what the daemon to be prints until it closes its standard error. Returns 0, or
+/* Keeps the first line that the program prints, and reads until it closes its standard error. More
+ * than text can hold is read and dropped, so that the program does not block. Returns 0, or
  * -SHMVIEW_ERR_INTERRUPTED. */
 static int read_text(int fd, char *text, size_t bytes)
 {
@@ -88,7 +91,7 @@ static int read_text(int fd, char *text, size_t bytes)
     return r < 0 ? r : 0;
 }
 
-/* A program that failed without a line of text. */
+/* Describes the end of a program that failed without a line of text. */
 static void describe_end(const char *program, int status, char *text, size_t bytes)
 {
     if (WIFSIGNALED(status))
@@ -133,7 +136,7 @@ int session_start(const char *path, char *text, size_t bytes)
     int ended = read_text(ends[0], text, bytes);
     close(ends[0]);
     if (ended)
-        kill(pid, SIGKILL); /* it waits for the daemon, which goes on and leaves when idle */
+        kill(pid, SIGKILL); /* it only waits for the daemon, which runs on and exits when idle */
     while ((r = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
         continue;
     if (ended)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The descriptors of a connection in a program that forks, and that may close descriptors which
- * are not its own.
+/* The descriptors of a connection in a program that forks, and that may close descriptors which it
+ * does not own.
  *
- * A number is closed, and a request sent to it, only while it still is our socket: the program may
- * have closed it and have given the number to a file of its own, in this process or in a forked
- * child. A child closes
- * what it inherits at once; otherwise the daemon would not see that its parent has hung up. */
+ * Before each use of a number the library compares device and inode with those of its socket. The
+ * program may have closed the number and reused it, in this process or in a forked child. A child
+ * closes the descriptors that it inherits at once; otherwise the daemon would not see the hang-up
+ * of the parent. */
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 static LIST_HEAD(, shmview_connection) connections = LIST_HEAD_INITIALIZER(connections);
 
-/* Safe in a signal handler. */
+/* Closes the socket if the number still is the socket. Safe in a signal handler. */
 static void close_socket(struct shmview_connection *c)
 {
     bool is_ours = connection_has_socket(c);
@@ -24,7 +24,7 @@ static void close_socket(struct shmview_connection *c)
         close(fd);
 }
 
-/* In the child, right after the fork; async-signal-safe. */
+/* Runs in the child, right after the fork, so it must be async-signal-safe. */
 static void connections_after_fork(void)
 {
     struct shmview_connection *c;
@@ -32,7 +32,7 @@ static void connections_after_fork(void)
         close_socket(c);
         bell_close(c);
         frame_descriptors_close(&c->arrived);
-        c->presence = NULL; /* not mapped here: the child may map something else there */
+        c->presence = NULL; /* the child does not have the mapping (MADV_DONTFORK) */
     }
 }
 
@@ -93,20 +93,20 @@ int64_t client_number(void)
 
 void connection_disown(struct shmview_connection *connection)
 {
-    close_socket(connection); /* open where the fork ran no handlers */
+    close_socket(connection); /* still open if the fork ran no handlers */
     bell_close(connection);
     connection->greets = false;
     connection->arrived.n = 0;
     connection->arrived.lost = false;
-    connection->presence = NULL; /* not mapped here, and something else may be by now */
+    connection->presence = NULL; /* no munmap(): the child may have mapped something else there */
     connection->client = client_number();
 }
 
 /* --- The presence -------------------------------------------------------- */
 
-/* The daemon tests a lock that lives as long as the mapping; a forked child must not have it. A
- * byte is a page to the kernel. Without memory for it the daemon takes a hang-up for the end of
- * this process. */
+/* Maps the presence. The daemon tests a lock on the file, which lasts as long as the mapping, so a
+ * forked child must not have the mapping. One byte suffices, because the kernel maps whole pages.
+ * If it cannot be mapped, the daemon takes a hang-up for the end of this process. */
 void connection_map_presence(struct shmview_connection *connection, int fd)
 {
     NOT_FORKED;
