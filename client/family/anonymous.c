@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Anonymous memory: creates it, and maps it from a descriptor.
+ *
+ * The memory is committed when it is created, so that no later access can fail for lack of it. It
+ * has no name, and the kernel frees it with the last process that has it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,7 +17,7 @@
 #include "client/base/wait.h"
 #include "common/base/util.h"
 
-/* Returns the error, with errno as it was. */
+/* Sets the text of an error from errno, and keeps errno. Returns the error. */
 static int fail_system(const char *what)
 {
     int cause = errno;
@@ -23,8 +27,10 @@ static int fail_system(const char *what)
     return r;
 }
 
-/* An unlinked file in /dev/shm, because tmpfs enforces its limit. Memory without a file system is
- * over-committed until the kernel kills a process. */
+/* Opens an unlinked file in /dev/shm, because tmpfs enforces its size limit. If there is no
+ * such file system, opens a memfd. That has no limit, and the kernel would kill a process when
+ * memory runs out; so a request for more than is free fails here. Returns a descriptor, or -1 with
+ * errno. */
 static int open_unlinked(uint64_t bytes)
 {
     int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
@@ -38,7 +44,8 @@ static int open_unlinked(uint64_t bytes)
     return memfd_create("shmview-anonymous", MFD_CLOEXEC);
 }
 
-/* In one call, which fails at once where the file system has too little left. */
+/* Allocates all pages in one call, which fails at once if the file system has too little space. A
+ * signal can end it; then the caller's function decides whether to go on. Returns 0 or an error. */
 static int commit(int fd, uint64_t bytes)
 {
     do {
@@ -50,7 +57,7 @@ static int commit(int fd, uint64_t bytes)
     return errno ? fail_system("memory without a name") : 0;
 }
 
-/* Returns 0, with *fd in *ret and -1 in *fd, or an error. */
+/* Maps the memory. Returns 0, and *ret owns the descriptor (*fd is -1), or an error. */
 static int map(int *fd, uint64_t bytes, struct shmview_anonymous *ret)
 {
     void *data = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes. mutex_layout.h states who writes what; each step here that is one access to shared
- * memory is one step of tests/model/mutex.pml. */
+/* Mutexes: lock, unlock, and take over from a dead owner.
+ *
+ * One word has the owner and the flag W (threads may be parked). An uncontended call is one CAS or
+ * one exchange, without a system call. A waiter parks on the half of the word that has W. No
+ * daemon reports deaths, so a waiter asks the kernel whether the owner lives after each park that
+ * ended by its time, and takes the word from a dead owner by a CAS.
+ *
+ * shmview/mutex_layout.h states who writes which member. Each access to shared memory here is one
+ * step of tests/model/mutex.pml, so a change of their order must be made there too. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -13,7 +20,8 @@
 #include "client/family/owner.h"
 #include "common/base/util.h"
 
-/* How long a waiter parks until it asks the kernel for the owner the first time, and then. */
+/* How long a waiter parks before it asks the kernel about the owner for the first time, and how
+ * long between later questions. */
 #define FIRST_PARK_NS 4000000
 #define PARK_NS       40000000
 
@@ -27,7 +35,8 @@ static inline uint32_t load(const uint32_t *p)
     return atomic_load_explicit((const _Atomic uint32_t *)p, memory_order_relaxed);
 }
 
-/* Two words that are compared at once. */
+/* Loads two neighbouring words, which begin() compares at once. No thread writes them after
+ * shmview_mutex_init(). */
 static inline uint64_t load_pair(const uint32_t *p)
 {
     return atomic_load_explicit((const _Atomic uint64_t *)(const void *)p, memory_order_relaxed);
@@ -43,7 +52,8 @@ static inline uint64_t load_owner(const struct shmview_mutex *m)
     return atomic_load_explicit((const _Atomic uint64_t *)&m->owner, memory_order_relaxed);
 }
 
-/* On failure *expected is what the word was. */
+/* Replaces the word if it is *expected. Otherwise stores the word in *expected. Returns whether it
+ * has replaced the word. */
 static inline bool swap_owner(struct shmview_mutex *m, uint64_t *expected, uint64_t desired)
 {
     return atomic_compare_exchange_strong_explicit((_Atomic uint64_t *)&m->owner, expected, desired,
@@ -55,14 +65,14 @@ static inline uint64_t without_waiters(uint64_t v)
     return v & ~(uint64_t)SHMVIEW_MUTEX_WAITERS;
 }
 
-/* The half of the word that has the id and W: a futex has 32 bits. If only the birth has changed,
- * the waiter that parks costs itself one park at most. */
+/* Returns the half of the word that has the id and W, because a futex has 32 bits. If only the
+ * birth has changed, a waiter may park once without need, and every park is bounded. */
 static uint32_t *parked_half(struct shmview_mutex *m)
 {
     return (uint32_t *)&m->owner + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 }
 
-/* --- What a call begins with --------------------------------------------- */
+/* --- The beginning of a call --------------------------------------------- */
 
 static bool is_of_threads(const struct shmview_mutex *m)
 {
@@ -74,12 +84,15 @@ static uint64_t caller_as_owner(bool of_threads)
     return of_threads ? caller.thread : caller.process;
 }
 
-/* Whether the mutex is of another namespace; 0: not known. */
+/* Whether the mutex belongs to another namespace than the caller. 0 stands for an unknown one,
+ * which is not refused. */
 static bool is_foreign(uint32_t namespace, uint32_t of_caller)
 {
     return namespace && of_caller && namespace != of_caller;
 }
 
+/* Looks the caller up if necessary, and refuses memory that is no mutex, and a mutex of another
+ * version or namespace. Returns 0 or an error. */
 static int begin_slowly(const struct shmview_mutex *m)
 {
     int r = caller_is_known() ? 0 : caller_look_up();
@@ -96,7 +109,8 @@ static int begin_slowly(const struct shmview_mutex *m)
     return 0;
 }
 
-/* Returns 0 with caller known, or an error. */
+/* Checks the mutex and the caller, in the usual case with two comparisons of 64 bits. Returns 0 or
+ * an error. */
 static inline int begin(const struct shmview_mutex *m)
 {
     static _Alignas(8)
@@ -109,8 +123,8 @@ static inline int begin(const struct shmview_mutex *m)
 
 /* --- Locking ------------------------------------------------------------- */
 
-/* Takes the word from the owner that is in v, if that is dead and still in the word. Sets W,
- * because other threads may be parked. */
+/* Takes the word from the owner in v if that owner is dead and the word is still v. Sets W, because
+ * other threads may be parked. Returns whether it has taken the word. */
 static bool take_over(struct shmview_mutex *m, uint64_t v, bool of_threads)
 {
     uint32_t pid = of_threads ? load(&m->pid) : 0;
@@ -122,6 +136,7 @@ static bool take_over(struct shmview_mutex *m, uint64_t v, bool of_threads)
     return true;
 }
 
+/* Spins for a free word. Returns whether it has taken the word. */
 static bool spin(struct shmview_mutex *m, uint64_t me)
 {
     for (int n = spins_allowed(); n > 0; n--) {
@@ -133,7 +148,8 @@ static bool spin(struct shmview_mutex *m, uint64_t me)
     return false;
 }
 
-/* Parks for ns, or until the word's half is not v's. Returns 0 after a wake-up, else an errno. */
+/* Parks for ns, unless half of the word differs from that of v. Returns 0 after a wake-up, or an
+ * errno. */
 static int park_on(struct shmview_mutex *m, uint64_t v, int64_t ns)
 {
     struct timespec t = {ns / 1000000000, ns % 1000000000};
@@ -142,10 +158,14 @@ static int park_on(struct shmview_mutex *m, uint64_t v, int64_t ns)
 
 #define NESTED 1
 
-/* Returns 0, NESTED where the caller's function has taken the mutex for this thread and kept it,
- * -SHMVIEW_ERR_TIMED_OUT or _INTERRUPTED. A waiter that has parked before takes the word with W,
- * because other threads may be parked too. It leaves only after it has set W, or found it set: it
- * may have used up a wake-up that another thread needs. */
+/* Waits for the word and takes it.
+ *
+ * It takes the word with W, because other threads may be parked too. Before it leaves at its
+ * deadline it has set W, or found it set. Otherwise it could take a wake-up with it, and the next
+ * unlock would wake no other thread. A try (deadline 0) never parks, and need not set W.
+ *
+ * Returns 0; NESTED if the caller's function has locked the mutex for this thread and kept it; or
+ * -SHMVIEW_ERR_TIMED_OUT or _INTERRUPTED. */
 static int wait_for_word(struct shmview_mutex *m, bool of_threads, int64_t deadline)
 {
     uint64_t me = caller_as_owner(of_threads);
@@ -189,6 +209,7 @@ static int wait_for_word(struct shmview_mutex *m, bool of_threads, int64_t deadl
     }
 }
 
+/* Locks once more for the thread that is the owner. Returns 0 or an error. */
 static int nest(struct shmview_mutex *m)
 {
     uint32_t depth = load(&m->depth);
@@ -198,7 +219,7 @@ static int nest(struct shmview_mutex *m)
     return 0;
 }
 
-/* The word is the caller's. */
+/* Completes a lock; the caller has the word. Returns 0 or SHMVIEW_OWNER_DIED. */
 static inline int finish_locking(struct shmview_mutex *m)
 {
     store(&m->pid, caller.pid);
@@ -210,7 +231,8 @@ static int fail_held(void)
     return fail(SHMVIEW_ERR_TIMED_OUT, "another process or thread holds the mutex");
 }
 
-/* Makes no system call. Returns what shmview_mutex_lock() does, or OTHERS: the word is not free. */
+/* Tries the word once, without a system call. Returns what shmview_mutex_lock() returns, or OTHERS
+ * if another owner has the word. */
 #define OTHERS 2
 static inline int lock_at_once(struct shmview_mutex *m, bool of_threads)
 {
@@ -258,6 +280,11 @@ static int fail_not_held(const struct shmview_mutex *m)
     return r ? r : fail(SHMVIEW_ERR_NOT_OWNER, "the mutex is not the caller's");
 }
 
+/* Unlocks the mutex. Any process may unlock a mutex of processes, as with a semaphore; only its
+ * owner may unlock a mutex of threads.
+ *
+ * died is stored before the word is freed, so that the next owner finds it. If an owner died inside
+ * and the bytes are still not repaired, died keeps its process id. Returns 0 or an error. */
 __attribute__((always_inline)) static inline int unlock(struct shmview_mutex *m, bool is_repaired)
 {
     uint64_t v = load_owner(m);
@@ -286,7 +313,7 @@ int shmview_mutex_unlock(struct shmview_mutex *m)
 
 int shmview_mutex_unlock_not_repaired(struct shmview_mutex *m)
 {
-    int r = begin(m); /* a process that has never locked may unlock, and is named */
+    int r = begin(m); /* a process that has never locked may unlock, and died names it */
     return r ? r : unlock(m, false);
 }
 

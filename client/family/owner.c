@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads births and states from /proc, and decides whether an owner has ended. */
 #include "client/family/owner.h"
 
 #include <errno.h>
@@ -16,14 +17,14 @@
 
 __thread struct caller caller __attribute__((tls_model("initial-exec")));
 
-/* What /proc has of a thread, or of a process by its first thread. */
+/* The facts that /proc has of a thread; for a process these are of its first thread. */
 struct record {
     unsigned long birth; /* in clock ticks since the machine started */
     bool is_zombie;
-    unsigned long n_threads; /* of its process; a zombie that leads it counts */
+    unsigned long n_threads; /* of its process, with a first thread that is a zombie */
 };
 
-/* Returns 0 or -errno. */
+/* Reads the record of the thread with this kernel id. Returns 0 or -errno. */
 static int read_record(uint32_t id, struct record *ret)
 {
     char path[40], text[1024];
@@ -33,7 +34,7 @@ static int read_record(uint32_t id, struct record *ret)
     if (n < 0)
         return -errno;
     text[n] = '\0';
-    const char *p = strrchr(text, ')'); /* a command may contain anything */
+    const char *p = strrchr(text, ')'); /* the last one, because a command may contain more */
     char state;
     /* fields 3, 20 and 22 of proc_pid_stat(5) */
     if (!p || sscanf(p + 1,
@@ -45,13 +46,14 @@ static int read_record(uint32_t id, struct record *ret)
     return 0;
 }
 
+/* Returns the id with its birth in the upper half, or with 0 if the birth cannot be read. */
 static uint64_t owner_word(uint32_t id)
 {
     struct record found;
     return caller.sees_proc && read_record(id, &found) == 0 ? (uint64_t)found.birth << 32 | id : id;
 }
 
-/* Returns the inode of a namespace of this process; 0: not known. */
+/* Returns the inode of a namespace of this process, or 0 if it cannot be read. */
 static uint32_t namespace_of(const char *path)
 {
     struct stat found;
@@ -79,13 +81,14 @@ int caller_look_up(void)
     return 0;
 }
 
-/* A process whose first thread has ended is a zombie by its id, and lives while it has another
- * thread. */
+/* The first thread of a process may exit before the others. /proc then shows a zombie, but the
+ * process lives while it has another thread. */
 bool owner_is_dead(uint64_t owner, bool is_thread)
 {
     struct record found;
     uint32_t id = owner & SHMVIEW_MUTEX_ID, birth = (uint32_t)(owner >> 32);
-    if (!caller.sees_proc || read_record(id, &found)) /* hidepid= hides processes of other users */
+    /* kill() as a second witness, because hidepid= hides the processes of other users */
+    if (!caller.sees_proc || read_record(id, &found))
         return kill((pid_t)id, 0) < 0 && errno == ESRCH;
     if (birth && (uint32_t)found.birth != birth)
         return true;
