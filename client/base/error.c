@@ -13,11 +13,12 @@
 #include "common/views/view.h"
 #include "common/wire/wire.h"
 
-/* Not thread-local storage: a library that is loaded late gets little of that. */
+/* A thread-specific key and no thread-local storage, because a library that is loaded late gets
+ * little of the latter. */
 static pthread_key_t text_key;
 static bool text_key_made;
 
-/* Stands for a text that there was no memory for. */
+/* The text of a thread for whose text there was no memory. It is not written and not freed. */
 static const char no_memory[] = "out of memory, also for the text of the error";
 
 static void free_text(void *text)
@@ -31,7 +32,7 @@ static void make_text_key(void)
     text_key_made = pthread_key_create(&text_key, free_text) == 0;
 }
 
-/* This thread's text, or NULL. */
+/* Returns the text of this thread, or NULL. With make it allocates one if there is none. */
 static char *find_text(bool make)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors: the text that shmview_error_text() returns, one for each thread. */
+/* Errors: each thread has the text of its last one, which shmview_error_text() returns.
+ *
+ * A function that fails sets the text and returns the negative code in one call of fail(), so that
+ * the two always belong together. */
 #ifndef CLIENT_ERROR_H
 #define CLIENT_ERROR_H
 
@@ -11,15 +14,16 @@ struct view_fault;
 struct wire_fault;
 
 #define ERROR_TEXT_BYTES 512
-/* Keeps the text for shmview_error_text(). Returns -error. */
+/* Sets the text of the calling thread; longer texts are cut. Returns -error. */
 __attribute__((format(printf, 2, 3))) int fail(int error, const char *format, ...);
-/* Like fail(), for a system call: SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
+/* Like fail(), for a failed system call. Returns -SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
 int fail_errno(const char *what, int error_number);
-/* Like fail() for a reply that cannot be read: SHMVIEW_ERR_PROTOCOL, or _NO_MEMORY. */
+/* Like fail(), for a reply that cannot be read. Returns -SHMVIEW_ERR_PROTOCOL, or _NO_MEMORY. */
 int fail_reply(const struct wire_fault *fault);
-/* Like fail() for a view, called name if that is not NULL. */
+/* Like fail(), for a view that was refused. The text has its name, unless name is NULL. */
 int fail_view(const char *name, const struct view_fault *fault);
-/* Returns 0, or the error if name cannot be a segment's: text that is not UTF-8 cannot be sent. */
+/* Checks the name of a segment before it is sent, because a request cannot have text that is not
+ * UTF-8. Returns 0 or an error. */
 int check_segment_name(const char *name);
 
 #pragma GCC visibility pop

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Forks and epochs. The handlers of pthread_atfork() keep a fork out of NOT_FORKED blocks. A
+ * program that forks without them (by a bare system call) still gets a new epoch, because the
+ * kernel zeroes the page. */
 #include "client/base/process.h"
 
 #include <errno.h>
@@ -13,10 +16,11 @@ struct process_page *process;
 static uint32_t last_epoch; /* of this process and its ancestors */
 static int init_error;
 static void (*forgets[N_PROCESS_ROOMS])(void);
-/* This thread is inside NOT_FORKED, or about to be. */
+/* Whether this thread is inside NOT_FORKED, or about to enter. Its own signal handler reads it. */
 static __thread volatile sig_atomic_t forks_off __attribute__((tls_model("initial-exec")));
 
-/* Set before the mutex is taken, so that a signal handler that forks in between sees it. */
+/* The flag is set before the mutex is taken, so that a signal handler that forks in between sees
+ * it. */
 void fork_off(void)
 {
     forks_off = 1;
@@ -41,8 +45,9 @@ void details_unlock(const char *unused)
     pthread_mutex_unlock(&process->details);
 }
 
-/* A thread with forks_off set forks in a signal handler: it would wait for itself. Its child
- * may have half a change, but may call nothing here either. */
+/* If forks_off is set, this thread forks in a signal handler, and would wait for itself. Its child
+ * may inherit half a change, but may not call the library either, because it forked in a signal
+ * handler. */
 static void before_fork(void)
 {
     if (!forks_off)
@@ -55,7 +60,7 @@ static void after_fork_in_parent(void)
         pthread_mutex_unlock(&process->forks);
 }
 
-/* The thread that forked is the child's only one: it holds nothing there. */
+/* Runs in the only thread of the child. The kernel has zeroed the page, so nothing is locked. */
 static void after_fork_in_child(void)
 {
     wait_forget();
@@ -71,17 +76,17 @@ void process_at_fork(enum process_room room, void (*forget)(void))
 
 static void make_page(void)
 {
-    /* zeroed mutexes are initialised ones on Linux, which is what a child finds */
+    /* on Linux a zeroed mutex is an initialised one, here and in a child */
     void *p =
         mmap(NULL, sizeof *process, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED || madvise(p, sizeof *process, MADV_WIPEONFORK)) {
         init_error = errno;
         return;
     }
-    process = p; /* another thread may fork as soon as that is registered */
+    process = p; /* before the handlers are registered, because they use it */
     if (pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child))
         init_error = ENOMEM;
-    spins_allowed(); /* asks the kernel now, not in the first lock that is contended */
+    spins_allowed(); /* makes its system call now, not in the first contended lock */
 }
 
 int process_init(void)

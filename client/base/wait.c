@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waits that the caller may end: after each bounded part of them its function runs. */
+/* Runs the caller's function during waits, and spins before them. */
 #include "client/base/wait.h"
 
 #include <errno.h>
@@ -10,11 +10,11 @@
 #include "client/base/error.h"
 #include "client/base/process.h"
 
-/* A cache line comes back from another core in some 100 ns, a critical section is
- * often as short: this is 2 to 4 us. */
+/* The number of looks in a spin: 2 to 4 us. A cache line comes from another core in about 100 ns,
+ * and many critical sections are as short. */
 #define SPINS 100
 
-/* What ends the waits of this thread. */
+/* The function that ends the waits of this thread. */
 static __thread struct asked {
     int (*is_over)(void *arg); /* of shmview_on_wait(); NULL: nothing ends a wait */
     void *arg;
@@ -32,7 +32,7 @@ void relax(void)
 
 int spins_allowed(void)
 {
-    static _Atomic int cached; /* 0: not asked yet */
+    static _Atomic int cached; /* 0: not yet known; -1: none are allowed */
     int n = atomic_load_explicit(&cached, memory_order_relaxed);
     if (n == 0) {
         cpu_set_t set;
@@ -66,14 +66,16 @@ bool wait_has_caller(void)
     return self.is_over;
 }
 
-/* asks_nobody: calls of the function's that would ask the daemon are refused. */
+/* Runs the function of this thread, and removes it while it runs, so that a wait inside it does not
+ * run it again. is_asking then makes calls that need the daemon fail, if asks_nobody is set.
+ * Returns 0 or -SHMVIEW_ERR_INTERRUPTED. */
 static int ask(bool asks_nobody)
 {
     int (*is_over)(void *) = self.is_over;
     void *arg = self.arg;
     if (!is_over)
         return 0;
-    /* the function, or a signal handler that it runs, may call the library: see wait.h */
+    /* the function, or a signal handler that it runs, may call the library and change errno */
     int saved = errno;
     uint32_t epoch = process_epoch();
     bool was_asking = self.is_asking;
@@ -82,7 +84,7 @@ static int ask(bool asks_nobody)
     int over = is_over(arg);
     errno = saved;
     self.is_asking = was_asking;
-    if (process_epoch() != epoch) /* what is waited for is the parent's, and so is the answer */
+    if (process_epoch() != epoch) /* the function has forked: the wait belongs to the parent */
         return fail(SHMVIEW_ERR_INTERRUPTED, "this process was forked during a call of its parent");
     shmview_on_wait(is_over, arg);
     return over ? fail(SHMVIEW_ERR_INTERRUPTED, "the caller has ended the wait") : 0;
