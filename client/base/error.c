@@ -84,9 +84,10 @@ int check_segment_name(const char *name)
 {
     if (name && name_is_valid(name, LIMIT_NAME_BYTES))
         return 0;
-    return fail(SHMVIEW_ERR_INVALID,
-                "'%.130s' is no segment name: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
-                name ? name : "(null)", LIMIT_NAME_BYTES);
+    return fail(
+        SHMVIEW_ERR_INVALID,
+        "'%.130s' is not a valid name for a segment: 1 to %d of A-Z a-z 0-9 . _ -, no dot in front",
+        name ? name : "(null)", LIMIT_NAME_BYTES);
 }
 
 const char *shmview_error_text(void)

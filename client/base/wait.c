@@ -57,8 +57,9 @@ int wait_refuse(void)
 {
     if (!self.is_asking)
         return 0;
-    return fail(SHMVIEW_ERR_DEADLOCK,
-                "this thread waits for a daemon already, and is asked whether it goes on");
+    return fail(
+        SHMVIEW_ERR_DEADLOCK,
+        "this thread already waits for a daemon, and the function of shmview_on_wait() runs");
 }
 
 bool wait_has_caller(void)

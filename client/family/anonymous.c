@@ -88,7 +88,7 @@ int shmview_anonymous_open(int fd, struct shmview_anonymous *ret_memory)
     if (fstat(fd, &found))
         return fail_system("a descriptor of memory");
     if (!S_ISREG(found.st_mode) || found.st_size <= 0)
-        return fail(SHMVIEW_ERR_INVALID, "descriptor %d is of no memory", fd);
+        return fail(SHMVIEW_ERR_INVALID, "descriptor %d is not one of anonymous memory", fd);
     return map(&fd, (uint64_t)found.st_size, ret_memory);
 }
 

@@ -325,7 +325,7 @@ int shmview_mutex_init(struct shmview_mutex *m, int kind)
     if (r)
         return r;
     if (kind != SHMVIEW_MUTEX_OF_THREADS && kind != SHMVIEW_MUTEX_OF_PROCESSES)
-        return fail(SHMVIEW_ERR_INVALID, "%d is no kind of a mutex", kind);
+        return fail(SHMVIEW_ERR_INVALID, "%d is not a kind of mutex", kind);
     if ((uintptr_t)m % _Alignof(struct shmview_mutex))
         return fail(SHMVIEW_ERR_INVALID, "a mutex at %p is not aligned to 8", (void *)m);
     *m = (struct shmview_mutex){.version = SHMVIEW_MUTEX_LAYOUT_VERSION,

@@ -199,7 +199,7 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
             return connection_receive_failed(c, r);
     }
     if (c->in.used != c->in.n)
-        return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "a reply that nobody asked for");
+        return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "a reply without a request");
     reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
                                             &reply->attachment);
     if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
@@ -313,7 +313,7 @@ int connection_call(struct shmview_connection *connection, const char *method, c
     const char *reason;
     *reply = (struct reply){0};
     if (!connection)
-        return fail(SHMVIEW_ERR_INVALID, "foreign memory: there is no daemon to ask");
+        return fail(SHMVIEW_ERR_INVALID, "the segment is foreign memory, which no daemon knows");
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (wait_is_asking())

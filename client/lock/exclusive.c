@@ -16,7 +16,8 @@ __attribute__((noinline)) int fail_not_owner(const struct lock *l)
 
 __attribute__((noinline)) int fail_timed_out(const struct lock *l)
 {
-    return fail(SHMVIEW_ERR_TIMED_OUT, "the lock of '%s' is held by another", l->name);
+    return fail(SHMVIEW_ERR_TIMED_OUT, "the lock of '%s' is held by another thread or process",
+                l->name);
 }
 
 __attribute__((noinline)) int fail_lost(struct lock *l)

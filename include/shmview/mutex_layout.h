@@ -44,16 +44,17 @@
  *
  *   magic ... time_namespace, kind
  *            written once, by shmview_mutex_init(), before other processes use the mutex. Ids are
- *            valid in one pid namespace, and births in one time namespace, whose clock they are
- * read from. A process of another one would take a living owner for dead owner    changed from 0 by
- * a locker, and from a dead owner by a waiter that takes over, both by CAS. A waiter sets W by CAS
- * before it parks. The unlocker exchanges the word with 0 died     process id of the last owner
- * that died inside or left the bytes not repaired. A waiter stores it after it has taken over, an
- * unlocker before it frees the word. An unlocker whose bytes are in order stores 0. Lockers only
- * test for 0; the number is for people pid      process id of the owner, for people. The owner
- * stores it after it has taken the word, and stores 0 before it frees the word, so that it is 0 for
- * a moment depth    of a mutex of threads: how many times the owner has locked it again. Only the
- * owner reads and writes it. An owner that has taken over stores 0 */
+ *            valid in one pid namespace only, and births in one time namespace, because its clock
+ *            counts them. A process of another namespace would take a living owner for dead
+ *   owner    changed from 0 by a locker, and from a dead owner by a waiter that takes over, both by
+ *            CAS. A waiter sets W by CAS before it parks. The unlocker exchanges the word with 0
+ *   died     process id of the last owner that died inside or left the bytes not repaired. A waiter
+ *            stores it after it has taken over, an unlocker before it frees the word. An unlocker
+ *            whose bytes are in order stores 0. Lockers only test for 0; the number is for people
+ *   pid      process id of the owner, for people. The owner stores it after it has taken the word,
+ *            and stores 0 before it frees the word, so that it is 0 for a moment
+ *   depth    of a mutex of threads: how many times the owner has locked it again. Only the owner
+ *            reads and writes it. An owner that has taken over stores 0 */
 struct shmview_mutex {
     uint32_t magic;
     uint32_t version;

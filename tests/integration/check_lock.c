@@ -32,7 +32,7 @@ START_TEST(recursive)
     OK(shmview_lock_until(seg, shmview_deadline(MS)));
     for (int i = 0; i < 3; i++) {
         OK(shmview_unlock(seg));
-        REFUSED(shmview_trylock(other), TIMED_OUT, "'s' is held by another");
+        REFUSED(shmview_trylock(other), TIMED_OUT, "'s' is held by another thread or process");
     }
     OK(shmview_unlock(seg));
     OK(shmview_trylock(other));

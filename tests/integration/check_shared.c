@@ -58,7 +58,7 @@ START_TEST(many_readers_at_once)
     OK(shmview_lock_shared(seg));
     OK(shmview_unlock(seg));
     for (int i = 0; i < READERS; i++) {
-        REFUSED(shmview_trylock(seg), TIMED_OUT, "'s' is held by another");
+        REFUSED(shmview_trylock(seg), TIMED_OUT, "'s' is held by another thread or process");
         child_cue(&reader[i]);
         child_hear(&reader[i], 2);
         child_wait(&reader[i]);
@@ -75,7 +75,7 @@ START_TEST(writer_excludes_readers)
     open_segment();
     struct shmview_segment *other = client_attach(conn, "s", SHMVIEW_WRITE);
     OK(shmview_lock(seg));
-    REFUSED(shmview_trylock_shared(other), TIMED_OUT, "'s' is held by another");
+    REFUSED(shmview_trylock_shared(other), TIMED_OUT, "'s' is held by another thread or process");
     child_start(&reader, hold_shared, seg);
     parties_await(seg, SHMVIEW_WAITS_TO_SHARE, 1);
     OK(shmview_unlock(seg));

@@ -66,7 +66,7 @@ class Client:
                 fds.frombytes(data)
             self.bytes += got
         text, self.bytes = self.bytes.split(b"\0", 1)
-        assert not self.bytes, "a reply that nobody asked for"
+        assert not self.bytes, "a reply without a request"
         return json.loads(text), list(fds)
 
     def learn(self):

@@ -319,7 +319,7 @@ class Siege(Reign, Look):
             while conn.ops and conn.ops[0].oneway:
                 self.model.unresolved.append(conn.ops.pop(0))
             if not conn.ops:
-                raise Broken(f"{conn}: a reply that nobody asked for: {text[:300]!r}")
+                raise Broken(f"{conn}: a reply without a request: {text[:300]!r}")
             self._take_reply(conn, conn.ops.pop(0), reply, fds)
         if fds:
             raise Broken(f"{conn}: {len(fds)} descriptors came that no reply announced")

@@ -273,14 +273,16 @@ START_TEST(bad_arguments)
     begin(steps, 1); /* none of it is sent */
     for (int i = 0; i < 6; i++) {
         assert_fails(shmview_create(conn, names[i], 10, NULL, &seg), SHMVIEW_ERR_INVALID,
-                     "is no segment name");
+                     "is not a valid name for a segment");
         assert_fails(shmview_attach(conn, names[i], SHMVIEW_READ, 0, &seg), SHMVIEW_ERR_INVALID,
-                     "is no segment name");
-        assert_fails(shmview_remove(conn, names[i]), SHMVIEW_ERR_INVALID, "is no segment name");
+                     "is not a valid name for a segment");
+        assert_fails(shmview_remove(conn, names[i]), SHMVIEW_ERR_INVALID,
+                     "is not a valid name for a segment");
     }
     memset(longest, 'n', sizeof longest);
     longest[129] = '\0';
-    assert_fails(shmview_remove(conn, longest), SHMVIEW_ERR_INVALID, "is no segment name");
+    assert_fails(shmview_remove(conn, longest), SHMVIEW_ERR_INVALID,
+                 "is not a valid name for a segment");
     assert_fails(shmview_create(conn, "a", 0, NULL, &seg), SHMVIEW_ERR_INVALID, "size of 0");
     assert_fails(shmview_create(conn, "a", (uint64_t)INT64_MAX + 1, NULL, &seg),
                  SHMVIEW_ERR_INVALID, "9223372036854775808");
