@@ -59,7 +59,7 @@ struct shmview_mutex {
     uint32_t magic;
     uint32_t version;
     uint32_t pid_namespace;  /* its inode: where the ids mean something; 0 = unknown */
-    uint32_t time_namespace; /* the same for births */
+    uint32_t time_namespace; /* the inode of that of births */
     uint64_t owner;
     uint32_t died;
     uint32_t pid;
