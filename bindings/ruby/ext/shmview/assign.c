@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Setting elements: one, from what exports a MemoryView, from an Array, all to the same. */
+/* Setting elements: one; a part from an Array or from an object that exports a MemoryView; all to
+ * one value.
+ *
+ * Converting a value can run its methods (to_int, to_str), and these can close the segment or
+ * release the view. So unless the value is of a class that runs no code, the element is converted
+ * into memory outside the segment, the view is checked again, and only then the bytes are
+ * copied. */
 #include <string.h>
 
 #include "view.h"
@@ -11,14 +17,14 @@ static bool runs_no_code(VALUE value)
     return RB_SPECIAL_CONST_P(value) || RB_BUILTIN_TYPE(value) == T_FLOAT;
 }
 
-/* By way of memory that is no place in the segment. */
+/* Converts value into a buffer and copies it to p if the view may still be written. */
 NOINLINE(static void store_object(VALUE self, struct view *view, char *p, VALUE value));
 static void store_object(VALUE self, struct view *view, char *p, VALUE value)
 {
     VALUE room;
     uint32_t n = view->v.itemsize;
     char *bytes = rb_alloc_tmp_buffer(&room, (long)n + 1);
-    memcpy(bytes, p, n); /* padding stays */
+    memcpy(bytes, p, n); /* so that the padding of a struct does not change */
     view->set(view, bytes, value);
     view_use_writable(self);
     memcpy(p, bytes, n);
@@ -44,6 +50,8 @@ static void store_single(VALUE self, struct view *view, const struct shmview_vie
 
 /* --- Parts --------------------------------------------------------------- */
 
+/* Copies all elements, converted, and repeats those of from by numpy's rule if the shapes differ.
+ * Returns like shmview_copy(). */
 static int copy(const struct shmview_view *to, const struct shmview_view *from)
 {
     struct shmview_view wide;
@@ -70,7 +78,7 @@ static void assign_view(VALUE self, const struct shmview_view *to, VALUE from)
         raise_error(r, Qnil);
 }
 
-/* Every element of a part to the same. */
+/* Sets every element of a part to value. */
 static void assign_scalar(VALUE self, struct view *view, const struct shmview_view *to, VALUE value)
 {
     VALUE room;
@@ -86,13 +94,14 @@ static void assign_scalar(VALUE self, struct view *view, const struct shmview_vi
 
 static void assign(VALUE self, struct view *view, const struct shmview_view *to, VALUE value);
 
+/* Sets element or row i to entry i, for each i. The lengths must be equal. */
 static void assign_array(VALUE self, struct view *view, const struct shmview_view *to, VALUE array)
 {
     struct shmview_view row;
     long n = to->ndim ? to->shape[0] : 1;
     if (RARRAY_LEN(array) != n)
         rb_raise(rb_eArgError, "%ld values for %ld elements", RARRAY_LEN(array), n);
-    VALUE values = rb_ary_dup(array); /* whatever the values' methods do */
+    VALUE values = rb_ary_dup(array); /* because methods of its entries could change it */
     bool direct = to->ndim == 1 && !(to->flags & SHMVIEW_VIEW_INDIRECT);
     for (long i = 0; i < n; i++) {
         VALUE value = RARRAY_AREF(values, i);
@@ -114,13 +123,15 @@ static void assign_array(VALUE self, struct view *view, const struct shmview_vie
     RB_GC_GUARD(values);
 }
 
+/* An element of a struct format is an Array too. Returns whether array is one such element: its
+ * first entry is not an Array itself. */
 static bool is_one_struct(struct view *view, VALUE array)
 {
     return view->v.dtype == SHMVIEW_STRUCT && RARRAY_LEN(array) &&
            !RB_TYPE_P(RARRAY_AREF(array, 0), T_ARRAY);
 }
 
-/* A part of any shape. */
+/* Sets a part of any shape, by the class of value. */
 static void assign(VALUE self, struct view *view, const struct shmview_view *to, VALUE value)
 {
     if (RB_TYPE_P(value, T_ARRAY) && !is_one_struct(view, value)) {
@@ -134,7 +145,8 @@ static void assign(VALUE self, struct view *view, const struct shmview_view *to,
         assign_scalar(self, view, to, value);
 }
 
-/* A part, or an element of a view of more dimensions or with suboffsets. */
+/* Sets a part, or an element that view_aset() does not set itself: of a view with several
+ * dimensions or with suboffsets. */
 NOINLINE(static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value));
 static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value)
 {
@@ -145,7 +157,7 @@ static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value)
         store_single(self, view, &to, value);
     } else if (to.item == view->v.item) {
         assign(self, view, &to, value);
-    } else { /* a field: elements of another type */
+    } else { /* a field: its elements have another type, and so other functions get and set */
         VALUE part = view_new(view->segment, &to);
         struct view *fields = view_of(part);
         if (to.ndim)
@@ -158,10 +170,10 @@ static void set_part(int argc, const VALUE *argv, VALUE self, VALUE value)
 /*
  * call-seq: view[i, j, ...] = value
  *
- * Sets an element, or a part: to a number each, to the elements of an Array (of Arrays) of the same
- * shape, or to those of an object that exports a MemoryView, a View for one, whose shape is the
- * same or repeats by numpy's rule. Each element is converted exactly or refused with
- * ConversionError; those before it are set.
+ * Sets an element, or each element of a part. A part can be set to one number; to the elements of a
+ * nested Array of the same shape; or to those of a View or another object that exports a
+ * MemoryView, whose shape is the same or repeats by numpy's rule. A value that the type of the
+ * elements cannot hold raises ConversionError; the elements before it are set by then.
  *
  * Raises ConversionError, Bounds, ReadOnly, FrozenError, Invalid (shapes), StaleView, Closed,
  * ArgumentError, TypeError.
@@ -186,7 +198,7 @@ static VALUE view_aset(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: fill(value)
  *
- * Sets every element to the value; returns self. Raises what []= raises.
+ * Sets every element to the value; returns self. Raises the errors of []=.
  */
 static VALUE view_fill(VALUE self, VALUE value)
 {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shmview::Connection. The object owns no handle but a struct link, which its segments and their
+ * buffers share: Ruby may free the Connection before them. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -6,7 +8,7 @@
 VALUE cConnection;
 
 struct connection {
-    struct link *link; /* NULL: closed, or not open yet */
+    struct link *link; /* NULL: closed, or not open yet; otherwise the object is one of its users */
 };
 
 /* --- The handle ---------------------------------------------------------- */
@@ -86,21 +88,21 @@ struct connect {
 static int connect(void *arg)
 {
     struct connect *c = arg;
-    c->handle = NULL; /* in a child, which asks again: its parent's */
+    c->handle = NULL; /* a forked child calls again: then the handle is that of its parent */
     return c->r = shmview_connect(c->path, c->flags, &c->handle);
 }
 
 /*
  * call-seq: new(path = nil, start: true)
  *
- * A connection to the shmviewd whose socket +path+ is; nil means $SHMVIEW_SOCKET, else the
- * user's daemon, else the system's, else a session daemon, which is started if need be unless
- * +start+ is false. Blocks for one round trip, or up to 10 s until a session daemon is up.
+ * Connects to the shmviewd whose socket is +path+. nil means $SHMVIEW_SOCKET, else the user's
+ * daemon, else the system's, else a session daemon, which is started if none runs unless +start+ is
+ * false. Blocks for one round trip, or up to 10 s until a session daemon is up.
  *
- * create and attach use one of the process where they are given none. A forked child goes on
- * with its parent's connections as with its own.
+ * create and attach use the connection of the process if they are given none. A forked child can
+ * use its parent's connections like its own.
  *
- * Raises NoDaemon (what was tried is in the text), Invalid, Denied, Quota, ProtocolError.
+ * Raises NoDaemon (the text lists what was tried), Invalid, Denied, Quota, ProtocolError.
  */
 static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
 {
@@ -136,6 +138,7 @@ static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
     return self;
 }
 
+/* A call that has no argument but the connection. */
 struct plain_call {
     struct shmview_connection *handle;
     int r;
@@ -148,8 +151,9 @@ static int disconnect(void *arg)
 }
 
 /*
- * Closes the connection; once more does no harm. Its segments must be closed first. Does not wait
- * for the daemon. Raises Busy where one of them is not, or is still seen by a consumer.
+ * Closes the connection; does nothing if it is closed. Its segments must be closed first. Does not
+ * wait for the daemon. Returns nil. Raises Busy if a segment is open, or if a consumer still has
+ * memory of one; raises FrozenError if the connection is shareable.
  */
 static VALUE connection_close(VALUE self)
 {
@@ -165,7 +169,7 @@ static VALUE connection_close(VALUE self)
                    "the segments first",
                    n);
     struct plain_call c = {.handle = link->handle};
-    connection->link = NULL; /* other threads shall not use it meanwhile */
+    connection->link = NULL; /* other threads must not use the handle while the GVL is free */
     struct told told;
     int state = call_unlocked(disconnect, &c, &told);
     if (state || c.r) {
@@ -186,8 +190,8 @@ static int ping(void *arg)
 }
 
 /*
- * Asks the daemon to answer; returns self. Blocks for one round trip. Raises Disconnected,
- * ProtocolError, Closed.
+ * Sends an empty request and waits for the reply; returns self. Blocks for one round trip. Raises
+ * Disconnected, ProtocolError, Closed.
  */
 static VALUE connection_ping(VALUE self)
 {
@@ -204,19 +208,19 @@ static VALUE connection_ping(VALUE self)
     return self;
 }
 
-/* The daemon's socket, a String. Raises Closed. */
+/* Returns the path of the daemon's socket, a String. Raises Closed. */
 static VALUE connection_path(VALUE self)
 {
     return rb_filesystem_str_new_cstr(shmview_socket_path(connection_use(self)->handle));
 }
 
-/* Whether close was called. */
+/* Returns whether close was called. */
 static VALUE connection_is_closed(VALUE self)
 {
     return connection_of(self)->link ? Qfalse : Qtrue;
 }
 
-/* What it is, for people. */
+/* Describes the connection for people. */
 static VALUE connection_inspect(VALUE self)
 {
     if (!connection_of(self)->link)
@@ -232,7 +236,7 @@ void Init_connection(void)
     /*
      * Document-class: Shmview::Connection
      *
-     * A connection to a shmviewd. Any thread may use it; a forked child goes on with it.
+     * A connection to a shmviewd. Any thread may use it, and so may a forked child.
      */
     cConnection = rb_define_class_under(mShmview, "Connection", rb_cObject);
     rb_define_alloc_func(cConnection, connection_alloc);

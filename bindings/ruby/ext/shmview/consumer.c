@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shmview::MemoryView: a consumer of MemoryViews, with the functions of ruby/memory_view.h. Where
- * those of Ruby 3.1 believe what they are given, it is checked here first. */
+/* Shmview::MemoryView: a consumer of MemoryViews, with the functions of ruby/memory_view.h as
+ * methods. The functions of Ruby 3.1 do not check their arguments, so the methods do: a wrong index
+ * raises an error and does not read foreign memory. */
 #include "memory_view.h"
 
 #include <string.h>
@@ -8,8 +9,8 @@
 static VALUE cMemoryView;
 
 struct consumer {
-    VALUE object; /* what it is of; the view's own obj is Ruby's to count */
-    struct got *got;
+    VALUE object;    /* the exporter, kept alive by this reference; nil: released */
+    struct got *got; /* owned; NULL: new was not called yet */
 };
 
 static void consumer_mark(void *data)
@@ -34,7 +35,8 @@ static size_t consumer_size(const void *data)
     return sizeof *self + (self->got ? sizeof *self->got : 0);
 }
 
-/* Not freed immediately: what gives it back is of another class. */
+/* Without RUBY_TYPED_FREE_IMMEDIATELY, because releasing calls the class of the exporter, whose
+ * code must not run inside the collector. */
 static const rb_data_type_t consumer_type = {
     .wrap_struct_name = "Shmview::MemoryView",
     .function =
@@ -60,6 +62,7 @@ static struct consumer *consumer_of(VALUE self)
     return rb_check_typeddata(self, &consumer_type);
 }
 
+/* Returns the MemoryView. Raises Closed after release. */
 static rb_memory_view_t *use(VALUE self)
 {
     struct consumer *consumer = consumer_of(self);
@@ -68,16 +71,17 @@ static rb_memory_view_t *use(VALUE self)
     return &consumer->got->view;
 }
 
-/* --- Getting and giving back --------------------------------------------- */
+/* --- Obtaining and releasing --------------------------------------------- */
 
 /*
  * call-seq: new(object, flags = 0)
  *
- * Gets the MemoryView of +object+. +flags+: SIMPLE, WRITABLE, FORMAT, MULTI_DIMENSIONAL, STRIDES,
- * ROW_MAJOR, COLUMN_MAJOR, ANY_CONTIGUOUS, INDIRECT, or-ed; what is asked for is what can be borne,
- * but a view of Shmview gives all members to one who asks for no dimensions, as Fiddle does.
- * The caller owes release; the last reference does it as well. Until then the memory stays.
- * Raises NotContiguous where the object exports none that fits, TypeError where it exports none.
+ * Obtains the MemoryView of +object+. +flags+ states which members the caller can handle: SIMPLE,
+ * WRITABLE, FORMAT, MULTI_DIMENSIONAL, STRIDES, ROW_MAJOR, COLUMN_MAJOR, ANY_CONTIGUOUS, INDIRECT,
+ * or-ed. A view of Shmview also gives all members to a caller that asks for no dimensions, because
+ * Fiddle does so and uses them. The caller owes release; otherwise the collector does it. Until
+ * then the memory stays mapped. Raises NotContiguous if the object exports no MemoryView, or none
+ * that fits.
  */
 static VALUE consumer_initialize(int argc, VALUE *argv, VALUE self)
 {
@@ -96,7 +100,7 @@ static VALUE consumer_initialize(int argc, VALUE *argv, VALUE self)
     return self;
 }
 
-/* Gives it back; once more does no harm. Returns nil. */
+/* Releases the MemoryView. Does nothing if it was released before. Returns nil. */
 static VALUE consumer_release(VALUE self)
 {
     struct consumer *consumer = consumer_of(self);
@@ -109,8 +113,8 @@ static VALUE consumer_release(VALUE self)
 /*
  * call-seq: available?(object)
  *
- * Whether the object's class exports MemoryViews and the object can now; getting one may fail all
- * the same. rb_memory_view_available_p(), which may not be asked of a BasicObject.
+ * Returns whether the class of the object exports MemoryViews and the object can export one now.
+ * new can still fail. Like rb_memory_view_available_p(), but safe for a BasicObject.
  */
 static VALUE consumer_s_available(VALUE class, VALUE object)
 {
@@ -121,8 +125,8 @@ static VALUE consumer_s_available(VALUE class, VALUE object)
 /*
  * call-seq: init_as_byte_array(string)
  *
- * The bytes of a String as a MemoryView of one dimension, read-only:
- * rb_memory_view_init_as_byte_array(). The String is frozen, or copied.
+ * Returns a read-only MemoryView of the bytes of a String, with one dimension, by
+ * rb_memory_view_init_as_byte_array(). Later changes of the String do not affect it.
  */
 static VALUE consumer_s_init_as_byte_array(VALUE class, VALUE string)
 {
@@ -137,38 +141,39 @@ static VALUE consumer_s_init_as_byte_array(VALUE class, VALUE string)
 
 /* --- Its members --------------------------------------------------------- */
 
-/* What it is of; nil after release. */
+/* Returns the object that exports the memory; nil after release. */
 static VALUE consumer_obj(VALUE self)
 {
     return consumer_of(self)->object;
 }
-/* The address of element [0, ..., 0], or of the pointer to it. Raises Closed, as all below. */
+/* Returns the address of element [0, ..., 0], or of the pointer to it. Raises Closed, like all
+ * methods below. */
 static VALUE consumer_data(VALUE self)
 {
     return ULL2NUM((uintptr_t)use(self)->data);
 }
-/* The bytes that there are from data on. */
+/* Returns how many bytes there are from data on. */
 static VALUE consumer_byte_size(VALUE self)
 {
     return SSIZET2NUM(use(self)->byte_size);
 }
-/* Whether it may only be read. */
+/* Returns whether the memory must not be written. */
 static VALUE consumer_is_readonly(VALUE self)
 {
     return truth(use(self)->readonly);
 }
-/* Of an element, as Array#pack writes it; nil: unsigned bytes. */
+/* Returns the format of an element, in the letters of Array#pack; nil: unsigned bytes. */
 static VALUE consumer_format(VALUE self)
 {
     const char *format = use(self)->format;
     return format ? rb_utf8_str_new_cstr(format) : Qnil;
 }
-/* Bytes of an element. */
+/* Returns the bytes of an element. */
 static VALUE consumer_item_size(VALUE self)
 {
     return SSIZET2NUM(use(self)->item_size);
 }
-/* The number of dimensions. */
+/* Returns the number of dimensions. */
 static VALUE consumer_ndim(VALUE self)
 {
     return SSIZET2NUM(use(self)->ndim);
@@ -183,20 +188,21 @@ static VALUE numbers_or_nil(const ssize_t *numbers, ssize_t n)
         rb_ary_push(array, SSIZET2NUM(numbers[d]));
     return array;
 }
-/* Elements of each dimension; nil: one dimension of byte_size / item_size. */
+/* Returns the length of each dimension, in elements; nil: one dimension of byte_size / item_size.
+ */
 static VALUE consumer_shape(VALUE self)
 {
     const rb_memory_view_t *view = use(self);
     return numbers_or_nil(view->shape, view->ndim);
 }
-/* Bytes from one element to the next, of each dimension; nil: row-major without gaps. */
+/* Returns the bytes from one element to the next in each dimension; nil: row-major without gaps. */
 static VALUE consumer_strides(VALUE self)
 {
     const rb_memory_view_t *view = use(self);
     return numbers_or_nil(view->strides, view->ndim);
 }
-/* Where a dimension leads to pointers: the bytes behind where they point to, -1: it does not; nil:
- * none does. */
+/* Returns for each dimension that leads to pointers the bytes to add to the pointer, and -1 for
+ * every other one; nil if no dimension does. */
 static VALUE consumer_sub_offsets(VALUE self)
 {
     const rb_memory_view_t *view = use(self);
@@ -217,8 +223,8 @@ static VALUE component_of(const rb_memory_view_item_component_t *c)
 }
 
 /*
- * The parts of an element, an Array of Hashes with format, native_size, little_endian, offset,
- * size (bytes) and repeat; nil where nobody has filled them in: see prepare_item_desc.
+ * Returns the parts of an element, an Array of Hashes with format, native_size, little_endian,
+ * offset, size (bytes) and repeat; nil if the exporter left them out: see prepare_item_desc.
  */
 static VALUE consumer_item_desc(VALUE self)
 {
@@ -232,8 +238,8 @@ static VALUE consumer_item_desc(VALUE self)
 }
 
 /*
- * Fills item_desc in by the format, and returns it: rb_memory_view_prepare_item_desc(). nil without
- * a format. Raises RuntimeError for a format that Ruby does not know.
+ * Fills item_desc from the format and returns it, by rb_memory_view_prepare_item_desc(). Returns
+ * nil without a format. Raises RuntimeError for a format that Ruby does not know.
  */
 static VALUE consumer_prepare_item_desc(VALUE self)
 {
@@ -245,13 +251,13 @@ static VALUE consumer_prepare_item_desc(VALUE self)
 
 #define NDIM_MAX 64
 
-/* The place of an element: checked, as Ruby does not. */
+/* Returns the address of an element, and checks the indices, which Ruby does not. */
 static void *locate(VALUE self, int argc, const VALUE *argv, ssize_t *indices)
 {
     if (argc > NDIM_MAX)
         raise_text(SHMVIEW_ERR_LIMIT, "%d indices, the limit is %d", argc, NDIM_MAX);
     for (int d = 0; d < argc; d++)
-        indices[d] = NUM2SSIZET(argv[d]); /* which may run any code */
+        indices[d] = NUM2SSIZET(argv[d]); /* may run Ruby code, so before use() */
     rb_memory_view_t *view = use(self);
     if (argc != view->ndim)
         raise_text(SHMVIEW_ERR_BOUNDS, "%d indices, the MemoryView has %zd dimensions", argc,
@@ -265,15 +271,15 @@ static void *locate(VALUE self, int argc, const VALUE *argv, ssize_t *indices)
     }
     char *p = rb_memory_view_get_item_pointer(view, indices);
     if (view->ndim == 1 && view->sub_offsets && view->sub_offsets[0] >= 0)
-        p = *(char **)(void *)p + view->sub_offsets[0]; /* which Ruby 3.1 forgets */
+        p = *(char **)(void *)p + view->sub_offsets[0]; /* Ruby 3.1 omits this step */
     return p;
 }
 
 /*
  * call-seq: item_pointer(i, j, ...)
  *
- * The address of an element: rb_memory_view_get_item_pointer(). Indices below 0 count from the end.
- * Raises Bounds, Closed.
+ * Returns the address of an element, by rb_memory_view_get_item_pointer(). Indices below 0 count
+ * from the end. Raises Bounds, Limit, Closed.
  */
 static VALUE consumer_item_pointer(int argc, VALUE *argv, VALUE self)
 {
@@ -286,9 +292,9 @@ static VALUE consumer_item_pointer(int argc, VALUE *argv, VALUE self)
  *   item(i, j, ...)
  *   memory_view[i, j, ...]
  *
- * An element: an Integer or Float, or an Array where it has several parts, as
- * rb_memory_view_get_item() makes it. Indices below 0 count from the end. Raises Bounds, Closed,
- * RuntimeError for a format that Ruby does not know.
+ * Returns an element as rb_memory_view_get_item() makes it: an Integer or Float, or an Array if it
+ * has several parts. Indices below 0 count from the end. Raises Bounds, Limit, Closed, RuntimeError
+ * for a format that Ruby does not know.
  */
 static VALUE consumer_item(int argc, VALUE *argv, VALUE self)
 {
@@ -304,7 +310,8 @@ static VALUE consumer_item(int argc, VALUE *argv, VALUE self)
 
 /* --- Contiguity ---------------------------------------------------------- */
 
-/* Ruby 3.1 looks at shape and strides whether they are there or not. */
+/* Calls a function of Ruby on a copy with shape and strides filled in, because Ruby 3.1 reads both
+ * even if they are NULL. */
 static VALUE ask(VALUE self, bool (*call)(const rb_memory_view_t *))
 {
     rb_memory_view_t view = *use(self);
@@ -319,17 +326,18 @@ static VALUE ask(VALUE self, bool (*call)(const rb_memory_view_t *))
     return truth(call(&view));
 }
 
-/* Whether it has no gaps, the last index fastest: rb_memory_view_is_row_major_contiguous(). */
+/* Returns whether the elements lie without gaps, and the last index varies fastest, by
+ * rb_memory_view_is_row_major_contiguous(). */
 static VALUE consumer_is_row_major(VALUE self)
 {
     return ask(self, rb_memory_view_is_row_major_contiguous);
 }
-/* The same, the first index fastest: rb_memory_view_is_column_major_contiguous(). */
+/* Like row_major?, but the first index varies fastest. */
 static VALUE consumer_is_column_major(VALUE self)
 {
     return ask(self, rb_memory_view_is_column_major_contiguous);
 }
-/* Whether either of them is so: rb_memory_view_is_contiguous(). */
+/* Returns whether row_major? or column_major? is true, by rb_memory_view_is_contiguous(). */
 static VALUE consumer_is_contiguous(VALUE self)
 {
     return ask(self, rb_memory_view_is_contiguous);
@@ -340,9 +348,8 @@ static VALUE consumer_is_contiguous(VALUE self)
 /*
  * call-seq: item_size_from_format(format)
  *
- * Bytes of an element of the format, which Array#pack would know: of
- * rb_memory_view_item_size_from_format(). Raises FormatError with the place of the error, an index
- * into the format, as error[:at].
+ * Returns the bytes of an element of a format, by rb_memory_view_item_size_from_format(). Raises
+ * FormatError; error[:at] is the index of the character at which the format is wrong.
  */
 static VALUE consumer_s_item_size(VALUE class, VALUE format)
 {
@@ -362,8 +369,9 @@ static VALUE consumer_s_item_size(VALUE class, VALUE format)
 /*
  * call-seq: fill_contiguous_strides(shape, item_size, row_major: true)
  *
- * The strides, in bytes, of an array of this shape without gaps, the last index fastest, or the
- * first: an Array. rb_memory_view_fill_contiguous_strides(). Raises Overflow, Limit.
+ * Returns the strides, in bytes, of an array of this shape without gaps, by
+ * rb_memory_view_fill_contiguous_strides(). The last index varies fastest, or the first one if
+ * +row_major+ is false. Raises Overflow, Limit.
  */
 static VALUE consumer_s_fill_strides(int argc, VALUE *argv, VALUE class)
 {
@@ -421,8 +429,9 @@ void Init_consumer(void)
     /*
      * Document-class: Shmview::MemoryView
      *
-     * What an object of any class exports as a MemoryView, member by member, and the functions of
-     * ruby/memory_view.h: for tests, for teaching, and for the address that a C function wants.
+     * The MemoryView that an object of any class exports, member by member, and the functions of
+     * ruby/memory_view.h as methods. Useful for tests, for teaching, and to pass an address to a C
+     * function.
      */
     cMemoryView = rb_define_class_under(mShmview, "MemoryView", rb_cObject);
     define_flags();

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* core.h - what the files of the extension shmview/core share.
  *
- * Only <shmview/...> of libshmview is used. An object that has a handle of the library has it
- * in a struct of its own which counts who needs it, so that objects may end in any order, also
- * at the end of the process, when Ruby frees all of them without asking who refers to whom.
+ * The extension uses only the public headers of libshmview. Three rules of Ruby shape every file:
  *
- * rb_raise() and its like leave a function by longjmp(). So nothing is allocated across a call
- * that may raise unless a Ruby object owns it, or rb_ensure() or rb_protect() is around it. */
+ * - rb_raise() and its like leave a function by longjmp(). So memory that must survive a call which
+ *   may raise belongs to a Ruby object, or rb_ensure() or rb_protect() surrounds the call.
+ * - A call that may wait releases the GVL, the lock under which Ruby code runs, because otherwise
+ *   no other Thread could run. In that time other Threads may close a segment or release a view;
+ *   counters (n_out, n_calls) make them refuse.
+ * - At the end of the process Ruby frees all objects in any order. So an object never reads another
+ *   one when it is freed; a handle that several objects need is in a struct that counts them. */
 #ifndef CORE_H
 #define CORE_H
 
@@ -29,7 +32,7 @@ static inline VALUE truth(bool is_true)
     return is_true ? Qtrue : Qfalse;
 }
 
-/* rb_check_typeddata() without a call, where the object is what it should be. */
+/* Like rb_check_typeddata(), but without a function call if the type is right. */
 static inline void *data_of(VALUE self, const rb_data_type_t *type)
 {
     if (LIKELY(RB_TYPE_P(self, T_DATA) && RTYPEDDATA_P(self) && RTYPEDDATA_TYPE(self) == type))
@@ -37,13 +40,14 @@ static inline void *data_of(VALUE self, const rb_data_type_t *type)
     return rb_check_typeddata(self, type);
 }
 
-/* A String or Symbol as a text that no other thread changes while the GVL is free. */
+/* Returns a String or Symbol as a frozen String, so that no other thread can change the text while
+ * a call without the GVL reads it. */
 static inline VALUE name_of(VALUE value)
 {
     return rb_str_new_frozen(rb_String(value));
 }
 
-/* Names of keywords. */
+/* Names of keyword arguments, interned once by init.c. */
 extern ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major,
     id_shared, id_start, id_timeout, id_writable;
 
@@ -51,102 +55,120 @@ extern VALUE mShmview, cConnection, cSegment, cView;
 
 /* --- error.c ------------------------------------------------------------- */
 
-/* Raises what belongs to r, a negated SHMVIEW_ERR_*, with the text of the last failed call of
- * this thread. facts: a Hash of what the call was about, or Qnil. */
+/* Raises the exception of r, a negated SHMVIEW_ERR_*, with the text of the last failed call of this
+ * thread. facts is a Hash of the arguments that matter for the error, or Qnil. */
 NORETURN(void raise_error(int r, VALUE facts));
-/* Like raise_error(), with the error and the text that call_unlocked() or call_once() got. */
+/* Like raise_error(), but with the error and the text that call_unlocked() or call_once() stored:
+ * the failed call may have run in another thread. */
 struct told;
 NORETURN(void raise_told(const struct told *told, VALUE facts));
-/* Like raise_error(), with an error and a text of our own. */
+/* Like raise_error(), but for errors that the extension itself finds. error is not negated. */
 NORETURN(PRINTF_ARGS(void raise_text(int error, const char *format, ...), 2, 3));
 NORETURN(PRINTF_ARGS(void raise_text_with(int error, VALUE facts, const char *format, ...), 3, 4));
-/* Raises Shmview::Closed. */
+/* Raises Shmview::Closed. what names the object: "the segment". */
 NORETURN(void raise_closed(const char *what));
-/* An exception, not raised: who died, of a lock that is held now. */
+/* Returns an OwnerDied without raising it. name is that of the segment; phase is the name of the
+ * phase of the death, or Qnil. */
 VALUE make_death(VALUE name, const struct shmview_death *death, VALUE phase);
-/* {key => value} */
+/* Returns the Hash {key => value}. */
 VALUE fact(const char *key, VALUE value);
 void Init_error(void);
 
 /* --- wait.c -------------------------------------------------------------- */
 
-/* What libshmview has returned in a thread that may be another one. */
+/* The result of a call of libshmview. libshmview keeps the text of an error for each thread, so a
+ * call that ran in another thread must bring its text along. */
 struct told {
     int r;
-    char text[512]; /* of an error */
+    char text[512]; /* of the error; "" if r is 0 */
 };
-/* Fills *told, in the thread in which the call has returned r. */
+/* Fills *told with r and the error text. Must run in the thread in which the call returned r. */
 void told_by(struct told *told, int r);
 
-/* Calls without the GVL; call returns what libshmview has returned, and so does *told. Signals,
- * Thread#raise and Thread#kill end a wait for the daemon if they raise. Returns 0, or the state of
- * an exception that is pending, which the caller hands to rb_jump_tag() when all is in order. A
- * call that has succeeded is never made again. One that waits for the daemon may have succeeded
- * although a state is returned: what it has got is the caller's to give back. Any other was not
- * made then, or has failed. */
+/* Calls call(arg) without the GVL. call returns the result of libshmview, which *told gets. A
+ * signal handler that raises, Thread#raise and Thread#kill end a wait for the daemon.
+ *
+ * Returns 0, or the state of a pending exception. The caller must hand the state to rb_jump_tag()
+ * once it has released what it owns. A call that has succeeded is never repeated. A call that waits
+ * for the daemon may have succeeded although a state is returned; then the caller must release its
+ * result. Any other call was not made in that case, or has failed. */
 int call_unlocked(int (*call)(void *arg), void *arg, struct told *told);
 
-/* For shmview_on_wait(): whether flag, an atomic_bool, is set. */
+/* For shmview_on_wait(): returns whether flag, an atomic_bool, is set. */
 int is_flag_set(void *flag);
 
-/* Runs what interrupts this thread now. Returns 0, or the state of what was raised. */
+/* Runs the pending interrupts of this thread: signal handlers, Thread#raise, Thread#kill. Returns
+ * 0, or the state of the exception that they raised. */
 int run_interrupts(void);
 
-/* A call that may wait, until deadline at the latest. */
+/* A call of libshmview that waits until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
 struct segment;
-/* Makes the call without the GVL; signals, Thread#raise and Thread#kill end it if they raise. *ret
- * is what it returned. Returns 0, or the state of what was raised: then the call has not succeeded.
- * The segment cannot be closed before this returns. */
+/* Makes the call without the GVL and stores its result in *ret. A signal handler that raises,
+ * Thread#raise and Thread#kill end the wait; after other interrupts the call is made again. The
+ * segment cannot be closed before this returns. Returns 0, or the state of the exception; then the
+ * call has not succeeded. */
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
 
-/* Seconds, or nil, as a deadline. */
+/* Converts seconds, or nil for no limit, to a deadline. Raises ArgumentError or TypeError. */
 int64_t parse_timeout(VALUE timeout);
 
 /* --- once.c -------------------------------------------------------------- */
 
-/* Like call_unlocked(), for what the daemon must not be asked twice: another thread makes the call,
- * and interrupts that raise nothing do not end the wait. */
+/* Like call_unlocked(), but for requests that must not be repeated (Create, Define, Remove).
+ * Another thread makes the call, and interrupts that raise nothing do not end its wait. */
 int call_once(int (*call)(void *arg), void *arg, struct told *told);
 
 /* --- connection.c -------------------------------------------------------- */
 
-/* A handle and how many need it: the object, segments, buffers that are out. */
+/* The handle of a connection. The Connection, its Segments and the buffers of its segments that
+ * consumers have each count as a user; the last one frees it. Outside of Ruby's memory, because
+ * these may end in any order. */
 struct link {
     atomic_size_t n_users;
-    atomic_size_t n_out; /* segments, and calls that run without the GVL now */
+    atomic_size_t n_out; /* open segments, and calls that run without the GVL now */
     struct shmview_connection *handle;
 };
+/* Adds a user and returns link. The user owes link_drop(). */
 struct link *link_take(struct link *link);
-/* Disconnects with the last one. Any thread, with or without the GVL. */
+/* Removes a user; the last one disconnects. link may be NULL. Any thread, with or without the
+ * GVL. */
 void link_drop(struct link *link);
 
-/* The argument given as connection:, or the process's own where that is nil. */
+/* Returns the Connection given as connection:, or the one of this process if that is nil. Raises
+ * TypeError, or the errors of Shmview.connect. */
 VALUE connection_value(VALUE argument);
-/* Its link; raises Closed where it is closed. */
+/* Returns the link of a Connection, borrowed. Raises Closed if the connection is closed. */
 struct link *connection_use(VALUE connection);
 void Init_connection(void);
 
 /* --- segment.c ----------------------------------------------------------- */
 
+/* A Shmview::Segment: an attachment, or foreign memory, which another Ruby object exports and
+ * foreign.c wraps. The handle is used with the GVL held, or between call_begins() and
+ * call_ends(). */
 struct segment {
     VALUE connection;               /* nil: foreign memory */
-    VALUE layouts;                  /* a frozen Hash: layouts declared here, by their views */
-    VALUE owner;                    /* of foreign memory: what it belongs to; else nil */
+    VALUE layouts;                  /* nil, or a frozen Hash: name of a view => layouts that have
+                                     * it, of those that were declared through this object */
+    VALUE owner;                    /* of foreign memory: the object that exports it; else nil */
     struct shmview_segment *handle; /* NULL: closed */
-    struct link *link;              /* the connection's; NULL: foreign memory */
-    atomic_size_t n_calls;          /* that use the handle without the GVL now */
+    struct link *link;              /* of the connection; NULL: foreign memory */
+    atomic_size_t n_calls;          /* calls that use the handle without the GVL now */
     unsigned forks;                 /* n_forks when n_calls was counted */
     unsigned entered;               /* n_forks when its lock was known to need no daemon */
 };
 extern const rb_data_type_t segment_type;
-extern unsigned n_forks; /* behind this process: a child has none of its parent's other threads */
+/* How often this process and its ancestors forked since the extension was loaded. A number that was
+ * stored before a fork differs, and so marks state of the parent: its other threads do not exist in
+ * the child. */
+extern unsigned n_forks;
 
 static inline struct segment *segment_of(VALUE self)
 {
     return data_of(self, &segment_type);
 }
-/* Raises Closed where it is closed. */
+/* Returns the segment if it is open. Raises Closed. */
 static inline struct segment *segment_use(VALUE self)
 {
     struct segment *segment = segment_of(self);
@@ -154,7 +176,8 @@ static inline struct segment *segment_use(VALUE self)
         raise_closed("the segment");
     return segment;
 }
-/* How many calls of this process use the handle without the GVL. */
+/* Returns how many calls of this process use the handle without the GVL. In a forked child the
+ * count begins at 0, because the calls of the parent go on only there. */
 static inline size_t calls_of(struct segment *segment)
 {
     if (UNLIKELY(segment->forks != n_forks)) {
@@ -163,7 +186,7 @@ static inline size_t calls_of(struct segment *segment)
     }
     return atomic_load(&segment->n_calls);
 }
-/* Before and after such a call, during which the segment cannot be closed. */
+/* Surround such a call. Between them the segment cannot be closed. */
 static inline void call_begins(struct segment *segment)
 {
     calls_of(segment);
@@ -173,15 +196,16 @@ static inline void call_ends(struct segment *segment)
 {
     atomic_fetch_sub(&segment->n_calls, 1);
 }
-/* Whether its lock can be touched with the GVL held. A forked child attaches again first, in the
- * call that needs it, and waits for the daemon. */
+/* Returns whether the lock may be used with the GVL held. In a forked child it may not at first:
+ * the first call that uses the lock attaches again, and waits for the daemon. */
 static inline bool is_entered(const struct segment *segment)
 {
     return LIKELY(segment->entered == n_forks);
 }
-/* call_unlocked(), between call_begins() and call_ends(). The segment is open. */
+/* Like call_unlocked(), but between call_begins() and call_ends(). The segment must be open. */
 int segment_call(VALUE segment, int (*call)(void *arg), void *arg, struct told *told);
-/* A Segment of foreign memory. The handle is the object's from here on. */
+/* Returns a Segment of foreign memory, which belongs to owner. The Segment owns the handle, which
+ * may be NULL and set later. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
 void Init_segment(void);
 
@@ -191,13 +215,14 @@ void Init_lock(void);
 
 /* --- held.c -------------------------------------------------------------- */
 
-/* What the calling thread holds through the segment changes by one. */
+/* Records that the calling thread took the lock of the segment once, or released it once. */
 void held_push(VALUE segment, struct shmview_segment *handle, bool shared);
 void held_pop(struct shmview_segment *handle);
-/* Before a lock is taken: leaves what a Ruby thread that has ended left held, on whose native
- * thread this one runs now, as by a death. */
+/* Call before taking a lock. If an ended Ruby Thread left locks held on this native thread,
+ * abandons them as if their holder had died. */
 void held_check(void);
-/* From here on nothing is left: Ruby frees its objects. */
+/* Call before Ruby frees its objects. From then on native threads that end abandon nothing, because
+ * the segments may be gone. */
 void held_end(void);
 void Init_held(void);
 
@@ -207,9 +232,10 @@ void Init_phase(void);
 
 /* --- segment_view.c ------------------------------------------------------ */
 
-/* A format as libshmview knows it: a String, NUL-terminated. */
+/* Returns a format as a NUL-terminated String in libshmview's spelling. */
 VALUE format_text(VALUE format);
-/* Numbers of an Array, or one Integer; at most SHMVIEW_MAX_NDIM. Returns how many. */
+/* Converts an Array of numbers, or one Integer, to at most SHMVIEW_MAX_NDIM numbers in ret. what
+ * names the argument in errors. Returns how many there are. Raises ArgumentError. */
 uint32_t parse_numbers(const char *what, VALUE numbers, int64_t *ret);
 void Init_segment_view(void);
 

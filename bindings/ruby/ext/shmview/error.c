@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Errors of libshmview as exceptions; lib/shmview/errors.rb has the classes. */
+/* Errors of libshmview as exceptions.
+ *
+ * lib/shmview/errors.rb has the classes and makes the objects (Shmview::Errors.make), because an
+ * exception with attributes is shorter in Ruby than in C. This file converts the error number and
+ * the text. Texts of libshmview can contain bytes that a client wrote into shared memory
+ * (the command of a dead owner), so invalid UTF-8 in them is replaced. */
 #include "core.h"
 
 #include <stdarg.h>
@@ -12,13 +17,14 @@ static VALUE utf8(const char *text)
     return rb_str_scrub(rb_utf8_str_new_cstr(text), Qnil);
 }
 
-/* nil where nothing had to be scrubbed */
+/* Returns text as valid UTF-8. rb_str_scrub() returns nil if nothing had to be replaced. */
 static VALUE text_of(const char *text)
 {
     VALUE said = utf8(text);
     return NIL_P(said) ? rb_utf8_str_new_cstr(text) : said;
 }
 
+/* Raises the exception of the class that belongs to error. */
 static void raise_made(int error, VALUE text, VALUE facts)
 {
     rb_exc_raise(rb_funcall(errors, rb_intern("make"), 3, INT2NUM(error), text, facts));

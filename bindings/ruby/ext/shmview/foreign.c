@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other classes export, in the terms of libshmview: to look at, to copy from, to compare
- * with. */
+/* Views of memory that other classes export as MemoryViews: to read, to copy from, to compare with.
+ *
+ * shmview_wrap() makes a segment of any memory, without a name, a lock and a daemon. Then all
+ * methods of views work on it, and copies between formats need no code of their own. libshmview
+ * cannot describe rows behind pointers or misaligned elements; assignments and comparisons make a
+ * copy of these, and Shmview.wrap() refuses them.
+ *
+ * The MemoryView must be released exactly once, while its exporter still exists. libshmview does so
+ * when the last buffer of the segment is released; got_end() does so at the end of the process. */
 #include "memory_view.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* --- Getting ------------------------------------------------------------- */
+/* --- Obtaining and releasing --------------------------------------------- */
 
-/* All that are out. At the end of the process Ruby frees every object, in no order: what is given
- * back after that would be given to an exporter that is gone. */
+/* All MemoryViews that are not released yet. At the end of the process Ruby frees all objects in
+ * any order, so the exporter of one that is released later may be gone. */
 static struct got *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER; /* Ractors have a GVL each */
-static bool has_ended;
+static bool has_ended; /* got_end() has run: release nothing any longer */
 
 static void link_in(struct got *got)
 {
@@ -37,8 +44,8 @@ static void link_out(struct got *got)
     pthread_mutex_unlock(&all_lock);
 }
 
-/* rb_memory_view_available_p() of Ruby 3.1 walks past the end of the ancestors of what is no
- * Object. */
+/* rb_memory_view_available_p() of Ruby 3.1 walks past the end of the list of ancestors if the class
+ * does not descend from Object. */
 bool got_is_available(VALUE object)
 {
     return !RB_SPECIAL_CONST_P(object) && RTEST(rb_obj_is_kind_of(object, rb_cObject)) &&
@@ -73,7 +80,7 @@ void got_release(struct got *got)
         return;
     if (got->view._memory_view_entry) {
         rb_memory_view_release(&got->view);
-    } else { /* of rb_memory_view_init_as_byte_array(): nobody's */
+    } else { /* made by rb_memory_view_init_as_byte_array(): has no exporter */
         xfree((void *)(uintptr_t)got->view.item_desc.components);
         got->view.item_desc.components = NULL;
     }
@@ -93,7 +100,7 @@ void got_end(void)
         struct got *got = all;
         struct segment *segment = got->segment;
         link_out(got);
-        if (segment) { /* gives it back with the last buffer that is out */
+        if (segment) { /* releases the MemoryView after the last buffer of a consumer */
             struct shmview_segment *handle = segment->handle;
             segment->handle = NULL;
             shmview_detach_later(handle);
@@ -122,7 +129,8 @@ void got_strides(const rb_memory_view_t *view, ssize_t *ret)
     }
 }
 
-/* The bytes before and from element [0, ..., 0] on that the elements reach. */
+/* Computes how many bytes the elements occupy before the beginning of element [0, ..., 0] (negative
+ * strides lead there), and how many from it on. */
 static void reach(const rb_memory_view_t *view, const ssize_t *strides, size_t *before,
                   size_t *behind)
 {
@@ -143,18 +151,20 @@ static void reach(const rb_memory_view_t *view, const ssize_t *strides, size_t *
 
 /* --- Wrapping ------------------------------------------------------------ */
 
+/* libshmview calls it when the segment of the wrapped memory ends. */
 static void give_back(void *got)
 {
     got_free(got);
 }
 
+/* One call of open_foreign(). rb_ensure() frees what it owns if anything raises. */
 struct wrapping {
     VALUE object;
     struct got *got;
-    bool is_mine;  /* got is no segment's yet */
-    bool may_copy; /* what cannot be seen where it is */
-    VALUE segment;
-    char *format; /* malloc() */
+    bool is_mine;  /* this struct owns got; otherwise the segment does */
+    bool may_copy; /* if the memory cannot be wrapped where it is */
+    VALUE segment; /* Qnil: not made yet */
+    char *format;  /* malloc() */
 };
 
 static bool has_sub_offsets(const rb_memory_view_t *view)
@@ -175,8 +185,8 @@ static void check_shape(const rb_memory_view_t *view)
                    view->ndim);
 }
 
-/* The view of the wrapping's segment: element [0, ..., 0] is at offset, strides are those given or
- * none. */
+/* Makes the view of w->segment with element [0, ..., 0] at offset. steps are the strides; NULL
+ * means row-major without gaps. Returns like shmview_view_make(). */
 static int make_view(struct wrapping *w, uint64_t offset, const ssize_t *steps,
                      struct shmview_view *ret)
 {
@@ -203,7 +213,8 @@ static int make_view(struct wrapping *w, uint64_t offset, const ssize_t *steps,
     return r;
 }
 
-/* The elements from dimension d on, one after the other. */
+/* Copies the elements from dimension d on, one after the other, and follows pointers. Returns the
+ * end of the copy. */
 static char *copy_elements(const rb_memory_view_t *view, const ssize_t *strides, ssize_t d,
                            const char *from, char *to)
 {
@@ -221,7 +232,8 @@ static char *copy_elements(const rb_memory_view_t *view, const ssize_t *strides,
     return to;
 }
 
-/* A view of a copy, in row-major order. */
+/* Makes a view of a copy in row-major order, which is read-only, because nobody would see what is
+ * written to it. Returns 0 or an error of libshmview. */
 static int wrap_copy(struct wrapping *w, const ssize_t *strides, struct shmview_view *ret)
 {
     const rb_memory_view_t *view = &w->got->view;
@@ -243,6 +255,8 @@ static int wrap_copy(struct wrapping *w, const ssize_t *strides, struct shmview_
     return make_view(w, 0, NULL, ret);
 }
 
+/* Makes a view of the exported memory itself. From success of shmview_wrap() on, the segment owns
+ * got. Returns 0 or an error of libshmview. */
 static int wrap_here(struct wrapping *w, const ssize_t *strides, struct shmview_view *ret)
 {
     rb_memory_view_t *view = &w->got->view;
@@ -273,10 +287,10 @@ static VALUE wrap(VALUE arg)
     bool is_indirect = has_sub_offsets(view);
     if (is_indirect && !w->may_copy)
         raise_text(SHMVIEW_ERR_CONTIGUOUS,
-                   "the MemoryView's rows are behind pointers (sub-offsets), which are no part of "
-                   "a segment; copy its elements: view[] = object");
+                   "the MemoryView reaches its rows by pointers (sub-offsets), which a segment "
+                   "cannot have; copy its elements: view[] = object");
     int r = is_indirect ? wrap_copy(w, strides, &v) : wrap_here(w, strides, &v);
-    VALUE owner = w->segment; /* of got, until the copy is made */
+    VALUE owner = w->segment; /* may own got, which the copy below still reads */
     if (r == -SHMVIEW_ERR_MISALIGNED && w->may_copy)
         r = wrap_copy(w, strides, &v);
     RB_GC_GUARD(owner);
@@ -296,6 +310,8 @@ static VALUE end_wrapping(VALUE arg)
 
 #define ALL_FLAGS (RUBY_MEMORY_VIEW_INDIRECT | RUBY_MEMORY_VIEW_FORMAT)
 
+/* Returns a View of the memory that object exports; object itself if it is a View; Qundef if its
+ * class exports nothing. may_copy permits a copy where the memory cannot be wrapped. */
 static VALUE open_foreign(VALUE object, bool writable, bool may_copy)
 {
     if (rb_typeddata_is_kind_of(object, &view_type))
@@ -326,12 +342,13 @@ VALUE foreign_view(VALUE object)
 /*
  * call-seq: Shmview.wrap(object, writable: false) -> View
  *
- * A View of what object exports as a MemoryView, without a copy: of a Fiddle::Pointer, an array of
- * another extension. The object lives as long as the view does. The view's segment is
- * that memory, without a name, a lock and a daemon; closing it gives the MemoryView back.
+ * Returns a View of the memory that object exports as a MemoryView, without a copy: of a
+ * Fiddle::Pointer, or of an array of another extension. The view keeps the object alive. Its
+ * segment is that memory, without a name, a lock and a daemon; closing the segment releases the
+ * MemoryView.
  *
- * Raises TypeError (the object exports none), ReadOnly (it may not be written), NotContiguous (its
- * rows are behind pointers), Misaligned (for both: <tt>view[] = object</tt> copies), Limit (more
+ * Raises TypeError (the object exports none), ReadOnly (it must not be written), NotContiguous (its
+ * rows lie behind pointers), Misaligned (for both: <tt>view[] = object</tt> copies), Limit (more
  * than 8 dimensions), Bounds, Overflow.
  */
 static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
@@ -358,9 +375,9 @@ static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: view == other
  *
- * Whether other, a View or what exports a MemoryView, has the same shape and the same values.
- * Numbers of different formats are compared by their values, NaN is not equal to itself, structs
- * and strings compare as bytes. Raises StaleView, Closed.
+ * Returns whether other, a View or another object that exports a MemoryView, has the same shape and
+ * the same values. Numbers of different formats are compared by value, NaN is not equal to itself,
+ * and structs and strings are compared byte by byte. Raises StaleView, Closed.
  */
 static VALUE view_equal(VALUE self, VALUE other)
 {

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a Ruby thread holds. To libshmview a lock belongs to the native thread, and Ruby gives
- * the native thread of a Thread that has ended to the next one. So what a Thread leaves held is
- * left here, as by a death: when the Thread ends, when another one begins to lock on the same
- * native thread, or when that ends. Until then the segments are kept from the garbage
- * collector. */
+/* The locks that a Ruby Thread holds.
+ *
+ * To libshmview a lock belongs to the native thread. Ruby gives the native thread of a Thread that
+ * has ended to a later Thread, which would then own a lock that it never took. So this file records
+ * what each native thread holds, and abandons it as if the holder had died:
+ *
+ *   thread_ends()          when the Thread ends, if Ruby reports it
+ *   held_check()           when another Thread begins to lock on the same native thread
+ *   native_thread_ends()   when the native thread ends
+ *
+ * A segment whose lock is held is not collected, because its Thread may still unlock it. */
 #include "core.h"
 
 #include <pthread.h>
@@ -16,15 +22,17 @@ struct hold {
     bool shared;
 };
 
+/* What one native thread holds. Only that thread changes it, with the GVL held or, at its end,
+ * under all_lock; the links change under all_lock. The collector reads it. */
 struct held {
-    VALUE thread; /* whose they are, if there are any */
-    struct hold *holds;
+    VALUE thread;       /* the Thread that took the locks, if n > 0 */
+    struct hold *holds; /* one for each lock call, in order; malloc(), because it outlives Ruby */
     size_t n, room;
-    struct held *next, **prev; /* of all native threads */
+    struct held *next, **prev; /* in the list of all native threads; under all_lock */
 };
 
-/* Found without a call, although in a library that is loaded late: it is small enough for the room
- * that the C library keeps for such. */
+/* The model initial-exec finds it without a function call, also in a library that is loaded late.
+ * It is small enough for the room that the C library reserves for such variables. */
 static _Thread_local struct held mine __attribute__((tls_model("initial-exec")));
 static struct held *all;
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,6 +40,8 @@ static pthread_key_t at_end;
 unsigned n_forks;
 static atomic_bool ending; /* the segments may be gone by now */
 
+/* Releases all locks. A shared one is simply unlocked, because a reader leaves no bytes half
+ * written; the next owner of an exclusive one gets SHMVIEW_OWNER_DIED. */
 static void leave(struct held *held)
 {
     while (held->n) {
@@ -60,7 +70,8 @@ static void link_in(void)
     pthread_mutex_unlock(&all_lock);
 }
 
-/* Where there is no memory for it, a lock is left only by the native thread's end. */
+/* If this fails, the lock is not recorded. Then only the end of the native thread abandons it, in
+ * libshmview. */
 static bool make_room(void)
 {
     size_t room = mine.room ? mine.room * 2 : 4;
@@ -107,7 +118,7 @@ static void thread_ends(rb_event_flag_t event, VALUE data, VALUE self, ID id, VA
 static void native_thread_ends(void *arg)
 {
     struct held *held = arg;
-    pthread_mutex_lock(&all_lock); /* the collector sees a segment until its lock is left */
+    pthread_mutex_lock(&all_lock); /* so that the collector keeps the segments until then */
     if (!atomic_load(&ending))
         leave(held);
     *held->prev = held->next;
@@ -124,8 +135,9 @@ void held_end(void)
     atomic_store(&ending, true);
 }
 
-/* A child holds nothing of its parent's, and has one thread: the memory of the others is the next
- * ones'. */
+/* A forked child holds no lock of its parent and has one thread. The struct held of the other
+ * threads are thread-local memory that new threads of the child may reuse, so none of them may stay
+ * in the list. */
 static void child_begins(void)
 {
     n_forks++;
@@ -136,6 +148,8 @@ static void child_begins(void)
         link_in();
 }
 
+/* Keeps the segments, and the Threads, from being collected: otherwise a new Thread could get the
+ * address of a collected one, and held_check() would take it for the owner. */
 static void mark_all(void *unused)
 {
     (void)unused;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements and parts by index. An index into each dimension of a view without suboffsets is a
- * sum of products; everything else is a sub-view first. */
+/* Elements and parts by index.
+ *
+ * One Integer for each dimension of a view without suboffsets leads to an element by a sum of
+ * products. This common case has its own path, place(), because a sub-view costs several times as
+ * much. Everything else first makes a sub-view with libshmview. */
 #include "view.h"
 
 NORETURN(static void fail_bounds(const struct shmview_view *v, long i, uint32_t d));
@@ -12,8 +15,8 @@ static void fail_bounds(const struct shmview_view *v, long i, uint32_t d)
 
 /* --- One element --------------------------------------------------------- */
 
-/* The place of the element, if the arguments are one Integer for each dimension of a direct
- * view; else NULL. */
+/* Returns the address of the element if the arguments are one Integer for each dimension of a view
+ * without suboffsets, otherwise NULL. Raises Bounds. Runs no Ruby code. */
 static inline char *place(struct view *view, int argc, const VALUE *argv)
 {
     const struct shmview_view *v = &view->v;
@@ -42,13 +45,15 @@ VALUE view_load_single(struct view *view, const struct shmview_view *single)
 
 /* --- Parts --------------------------------------------------------------- */
 
-/* One argument of [], as numbers: what converting it runs has run when the view is looked at. */
+/* One argument of [], converted to integers. Conversion may run Ruby code, so it is finished before
+ * the view is looked at. */
 struct index {
     bool is_slice, has_first, has_last, excludes_last;
-    int64_t first, last, step; /* an index is in first */
+    int64_t first, last, step; /* of a slice; a single index is in first */
 };
 
-/* What is beyond every view stays there. */
+/* Converts value to an integer. One of more than 62 bits becomes the largest or smallest Fixnum:
+ * both lie outside every view. */
 static int64_t to_bound(VALUE value)
 {
     VALUE number = rb_to_int(value);
@@ -57,6 +62,7 @@ static int64_t to_bound(VALUE value)
     return RTEST(rb_funcall(number, '<', 1, INT2FIX(0))) ? FIXNUM_MIN : FIXNUM_MAX;
 }
 
+/* Converts an Integer, a Range, or a Range with a step (an arithmetic sequence). */
 static void convert(VALUE argument, struct index *ret)
 {
     rb_arithmetic_sequence_components_t c;
@@ -76,13 +82,15 @@ static void convert(VALUE argument, struct index *ret)
         rb_raise(rb_eArgError, "a step of 0 goes nowhere");
 }
 
-/* A bound below 0 counts from the end. */
+/* Returns a bound of a slice, which counts from the end if it is below 0, or otherwise if the Range
+ * has no such bound. */
 static int64_t bound(bool is_there, int64_t i, int64_t n, int64_t otherwise)
 {
     return !is_there ? otherwise : i < 0 ? i + n : i;
 }
 
-/* first..last, first...last, each with a step, as Array#[] has them; what is outside is cut. */
+/* Applies first..last or first...last with a step to dimension d, by the rules of Array#[]; indices
+ * outside the view are dropped. Returns like shmview_view_slice(). */
 static int slice(struct shmview_view *v, uint32_t d, const struct index *index)
 {
     int64_t n = v->shape[d], step = index->step;
@@ -105,7 +113,8 @@ static int single_index(struct shmview_view *v, uint32_t d, int64_t i)
     return shmview_view_index(v, d, i, v);
 }
 
-/* name is a String, a Symbol, or nil: the only component of an element without names. */
+/* Makes a view of one field. name is a String, a Symbol, or nil for the only part of an element
+ * without names. Raises NotFound, Misaligned. */
 static void field(const struct shmview_view *v, VALUE name, struct shmview_view *ret)
 {
     VALUE text = NIL_P(name) ? Qnil : rb_String(name);
@@ -128,7 +137,7 @@ bool view_locate(VALUE self, int argc, const VALUE *argv, struct shmview_view *r
                    view->v.ndim);
     for (int i = 0; i < argc; i++)
         convert(argv[i], &indices[i]);
-    *ret = view_use(self)->v;
+    *ret = view_use(self)->v; /* again, because the conversions may have closed the segment */
     uint32_t d = 0;
     for (int i = 0; i < argc; i++) {
         single &= !indices[i].is_slice;
@@ -140,7 +149,8 @@ bool view_locate(VALUE self, int argc, const VALUE *argv, struct shmview_view *r
     return single;
 }
 
-/* A part, or an element of a view with suboffsets. */
+/* Returns a part, or an element of a view with suboffsets. Not inlined, because its large variables
+ * would slow down the common case. */
 NOINLINE(static VALUE part(int argc, const VALUE *argv, VALUE self));
 static VALUE part(int argc, const VALUE *argv, VALUE self)
 {
@@ -156,9 +166,9 @@ static VALUE part(int argc, const VALUE *argv, VALUE self)
  *   view[i], view[1..]   a part: fewer indices than dimensions, or ranges
  *   view["x"]            a field of a struct, by its name
  *
- * An index below 0 counts from the end. Ranges may be endless or beginless, count from the end,
- * and have a step: <tt>view[(0..) % 2]</tt>, <tt>view[(-1..) % -1]</tt>; what is outside is cut. A
- * part is a View of the same memory.
+ * An index below 0 counts from the end. Ranges may be endless or beginless, count from the end, and
+ * have a step: <tt>view[(0..) % 2]</tt>, <tt>view[(-1..) % -1]</tt>. Indices of a range that lie
+ * outside are dropped. A part is a View of the same memory.
  *
  * An element is an Integer, Float, Complex, true or false, a binary String, or, of a struct, an
  * Array. Raises Bounds, NotFound (no such field), Misaligned, StaleView, Closed, TypeError.
@@ -173,15 +183,16 @@ static VALUE view_aref(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: field(name = nil)
  *
- * A field of a struct, as view[name]; nil is the only part of an element without names: of "3h" the
- * three numbers, as one dimension more. Raises NotFound, Misaligned, StaleView, Closed.
+ * Returns a field of a struct, like view[name]. nil is the only part of an element without names:
+ * for "3h" the three numbers, as a further dimension. Raises NotFound, Misaligned, StaleView,
+ * Closed.
  */
 static VALUE view_field(int argc, VALUE *argv, VALUE self)
 {
     VALUE name;
     rb_scan_args(argc, argv, "01", &name);
     if (!NIL_P(name))
-        name = rb_String(name); /* which may run any code */
+        name = rb_String(name); /* may run Ruby code, so before view_use() */
     struct shmview_view v;
     field(&view_use(self)->v, name, &v);
     return view_new(view_of(self)->segment, &v);
@@ -189,7 +200,7 @@ static VALUE view_field(int argc, VALUE *argv, VALUE self)
 
 /* --- As a collection ----------------------------------------------------- */
 
-/* Element or row i of a view with dimensions. */
+/* Returns element or row i of a view with at least one dimension. */
 static VALUE at(struct view *view, long i)
 {
     struct shmview_view row;
@@ -212,8 +223,8 @@ static VALUE each_size(VALUE self, VALUE args, VALUE enumerator)
  *   each { |element or row| ... }  -> self
  *   each                           -> Enumerator
  *
- * Elements of one dimension; of more, the rows as views. Without a lock: hold the segment's.
- * Raises StaleView, Closed.
+ * Yields each element of a view of one dimension, or each row of one with more, as a View. Takes no
+ * lock: hold the lock of the segment. Raises StaleView, Closed.
  */
 static VALUE view_each(VALUE self)
 {
@@ -228,6 +239,7 @@ static VALUE view_each(VALUE self)
     return self;
 }
 
+/* Returns the elements from dimension d on as Arrays. p is the address of the first one. */
 static VALUE array_direct(struct view *view, uint32_t d, const unsigned char *p)
 {
     if (d == view->v.ndim)
@@ -236,7 +248,7 @@ static VALUE array_direct(struct view *view, uint32_t d, const unsigned char *p)
     ptrdiff_t stride = view->v.strides[d];
     bool last = d + 1 == view->v.ndim;
     VALUE array = rb_ary_new_capa(n);
-    for (long i = 0; i < n; i++) { /* a step past the last may leave memory */
+    for (long i = 0; i < n; i++) { /* a pointer stepped past the last could leave the object */
         const unsigned char *place = p + i * stride;
         rb_ary_push(array,
                     last ? view->get(view, (const char *)place) : array_direct(view, d + 1, place));
@@ -244,7 +256,7 @@ static VALUE array_direct(struct view *view, uint32_t d, const unsigned char *p)
     return array;
 }
 
-/* Row by row: what a suboffset leads to is looked up for each element. */
+/* Like array_direct(), but row by row through libshmview, which checks every stored row offset. */
 static VALUE array_indirect(struct view *view, const struct shmview_view *v)
 {
     struct shmview_view row;
@@ -261,8 +273,8 @@ static VALUE array_indirect(struct view *view, const struct shmview_view *v)
 }
 
 /*
- * All elements, as an Array of Arrays, one level for each dimension; the element itself without
- * dimensions. Raises StaleView, Closed.
+ * Returns all elements as nested Arrays, one level for each dimension; without dimensions, the
+ * element itself. Raises StaleView, Closed.
  */
 static VALUE view_to_a(VALUE self)
 {

@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The extension behind shmview: lib/shmview.rb loads what it builds upon first. */
+/* The beginning and the end of the extension shmview/core.
+ *
+ * lib/shmview.rb loads errors.rb before it, because the extension raises those classes. The other
+ * files of the library come after it, because they extend the classes that it defines. */
 #include "memory_view.h"
 
 VALUE mShmview;
 ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major, id_shared,
     id_start, id_timeout, id_writable;
 
-/* Core.version */
+/* Core.version: returns the version of the libshmview that is loaded. */
 static VALUE core_version(VALUE module)
 {
     (void)module;
     return rb_obj_freeze(rb_utf8_str_new_cstr(shmview_version()));
 }
 
-/* Called behind every at_exit block, of which there may be some that use shmview, and before all
- * objects are freed: that is when Ruby runs the finalizers that are left. */
+/* Runs at the end of the process: after the at_exit blocks, because these may still use shmview,
+ * and before Ruby frees all objects. Ruby runs the remaining finalizers between the two. */
 static VALUE process_ends(RB_BLOCK_CALL_FUNC_ARGLIST(id, data))
 {
     (void)id, (void)data, (void)argc, (void)argv, (void)blockarg;
@@ -23,6 +26,7 @@ static VALUE process_ends(RB_BLOCK_CALL_FUNC_ARGLIST(id, data))
     return Qnil;
 }
 
+/* Makes an object that is never collected, so that its finalizer runs at the end of the process. */
 static void watch_the_end(void)
 {
     VALUE last = rb_obj_alloc(rb_cObject);
@@ -33,7 +37,7 @@ static void watch_the_end(void)
 RUBY_FUNC_EXPORTED void Init_core(void);
 void Init_core(void)
 {
-    rb_ext_ractor_safe(true);
+    rb_ext_ractor_safe(true); /* otherwise only the main Ractor could call the methods */
     id_change = rb_intern("change");
     id_generation = rb_intern("generation");
     id_layout = rb_intern("layout");

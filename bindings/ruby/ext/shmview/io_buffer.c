@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views as bytes: Strings, and IO::Buffer, which is experimental in Ruby 3.1. */
+/* Views as bytes: copies to and from Strings, and IO::Buffer without a copy, which is experimental
+ * in Ruby 3.1. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +9,22 @@
 
 #include <ruby/io/buffer.h>
 
-/* Copies larger than this are worth letting others run. */
+/* A copy of at least so many bytes releases the GVL, so that other threads can run. For less than
+ * that the release would cost too much of the time of the copy. */
 #define LARGE_BYTES 1048576
 
 /* --- Strings ------------------------------------------------------------- */
 
+/* One copy between a view and the bytes of a String. */
 struct bytes_copy {
     const struct shmview_view *v;
-    char *bytes;
+    char *bytes; /* v->nbytes of them, in row-major order */
     bool to_view;
     int r;
 };
 
-/* Elements that have gaps between them: the bytes, which are aligned, are a segment for the moment.
- */
+/* Copies elements that have gaps between them. bytes, which must be aligned, becomes a segment
+ * during the call, because libshmview copies from view to view. Returns 0 or an error. */
 static int copy_strided(const struct shmview_view *v, char *bytes, bool to_view)
 {
     struct shmview_segment *segment;
@@ -40,7 +43,8 @@ static int copy_strided(const struct shmview_view *v, char *bytes, bool to_view)
     return r;
 }
 
-/* A short String lies within its object, where nothing is aligned for a long double. */
+/* Like copy_strided(), but bytes need not be aligned: a short String lies within its Ruby object,
+ * which is not aligned for a long double. */
 static int copy_by_way(const struct shmview_view *v, char *bytes, bool to_view)
 {
     if ((uintptr_t)bytes % _Alignof(max_align_t) == 0)
@@ -70,8 +74,9 @@ static int copy_bytes(void *arg)
     return c->r;
 }
 
-/* Neither the String nor the segment goes away or changes its place meanwhile, also if another
- * thread releases the view. */
+/* Copies between the view and the String, whose length is nbytes. Neither the String nor the
+ * segment can be freed or moved during the copy, even if another thread releases the view: the
+ * String is locked, the segment counts the call, and both stay on the stack. */
 static void copy_string(VALUE self, VALUE string, bool to_view)
 {
     const struct view *view = view_use(self);
@@ -102,9 +107,9 @@ static void copy_string(VALUE self, VALUE string, bool to_view)
 /*
  * call-seq: get_string(buffer = nil)
  *
- * All elements in row-major order as a binary String of nbytes bytes; of a view without gaps that
- * is one copy of memory. +buffer+: a String that is filled and returned instead of a new one.
- * Raises StaleView, Closed, FrozenError.
+ * Returns all elements in row-major order as a binary String of nbytes bytes. +buffer+ is a String
+ * to fill and return instead of a new one. Releases the GVL from 1 MiB on. Raises StaleView,
+ * Closed, FrozenError.
  */
 static VALUE view_get_string(int argc, VALUE *argv, VALUE self)
 {
@@ -142,6 +147,7 @@ static VALUE view_set_string(VALUE self, VALUE string)
 
 /* --- IO::Buffer ---------------------------------------------------------- */
 
+/* The arguments of end_lending(). */
 struct lending {
     VALUE buffer, memory_view;
 };
@@ -158,10 +164,10 @@ static VALUE end_lending(VALUE arg)
  *   io_buffer                    -> IO::Buffer
  *   io_buffer { |buffer| ... }   -> what the block returns
  *
- * The memory of a view without gaps as an IO::Buffer, without a copy, read-only where the view is.
- * It is a consumer: the segment stays mapped until the buffer is collected, or, with a block,
- * until that ends; the buffer is empty then. IO::Buffer is experimental in Ruby 3.1. Raises
- * NotContiguous, StaleView, Closed, NameError before Ruby 3.1.
+ * Returns the memory of a view without gaps as an IO::Buffer, without a copy; it is read-only if
+ * the view is. The segment stays mapped until the buffer is collected. With a block it stays mapped
+ * until the block ends, and the buffer is empty afterwards. IO::Buffer is experimental in Ruby 3.1.
+ * Raises NotContiguous, StaleView, Closed.
  */
 static VALUE view_io_buffer(VALUE self)
 {

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One element as a Ruby object and back. The common types have a function each, which the view
- * knows from its beginning; an element need not be aligned (packed structs). */
+/* One element as a Ruby object and back.
+ *
+ * Each common type has a pair of functions, which item_choose() stores in the view when it is made.
+ * The other types (halves, complex numbers, strings, swapped byte orders) go through the conversion
+ * of shmview/value.h. Bytes are copied with memcpy(), because an element of a packed struct need
+ * not be aligned.
+ *
+ * A number outside the range of the type is refused, and so is any Float for an integer type. */
 #include <math.h>
 #include <string.h>
 
@@ -19,8 +25,9 @@ void item_fail(struct view *view, VALUE value)
 
 #define PACKING (INTEGER_PACK_2COMP | INTEGER_PACK_NATIVE_BYTE_ORDER)
 
-/* An integer as Ruby has it: an Integer, or what has to_int; no Float. Returns its sign, as
- * rb_integer_pack() does: 2 and -2 do not fit into 64 bits. */
+/* Stores the low 64 bits of an Integer, or of an object with to_int, in two's complement. Returns
+ * like rb_integer_pack(): the sign, or 2 or -2 if the number does not fit into 64 bits. Raises
+ * ConversionError for a Float. */
 static inline int to_bits(struct view *view, VALUE value, uint64_t *ret)
 {
     if (LIKELY(FIXNUM_P(value))) {
@@ -33,6 +40,8 @@ static inline int to_bits(struct view *view, VALUE value, uint64_t *ret)
     return rb_integer_pack(rb_to_int(value), ret, 1, sizeof *ret, 0, PACKING);
 }
 
+/* Returns value as an int64. Raises ConversionError if it does not fit. The bits of a positive
+ * number must have no sign bit, those of a negative one must. */
 static inline int64_t to_int64(struct view *view, VALUE value)
 {
     uint64_t bits;
@@ -42,6 +51,8 @@ static inline int64_t to_int64(struct view *view, VALUE value)
     return (int64_t)bits;
 }
 
+/* Defines get_NAME() and set_NAME() of an integer type with the range [low, high]; from makes a
+ * Ruby Integer of it. */
 #define INTEGER(name, type, from, low, high)                                                       \
     static VALUE get_##name(struct view *view, const char *p)                                      \
     {                                                                                              \
@@ -67,6 +78,7 @@ INTEGER(int32, int32_t, LONG2NUM, INT32_MIN, INT32_MAX)
 INTEGER(uint32, uint32_t, LONG2NUM, 0, UINT32_MAX)
 INTEGER(int64, int64_t, LONG2NUM, INT64_MIN, INT64_MAX)
 
+/* Not by INTEGER: half of the range does not fit into an int64. */
 static VALUE get_uint64(struct view *view, const char *p)
 {
     uint64_t x;
@@ -95,7 +107,7 @@ static VALUE get_float32(struct view *view, const char *p)
 static void set_float32(struct view *view, char *p, VALUE value)
 {
     double d = RB_FLOAT_TYPE_P(value) ? RFLOAT_VALUE(value) : NUM2DBL(value);
-    float x = (float)d;
+    float x = (float)d; /* rounded; only a number beyond the range is refused */
     if (UNLIKELY(isinf(x) && !isinf(d)))
         item_fail(view, value);
     memcpy(p, &x, sizeof x);
@@ -122,8 +134,8 @@ static VALUE get_bool(struct view *view, const char *p)
     (void)view;
     return truth(*p);
 }
-/* 0 is true in Ruby and false in every other language that sees the byte: numbers mean what they
- * mean there. */
+/* In Ruby 0 is true, but in every other language that reads the byte it is false. So a number is
+ * taken as those languages do: 0 is false. */
 static void set_bool(struct view *view, char *p, VALUE value)
 {
     if (value == Qtrue || value == Qfalse || NIL_P(value))
@@ -135,6 +147,8 @@ static void set_bool(struct view *view, char *p, VALUE value)
 }
 
 /* --- By type ------------------------------------------------------------- */
+
+/* The pairs of the common types in native byte order, by enum shmview_dtype. */
 
 static const struct {
     item_get *get;
@@ -155,7 +169,7 @@ VALUE item_load(uint32_t dtype, uint32_t itemsize, const char *p)
 {
     struct shmview_value v;
     if (dtype < N_COMMON && common[dtype].get)
-        return common[dtype].get(NULL, p);
+        return common[dtype].get(NULL, p); /* no get_*() uses its view */
     shmview_value_load(dtype, itemsize, p, &v);
     switch (v.kind) {
     case SHMVIEW_VALUE_BOOL:
@@ -175,7 +189,8 @@ VALUE item_load(uint32_t dtype, uint32_t itemsize, const char *p)
     }
 }
 
-/* What an element of dtype is set to; its bytes are those of object. */
+/* Returns object as a value for an element of dtype. A string value points to the bytes of object,
+ * which the caller must keep alive. Raises ConversionError, TypeError. */
 static struct shmview_value value_of(struct view *view, uint32_t dtype, VALUE object)
 {
     const uint32_t native = dtype & ~(uint32_t)SHMVIEW_SWAPPED;

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Structs as Arrays: one entry for each of its fields, an Array again for a struct or an array
- * within. */
+/* Elements that are structs, as Arrays with one entry for each field. A struct or an array within
+ * the struct is an Array again.
+ *
+ * The parts are walked with shmview_part_next(), as in C and Python, so that all languages agree on
+ * padding and nesting. Each part is converted by item.c. */
 #include <stddef.h>
 
 #include <shmview/value.h>
 
 #include "view.h"
 
+/* The parsed format of a view of structs. The view owns it and frees it; it never changes. */
 struct components {
     struct shmview_part whole;
     struct shmview_component list[];
 };
 
-/* The parts of the view's format, which is parsed once. */
+/* Returns the parts of the view's format, which is parsed at the first use. Raises NoMemory. */
 static const struct shmview_part *parts_of(struct view *view)
 {
     struct shmview_format format;
@@ -24,20 +28,23 @@ static const struct shmview_part *parts_of(struct view *view)
     uint32_t n = format.n_components;
     struct components *found =
         xmalloc(offsetof(struct components, list) + n * sizeof found->list[0]);
-    shmview_format_parse(view->v.format, &format, found->list, n); /* as before: it is no other */
+    shmview_format_parse(view->v.format, &format, found->list, n); /* succeeds, as just before */
     shmview_part_of(&format, found->list, &found->whole);
-    struct components *none = NULL; /* a Ractor may have been faster */
+    struct components *none = NULL; /* another Ractor may have stored its own in the meantime */
     if (!__atomic_compare_exchange_n(&view->components, &none, found, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))
         xfree(found);
     return &view->components->whole;
 }
 
+/* Returns whether the part is a single value and not an Array. */
 static bool has_value(const struct shmview_part *part)
 {
     return !part->is_array && part->dtype != SHMVIEW_STRUCT;
 }
 
+/* Returns the part of the element at p as a value or an Array. Recursive: formats nest at most as
+ * deep as their 64 components permit. */
 static VALUE load_part(const struct shmview_part *whole, const char *p)
 {
     struct shmview_part part = {.component = NULL};
@@ -54,9 +61,10 @@ VALUE struct_get(struct view *view, const char *p)
     return load_part(parts_of(view), p);
 }
 
-/* --- The other way ------------------------------------------------------- */
+/* --- Setting ------------------------------------------------------------- */
 
-/* The value as an Array of n of its own: nobody changes it while its items are converted. */
+/* Returns a copy of value, an Array of n entries, because methods of its entries could change the
+ * original while they are converted. Raises TypeError, ArgumentError. */
 static VALUE array_of(VALUE value, uint32_t n, const char *what)
 {
     VALUE array = rb_check_array_type(value);
@@ -82,8 +90,8 @@ static void store_part(struct view *view, const struct shmview_part *whole, char
     RB_GC_GUARD(array);
 }
 
-/* p is no place that others see: who stores an object there that may run code of its own looks
- * after that, see view_store(). */
+/* p must not point into the segment, because converting the entries may run code that closes it:
+ * see view_store(). */
 void struct_set(struct view *view, char *p, VALUE value)
 {
     store_part(view, parts_of(view), p, value);

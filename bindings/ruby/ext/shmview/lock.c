@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of a segment. What neither waits nor asks the daemon is done with the GVL held; a call
- * that raises holds nothing. */
+/* The lock of a segment.
+ *
+ * Each method first tries to take the lock with the GVL held, because that costs far less than
+ * releasing the GVL, and usually succeeds. Only a call that must wait, or that must ask the daemon
+ * (the first one of a forked child), releases the GVL.
+ *
+ * A method that raises holds nothing. So a death inside raises OwnerDied with the lock released,
+ * and still marked as not repaired; only recover holds the lock in that case. */
 #include "core.h"
 
 #include <stdlib.h>
@@ -8,15 +14,15 @@
 
 #define PARTIES_MAX 256
 
-/* --- Taking and giving --------------------------------------------------- */
+/* --- Taking and releasing ------------------------------------------------ */
 
 static int try_take(struct shmview_segment *handle, int mode)
 {
     return mode == SHMVIEW_SHARED ? shmview_trylock_shared(handle) : shmview_trylock(handle);
 }
 
-/* In place of the result of such an attempt where none was made, because the daemon may have to be
- * asked first. One without the GVL comes next, as after an attempt in vain. */
+/* Stands for the result of an attempt that was not made, because it might have to ask the daemon.
+ * An attempt without the GVL follows, as after an attempt that found the lock taken. */
 #define NOT_TRIED (-SHMVIEW_ERR_TIMED_OUT)
 
 static int wait_lock(struct shmview_segment *handle, int64_t deadline, void *arg)
@@ -26,16 +32,17 @@ static int wait_lock(struct shmview_segment *handle, int64_t deadline, void *arg
                                    : shmview_lock_until(handle, deadline);
 }
 
+/* Returns an OwnerDied for the last death. The caller must hold the lock. */
 static VALUE describe_death(VALUE self)
 {
     struct shmview_segment *handle = segment_of(self)->handle;
     struct shmview_death death = {0};
     struct shmview_phase phase = {0};
     shmview_owner_died(handle, &death);
-    shmview_phase_read(handle, &phase); /* asks nobody: the lock is held */
+    shmview_phase_read(handle, &phase); /* does not call the daemon, because the lock is held */
     VALUE name = Qnil;
     if (phase.generation == death.phase &&
-        phase.name[0]) /* else another phase has begun since then */
+        phase.name[0]) /* otherwise another phase has begun since the death */
         name = rb_utf8_str_new_cstr(phase.name);
     return make_death(rb_utf8_str_new_cstr(shmview_name(handle)), &death, name);
 }
@@ -49,13 +56,14 @@ static void give_back(struct shmview_segment *handle, bool repaired)
         shmview_unlock_not_repaired(handle);
 }
 
-/* The attempt without the GVL. Returns what wait_lock() does; raises what interrupts it. */
+/* Tries without the GVL until the deadline. Returns like wait_lock(). Raises the exceptions of
+ * interrupts. */
 static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
 {
     int r, state = wait_unlocked(segment, wait_lock, &mode, deadline, &r);
     if (!state && (r >= 0 || r == -SHMVIEW_ERR_TIMED_OUT))
         segment->entered = n_forks;
-    if (!state && r >= 0) { /* what raises now would come between lock and the caller's begin */
+    if (!state && r >= 0) { /* otherwise a pending interrupt would raise before the block begins */
         state = run_interrupts();
         if (state && r == 0)
             shmview_unlock(segment->handle);
@@ -67,8 +75,8 @@ static int take_unlocked(struct segment *segment, int mode, int64_t deadline)
     return r;
 }
 
-/* Takes the lock until deadline. Returns 0; SHMVIEW_OWNER_DIED: it is held exclusively; or
- * -SHMVIEW_ERR_TIMED_OUT. Raises everything else. */
+/* Takes the lock, waiting until deadline. Returns 0; SHMVIEW_OWNER_DIED, with the lock held
+ * exclusively; or -SHMVIEW_ERR_TIMED_OUT. Raises all other errors. */
 static int take(VALUE self, int mode, int64_t deadline)
 {
     struct segment *segment = segment_use(self);
@@ -77,7 +85,7 @@ static int take(VALUE self, int mode, int64_t deadline)
     if (UNLIKELY(r == -SHMVIEW_ERR_TIMED_OUT && (deadline != 0 || !is_entered(segment))))
         r = take_unlocked(segment, mode, deadline);
     if (LIKELY(r >= 0)) {
-        /* of one who died it is held exclusively, whichever way it was asked for */
+        /* after a death it is held exclusively, also if shared was requested */
         held_push(self, segment->handle, mode == SHMVIEW_SHARED && r == 0);
         return r;
     }
@@ -86,7 +94,7 @@ static int take(VALUE self, int mode, int64_t deadline)
     return r;
 }
 
-/* Raises OwnerDied, with the lock given back as it was. */
+/* Releases the lock, not repaired, and raises OwnerDied. */
 NORETURN(static void raise_death(VALUE self));
 static void raise_death(VALUE self)
 {
@@ -105,7 +113,7 @@ static void raise_timed_out(VALUE self)
                 fact("name", rb_utf8_str_new_cstr(shmview_name(segment_of(self)->handle))));
 }
 
-/* Takes it and holds it, or raises. */
+/* Takes the lock, or raises and holds nothing. */
 static void take_or_raise(VALUE self, int mode, int64_t deadline)
 {
     int r = take(self, mode, deadline);
@@ -121,6 +129,7 @@ static int unlock(struct shmview_segment *handle, bool repaired)
     return repaired ? shmview_unlock(handle) : shmview_unlock_not_repaired(handle);
 }
 
+/* The arguments and the result of unlock_unlocked() or query(). */
 struct lock_call {
     struct shmview_segment *handle;
     bool repaired;
@@ -141,8 +150,8 @@ static int query(void *arg)
     return c->r = shmview_lock_query(c->handle, &c->status, c->parties, PARTIES_MAX);
 }
 
-/* The first call of a forked child, which asks the daemon. Raises what interrupts it, and its
- * failure. */
+/* Makes the first call of a forked child, which waits for the daemon. Raises the errors of the call
+ * and the exceptions of interrupts. */
 static void call_first(VALUE self, int (*call)(void *), struct lock_call *c)
 {
     struct told told;
@@ -153,13 +162,13 @@ static void call_first(VALUE self, int (*call)(void *), struct lock_call *c)
         raise_told(&told, Qnil);
 }
 
-/* Gives it back or raises. */
+/* Releases the lock once. Returns nil, or raises. */
 static VALUE give(VALUE self, bool repaired)
 {
     struct segment *segment = segment_use(self);
     if (UNLIKELY(!is_entered(segment))) {
         struct lock_call c = {.handle = segment->handle, .repaired = repaired};
-        call_first(self, unlock_unlocked, &c); /* which holds nothing yet, and fails */
+        call_first(self, unlock_unlocked, &c); /* raises: a new child holds nothing */
         return Qnil;
     }
     int r = unlock(segment->handle, repaired);
@@ -182,8 +191,8 @@ static int64_t timeout_option(int argc, const VALUE *argv)
     return timeout == Qundef ? SHMVIEW_FOREVER : parse_timeout(timeout);
 }
 
-/* The blocks are called from here, not from a method in Ruby: there an interrupt may come between
- * the call that takes the lock and the block, and the lock would stay held. */
+/* These methods are in C because a method in Ruby can be interrupted between the call that takes
+ * the lock and the begin of its block. The lock would then stay held. */
 static VALUE give_repaired(VALUE self)
 {
     return give(self, true);
@@ -192,13 +201,13 @@ static VALUE give_repaired(VALUE self)
 /*
  * call-seq: synchronize(timeout: nil) { |segment| ... }
  *
- * Holds the lock exclusively for the block; returns what the block returns. Recursive for each
- * thread. Waits without the GVL, at most +timeout+ seconds, then TimedOut is raised; nil: as long
- * as it takes; signals, Thread#raise, Thread#kill and Timeout.timeout end the wait. The lock
- * belongs to the thread: all Fibers of one hold it, and a Thread that ends inside has died inside.
+ * Holds the lock exclusively while the block runs; returns the value of the block. The lock is
+ * recursive for each thread. Waits without the GVL, at most +timeout+ seconds, or without limit if
+ * that is nil. Signals, Thread#raise, Thread#kill and Timeout.timeout end the wait. The lock
+ * belongs to the thread: all its Fibers hold it, and a Thread that ends inside has died inside.
  *
- * Raises OwnerDied where the last exclusive holder died inside, and holds nothing then: see
- * recover. Raises TimedOut, Deadlock (the thread holds it shared), NoLock, TooDeep, Closed.
+ * Raises OwnerDied, and holds nothing, if the last exclusive holder died inside: see recover.
+ * Raises TimedOut, Deadlock (the thread holds it shared), NoLock, TooDeep, Closed.
  */
 static VALUE segment_synchronize(int argc, VALUE *argv, VALUE self)
 {
@@ -210,8 +219,8 @@ static VALUE segment_synchronize(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: shared(timeout: nil) { |segment| ... }
  *
- * Holds the lock among other readers for the block. As synchronize in everything else; also
- * raises Limit (a thread that holds 64 segments shared).
+ * Like synchronize, but holds the lock together with other readers. Also raises Limit (the thread
+ * holds 64 segments shared).
  */
 static VALUE segment_shared(int argc, VALUE *argv, VALUE self)
 {
@@ -220,8 +229,9 @@ static VALUE segment_shared(int argc, VALUE *argv, VALUE self)
     return rb_ensure(rb_yield, self, give_repaired, self);
 }
 
+/* One call of recover. done stays false if anything but its end leaves the block. */
 struct recovery {
-    VALUE self, died;
+    VALUE self, died; /* died: nil if no owner died */
     bool done;
 };
 
@@ -242,9 +252,9 @@ static VALUE end_recovery(VALUE arg)
 /*
  * call-seq: recover(timeout: nil) { |died| ... }
  *
- * Holds the lock exclusively for the block, also after a death inside. The block gets the OwnerDied
- * that names the dead owner, or nil. A block that runs to its end has repaired the bytes. After one
- * that is left by an exception, break, throw or Thread#kill the next owner gets OwnerDied again.
+ * Like synchronize, but also holds the lock after a death inside. The block gets the OwnerDied that
+ * names the dead owner, or nil. A block that runs to its end has repaired the bytes. If an
+ * exception, break, throw or Thread#kill leaves the block, the next owner gets OwnerDied again.
  * Returns the value of the block. Raises the errors of synchronize except OwnerDied.
  */
 static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
@@ -266,6 +276,7 @@ static VALUE segment_recover(int argc, VALUE *argv, VALUE self)
 
 /* --- Without a block ----------------------------------------------------- */
 
+/* Reads the keywords shared: and timeout:. deadline is NULL if the method has no timeout:. */
 static void lock_options(int argc, const VALUE *argv, const char *spec, int *mode,
                          int64_t *deadline)
 {
@@ -287,8 +298,8 @@ static void lock_options(int argc, const VALUE *argv, const char *spec, int *mod
 /*
  * call-seq: lock(timeout: nil, shared: false)
  *
- * Takes the lock; returns self. The caller owes unlock, by the same thread; a Thread that ends
- * before has died inside. Raises what synchronize raises.
+ * Takes the lock; returns self. The same thread owes unlock; a Thread that ends before it has died
+ * inside. Waits and raises like synchronize.
  */
 static VALUE segment_lock(int argc, VALUE *argv, VALUE self)
 {
@@ -302,10 +313,10 @@ static VALUE segment_lock(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: try_lock(shared: false)
  *
- * Takes the lock if nobody is in the way; returns whether it is held now. Does not wait for others;
- * the first call of a forked child, also of unlock and lock_status, attaches the segment and waits
- * for the daemon, without the GVL. Raises OwnerDied (it is not held then), Deadlock, NoLock,
- * Closed.
+ * Takes the lock if it is free; returns whether the caller holds it now. Does not wait for other
+ * holders. The first call of a forked child, also of unlock and lock_status, attaches the segment
+ * and waits for the daemon, without the GVL. Raises OwnerDied (the lock is not held then),
+ * Deadlock, NoLock, Closed.
  */
 static VALUE segment_try_lock(int argc, VALUE *argv, VALUE self)
 {
@@ -320,8 +331,9 @@ static VALUE segment_try_lock(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: unlock(repaired: true)
  *
- * Gives back what this thread took last, exclusive or shared; returns self. +repaired+: false
- * tells the next one OwnerDied: the bytes are not in order. Raises NotOwner, Lost, NoLock, Closed.
+ * Releases what this thread took last, exclusive or shared; returns self. With +repaired+ false the
+ * next owner gets OwnerDied, because the bytes are not in order. Raises NotOwner, Lost, NoLock,
+ * Closed.
  */
 static VALUE segment_unlock(int argc, VALUE *argv, VALUE self)
 {
@@ -359,8 +371,8 @@ static VALUE build_parties(const struct shmview_lock_party *parties, size_t n)
 }
 
 /*
- * Who holds the lock and who waits, at about the same time, without taking it: a LockStatus.
- * Waits for nobody, except for the daemon in a forked child: see try_lock. Raises NoLock, Closed.
+ * Returns a LockStatus: the holders and the waiters, at about the same time. Does not take the lock
+ * and does not block, except in a forked child: see try_lock. Raises NoLock, Closed.
  */
 static VALUE segment_lock_status(VALUE self)
 {

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views and segments as producers of MemoryViews. A consumer gets a buffer of libshmview, which
- * keeps the memory mapped until it comes back. It may come back after the view's object was
- * freed, at the end of the process, so that everything for it is in a struct of its own. */
+/* Views and segments as exporters of MemoryViews.
+ *
+ * A consumer gets a buffer of libshmview, which keeps the memory mapped until the consumer releases
+ * it. At the end of the process that can be after the View was freed. So all that the release needs
+ * is in a struct export outside of Ruby's memory. */
 #include "memory_view.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+/* One MemoryView that a consumer has. Its private_data points here; release() frees it. */
 struct export
 {
     struct shmview_buffer buffer;
-    struct link *link; /* NULL: foreign memory */
-    char *format;
+    struct link *link; /* keeps the connection until the release; NULL: foreign memory */
+    char *format;      /* malloc() */
 };
 
 static void export_free(struct export *e)
@@ -24,15 +27,17 @@ static void export_free(struct export *e)
     free(e);
 }
 
-/* --- What the consumer can bear ------------------------------------------ */
+/* --- What the consumer can handle ---------------------------------------- */
 
+/* Returns whether all bits of wish are set. The flags of MemoryView include each other: STRIDES has
+ * the bits of MULTI_DIMENSIONAL. */
 static bool asks(int flags, int wish)
 {
     return (flags & wish) == wish;
 }
 
-/* What a consumer asks for is what he can bear. One who names nothing of dimensions and strides,
- * as Fiddle, looks at all members. */
+/* Returns whether a consumer with these flags can use the view. The flags state which members it
+ * can handle. A consumer without flags for dimensions, such as Fiddle, reads all members. */
 static bool fits(const struct shmview_view *v, int flags)
 {
     bool row_major = shmview_view_is_contiguous(v, 'C');
@@ -50,12 +55,12 @@ static bool fits(const struct shmview_view *v, int flags)
         return !is_indirect;
     if (asks(flags, RUBY_MEMORY_VIEW_MULTI_DIMENSIONAL))
         return row_major;
-    /* rb_memory_view_get_item_pointer() of Ruby 3.1 forgets the sub-offset of one dimension */
+    /* rb_memory_view_get_item_pointer() of Ruby 3.1 ignores the sub-offset if ndim is 1 */
     return !(is_indirect && v->ndim == 1);
 }
 
-/* The bytes from data on that a consumer may touch by data and strides alone: where no strides
- * are, all of them; else to the end of the last element, or pointer to elements. */
+/* Returns how many bytes a consumer may use from data on: to the end of the last element, or of the
+ * last pointer to a row. Elements before data (negative strides) do not count. */
 static ssize_t reach(const struct shmview_buffer *b)
 {
     ssize_t bytes = (ssize_t)b->itemsize;
@@ -70,8 +75,10 @@ static ssize_t reach(const struct shmview_buffer *b)
     return bytes;
 }
 
-/* --- Getting and giving back --------------------------------------------- */
+/* --- Exporting and releasing --------------------------------------------- */
 
+/* Returns a new export, which the caller owes export_free(), or NULL. Does not raise, because Ruby
+ * expects a result. */
 static struct export *export_new(const struct segment *seg, const struct shmview_view *v)
 {
     struct export *e = calloc(1, sizeof *e);
@@ -89,13 +96,15 @@ static struct export *export_new(const struct segment *seg, const struct shmview
     return e;
 }
 
-/* Ruby frees them when the view comes back. */
+/* Fills item_desc, which Ruby frees when the consumer releases the MemoryView. */
 static VALUE fill_components(VALUE arg)
 {
     rb_memory_view_prepare_item_desc((rb_memory_view_t *)arg);
     return Qnil;
 }
 
+/* Fills *ret for a consumer. Returns false if the view does not fit the flags or memory is short.
+ */
 static bool get(VALUE self, const struct segment *seg, const struct shmview_view *v,
                 rb_memory_view_t *ret, int flags)
 {
@@ -118,7 +127,7 @@ static bool get(VALUE self, const struct segment *seg, const struct shmview_view
         .sub_offsets = e->buffer.suboffsets,
         .private_data = e,
     };
-    int state; /* of no memory */
+    int state; /* not 0 only if memory is short */
     rb_protect(fill_components, (VALUE)ret, &state);
     if (state == 0 && ret->item_desc.components)
         return true;
@@ -151,7 +160,7 @@ static bool view_get(VALUE self, rb_memory_view_t *ret, int flags)
     return is_usable(view) && get(self, view->seg, &view->v, ret, flags);
 }
 
-/* A segment is its bytes. */
+/* A segment exports its bytes, like a view of "B". */
 static bool segment_available(VALUE self)
 {
     return segment_of(self)->handle;

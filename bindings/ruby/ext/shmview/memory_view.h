@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory_view.h - Ruby's MemoryView, both ways. */
+/* memory_view.h - Ruby's MemoryView (ruby/memory_view.h), by which extensions pass arrays to each
+ * other without a copy. memory_view.c exports views and segments; foreign.c and consumer.c use what
+ * other classes export; ruby_format.c translates the formats. */
 #ifndef MEMORY_VIEW_H
 #define MEMORY_VIEW_H
 
@@ -9,35 +11,42 @@
 
 /* --- ruby_format.c ------------------------------------------------------- */
 
-/* A format of libshmview as MemoryView writes it: malloc()ed, NULL without memory. */
+/* Translates a format of libshmview to one of MemoryView. Returns a text that the caller must
+ * free(), or NULL if memory is short. */
 char *ruby_format(const char *pep);
-/* The other way, from what Ruby has made of it. */
+/* Translates the n components that Ruby has parsed from a format of MemoryView to a format of
+ * libshmview; n = 0 means item_size unsigned bytes. Returns like ruby_format(). */
 char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size);
 
 /* --- foreign.c ----------------------------------------------------------- */
 
-/* A MemoryView that was got, of any object. It has a place of its own in memory, and is given
- * back before Ruby frees all objects at the end. */
+/* A MemoryView that this extension obtained from an object of any class. It must be released while
+ * that object still exists. So all of them are in a list, which the end of the process releases
+ * before Ruby frees its objects. It is not in Ruby's memory, because it may outlive the Ruby object
+ * that obtained it. */
 struct got {
-    rb_memory_view_t view;   /* obj is Qnil: given back */
-    struct segment *segment; /* that wraps it, or NULL */
-    struct got *next, **prev;
+    rb_memory_view_t view;    /* obj is Qnil: released */
+    struct segment *segment;  /* the segment that wraps it, or NULL */
+    struct got *next, **prev; /* in the list of all; under its mutex */
 };
-/* Whether the object's class exports MemoryViews and it can now. */
+/* Returns whether the class of the object exports MemoryViews and the object can export one now. */
 bool got_is_available(VALUE object);
-/* One of nobody, to be filled. */
+/* Returns a new one without a MemoryView, in the list. The caller owes got_free(). */
 struct got *got_new(void);
-/* Asks the object. Returns NULL where it exports none, or none that fits. */
+/* Obtains a MemoryView from the object. Returns NULL if it exports none, or none that fits the
+ * flags; otherwise the caller owes got_free(). */
 struct got *got_get(VALUE object, int flags);
-/* Gives it back; once more does no harm. */
+/* Releases the MemoryView. Does nothing if it was released before. */
 void got_release(struct got *got);
+/* Releases the MemoryView and frees the struct. */
 void got_free(struct got *got);
-/* Gives back all, before Ruby frees its objects. */
+/* Releases all of them. Call before Ruby frees its objects. */
 void got_end(void);
 
-/* How many elements dimension d has: a MemoryView may leave out its shape. */
+/* Returns the length of dimension d. A MemoryView may leave out its shape if it has one
+ * dimension. */
 ssize_t got_length(const rb_memory_view_t *view, ssize_t d);
-/* The strides, which it may leave out as well. */
+/* Fills ret with the strides. A MemoryView may leave them out if it is row-major without gaps. */
 void got_strides(const rb_memory_view_t *view, ssize_t *ret);
 
 #endif

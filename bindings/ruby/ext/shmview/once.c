@@ -1,26 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that are made once. libshmview does not repeat them where it may be that the daemon has
- * done what was asked, for a second Create finds the segment of the first. So nothing may end
- * their wait but what raises, and whether an interrupt raises is known when it has run.
+/* Requests that are made only once.
  *
- * It must run without libshmview on the stack: it may leave by longjmp(), a handler of Signal.trap
- * may use the library, and threads that have the GVL may wait for the connection that the call has.
- * rb_thread_call_with_gvl() within the wait would break all of that; even after rb_protect() it
- * runs interrupts once more on its way back. So a native thread of its own makes the call, which
- * needs no GVL; the caller waits for it, runs what interrupts the wait, and ends it if that raises.
- */
+ * A Create that was interrupted may have reached the daemon. If it were sent again, it would find
+ * the segment of the first one and fail with Exists. So only an interrupt that raises may end the
+ * wait, and the only way to learn whether an interrupt raises is to run it.
+ *
+ * The interrupt must run without libshmview on the stack, for three reasons. It may leave by
+ * longjmp(). A handler of Signal.trap may use the library. Threads that have the GVL may wait for
+ * the connection that the call uses. rb_thread_call_with_gvl() within the wait would break all of
+ * that; even after rb_protect() it runs interrupts once more before it returns.
+ *
+ * So a separate native thread makes the call, which needs no GVL. The caller waits for that thread,
+ * runs the interrupts of its own wait, and ends the call if one of them raises. */
 #include "core.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 
+/* One call. It is on the stack of the caller, which therefore always joins the thread before it
+ * returns. */
 struct errand {
     int (*call)(void *arg);
     void *arg;
     struct told *told;
-    sem_t event; /* the call is over, or the caller is interrupted */
-    atomic_bool done, ended;
+    sem_t event;             /* the call is over, or the caller is interrupted */
+    atomic_bool done, ended; /* done: set by the thread, after *told; ended: by the caller */
     bool joined;
     pthread_t thread;
 };
@@ -56,7 +61,8 @@ static void interrupt(void *arg)
     sem_post(&((struct errand *)arg)->event);
 }
 
-/* Returns 0, or the state of what was raised; then the call is to end. */
+/* Waits until the call is done. Returns 0, or the state of an exception; then the caller must end
+ * the call. Also returns in a child that an interrupt forked. */
 static int wait_for(struct errand *e, void *(*wait)(void *), unsigned forks)
 {
     int state = 0;
@@ -72,18 +78,18 @@ int call_once(int (*call)(void *arg), void *arg, struct told *told)
 {
     struct errand e = {.call = call, .arg = arg, .told = told};
     unsigned forks = n_forks;
-    int state = run_interrupts(); /* of before: nothing is asked */
+    int state = run_interrupts(); /* those that came before: nothing was requested yet */
     if (state)
         return state;
     sem_init(&e.event, 0, 0);
     bool has_thread = pthread_create(&e.thread, NULL, run_errand, &e) == 0;
-    /* if no thread can be made, nothing ends the wait */
+    /* If no thread can be created, this one makes the call, and nothing ends its wait. */
     state = wait_for(&e, has_thread ? wait_for_event : run_errand, forks);
-    if (forks != n_forks) /* a handler has forked: the child lacks that thread, and asks again */
+    if (forks != n_forks) /* a handler forked: the child lacks the thread, so it calls again */
         return state ? state : call_once(call, arg, told);
     atomic_store(&e.ended, state != 0);
     if (has_thread)
-        rb_thread_call_without_gvl2(join, &e, NULL, NULL); /* not made where more interrupts wait */
+        rb_thread_call_without_gvl2(join, &e, NULL, NULL); /* does nothing if interrupts wait */
     if (has_thread && !e.joined)
         join(&e);
     sem_destroy(&e.event);

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Phases and changes: what a segment's users tell each other. */
+/* Phases and changes, by which the programs that use a segment inform each other.
+ *
+ * Calls that may wait for the daemon run between call_begins() and call_ends() without the GVL: a
+ * phase whose layout this process has never seen needs one request. After that, waits for a change
+ * or a phase are futexes of libshmview and do not use the daemon. */
 #include "core.h"
 
-/* --- Calls that ask the daemon at times ---------------------------------- */
+/* --- Calls that may ask the daemon --------------------------------------- */
 
+/* The arguments and results of one call; each of the four functions below uses some of them. */
 struct plain_call {
     struct shmview_segment *handle;
     int (*notify)(struct shmview_segment *handle);
@@ -34,6 +39,8 @@ static int change_fd(void *arg)
     return c->r = shmview_change_fd(c->handle, &c->fd);
 }
 
+/* Makes the call without the GVL. Raises its errors, with facts, and the exceptions of
+ * interrupts. */
 static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VALUE facts)
 {
     struct told told;
@@ -46,8 +53,9 @@ static void make_call(VALUE self, int (*call)(void *), struct plain_call *c, VAL
 }
 
 /*
- * The counter of changes, an Integer of 32 bits that wraps; 0 without a lock. What it counts is
- * what its users mean by it; notify and switch add one. Does not block. Raises Closed.
+ * Returns the counter of changes, an Integer of 32 bits that wraps; 0 without a lock. notify and
+ * switch add one; the users of the segment decide what a change means. Does not block. Raises
+ * Closed.
  */
 static VALUE segment_change(VALUE self)
 {
@@ -55,8 +63,8 @@ static VALUE segment_change(VALUE self)
 }
 
 /*
- * The name of the layout that is current; nil before the first switch. Blocks for one round
- * trip where the layout is new to this object. Raises NoLock, Closed, Disconnected.
+ * Returns the name of the current layout; nil before the first switch. Blocks for one round trip if
+ * the layout is new to this object. Raises NoLock, Closed, Disconnected.
  */
 static VALUE segment_phase(VALUE self)
 {
@@ -65,7 +73,7 @@ static VALUE segment_phase(VALUE self)
     return c.phase.generation ? rb_utf8_str_new_cstr(c.phase.name) : Qnil;
 }
 
-/* How often the phase was switched; 0: never. As phase in everything else. */
+/* Returns how often the phase was switched; 0: never. Blocks and raises like phase. */
 static VALUE segment_generation(VALUE self)
 {
     struct plain_call c = {0};
@@ -76,9 +84,9 @@ static VALUE segment_generation(VALUE self)
 /*
  * call-seq: switch(layout)
  *
- * Makes the layout current; returns self. The caller holds the lock exclusively. Views of other
- * phases are stale from here on, and whoever waits is woken. Raises NotOwner, Lost, ReadOnly,
- * NoLayout, NoLock, Closed, Disconnected.
+ * Makes the layout current; returns self. The caller must hold the lock exclusively. Views of other
+ * phases become stale, and threads that wait for a phase or a change wake up. Raises NotOwner,
+ * Lost, ReadOnly, NoLayout, NoLock, Closed, Disconnected.
  */
 static VALUE segment_switch(VALUE self, VALUE layout)
 {
@@ -92,8 +100,8 @@ static VALUE segment_switch(VALUE self, VALUE layout)
 /*
  * call-seq: notify(one: false)
  *
- * Adds one to the counter of changes and wakes all, or +one+, of those who wait for it; returns
- * self. With or without the lock. Raises NoLock, Closed.
+ * Adds one to the counter of changes and wakes all threads that wait for it, or one of them if
+ * +one+ is true; returns self. The caller need not hold the lock. Raises NoLock, Closed.
  */
 static VALUE segment_notify(int argc, VALUE *argv, VALUE self)
 {
@@ -108,7 +116,7 @@ static VALUE segment_notify(int argc, VALUE *argv, VALUE self)
     return self;
 }
 
-/* _change_fd: the descriptor behind change_io, which belongs to the segment. */
+/* _change_fd: returns the descriptor of change_io, which belongs to the segment. */
 static VALUE segment_change_fd(VALUE self)
 {
     struct plain_call c = {0};
@@ -140,6 +148,7 @@ static int wait_phase(struct shmview_segment *handle, int64_t deadline, void *ar
     return shmview_wait_phase(handle, wait->layout, wait->after, deadline, &wait->phase);
 }
 
+/* Converts value to an Integer of 32 bits. what names the argument in errors. */
 static uint32_t count_of(VALUE value, const char *what)
 {
     VALUE number = rb_Integer(value);
@@ -148,6 +157,7 @@ static uint32_t count_of(VALUE value, const char *what)
     return (uint32_t)FIX2LONG(number);
 }
 
+/* The keywords of wait, in the order of its array. */
 enum {
     PHASE,
     GENERATION,
@@ -165,9 +175,9 @@ enum {
  * [change:] until the counter of changes is not this one; returns the counter
  * [none of them] until the next change from now on; returns the counter
  *
- * Without the GVL; signals, Thread#raise, Thread#kill and Timeout.timeout end the wait. Phases
- * that come and go unseen are missed. Raises TimedOut, NoLayout (not declared yet), NoLock,
- * Closed, Disconnected.
+ * Waits without the GVL; signals, Thread#raise, Thread#kill and Timeout.timeout end the wait. A
+ * phase that begins and ends before the thread wakes up is missed. Raises TimedOut, NoLayout (not
+ * declared yet), NoLock, Closed, Disconnected.
  */
 static VALUE segment_wait(int argc, VALUE *argv, VALUE self)
 {

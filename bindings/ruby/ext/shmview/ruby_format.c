@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats of MemoryView, which are those of Array#pack, and libshmview's, which are those of PEP
- * 3118. A MemoryView knows neither names nor nested structs, and has no letters for halves,
- * complex numbers, truth and text: those are their parts, or unsigned integers of their size. */
+/* Translates formats: those of MemoryView are those of Array#pack, those of libshmview are those of
+ * PEP 3118.
+ *
+ * MemoryView's formats have neither names nor nested structs. They also lack letters for halves,
+ * complex numbers, booleans and text. So a struct becomes a flat list with padding, a complex
+ * number becomes two floats, and the others become unsigned integers or bytes of the same size. A
+ * consumer thus gets the right bytes at the right offsets, but not always their meaning.
+ *
+ * Nothing here raises: after an error the result is NULL. ruby_format() runs while a consumer waits
+ * for a MemoryView, and must return. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +22,13 @@
 
 /* --- A text that grows --------------------------------------------------- */
 
+/* A limit, because the parts of an array of structs are written out one by one. */
 #define TEXT_MAX 65536
 
 struct text {
     char *chars; /* malloc() */
     size_t n, room;
-    bool failed; /* no memory, or longer than anybody can want */
+    bool failed; /* no memory, too long, or not expressible; from then on add() does nothing */
 };
 
 static void PRINTF_ARGS(add(struct text *text, const char *format, ...), 2, 3);
@@ -49,6 +57,7 @@ static void add(struct text *text, const char *format, ...)
     text->n += (size_t)n;
 }
 
+/* Returns the text, which the caller must free(), or NULL if anything failed. */
 static char *text_end(struct text *text)
 {
     if (!text->failed)
@@ -59,7 +68,9 @@ static char *text_end(struct text *text)
 
 /* --- To MemoryView ------------------------------------------------------- */
 
-/* A letter and how many of them an element is; 0: as many as it has bytes. */
+/* For each dtype: the letter of Array#pack, the letter of the other byte order if that has one of
+ * its own (otherwise < or > marks it), and how many make one element. A dtype without a letter is
+ * written as bytes. */
 static const struct {
     char letter, swapped;
     unsigned char n;
@@ -81,6 +92,7 @@ static const struct {
     [SHMVIEW_POINTER] = {'Q', 0, 1},
 };
 
+/* Appends repeat elements of one type. */
 static void add_scalar(struct text *text, uint32_t dtype, uint32_t itemsize, uint32_t repeat)
 {
     uint32_t type = dtype & ~(uint32_t)SHMVIEW_SWAPPED;
@@ -97,11 +109,14 @@ static void add_scalar(struct text *text, uint32_t dtype, uint32_t itemsize, uin
         add(text, "%llu", (unsigned long long)n);
 }
 
+/* A struct that is being flattened. */
 struct flat {
     struct text text;
-    uint64_t at; /* the byte of the element that the text has come to */
+    uint64_t at; /* the text so far describes the bytes before this one */
 };
 
+/* Appends padding up to byte `to`. Fails if the text is past it, because fields that overlap cannot
+ * be written one after the other. */
 static void pad(struct flat *flat, uint64_t to)
 {
     if (to < flat->at)
@@ -128,6 +143,8 @@ static void add_part(struct flat *flat, const struct shmview_part *whole)
     pad(flat, whole->offset + whole->nbytes);
 }
 
+/* Returns the flat format of a struct, or NULL if it cannot be written: ruby_format() then exports
+ * the element as bytes. */
 static char *struct_format(struct shmview_format *format, const char *pep)
 {
     struct shmview_component *list = calloc(format->n_components + 1, sizeof *list);
@@ -158,7 +175,8 @@ char *ruby_format(const char *pep)
 
 /* --- From MemoryView ----------------------------------------------------- */
 
-/* One component's letter of PEP 3118, by its size, and the mark of its byte order. */
+/* Returns the letter of PEP 3118 for a component, by its kind and size, and sets *ret_mark to the
+ * mark of its byte order. */
 static char pep_letter(const rb_memory_view_item_component_t *c, char *ret_mark)
 {
     bool is_big = strchr("nNgG", c->format) || (!strchr("vVeE", c->format) && !c->little_endian_p);
@@ -169,7 +187,9 @@ static char pep_letter(const rb_memory_view_item_component_t *c, char *ret_mark)
     return by_size[c->size == 1 ? 0 : c->size == 2 ? 1 : c->size == 4 ? 2 : 3];
 }
 
-/* Counts up to this are written out, for an element that is flat as MemoryView has it. */
+/* Up to this count a repeated letter is written out ("ff" and not "2f"). In PEP 3118 "2f" is an
+ * array within the element, and "ff" two fields, which is what MemoryView means. A larger count
+ * stays a count, because an element has at most 64 parts. */
 #define WRITTEN_OUT 16
 
 char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t item_size)

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment: opening, closing, and what it says of itself. */
+/* Shmview::Segment: opening, closing, and its attributes.
+ *
+ * A Segment owns one handle of libshmview. Views refer to the Segment but do not keep it open: Ruby
+ * collects objects at any time, so a close that waited for all views would fail at random. A view
+ * of a closed segment raises Closed instead. Consumers of memory (MemoryView, IO::Buffer) have real
+ * pointers; libshmview counts these and refuses to detach.
+ *
+ * Options are converted here; their defaults and layouts are in lib/shmview/open.rb. */
 #include "core.h"
 
 #include <stdio.h>
@@ -25,7 +32,7 @@ static void segment_compact(void *data)
     self->owner = rb_gc_location(self->owner);
 }
 
-/* Buffers of it may still be out: they keep the mapping by themselves. */
+/* Consumers may still have buffers of the segment: each keeps the mapping alive by itself. */
 static void segment_free(void *data)
 {
     struct segment *self = data;
@@ -44,8 +51,8 @@ static size_t segment_size(const void *data)
     return sizeof(struct segment);
 }
 
-/* Not freed immediately, within the collector: memory of another object is given back to that
- * object, which is Ruby's own code. */
+/* Without RUBY_TYPED_FREE_IMMEDIATELY, because freeing foreign memory calls the class that exported
+ * it. Code of another class must not run inside the collector. */
 const rb_data_type_t segment_type = {
     .wrap_struct_name = "Shmview::Segment",
     .function =
@@ -89,7 +96,8 @@ VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)
 
 /* --- Opening ------------------------------------------------------------- */
 
-/* One of the names, numbered from 1 on. */
+/* Returns the number of value among three names, from 1 on, as the enums of libshmview count.
+ * Raises ArgumentError, TypeError. */
 static unsigned choose(const char *what, VALUE value, const char *const *names)
 {
     VALUE name = rb_String(value);
@@ -100,6 +108,8 @@ static unsigned choose(const char *what, VALUE value, const char *const *names)
              names[2], value);
 }
 
+/* The arguments and results of one request; each call below uses some of them. It is on the stack
+ * of a method, which keeps the Ruby objects that the pointers belong to alive. */
 struct opening {
     struct shmview_connection *connection;
     const char *name;
@@ -113,7 +123,7 @@ struct opening {
 static int create(void *arg)
 {
     struct opening *o = arg;
-    o->handle = NULL; /* in a child, which asks again: its parent's */
+    o->handle = NULL; /* a forked child calls again: then the handle is that of its parent */
     return o->r = shmview_create(o->connection, o->name, o->size, &o->options, &o->handle);
 }
 
@@ -125,8 +135,9 @@ static int attach(void *arg)
                                  o->options.flags & SHMVIEW_POPULATE, &o->handle);
 }
 
-/* The object is made first: what was opened has an owner at once. What an interrupt would keep
- * from the caller is given back now, not when it is collected: others may want its name. */
+/* Makes the object first, so that the handle has an owner at once. If an interrupt raises after the
+ * request has succeeded, the caller never gets the segment. Then it is detached now and not when it
+ * is collected, because its name would stay taken until then. */
 static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VALUE facts)
 {
     struct told told;
@@ -153,7 +164,7 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     return self;
 }
 
-/* Core.create(name, size, lifetime, lock, populate, connection) */
+/* Core.create(name, size, lifetime, lock, populate, connection): returns a Segment. */
 static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
                          VALUE populate, VALUE connection)
 {
@@ -182,7 +193,7 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
     return self;
 }
 
-/* Core.attach(name, access, populate, connection) */
+/* Core.attach(name, access, populate, connection): returns a Segment. */
 static VALUE core_attach(VALUE module, VALUE name, VALUE access, VALUE populate, VALUE connection)
 {
     static const char *const accesses[] = {"peek", "read", "write", NULL};
@@ -204,7 +215,7 @@ static int remove_name(void *arg)
     return o->r = shmview_remove(o->connection, o->name);
 }
 
-/* Core.remove(name, connection) */
+/* Core.remove(name, connection): returns nil. */
 static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
 {
     (void)module;
@@ -225,14 +236,14 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     return Qnil;
 }
 
-/* The name, a String; empty for memory of another object. Raises Closed. */
+/* Returns the name, a String; empty for memory of another object. Raises Closed. */
 static VALUE segment_name(VALUE self)
 {
     return rb_utf8_str_new_cstr(shmview_name(segment_use(self)->handle));
 }
 
 /*
- * Removes the name at once; the memory goes with the last attachment. Returns nil. Blocks for
+ * Removes the name at once; the memory is freed with the last attachment. Returns nil. Blocks for
  * one round trip. Raises NotFound, Denied, Disconnected, Closed.
  */
 static VALUE segment_remove(VALUE self)
@@ -250,14 +261,14 @@ static int detach(void *arg)
 }
 
 /*
- * Detaches. Views of the segment raise Closed from here on; once more does no harm. Does not wait
- * for the daemon; one that is gone is no error. To other connections the attachment may still be
- * there for a moment. Returns nil.
+ * Detaches the segment; does nothing if it is closed. Views of the segment raise Closed afterwards.
+ * Does not wait for the daemon, and succeeds if there is none. Other connections may see the
+ * attachment for a moment longer. Returns nil.
  *
- * Raises Busy, and does nothing, where a consumer still sees the memory (Fiddle::MemoryView,
- * IO::Buffer, Shmview::MemoryView), a thread of this process holds the lock through this object,
- * or another thread is in a call of it. Raises FrozenError for a shareable one, which other
- * Ractors may use: it ends with its last reference.
+ * Raises Busy, and changes nothing, if a consumer still has the memory (Fiddle::MemoryView,
+ * IO::Buffer, Shmview::MemoryView), if a thread of this process holds the lock through this object,
+ * or if another thread is in a call of it. Raises FrozenError if the segment is shareable, because
+ * other Ractors may use it; it is detached when its last reference is collected.
  */
 static VALUE segment_close(VALUE self)
 {
@@ -277,9 +288,9 @@ static VALUE segment_close(VALUE self)
     if (segment->link)
         state = call_unlocked(detach, &o, &told);
     else
-        told_by(&told, detach(&o)); /* gives back what another class exports, which wants the GVL */
+        told_by(&told, detach(&o)); /* calls the class that exports the memory: needs the GVL */
     if (state || o.r) {
-        segment->handle = o.handle; /* which lives: the call was not made, or has failed */
+        segment->handle = o.handle; /* still attached: the call was not made, or has failed */
         if (state)
             rb_jump_tag(state);
         raise_told(&told, Qnil);
@@ -289,7 +300,7 @@ static VALUE segment_close(VALUE self)
     return Qnil;
 }
 
-/* --- What it says of itself ---------------------------------------------- */
+/* --- Attributes ---------------------------------------------------------- */
 
 static const char *access_name(const struct shmview_segment *handle)
 {
@@ -297,31 +308,31 @@ static const char *access_name(const struct shmview_segment *handle)
     return access == SHMVIEW_WRITE ? "write" : access == SHMVIEW_READ ? "read" : "peek";
 }
 
-/* Bytes. Raises Closed. */
+/* Returns the size in bytes. Raises Closed. */
 static VALUE segment_bytes(VALUE self)
 {
     return ULL2NUM(shmview_size(segment_use(self)->handle));
 }
 
-/* :peek, :read or :write. Raises Closed. */
+/* Returns :peek, :read or :write. Raises Closed. */
 static VALUE segment_access(VALUE self)
 {
     return ID2SYM(rb_intern(access_name(segment_use(self)->handle)));
 }
 
-/* Whether close was called. */
+/* Returns whether close was called. */
 static VALUE segment_is_closed(VALUE self)
 {
     return segment_of(self)->handle ? Qfalse : Qtrue;
 }
 
-/* The Connection; nil for memory of another object. */
+/* Returns the Connection; nil for memory of another object. */
 static VALUE segment_connection(VALUE self)
 {
     return segment_of(self)->connection;
 }
 
-/* What it is, for people. */
+/* Describes the segment for people. */
 static VALUE segment_inspect(VALUE self)
 {
     const struct shmview_segment *handle = segment_of(self)->handle;
@@ -340,7 +351,7 @@ static VALUE segment_layouts(VALUE self)
     return segment_of(self)->layouts;
 }
 
-/* _layouts=(hash): frozen, so that the segment may be shared. */
+/* _layouts=(hash): the Hash must be frozen, because Ractors may share the segment. */
 static VALUE segment_set_layouts(VALUE self, VALUE layouts)
 {
     rb_check_frozen(self);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of a segment: cast from its bytes, or opened from its layouts. */
+/* Views of a segment: cast from its bytes, or opened from its layouts.
+ *
+ * libshmview wants C strings and C arrays. Converting an argument can run Ruby code that changes
+ * another argument, so every text is copied or frozen, and every number converted, before the
+ * segment is looked at. */
 #include <string.h>
 
 #include "view.h"
 
 /* --- Arguments ----------------------------------------------------------- */
 
-/* numpy's short names begin with a letter and go on with digits, which no format of struct
- * does: they get the mark of this machine's byte order. The rest is libshmview's. */
+/* A short name of numpy is a letter and digits ("f4"), which no format of PEP 3118 is. It gets the
+ * mark of this machine's byte order, by which libshmview recognises a typestr ("<f4"). Every other
+ * text goes to libshmview as it is. */
 VALUE format_text(VALUE format)
 {
     VALUE text = rb_String(format);
@@ -35,13 +40,15 @@ uint32_t parse_numbers(const char *what, VALUE numbers, int64_t *ret)
     return (uint32_t)n;
 }
 
-/* How a view is described: what points into numbers is filled by describe(). */
+/* The description of one view, with the numbers that spec points to. describe() fills all but the
+ * texts. */
 struct description {
     struct shmview_view_spec spec;
-    long name_at, format_at; /* in a layout: of its texts */
+    long name_at, format_at; /* of a view in a layout: where keep_text() put the two texts */
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
 };
 
+/* Converts the arguments. Raises ArgumentError, TypeError, RangeError. */
 static void describe(struct description *d, VALUE offset, VALUE shape, VALUE strides,
                      VALUE suboffsets, VALUE readonly)
 {
@@ -62,7 +69,7 @@ static void describe(struct description *d, VALUE offset, VALUE shape, VALUE str
 
 /* --- Casts --------------------------------------------------------------- */
 
-/* _cast(format, shape, offset, strides, suboffsets, readonly) */
+/* _cast(format, shape, offset, strides, suboffsets, readonly): Segment#cast without defaults. */
 static VALUE segment_cast(VALUE self, VALUE format, VALUE shape, VALUE offset, VALUE strides,
                           VALUE suboffsets, VALUE readonly)
 {
@@ -83,6 +90,7 @@ static VALUE segment_cast(VALUE self, VALUE format, VALUE shape, VALUE offset, V
 
 /* --- Layouts ------------------------------------------------------------- */
 
+/* The arguments and results of one call; each of the three functions below uses some of them. */
 struct layout_call {
     struct shmview_segment *handle;
     const char *layout, *name;
@@ -109,6 +117,8 @@ static int define(void *arg)
     return c->r = shmview_define(c->handle, c->layout, c->specs, c->n);
 }
 
+/* Makes the call without the GVL, because it may wait for the daemon. Raises the exceptions of
+ * interrupts; the result is in c->r and *told. */
 static void make_call(VALUE self, int (*call)(void *), struct layout_call *c, struct told *told)
 {
     c->handle = segment_use(self)->handle;
@@ -117,8 +127,8 @@ static void make_call(VALUE self, int (*call)(void *), struct layout_call *c, st
         rb_jump_tag(state);
 }
 
-/* The layout that holds now, or the only one that was declared through this object and has such
- * a view. */
+/* Returns the current layout. If no phase has begun, returns the only layout that was declared
+ * through this object and has a view of that name. Raises NoLayout if there is not exactly one. */
 static VALUE choose_layout(VALUE self, VALUE name)
 {
     struct layout_call c = {0};
@@ -131,20 +141,19 @@ static VALUE choose_layout(VALUE self, VALUE name)
     VALUE known = segment_of(self)->layouts;
     VALUE names = NIL_P(known) ? Qnil : rb_hash_aref(known, name);
     if (NIL_P(names) || RARRAY_LEN(names) != 1)
-        raise_text(
-            SHMVIEW_ERR_NO_LAYOUT,
-            "no phase is current, so that the layout must be said: view(\"%s\", layout: ...)",
-            StringValueCStr(name));
+        raise_text(SHMVIEW_ERR_NO_LAYOUT,
+                   "no phase is current, so the layout must be named: view(\"%s\", layout: ...)",
+                   StringValueCStr(name));
     return RARRAY_AREF(names, 0);
 }
 
 /*
  * call-seq: view(name, layout: nil)
  *
- * Opens the View called +name+ of +layout+; nil is the layout that is current, or, before the
- * first phase, the only one declared through this object that has such a view. It belongs to the
- * phase of now, and raises StaleView at each use when that is over. Blocks for one round trip
- * where the layout is new to this object. Raises NoLayout, Closed, Disconnected.
+ * Opens the View called +name+ of +layout+. nil is the current layout; before the first phase it is
+ * the only layout declared through this object that has such a view. The view belongs to the
+ * current phase, and raises StaleView at each use after that. Blocks for one round trip if the
+ * layout is new to this object. Raises NoLayout, Closed, Disconnected.
  */
 static VALUE segment_view(int argc, VALUE *argv, VALUE self)
 {
@@ -170,13 +179,14 @@ static VALUE segment_view(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: segment["A"]
  *
- * view("A")
+ * Returns view("A").
  */
 static VALUE segment_aref(VALUE self, VALUE name)
 {
     return segment_view(1, &name, self);
 }
 
+/* The entries of one view in the argument of _define, as layouts.rb orders them. */
 enum {
     NAME,
     FORMAT,
@@ -187,7 +197,8 @@ enum {
     READONLY
 };
 
-/* Puts a text behind the others, which nobody moves while the GVL is free. Returns where. */
+/* Appends a copy of text, with its NUL, to texts, a String that no other code sees. Returns its
+ * offset, because a pointer would become invalid when texts grows. */
 static long keep_text(VALUE texts, VALUE text)
 {
     long at = RSTRING_LEN(texts);
@@ -196,7 +207,8 @@ static long keep_text(VALUE texts, VALUE text)
     return at;
 }
 
-/* _define(layout, [[name, format, offset, shape, strides, suboffsets, readonly], ...]) */
+/* _define(layout, [[name, format, offset, shape, strides, suboffsets, readonly], ...]): declares
+ * one layout, by call_once(), because a repeated request would find the layout of the first one. */
 static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
 {
     Check_Type(views, T_ARRAY);
@@ -241,6 +253,8 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
 
 /* --- Formats ------------------------------------------------------------- */
 
+/* Returns one component as a Hash. */
+
 static VALUE component_value(const struct shmview_component *c)
 {
     static const char *const keys[] = {"name", "offset", "itemsize", "repeat", "depth", "shape"};
@@ -258,7 +272,8 @@ static VALUE component_value(const struct shmview_component *c)
     return hash;
 }
 
-/* Core.format(text): [canonical text, itemsize, align, components] */
+/* Core.format(text): returns [canonical text, itemsize, align, components]. layouts.rb needs them
+ * to place views that have no offset. Raises FormatError. */
 static VALUE core_format(VALUE module, VALUE format)
 {
     (void)module;

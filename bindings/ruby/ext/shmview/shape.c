@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Other views of the same elements: no copy, read-only stays, the phase stays. */
+/* Methods that return another View of the same memory: casts, shapes, axes. Nothing is copied. The
+ * new view belongs to the same phase, and is read-only if the old one is. libshmview does the
+ * arithmetic and checks it; this file converts arguments and errors. */
 #include "view.h"
 
+/* Returns the View of *v, or raises if r is an error. */
 static VALUE made(VALUE self, int r, const struct shmview_view *v, VALUE facts)
 {
     if (r)
@@ -12,9 +15,9 @@ static VALUE made(VALUE self, int r, const struct shmview_view *v, VALUE facts)
 /*
  * call-seq: cast(format, shape = nil)
  *
- * The bytes of a row-major contiguous view as another format: the last dimension grows or
- * shrinks. shape as of reshape. Raises NotContiguous, FormatError, IllSized, Misaligned,
- * Invalid, StaleView, Closed.
+ * Returns a View of the same bytes with another format; the length of the last dimension changes
+ * with the item size. The view must be row-major without gaps. +shape+ is as for reshape. Raises
+ * NotContiguous, FormatError, IllSized, Misaligned, Invalid, StaleView, Closed.
  */
 static VALUE view_cast(int argc, VALUE *argv, VALUE self)
 {
@@ -33,8 +36,9 @@ static VALUE view_cast(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: reshape(n, m, ...)
  *
- * The same elements in another shape, row-major; one length may be -1: what is left. Raises
- * IllSized (another number of elements), Invalid (would need a copy), StaleView, Closed.
+ * Returns a View of these elements, in row-major order, with another shape. One length may be -1:
+ * it follows from the others. Raises IllSized (another number of elements), Invalid (would need a
+ * copy), StaleView, Closed.
  */
 static VALUE view_reshape(int argc, VALUE *argv, VALUE self)
 {
@@ -49,8 +53,8 @@ static VALUE view_reshape(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: transpose(*axes)
  *
- * Dimension d is the old dimension axes[d]; without axes they are reversed. Raises Invalid,
- * StaleView, Closed.
+ * Returns a View whose dimension d is the old dimension axes[d]; without axes their order is
+ * reversed. Raises Invalid, StaleView, Closed.
  */
 static VALUE view_transpose(int argc, VALUE *argv, VALUE self)
 {
@@ -60,7 +64,7 @@ static VALUE view_transpose(int argc, VALUE *argv, VALUE self)
     const struct view *view = view_use(self);
     if (n && n != view->v.ndim)
         raise_text(SHMVIEW_ERR_INVALID, "%u axes, the view has %u dimensions", n, view->v.ndim);
-    for (uint32_t d = 0; d < n; d++)
+    for (uint32_t d = 0; d < n; d++) /* UINT32_MAX: not an axis, so libshmview refuses it */
         axes[d] = given[d] < 0 || given[d] >= SHMVIEW_MAX_NDIM ? UINT32_MAX : (uint32_t)given[d];
     struct shmview_view v;
     int r = shmview_view_transpose(&view->v, n ? axes : NULL, &v);
@@ -70,8 +74,9 @@ static VALUE view_transpose(int argc, VALUE *argv, VALUE self)
 /*
  * call-seq: broadcast(n, m, ...)
  *
- * Repeats elements by numpy's rule, without a copy: from the last dimension on, lengths are the
- * same or were 1. The result is read-only. Raises Invalid, StaleView, Closed.
+ * Returns a View that repeats elements by numpy's rule, without a copy: counted from the last
+ * dimension, each old length must be 1 or the new one. The result is read-only. Raises Invalid,
+ * StaleView, Closed.
  */
 static VALUE view_broadcast(int argc, VALUE *argv, VALUE self)
 {
@@ -83,7 +88,7 @@ static VALUE view_broadcast(int argc, VALUE *argv, VALUE self)
     return made(self, r, &v, Qnil);
 }
 
-/* The same view, whose elements cannot be set. Raises StaleView, Closed. */
+/* Returns a View of these elements that is read-only. Raises StaleView, Closed. */
 static VALUE view_to_readonly(VALUE self)
 {
     struct shmview_view v = view_use(self)->v;
@@ -92,8 +97,8 @@ static VALUE view_to_readonly(VALUE self)
 }
 
 /*
- * What the real numbers of the view are: a Summary. Reads every element once. Raises
- * ConversionError where they are no real numbers, StaleView, Closed.
+ * Returns a Summary of the elements: count, minimum, maximum, sum. Reads every element once. Raises
+ * ConversionError if they are not real numbers, StaleView, Closed.
  */
 static VALUE view_summary(VALUE self)
 {

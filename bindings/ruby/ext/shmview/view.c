@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view: its life, and what it says of itself. */
+/* Shmview::View: its life and its attributes. index.c reads elements, assign.c sets them, shape.c
+ * makes other views, io_buffer.c copies bytes, memory_view.c exports them. */
 #include "view.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ static void view_compact(void *data)
     self->segment = rb_gc_location(self->segment);
 }
 
-/* Nothing else: the segment may be gone already. */
+/* Does not touch the segment, which Ruby may have freed already. */
 static void view_free(void *data)
 {
     struct view *self = data;
@@ -68,7 +69,8 @@ void view_complain(const struct view *view)
         raise_closed("the view's segment");
     if (!shmview_view_is_stale(&view->v))
         return;
-    shmview_phase_read(view->seg->handle, &phase); /* asks nobody: the lock may be held */
+    /* does not call the daemon, because the caller may hold the lock */
+    shmview_phase_read(view->seg->handle, &phase);
     raise_text(SHMVIEW_ERR_STALE,
                "the view is of phase %u of '%.80s', which is in phase %u%s%.64s%s now; open it "
                "again",
@@ -91,8 +93,9 @@ struct view *view_use_facts(VALUE self)
 }
 
 /*
- * Lets go of the segment: each further use raises Closed; once more does no harm. What a consumer
- * has got stays valid until he gives it back. Returns nil. Raises FrozenError.
+ * Releases the segment: each later use of this view raises Closed. Does nothing if it was released
+ * before. MemoryViews that consumers have obtained stay valid until they release them. Returns nil.
+ * Raises FrozenError.
  */
 static VALUE view_release(VALUE self)
 {
@@ -103,14 +106,14 @@ static VALUE view_release(VALUE self)
     return Qnil;
 }
 
-/* Whether release was called, or the segment is closed. */
+/* Returns whether release was called, or the segment is closed. */
 static VALUE view_is_released(VALUE self)
 {
     const struct view *view = view_of(self);
     return truth(!view->seg || !view->seg->handle);
 }
 
-/* --- What it says of itself ---------------------------------------------- */
+/* --- Attributes: valid for stale views too, and each raises Closed ------- */
 
 VALUE view_numbers(const ptrdiff_t *numbers, uint32_t n)
 {
@@ -128,99 +131,100 @@ static uint64_t n_elements(const struct shmview_view *v)
     return n;
 }
 
-/* One element, as PEP 3118 writes it; canonical. */
+/* Returns the format of one element, in the canonical spelling of PEP 3118. */
 static VALUE view_format(VALUE self)
 {
     return rb_utf8_str_new_cstr(view_use_facts(self)->v.format);
 }
-/* Bytes of one element. */
+/* Returns the bytes of one element. */
 static VALUE view_itemsize(VALUE self)
 {
     return UINT2NUM(view_use_facts(self)->v.itemsize);
 }
-/* Bytes of all elements: the product of shape times itemsize. */
+/* Returns the bytes of all elements: the product of shape times itemsize. */
 static VALUE view_nbytes(VALUE self)
 {
     return ULL2NUM(view_use_facts(self)->v.nbytes);
 }
-/* The number of dimensions, 0 to 8. */
+/* Returns the number of dimensions, 0 to 8. */
 static VALUE view_ndim(VALUE self)
 {
     return UINT2NUM(view_use_facts(self)->v.ndim);
 }
-/* The number of elements. */
+/* Returns the number of elements. */
 static VALUE view_n_elements(VALUE self)
 {
     return ULL2NUM(n_elements(&view_use_facts(self)->v));
 }
-/* The length of the first dimension, in elements or rows; 1 without dimensions. */
+/* Returns the length of the first dimension, in elements or rows; 1 without dimensions. */
 static VALUE view_length(VALUE self)
 {
     const struct shmview_view *v = &view_use_facts(self)->v;
     return SSIZET2NUM(v->ndim ? v->shape[0] : 1);
 }
-/* The lengths of the dimensions, in elements. */
+/* Returns the lengths of the dimensions, in elements. */
 static VALUE view_shape(VALUE self)
 {
     const struct shmview_view *v = &view_use_facts(self)->v;
     return view_numbers(v->shape, v->ndim);
 }
-/* The steps of the dimensions, in bytes. */
+/* Returns the bytes from one element to the next in each dimension. */
 static VALUE view_strides(VALUE self)
 {
     const struct shmview_view *v = &view_use_facts(self)->v;
     return view_numbers(v->strides, v->ndim);
 }
-/* Of a view of rows whose places are stored in the segment, in bytes, -1: none; else nil. */
+/* Returns the suboffsets of a view whose rows lie anywhere: bytes, -1 for a dimension without one.
+ * Returns nil for every other view. */
 static VALUE view_suboffsets(VALUE self)
 {
     const struct view *view = view_use_facts(self);
     return view_is_direct(view) ? Qnil : view_numbers(view->v.suboffsets, view->v.ndim);
 }
-/* Whether elements cannot be set. */
+/* Returns whether elements cannot be set. */
 static VALUE view_is_readonly(VALUE self)
 {
     return truth(view_use_facts(self)->v.flags & SHMVIEW_VIEW_READ_ONLY || RB_OBJ_FROZEN(self));
 }
-/* Whether the elements follow each other without a gap, the last index fastest. */
+/* Returns whether the elements lie without gaps, and the last index varies fastest. */
 static VALUE view_is_row_major(VALUE self)
 {
     return truth(shmview_view_is_contiguous(&view_use_facts(self)->v, 'C'));
 }
-/* The same, the first index fastest. */
+/* Like row_major?, but the first index varies fastest. */
 static VALUE view_is_column_major(VALUE self)
 {
     return truth(shmview_view_is_contiguous(&view_use_facts(self)->v, 'F'));
 }
-/* Whether either of them is so. */
+/* Returns whether row_major? or column_major? is true. */
 static VALUE view_is_contiguous(VALUE self)
 {
     return truth(shmview_view_is_contiguous(&view_use_facts(self)->v, 'A'));
 }
-/* The Segment it is a view of. */
+/* Returns the Segment. */
 static VALUE view_segment(VALUE self)
 {
     return view_use_facts(self)->segment;
 }
-/* The byte of the segment where element [0, ..., 0] is. */
+/* Returns the byte of the segment at which element [0, ..., 0] begins. */
 static VALUE view_offset(VALUE self)
 {
     const struct view *view = view_use_facts(self);
     return SSIZET2NUM(view->v.data - (unsigned char *)shmview_data(view->seg->handle));
 }
-/* Of the phase that the view was opened in; nil for a view that belongs to no layout. */
+/* Returns the generation of the phase in which the view was opened; nil for a view of no layout. */
 static VALUE view_generation(VALUE self)
 {
     const struct view *view = view_use_facts(self);
     return view->v.layout == UINT32_MAX ? Qnil : UINT2NUM(view->v.generation);
 }
-/* Whether that phase is over. */
+/* Returns whether that phase is over. */
 static VALUE view_is_stale(VALUE self)
 {
     return truth(shmview_view_is_stale(&view_use_facts(self)->v));
 }
 
-/* What it is, for people. */
+/* Describes the view for people. */
 static VALUE view_inspect(VALUE self)
 {
     const struct view *view = view_of(self);
@@ -242,14 +246,14 @@ void Init_view(void)
     /*
      * Document-class: Shmview::View
      *
-     * A typed window on the bytes of a segment, of 0 to 8 dimensions, without a copy: made by
-     * Segment#cast, Segment#view, or from another view. It is Enumerable, and exports MemoryViews.
-     * It takes no lock: hold the segment's. It refers to its segment; when that is closed, each use
-     * raises Closed; a view that was opened in a phase which is over raises StaleView.
+     * A typed window on the bytes of a segment, with 0 to 8 dimensions. It never copies.
+     * Segment#cast, Segment#view and other views make it. It is Enumerable, and exports
+     * MemoryViews. It takes no lock: hold the lock of the segment. After the segment was closed,
+     * each use raises Closed. A view that was opened in an earlier phase raises StaleView.
      *
-     * A frozen view cannot be written through, but its bytes change when others write them.
-     * Ractor.make_shareable freezes it with its segment and connection: what is left can be
-     * read, and its lock taken, by all Ractors.
+     * A frozen view cannot write, but its bytes change when others write them.
+     * Ractor.make_shareable freezes the view with its segment and connection. Then all Ractors can
+     * read the view and take the lock.
      */
     cView = rb_define_class_under(mShmview, "View", rb_cObject);
     rb_undef_alloc_func(cView);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls and waits without the GVL. RUBY_UBF_IO wakes a thread that is interrupted by a signal, and
- * goes on with it until the thread has noticed; libshmview then asks whether the wait goes on. All
- * is done by rb_thread_call_without_gvl2(), which raises nothing: a lock that was taken would be
- * lost. */
+/* Calls and waits without the GVL.
+ *
+ * A wait must end when Ruby interrupts its Thread (Thread#raise, Timeout, Ctrl-C). RUBY_UBF_IO
+ * sends signals to the native thread until the Thread has noticed the interrupt. A signal ends the
+ * system call, and then libshmview asks is_interrupted() whether the wait goes on. The interrupt
+ * itself, which may run any Ruby code, runs after libshmview has returned.
+ *
+ * rb_thread_call_without_gvl() would run interrupts before it returns, and so raise after a call
+ * that has taken a lock; nobody would then release the lock. So every call uses
+ * rb_thread_call_without_gvl2(), which raises nothing. */
 #include "core.h"
 
 #include <math.h>
@@ -20,11 +26,13 @@ int run_interrupts(void)
     return state;
 }
 
-/* Interrupts that raise nothing, as of a handler of Signal.trap, end a wait for the daemon, and the
- * call is made again. After so many, another thread makes it (once.c), whose wait they do not end:
- * a request that is sent again and again might never be answered. */
+/* An interrupt that raises nothing, such as a handler of Signal.trap, ends a wait for the daemon,
+ * and the call is made again. After so many of them another thread makes the call (once.c), because
+ * otherwise frequent signals could end every attempt. */
 #define RETRIES 3
 
+/* One call of call_unlocked(). Both flags stay false if Ruby did not make the call, because an
+ * interrupt was pending before it. */
 struct plain {
     int (*call)(void *arg);
     void *arg;
@@ -39,7 +47,7 @@ int is_flag_set(void *flag)
     return atomic_load((atomic_bool *)flag);
 }
 
-/* For shmview_on_wait(), in the thread's own native thread. */
+/* For shmview_on_wait(). Runs in the native thread of *thread, without the GVL. */
 static int is_interrupted(void *thread)
 {
     return rb_thread_interrupted(*(VALUE *)thread);
@@ -49,8 +57,8 @@ static void *run_plain(void *arg)
 {
     struct plain *plain = arg;
     shmview_on_wait(is_interrupted, &plain->thread);
-    /* only the result shows whether it was made: a call that has done its work succeeds, although
-     * an interrupt has ended what it would have waited for besides */
+    /* Only the result shows whether an interrupt ended the call. A call that has done its work
+     * succeeds, even if an interrupt came in the last moment. */
     told_by(plain->told, plain->call(plain->arg));
     plain->ended = plain->told->r == -SHMVIEW_ERR_INTERRUPTED;
     shmview_on_wait(NULL, NULL);
@@ -75,13 +83,14 @@ int call_unlocked(int (*call)(void *arg), void *arg, struct told *told)
     return call_once(call, arg, told);
 }
 
+/* One call of wait_unlocked(). */
 struct wait {
     struct shmview_segment *handle;
     wait_call *call;
     void *arg;
     int64_t deadline;
     VALUE thread;
-    bool over;
+    bool over; /* not ended by an interrupt */
     int r;
 };
 
@@ -118,7 +127,8 @@ int64_t parse_timeout(VALUE timeout)
     if (isnan(seconds) || seconds < 0)
         rb_raise(rb_eArgError, "a timeout is a number of seconds, 0 or more, or nil: %+" PRIsVALUE,
                  timeout);
-    /* 0 tries once; what is longer than a hundred years has no deadline */
+    /* 0 tries once. From 3e9 seconds (95 years) on there is no deadline, because the nanoseconds
+     * would overflow at 9e9. */
     return seconds == 0    ? 0
            : seconds > 3e9 ? SHMVIEW_FOREVER
                            : shmview_deadline((int64_t)(seconds * 1e9));
