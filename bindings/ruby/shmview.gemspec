@@ -2,7 +2,7 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# The header of libshmview states the version.
+# The gem has the version of libshmview, which only its header states.
 header = File.expand_path("../../include/shmview/shmview.h", __dir__)
 
 Gem::Specification.new do |spec|
@@ -10,7 +10,7 @@ Gem::Specification.new do |spec|
   spec.version = File.read(header).scan(/define SHMVIEW_VERSION_\w+ +(\d+)/).join(".")
   spec.summary = "Named shared-memory segments with a lock and typed views"
   spec.description = "Segments that programs share by name, whose lock survives the death of its holder, and whose " \
-                     "bytes are seen through typed views, also by whoever understands MemoryViews."
+                     "bytes are seen through typed views, also by extensions that use MemoryViews."
   spec.authors = ["The shmview maintainers"]
   spec.license = "Apache-2.0"
   spec.required_ruby_version = ">= 3.1"

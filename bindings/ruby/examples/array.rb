@@ -2,8 +2,9 @@
 # frozen_string_literal: true
 
 # SPDX-License-Identifier: Apache-2.0
-# Ten bytes: a child fills them as five integers of 16 bits under the lock, and its parent sees the
-# first eight as two integers of 32 bits, all as bytes, and through a MemoryView, without a copy.
+# One segment of ten bytes, seen in several formats without a copy. A child fills it under the lock
+# with five integers of 16 bits. The parent then reads the first eight bytes as two integers of 32
+# bits, all of them as bytes, and the five integers again through a MemoryView of Fiddle.
 
 require "fiddle"
 require "shmview"
@@ -28,10 +29,10 @@ Shmview.create(nil, 10) do |seg|
     puts "bytes: #{seg.buf.to_a.join(' ')}"
     memory_view = Fiddle::MemoryView.new(numbers)
     puts "Fiddle: format #{memory_view.format}, shape #{memory_view.shape}, last #{memory_view[4]}"
-    memory_view.release # else the segment stays mapped
+    memory_view.release # otherwise the segment could not be closed
   end
 
-  # an integer that is not aligned is refused, with the byte at which it goes wrong
+  # libshmview refuses a view whose integers are not aligned; the error names the byte
   begin
     seg.cast("i2", 2, offset: 3)
   rescue Shmview::Misaligned => e

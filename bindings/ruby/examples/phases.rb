@@ -2,8 +2,9 @@
 # frozen_string_literal: true
 
 # SPDX-License-Identifier: Apache-2.0
-# One buffer, two phases: workers fill float arrays A and B, C becomes their sum; then the same
-# bytes are the integer arrays D and E, and who still has a view of the floats is told.
+# One segment, two phases. In the first phase two workers fill the float arrays A and B, and the
+# parent stores their sum in C. Then a switch makes the same bytes the integer arrays D and E. Using
+# a view of the floats after that raises StaleView.
 
 require "shmview"
 

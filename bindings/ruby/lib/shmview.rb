@@ -8,7 +8,7 @@
 #
 #   seg = Shmview.create("demo", layouts: {float: {A: ["f4", 1000]}, int: {D: ["i2", 2000]}})
 #   seg.synchronize do                      # holds the lock
-#     seg.switch("float")                   # says which layout holds from now on
+#     seg.switch("float")                   # makes this layout current
 #     seg["A"][0..2] = [1, 2, 3]
 #   end
 #
@@ -17,10 +17,14 @@
 #   seg.wait(phase: "float")
 #   seg.shared { p seg["A"][0..2].to_a }
 #
-# No daemon needs to run: where there is none, one is started for this user.
+# No daemon needs to run: if there is none, one is started for this user.
+#
+# Methods in C are documented in ext/shmview. The Ruby files have the parts where Ruby is shorter than
+# C and speed does not matter: keyword arguments with defaults, layouts, the classes of errors.
 module Shmview
 end
 
+# errors.rb comes before the extension, which raises its classes; the others extend the extension's.
 require_relative "shmview/errors"
 require "shmview/core"
 require_relative "shmview/layouts"

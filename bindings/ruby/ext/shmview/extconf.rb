@@ -1,23 +1,27 @@
 # frozen_string_literal: true
 
 # SPDX-License-Identifier: Apache-2.0
-# Against the libshmview that pkg-config finds, else against the one that was built in the tree this
-# file lies in. $SHMVIEW_BUILD_DIR names another build folder of a tree.
+# Builds the extension for the gem. It links the libshmview that pkg-config finds; if there is none,
+# the first build folder in the tree around this file, so that a developer needs no installation.
+# $SHMVIEW_BUILD_DIR names a build folder and overrides both. CMake builds the extension without this
+# file.
 
 require "mkmf"
 
+# Adds a folder of headers and one of libraries, where the extension also looks when it is loaded.
 def use(include, library)
   $INCFLAGS << " -I#{include}"
   $LDFLAGS << " -L#{library} -Wl,-rpath,#{library}"
 end
 
+# Returns the first build folder that has libshmview, or nil.
 def built
   folders = [ENV.fetch("SHMVIEW_BUILD_DIR", nil)].compact
   folders.concat(Dir[File.expand_path("../../../../build/{release,dev,*}", __dir__)])
   folders.find { |folder| File.exist?("#{folder}/client/libshmview.so") }
 end
 
-# The sources of the tree that a build folder belongs to.
+# Returns the source tree of a build folder.
 def source_of(folder)
   File.read("#{folder}/CMakeCache.txt")[/^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/, 1]
 end

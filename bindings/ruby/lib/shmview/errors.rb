@@ -3,65 +3,68 @@
 # SPDX-License-Identifier: Apache-2.0
 
 module Shmview
-  # What libshmview refuses. The message is the whole story with names and figures.
+  # A refusal or failure of libshmview. The message names what was requested and what was available.
+  # There is one class for each SHMVIEW_ERR_* number, so that a program can rescue exactly one of
+  # them.
   class Error < StandardError
-    # libshmview's SHMVIEW_ERR_* number; 0: none.
+    # The SHMVIEW_ERR_* number of libshmview; 0: none.
     CODE = 0
 
-    # The number of this error.
+    # Returns the number of this error.
     def code
       @code || self.class::CODE
     end
 
-    # What the call was about: a Hash, for instance <tt>{name: "demo"}</tt>; each class says what is
-    # in it.
+    # Returns the facts of the failed call as a Hash, for instance <tt>{name: "demo"}</tt>. The
+    # documentation of each class lists its facts.
     def facts
       @facts || {}
     end
 
-    # The fact of this name, or nil.
+    # Returns the fact of this name, or nil.
     def [](name)
       facts[name]
     end
 
-    # The name of the segment, or nil where the call was about none.
+    # Returns the name of the segment, or nil if the call had none.
     def name
       facts[:name]
     end
   end
 
-  # The attachment, or what belongs to it, was closed or released: open it again.
+  # The connection, segment or view was closed or released: open it again.
   class Closed < Error; end
 
-  # An argument that cannot be right.
+  # An argument is not valid; the text names it.
   class Invalid < Error; CODE = 1; end
-  # The daemon does not allow it. Facts: name.
+  # The daemon does not permit the request to this user. Facts: name.
   class Denied < Error; CODE = 2; end
   # There is no such segment, or none that this user may see; or no such field. Facts: name.
   class NotFound < Error; CODE = 3; end
   # A segment of this name exists already. Facts: name, size.
   class Exists < Error; CODE = 4; end
 
-  # Not enough shared memory. Facts: name; size: bytes that were asked for.
+  # Too little shared memory. Facts: name; size: the bytes that were requested.
   class NoSpace < Error
     CODE = 5
-    # Bytes that are free, or nil if the daemon did not report it.
+    # Returns the bytes that are free, or nil if the daemon did not report them.
     def free
       figures[0]
     end
-    # Bytes that there are in all, or nil.
+    # Returns the bytes that there are in all, or nil.
     def limit
       figures[1]
     end
 
     private
 
+    # The figures are only in the daemon's text, because an error reply has no members for them.
     def figures
       message.match(/(\d+) are free, .* holds (\d+)/).to_a.drop(1).map(&:to_i)
     end
   end
 
-  # A limit is exceeded: of segments, layouts, attachments; the text has it.
+  # A limit that no configuration changes is exceeded; the text names it.
   class Limit < Error; CODE = 6; end
   # No such layout or view. Facts: layout, view.
   class NoLayout < Error; CODE = 7; end
@@ -73,70 +76,71 @@ module Shmview
   class NotAttached < Error; CODE = 10; end
   # Not a format of an element. Facts: format; at: the character, from 0.
   class FormatError < Error; CODE = 11; end
-  # A view that is not aligned to its element; the text names the dimension and the byte.
+  # Elements of the view would not be aligned; the text names the dimension and the byte.
   class Misaligned < Error; CODE = 12; end
-  # Bytes that do not divide into whole elements, or a shape for another number of them.
+  # The bytes do not divide into whole elements, or the shape needs another number of elements.
   class IllSized < Error; CODE = 13; end
-  # Outside: of the segment, or of the view.
+  # The index or the bytes lie outside the view or the segment.
   class Bounds < Error; CODE = 14; end
-  # A size that does not fit.
+  # A size does not fit into 64 bits.
   class Overflow < Error; CODE = 15; end
-  # The daemon is too old for it.
+  # The daemon is too old for this request.
   class Unsupported < Error; CODE = 16; end
   # A quota of this user is exceeded; the text has the figures.
   class Quota < Error; CODE = 17; end
-  # The time is over. Facts: name.
+  # The timeout of a wait is over. Facts: name.
   class TimedOut < Error; CODE = 32; end
   # The calling thread does not hold the lock.
   class NotOwner < Error; CODE = 33; end
-  # The call would wait for itself.
+  # The call would wait for a lock that the calling thread itself holds.
   class Deadlock < Error; CODE = 34; end
   # The segment, or this access to it, has no lock.
   class NoLock < Error; CODE = 35; end
-  # A change of read-only memory, or its export as writable, was refused.
+  # Writing read-only memory, or exporting it as writable, was refused.
   class ReadOnly < Error; CODE = 36; end
   # No shmviewd could be reached. Facts: path; nil is the default.
   class NoDaemon < Error; CODE = 37; end
   # The daemon closed the connection.
   class Disconnected < Error; CODE = 38; end
-  # What answers does not keep the protocol.
+  # The program at the other end of the socket violates the protocol.
   class ProtocolError < Error; CODE = 39; end
-  # Shared memory of a layout version that this library does not know, or truncated.
+  # The shared memory is truncated, or has a version that this library does not know.
   class LayoutVersion < Error; CODE = 40; end
-  # Still in use; the text says by how many.
+  # The object is still in use; the text has the number of users.
   class Busy < Error; CODE = 41; end
-  # Out of (private) memory.
+  # The process has no more private memory.
   class NoMemory < Error; CODE = 42; end
   # A system call failed; the text names it.
   class SystemCallFailed < Error; CODE = 43; end
   # The lock is held too many times by this thread.
   class TooDeep < Error; CODE = 44; end
-  # The view is of a past phase, or of one that has not come. Open it again.
+  # The view belongs to another phase than the current one. Open it again.
   class StaleView < Error; CODE = 45; end
-  # A value that the element's type cannot hold without loss.
+  # The type of the elements cannot hold the value.
   class ConversionError < Error; CODE = 46; end
-  # The view's strides are more than the consumer can bear.
+  # The view has strides or suboffsets that the consumer or the method cannot handle.
   class NotContiguous < Error; CODE = 47; end
-  # The lock was lost while it was held, because the attachment had ended: others may have written.
-  # Close the segment and attach it again.
+  # The lock was lost while it was held, because the attachment had ended. Other programs may have
+  # written. Close the segment and attach it again.
   class Lost < Error; CODE = 48; end
-  # A wait was ended by shmview_on_wait(). An interrupt that ends a wait raises its own exception, so
-  # only programs that call shmview_on_wait() themselves see this one.
+  # The function of shmview_on_wait() ended a wait. Interrupts of Ruby raise their own exceptions, so
+  # only programs that call shmview_on_wait() themselves get this one.
   class Interrupted < Error; CODE = 49; end
 
-  # The last exclusive holder of a lock died inside: the bytes may be half written. What raises
-  # this holds nothing; see Segment#recover.
+  # The last exclusive holder of a lock died inside: the bytes may be half written. A method that
+  # raises this holds nothing; see Segment#recover.
   class OwnerDied < Error
-    # Who it was; 0 and "" where nobody knows any more.
+    # The process id and the command of the dead owner; 0 and "" if they are not known.
     attr_reader :pid, :command
-    # Of the phase it died in. phase is nil where that is not the current one any more, or where the
-    # Segment does not know its name yet: taking a lock asks nobody. Segment#phase asks the daemon.
+    # The generation and the layout of the phase in which the owner died. phase is nil if another
+    # phase has begun since then. It is also nil if the Segment does not know the name yet, because
+    # taking a lock does not call the daemon; Segment#phase does.
     attr_reader :generation, :phase
-    # Seconds, as Process.clock_gettime(Process::CLOCK_MONOTONIC) has them.
+    # The time of the death in seconds of Process::CLOCK_MONOTONIC.
     attr_reader :when
   end
 
-  # What the extension raises.
+  # Makes the exceptions that the extension raises. Its methods are called from ext/shmview/error.c.
   module Errors # :nodoc:
     BY_CODE = Shmview.constants.map { |name| Shmview.const_get(name) }
                      .select { |c| c.is_a?(Class) && c < Error && c::CODE.positive? }

@@ -3,21 +3,22 @@
 # SPDX-License-Identifier: Apache-2.0
 
 module Shmview
-  # Layouts as people write them, and as libshmview wants them. A layout is a Hash of views, a
-  # view is
+  # Converts layouts from the short forms that programs write to the full arguments of libshmview. A
+  # layout is a Hash of views; a view has one of these forms:
   #
   #   "f4"                             one element
   #   ["f4", 1000]  ["f4", [10, 10]]   an array
   #   ["f4", 1000, 64]                 that begins at byte 64
   #   {format: "f4", shape: [10, 10], strides: [4, 40], offset: 0, suboffsets: nil, readonly: true}
   #
-  # What has no offset follows the view before it, aligned to its element; the first one begins at
-  # byte 0. So the layouts of a segment overlap, like the arms of a union.
+  # A view without an offset follows the view before it, aligned to its element; the first one begins
+  # at byte 0. So the layouts of a segment overlap, like the members of a union in C.
   module Layouts # :nodoc:
     KEYS = %i[format shape offset strides suboffsets readonly].freeze
 
     class << self
-      # A Hash of resolved layouts, and the byte behind the last view of all.
+      # Returns a Hash of resolved layouts, and the size that a segment needs for all of them. Names
+      # are frozen copies, because the extension reads them without the GVL.
       def resolve(layouts)
         ends = [0]
         resolved = layouts.to_h do |name, views|
@@ -28,7 +29,8 @@ module Shmview
         [resolved, ends.max]
       end
 
-      # The layouts that have a view of each name, together with those known before.
+      # Returns a frozen Hash: the name of a view => the layouts that have it. Segment#view uses it
+      # before the first phase. known is such a Hash of layouts declared earlier, or nil.
       def names(resolved, known = nil)
         all = (known || {}).transform_values(&:dup)
         resolved.each do |layout, views|
@@ -39,6 +41,7 @@ module Shmview
 
       private
 
+      # Returns the views of one layout as arguments of _define, and the byte after the last of them.
       def resolve_one(views)
         at = last = 0
         list = views.map do |name, view|
@@ -71,7 +74,8 @@ module Shmview
         end
       end
 
-      # Bytes from element [0, ..., 0] to the end of the last one.
+      # Returns the bytes from element [0, ..., 0] to the end of the last one. Negative strides lead
+      # to earlier bytes and do not count.
       def reach(shape, strides, itemsize)
         return 0 if shape.include?(0)
         return shape.inject(itemsize, :*) unless strides

@@ -6,25 +6,26 @@ module Shmview
   # The version of libshmview that is loaded.
   VERSION = Core.version
 
-  # One process in a lock's status, by what it wrote about itself. role: "holds", "holds shared",
-  # "waits" or "waits to share"; since: seconds of the monotonic clock, 0: unknown.
+  # One process in the status of a lock, as that process described itself. role: "holds", "holds
+  # shared", "waits" or "waits to share"; since: seconds of the monotonic clock, 0: unknown.
   LockParty = Struct.new(:role, :pid, :command, :slot, :since)
 
-  # Who holds a lock and who waits. held: exclusively; dirty: the next owner will be told that one
-  # died, or one is inside; parties: Array of LockParty; n_parties: that there are, whether or not
-  # all are told.
+  # The holders and the waiters of a lock. held: an owner holds it exclusively; dirty: an owner is
+  # inside, or the next one will get OwnerDied; parties: an Array of at most 256 LockParty;
+  # n_parties: how many there are in all.
   LockStatus = Struct.new(:held, :owner_is_dead, :dirty, :parties, :n_parties)
 
-  # What View#summary found. n: elements; n_nan: of which NaN, which count for nothing else; min,
-  # max: of integers exact; sum: of integers the exact one, rounded once.
+  # The result of View#summary. n: how many elements; n_nan: how many of them are NaN, which min, max
+  # and sum ignore. min and max of integers are exact; their sum is exact and then rounded once.
   Summary = Struct.new(:n, :n_nan, :min, :max, :sum)
 
   @connecting = Thread::Mutex.new
 
   class << self
-    # The Connection of this process that create and attach use by themselves, made when it is
-    # asked for first; one of a path is made anew each time. +start+: whether a session daemon is
-    # started where none runs. Raises NoDaemon, Denied, Quota, ProtocolError.
+    # Returns the Connection that create and attach use by default. The first call makes it; a
+    # Ractor other than the main one has its own. With a path, makes a new Connection each time.
+    # +start+: whether to start a session daemon if none runs. Raises NoDaemon, Denied, Quota,
+    # ProtocolError.
     def connect(path = nil, start: true)
       return Connection.new(path, start: start) if path
 
@@ -37,19 +38,19 @@ module Shmview
     # Creates the segment called +name+, zeroed, and attaches it for writing. With a block, yields
     # the segment, closes it at the end, and returns what the block returns.
     #
-    # name:: 1 to 128 letters, digits, ".", "_", "-", no dot in front; nil: one that nobody has
-    # size:: bytes, 1 or more; nil: what the layouts need. All of it is committed at once, so that
-    #        no later access can run out of memory
-    # layouts:: a Hash of layouts that are declared at once, see Segment#define
+    # name:: 1 to 128 letters, digits, ".", "_", "-", not beginning with a dot; nil: a random one
+    # size:: bytes, 1 or more; nil: what the layouts need. All of them are committed now, so that no
+    #        later access can fail for lack of memory
+    # layouts:: a Hash of layouts to declare, see Segment#define
     # phase:: the layout that is current from the beginning; nil: none
-    # lifetime:: :attached (it goes with its last attachment), :manual (when it is removed) or
-    #            :creator (with the connection that created it)
-    # lock:: false: only bytes, without lock, phases and changes
-    # populate:: every page is mapped now instead of at first touch
-    # connection:: a Connection; nil: the process's own
+    # lifetime:: :attached (the segment ends with its last attachment), :manual (when it is removed)
+    #            or :creator (with the connection that created it)
+    # lock:: false: only bytes, without a lock, phases and changes
+    # populate:: true: maps every page now and not at its first use
+    # connection:: a Connection; nil: the default one of this process
     #
     # Blocks until the memory is allocated. Raises Exists, NoSpace (with size, free and limit),
-    # Quota, Limit, Invalid, Denied, Disconnected; and for layouts what Segment#define raises.
+    # Quota, Limit, Invalid, Denied, Disconnected, and the errors of Segment#define for layouts.
     def create(name = nil, size = nil, layouts: nil, phase: nil, lifetime: :attached, lock: true,
                populate: false, connection: nil, &block)
       resolved, needed = Layouts.resolve(layouts || {})
@@ -61,15 +62,16 @@ module Shmview
       lend(segment, &block)
     end
 
-    # Attaches the segment called +name+. With a block as create.
+    # Attaches the segment called +name+. With a block, yields and closes it like create.
     #
-    # readonly:: its bytes cannot be changed, its lock can be taken: the same as access: :read
-    # access:: :peek (no lock, nothing can be disturbed), :read or :write (the default)
-    # timeout:: seconds to wait for a segment of this name to be created; nil: as long as it takes
+    # readonly:: true means access: :read
+    # access:: :peek (see the bytes; cannot disturb others), :read (and take the lock) or :write (and
+    #          change the bytes; the default)
+    # timeout:: seconds to wait until a segment of this name is created; nil: without limit
     # populate, connection:: as for create
     #
-    # Raises NotFound (also where this user may not see it), Denied, NoSlot, Limit, Quota, Invalid,
-    # LayoutVersion, Disconnected.
+    # Raises NotFound (also if this user must not see the segment), Denied, NoSlot, Limit, Quota,
+    # Invalid, LayoutVersion, Disconnected.
     def attach(name, readonly: false, access: nil, timeout: 0, populate: false, connection: nil,
                &block)
       raise ArgumentError, "access: :write is not readonly" if readonly && access&.to_s == "write"
@@ -78,14 +80,14 @@ module Shmview
       lend(attach_until(timeout) { Core.attach(name.to_s, access, populate, connection) }, &block)
     end
 
-    # A View of a fresh segment of +nbytes+ bytes, zeroed, whose name nobody has. view.segment is
-    # the segment, with its lock. As create and Segment#cast in everything else.
+    # Creates a segment of +nbytes+ zeroed bytes with a random name, and returns a View of it.
+    # view.segment is the segment, with its lock. Blocks and raises like create and Segment#cast.
     def make(nbytes, format, shape = nil, connection: nil, **cast)
       create(nil, nbytes, connection: connection).cast(format, shape, **cast)
     end
 
-    # Removes the name of a segment at once; the memory goes with the last attachment. Returns nil.
-    # Blocks for one round trip. Raises NotFound, Denied, Invalid, Disconnected.
+    # Removes the name of a segment at once; the memory is freed with the last attachment. Returns
+    # nil. Blocks for one round trip. Raises NotFound, Denied, Invalid, Disconnected.
     def remove(name, connection: nil)
       Core.remove(name.to_s, connection)
     end
@@ -96,6 +98,7 @@ module Shmview
       Ractor.current == MAIN_RACTOR
     end
 
+    # Returns connection, or a new one if it is nil or closed.
     def fresh(connection, start)
       connection && !connection.closed? ? connection : Connection.new(nil, start: start)
     end
@@ -104,6 +107,9 @@ module Shmview
       "rb-#{Process.pid}-#{Random.bytes(8).unpack1('H*')}"
     end
 
+    # Declares the layouts and begins the phase of a new segment. If that raises, closes and removes
+    # the segment, so that no half prepared one keeps the name. A segment of lifetime attached ends
+    # by the close alone.
     def prepare(segment, resolved, phase, lifetime)
       done = false
       resolved.each { |layout, views| segment.send(:_define, layout, views) }
@@ -127,6 +133,8 @@ module Shmview
       end
     end
 
+    # Calls the block until it no longer raises NotFound or the timeout is over. Polls, every 50 ms
+    # at most, because the daemon has no request that waits for a name.
     def attach_until(timeout)
       last = timeout && Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
       pause = 0.001

@@ -3,17 +3,20 @@
 # SPDX-License-Identifier: Apache-2.0
 
 module Shmview
-  # An attachment: the mapped bytes, the lock, the phases and the counter of changes. Any thread
-  # may use it; a forked child goes on with it, has its own place in the lock and never holds its
-  # parent's.
+  # An attachment: the mapped bytes, the lock, the phases and the counter of changes. Any thread may
+  # use it, and so may a forked child. The child gets a slot of its own in the lock, and never holds
+  # a lock that its parent holds.
   class Segment
-    # A View of the bytes as +format+, from byte +offset+ on.
+    # Returns a View of the bytes as elements of +format+, from byte +offset+ on.
     #
-    # format:: as PEP 3118 ("f", "<i4", "T{d:x:d:y:}"), numpy ("f4") or DLPack ("float32") write it
-    # shape:: an Integer, or an Array of at most 8: elements; nil: one dimension to the end
-    # strides:: bytes, one for each dimension, negative and zero allowed; nil: C order
-    # suboffsets:: bytes, -1 for none: rows whose places are stored in the segment
-    # readonly:: of this view; others may be written
+    # format:: in the notation of PEP 3118 ("f", "<i4", "T{d:x:d:y:}"), numpy ("f4") or DLPack
+    #          ("float32")
+    # shape:: the number of elements in each dimension: an Integer, or an Array of at most 8; nil: one
+    #         dimension to the end of the segment
+    # strides:: bytes from one element to the next in each dimension, may be negative or 0; nil:
+    #           row-major without gaps
+    # suboffsets:: bytes for each dimension, -1 for none: the segment stores where each row begins
+    # readonly:: true: this view cannot write; other views are not affected
     #
     # Raises FormatError, Misaligned, IllSized, Bounds, Overflow (the text names the dimension and
     # the byte), Closed.
@@ -21,7 +24,7 @@ module Shmview
       _cast(format, shape, offset, strides, suboffsets, readonly)
     end
 
-    # All bytes, as a View of "B". Raises Closed.
+    # Returns a View of all bytes, of format "B". Raises Closed.
     def buf
       cast("B")
     end
@@ -30,10 +33,10 @@ module Shmview
     #
     #   seg.define(float: {A: ["f4", 1000], B: ["f4", [10, 10]]}, int: {D: ["i2", 2000], E: "i8"})
     #
-    # A view is a format, <tt>[format, shape, offset]</tt>, or a Hash with the keywords of cast. What
-    # has no offset follows the view before it, aligned to its element. Needs access :write. Blocks
-    # for one round trip each. Raises LayoutExists, ReadOnly, Limit, Quota, Disconnected, and what
-    # cast raises; those before the one that failed are declared.
+    # A view is a format, <tt>[format, shape, offset]</tt>, or a Hash with the keywords of cast. A
+    # view without an offset follows the view before it, aligned to its element. Needs access :write.
+    # Blocks for one round trip for each layout. Raises LayoutExists, ReadOnly, Limit, Quota,
+    # Disconnected, and the errors of cast. The layouts before the one that failed are declared then.
     def define(layouts = nil, **more)
       resolved, = Layouts.resolve((layouts || {}).merge(more))
       resolved.each { |layout, views| _define(layout, views) }
@@ -41,13 +44,13 @@ module Shmview
       self
     end
 
-    # The changes from now on, one after the other: an Enumerator of counters, or yields each to
-    # the block. Changes that come while one is looked at are one. +timeout+: seconds to wait for
-    # each, then TimedOut is raised; nil: as long as it takes.
+    # Yields the counter after each change from now on; without a block returns an Enumerator.
+    # Several changes during one run of the block are yielded as one. +timeout+: seconds to wait for
+    # each change before TimedOut is raised; nil: without limit.
     #
     #   seg.on_change.each { |n| break if seg.shared { seg["A"][0] } == 1 }
     #
-    # As wait in everything else.
+    # Waits and raises like wait.
     def on_change(timeout: nil)
       return enum_for(:on_change, timeout: timeout) unless block_given?
 
@@ -55,17 +58,18 @@ module Shmview
       loop_forever { yield(seen = wait(change: seen, timeout: timeout)) }
     end
 
-    # An IO that becomes readable when the counter changes, for IO.select and event loops. Read
-    # from it until it would block, then look at change; it may also wake for no change. It belongs
-    # to the segment: closing it only lets go of it. Blocks for one round trip the first time. A
-    # forked child asks for its own. Raises Limit, NoLock, Closed, Disconnected.
+    # Returns an IO that becomes readable when the counter changes, for IO.select and event loops.
+    # Read from it until it would block, then compare change; it may also wake up without a change.
+    # The descriptor belongs to the segment: closing the IO does not close it. Blocks for one round
+    # trip the first time. A forked child must call this again. Raises Limit, NoLock, Closed,
+    # Disconnected.
     def change_io
       IO.for_fd(_change_fd, "r", autoclose: false)
     end
 
     private
 
-    # loop would take StopIteration for an end.
+    # Kernel#loop would take a StopIteration that the block raises as the end of the loop.
     def loop_forever
       yield while true
     end
