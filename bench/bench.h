@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the bench share: where things run, how two things are
- * compared, and the one table that comes out. */
+/* What the files of the bench share: where processes run, how two sides are compared, and the table
+ * of results.
+ *
+ * A figure alone means little, because a virtual machine can be twice as slow an hour later. So
+ * each row is a contest: ours and the references take turns, and the ratio is computed from pairs
+ * that ran one after the other. README.md explains the rows. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -15,10 +19,10 @@
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
-/* --- process.c: who runs where ------------------------------------------- */
+/* --- process.c: placement of processes ----------------------------------- */
 
-/* TWO: the measuring process on one CPU, whom it talks to on another.
- * SAME: all of them on one CPU. FREE: where the scheduler wants them. */
+/* TWO: the measuring process is on one CPU, its peer on another.
+ * SAME: both are on one CPU. FREE: the scheduler places them. */
 enum place {
     PLACE_TWO,
     PLACE_SAME,
@@ -33,32 +37,33 @@ struct cpus {
 
 void cpus_read(struct cpus *ret);
 const char *place_name(enum place place);
-/* False for PLACE_TWO on a machine with one CPU. */
+/* Returns false for PLACE_TWO on a machine with one CPU. */
 bool place_exists(const struct cpus *cpus, enum place place);
-/* Puts all threads of pid (0: the caller) where place has its side 0, the
- * measuring one, or side 1, the other one. */
+/* Pins all threads of pid (0: the caller) to the CPUs of one side: 0 is the measuring process, 1
+ * its peer. */
 void place_process(const struct cpus *cpus, enum place place, int side, pid_t pid);
 
 int64_t now_ns(void);
-/* Waits for *word to become at least value. Returns 0, or -1 after 10 s. */
+/* Waits until *word is at least value. Returns 0, or -1 after 10 s. */
 int wait_for(const volatile uint32_t *word, uint32_t value);
 
 /* Runs run(arg) in a child that dies with its parent. Returns its pid or -1. */
 pid_t child_start(void (*run)(void *), void *arg);
-/* Kills it if it still runs, and waits for it. Takes -1. */
+/* Kills the child if it still runs, and waits for it. Does nothing for -1. */
 void child_end(pid_t pid);
 
-/* Says on standard error why a row cannot be measured. Returns -1. */
+/* Prints on standard error why a row cannot be measured. Returns -1. */
 __attribute__((format(printf, 1, 2))) int failed(const char *format, ...);
 
-/* --- instance.c: a daemon of our own ------------------------------------- */
+/* --- instance.c: the daemon under test ----------------------------------- */
 
+/* A daemon that only the bench uses, and the directory of its socket and registry. */
 struct instance {
     char directory[PATH_MAX - 64];
     char socket[PATH_MAX];
     char program[PATH_MAX];
     pid_t daemon;
-    unsigned descriptors; /* that the daemon may have; 0: as many as this process */
+    unsigned descriptors; /* its limit of open descriptors; 0: that of this process */
 };
 
 /* Starts shmviewd in a new temporary directory. Returns 0 or -1. */
@@ -66,15 +71,19 @@ int instance_start(struct instance *instance);
 /* Starts another one in the directory of the first. Returns 0 or -1. */
 int instance_start_beside(struct instance *instance, const struct instance *first, const char *name,
                           unsigned descriptors);
-/* Ends the daemon in such a way that all is kept, and starts it again. Returns 0 or -1. */
+/* Ends the daemon by a signal after which it keeps its segments, and starts it again. Returns 0 or
+ * -1. */
 int instance_restart(struct instance *instance);
-/* Ends it and removes what it and the rows left behind. Takes a half-started one. */
+/* Ends the daemon, and removes all files and objects of the daemon and the rows. The instance may
+ * be only half started. */
 void instance_stop(struct instance *instance);
-/* The name for shm_open() of an object of the rows' own. */
+/* Writes a name for shm_open(), for objects that a row itself creates. instance_stop() removes
+ * them. */
 void instance_object_name(char *ret, size_t bytes, const char *what);
 
 /* --- table.c ------------------------------------------------------------- */
 
+/* A figure that --check requires of a row. */
 struct target {
     enum {
         TARGET_NONE,
@@ -85,9 +94,10 @@ struct target {
     double bound;
 };
 
+/* One line of the table. */
 struct row {
     char what[64];
-    char reference_name[40]; /* "" for none; then reference and ratio mean nothing */
+    char reference_name[40]; /* "": none; reference and ratio are then undefined */
     const char *unit;
     double ours, reference;
     double ratio, ratio_min, ratio_max;
@@ -98,7 +108,7 @@ struct table {
     struct row *rows;
     size_t n;
     unsigned n_missed;
-    bool json; /* printed at the end, as one object; else row by row */
+    bool json; /* printed at the end as one object; otherwise row by row */
 };
 
 void table_begin(const struct table *table);
@@ -107,29 +117,31 @@ void table_end(struct table *table);
 
 /* --- contest.c: interleaved runs ----------------------------------------- */
 
+/* One run of the bench: its options, its daemon, and its results. */
 struct bench {
     struct cpus cpus;
     const struct instance *instance;
     struct shmview_connection *connection;
     struct table table;
     const char *only; /* NULL: every row */
-    unsigned rounds;  /* 0: as the row says */
+    unsigned rounds;  /* 0: the number of each row */
     unsigned n_failed;
     bool quick;
 };
 
-/* Measures once: 0 and the figure in *ret, or -1 after failed(). */
+/* One side of a contest. run() measures once and returns 0 with the figure in *ret, or -1 after
+ * failed(). */
 struct contestant {
     const char *name;
     int (*run)(void *arg, double *ret);
     void *arg;
-    struct target target; /* of ours against this one; nothing for number 0 */
+    struct target target; /* of ours against this reference; unused for list[0] */
 };
 
 #define CONTESTANTS_MAX 8
 
-/* The first contestant is ours, the others are what it is compared with. A round
- * runs each once, in turn. Each reference gives one row. */
+/* A comparison. list[0] is ours, the others are references; each reference gives one row. A round
+ * runs every contestant once, in turn, so that all of them see the same disturbances. */
 struct contest {
     char what[64];
     const char *unit;
@@ -139,14 +151,15 @@ struct contest {
     struct contestant list[CONTESTANTS_MAX];
 };
 
-/* Sorts the n values of v. */
+/* Returns the median of v, and sorts its n values. */
 double median(double *v, size_t n);
 
-/* Whether the user asked for rows of this name. */
+/* Returns whether --only selects rows of this name. */
 bool bench_wants(const struct bench *bench, const char *what);
-/* The same for "what, place" with any place. */
+/* Like bench_wants(), but for "what, place" with any place. */
 bool bench_wants_placed(const struct bench *bench, const char *what);
-/* Runs it and adds its rows. A failure is told, counted, and the next goes on. */
+/* Runs the contest and adds its rows. A failure is reported and counted, and the bench continues.
+ */
 void contest_run(struct bench *bench, const struct contest *contest);
 
 /* --- The groups of rows -------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on whole views beside plain loops over rows, on the same bytes: 1000 x 1000 elements.
- * Strided ones are every other column of a matrix with twice as many. And one element at a time,
- * of a type known only at run time, beside SHMVIEW_AT2. */
+ * The strided ones are every other column of a matrix with twice as many columns. Also one element
+ * at a time, of a type that is known only at run time, beside SHMVIEW_AT2. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -123,7 +123,7 @@ static const struct {
 
 /* --- The data ------------------------------------------------------------ */
 
-/* Adds a matrix behind *offset. */
+/* Adds a matrix after *offset. */
 static int make_views(struct shmview_segment *s, const char *format, int64_t size, uint64_t *offset,
                       struct shmview_view *ret)
 {

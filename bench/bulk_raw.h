@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole matrices in plain loops over their rows: what the calls on whole views are compared
- * with. Byte strides are known only at run time; _rows: elements of a row are side by side. */
+/* Plain C loops over the rows of matrices, the reference of the calls on whole views. The strides
+ * are in bytes and known only at run time. In functions with _rows the elements of a row are
+ * adjacent. */
 #ifndef BENCH_BULK_RAW_H
 #define BENCH_BULK_RAW_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From notify to the moment when one who waits for the change sees it: one who
- * still looks, and one who has parked. */
+/* The time from a notify until a waiting process sees the change: one that still spins, and one
+ * that has parked. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ static void run_waiter(void *arg)
     struct telling *t = arg;
     struct shared *s = t->shared;
     uint32_t seen = 0;
-    /* whether it pays to look is asked once, at the first wait: before it is pinned */
+    /* wait once before this process is pinned: the first wait decides whether spinning pays */
     place_process(t->cpus, PLACE_FREE, 1, 0);
     shmview_wait_change(t->segment, shmview_change(t->segment), shmview_deadline(1000), &seen);
     place_process(t->cpus, PLACE_TWO, 1, 0);
@@ -44,7 +44,7 @@ static void run_waiter(void *arg)
     }
 }
 
-/* Busy, unlike wait_for(): the next thing comes at once. Returns 0 or -1. */
+/* Like wait_for(), but busy, because the word changes at once. Returns 0 or -1. */
 static int watch_for(const volatile uint32_t *word, uint32_t value)
 {
     int64_t limit = now_ns() + PATIENCE;

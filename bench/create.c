@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Create with detach, which destroys: beside the same system calls in one
- * process, and beside a loop that makes the same objects and knows no JSON. */
+/* Create, and the detach that destroys the segment. The references are the same system calls in one
+ * process, and a loop that makes the same objects without JSON. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -65,7 +65,8 @@ static int take(const struct seat *seat, struct crowd_member *me)
     return r;
 }
 
-/* The same work for every lock: four words inside, a short while outside. */
+/* Uses a lock once: changes four words while holding it, then pauses a moment. Equal for all
+ * locks, so that only the lock makes a difference. */
 static void use(const struct seat *seat)
 {
     volatile uint32_t *data = seat->crowd->shared->data;

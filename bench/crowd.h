@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that want one lock all the time. */
+/* A crowd: processes that take one lock again and again, for rows about speed and fairness under
+ * contention. */
 #ifndef BENCH_CROWD_H
 #define BENCH_CROWD_H
 
@@ -49,7 +50,7 @@ void crowd_deinit(struct crowd *crowd);
 int crowd_run(struct crowd *crowd, const struct crowd_lock *lock);
 /* Pairs a nanosecond, all of them together. */
 double crowd_rate(const struct crowd *crowd);
-/* The least that one of them got, divided by the mean. */
+/* Returns the pairs of the process that got fewest, divided by the mean. */
 double crowd_least_share(const struct crowd *crowd);
 
 #endif

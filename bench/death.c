@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the kill of a process that holds the lock to the moment when one that
- * waits for it has it. */
+/* The time from the kill of a process that holds the lock until a waiting process has it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +51,7 @@ static void run_waiter(void *arg)
     s->done = 1;
 }
 
-/* Whether the process sleeps, as the kernel tells it. */
+/* Returns whether the kernel reports the process as sleeping. */
 static bool is_asleep(pid_t pid)
 {
     char path[64], state = 0;
@@ -90,10 +89,11 @@ static int kill_once(struct mortal *m, pid_t *holder, pid_t *waiter, double *ret
         return failed("the waiter does not wait");
     int64_t start = now_ns();
     kill(*holder, SIGKILL);
-    child_end(*holder); /* sleeps meanwhile: looking would disturb */
+    child_end(*holder); /* sleeps, because spinning would disturb what is measured */
     *holder = -1;
     if (wait_for(&s->done, 1) || !s->told)
-        return failed("the next owner %s", s->done ? "is not told" : "does not come");
+        return failed("the next owner %s",
+                      s->done ? "gets no report of the death" : "does not get the lock");
     *ret = (double)(s->got_ns - start);
     return 0;
 }

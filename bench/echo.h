@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference for calls: a bare libuv loop that answers the same messages, and
- * its client. It knows no segments: with JSON it parses and prints, without it
- * compares bytes. */
+/* The reference for calls: a bare libuv loop that answers the same messages, and its client. It has
+ * no segments. With JSON it parses and prints each message; without JSON it compares bytes. */
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmviewctl save and load of a gigabyte beside cp of one, from and to shared memory. */
+/* shmviewctl save and load of a gigabyte, beside cp of a gigabyte from and to shared memory. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -24,10 +24,10 @@ struct copy {
     char object[64];         /* name of shared memory that is no segment's */
     char object_path[96];    /* of the same, for cp */
     char npy[PATH_MAX + 32]; /* a file as save writes it */
-    char to[PATH_MAX + 32];  /* what is written */
+    char to[PATH_MAX + 32];  /* the file that a run writes */
 };
 
-/* Runs it to its end. Returns 0 and the seconds that took, or -1. */
+/* Runs the program to its end. Returns 0 and the seconds that it took, or -1. */
 static int run_program(char *const *argv, double *ret)
 {
     pid_t pid;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment without a lock, attached and created, beside the least that a kernel takes for it: a
- * server that knows nothing, checks nothing and keeps nothing, blocks in recvmsg and passes
- * the descriptor; the client maps it, and says goodbye without waiting for an answer. */
+/* A segment without a lock, attached and created, beside the least work that the kernel must do for
+ * it. The reference is a server that checks nothing and stores nothing: it blocks in recvmsg and
+ * passes the descriptor. Its client maps the object, and sends a goodbye without waiting for a
+ * reply. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two processes that want one lock all the time, and eight: how fast, how fair. */
+/* Two processes, and eight, that take one lock again and again: speed and fairness. */
 #include <stdio.h>
 
 #include "crowd.h"
@@ -90,7 +90,8 @@ static void run_two(struct bench *bench, struct hammer *h)
 
 /* --- Eight --------------------------------------------------------------- */
 
-/* From one run of each: who is starved is so in the long run. */
+/* Runs each side once, for a long time, and not in rounds, because starvation shows only in long
+ * runs. */
 static int run_eight(struct bench *bench, struct hammer *h)
 {
     struct row share = {.what = "8 hammer, least share, not pinned",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon under test, in a directory that nobody else knows. */
+/* The daemon under test, in a new temporary directory, so that it shares nothing with other daemons
+ * of this user. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -72,7 +73,7 @@ static void run_daemon(const struct instance *instance)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    setpgid(0, 0); /* whoever ends the rows leaves it the time to clean up */
+    setpgid(0, 0); /* so that killing the group of the rows leaves the daemon time to clean up */
     prctl(PR_SET_PDEATHSIG, SIGINT);
     if (instance->descriptors)
         setrlimit(RLIMIT_NOFILE, &(struct rlimit){instance->descriptors, instance->descriptors});

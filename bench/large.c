@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others notice while eight gigabytes are committed, and while they are given back. */
+/* How much an attach is delayed while eight gigabytes are committed, and while they are freed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -23,7 +23,7 @@ enum order {
     ORDER_REMOVE
 };
 
-/* Between the one who measures and the one who is in his way. */
+/* Shared by the process that measures and the one that disturbs it. */
 struct shared {
     volatile uint32_t n_orders, n_done;
     enum order order;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The locks that ours is compared with, side by side in shared memory. */
+/* The locks of the C library that ours is compared with, next to each other in shared memory. */
 #ifndef BENCH_LOCKS_H
 #define BENCH_LOCKS_H
 
@@ -16,7 +16,7 @@ enum mutex_kind {
     MUTEX_KINDS,
 };
 
-/* WRITERS: readers come behind a writer who waits, and do not starve him. */
+/* WRITERS: readers queue after a waiting writer, so that they do not starve it. */
 enum rwlock_kind {
     RWLOCK_WRITERS,
     RWLOCK_DEFAULT,

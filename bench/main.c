@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bench: arguments, and a parent that cleans up whatever happens. The rows
- * run in a child with a process group of its own, so that a row that crashes or
- * hangs leaves nothing behind. */
+/* The bench: its arguments, and a parent that cleans up in every case. The rows run in a child with
+ * a process group of its own, so that the parent can end the group and remove the files after a row
+ * that crashes or hangs. */
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>

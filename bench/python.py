@@ -32,7 +32,7 @@ rows = []
 
 def row(name, reference, target, make):
     """make() returns two functions of no arguments, ours and the reference: the nanoseconds
-    that one operation takes. Called anew for each run."""
+    that one operation takes. Called again for each run."""
     rows.append((name, reference, target, make))
 
 

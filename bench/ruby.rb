@@ -26,7 +26,7 @@ ROWS = []
 Row = Struct.new(:name, :reference, :target, :make)
 
 # The block makes two lambdas, ours and the reference's: the nanoseconds that one operation takes.
-# Called anew for each run.
+# Called again for each run.
 def row(name, reference, target, &make)
   ROWS << Row.new(name, reference, target, make)
 end

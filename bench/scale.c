@@ -17,7 +17,7 @@
 #define SEGMENT_BYTES 4096
 /* What a segment takes: three objects of a page, and what the kernel adds. */
 #define BYTES_NEEDED ((uint64_t)MANY * 32768)
-/* So few that the daemon cannot keep a thousand segments open: each attach opens anew. */
+/* So few that the daemon cannot keep a thousand segments open: each attach opens them again. */
 #define DESCRIPTORS 1024
 #define CREATES     50
 #define ATTACHES    200
