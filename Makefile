@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# A thin door to CMake; `make help` lists what it opens.
+# Short names for the CMake commands that are used daily; `make help` lists them.
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
-# How many tests run at a time: most of them wait more than they compute.
+# How many tests run at a time. More than there are processors, because most tests mainly wait.
 TEST_JOBS ?= $(shell expr $(JOBS) '*' 2)
 # The presets that have tests, and those of them that `make check-all` runs.
 TESTED = dev clang asan tsan
 CHECKS = dev asan tsan
 SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 
-# Thread sanitizers of before 2024 die where the kernel randomises addresses by
-# more than 28 bits. Where setarch may not switch it off, try without.
+# Thread sanitizers from before 2024 crash if the kernel randomises addresses by more than 28 bits,
+# so setarch switches that off. If it has no permission to do so, the tests run without it.
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
@@ -67,7 +67,7 @@ demo: deps-demo build-release
 bench: deps build-release
 	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS)
 
-# The library remembers where its daemon is installed, hence the prefix at build time.
+# The prefix is set at build time, because the library contains the path of its daemon.
 install: CMAKE_ARGS = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 install: build-release
 	DESTDIR='$(DESTDIR)' cmake --install build/release

@@ -37,7 +37,8 @@ def median(values) = values.sort[values.size / 2]
 
 # --- One operation in a loop -----------------------------------------------------------------
 
-# The collector runs before, not meanwhile: else it falls to one side or the other by chance.
+# Collects garbage before the block and not during it, because otherwise the collector would slow
+# down one side or the other by chance.
 def without_collector
   GC.start
   GC.disable

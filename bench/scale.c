@@ -44,7 +44,7 @@ static void name_of(char ret[32], unsigned i)
 
 /* --- Filling ------------------------------------------------------------- */
 
-/* Anonymous memory of a process, in bytes; 0 if the kernel does not tell. */
+/* Returns the anonymous memory of a process, in bytes; 0 if the kernel does not report it. */
 static double anonymous_bytes(pid_t pid)
 {
     char path[64], line[256];

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compiles with ccache, if it is installed and can write to its cache: otherwise every compilation
-# would fail, as where $HOME does not exist. A launcher that the user has set stays.
+# Compiles with ccache if it is installed and can write to its cache. If it could not write, for
+# instance because $HOME does not exist, every compilation would fail. A launcher that the user has
+# set is kept.
 
 if(NOT SHMVIEW_CCACHE)
   return()

@@ -22,14 +22,14 @@ if(SHMVIEW_SANITIZE)
   add_compile_options(${SHMVIEW_SANITIZE_FLAGS})
   add_link_options(${SHMVIEW_SANITIZE_FLAGS})
   if(SHMVIEW_SANITIZE MATCHES "thread" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
-    # gcc warns that the sanitizer does not see fences; what rests on them is tested with atomics
+    # gcc warns that the sanitizer does not see fences; code that relies on them is tested with atomics
     add_compile_options(-Wno-tsan)
   endif()
 else()
-  # A sanitizer's run time is resolved late, so -z defs cannot hold there.
+  # The run time of a sanitizer is resolved when a program starts, so -z defs cannot be used with it.
   add_compile_options(-fstack-protector-strong)
   add_link_options(-Wl,-z,relro -Wl,-z,now -Wl,-z,defs)
-  # _FORTIFY_SOURCE warns without optimisation, which is what Debug means.
+  # _FORTIFY_SOURCE warns without optimisation, and Debug has none.
   add_compile_options($<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE>
                       $<$<NOT:$<CONFIG:Debug>>:-D_FORTIFY_SOURCE=2>)
 endif()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# Interpreters that load what was built with sanitizers, and are not built for them themselves.
+# The environment of interpreters (Python, Ruby) that load libraries built with sanitizers, although
+# they are built without sanitizers themselves.
 
-# Sets out to what their environment needs, with other variables behind it. The allocator of the
-# interpreter gives way, and what it leaks is its own; so are the stacks it has for signals, which
-# the sanitizer would unmap as if they were its.
+# Sets out to the environment that they need, followed by the other arguments. Python's allocator is
+# replaced by malloc(), so that the sanitizer sees every allocation. Leaks are not reported, because
+# those of the interpreter are not ours. The sanitizer must not use alternate signal stacks, because
+# it would unmap those of the interpreter.
 function(shmview_foreign_environment out)
   set(variables)
   if(SHMVIEW_SANITIZE MATCHES "address")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `make install` puts where. Each file has a component, daemon, library, development, python,
-# ruby or tools: it becomes a package in ShmviewPackages.cmake.
+# The files that `make install` installs, and their places. Each file has a component: daemon,
+# library, development, python, ruby or tools. ShmviewPackages.cmake makes a package of each.
 
 if(NOT TARGET shmview OR NOT TARGET shmviewd OR NOT TARGET shmviewctl)
   return()
@@ -35,9 +35,9 @@ foreach(page IN LISTS pages)
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
 endforeach()
 
-# systemd looks below /usr and /usr/local. The units name the program where this installation
-# puts it, whatever the prefix was when it was configured; nothing of it is left in the build,
-# from which several may install at once.
+# systemd reads units below /usr and /usr/local. A unit names the program at the prefix of this
+# installation, which may differ from the prefix at configuration. The unit is therefore written
+# during the installation, and not into the build, because several installations may run at once.
 foreach(manager IN ITEMS system user)
   set(from "${PROJECT_SOURCE_DIR}/systemd")
   if(manager STREQUAL "user")
@@ -56,8 +56,8 @@ install(FILES systemd/shmviewd.sysusers DESTINATION lib/sysusers.d RENAME shmvie
 install(FILES systemd/shmviewd.tmpfiles DESTINATION lib/tmpfiles.d RENAME shmviewd.conf
         COMPONENT daemon)
 
-# pkg-config and CMake both find the rest from where their own file lies, so
-# that `cmake --install --prefix` is right as well.
+# The files for pkg-config and CMake find all others relative to themselves, so that
+# `cmake --install --prefix` works too.
 cmake_path(SET pc_dir "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig")
 cmake_path(RELATIVE_PATH pc_dir BASE_DIRECTORY "${CMAKE_INSTALL_PREFIX}" OUTPUT_VARIABLE pc_from)
 set(PC_PREFIX "\${pcfiledir}")
@@ -79,7 +79,7 @@ install(FILES "${PROJECT_BINARY_DIR}/shmview-config.cmake"
               "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir}
         COMPONENT development)
 
-# Completion lies where each shell looks for it; Debian's zsh has a place of its own for packages.
+# Completions go where each shell looks for them; Debian's zsh has another folder for packages.
 set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND EXISTS /etc/debian_version)
   set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# `cpack` makes Debian packages of a build whose prefix is /usr, one of each component that was
-# built. What packaging/deb/PACKAGE holds is of that package only; stage.cmake adds the rest.
+# `cpack` makes Debian packages of a build whose prefix is /usr: one for each component that was
+# built. The files in packaging/deb/PACKAGE belong to that package only; stage.cmake adds the files
+# that all packages have.
 
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr" OR NOT TARGET shmview OR NOT TARGET shmviewd)
   return()
@@ -38,7 +39,7 @@ file(CONFIGURE OUTPUT packages/shlibs
 
 # shmview_package(COMPONENT PACKAGE SECTION MULTIARCH DESCRIPTION FIELD VALUE...)
 #
-# CPack has no variable for the field Multi-Arch before 3.31, so it rides on Section.
+# CPack has no variable for the field Multi-Arch before 3.31, so it is appended to Section.
 set(CPACK_COMPONENTS_ALL "")
 macro(shmview_package component package section multiarch description)
   string(TOUPPER ${component} prefix)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Helpers for the rooms: a new source file needs no edit of a CMakeLists.txt.
+# Helpers that list the source files of a room, so that a new file needs no edit of a CMakeLists.txt.
 
 # Sets out to the *.c files of the current folder.
 macro(shmview_sources out)
@@ -11,8 +11,8 @@ macro(shmview_sources_of_rooms out)
   file(GLOB_RECURSE ${out} CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.c")
 endmacro()
 
-# Sets out to TRUE if one of the files includes something from room, as "room/...".
-# Looks again when a file changes.
+# Sets out to TRUE if one of the files includes a header of room, as "room/...". CMake runs again
+# when one of the files changes.
 function(shmview_includes_room out room)
   set(found FALSE)
   foreach(file IN LISTS ARGN)

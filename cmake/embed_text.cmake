@@ -3,7 +3,7 @@
 #
 # Writes name.h and name.c with one NUL-terminated string for each file:
 # io.shmview.varlink becomes name_io_shmview. Every byte is written as a hex
-# escape, so that no character of the text means anything to CMake or to C.
+# escape, because some characters of the text have a meaning in CMake or C.
 
 get_filename_component(name "${OUT}" NAME)
 string(TOUPPER "${name}_H" guard)

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# demo.sh [BUILD_DIR]: runs the examples in a runtime directory of their own, those in Python
-# too where they can run, and shows that nothing is left. The result of the second stays in
-# BUILD_DIR/demo.
+# demo.sh [BUILD_DIR]: runs the examples in a new runtime directory, and shows that no process and no
+# object is left. Runs those in Python too if Python can load the package. The result of the second
+# example stays in BUILD_DIR/demo.
 set -euo pipefail
 
 source=$(dirname "$(dirname "$(realpath "$0")")")
@@ -13,12 +13,12 @@ for program in "$daemon" "$build/examples/array" "$build/examples/phases"; do
     [ -x "$program" ] || { echo "demo.sh: $program is not built; try 'make'" >&2; exit 1; }
 done
 
-# Not in $TMPDIR: the path of a socket must be short.
+# Not in $TMPDIR, because the path of a socket must be short.
 runtime=$(mktemp -d /tmp/shmview-demo.XXXXXX)
 export XDG_RUNTIME_DIR=$runtime SHMVIEW_DAEMON=$daemon SHMVIEW_IDLE_EXIT=1
 unset SHMVIEW_SOCKET
 
-# Prints the process ids of the demo's own daemon: its command line names our directory.
+# Prints the process ids of the daemon of this demo, whose command line names our directory.
 daemon_pids() {
     local files=(/proc/[0-9]*/cmdline)
     grep -lasF --file=- "${files[@]}" <<< "$runtime" | cut -d / -f 3 || true

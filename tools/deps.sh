@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|check|ci: installs the Debian packages that are missing for it.
-# Where nothing is missing, nothing is asked of the network or of root.
+# deps.sh build|demo|deb|check|ci: installs the Debian packages that are missing for that purpose.
+# If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
@@ -11,7 +11,7 @@ deb=("${build[@]}" dpkg-dev file)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
     python3-setuptools python3-wheel ruby-minitest)
-# CPython's own tests, whose package carries the version in its name.
+# CPython's own tests; the name of their package contains the version.
 case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;
 trixie) check+=(libpython3.13-testsuite) ;;
@@ -36,7 +36,7 @@ if ! command -v dpkg-query > /dev/null; then
     exit 0
 fi
 
-# pkg-config is provided by pkgconf on newer releases, hence Provides.
+# Reads Provides too, because on newer releases pkgconf provides pkg-config.
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' |
     sed -n 's/^installed //p' | tr -s ' ,' '\n')
 missing=()
@@ -59,7 +59,7 @@ apt() {
 }
 echo "deps.sh: installing ${missing[*]}"
 if ! apt install --no-install-recommends "${missing[@]}"; then
-    # Most often the lists are missing or old.
+    # The usual reason is that the package lists are missing or old.
     if ! apt update || ! apt install --no-install-recommends "${missing[@]}"; then
         echo "deps.sh: apt-get failed; please install: ${missing[*]}" >&2
         exit 1

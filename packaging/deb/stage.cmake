@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# CPack runs this between installing the components and packing them: adds what only a Debian
-# package has, and compresses what Debian wants compressed.
+# CPack runs this after it has installed the components and before it packs them. It adds the files
+# that only a Debian package has, and compresses those that Debian's policy wants compressed.
 
 find_program(gzip gzip REQUIRED)
 
@@ -29,7 +29,7 @@ function(stage root package)
   foreach(file IN LISTS pages ITEMS "${doc}/changelog" "${doc}/changelog.Debian")
     compress("${file}")
   endforeach()
-  # Debian's loader finds the library without being told where.
+  # Debian's loader finds the library without a run path.
   file(GLOB_RECURSE objects "${root}/usr/lib/*.so" "${root}/usr/bin/*")
   foreach(object IN LISTS objects)
     if(NOT IS_SYMLINK "${object}")
