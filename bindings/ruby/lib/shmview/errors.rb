@@ -108,7 +108,7 @@ module Shmview
   class LayoutVersion < Error; CODE = 40; end
   # The object is still in use; the text has the number of users.
   class Busy < Error; CODE = 41; end
-  # The process has no more private memory.
+  # The private memory of the process is exhausted.
   class NoMemory < Error; CODE = 42; end
   # A system call failed; the text names it.
   class SystemCallFailed < Error; CODE = 43; end
