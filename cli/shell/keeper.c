@@ -49,15 +49,6 @@ static void remove_directory(const struct keeper *k)
 
 /* --- The daemon ---------------------------------------------------------- */
 
-/* Returns $SHMVIEW_DAEMON, the installed daemon, or the name for a search in $PATH. */
-static const char *daemon_path(void)
-{
-    const char *set = getenv("SHMVIEW_DAEMON");
-    if (set && set[0])
-        return set;
-    return access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH : "shmviewd";
-}
-
 /* Runs in the child of the keeper. Removes everything that the daemon must not inherit: variables
  * of a service manager, descriptors, the signal mask, and the ignored signals. */
 static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_options *o,
@@ -65,7 +56,7 @@ static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_
 {
     static const char *const of_others[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "LISTEN_FDS",
                                             "LISTEN_PID"};
-    const char *program = daemon_path(), *config = o->config ? o->config : "/dev/null";
+    const char *config = o->config ? o->config : "/dev/null";
     char log[KEEPER_PATH + 8], number[16];
     sigset_t none;
     snprintf(log, sizeof log, "%s/" LOG_NAME, k->directory);
@@ -88,9 +79,9 @@ static _Noreturn void become_daemon(const struct keeper *k, const struct keeper_
     /* on SIGINT the daemon removes its segments; on SIGTERM it would keep them for the next one */
     if (prctl(PR_SET_PDEATHSIG, SIGINT) || getppid() != parent)
         _exit(EXIT_FAILED);
-    execlp(program, program, "--socket", k->socket, "--config", config, "--ready-fd", number,
+    execlp(k->program, k->program, "--socket", k->socket, "--config", config, "--ready-fd", number,
            (char *)NULL);
-    fprintf(stderr, "%s: %s\n", program, strerror(errno));
+    fprintf(stderr, "%s: %s\n", k->program, strerror(errno));
     _exit(EXIT_FAILED);
 }
 
@@ -175,14 +166,17 @@ static int fail_start(struct context *c, const struct keeper *k)
     return fail_text(c,
                      "shmviewd (%s) does not start: its log is above; "
                      "'shmviewctl doctor' may show more",
-                     daemon_path());
+                     k->program);
 }
 
 int keeper_start(struct context *c, const struct keeper_options *options, struct keeper *ret)
 {
     pid_t daemon = -1;
     int life[2], told[2];
-    int r = make_directory(ret);
+    int r = shmview_daemon_path(ret->program, sizeof ret->program);
+    if (r)
+        return fail_call(c, r);
+    r = make_directory(ret);
     if (r)
         return fail_text(c,
                          "no directory can be made in $XDG_RUNTIME_DIR, $TMPDIR or /tmp: %s: "

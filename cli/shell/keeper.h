@@ -10,6 +10,7 @@
 #ifndef CLI_KEEPER_H
 #define CLI_KEEPER_H
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "cli/shell/cli.h"
@@ -20,9 +21,10 @@
 struct keeper {
     char directory[KEEPER_PATH - 16];
     char socket[KEEPER_PATH];
-    pid_t pid;     /* of the keeper */
-    int daemon_fd; /* pidfd of the daemon; -1: none */
-    int life;      /* write end of the pipe: the keeper ends when it is closed */
+    char program[PATH_MAX]; /* the daemon */
+    pid_t pid;              /* of the keeper */
+    int daemon_fd;          /* pidfd of the daemon; -1: none */
+    int life;               /* write end of the pipe: the keeper ends when it is closed */
 };
 
 struct keeper_options {

@@ -152,6 +152,11 @@ static int connect_session(struct shmview_connection *c, const char *path, bool 
         return paused;
     if (r == NOT_REACHED)
         search_note(search, "starting one", text[0] ? text : "no answer in 10 s");
+    if (r == NOT_REACHED)
+        return fail(SHMVIEW_ERR_NO_DAEMON,
+                    "no shmviewd: tried %s: set $SHMVIEW_DAEMON to the program, or $SHMVIEW_SOCKET "
+                    "to the socket of a daemon that runs",
+                    search->text);
     return r;
 }
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts a session daemon. The daemon forks itself into the background. Its first process, which is
  * a child of this one, exits when the socket listens or the start has failed. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,12 +23,43 @@
 
 extern char **environ;
 
-static const char *daemon_path(void)
+/* Writes the path of a daemon beside this library, if there is one: in its own directory (a package
+ * of Python), in the one of programs (an installation), or in the one of a build. The library must
+ * find the daemon of its own version before another one in $PATH. The file must belong to root or
+ * to this user, because a library may lie in a directory in which other users can create files.
+ * Returns whether there is one. */
+static bool beside_library(char *path, size_t bytes)
+{
+    static const char *const places[] = {"", "../bin/", "../../bin/", "../daemon/"};
+    struct stat st;
+    Dl_info library;
+    if (!dladdr((void *)(uintptr_t)session_start, &library) || !library.dli_fname)
+        return false;
+    const char *slash = strrchr(library.dli_fname, '/');
+    for (size_t i = 0; slash && i < ARRAY_LEN(places); i++) {
+        int n = snprintf(path, bytes, "%.*s%sshmviewd", (int)(slash + 1 - library.dli_fname),
+                         library.dli_fname, places[i]);
+        if (n > 0 && (size_t)n < bytes && stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+            (st.st_uid == 0 || st.st_uid == geteuid()) && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+int shmview_daemon_path(char *path, size_t bytes)
 {
     const char *set = secure_getenv("SHMVIEW_DAEMON");
-    if (set && set[0])
-        return set;
-    return access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH : "shmviewd";
+    bool is_set = set && set[0];
+    if (!is_set && beside_library(path, bytes))
+        return 0;
+    const char *found = is_set                                   ? set
+                        : access(SHMVIEW_DAEMON_PATH, X_OK) == 0 ? SHMVIEW_DAEMON_PATH
+                                                                 : "shmviewd";
+    if (strlen(found) >= bytes)
+        return fail(SHMVIEW_ERR_INVALID, "the path of the daemon has %zu bytes, %zu are the limit",
+                    strlen(found), bytes - 1);
+    strcpy(path, found);
+    return 0;
 }
 
 /* Starts the program with error_fd as its standard error, and with the signal mask and handlers of
@@ -117,11 +151,16 @@ static int open_pipe(int ends[2])
 
 int session_start(const char *path, char *text, size_t bytes)
 {
-    const char *program = daemon_path();
-    char *argv[] = {(char *)program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
+    char program[PATH_MAX];
+    char *argv[] = {program, (char *)"--session", (char *)"--socket", (char *)path, NULL};
     int ends[2], status = 0;
     pid_t pid;
-    int r = open_pipe(ends);
+    int r = shmview_daemon_path(program, sizeof program);
+    if (r) {
+        snprintf(text, bytes, "$SHMVIEW_DAEMON is too long");
+        return -1;
+    }
+    r = open_pipe(ends);
     if (r) {
         snprintf(text, bytes, "pipe: %s", strerror(-r));
         return -1;

@@ -2,6 +2,7 @@
 /* Finding a daemon: which sockets the library tries, in what order, and what it reports if no
  * daemon answers. */
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -179,6 +180,29 @@ START_TEST(the_environment_comes_before_all)
 }
 END_TEST
 
+/* Without variables and without $PATH: the library has a daemon beside it, in a build as after an
+ * installation. */
+START_TEST(the_daemon_beside_the_library_is_started)
+{
+    char path[PATH_MAX], *old_path = strdup(getenv("PATH"));
+    struct stat found, expected;
+    begin("1");
+    unsetenv("SHMVIEW_DAEMON");
+    unsetenv("PATH");
+    OK(shmview_daemon_path(path, sizeof path));
+    ck_assert_int_eq(stat(path, &found), 0);
+    ck_assert_int_eq(stat(daemon_program(), &expected), 0);
+    ck_assert_uint_eq(found.st_ino, expected.st_ino);
+    REFUSED(shmview_daemon_path(path, 5), INVALID, "4 are the limit");
+    struct shmview_connection *conn = connect_default();
+    ck_assert_str_eq(shmview_socket_path(conn), session);
+    OK(shmview_disconnect(conn));
+    setenv("PATH", old_path, 1);
+    free(old_path);
+    end();
+}
+END_TEST
+
 START_TEST(a_daemon_that_cannot_start_tells_why)
 {
     struct shmview_connection *none = NULL;
@@ -186,6 +210,7 @@ START_TEST(a_daemon_that_cannot_start_tells_why)
     begin("600");
     setenv("SHMVIEW_DAEMON", "/nonexistent/shmviewd", 1);
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/nonexistent/shmviewd: No such file");
+    REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "): set $SHMVIEW_DAEMON to the program");
     setenv("SHMVIEW_DAEMON", "/bin/false", 1);
     REFUSED(shmview_connect(NULL, 0, &none), NO_DAEMON, "/bin/false exited with status 1");
     snprintf(path, sizeof path, "%s/killed", place_directory());
@@ -332,6 +357,7 @@ int main(void)
         SUITE_TEST(a_users_daemon_that_does_not_come_is_not_replaced),
         SUITE_TEST(a_users_daemon_that_hangs_up_is_not_replaced),
         SUITE_TEST(the_environment_comes_before_all),
+        SUITE_TEST(the_daemon_beside_the_library_is_started),
         SUITE_TEST(a_daemon_that_cannot_start_tells_why),
         SUITE_TEST(paths_have_a_limit),
         SUITE_TEST(a_relative_path_leads_to_one_place),
