@@ -10,7 +10,7 @@ demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" dpkg-dev file)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
-    python3-setuptools python3-wheel ruby-minitest)
+    ruby-minitest)
 # CPython's own tests; the name of their package contains the version.
 case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;

@@ -8,6 +8,7 @@ import pydoc
 import shutil
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -108,6 +109,12 @@ def test_pip(tmp_path):
     assert sorted(os.listdir(f"{SOURCE}/bindings/python")) == before
     installed = set(os.listdir(tmp_path / "shmview"))
     assert {"py.typed", "__init__.pyi", "shmview.pxd", "__init__.pxd", "__init__.py"} <= installed
-    done = subprocess.run([sys.executable, "-c", "import shmview; print(shmview.__file__, shmview.__version__)"],
-                          stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
-    assert done.stdout.decode().startswith(str(tmp_path))
+    run = tmp_path / "run"
+    run.mkdir(0o700)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("SHMVIEW")}
+    environment.update(PYTHONPATH=str(tmp_path), XDG_RUNTIME_DIR=str(run), SHMVIEW_IDLE_EXIT="1")
+    done = subprocess.run([sys.executable, "-c", "import shmview; print(shmview.__file__, shmview.create(None, 9).size)"],
+                          stdout=subprocess.PIPE, env=environment, check=True)  # finds its daemon
+    assert done.stdout.decode().startswith(str(tmp_path)) and done.stdout.endswith(b" 9\n")
+    while os.path.exists(run / "shmviewd/session/io.shmview"):
+        time.sleep(0.05)
