@@ -15,13 +15,18 @@ class TestPackage < ShmviewTest
     %w[Classes Attributes Methods].each { |kind| assert said.match?(/^ *#{kind}: +[1-9]\d* +\( *0 undoc/), "#{kind}\n#{said}" }
   end
 
+  # The commands of RUBY.md, with a gem of this test's own and this build.
   def test_gem
     skip "what is built with sanitizers is loaded with them" if SANITIZED
+    commands = File.read("#{ROOT}/../../docs/RUBY.md").scan(/^    (.*gem (?:build|install).*)$/).flatten
+    assert_equal 2, commands.length
+    build = ENV.fetch("SHMVIEW_BUILD_DIR")
     Dir.mktmpdir("shmview-gem-") do |directory|
-      gem = "#{directory}/shmview.gem"
       home = { "HOME" => directory, "GEM_HOME" => directory, "GEM_SPEC_CACHE" => directory, "RUBYLIB" => nil, "MAKEFLAGS" => nil }
-      run_in(ROOT, home, "gem", "build", "shmview.gemspec", "-o", gem)
-      run_in(directory, home, "gem", "install", "--local", "--no-document", "--install-dir", directory, gem)
+      commands.each do |command|
+        command = command.sub("$PWD/build/release", build).sub(%r{"\$PWD/build/shmview.gem"|build/shmview.gem}, "#{directory}/shmview.gem")
+        run_in("#{ROOT}/../..", home, "sh", "-c", "#{command} --quiet")
+      end
       said = run_in(directory, home, RbConfig.ruby, "-w", "-e",
                     'gem "shmview"; require "shmview"; p Shmview.create(nil, 10).buf.nbytes, $LOADED_FEATURES.grep(/core.so/)')
       assert_match(/\A10\n\["#{Regexp.escape(directory)}/, said)
