@@ -49,6 +49,41 @@ def _parent_of(pid):
         return 0
 
 
+# Programs have code against faults of the standard library's tracker, which ends other processes'
+# blocks. The code has nothing to do here, and must do no harm (docs/MIGRATION.md, "Delete these").
+
+def _shm_unlink(name):
+    _core.remove(name[1:] if name[:1] == "/" else name)
+
+
+_posixshmem = types.SimpleNamespace(shm_unlink=_shm_unlink)
+
+
+class _UntrackedName(str):
+    """The name of a block, which the resource tracker never registers or unregisters: it prints a
+    KeyError for each name that it does not know."""
+
+    def __radd__(self, other):
+        return _UntrackedName(str.__add__(other, self))
+
+
+def _exempt_from_tracker():
+    """Lets the resource tracker of this process ignore our names. Replaces the class of its only
+    instance, because programs may have imported the bound methods before."""
+    from multiprocessing import resource_tracker
+    tracker = resource_tracker._resource_tracker
+    base = type(tracker)
+    if base.__module__ == __name__:
+        return
+
+    class Tracker(base):
+        def _send(self, cmd, name, rtype):
+            if not isinstance(name, _UntrackedName):
+                super()._send(cmd, name, rtype)
+
+    tracker.__class__ = Tracker
+
+
 class SharedMemory:
     """SharedMemory(name=None, create=False, size=0, *, track=True)
 
@@ -66,7 +101,7 @@ class SharedMemory:
     Raises FileExistsError, FileNotFoundError, ValueError; shmview.NoSpace, which is an OSError with
     ENOSPC and a MemoryError, if /dev/shm has too little space; other subclasses of shmview.Error."""
 
-    _name = None
+    _plain_name = None
     _segment = None
     _buf = None
     _flags = os.O_RDWR
@@ -83,7 +118,8 @@ class SharedMemory:
                 raise ValueError("'size' must be a positive number different from zero")
         if name is None and not self._flags & os.O_EXCL:
             raise ValueError("'name' can only be None if create=True")
-        self._track = bool(track)
+        if not track or "_track" not in self.__dict__:  # a subclass may have set it
+            self._track = bool(track)
         self._open(name, size)
         self._buf = memoryview(self._segment)
 
@@ -99,13 +135,13 @@ class SharedMemory:
 
     def _open(self, name, size):
         while name is None:
-            self._name = _make_filename()
+            self._plain_name = _make_filename()
             try:
-                self._create(self._name, size)
+                self._create(self._plain_name, size)
                 return
             except Exists:
                 continue
-        self._name = name = name[1:] if name[:1] == "/" else name
+        self._plain_name = name = name[1:] if name[:1] == "/" else name
         if self._flags & os.O_CREAT:
             try:
                 self._create(name, size or 1)
@@ -114,6 +150,18 @@ class SharedMemory:
                 if self._flags & os.O_EXCL:
                     raise
         self._segment = _core.attach(name, access="write")
+
+    def __del__(self):
+        """Does nothing, for subclasses that call it: the last reference detaches the block."""
+
+    @property
+    def _name(self):
+        _exempt_from_tracker()
+        return self._plain_name and _UntrackedName(self._plain_name)
+
+    @_name.setter
+    def _name(self, name):
+        self._plain_name = name
 
     def __reduce__(self):
         return self.__class__, (self.name, False, self.size)
@@ -129,7 +177,7 @@ class SharedMemory:
     @property
     def name(self):
         """The name of the block."""
-        return self._name
+        return self._plain_name
 
     @property
     def size(self):
@@ -163,7 +211,7 @@ class SharedMemory:
         """Ends the block: removes its name at once, and frees its memory with the last attachment.
 
         Raises FileNotFoundError if the name was removed before."""
-        _core.remove(self._name)
+        _core.remove(self._plain_name)
 
 
 # The bytes of a list: the head (magic, number of elements); a slot for each element (offset of its

@@ -109,6 +109,77 @@ def test_a_subclass():
     a.unlink()
 
 
+# What programs do against the standard library's resource tracker. The tracker is a process, which prints its faults.
+WORKAROUNDS = {
+    "unregister": """
+shm = SharedMemory(name)
+resource_tracker.unregister(shm._name, "shared_memory")
+unregister("/" + shm._name, "shared_memory")
+resource_tracker.register(shm._name, "shared_memory")
+""",
+    "the backport of track=False": """
+class Untracked(SharedMemory):
+    __lock = threading.Lock()
+    def __init__(self, name=None, create=False, size=0, *, track=True):
+        self._track = track
+        if track:
+            return super().__init__(name=name, create=create, size=size)
+        with self.__lock:
+            register, resource_tracker.register = resource_tracker.register, self.__nothing
+            super().__init__(name=name, create=create, size=size)
+            resource_tracker.register = register
+    @staticmethod
+    def __nothing(*_):
+        pass
+    def unlink(self):
+        if shared_memory._USE_POSIX and self._name:
+            shared_memory._posixshmem.shm_unlink(self._name)
+            if self._track:
+                resource_tracker.unregister(self._name, "shared_memory")
+made = Untracked(create=True, size=10, track=False)
+assert made._track is False
+Untracked(made.name, track=False).unlink()
+tracked = Untracked(create=True, size=10)
+assert tracked._track is True
+tracked.unlink()
+shm = Untracked(name, track=False)
+""",
+    "__del__": """
+class Quiet(SharedMemory):
+    _mode = 0o666
+    def __del__(self):
+        try:
+            super().__del__()
+        except BufferError:
+            pass
+shm = Quiet(name)
+""",
+}
+
+
+@pytest.mark.parametrize("workaround", WORKAROUNDS)
+def test_workarounds_are_harmless(run, workaround):
+    shm = shmview.SharedMemory(create=True, size=100)
+    assert run("""
+import sys, threading
+from multiprocessing import resource_tracker
+from multiprocessing.resource_tracker import unregister
+from multiprocessing.shared_memory import SharedMemory as Standard
+from shmview import SharedMemory, shared_memory
+name = sys.argv[1]
+standard = Standard(create=True, size=10)  # the tracker runs, and is of use to others
+%s
+assert shm.name == name and type(shm.name) is str
+shm.buf[0] = 7
+standard.unlink()
+print("done")
+""" % WORKAROUNDS[workaround], shm.name) == "done\n"
+    assert shm.buf[0] == 7
+    shmview.SharedMemory(shm.name).close()
+    shm.close()
+    shm.unlink()
+
+
 def test_more_than_there_is():
     room = os.statvfs("/dev/shm")
     with pytest.raises(OSError) as e:
