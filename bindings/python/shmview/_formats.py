@@ -7,6 +7,7 @@ import sys
 _NATIVE = "<" if sys.byteorder == "little" else ">"
 _LETTERS = {"i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q", "b1": "?",
             "f2": "e", "f4": "f", "f8": "d", "c8": "Zf", "c16": "Zd"}
+_NAMES = {"float": "d", "double": "d", "single": "f", "int": "l", "uint": "L", "complex": "Zd"}
 _BASIC = {float: "d", int: "q", bool: "?", complex: "Zd", bytes: "B"}
 
 
@@ -17,7 +18,7 @@ def format_text(format):
         # A short name of numpy without a mark has the byte order of the machine.
         if format[:1].isalpha() and format[1:].isdigit():
             return ("|" if format[1:] == "1" or format[0] == "S" else _NATIVE) + format
-        return format
+        return _NAMES.get(format, format)
     if isinstance(format, type) and format in _BASIC:
         return _BASIC[format]
     if isinstance(format, type) and hasattr(format, "from_buffer"):
@@ -77,7 +78,8 @@ def _of_ctypes(kind):
     if isinstance(kind, type(ctypes.Array)):
         return f"({kind._length_}){_of_ctypes(kind._type_)}"
     if not isinstance(kind, type(ctypes.Structure)):
-        return _refuse(kind) if isinstance(kind, type(ctypes.Union)) else memoryview(kind()).format
+        text = _refuse(kind) if isinstance(kind, type(ctypes.Union)) else memoryview(kind()).format
+        return f"^{text[-1]}" if text[-1] in "gP" else text  # they have no standard size
     text, at = "T{", 0
     for name, member, *bits in _fields(kind):
         place = getattr(kind, name)

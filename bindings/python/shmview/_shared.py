@@ -29,6 +29,12 @@ def _tell_death(pid):
     warnings.warn(warning, stacklevel=2)
 
 
+def _standard_class(name):
+    """Returns the class of multiprocessing that Lock or RLock stands in for."""
+    from multiprocessing import synchronize
+    return getattr(synchronize, name)
+
+
 def _new_block(size):
     return _heap.allocate(size)
 

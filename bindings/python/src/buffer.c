@@ -8,6 +8,16 @@
 
 #include "view.h"
 
+/* The format of the element, as Python, numpy and struct write it on this platform. They call a
+ * 64-bit integer of C a long, and compare formats as texts. */
+static char *exported_format(const struct shmview_view *v)
+{
+    const char *format = v->dtype == SHMVIEW_INT64 && sizeof(long) == 8    ? "l"
+                         : v->dtype == SHMVIEW_UINT64 && sizeof(long) == 8 ? "L"
+                                                                           : v->format;
+    return (char *)(uintptr_t)format;
+}
+
 /* Fills *buffer for a view with suboffsets. buffer->internal is the table, which the lease owns.
  * Returns 0, or -1 with an exception. */
 static int get_indirect(struct view *view, Py_buffer *buffer, int flags)
@@ -28,7 +38,7 @@ static int get_indirect(struct view *view, Py_buffer *buffer, int flags)
     buffer->itemsize = (Py_ssize_t)table->itemsize;
     buffer->readonly = table->readonly;
     buffer->ndim = (int)table->ndim;
-    buffer->format = (char *)(uintptr_t)table->format;
+    buffer->format = table->format ? exported_format(&view->v) : NULL;
     buffer->shape = (Py_ssize_t *)(uintptr_t)table->shape;
     buffer->strides = (Py_ssize_t *)(uintptr_t)table->strides;
     buffer->suboffsets = (Py_ssize_t *)(uintptr_t)table->suboffsets;
@@ -83,7 +93,7 @@ static int get_direct(struct view *view, Py_buffer *buffer, int flags)
     buffer->itemsize = (Py_ssize_t)v->itemsize;
     buffer->readonly = (v->flags & SHMVIEW_VIEW_READ_ONLY) != 0;
     buffer->ndim = nd ? (int)v->ndim : 1;
-    buffer->format = asks(flags, PyBUF_FORMAT) ? (char *)(uintptr_t)v->format : NULL;
+    buffer->format = asks(flags, PyBUF_FORMAT) ? exported_format(v) : NULL;
     buffer->shape = nd && v->ndim ? v->shape : NULL;
     buffer->strides = asks(flags, PyBUF_STRIDES) && v->ndim ? v->strides : NULL;
     buffer->suboffsets = NULL;

@@ -8,15 +8,26 @@
 #include "segment.h"
 #include "view.h"
 
+/* Names without a size mean types of Python or of C, as they do for numpy. */
+static bool is_name_of_numpy(const char *text)
+{
+    static const char *const names[] = {"float", "int", "uint", "complex", "double", "single"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(text, names[i]) == 0)
+            return true;
+    return false;
+}
+
 PyObject *format_text(struct state *state, PyObject *format)
 {
     if (PyUnicode_CheckExact(format)) {
-        /* Short names of numpy ("f4") need Python code. They are a letter and digits, which is no
-         * format of struct. libshmview parses every other text itself. */
+        /* Names of numpy need Python code: short ones ("f4"), which are a letter and digits and no
+         * format of struct, and names without a size. libshmview parses every other text itself. */
         const char *text = PyUnicode_AsUTF8(format);
         if (!text)
             return NULL;
-        if (text[0] == '\0' || text[1] < '0' || text[1] > '9')
+        bool is_short = text[0] != '\0' && text[1] >= '0' && text[1] <= '9';
+        if (!is_short && !is_name_of_numpy(text))
             return Py_NewRef(format);
     }
     return PyObject_CallFunctionObjArgs(state->format_text, format, NULL);

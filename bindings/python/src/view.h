@@ -160,4 +160,11 @@ PyObject *view_get_array_interface(PyObject *self, void *closure);
 PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *view_dlpack_device(PyObject *self, PyObject *unused);
 
+/* --- scalar.c ------------------------------------------------------------ */
+
+PyObject *view_int(PyObject *self);
+PyObject *view_float(PyObject *self);
+PyObject *view_item_of(PyObject *self, PyObject *args);
+PyObject *view_deepcopy(PyObject *self, PyObject *memo);
+
 #endif

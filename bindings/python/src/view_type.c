@@ -67,6 +67,10 @@ static PyMethodDef methods[] = {
      "and other consumers of plain bytes), the segment stays attached until the View object ends.\n"
      "\n"
      "Raises BufferError while memoryviews or arrays of the view exist."},
+    {"item", view_item_of, METH_VARARGS,
+     "item(*index)\n--\n\nReturns one element. Without an index, the view must have only one.\n"
+     "Raises TypeError, and the errors of view[...]."},
+    {"__deepcopy__", view_deepcopy, METH_O, "Raises TypeError: a view is not copied by copy."},
     {"_description", view_description, METH_NOARGS, NULL},
     {"__enter__", view_enter, METH_NOARGS, NULL},
     {"__exit__", view_exit, METH_VARARGS, "Releases the view."},
@@ -97,6 +101,8 @@ static PyType_Slot slots[] = {
     {Py_tp_methods, methods},
     {Py_tp_getset, view_getset},
     {Py_tp_members, members},
+    {Py_nb_int, view_int},
+    {Py_nb_float, view_float},
     {Py_mp_length, view_length},
     {Py_mp_subscript, view_subscript},
     {Py_mp_ass_subscript, view_ass_subscript},

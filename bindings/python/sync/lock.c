@@ -258,7 +258,20 @@ static PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
+/* isinstance() also looks at __class__. Programs that ask for a lock of multiprocessing accept
+ * ours; a subclass keeps its own class. */
+static PyObject *get_class(PyObject *op, void *Py_UNUSED(closure))
+{
+    const struct lock *self = (struct lock *)op;
+    bool is_lock = Py_TYPE(op) == self->state->lock_type;
+    if (!is_lock && Py_TYPE(op) != self->state->rlock_type)
+        return Py_NewRef((PyObject *)Py_TYPE(op));
+    return PyObject_CallMethod(self->state->helpers, "_standard_class", "s",
+                               is_lock ? "Lock" : "RLock");
+}
+
 static PyGetSetDef getset[] = {
+    {"__class__", get_class, NULL, NULL, NULL},
     {"owner_died", get_owner_died, NULL,
      "While the lock is held: the process id of an owner that died inside, so that the data may "
      "be\n"

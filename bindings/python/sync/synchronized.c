@@ -317,11 +317,27 @@ PyType_Spec value_spec = {
     .slots = value_slots,
 };
 
+/* bytes() would take the buffer otherwise, which the class of multiprocessing does not have: there
+ * it makes a byte of each element. */
+static PyObject *array_bytes(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    PyObject *all = PySequence_List(op);
+    PyObject *bytes = all ? PyBytes_FromObject(all) : NULL;
+    Py_XDECREF(all);
+    return bytes;
+}
+
+static PyMethodDef array_methods[] = {
+    {"__bytes__", array_bytes, METH_NOARGS,
+     "Returns a byte for each element, as for an array of multiprocessing."},
+    {NULL, NULL, 0, NULL},
+};
 static PyType_Slot array_slots[] = {
     {Py_tp_doc, "SynchronizedArray(obj, lock=None, ctx=None)\n--\n\n"
                 "A ctypes array with a lock. An element or a slice is read or set with the lock\n"
                 "held. As a buffer, for example in numpy.asarray(arr), the array is the memory\n"
                 "itself: hold the lock while you use it."},
+    {Py_tp_methods, array_methods},
     {Py_mp_length, array_length},
     {Py_mp_subscript, array_subscript},
     {Py_mp_ass_subscript, array_ass_subscript},

@@ -2,6 +2,7 @@
 """Lock and RLock, beside those of multiprocessing."""
 
 import multiprocessing
+import multiprocessing.synchronize
 import pickle
 import signal
 import threading
@@ -51,6 +52,15 @@ def test_one_thread_holds_it():
             assert results[3] is None
             with pytest.raises(ValueError):
                 lock.release()
+
+
+def test_they_are_instances_of_the_standard_librarys():
+    class Mine(shmview.Lock):
+        pass
+    assert isinstance(shmview.Lock(), multiprocessing.synchronize.Lock)
+    assert isinstance(shmview.RLock(), multiprocessing.synchronize.RLock)
+    assert not isinstance(shmview.Lock(), multiprocessing.synchronize.RLock)
+    assert isinstance(shmview.Lock(), shmview.Lock) and Mine().__class__ is Mine
 
 
 def test_threads_exclude_each_other():

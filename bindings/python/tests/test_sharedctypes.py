@@ -166,6 +166,14 @@ def test_ctypes_and_numpy():
     assert memoryview(shmview.Value("d", 1.5)).nbytes == 8
 
 
+@pytest.mark.parametrize("code, values", [("i", [1, 2]), ("B", [255, 0]), ("d", [1, 2]), ("c", b"ab"), ("i", [-1, 2])])
+def test_bytes_and_numpy_arrays_have_the_values_of_the_standard_librarys(code, values):
+    numpy = pytest.importorskip("numpy")
+    mine, theirs = shmview.Array(code, values), multiprocessing.Array(code, values)
+    assert outcome(bytes, mine) == outcome(bytes, theirs)
+    assert numpy.array(mine).tolist() == numpy.array(theirs).tolist()
+
+
 @pytest.mark.parametrize("code", ["c", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d"])
 def test_arrays_are_those_of_ctypes(code):
     """Also with items that are read and set without it."""

@@ -3,6 +3,7 @@
 
 import array
 import collections.abc
+import copy
 import ctypes
 import itertools
 import math
@@ -393,3 +394,36 @@ def test_no_leak(seg, no_leak):
                 pass
     no_leak(use)
     no_leak(lambda: memoryview(v)[1:].release())
+
+
+# --- As numpy and the standard library have it -------------------------------
+
+def test_a_view_of_one_element_is_a_number(seg):
+    zero_d, one = seg.cast("d", ()), seg.cast("i", (1, 1), offset=8)
+    zero_d[()], one[0, 0] = 2.5, -7
+    assert (float(zero_d), int(zero_d), zero_d.item()) == (2.5, 2, 2.5)
+    assert (float(one), int(one), one.item(), one.item(0, 0)) == (-7, -7, -7, -7)
+    for call in (int, float, lambda v: v.item(), lambda v: v.item(0, 0)):
+        with pytest.raises(TypeError):
+            call(seg.cast("i", 3))
+    assert seg.cast("i", (2, 3)).item(1, 2) == 0
+    with pytest.raises(ValueError):
+        int(seg.cast("3s", ()))
+
+
+def test_64_bit_integers_are_exported_as_longs(seg):
+    """memoryview compares formats as texts, and numpy's int64 is a long."""
+    from_array = array.array("l", [1, -2, 3])
+    memoryview(seg.cast("q", 3))[:] = from_array
+    assert memoryview(seg.cast("int64", 3)) == from_array and seg.cast("q", 3).tolist() == [1, -2, 3]
+    assert memoryview(seg.cast("Q", 3)).format == "L" and seg.cast("l", 3).format == "q"
+
+
+def test_names_without_a_size_are_numpys(seg):
+    names = {"float": "d", "double": "d", "single": "f", "int": "q", "uint": "Q", "complex": "Zd"}
+    assert {name: seg.cast(name, 2).format for name in names} == names
+
+
+def test_deepcopy_is_refused(seg):
+    with pytest.raises(TypeError, match="numpy.array"):
+        copy.deepcopy({"view": seg.cast("i", 3)})
