@@ -15,30 +15,33 @@
 #include "daemon/segments/use.h"
 
 #define RINGS_A_TURN 64
-/* A client does not wait where the queue is full. So after that many rings without a pause some may
- * be missing, and the event loops of all that the client has attached are woken. The queue has room
- * for many more. */
+/* A client drops a ring if the queue is full. After this many rings without a pause some may thus
+ * be missing, so the watchers of all segments that the client has attached are woken. The queue has
+ * room for many more, so no ring is dropped before this number is reached. */
 #define MANY_RINGS  8
 #define QUEUE_BYTES 65536
 
+/* Used on the loop only. Belongs to its connection; freed when libuv has closed `poll`. */
 struct bell {
     uv_poll_t poll;
     struct turns *turns;
     struct turn turn;
     struct connection *connection;
-    int fd;
+    int fd;         /* the daemon's end, owned */
     unsigned n;     /* rings since the queue was empty */
-    bool for_all;   /* they were so many that all is to be rung for */
+    bool for_all;   /* there were so many of them that all segments must be rung for */
     bool has_ended; /* the client has closed its end */
 };
 
 static void ring_one(const struct bell *b, uint64_t id)
 {
     const struct attachment *a = attachment_find(&b->connection->attachments, id);
-    if (a && a->slot != SLOT_NONE) /* others can change nothing */
+    if (a && a->slot != SLOT_NONE) /* an attachment without a slot has no counter to change */
         attachment_ring(a->segment);
 }
 
+/* Queues every watched segment of the connection. Wakes nobody itself, because there may be
+ * thousands of segments. */
 static void ring_all(const struct connection *c)
 {
     const struct attachment *a;
@@ -47,7 +50,7 @@ static void ring_all(const struct connection *c)
             ringing_add(a->segment->use);
 }
 
-/* Takes up to most rings from the queue. */
+/* Takes up to `most` rings from the queue, and rings for each until there are too many of them. */
 static void take_rings(struct bell *b, int most)
 {
     ssize_t n = 1;
@@ -56,7 +59,7 @@ static void take_rings(struct bell *b, int most)
         n = recv(b->fd, &id, sizeof id, MSG_DONTWAIT);
         if (n <= 0)
             break;
-        b->n += id ? 1 : MANY_RINGS; /* no attachment has 0: it stands for all of them */
+        b->n += id ? 1 : MANY_RINGS; /* 0 is the id of no attachment: it stands for all of them */
         if (b->n >= MANY_RINGS)
             b->for_all = true;
         else if (n == sizeof id)
@@ -70,6 +73,8 @@ static void take_rings(struct bell *b, int most)
 
 static void on_ring(uv_poll_t *poll, int status, int events);
 
+/* Polls the socket unless that is useless: a socket at its end, or one whose rings must wait, would
+ * stay readable and keep the loop awake. */
 static void watch(struct bell *b)
 {
     if (b->has_ended || b->turn.waits)
@@ -78,7 +83,7 @@ static void watch(struct bell *b)
         uv_poll_start(&b->poll, UV_READABLE, on_ring); /* fails only for handles that are closed */
 }
 
-/* In a turn that comes after the bell had to wait, also for having rung so often. */
+/* Called in a turn for which the bell had to wait, because its client is slow or rang often. */
 static void serve(struct turn *turn)
 {
     struct bell *b = CONTAINER_OF(turn, struct bell, turn);
@@ -99,7 +104,7 @@ static void on_ring(uv_poll_t *poll, int status, int events)
         take_rings(b, MANY_RINGS);
         turns_end(b->turns, &b->turn);
     }
-    if (b->for_all) { /* rings that come until then cost nothing */
+    if (b->for_all) { /* until that turn the socket is not polled, so more rings cost nothing */
         b->turn.is_heavy = true;
         turns_again(b->turns, &b->turn);
     }
@@ -125,7 +130,8 @@ void bell_close(struct bell *bell)
     uv_close((uv_handle_t *)&bell->poll, on_closed);
 }
 
-/* Returns the client's end, or -errno. */
+/* Makes a bell and closes the old one. After an error the old one remains. Returns the client's
+ * end, or -errno. */
 static int open_bell(struct turns *turns, struct connection *connection)
 {
     int ends[2], queue = QUEUE_BYTES;

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bell of a connection: a socket pair of its own, by which the client tells the daemon that a
- * segment has changed. The daemon then wakes the event loops that watch this segment. A client
- * rings without waiting; what it has rung while the daemon was stopped is there afterwards. */
+/* The bell of a connection: a socket pair by which its client reports that a segment has changed.
+ * The daemon then wakes the event loops that watch this segment.
+ *
+ *   client sends the id of an attachment -> on_ring() -> attachment_ring() wakes the watchers
+ *   the client has rung often            -> all its segments wait in ringing.h for their turn
+ *
+ * Clients do not ring each other directly, because a client must not get a socket of another one.
+ * A client never waits for the daemon here: it drops a ring if the queue is full, and the daemon
+ * makes up for that (see MANY_RINGS in bell.c). Rings stay in the queue while the daemon is
+ * stopped. */
 #ifndef DAEMON_BELL_H
 #define DAEMON_BELL_H
 
@@ -11,14 +18,16 @@ struct bell;
 struct connection;
 struct turns;
 
-/* The client of the connection has claimed what it had, and may have had no bell for its last
- * changes: wakes the event loops that watch what it has attached, a moment later. If a bell is
- * wanted, gives the connection one in place of an older one. Returns the client's end, which the
- * caller owns, or -errno; -ENOENT: none is wanted. */
+/* Call when the client of the connection has sent Claim. If a bell is wanted, gives the connection
+ * a new one and closes its old one. In any case lets the watchers of all segments that the client
+ * has attached be woken soon, because the client may have had no bell for its last changes.
+ *
+ * Returns the client's end, which the caller owns. Returns -ENOENT if no bell is wanted, or another
+ * -errno. Does not block. */
 int bell_open(struct turns *turns, struct connection *connection, bool wanted);
 
-/* Takes NULL. Wakes first those who watch what the client has rung for, because its attachments may
- * outlive the connection. */
+/* Closes the bell, which may be NULL; its memory is freed by the loop. First takes the last rings
+ * and wakes the watchers, because the attachments may outlive the connection. */
 void bell_close(struct bell *bell);
 
 #endif

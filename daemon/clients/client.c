@@ -13,13 +13,14 @@
 #include "daemon/base/loop.h"
 #include "daemon/clients/connection.h"
 
-/* A file is released a moment after inotify reports it, and may be released a moment after its
- * client hung up: a presence that is held is tested again after 1 ms, 2 ms, and so on; without
- * inotify, or after a report, until it is free. */
+/* The kernel releases the lock of a presence a moment after inotify has reported its end, and
+ * perhaps a moment after its client hung up. So a presence that is held is tested again after 1 ms,
+ * 2 ms, and so on. The tests end when the lock is free, or after TESTS_OF_HELD of them if inotify
+ * works and has reported nothing: it will report the end later. */
 #define PACE_MOST_MS  50
 #define TESTS_A_TURN  32
 #define TESTS_OF_HELD 8
-#define READS_A_TURN  8
+#define READS_A_TURN  8 /* of the reports of inotify */
 
 /* --- Finding ------------------------------------------------------------- */
 
@@ -33,13 +34,15 @@ static struct presence_key key_of(const struct client *client)
     return (struct presence_key){.uid = client->holder.uid, .client = client->holder.client};
 }
 
+/* Whether both mean the same client. A birth of 0 is unknown and matches any other. */
 static bool is_same(const struct store_holder *a, const struct store_holder *b)
 {
     if (a->client != b->client || a->uid != b->uid)
         return false;
     if (a->client == 0)
         return a->pid == b->pid && a->birth == b->birth;
-    /* the number was chosen at random; pids differ from one pid namespace to the next */
+    /* pids are not compared, because they differ between pid namespaces. The number suffices: it
+     * was chosen at random */
     return a->birth == b->birth || a->birth == 0 || b->birth == 0;
 }
 
@@ -124,7 +127,8 @@ static void on_death(uv_poll_t *poll, int status, int events)
     c->clients->died(c);
 }
 
-/* Takes pidfd over, unless there is no room: a presence tells as well, a moment later. */
+/* Takes pidfd over and waits for the death of the process. Leaves the pidfd to the caller if
+ * max_watched is reached: a presence reports a death as well, a moment later. */
 static void watch_process(struct client *c, int *pidfd)
 {
     struct clients *clients = c->clients;
@@ -137,6 +141,7 @@ static void watch_process(struct client *c, int *pidfd)
     uv_poll_start(&c->poll, UV_READABLE, on_death); /* fails only for handles that are closed */
 }
 
+/* Moves what the connection has to the client. */
 static void take_lists(struct client *c, struct connection *from)
 {
     struct attachment *a;
@@ -158,6 +163,7 @@ static bool has_news(const struct clients *clients)
     return clients->presence.news >= 0;
 }
 
+/* Lets the presence of the client be tested again, from 1 ms on. */
 static void doubt(struct client *c)
 {
     struct clients *clients = c->clients;
@@ -171,16 +177,17 @@ static void doubt(struct client *c)
     alarm_set(&clients->alarm, 1, 0);
 }
 
-/* Ends a client whose presence is not held any more. */
+/* Tests the presence of a client and acts on the result: ends the client, or its connection, if the
+ * lock is free; otherwise decides whether to test again. */
 static void judge(struct client *c)
 {
     int r = presence_test(&c->clients->presence, key_of(c));
     if (r == PRESENCE_FREE && !c->connection)
         c->clients->died(c);
     else if (r == PRESENCE_FREE && c->presence == PRESENCE_HELD)
-        connection_end(c->connection); /* that frees it */
+        connection_end(c->connection); /* this frees the client */
     else if (r == PRESENCE_FREE || r == PRESENCE_ABSENT)
-        undoubt(c); /* it was never mapped, or somebody has removed the file */
+        undoubt(c); /* it was never mapped, or the file was removed */
     else if (r == PRESENCE_LOCKED && !c->released && c->n_tests++ == TESTS_OF_HELD &&
              has_news(c->clients))
         undoubt(c);
@@ -217,6 +224,7 @@ static void on_release(void *arg, struct presence_key key)
         }
 }
 
+/* inotify has lost reports, so any presence may have ended. */
 static void doubt_all(struct clients *clients)
 {
     struct client *c;
@@ -269,12 +277,13 @@ void clients_close(struct clients *clients, bool remove)
 
 /* --- Survivors ----------------------------------------------------------- */
 
-/* Returns a pidfd, or -errno; -ESRCH if that process is dead, or hidden from us. */
+/* Returns a pidfd of the holder, or -errno; -ESRCH if the process is dead, or in a pid namespace
+ * that the daemon cannot see. A process with the same pid but another birth is not the holder. */
 static int open_process(const struct store_holder *holder)
 {
     CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, (pid_t)holder->pid, 0);
     if (pidfd < 0)
-        return errno == EINVAL ? -ESRCH : -errno; /* no number of a process */
+        return errno == EINVAL ? -ESRCH : -errno; /* EINVAL: no process can have that pid */
     uint64_t birth = peer_birth(pidfd, (pid_t)holder->pid);
     if (birth != holder->birth)
         return birth ? -ESRCH : -errno;
@@ -327,7 +336,7 @@ bool client_lives(const struct connection *connection)
         is_dead(connection->peer.pidfd))
         return false;
     int r = presence_test(&c->clients->presence, key_of(c));
-    return r != PRESENCE_FREE && r != PRESENCE_ABSENT; /* any other error may pass */
+    return r != PRESENCE_FREE && r != PRESENCE_ABSENT; /* after an error a doubt counts as alive */
 }
 
 void client_survive(struct connection *connection)
@@ -358,8 +367,8 @@ void clients_abandon(struct clients *clients)
 
 /* --- Claiming ------------------------------------------------------------ */
 
-/* Gives the connection what its client had before. Attachments that the claim does not name depart,
- * because ending thousands of them here would keep others waiting. */
+/* Gives the connection what its client had before. Attachments that the claim does not name are
+ * ended in turns, because ending thousands of them here would delay other clients. */
 static void give_lists(struct client *from, struct connection *to, const struct wire_claim *claim)
 {
     struct attachment *a, *next;
@@ -380,21 +389,23 @@ static void give_lists(struct client *from, struct connection *to, const struct 
     from->clients->unclaimed(from->clients, &from->attachments);
 }
 
-/* Makes it a survivor, if it has a connection, whose end is not known yet. */
+/* Makes the client a survivor and closes its connection, if it has one: the daemon has not noticed
+ * the end of that connection yet. */
 static void disconnect(struct client *c)
 {
     struct connection *connection = c->connection;
     if (!connection)
         return;
     if (connection->gone && !client_lives(connection))
-        connection->events->gone(connection); /* it has died: it only waited for its turn */
+        connection->events->gone(connection); /* its client has died; it only waited for a turn */
     take_lists(c, connection);
     c->connection = NULL;
     connection->client = NULL;
     connection_close(connection);
 }
 
-/* Another process of the same user has this number, and with it the file. */
+/* Whether another process of the same user has the same number, and thus the same file. That
+ * process must keep its presence, so the client gets none. */
 static bool has_rival(const struct client *client)
 {
     const struct client *c;
@@ -405,6 +416,8 @@ static bool has_rival(const struct client *client)
     return false;
 }
 
+/* Gives the client a new presence, unless it wants none or its old one still holds. Returns the
+ * descriptor to send, or -1. */
 static int renew_presence(struct client *c, int64_t want)
 {
     const struct presence *presence = &c->clients->presence;
@@ -427,10 +440,10 @@ int client_claim(struct clients *clients, struct connection *connection,
     if (connection->client && holder.client != (uint64_t)claim->client)
         return -EEXIST;
     holder.client = (uint64_t)claim->client;
-    /* a client that the connection has already is its client, whatever others claim */
+    /* a connection that has a client keeps it, even if another process claims the same number */
     struct client *old = connection->client ? connection->client : find(clients, &holder), *c = old;
     if (old && old->connection && old != connection->client && connection_hung_up(connection))
-        return -EEXIST; /* what it sent before it hung up comes late: the client has gone on */
+        return -EEXIST; /* a late Claim of a connection that hung up: the client has a newer one */
     if (!old || old != connection->client) {
         c = client_new(clients, &holder);
         if (!c)

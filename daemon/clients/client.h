@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clients that have sent Claim, and processes that hold something without a connection.
+/* Clients that have sent Claim, and processes that hold something without a connection. Such a
+ * process is called a survivor.
  *
- *   claims by a connection -> connected -> hangs up -> survivor -> claims again, or dies
- *   found in the store     -> survivor
- *   entrusted              -> survivor, until it dies
+ *   sends Claim              -> connected -> hangs up -> survivor -> sends Claim again, or dies
+ *   found in the store       -> survivor
+ *   gets segments by Entrust -> survivor, until it dies
  *
- * A client that hangs up has died, unless its presence (presence.h) is held. The daemon keeps
- * the attachments and segments of a survivor until the client claims them, or is known to be
- * dead: its pidfd is readable, or its presence is free. A process may have several connections;
- * each is a client with a number of its own. A client with number 0 is a process to which
- * segments are entrusted, or one that never sent Claim. */
+ * A client that hangs up has died, unless its presence (presence.h) is held. A hang-up alone is no
+ * evidence, because a stray close() or an exceeded quota ends the connection of a living process.
+ * The daemon keeps the attachments and segments of a survivor until the client claims them or is
+ * dead: its pidfd is readable, or its presence is free.
+ *
+ * A process may have several connections. Each is a client with a number of its own, which it
+ * chooses at random. A client with number 0 is a process to which segments are entrusted, or one
+ * that never sent Claim.
+ *
+ * Loop only. Nothing here blocks for long: tests of presences are spread over turns. */
 #ifndef DAEMON_CLIENT_H
 #define DAEMON_CLIENT_H
 
@@ -28,79 +34,97 @@ struct connection;
 struct peer;
 struct registry;
 
+/* What the daemon knows of the presence of a client. */
 enum client_presence {
     PRESENCE_NONE,
-    PRESENCE_OFFERED, /* sent; the client may not have been able to map it */
-    PRESENCE_HELD,
+    PRESENCE_OFFERED, /* the descriptor was sent; the client may have failed to map it */
+    PRESENCE_HELD,    /* the client has mapped it, and had the lock when that was last tested */
 };
 
+/* One client. struct clients finds it by number or pid. While it has a connection, the attachments
+ * and segments are in the lists of the connection, and its end frees or changes the client. */
 struct client {
     struct clients *clients;
     struct store_holder holder;
-    struct connection *connection; /* NULL: a survivor */
+    struct connection *connection; /* borrowed; NULL: a survivor */
     enum client_presence presence;
-    bool doubted;  /* on the list of those to be tested again */
-    bool released; /* inotify has reported the end of its presence */
-    unsigned n_tests;
-    int pidfd; /* of a survivor, owned; -1: none */
-    uv_poll_t poll;
-    struct attachments attachments; /* of a survivor; else they are its connection's */
+    bool doubted;                   /* in the list `doubted`: its presence must be tested again */
+    bool released;                  /* inotify has reported the end of its presence */
+    unsigned n_tests;               /* tests since it was doubted that found the lock held */
+    int pidfd;                      /* of a survivor, owned; -1: none */
+    uv_poll_t poll;                 /* of pidfd; in use only if there is one */
+    struct attachments attachments; /* of a survivor; otherwise the connection has them */
     struct created_segments created;
     LIST_ENTRY(client) link;
     TAILQ_ENTRY(client) doubt;
 };
 
-/* Zeroed, and the first four set by the owner. */
+/* All clients of the instance. The owner zeroes it and sets the first four members. */
 struct clients {
     uv_loop_t *loop;
     struct registry *registry;
-    void (*died)(struct client *client); /* without a connection: owes client_free() */
-    /* that client has not named these attachments in a claim: ends them, and empties the list */
+    /* Called when a survivor has died. The owner ends what it had, and owes client_free() or
+     * client_depart(). */
+    void (*died)(struct client *client);
+    /* Called with attachments that a client did not name in its claim. The owner ends them and
+     * empties the list. */
     void (*unclaimed)(struct clients *clients, struct attachments *attachments);
-    LIST_HEAD(, client) chains[CLIENT_CHAINS]; /* by number, or by pid */
-    TAILQ_HEAD(clients_doubted, client) doubted;
-    unsigned n_doubted, pace_ms;
-    unsigned n_watched, max_watched; /* survivors with a presence that also have a pidfd */
+    LIST_HEAD(, client) chains[CLIENT_CHAINS];   /* by number, or by pid */
+    TAILQ_HEAD(clients_doubted, client) doubted; /* presences to test again, at each alarm */
+    unsigned n_doubted, pace_ms;                 /* pace_ms: until the next alarm */
+    unsigned n_watched, max_watched;             /* survivors with a presence and also a pidfd */
     struct presence presence;
-    uv_poll_t news;
+    uv_poll_t news; /* reports of inotify */
     struct alarm alarm;
 };
 
-/* Lets clients have a presence; where there is no directory for it, none has. Returns 0 or
- * -errno. */
+/* Prepares the struct, and lets clients have a presence. If there can be no directory for
+ * presences, logs a warning, and no client gets one. max_watched limits the pidfds that are a
+ * second evidence beside a presence. Returns 0 or -errno. After 0 the caller owes clients_close().
+ */
 int clients_open(struct clients *clients, unsigned max_watched);
+/* Closes the directory of presences. If remove is true, removes all of them first; otherwise the
+ * next daemon finds them. */
 void clients_close(struct clients *clients, bool remove);
 
-/* The survivor who is holder, new if need be. Returns NULL with errno: ESRCH if it is dead. */
+/* Returns the survivor that the holder in a record means; makes one if there is none yet. Returns
+ * NULL with errno: ESRCH if the process is dead, or another one if that is unknown. */
 struct client *client_find_survivor(struct clients *clients, const struct store_holder *holder);
 
-/* Whether there is one of that number; for presence_sweep(), with the struct clients. */
+/* Whether there is a client with that number. For presence_sweep(); arg is the struct clients. */
 bool client_is_known(void *arg, struct presence_key key);
 
-/* Makes the connection that of the client with the number in claim, and gives it the segments
- * that this client created and those of its attachments that claim names, whose order it changes.
- * The other attachments are unclaimed. If the client has another connection, closes that.
- * *ret_fd is a new presence to send, or -1. Returns 0; -EEXIST if the connection is another
- * client's already; -ENOMEM. */
+/* Connects the client with the number in claim by this connection. The connection gets the segments
+ * that the client created, and those attachments that claim names; sorts the list in claim for
+ * that. The other attachments are passed to unclaimed(). If the client has another connection,
+ * closes it.
+ *
+ * *ret_fd is the descriptor of a new presence to send, which the caller owns, or -1. Returns 0;
+ * -EEXIST if the connection belongs to another client, or has hung up after its client had
+ * connected again; or -ENOMEM. */
 int client_claim(struct clients *clients, struct connection *connection,
                  const struct wire_claim *claim, int *ret_fd);
 
-/* The connection has sent a request after Claim: whether the client has mapped its presence is
- * known now. */
+/* Call at the first request after Claim: the client maps its presence before that. Tests whether it
+ * did. If not, the client has no presence. */
 void client_settle(struct client *client);
 
 /* Whether the client of a connection that has hung up lives on and holds something. */
 bool client_lives(const struct connection *connection);
-/* Makes it a survivor, which has what the connection had. */
+/* Makes the client of the connection a survivor. Its attachments and segments, and the pidfd of the
+ * connection, move from the connection to it. */
 void client_survive(struct connection *connection);
 
-/* Frees it; keeps: its presence is for the next daemon. Takes NULL. */
+/* Frees the client, which may be NULL. If keeps is false, removes its presence; otherwise the file
+ * remains, for a claim that goes on or for the next daemon. */
 void client_free(struct client *client, bool keeps);
-/* Frees one that is dead. Returns whether *ret_key, its presence, is yet to be removed: when all
- * that it had is ended, because until then it tells a next daemon that the client is dead. */
+/* Frees a client that is dead. Returns whether it had a presence: *ret_key. The caller removes that
+ * after it has ended all that the client had. Until then the file must remain, because a next
+ * daemon would learn from it that the client is dead. */
 bool client_depart(struct client *client, struct presence_key *ret_key);
 
-/* Frees all survivors; what they hold stays for the next daemon. */
+/* Frees all survivors because the daemon exits. Their attachments and segments remain for the next
+ * daemon. */
 void clients_abandon(struct clients *clients);
 
 #endif

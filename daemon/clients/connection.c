@@ -16,14 +16,13 @@
 #include "daemon/clients/tally.h"
 #include "daemon/rights/quota.h"
 
-/* Requests of one client that are answered, and the time they may take, before others
- * get their turn. */
+/* How many requests one turn takes, and for how long, before other clients get theirs. */
 #define TURN_REQUESTS 16
 #define TURN_NS       250000
-/* Turns at once for the last requests of a client that has gone. */
+/* The last requests of a client that has gone get as much as this many turns. */
 #define LAST_TURNS 16
 
-/* A buffer of that size costs nobody anything. */
+/* A buffer of up to this size is not charged. */
 #define BUFFER_FREE_BYTES 4096
 
 static void on_socket(uv_poll_t *poll, int status, int events);
@@ -60,7 +59,7 @@ int connection_charge(struct connection *c, uint64_t *charged, uint64_t bytes,
         return 0;
     quota_refund(payer, QUOTA_BUFFERS, *charged);
     *charged = 0;
-    /* administrators' clients get stuck as others' do */
+    /* administrators are not exempt, because their clients may stop reading as well */
     int r = amount ? quota_charge(payer->quota, payer->uid, false, QUOTA_BUFFERS, amount, &payer,
                                   ret_excess)
                    : 0;
@@ -98,7 +97,7 @@ static void on_handle_closed(uv_handle_t *handle)
     free(c);
 }
 
-/* Does nothing the second time, or without a pidfd. */
+/* Stops watching the process. Does nothing the second time, or without a pidfd. */
 static void stop_process_poll(struct connection *c)
 {
     uv_handle_t *handle = (uv_handle_t *)&c->process_poll;
@@ -114,13 +113,13 @@ void connection_close(struct connection *connection)
     connection->tally->n_connections--;
     connection_refund(connection, &connection->in_charged);
     connection_refund(connection, &connection->out_charged);
-    /* a forked child may hold the socket too: this ends it for everybody */
+    /* a forked child may hold the socket as well; this ends it for all of them */
     shutdown(connection->fd, SHUT_RDWR);
     connection->strays = connection->strays && stray_left(connection->fd);
     uv_close((uv_handle_t *)&connection->socket_poll, on_handle_closed);
     stop_process_poll(connection);
     bell_close(STEAL(connection->bell));
-    /* that may take the pidfd over, to watch it on */
+    /* the client may become a survivor, which then takes the pidfd over */
     connection->events->closed(connection);
 }
 
@@ -136,7 +135,7 @@ void connection_lose(struct connection *connection)
     c->gone = true;
     c->gone_until_ns = now_ns() + LIMIT_LAST_REQUESTS_NS;
     shutdown(c->fd, SHUT_RD);
-    uv_poll_stop(&c->socket_poll); /* the end would be reported for ever */
+    uv_poll_stop(&c->socket_poll); /* the end would be reported again and again */
     stop_process_poll(c);
     free(STEAL(c->out));
     frame_descriptors_close(&c->out_fds);
@@ -157,7 +156,7 @@ static void violation(struct connection *c, const char *what)
     connection_close(c);
 }
 
-/* Watches for what the connection can use now, and always for its end. */
+/* Polls for the events that the connection can handle now, and for its end until that is known. */
 static void watch(struct connection *c)
 {
     int events = 0;
@@ -168,9 +167,9 @@ static void watch(struct connection *c)
     else if (!c->answering && !c->throttled && !c->end_of_stream)
         events = UV_READABLE;
     if (!c->half_closed && !c->end_of_stream)
-        events |= UV_DISCONNECT; /* once known it would be reported for ever */
+        events |= UV_DISCONNECT; /* after the end it would be reported again and again */
     if (events == c->watched)
-        return; /* arming it anew would cost two system calls */
+        return; /* starting the poll again would cost two system calls */
     c->watched = events;
     if (events == 0)
         uv_poll_stop(&c->socket_poll);
@@ -288,14 +287,15 @@ static void take_request(struct connection *c, const char *text, size_t n)
     reply_give(c, &answer);
 }
 
-/* An idle client holds no buffer. */
+/* Frees the buffer, so that an idle client costs none. */
 static void drop_input(struct connection *c)
 {
     frame_deinit(&c->in);
     connection_refund(c, &c->in_charged);
 }
 
-/* Returns whether there was anything, or the end. It may be closed by that. */
+/* Receives once. Returns false if there was nothing; true after bytes, the end of the stream or an
+ * error. May close the connection. */
 static bool receive(struct connection *c)
 {
     struct quota_excess excess;
@@ -319,7 +319,8 @@ static bool receive(struct connection *c)
     return true;
 }
 
-/* There is no whole request. Returns whether there may be one now. */
+/* Called when no whole request is buffered. Returns whether there may be one now. A client that has
+ * gone sends no event, so its last bytes are received here. */
 static bool await_more(struct connection *c)
 {
     if (c->gone && !c->end_of_stream && receive(c))
@@ -339,7 +340,7 @@ static bool may_finish(const struct connection *c)
            c->gone_until_ns - now_ns() > LIMIT_LAST_REQUESTS_NS - linger_ns;
 }
 
-/* Something is left that must wait. The holdings of a client that has gone end now, unless its
+/* Called when the rest must wait. The attachments of a client that has gone end now, unless its
  * turn comes soon: a Detach among its last requests must not be taken for a death. */
 static void wait_on(struct connection *c)
 {
@@ -363,7 +364,7 @@ void connection_take_turn(struct connection *connection)
            !connection->throttled) {
         bool more = connection->in.used < connection->in.n;
         if (more && turn == 1)
-            began = now_ns(); /* whoever asks one thing at a time costs no clock */
+            began = now_ns(); /* a client that sends one request at a time costs no clock read */
         if (turn == TURN_REQUESTS * turns ||
             (more && turn > 1 && now_ns() - began > TURN_NS * turns)) {
             connection->events->again(connection);
@@ -394,12 +395,12 @@ static void act_now(struct connection *c, int events)
     if (!c->closing && !c->out)
         connection_take_turn(c);
     else if (!c->closing && !c->gone)
-        watch(c); /* also where a late reply has just filled the socket */
+        watch(c); /* a late reply may have filled the socket */
     if (events & UV_WRITABLE && !c->closing && !c->out && c->streaming && c->events->drained)
         c->events->drained(c);
 }
 
-/* What there is to do, 0: for requests that are buffered, is done now or in its turn. */
+/* Handles events of the socket, now or in the connection's turn. events 0: buffered requests. */
 static void act(struct connection *c, int events)
 {
     if (c->closing || c->turn.waits || c->throttled)
@@ -427,7 +428,7 @@ static void serve(struct turn *turn)
     c->due = 0;
     act_now(c, events);
     if (!c->closing && !c->gone)
-        watch(c); /* nothing was watched for while it waited */
+        watch(c); /* the socket was not polled while the turn waited */
 }
 
 bool connection_hung_up(const struct connection *connection)
@@ -445,14 +446,14 @@ void connection_end(struct connection *connection)
     if (c->turn.waits || c->throttled)
         wait_on(c);
     else
-        act(c, 0); /* its last requests take turns like any others */
+        act(c, 0); /* the last requests take turns like any others */
 }
 
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
     if (status == 0 && events & UV_READABLE) {
-        /* also what it said before it hung up; but first what it has said already */
+        /* a client that hung up may have sent requests before, which come first */
         act(c, events);
         return;
     }
@@ -463,10 +464,10 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     if (events & UV_WRITABLE) {
         act(c, events);
     } else if (events & UV_DISCONNECT && c->streaming) {
-        connection_close(c); /* nobody listens to the end of what has none */
+        connection_close(c); /* a stream has no last reply for which a half-closed client waits */
     } else if (events & UV_DISCONNECT) {
-        /* it has shut down its side while an answer is on its way: what it said
-         * before is still to be read */
+        /* the client has shut down its side, and still reads: requests that it sent before must
+         * be done */
         c->half_closed = true;
         watch(c);
     }

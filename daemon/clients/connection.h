@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One client: its socket, its process, its messages, its attachments.
+/* One connection: its socket, the process at the other end, messages and attachments.
  *
  *   new -> reading -> (answering -> reading)* -> closing -> freed
  *                          \-> streaming -------/
  *
- * Requests are taken one at a time; while an answer is being made or does not
- * fit into the socket, nothing more is read. So a client that does not read its
- * replies costs one reply; what all connections of a user hold, requests that are
- * not whole among it, is charged to him beyond a page each. The connection ends when the client's
- * process does (pidfd), or when its socket hangs up. A hang-up is the client's death only if it has
- * no presence: else what it has stays with it (client.h). */
+ * The connection takes one request at a time. It reads nothing while an answer is being made, or
+ * while a part of a reply does not fit into the socket. Thus a client that does not read its
+ * replies costs the memory of one reply. Buffers of more than a page, for incomplete requests and
+ * unread replies, are charged to the user.
+ *
+ * The connection ends when the process of its client ends (pidfd), or when the socket hangs up. If
+ * the client has a presence, a hang-up is not its death, and it keeps its attachments (client.h).
+ * Requests that the client sent before its end are still done, but nobody gets the replies: a
+ * Detach among them must not be taken for a death.
+ *
+ * This module knows no method. The server (server.c) passes it functions for requests, turns and
+ * ends. All of this is used on the loop only, and nothing blocks. */
 #ifndef DAEMON_CONNECTION_H
 #define DAEMON_CONNECTION_H
 
@@ -38,142 +44,157 @@ enum {
     N_REFUSALS
 };
 
-/* An answer in the making. */
+/* An answer that is being made by a method, or a refusal. Start from zero. The functions that send
+ * it take what it owns; otherwise answer_deinit() frees that. */
 struct answer {
     int error;                    /* SHMVIEW_ERR_* or one of the above; 0: success */
-    char *reason;                 /* owned; why it is refused; NULL: not known */
-    json_t *parameters;           /* owned; of an error its other facts; NULL: none */
-    char *text;                   /* owned; the whole reply, in their place */
+    char *reason;                 /* owned; the sentence of a refusal; NULL: none */
+    json_t *parameters;           /* owned; results, or the facts of a refusal; NULL: none */
+    char *text;                   /* owned; the whole reply, used in place of parameters */
     size_t text_bytes;            /* with its NUL */
     struct frame_descriptors fds; /* owned, or borrowed until the answer is taken */
     bool fds_borrowed;
     char *spare; /* owned; the whole reply if the descriptors cannot be sent; NULL: an error then */
-    uint64_t attachment; /* that it tells of; 0: none */
-    uint64_t created;    /* segment that was created for it; 0: none */
+    uint64_t attachment; /* the attachment that the reply gives; 0: none */
+    uint64_t created;    /* the segment that was created for it; 0: none */
     bool pending;        /* comes later, by connection_answer() */
 };
 
-/* So long the last requests of a client that has gone may wait for their turn while it keeps its
- * attachments. */
+/* How long a client that has gone keeps its attachments while its last requests wait for a turn. */
 #define CONNECTION_LINGER_MS 40
 
-/* What a connection needs of the house above it. */
+/* Functions of the owner, which a connection calls. */
 struct connection_events {
-    /* A request; fills *answer, which is zeroed. */
+    /* Does a request; fills *answer, which is zeroed. */
     void (*call)(struct connection *connection, const struct wire_call *call,
                  struct answer *answer);
-    /* It was closed: end its attachments, forget it, refund it unless strays is set. Freed soon
-     * after. */
+    /* The connection was closed: ends its attachments and forgets it. Refunds it, unless strays is
+     * set; stray.c refunds it then. The connection is freed soon after. */
     void (*closed)(struct connection *connection);
-    /* There is something to do for it: whether it may be done now; then end is called after it.
-     * Else it waits until the owner calls turn.serve(). May be NULL: always. */
+    /* There is something to do. Returns whether it may be done now; then end() is called after it.
+     * Otherwise the connection waits until the owner calls turn.serve(). NULL: always now. */
     bool (*begin)(struct connection *connection);
     void (*end)(struct connection *connection);
-    /* It has more requests buffered than one turn may take. */
+    /* The connection has buffered more requests than one turn may take. */
     void (*again)(struct connection *connection);
-    /* It streams, and what was sent is on its way: there is room for more. May be NULL. */
+    /* A stream has sent all that was kept: there is room for more. May be NULL. */
     void (*drained)(struct connection *connection);
-    /* A request of it is there: whether it may be taken now. If not, the owner sets throttled, and
-     * calls connection_resume() when it may; nothing is read until then. May be NULL: always. */
+    /* Returns whether a request may be taken now. If not, the owner has set throttled, and calls
+     * connection_resume() later; nothing is read until then. NULL: always. */
     bool (*may_ask)(struct connection *connection);
-    /* Nobody would hear the answer that is pending: there will be none. May be NULL. */
+    /* Nobody would get the answer that is pending: the owner must not send it. May be NULL. */
     void (*cancel)(struct connection *connection);
-    /* Its client has died or hung up, and has sent requests that must wait: end its attachments
-     * now. Called again whenever it waits again. May be NULL. */
+    /* The client has died or hung up, and its last requests must wait: ends its attachments now, so
+     * that its locks do not wait too. Called again whenever the requests wait again. May be NULL.
+     */
     void (*gone)(struct connection *connection);
-    /* Its client has gone too, but its turn may come before CONNECTION_LINGER_MS have passed: call
-     * connection_end() soon, unless it was closed by then. May be NULL: gone is called at once. */
+    /* Like gone(), but the turn may come before CONNECTION_LINGER_MS have passed: the owner calls
+     * connection_end() soon, unless the connection is closed by then. NULL: gone() is called. */
     void (*lingers)(struct connection *connection);
-    /* A reply cannot be sent: undo what it gives. May be NULL. */
+    /* A reply cannot be sent: undoes what it would have given. May be NULL. */
     void (*take_back)(struct connection *connection, const struct answer *answer);
 };
 
+/* One connection. connection_new() makes it, and it is freed after connection_close(), as soon as
+ * libuv has closed its handles. Other modules write some members: reply.c the reply in out,
+ * throttle.c the state of being throttled, the server and daemon/requests the rest from payer on.
+ */
 struct connection {
     const struct connection_events *events;
     struct tally *tally;
     void *owner; /* of the events */
     struct peer peer;
-    struct store_holder holder; /* as what it has is kept */
-    struct client *client;      /* NULL: it has not said who it is */
-    int fd;
+    struct store_holder holder; /* the client, as records of its attachments have it */
+    struct client *client;      /* NULL: it has not sent Claim */
+    int fd;                     /* owned */
     uv_poll_t socket_poll, process_poll;
-    int watched;        /* events that socket_poll is armed for */
-    unsigned n_handles; /* not yet closed by libuv */
-    bool answering;     /* an answer is pending */
-    bool oneway;        /* ... and nobody wants to hear it */
-    bool more;          /* ... or many */
-    bool streaming;     /* ... without an end: its client says nothing any more */
-    bool half_closed;   /* the client has shut down its side; more may be unread */
-    bool end_of_stream; /* the client has said all it will say */
-    bool gone;          /* the client has died or hung up; its last requests are being done */
-    int64_t gone_until_ns;
+    int watched;           /* events that socket_poll is armed for */
+    unsigned n_handles;    /* not yet closed by libuv */
+    bool answering;        /* an answer is pending */
+    bool oneway;           /* the call wants no reply */
+    bool more;             /* the call accepts many replies */
+    bool streaming;        /* replies follow without an end; the client sends no further requests */
+    bool half_closed;      /* the client has shut down its side; there may be unread requests */
+    bool end_of_stream;    /* everything that the client sent has been received */
+    bool gone;             /* the client has died or hung up; its last requests are being done */
+    int64_t gone_until_ns; /* requests that still wait then are dropped */
     bool closing;
     bool strays;      /* descriptors may lie in the socket; once it is closed: they do */
-    struct turn turn; /* if it waits for that, no event is looked for */
-    int due;          /* events that it waits with */
-    bool throttled;   /* waits until it may ask again; never both */
-    bool resumed;     /* may ask again, before others of its user that wait for that */
+    struct turn turn; /* while it waits, the socket is not polled */
+    int due;          /* events of the socket to be handled in that turn */
+    bool throttled;   /* waits until its user may send a request again; never while turn waits */
+    bool resumed;     /* may send one now, before other throttled connections of its user */
     struct frame in;
-    char *out; /* what did not fit into the socket */
+    char *out; /* the reply of which a part did not fit into the socket, owned; or NULL */
     size_t out_bytes, out_sent;
-    struct frame_descriptors out_fds; /* owned; they go with the first byte */
-    struct quota_user *payer;         /* who is charged for it; NULL: nobody */
-    uint64_t in_charged, out_charged; /* bytes of in and out that he is charged for */
-    struct bell *bell;                /* NULL: its client has none */
+    struct frame_descriptors out_fds; /* owned; sent with the first byte of out */
+    struct quota_user *payer;         /* the user who is charged; NULL: nobody. Set by the owner */
+    uint64_t in_charged, out_charged; /* bytes of in and out that the user is charged for */
+    struct bell *bell;                /* owned; NULL: its client has none */
     struct attachments attachments;
     struct created_segments created; /* with lifetime "creator" */
-    void *job;                       /* what it waits for, if answering */
-    struct monitor *monitor;         /* what it tells, if streaming */
-    LIST_ENTRY(connection) link;
-    bool lingers; /* for the owner, as the next */
+    void *job;                       /* what a pending answer waits for; of daemon/requests */
+    struct monitor *monitor;         /* the events that it sends, if streaming */
+    LIST_ENTRY(connection) link;     /* in the owner's list */
+    bool lingers;                    /* in the owner's list of connections that linger */
     TAILQ_ENTRY(connection) lingering;
-    TAILQ_ENTRY(connection) waiting; /* of those that are throttled */
+    TAILQ_ENTRY(connection) waiting; /* in the list of throttled connections of its user */
 };
 
-/* Takes over fd, a connected socket, and watches it. Returns the connection, which tally counts, or
- * NULL (fd is closed then). */
+/* Takes over fd, a connected socket, and watches it and the process at its other end. Returns the
+ * connection, which tally counts. Returns NULL if that process is dead, or after logging an error;
+ * fd is closed then. */
 struct connection *connection_new(uv_loop_t *loop, int fd, const struct connection_events *events,
                                   struct tally *tally, void *owner);
 
-/* Its process; ACTOR_NONE for NULL. */
+/* Returns the process of the connection, for events; ACTOR_NONE for NULL. */
 struct actor connection_actor(const struct connection *connection);
 
-/* Sends an answer that was pending. Takes what *answer owns. */
+/* Sends an answer that was pending, and goes on with the next request. Takes what *answer owns. May
+ * close the connection. */
 void connection_answer(struct connection *connection, struct answer *answer);
 
-/* Sends one of many answers to a call that is pending: a reply of n bytes of text with its NUL
- * (new; stolen; NULL means memory was short). The connection has room for it: out is NULL. It may
- * be closed by that. */
+/* Sends one of many answers to a call that is pending: a reply of n bytes of text with its NUL. The
+ * text is new and stolen; NULL means that memory was short, and closes the connection. There must
+ * be room for it: out is NULL. May close the connection. */
 void connection_stream(struct connection *connection, char *text, size_t n);
 
-/* Sends an answer, to a call that was made or will be, and closes. Takes what *answer owns. */
+/* Sends an answer and closes the connection. The client may not have called yet: it then gets the
+ * answer for its first call. Takes what *answer owns. */
 void connection_refuse(struct connection *connection, struct answer *answer);
 
-/* Takes up to one turn of the requests that are buffered. */
+/* Takes as many of the buffered requests as one turn may take. May close the connection. */
 void connection_take_turn(struct connection *connection);
 
-/* It is throttled no longer: takes the requests that are buffered, now or in its turn. */
+/* Call when the connection is no longer throttled. Takes the requests that are buffered, now or in
+ * its turn. */
 void connection_resume(struct connection *connection);
 
-/* Whether the peer can neither send nor receive any more. */
+/* Whether the peer can neither send nor receive now. */
 bool connection_hung_up(const struct connection *connection);
 
-/* Closes it, after what its client has said before it died was read. */
+/* Call when the client has died or hung up. Does its last requests, now or in turns, and then
+ * closes the connection. May be called again while they wait. */
 void connection_end(struct connection *connection);
 
-/* The client has died or hung up: nobody hears replies. What it has sent is still read and done,
- * but nothing can be added, although a forked child may hold the socket too. */
+/* Stops replies to a client that has died or hung up. Requests that it sent before are still read
+ * and done. The socket takes no further ones, although a forked child may hold it as well. Closes a
+ * connection that streams. */
 void connection_lose(struct connection *connection);
 
-/* Charges for a buffer of bytes, in place of *charged. One that is larger than all of them may
- * be together counts as that, so that it may be there alone. Returns 0 or -EDQUOT. */
+/* Charges the user for a buffer of `bytes`, in place of *charged bytes. A buffer that is larger
+ * than the limit for all buffers together counts as that limit, so that it is allowed while it is
+ * the only one. Returns 0, or -EDQUOT with *ret_excess. */
 int connection_charge(struct connection *connection, uint64_t *charged, uint64_t bytes,
                       struct quota_excess *ret_excess);
+/* Refunds *charged bytes, and sets them to 0. */
 void connection_refund(struct connection *connection, uint64_t *charged);
 
-/* Closes it; at once for the caller, and for libuv when it can. */
+/* Closes the connection for the caller at once, and calls closed(). libuv frees it later. Does
+ * nothing if it is closed already. */
 void connection_close(struct connection *connection);
 
+/* Frees what the answer owns, and zeroes it. */
 void answer_deinit(struct answer *answer);
 
 #endif

@@ -12,7 +12,8 @@
 
 #define SLICE_NS 250000
 #define RETRY_MS 100
-/* The end of a connection takes about twice as long as its beginning. */
+/* The end of a connection takes about twice as long as its beginning, so the time of accepting it
+ * is counted three times in all. */
 #define END_COSTS 2
 
 static void on_knock(uv_poll_t *poll, int status, int events);
@@ -35,13 +36,15 @@ static void on_retry(uv_timer_t *timer)
     uv_poll_start(&d->poll, UV_READABLE, on_knock);
 }
 
+/* Stops polling for a while, because the client that could not be accepted is still there. */
 static void shut(struct door *d)
 {
     uv_poll_stop(&d->poll);
     uv_timer_start(&d->retry, on_retry, RETRY_MS, 0);
 }
 
-/* So that the client learns of it and the poll does not spin. */
+/* Accepts a client on the reserve and hangs up: the client gets an end, and the poll does not spin.
+ * If no descriptor is left for that either, shuts the door. */
 static void turn_away(struct door *d)
 {
     close_fdp(&d->reserve);
@@ -55,7 +58,7 @@ static void turn_away(struct door *d)
               "out of descriptors: a client %s", nobody ? "waits" : "was turned away");
 }
 
-/* Nobody could be accepted. */
+/* Handles an error of accept(). The first three of them pass, and need no log line. */
 static void fail(struct door *d, int error)
 {
     if (error == EAGAIN || error == ECONNABORTED || error == EINTR)
@@ -64,11 +67,12 @@ static void fail(struct door *d, int error)
         turn_away(d);
         return;
     }
-    /* the one who knocks is still there, and would be reported again at once */
+    /* the client is still there, and would be reported again at once */
     shut(d);
     log_warning("accept: %s", strerror(error));
 }
 
+/* Accepts clients for one slice, at least one. The time for each is charged to its user. */
 static void accept_some(struct door *d)
 {
     int64_t began = now_ns(), until = began + SLICE_NS;

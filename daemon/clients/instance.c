@@ -28,7 +28,8 @@ int instance_lock_file(int dir, const char *name)
             return -EPERM;
         if (flock(fd, LOCK_EX | LOCK_NB))
             return errno == EWOULDBLOCK ? -EBUSY : -errno;
-        /* the one who had it before us may have removed the name meanwhile */
+        /* the daemon that held the lock before may have removed the name since openat(). Then this
+         * lock is on a file that nobody else will find: try again */
         if (fstatat(dir, name, &named, AT_SYMLINK_NOFOLLOW) == 0) {
             if (mine.st_ino == named.st_ino && mine.st_dev == named.st_dev)
                 return steal_fd(&fd);
@@ -38,6 +39,7 @@ int instance_lock_file(int dir, const char *name)
     }
 }
 
+/* Removes the name while the lock is still held, so that it removes no file of a next daemon. */
 static void unlock_file(int dir, const char *name, int *fd)
 {
     if (*fd < 0)
@@ -46,6 +48,7 @@ static void unlock_file(int dir, const char *name, int *fd)
     close_fdp(fd);
 }
 
+/* Takes the second lock. After an error the directory of the objects is closed again. */
 static int lock_objects(struct instance_lock *lock, const char *instance)
 {
     int r = directory_open(instance);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One daemon an instance. The lock is a file beside the socket, where only the instance's
- * own user can write: nobody else can take it. A second one lies among the instance's objects,
- * for daemons that share /dev/shm and not their files, as those of two containers may: they
- * would sweep each other's objects. */
+/* Makes sure that only one daemon serves an instance. Two daemons would remove each other's
+ * objects.
+ *
+ * The daemon holds flock() on two files, which end with the process in any case:
+ *   - SOCKET.lock beside the socket. Only the user of the instance can write that directory, so
+ *     nobody else can take the lock.
+ *   - INSTANCE_LOCK_OBJECT among the objects in /dev/shm. Two containers may share /dev/shm and not
+ *     their other files; their daemons would meet only here. */
 #ifndef DAEMON_INSTANCE_H
 #define DAEMON_INSTANCE_H
 
@@ -10,21 +14,24 @@
 
 #define INSTANCE_LOCK_OBJECT "+daemon"
 
+/* Both locks. Filled by instance_lock(). */
 struct instance_lock {
     char name[sizeof(address_path) + sizeof ".lock"]; /* of the file, in dir */
     int dir;                                          /* borrowed */
-    int file_fd, object_fd;
+    int file_fd, object_fd;                           /* owned; the locks end with them */
 };
 
-/* Takes the lock of the instance that is called instance, for the life of the process, and
- * opens the directory of its objects. dir is that of the path socket, and is borrowed until
- * instance_unlock(). Returns 0 and owes that, or -errno and has logged the cause. */
+/* Takes both locks of the instance that has that name, and opens the directory of its objects.
+ * socket is a path, and dir the directory of it, which is borrowed until instance_unlock(). Does
+ * not wait for another daemon. Returns 0, and the caller owes instance_unlock(); or logs the cause
+ * and returns -errno. */
 int instance_lock(struct instance_lock *lock, int dir, const char *socket, const char *instance);
+/* Removes both files and gives the locks back. Closes the directory of the objects. */
 void instance_unlock(struct instance_lock *lock);
 
-/* One lock: the file of that name in the directory dir, which is this user's own. Returns a
- * descriptor to keep open; -EBUSY if another process has it; -EPERM if it is another user's, or
- * no file; or -errno. */
+/* Takes one lock: the file with that name in the directory dir; creates it if needed. Returns a
+ * descriptor, which the caller must keep open. Returns -EBUSY if another process holds the lock,
+ * -EPERM if the file belongs to another user or is not a regular file, or another -errno. */
 int instance_lock_file(int dir, const char *name);
 
 #endif

@@ -21,7 +21,8 @@ static bool is_system(const char *path)
     return strcmp(path, ADDRESS_SYSTEM) == 0;
 }
 
-/* Whether somebody accepts connections there. */
+/* Whether a process listens there. A full backlog (EAGAIN) counts as well. So does a failure to
+ * make a socket for the test, because the path of a living daemon must not be removed. */
 static bool is_served(const struct sockaddr_un *address)
 {
     CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -30,6 +31,7 @@ static bool is_served(const struct sockaddr_un *address)
     return connect(fd, (const struct sockaddr *)address, sizeof *address) == 0 || errno == EAGAIN;
 }
 
+/* Removes a socket that a dead daemon has left, because bind() would fail. Returns 0 or -errno. */
 static int remove_stale(const struct sockaddr_un *address)
 {
     struct stat st;
@@ -40,7 +42,7 @@ static int remove_stale(const struct sockaddr_un *address)
         return r;
     }
     if (!S_ISSOCK(st.st_mode)) {
-        log_error("%s is in the way: it is no socket", address->sun_path);
+        log_error("%s is in the way: it is not a socket", address->sun_path);
         return -EEXIST;
     }
     if (is_served(address)) {
@@ -50,6 +52,7 @@ static int remove_stale(const struct sockaddr_un *address)
     return unlink(address->sun_path) && errno != ENOENT ? -errno : 0;
 }
 
+/* The mode is set by umask, because a chmod() afterwards would leave a moment with another mode. */
 static int bind_and_listen(struct listener *listener, const struct sockaddr_un *address)
 {
     struct stat st;
@@ -96,13 +99,13 @@ static bool has_option(int fd, int option, int value)
     return getsockopt(fd, SOL_SOCKET, option, &got, &n) == 0 && got == value;
 }
 
-/* NULL if fd is a socket that can be served, else what is wrong. */
+/* Returns NULL if the daemon can serve fd; otherwise what is wrong. */
 static const char *fault_of(int fd, struct sockaddr_un *ret)
 {
     socklen_t n = sizeof *ret;
     *ret = (struct sockaddr_un){0};
     if (!has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_STREAM))
-        return "it is no Unix stream socket";
+        return "it is not a Unix stream socket";
     if (!has_option(fd, SO_ACCEPTCONN, 1))
         return "it does not listen";
     if (getsockname(fd, (struct sockaddr *)ret, &n) || ret->sun_path[0] != '/')

@@ -21,10 +21,11 @@
 #endif
 
 #define PIDFS_MAGIC    0x50494446u         /* not in older headers either */
-#define BIRTH_IS_INODE ((uint64_t)1 << 63) /* else clock ticks since the machine booted */
+#define BIRTH_IS_INODE ((uint64_t)1 << 63) /* otherwise clock ticks since the machine booted */
 
-/* Before Linux 6.5 the pid alone must do: it still names the peer if the socket
- * is open after the pidfd was opened, for only a dead peer's pid is used again. */
+/* Opens a pidfd by the pid, because Linux before 6.5 has no SO_PEERPIDFD. The pid still names the
+ * peer if the socket has not hung up after the pidfd was opened: the kernel gives the pid to
+ * another process only after the death of the peer. */
 static int pidfd_by_pid(int socket_fd, pid_t pid)
 {
     int fd = (int)syscall(SYS_pidfd_open, pid, 0);
@@ -37,11 +38,12 @@ static int pidfd_by_pid(int socket_fd, pid_t pid)
     return fd;
 }
 
-#define GENERATIONS_MAX 64 /* that are looked at */
-#define STAT_PARENT     4
+#define GENERATIONS_MAX 64 /* ancestors that peer_descends() looks at */
+#define STAT_PARENT     4  /* fields of /proc/PID/stat, see proc(5) */
 #define STAT_START      22
 
-/* A field of /proc/PID/stat, or 0: the command before them may hold anything. */
+/* Returns a field of /proc/PID/stat after the second one, or 0. The search begins at the last ')',
+ * because the second field, the command, may have spaces and parentheses. */
 static uint64_t stat_field(pid_t pid, int number)
 {
     char path[32], text[1024];
@@ -63,7 +65,7 @@ uint64_t peer_birth(int pidfd, pid_t pid)
 {
     struct statfs fs;
     struct stat st;
-    /* from Linux 6.9 on each process has an inode of its own */
+    /* since Linux 6.9 each process has an inode of its own */
     if (fstatfs(pidfd, &fs) == 0 && (uint64_t)fs.f_type == PIDFS_MAGIC)
         return fstat(pidfd, &st) ? 0 : st.st_ino | BIRTH_IS_INODE;
     errno = ESRCH;
@@ -74,7 +76,7 @@ uint64_t peer_birth(int pidfd, pid_t pid)
         return 0;
     }
     struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    /* the pid is still its own if it was alive after that was read */
+    /* the process was alive after its file was read, so the file was not that of another one */
     if (poll(&p, 1, 0) == 0)
         return birth;
     errno = ESRCH;
@@ -91,7 +93,7 @@ bool peer_descends(pid_t pid, pid_t ancestor)
     return false;
 }
 
-/* Returns how many, and them, new; or -errno. */
+/* Returns the number of supplementary groups, which are new in *ret, or -errno. */
 static int groups_of(int socket_fd, gid_t **ret)
 {
     gid_t few[16], *groups = few;
@@ -102,7 +104,7 @@ static int groups_of(int socket_fd, gid_t **ret)
         return 0;
     if (r && r != ERANGE)
         return -r;
-    /* the kernel keeps those of the moment it connected, so their number does not change */
+    /* the kernel keeps the groups of that moment, so their number does not change between calls */
     *ret = malloc(n);
     if (!*ret)
         return -ENOMEM;
@@ -134,12 +136,13 @@ int peer_of(int socket_fd, struct peer *ret)
     if (getsockopt(socket_fd, SOL_SOCKET, SO_PEERPIDFD, &fd, &n)) {
         if (errno != ENOPROTOOPT)
             return errno == EINVAL ? -ESRCH : -errno;
-        /* a process of a pid namespace that is hidden from us has no pid here */
+        /* a process in a pid namespace that the daemon cannot see has no pid here */
         fd = cred.pid ? pidfd_by_pid(socket_fd, cred.pid) : -1;
         if (fd < 0 && cred.pid)
             return fd;
     }
-    /* a wrong one would be taken for another's by the next daemon */
+    /* ESRCH leaves the birth unknown. After any other error the connection is refused, because the
+     * next daemon would take a client with a wrong birth for another process */
     errno = ESRCH;
     uint64_t birth = fd < 0 ? 0 : peer_birth(fd, cred.pid);
     gid_t *groups = NULL;

@@ -7,7 +7,7 @@
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* that there is one is enough */
+    (void)idle; /* nothing to do: an active idle handle alone keeps the loop from sleeping */
 }
 
 void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop)
@@ -21,13 +21,14 @@ void poll_ahead_note(struct poll_ahead *poll_ahead)
     poll_ahead->was_asked = true;
 }
 
-/* How often somebody else got the processor who needed it. */
+/* How often the kernel took the processor from this thread to run another one. */
 static long times_preempted(void)
 {
     struct rusage usage;
     return getrusage(RUSAGE_THREAD, &usage) ? 0 : usage.ru_nivcsw;
 }
 
+/* Begins a poll after a request, unless polls were useless lately. */
 static void begin(struct poll_ahead *l, int64_t now)
 {
     l->ns = spin_ns(&l->spin);
@@ -49,7 +50,7 @@ void poll_ahead_before_wait(struct poll_ahead *poll_ahead)
     if (!l->is_possible || uv_is_closing((uv_handle_t *)&l->idle) || !(looks || was_asked))
         return;
     int64_t now = now_ns();
-    /* a client who had to take the processor from us first would rather have found us asleep */
+    /* a client that had to preempt this thread was delayed by the poll, so the poll was useless */
     if (looks && was_asked && times_preempted() != l->preempted)
         spin_missed(&l->spin, l->ns);
     else if (looks && was_asked)

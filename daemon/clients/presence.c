@@ -24,6 +24,8 @@ static void name_of(struct presence_key key, file_name ret)
     snprintf(ret, sizeof(file_name), "%u.%" PRIx64, key.uid, key.client);
 }
 
+/* Reads a name that name_of() could have made. Other spellings of the same numbers are refused, so
+ * that no two files have one key. */
 static bool read_name(const char *name, struct presence_key *ret)
 {
     file_name again;
@@ -44,7 +46,7 @@ int presence_open(struct presence *presence)
         return -errno;
     snprintf(presence->path, sizeof presence->path, "%s/" PRESENCE_DIRECTORY, directory_path());
     presence->news = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    /* clients' descriptors are read-only, those that test the lock are not */
+    /* IN_CLOSE_NOWRITE: descriptors of clients are read-only, those of presence_test() are not */
     if (presence->news >= 0 &&
         inotify_add_watch(presence->news, presence->path,
                           IN_CLOSE_NOWRITE | IN_EXCL_UNLINK | IN_ONLYDIR | IN_DONT_FOLLOW) < 0)
@@ -140,7 +142,7 @@ void presence_close(struct presence *presence, bool remove)
         return;
     if (remove)
         presence_sweep(presence, keep_none, NULL);
-    unlinkat(directory_fd(), PRESENCE_DIRECTORY, AT_REMOVEDIR); /* unless there is a file */
+    unlinkat(directory_fd(), PRESENCE_DIRECTORY, AT_REMOVEDIR); /* fails if there is a file */
     presence->path[0] = '\0';
     close_fdp(&presence->news);
     close_fdp(&presence->directory);

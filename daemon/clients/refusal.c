@@ -11,7 +11,8 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 
-/* Text that was cut may end in the middle of a character, which JSON does not have. */
+/* Makes a string of text that may be no UTF-8: text that was cut can end in the middle of a
+ * character. JSON cannot express such bytes, so they become question marks. */
 static json_t *text_value(const char *text)
 {
     json_t *value = json_string(text);

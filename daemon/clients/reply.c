@@ -33,7 +33,9 @@ void reply_flush(struct connection *c)
     }
 }
 
-/* Keeps the descriptors of an answer of which the socket took nothing. */
+/* Keeps the descriptors of an answer of which the socket took nothing. Borrowed ones are
+ * duplicated, because their owner may close them before the socket has room. Returns 0 or -errno.
+ */
 static int keep_descriptors(struct connection *c, struct answer *answer)
 {
     if (!answer->fds_borrowed) {
@@ -50,7 +52,8 @@ static int keep_descriptors(struct connection *c, struct answer *answer)
     return 0;
 }
 
-/* A reply cannot be sent, and what it gives is taken back: another one is to be made. */
+/* Undoes what an answer would have given, because it cannot be sent. *answer is empty afterwards,
+ * and another one must be made. */
 static void take_back(struct connection *c, struct answer *answer)
 {
     if (c->events->take_back)
@@ -58,7 +61,8 @@ static void take_back(struct connection *c, struct answer *answer)
     answer_deinit(answer);
 }
 
-/* Descriptors cannot be sent: this client is told, and keeps what it has. */
+/* Sends another reply in place of one whose descriptors cannot be sent. The client keeps its
+ * connection and its earlier attachments. */
 static void refuse_descriptors(struct connection *c, struct answer *answer, const char *reason)
 {
     char *spare = STEAL(answer->spare);
@@ -82,7 +86,8 @@ void reply_refuse_buffer(struct connection *c, struct answer *answer,
     tally_note(c, answer);
 }
 
-/* Takes the text from the answer. */
+/* Returns the text of the reply, which is new, or NULL if memory is short. Takes it, or the facts,
+ * from the answer. */
 static char *answer_text(struct answer *answer, size_t *ret_bytes)
 {
     if (answer->text) {
@@ -117,7 +122,7 @@ void reply_send(struct connection *c, struct answer *answer)
         free(text);
         connection_refund(c, &c->out_charged);
         frame_descriptors_close(&c->out_fds);
-        /* the kernel lets a user have only so many in flight */
+        /* ETOOMANYREFS: the user has as many descriptors in flight as the kernel permits */
         refuse_descriptors(c, answer,
                            kept ? "the daemon has no descriptor left"
                                 : "too many descriptors are on their way");

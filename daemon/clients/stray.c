@@ -14,11 +14,12 @@
 #define SO_PASSRIGHTS 83
 #endif
 
-/* Closing at a time. Others wait in the queue; they cost descriptors, which are still charged to
- * the users who sent them. */
+/* Threads at a time. Each may block in close() for as long as the client likes, so several are
+ * needed. Further sockets wait in the queue; their users are still charged for them. */
 #define THREADS_MAX 16
 #define STACK_BYTES ((size_t)128 << 10)
 
+/* A socket to close; in `queue` until a thread takes it, and then in `closed` for the loop. */
 struct closing {
     int fd;
     void (*done)(void *arg);
@@ -27,6 +28,7 @@ struct closing {
 };
 STAILQ_HEAD(closings, closing);
 
+/* Protects the lists, n_threads and has_loop. Static, because threads may outlive the server. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct closings queue = STAILQ_HEAD_INITIALIZER(queue);
 static struct closings closed = STAILQ_HEAD_INITIALIZER(closed);
@@ -34,6 +36,7 @@ static unsigned n_threads;
 static uv_async_t async;
 static bool has_loop;
 
+/* Calls done() for each closed socket, on the loop. The mutex is free while done() runs. */
 static void on_closed(uv_async_t *handle)
 {
     struct closing *c;
@@ -74,8 +77,9 @@ bool stray_possible(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &may, &n) || may;
 }
 
-/* Looks at up to n bytes, which stay unread. Returns how many there are, 0 at the end of the
- * stream, -EPROTO if descriptors lie among them, or another -errno. */
+/* Copies up to n bytes, which stay unread. The call has no room for descriptors, so these stay in
+ * the socket as well, and the kernel only reports them, by MSG_CTRUNC. Returns the number of bytes,
+ * 0 at the end of the stream, -EPROTO if descriptors come with these bytes, or another -errno. */
 static ssize_t peek(int fd, void *bytes, size_t n)
 {
     struct iovec iov = {bytes, n};
@@ -98,7 +102,7 @@ ssize_t stray_receive(struct frame *frame, int fd, size_t limit)
     if (room > frame->capacity - frame->n)
         room = frame->capacity - frame->n;
     ssize_t n = peek(fd, frame->bytes + frame->n, room);
-    /* only the bytes that were looked at: bytes that arrive now may have descriptors */
+    /* receive only the bytes that were peeked at: bytes that arrive now may have descriptors */
     return n <= 0 ? n : frame_receive(frame, fd, frame->n + (size_t)n - 1, NULL);
 }
 
@@ -114,6 +118,7 @@ bool stray_left(int fd)
 
 /* --- Closing ------------------------------------------------------------- */
 
+/* The thread: closes sockets until the queue is empty, and ends. */
 static void *close_all(void *arg)
 {
     (void)arg;
@@ -155,7 +160,7 @@ void stray_close(int fd, void (*done)(void *arg), void *arg)
     *c = (struct closing){.fd = fd, .done = done, .arg = arg};
     pthread_mutex_lock(&lock);
     STAILQ_INSERT_TAIL(&queue, c, link);
-    /* without another thread it waits for those there are, or for the next that is started */
+    /* if no thread can be started, the socket waits for one that runs, or for the next call */
     if (n_threads < THREADS_MAX && start_thread() == 0)
         n_threads++;
     pthread_mutex_unlock(&lock);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stray descriptors: those that a client sends although no request takes any.
  *
- * The last close of a descriptor may wait as long as its sender likes: a socket with SO_LINGER and
- * unsent data does. So the loop neither receives nor drops one. Since Linux 6.16 the kernel
- * refuses them at the sender (SO_PASSRIGHTS). On older kernels the daemon looks before it reads,
- * and closes a socket in which descriptors are left by a thread of its own. */
+ * The last close of a descriptor may block for as long as its sender likes: that of a socket with
+ * SO_LINGER and unsent data does. A client could thus stop the loop. Therefore the loop neither
+ * receives such a descriptor nor closes a socket that holds one.
+ *
+ * Since Linux 6.16 the kernel refuses the descriptors when they are sent (SO_PASSRIGHTS). On older
+ * kernels the daemon peeks before it reads, leaves descriptors in the socket, and lets a thread
+ * close that socket. The user stays charged for the connection until the thread has closed it. */
 #ifndef DAEMON_STRAY_H
 #define DAEMON_STRAY_H
 
@@ -14,25 +17,28 @@
 
 #include "common/wire/frame.h"
 
-/* From now on stray_close() reports to loop; the caller is its thread. NULL: to nobody. */
+/* Lets stray_close() call its done() on this loop from now on; the caller is the thread of the
+ * loop. With NULL, done() is never called. */
 void stray_init(uv_loop_t *loop);
 
-/* Lets the kernel refuse descriptors at fd, a socket that listens or is connected, and at those
- * that fd accepts from now on, if the kernel can. */
+/* Lets the kernel refuse descriptors that are sent to fd, and to the sockets that fd accepts from
+ * now on. fd is a socket that listens or is connected. Does nothing on older kernels. */
 void stray_refuse(int fd);
 
-/* Whether descriptors may have reached fd, a connected socket, or may reach it. */
+/* Whether descriptors may have been sent to fd, a connected socket, or may still be. */
 bool stray_possible(int fd);
 
-/* Like frame_receive() without descriptors, but leaves descriptors in the socket: -EPROTO if some
- * come next. */
+/* Like frame_receive() without descriptors, but leaves descriptors in the socket, and returns
+ * -EPROTO if the next bytes have any. */
 ssize_t stray_receive(struct frame *frame, int fd, size_t limit);
 
-/* Whether descriptors lie unread in fd, which was shut down. Reads everything before them. */
+/* Whether descriptors lie unread in fd, which was shut down. Reads all bytes before them. Loop
+ * only. */
 bool stray_left(int fd);
 
-/* Closes fd by a thread, then calls done(arg) by the loop. done is lost if memory is short, or if
- * stray_init(NULL) was called. */
+/* Lets a thread close fd, which this function takes over, and then calls done(arg) on the loop. If
+ * memory is short, logs an error, and fd stays open. done() is not called then, nor after
+ * stray_init(NULL). Loop only. */
 void stray_close(int fd, void (*done)(void *arg), void *arg);
 
 #endif

@@ -17,7 +17,7 @@ void tally_note(const struct connection *connection, const struct answer *answer
 {
     struct tally *tally = connection->tally;
     if (answer->pending)
-        return; /* it comes later, and is counted then */
+        return; /* counted when it comes */
     tally->n_requests++;
     if (!answer->error)
         return;

@@ -4,9 +4,11 @@
 #include "common/base/util.h"
 
 #define MILLISECOND_NS 1000000
-/* The configuration may have changed meanwhile: nobody waits longer before he asks again. */
+/* The rate may be raised while a connection waits, so each one is tried again after this time at
+ * the latest. */
 #define WAIT_MAX_MS 1000
 
+/* Sets the alarm, unless it rings earlier anyway. */
 static void arm(struct throttle *t, int64_t wait_ns)
 {
     uint64_t ms = ((uint64_t)wait_ns + MILLISECOND_NS - 1) / MILLISECOND_NS;
@@ -33,8 +35,8 @@ static void unlink_user(struct throttle *t, struct quota_user *u)
     u->is_linked = false;
 }
 
-/* What the user's connection that was resumed last has asked for may be, or it was closed: the next
- * one may ask after other users had their turn. */
+/* Called when the connection of the user that was resumed last has got its request through, or was
+ * closed. Lets the next one of that user try, after other users had their turn. */
 static void go_on(struct throttle *t, struct quota_user *u)
 {
     if (TAILQ_EMPTY(&u->throttled))
@@ -57,7 +59,7 @@ bool throttle_may_ask(struct throttle *throttle, struct connection *connection, 
     bool is_resumed = connection->resumed;
     int64_t wait_ns = 0;
     connection->resumed = false;
-    /* nobody overtakes those of his user that wait already */
+    /* a new request must not overtake connections of the same user that wait */
     bool waits = !is_resumed && !TAILQ_EMPTY(&u->throttled);
     if (!waits)
         wait_ns = quota_request(u, is_admin, now_ns());
@@ -91,8 +93,8 @@ void throttle_cancel(struct throttle *throttle, struct connection *connection)
         unlink_user(throttle, u);
 }
 
-/* Resumes the first connection of the first user. The user's other ones wait until that has asked,
- * also if it waits for its turn before. */
+/* Resumes the first connection of the first user. The user leaves the list until that connection
+ * has tried its request, which may be after a turn; go_on() or throttle_may_ask() adds it again. */
 static void resume(struct throttle *t)
 {
     struct quota_user *u = TAILQ_FIRST(&t->quota->throttled);
@@ -104,7 +106,8 @@ static void resume(struct throttle *t)
     connection_resume(c);
 }
 
-/* One connection of each user; what comes after that waits until others had theirs. */
+/* Resumes one connection of each user. Users that are added while this runs wait for the next
+ * alarm. */
 static void on_alarm(struct alarm *alarm)
 {
     struct throttle *t = alarm->data;

@@ -258,11 +258,11 @@ START_TEST(what_cannot_be_served_is_refused)
     struct manager m;
     manager_open(&m);
     m.listener = open("/dev/null", O_RDWR | O_CLOEXEC);
-    expect_refusal(&m, "file", "it is no Unix stream socket");
+    expect_refusal(&m, "file", "it is not a Unix stream socket");
     m.listener = bound("datagram", SOCK_DGRAM);
-    expect_refusal(&m, "datagram", "it is no Unix stream socket");
+    expect_refusal(&m, "datagram", "it is not a Unix stream socket");
     m.listener = listening_inet();
-    expect_refusal(&m, "inet", "it is no Unix stream socket");
+    expect_refusal(&m, "inet", "it is not a Unix stream socket");
     m.listener = bound("silent", SOCK_STREAM);
     expect_refusal(&m, "silent", "it does not listen");
     m.listener = listening_abstract();

@@ -93,7 +93,7 @@ START_TEST(what_is_no_socket_is_left_alone)
     ck_assert_int_eq(write(fd, "precious", 8), 8);
     close(fd);
     snprintf(arguments, sizeof arguments, "--socket %s", path);
-    expect_run(arguments, 1, "is in the way: it is no socket");
+    expect_run(arguments, 1, "is in the way: it is not a socket");
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(st.st_size, 8);
     snprintf(arguments, sizeof arguments, "--socket %s/below", path);
