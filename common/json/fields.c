@@ -73,6 +73,8 @@ static int read_enum(const json_t *v, const struct field *f, char *base, struct 
                           f->enums[1], f->enums[2]);
 }
 
+/* Reads integers into an array in place. Their values are not limited here: view_resolve() checks
+ * them together. */
 static int read_ints(const json_t *v, const struct field *f, char *base, struct wire_fault *fault)
 {
     int64_t *values = (int64_t *)(void *)(base + f->offset);
@@ -95,6 +97,8 @@ static int read_ints(const json_t *v, const struct field *f, char *base, struct 
     return 0;
 }
 
+/* Reads an array of structs. A FIELD_LIST has one block as well: the pointers to the structs, and
+ * then the structs, so that one free() suffices. */
 static int read_objects(const json_t *v, const struct field *f, bool strict, char *base,
                         struct wire_fault *fault)
 {
@@ -109,7 +113,7 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
         return wire_fault_memory(fault, f->name);
     for (size_t i = 0; head && i < n; i++)
         ((void **)(void *)block)[i] = array + i * f->of_bytes;
-    /* handed over before it is filled: the caller frees what a fault leaves */
+    /* stored before it is filled, so that after a fault the caller finds it and frees it */
     memcpy(base + f->offset, &block, sizeof block);
     memcpy(base + f->count, &n, sizeof n);
     for (size_t i = 0; f->blank && i < n; i++)
@@ -137,7 +141,7 @@ static int read_strings(const json_t *v, const struct field *f, char *base,
     memcpy(base + f->offset, &array, sizeof array);
     memcpy(base + f->count, &n, sizeof n);
     for (size_t i = 0; i < n; i++) {
-        struct field element = {.name = f->name, .max = f->min};
+        struct field element = {.name = f->name, .max = f->min}; /* min: bytes of each, see above */
         if (read_string(json_array_get(v, i), &element, &array[i], fault))
             return -1;
     }
@@ -155,7 +159,7 @@ static int read_set(const json_t *v, const struct field *f, int64_t *ret, struct
         while (s && f->enums[bit] && strcmp(s, f->enums[bit]) != 0)
             bit++;
         if (!s || !f->enums[bit])
-            return wire_fault_set(fault, f->name, "element %zu is none of those there are", i);
+            return wire_fault_set(fault, f->name, "element %zu is not a known name", i);
         set |= (int64_t)1 << bit;
     }
     *ret = set;
@@ -197,6 +201,8 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     return -1;
 }
 
+/* Reports a member without a row. Called only if there is one, so that valid messages skip the
+ * search. */
 static int refuse_unknown(const json_t *json, const struct field *fields, struct wire_fault *fault)
 {
     const char *key;
@@ -214,7 +220,7 @@ static int refuse_unknown(const json_t *json, const struct field *fields, struct
 int fields_read(const json_t *json, const struct field *fields, bool strict, void *ret,
                 struct wire_fault *fault)
 {
-    size_t used = 0;
+    size_t used = 0; /* members that have a row; json has others if there are more of them */
     if (json && !json_is_object(json))
         return wire_fault_set(fault, "", "must be an object");
     for (const struct field *f = fields; f->name; f++) {

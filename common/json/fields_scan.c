@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define DIGITS_MOST 18 /* that certainly fit an int64_t */
+#define DIGITS_MOST 18 /* any number of 18 digits fits an int64_t */
 
 bool fields_scan_literal(struct fields_scan *scan, const char *literal)
 {
@@ -20,7 +20,8 @@ static bool scan_int(struct fields_scan *scan, const struct field *f, char *base
     int64_t value = 0;
     while (*scan->at >= '0' && *scan->at <= '9' && scan->at - from < DIGITS_MOST)
         value = value * 10 + (*scan->at++ - '0');
-    /* what is longer does not end here, as the caller will see; nor does 007 or 1.5 */
+    /* A longer number, or 1.5, is refused by the caller, who finds no comma or brace after it. 007
+     * is not JSON. */
     if (scan->at == from || (*from == '0' && scan->at - from > 1) || value < f->min ||
         value > f->max)
         return false;
@@ -28,7 +29,8 @@ static bool scan_int(struct fields_scan *scan, const struct field *f, char *base
     return true;
 }
 
-/* Returns the bytes of a string without its quotes, or NULL where one holds more than letters. */
+/* Returns the bytes of a string without its quotes, or NULL if it has others than printable ASCII,
+ * a space or an escape: those are left to json_read(). */
 static const char *scan_plain(struct fields_scan *scan, size_t *ret_n)
 {
     if (*scan->at != '"')
@@ -86,7 +88,7 @@ static bool scan_value(struct fields_scan *scan, const struct field *f, char *ba
     case FIELD_OBJECT:
         return fields_scan(scan, f->of, at);
     case FIELD_LIST:
-    case FIELD_OBJECTS: /* what is there must not be leaked: the caller's is none */
+    case FIELD_OBJECTS: /* an array with elements would need memory; leave it to fields_read() */
         return fields_scan_literal(scan, "[]");
     case FIELD_INTS:
     case FIELD_STRINGS:
@@ -96,7 +98,7 @@ static bool scan_value(struct fields_scan *scan, const struct field *f, char *ba
     return false;
 }
 
-/* Passes over "name":, if that is what comes. */
+/* Skips "name": if that comes next. Returns whether it did. */
 static bool scan_name(struct fields_scan *scan, const char *name)
 {
     size_t n = strlen(name);

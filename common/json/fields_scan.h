@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A struct from the text that fields_text() wrote, by the same table: for replies that come
- * often, from a peer that is trusted. It knows no other JSON than that. What is not so (spaces,
- * another order, unknown members, escapes, arrays with something in them) is left to jansson. */
+/* Reads a struct from text that fields_text() wrote, by the same table. It is for the reply to an
+ * attachment, which a client reads often: without values in between it takes 0.5 us, and by jansson
+ * 11 us.
+ *
+ * It accepts no JSON but that exact form. Text with spaces, another order, unknown members,
+ * escapes, spaces in strings, or arrays that are not empty is refused without an error, and the
+ * caller reads it by json_read(). Only a client uses this, because a client trusts its daemon;
+ * still every number and every string is checked as by fields_read(). */
 #ifndef COMMON_FIELDS_SCAN_H
 #define COMMON_FIELDS_SCAN_H
 
 #include "common/json/fields.h"
 
+/* The state of a scan. The caller sets all of it; at, room and room_bytes advance. */
 struct fields_scan {
-    const char *at; /* text that ends with a NUL */
-    char *room;     /* where strings are copied to */
-    size_t room_bytes;
+    const char *at;    /* the rest of the text, which ends with a NUL */
+    char *room;        /* where strings are copied to; they are borrowed from there */
+    size_t room_bytes; /* that are left; a string that does not fit is refused */
 };
 
-/* Reads an object. Optional members that are absent leave what *ret holds. Returns whether it was
- * one, with every number and string in its limits; then scan->at is behind it. */
+/* Reads an object. Optional members that are absent leave the values that *ret has. Returns whether
+ * an object of that form was there, with every number and string within its limits. Then scan->at
+ * is after it; otherwise *scan and *ret are undefined. Allocates nothing. */
 bool fields_scan(struct fields_scan *scan, const struct field *fields, void *ret);
 
-/* The members of an object, without its braces. */
+/* Like fields_scan(), but reads the members of an object without its braces. */
 bool fields_scan_members(struct fields_scan *scan, const struct field *fields, void *ret);
 
-/* Passes over exactly that text. Returns whether it is there. */
+/* Skips exactly that text. Returns whether it was there. */
 bool fields_scan_literal(struct fields_scan *scan, const char *literal);
 
 #endif

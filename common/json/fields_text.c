@@ -7,6 +7,7 @@
 
 /* --- Values -------------------------------------------------------------- */
 
+/* Adds a number. Works with its unsigned amount, because that of INT64_MIN fits no int64_t. */
 static void add_int(struct json_text *text, int64_t value)
 {
     char digits[24], *p = digits + sizeof digits;
@@ -70,13 +71,14 @@ static void add_list(struct json_text *text, const struct field *of, const void 
 
 /* --- Members ------------------------------------------------------------- */
 
-/* What some kinds have at their offset, and beside it. */
+/* The value of one member in a struct, loaded according to its kind. Only the members that the kind
+ * uses are set. */
 struct member {
-    const void *at;
-    bool is_there; /* where present is the offset of a bool */
-    int64_t number;
-    const char *pointer;
-    size_t n;
+    const void *at;      /* its place in the struct */
+    bool is_there;       /* INT, INTS: false if the row has `present` and the bool there is false */
+    int64_t number;      /* INT, BOOL, ENUM, SET */
+    const char *pointer; /* strings and arrays that are not in place */
+    size_t n;            /* elements of an array */
 };
 
 static struct member member_of(const struct field *f, const char *base)
@@ -113,6 +115,7 @@ static struct member member_of(const struct field *f, const char *base)
     return m;
 }
 
+/* Whether the member is optional and must be omitted: the reverse of what fields_read() leaves. */
 static bool is_absent(const struct field *f, const struct member *m)
 {
     switch (f->kind) {

@@ -8,24 +8,27 @@
 #include "common/base/limits.h"
 #include "common/json/json_text.h"
 
-/* Most words fit. */
+/* Most keys and strings fit. */
 #define ROOM_BYTES_FIRST 128
 
-/* Words are decoded into room, a stack: a key stays there until its value has been read. */
+/* The state of one call of json_read(). Strings and the digits of reals are decoded into room,
+ * which is a stack: a key stays there until its value has been read. */
 struct reader {
     const char *begin, *at, *end;
     bool is_strict;
-    unsigned depth, n_values;
-    char *room;
-    size_t n, capacity;
+    unsigned depth, n_values; /* arrays and objects that are open; values so far */
+    char *room;               /* owned */
+    size_t n, capacity;       /* bytes of room that are used, and all of them */
     struct wire_fault *fault;
 };
 
+/* Reports bad text at the current byte. Returns -1. */
 static int bad(struct reader *r, const char *what)
 {
     return wire_fault_set(r->fault, "", "byte %zu: %s", (size_t)(r->at - r->begin), what);
 }
 
+/* Returns the value, and reports lack of memory if jansson could not make it. */
 static json_t *checked(struct reader *r, json_t *value)
 {
     if (!value)
@@ -39,7 +42,7 @@ static void skip_space(struct reader *r)
         r->at++;
 }
 
-/* Whether the next byte is c; then it is read. */
+/* Skips the next byte if it is c. Returns whether it was. */
 static bool takes(struct reader *r, char c)
 {
     bool is = r->at < r->end && *r->at == c;
@@ -47,6 +50,7 @@ static bool takes(struct reader *r, char c)
     return is;
 }
 
+/* Adds n bytes to the stack. May move it, so positions in it are kept as numbers. */
 static int push(struct reader *r, const char *bytes, size_t n)
 {
     if (!r->room || n > r->capacity - r->n) {
@@ -64,6 +68,7 @@ static int push(struct reader *r, const char *bytes, size_t n)
 
 /* --- Strings ------------------------------------------------------------- */
 
+/* Adds a character as UTF-8. */
 static int push_character(struct reader *r, uint32_t c)
 {
     char b[4];
@@ -76,7 +81,7 @@ static int push_character(struct reader *r, uint32_t c)
     return push(r, b, n);
 }
 
-/* The four digits after "\u". Returns the number, or -1. */
+/* Reads the four digits after "\u". Returns the number, or -1. */
 static int32_t hex4(struct reader *r)
 {
     int32_t value = 0;
@@ -94,6 +99,8 @@ static int32_t hex4(struct reader *r)
     return value;
 }
 
+/* Reads an escape after "\u". A character beyond U+FFFF is written as two escapes (surrogates); one
+ * of them alone is no character. U+0000 is refused, because strings of C end there. */
 static int read_unicode(struct reader *r)
 {
     int32_t c = hex4(r);
@@ -103,7 +110,7 @@ static int read_unicode(struct reader *r)
     } else if (c >= 0xdc00 && c < 0xe000) {
         c = -1;
     }
-    return c > 0 ? push_character(r, (uint32_t)c) : bad(r, "an escape that is no character");
+    return c > 0 ? push_character(r, (uint32_t)c) : bad(r, "an escape that is not a character");
 }
 
 static int read_escape(struct reader *r)
@@ -118,7 +125,7 @@ static int read_escape(struct reader *r)
     return push(r, &values[name - names], 1);
 }
 
-/* A string, after its first quote. It is pushed with a NUL. */
+/* Reads a string after its first quote, and pushes it with a NUL. */
 static int read_string(struct reader *r)
 {
     for (;;) {
@@ -143,7 +150,7 @@ static int read_string(struct reader *r)
 
 /* --- Numbers ------------------------------------------------------------- */
 
-/* Digits. Returns whether there was one. */
+/* Skips digits. Returns whether there was one. */
 static bool skip_digits(struct reader *r)
 {
     const char *from = r->at;
@@ -152,6 +159,7 @@ static bool skip_digits(struct reader *r)
     return r->at > from;
 }
 
+/* Makes a real of the text from `from` on. strtod() needs a NUL after it, so it gets a copy. */
 static json_t *read_real(struct reader *r, const char *from)
 {
     size_t mark = r->n;
@@ -184,6 +192,7 @@ static json_t *read_number(struct reader *r)
         return read_real(r, from);
     int64_t value = 0;
     for (; digits < end; digits++) {
+        /* negative from the start, because INT64_MIN has no positive counterpart */
         int64_t digit = negative ? '0' - *digits : *digits - '0';
         if (__builtin_mul_overflow(value, 10, &value) ||
             __builtin_add_overflow(value, digit, &value))
@@ -224,7 +233,8 @@ static int read_member(struct reader *r, json_t *object)
     return failed ? wire_fault_memory(r->fault, "") : 0;
 }
 
-/* An array or object, after its first bracket. Returns value, or NULL and frees it. */
+/* Reads the rest of an array or object, after its first bracket, into value. Calls read_one() for
+ * each element or member. Returns value, or NULL after freeing it. */
 static json_t *read_members(struct reader *r, json_t *value, char last,
                             int (*read_one)(struct reader *, json_t *))
 {

@@ -22,7 +22,7 @@ void json_text_add(struct json_text *text, const char *bytes, size_t n)
         size_t room = (text->room + n) * 2;
         char *more = realloc(text->bytes, room);
         if (!more) {
-            text->failed = true; /* for good: not every failure is seen by jansson */
+            text->failed = true; /* stays set, because jansson ignores some errors of add() */
             return;
         }
         text->bytes = more;
@@ -60,8 +60,8 @@ static void add_escape(struct json_text *text, char c)
     json_text_add(text, escape, (size_t)n);
 }
 
-/* The bytes at s that JSON has as they are, up to the end, a control character, '"', '\\' or what
- * is no UTF-8. */
+/* Returns how many bytes at s can be copied as they are: all up to the end, a control character, a
+ * quote, a backslash, or a byte that is not UTF-8. */
 static size_t plain_bytes(const char *s)
 {
     const unsigned char *p = (const unsigned char *)s;
@@ -103,6 +103,7 @@ char *json_text_end(struct json_text *text, size_t *ret_bytes)
     return text->bytes;
 }
 
+/* For json_dump_callback(). Returns -1 to stop it. */
 static int add(const char *bytes, size_t n, void *text)
 {
     json_text_add(text, bytes, n);
