@@ -39,7 +39,8 @@ void frame_put_back(struct frame *frame, size_t n)
     frame->scanned = frame->used;
 }
 
-/* An idle peer costs no buffer. */
+/* Called before each receive, so that an idle peer costs no buffer. The buffer doubles, and is
+ * moved to the front only here: texts that frame_next() returned stay valid until then. */
 int frame_reserve(struct frame *frame, size_t limit)
 {
     if (frame->used) {
@@ -61,6 +62,9 @@ int frame_reserve(struct frame *frame, size_t limit)
     return 0;
 }
 
+/* Takes the descriptors of one recvmsg(). Every one must be taken or closed, because the kernel has
+ * put it into the table of this process already. Returns 0, or -EPROTO if there are more than fit
+ * into the list: no valid message has so many. */
 static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descriptors)
 {
     bool fits = true, lost = false;
@@ -83,6 +87,7 @@ static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descri
                 descriptors->fd[descriptors->n++] = fd;
         }
     }
+    /* MSG_CTRUNC: the kernel found no room in the table of this process */
     if (fits && (lost || msg->msg_flags & MSG_CTRUNC)) {
         frame_descriptors_close(descriptors);
         descriptors->lost = true;
@@ -100,7 +105,7 @@ ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int) * LIMIT_DESCRIPTORS)];
     } control;
-    /* never more than one message of the limit and its NUL */
+    /* never more than one message of `limit` bytes and its NUL */
     size_t room = limit + 1 - frame->n;
     if (room > frame->capacity - frame->n)
         room = frame->capacity - frame->n;
@@ -147,7 +152,7 @@ ssize_t frame_send(int fd, const char *text, size_t n, const int *fds, size_t n_
     return sent < 0 ? -errno : sent;
 }
 
-/* Whether they follow each other, as the kernel gives them to a quiet process. */
+/* Whether the numbers follow each other, as they do if the process opened nothing else since. */
 static bool is_range(const struct frame_descriptors *descriptors)
 {
     for (size_t i = 1; i < descriptors->n; i++)
@@ -160,7 +165,7 @@ void frame_descriptors_close(struct frame_descriptors *descriptors)
 {
     const int *fd = descriptors->fd;
     size_t n = descriptors->n;
-    /* one call in place of several, where the kernel has it (5.9) */
+    /* one system call in place of several, if the kernel has it (Linux 5.9) */
     if (!is_range(descriptors) || close_range((unsigned)fd[0], (unsigned)fd[n - 1], 0))
         for (size_t i = 0; i < n; i++)
             close(fd[i]);

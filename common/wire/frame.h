@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages on a stream socket: text up to a NUL byte, with descriptors. No
- * knowledge of what the text says. */
+/* Sends and receives messages on a stream socket: text up to a NUL byte, with descriptors. This
+ * module does not read the text.
+ *
+ * A stream socket keeps no borders between messages. One recvmsg() may return a part of a message,
+ * several messages, or the end of one and the beginning of the next with its descriptors. So bytes
+ * and descriptors are received into two queues: frame_next() takes whole messages from the first,
+ * and each message states how many descriptors of the second belong to it.
+ *
+ * Both sides use this module. It sends and receives without libuv, because libuv cannot pass a
+ * descriptor of a file. */
 #ifndef COMMON_FRAME_H
 #define COMMON_FRAME_H
 
@@ -10,48 +18,56 @@
 
 #include "common/base/limits.h"
 
-/* Bytes received and not yet used. Zeroed is empty; owes frame_deinit(). */
+/* The bytes that were received and are not used yet. A zeroed struct is empty and valid; its owner
+ * owes frame_deinit(). The members are bytes from the front: used <= scanned <= n <= capacity. */
 struct frame {
-    char *bytes;
-    size_t n; /* received */
+    char *bytes; /* owned; NULL: no buffer yet */
+    size_t n;    /* received */
     size_t capacity;
-    size_t scanned; /* known to hold no NUL */
-    size_t used;    /* consumed from the front */
+    size_t scanned; /* known to have no NUL after `used` */
+    size_t used;    /* of messages that frame_next() has returned */
 };
 
-/* Descriptors that came along, in order, none of them 0, 1 or 2. The holder owns them. */
+/* Descriptors that were received, in their order. None is 0, 1 or 2, so that none takes the place
+ * of a closed standard stream. The holder owns them. */
 struct frame_descriptors {
-    bool lost; /* some did not fit into this process: its table is full */
+    bool lost; /* some could not be received, because the table of this process is full */
     size_t n;
     int fd[LIMIT_DESCRIPTORS];
 };
 
+/* Frees the buffer, and empties the struct. */
 void frame_deinit(struct frame *frame);
 
-/* Finds the next whole message. Returns true with *ret_text, borrowed until the
- * next frame_receive(), and its length without the NUL; false if more bytes are
- * needed. The message is consumed. */
+/* Takes the next whole message. Returns true with *ret_text, which is borrowed until the next
+ * frame_receive() or frame_reserve(), and its length without the NUL. Returns false if more bytes
+ * are needed. */
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes);
 
-/* Takes back that the last message, of n bytes, was found: frame_next() will find it again. */
+/* Undoes the last frame_next(), which returned a message of n bytes: it will return that again. */
 void frame_put_back(struct frame *frame, size_t n);
 
-/* Makes room for at least one byte more, and for no message longer than limit.
- * Returns 0, -EMSGSIZE or -ENOMEM. */
+/* Makes room for at least one byte more. Moves the unused bytes to the front. Returns 0; -EMSGSIZE
+ * if there are more than `limit` unused bytes; or -ENOMEM. Call it when frame_next() finds no
+ * further message: more bytes than that are one message that is too long. */
 int frame_reserve(struct frame *frame, size_t limit);
 
-/* Receives once. Descriptors are appended to *descriptors; where that is NULL,
- * or more come than fit, none is taken and the peer is at fault. Where this process
- * has no room for them those that came are closed and "lost" is set.
- * Returns bytes received (> 0), 0 at the end of the stream, -EAGAIN, -EINTR, -EPROTO
- * (descriptors), -EMSGSIZE (a message longer than limit), or another -errno. */
+/* Receives once, with one system call, which blocks if the socket does. Appends descriptors to
+ * *descriptors. If the table of this process has no room for them, closes those that came, and sets
+ * `lost`: the message itself is received.
+ *
+ * Returns the number of bytes received (> 0), or 0 at the end of the stream. Returns -EAGAIN or
+ * -EINTR; -EPROTO if descriptors came although descriptors is NULL, or more than it has room for;
+ * -EMSGSIZE if a message is longer than `limit`; or another -errno. */
 ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
                       struct frame_descriptors *descriptors);
 
-/* Sends once: up to n bytes of text, the n_fds descriptors with the first of
- * them. Borrows all. Never raises SIGPIPE. Returns bytes sent or -errno. */
+/* Sends up to n bytes of text, and n_fds descriptors with the first byte. Borrows all of them.
+ * Repeats the call after EINTR; blocks if the socket does; never raises SIGPIPE. Returns the number
+ * of bytes sent, with which all descriptors were sent, or -errno. */
 ssize_t frame_send(int fd, const char *text, size_t n, const int *fds, size_t n_fds);
 
+/* Closes all descriptors, and empties the list. `lost` stays. */
 void frame_descriptors_close(struct frame_descriptors *descriptors);
 
 #endif

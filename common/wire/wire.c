@@ -66,7 +66,7 @@ static const struct field acl_fields[] = {
                                     .of = acl_fields, .of_bytes = sizeof(struct wire_acl_entry),   \
                                     .max = LIMIT_ACL_ENTRIES                                       \
     }
-/* Of an attachment, all but the layouts, which may be text. */
+/* An attachment without its layouts, which the daemon adds as text (struct wire_text). */
 #define ATTACHMENT_HEAD                                                                            \
     {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},                 \
         {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),                       \
@@ -185,7 +185,8 @@ int wire_read_none(const json_t *parameters, struct wire_fault *fault)
         .mode = WIRE_ABSENT, .owner = WIRE_ABSENT, .group = WIRE_ABSENT                            \
     }
 
-/* Goes on after reading a request with a grant, which owns memory: r is what that returned. */
+/* Frees the entries of a grant if its request could not be read. r is the result of reading it, and
+ * is returned. */
 static int read_grant(int r, struct wire_grant *grant)
 {
     if (r) {

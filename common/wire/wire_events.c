@@ -13,6 +13,7 @@ static const char *const kind_names[] = {
 };
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
+/* Rows of the tables below. `most` is the largest value, or the length of the text. */
 #define AT(type, member) offsetof(struct type, member)
 #define NUMBER(text, member, most)                                                                 \
     {                                                                                              \
@@ -31,7 +32,7 @@ static const char *const hold_names[] = {"exclusive", "shared", NULL};
         .offset = AT(sent, event.member), .enums = names                                           \
     }
 
-/* An error is sent by its name. */
+/* An event as it is sent: the error is a name, because its number means something in C only. */
 struct sent {
     struct shmview_event event;
     const char *error;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is around parameters: calls and replies; and names. */
+/* Calls and replies without their parameters, and the names of errors and values. A part of wire.h;
+ * wire.c has the tables of the parameters.
+ *
+ * A call is {"method": ..., "parameters": {...}} with optional flags, and a reply is
+ * {"parameters": {...}} with "error" if the call was refused. Members of these two objects that are
+ * unknown are ignored, because Varlink itself may add some. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +15,7 @@
 
 /* --- Envelopes ----------------------------------------------------------- */
 
+/* Reads an optional flag of a call, which is false if it is absent. */
 static int read_flag(const json_t *root, const char *name, bool *ret, struct wire_fault *fault)
 {
     const json_t *v = json_object_get(root, name);
@@ -52,7 +58,8 @@ void wire_call_deinit(struct wire_call *call)
     *call = (struct wire_call){0};
 }
 
-/* Of a reply that says no more than that it was done. */
+/* The reply to a call that succeeded and returns nothing. It is so usual that both sides compare
+ * the whole text and make no values. */
 static const char done_text[] = "{\"parameters\":{}}";
 
 int wire_reply_parse(struct wire_reply *reply, const char *text, size_t n, struct wire_fault *fault)
@@ -83,7 +90,7 @@ void wire_reply_deinit(struct wire_reply *reply)
 char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
 {
     if (!error && !parameters) {
-        /* Varlink clients expect the member even where nothing is returned */
+        /* Varlink clients expect the member "parameters" even if nothing is returned */
         *ret_bytes = sizeof done_text;
         return strdup(done_text);
     }
@@ -97,6 +104,8 @@ char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes)
 
 /* --- Names --------------------------------------------------------------- */
 
+/* The list of error.h. An error whose name on the wire is "" is never sent: the library makes it.
+ */
 static const struct {
     int code;
     const char *wire;
@@ -135,6 +144,7 @@ const char *wire_error_name(int error)
     return wire_error_name(SHMVIEW_ERR_SYSTEM);
 }
 
+/* Returns the name of a FIELD_ENUM value, or NULL if the value has none. */
 static const char *enum_name(const char *const *names, int64_t value)
 {
     for (int64_t i = 0; names[i]; i++)

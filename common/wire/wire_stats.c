@@ -6,6 +6,7 @@
 
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
 
+/* Rows of the tables below. may_lack: the member is optional. */
 #define AT(type, member) offsetof(struct type, member)
 #define NUMBER(type, text, member, may_lack)                                                       \
     {                                                                                              \
@@ -23,6 +24,8 @@ static const char *const hold_names[] = {"exclusive", "shared", NULL};
         .offset = AT(type, member), .enums = names                                                 \
     }
 
+/* Each struct before its members are read. A member that is absent keeps the value -1 or "", which
+ * <shmview/stats.h> documents for figures that are not known. */
 static const struct shmview_party_stats no_party = {
     .uid = -1,
     .command = "",
@@ -190,6 +193,7 @@ int wire_read_stats(const json_t *parameters, struct shmview_stats *ret, struct 
     return fields_read(parameters, stats_fields, false, ret, fault);
 }
 
+/* Frees a list of the public struct, whose elements are const for its users. */
 static void free_list(const void *list)
 {
     free((void *)(uintptr_t)list);
@@ -197,6 +201,8 @@ static void free_list(const void *list)
 
 void wire_stats_deinit(struct shmview_stats *stats)
 {
+    /* each list is one block (FIELD_LIST). A fault may leave segments that were not read: their
+     * lists are NULL */
     for (size_t i = 0; stats->segments && i < stats->n_segments; i++)
         free_list(stats->segments[i]->parties);
     free_list(stats->segments);
