@@ -8,8 +8,9 @@
  * A reader never opens a file and never asks the system for users: config_read.h does that. Tests
  * and the fuzzer therefore need neither.
  *
- * Every error is reported with file, line and path of the value, and reading goes on after it, so
- * that an administrator sees all errors at once. After any error there is no configuration. */
+ * Every error is reported with its file, with its line, and with the path of the value; errors
+ * about a whole file have the file only. Reading goes on after an error, so that an administrator
+ * sees all errors at once. After any error there is no configuration. */
 #ifndef DAEMON_CONFIG_READER_H
 #define DAEMON_CONFIG_READER_H
 
