@@ -113,15 +113,10 @@ struct shmview_segment;
 int shmview_connect(const char *socket_path, unsigned flags,
                     struct shmview_connection **ret_connection);
 
-/* Writes the path of the program that shmview_connect() starts as a session daemon, for programs
- * that start a daemon of their own. It is $SHMVIEW_DAEMON. If that is not set, it is the shmviewd
- * beside this library: in the library's directory, in bin of its installation, or in its build. If
- * there is none, it is "shmviewd" in the directory for which the library was configured. If there
- * is none either, it is "shmviewd" without a directory, to be searched in $PATH. bytes is the size
- * of path; PATH_MAX is enough. A program that runs with more rights than its caller ignores
- * $SHMVIEW_DAEMON. Blocks for look-ups of files. Any thread.
- *
- * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID if the path does not fit. */
+/* Writes the path of the session daemon that shmview_connect() starts: $SHMVIEW_DAEMON; or else the
+ * shmviewd beside this library (in its directory, in bin of its installation, or in its build); or
+ * "shmviewd", to be searched in $PATH. bytes is the size of path; PATH_MAX is enough. Blocks for
+ * look-ups of files. Any thread. Returns 0, or -SHMVIEW_ERR_INVALID if the path does not fit. */
 int shmview_daemon_path(char *path, size_t bytes);
 
 /* Closes a connection. connection may be NULL. All segments attached through it must be detached
