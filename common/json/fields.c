@@ -28,6 +28,7 @@ int wire_fault_memory(struct wire_fault *fault, const char *parameter)
 
 int wire_fault_nest(struct wire_fault *fault, const char *outer)
 {
+    /* a key of the peer can be long: both halves are cut off, so that the outer name always fits */
     char inner[sizeof fault->parameter];
     memcpy(inner, fault->parameter, sizeof inner);
     snprintf(fault->parameter, sizeof fault->parameter, "%.80s%s%.70s", outer, inner[0] ? "." : "",
@@ -73,8 +74,8 @@ static int read_enum(const json_t *v, const struct field *f, char *base, struct 
                           f->enums[1], f->enums[2]);
 }
 
-/* Reads integers into an array in place. Their values are not limited here: view_resolve() checks
- * them together. */
+/* Reads integers into an array in place. Their values are not limited here: view_check()
+ * checks shape, strides and offset together. */
 static int read_ints(const json_t *v, const struct field *f, char *base, struct wire_fault *fault)
 {
     int64_t *values = (int64_t *)(void *)(base + f->offset);
@@ -108,12 +109,14 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
     if (n > (size_t)f->max)
         return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
     size_t head = f->kind == FIELD_LIST ? sizeof(void *) : 0;
+    /* never of 0 bytes, because a NULL pointer stands for an absent member */
     char *block = calloc(n ? n : 1, head + f->of_bytes), *array = block + n * head;
     if (!block)
         return wire_fault_memory(fault, f->name);
     for (size_t i = 0; head && i < n; i++)
         ((void **)(void *)block)[i] = array + i * f->of_bytes;
-    /* stored before it is filled, so that after a fault the caller finds it and frees it */
+    /* Stored before it is filled, because an element can allocate too: after a fault the caller
+     * walks over all n elements, and frees their arrays and this one. */
     memcpy(base + f->offset, &block, sizeof block);
     memcpy(base + f->count, &n, sizeof n);
     for (size_t i = 0; f->blank && i < n; i++)

@@ -32,7 +32,7 @@
 
 /* What a member is in JSON and in the struct. */
 enum field_kind {
-    FIELD_STRING, /* const char * */
+    FIELD_STRING, /* const char *; an optional one that is NULL or "" is not written */
     FIELD_INT,    /* int64_t; or uint32_t if it is narrow, as BOOL and ENUM may be too */
     FIELD_BOOL,   /* bool */
     FIELD_ENUM,   /* int64_t: 1 for the first name; 0 for absent */
@@ -45,13 +45,15 @@ enum field_kind {
     FIELD_INTS,
 
     /* A pointer to an array that is new when read, and its size_t count. The pointer stays as it
-     * was if the member is optional and absent. */
+     * was if the member is optional and absent. An optional member is not written if the pointer is
+     * NULL (STRINGS: if the count is 0). */
     FIELD_OBJECTS, /* of structs */
     FIELD_STRINGS, /* of const char * */
     FIELD_LIST,    /* of pointers to structs; when read, one allocation has all of them */
 };
 
-/* One row of a table. */
+/* One row of a table. Members that a kind does not use are 0. A `present` of 0 means that there is
+ * no such bool; therefore the bool cannot be the first member of its struct. */
 struct field {
     const char *name; /* NULL ends a table */
     enum field_kind kind;

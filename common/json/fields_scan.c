@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of a table are tried in their order, and each name is compared at one place of the text
+ * only. That is why this is fast, and why members in another order are not found. The NUL at the
+ * end of the text matches nothing, so no function compares scan->at with an end. */
 #include "common/json/fields_scan.h"
 
 #include <string.h>
@@ -109,6 +112,8 @@ static bool scan_name(struct fields_scan *scan, const char *name)
     return true;
 }
 
+/* A comma belongs to the member after it. If that member is optional and absent, both are tried
+ * again with the next row. */
 bool fields_scan_members(struct fields_scan *scan, const struct field *fields, void *ret)
 {
     bool any = false;

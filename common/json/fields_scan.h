@@ -4,7 +4,8 @@
  * 11 us.
  *
  * It accepts no JSON but that exact form. Text with spaces, another order, unknown members,
- * escapes, spaces in strings, or arrays that are not empty is refused without an error, and the
+ * escapes, spaces in strings, negative numbers, numbers of more than 18 digits, or arrays that are
+ * not empty is refused without an error, and the
  * caller reads it by json_read(). Only a client uses this, because a client trusts its daemon;
  * still every number and every string is checked as by fields_read(). */
 #ifndef COMMON_FIELDS_SCAN_H

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A reader by recursive descent: one function for each rule of RFC 8259. LIMIT_JSON_DEPTH bounds
+ * the recursion. A function that fails has set *fault, and returns -1 or NULL. */
 #include "common/json/json_read.h"
 
 #include <math.h>
@@ -77,7 +79,7 @@ static int push_character(struct reader *r, uint32_t c)
     size_t n = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
     for (size_t i = n; i-- > 1; c >>= 6)
         b[i] = (char)(0x80 | (c & 0x3f));
-    b[0] = (char)((0xf00u >> n & 0xff) | c);
+    b[0] = (char)((0xf00u >> n & 0xff) | c); /* n ones and a zero, then the highest bits */
     return push(r, b, n);
 }
 
@@ -118,6 +120,7 @@ static int read_escape(struct reader *r)
     static const char names[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
     if (takes(r, 'u'))
         return read_unicode(r);
+    /* without the test of *r->at strchr() would find the NUL of names */
     const char *name = r->at < r->end && *r->at ? strchr(names, *r->at) : NULL;
     if (!name)
         return bad(r, "an unknown escape");
@@ -159,7 +162,8 @@ static bool skip_digits(struct reader *r)
     return r->at > from;
 }
 
-/* Makes a real of the text from `from` on. strtod() needs a NUL after it, so it gets a copy. */
+/* Makes a real of the text from `from` on. strtod() needs a NUL after it, so it gets a copy.
+ * No member of a message is a real: one occurs only in an unknown member, or is refused later. */
 static json_t *read_real(struct reader *r, const char *from)
 {
     size_t mark = r->n;
@@ -172,13 +176,15 @@ static json_t *read_real(struct reader *r, const char *from)
     return checked(r, json_real(value));
 }
 
+/* Reads a number. Each other kind of value has been ruled out before, so a text that is no value at
+ * all is refused here. */
 static json_t *read_number(struct reader *r)
 {
     const char *from = r->at;
     bool negative = takes(r, '-');
     const char *digits = r->at;
     if (!takes(r, '0') && !skip_digits(r))
-        return bad(r, "no value"), NULL;
+        return bad(r, "a value is missing"), NULL;
     const char *end = r->at;
     if (takes(r, '.') && !skip_digits(r))
         return bad(r, "digits are missing"), NULL;

@@ -18,7 +18,7 @@ void json_text_add(struct json_text *text, const char *bytes, size_t n)
 {
     if (text->failed)
         return;
-    if (n >= text->room - text->n) {
+    if (n >= text->room - text->n) { /* not >, because json_text_end() adds a NUL */
         size_t room = (text->room + n) * 2;
         char *more = realloc(text->bytes, room);
         if (!more) {
@@ -37,6 +37,7 @@ void json_text_raw(struct json_text *text, const char *s)
     json_text_add(text, s, strlen(s));
 }
 
+/* By the table of RFC 3629, section 4: the first byte gives the length, and limits the second. */
 size_t utf8_length(const unsigned char *p, const unsigned char *end)
 {
     size_t n = p[0] < 0x80 ? 1 : p[0] < 0xc2 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -66,6 +67,8 @@ static size_t plain_bytes(const char *s)
 {
     const unsigned char *p = (const unsigned char *)s;
     for (;;) {
+        /* p + 4 may lie beyond the NUL, but no character contains a NUL, so nothing after it is
+         * read */
         size_t n = *p < 0x80 ? *p >= ' ' && *p != '"' && *p != '\\' : utf8_length(p, p + 4);
         if (n == 0)
             return (size_t)(p - (const unsigned char *)s);

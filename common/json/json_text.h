@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds JSON text from pieces, or from a value of jansson. It is the only module that writes JSON.
+/* Builds JSON text from pieces, or from a value of jansson. All messages
+ * and the layouts of the registry are written by this module.
  *
  *     struct json_text t;
  *     json_text_begin(&t);
