@@ -18,6 +18,8 @@ void frame_deinit(struct frame *frame)
     *frame = (struct frame){0};
 }
 
+/* Bytes without a NUL are not searched again, because a message of 1 MiB can come in many small
+ * parts. */
 bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes)
 {
     if (frame->scanned == frame->n)
@@ -87,7 +89,8 @@ static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descri
                 descriptors->fd[descriptors->n++] = fd;
         }
     }
-    /* MSG_CTRUNC: the kernel found no room in the table of this process */
+    /* MSG_CTRUNC: the kernel found no room in the table of this process or in the control buffer. A
+     * later message would be given descriptors that are not its own, so none is kept. */
     if (fits && (lost || msg->msg_flags & MSG_CTRUNC)) {
         frame_descriptors_close(descriptors);
         descriptors->lost = true;

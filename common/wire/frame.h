@@ -31,7 +31,7 @@ struct frame {
 /* Descriptors that were received, in their order. None is 0, 1 or 2, so that none takes the place
  * of a closed standard stream. The holder owns them. */
 struct frame_descriptors {
-    bool lost; /* some could not be received, because the table of this process is full */
+    bool lost; /* some could not be received, and the others were closed. Never reset here */
     size_t n;
     int fd[LIMIT_DESCRIPTORS];
 };
@@ -53,12 +53,15 @@ void frame_put_back(struct frame *frame, size_t n);
 int frame_reserve(struct frame *frame, size_t limit);
 
 /* Receives once, with one system call, which blocks if the socket does. Appends descriptors to
- * *descriptors. If the table of this process has no room for them, closes those that came, and sets
- * `lost`: the message itself is received.
+ * *descriptors. If the table of this process is full, or one receive brings more than
+ * LIMIT_DESCRIPTORS, closes all of *descriptors, also earlier ones, and sets `lost`. The text is
+ * received all the same.
  *
- * Returns the number of bytes received (> 0), or 0 at the end of the stream. Returns -EAGAIN or
- * -EINTR; -EPROTO if descriptors came although descriptors is NULL, or more than it has room for;
- * -EMSGSIZE if a message is longer than `limit`; or another -errno. */
+ * Returns the number of bytes received (> 0), or 0 at the end of the stream. Returns -EAGAIN;
+ * -EINTR, because a caller may want to stop; -EMSGSIZE if a message is longer than `limit`; or
+ * another -errno. Returns -EPROTO if descriptors came although descriptors is NULL, or if it cannot
+ * hold them beside earlier ones. The bytes that came with them are lost then, so the connection
+ * must end; the caller still owns *descriptors. */
 ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
                       struct frame_descriptors *descriptors);
 

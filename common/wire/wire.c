@@ -35,6 +35,8 @@ static const struct field layout_fields[] = {
      .max = LIMIT_VIEWS},
     FIELDS_END,
 };
+/* "acl" has no row, because the public struct has entries of another form. "group" and "mode" are
+ * optional, because older daemons send none. */
 #define OF_SEGMENT(member) AT(shmview_description, member)
 static const struct field segment_fields[] = {
     {"name", FIELD_STRING, false, .offset = OF_SEGMENT(name), .max = LIMIT_NAME_BYTES},

@@ -9,8 +9,8 @@
  *
  * Decoding trusts no message. It refuses wrong types, missing members and numbers out of range, and
  * in requests also unknown members and duplicate keys. An error names the member, or the byte at
- * which the text is not JSON. Replies may
- * have unknown members, because a newer daemon may add some.
+ * which the text is not JSON. Replies may have unknown members, because a newer daemon may add
+ * some.
  *
  * Memory. Strings in a decoded struct are borrowed from the message from which it was decoded.
  * Arrays in it are new if their declaration has "new when decoded". After an error a decoder has
@@ -56,7 +56,8 @@ struct wire_layout {
 };
 
 /* An attachment, in the reply that gives it. data, control and liveness are indices into the
- * descriptors of the message. */
+ * descriptors of the message. An index can be out of range, because only the receiver knows how
+ * many descriptors came; segment_check_attachment() compares them. */
 struct wire_attachment {
     int64_t id;
     int64_t descriptors; /* how many belong to the message */

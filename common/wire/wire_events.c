@@ -114,6 +114,7 @@ int wire_read_event(const json_t *parameters, const char *member, struct shmview
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = event_fields}, FIELDS_END};
     struct sent sent = {
         .event = {.segment = "", .uid = -1, .command = "", .slot = -1, .layout = "", .reason = ""}};
+    /* before the table is used, because it refuses a kind that it does not know */
     const char *kind =
         json_string_value(json_object_get(json_object_get(parameters, member), "kind"));
     if (kind && !is_known(kind))

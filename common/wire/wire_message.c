@@ -132,6 +132,7 @@ int wire_error_code(const struct wire_reply *reply, const char **ret_reason)
     const char *text = NULL;
     int error = wire_error_number(reply->error, &text);
     const char *reason = json_string_value(json_object_get(reply->parameters, "reason"));
+    /* without a text the error is unknown here, and its name is the most useful thing to show */
     *ret_reason = !text ? reply->error : reason ? reason : text;
     return error;
 }
