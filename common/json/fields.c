@@ -70,8 +70,13 @@ static int read_enum(const json_t *v, const struct field *f, char *base, struct 
             field_store(f, base, i + 1);
             return 0;
         }
-    return wire_fault_set(fault, f->name, "must be \"%s\", \"%s\" or \"%s\"", f->enums[0],
-                          f->enums[1], f->enums[2]);
+    char names[96] = "";
+    size_t n = 0;
+    for (size_t i = 0; f->enums[i] && n < sizeof names; i++) {
+        const char *before = i == 0 ? "" : f->enums[i + 1] ? ", " : " or ";
+        n += (size_t)snprintf(names + n, sizeof names - n, "%s\"%s\"", before, f->enums[i]);
+    }
+    return wire_fault_set(fault, f->name, "must be %s", names);
 }
 
 /* Reads integers into an array in place. Their values are not limited here: view_check()

@@ -21,6 +21,7 @@ static int read_as(char method, const char *text, struct wire_fault *fault)
     struct wire_create create;
     struct wire_set_access set_access;
     struct wire_attach attach;
+    struct wire_claim claim;
     struct wire_define define;
     struct wire_describe describe;
     const char *name;
@@ -38,6 +39,9 @@ static int read_as(char method, const char *text, struct wire_fault *fault)
     case 'G':
         r = wire_read_set_access(j, &set_access, fault);
         free(set_access.grant.acl);
+        break;
+    case 'K':
+        r = wire_read_claim(j, &claim, fault);
         break;
     case 'A':
         r = wire_read_attach(j, &attach, fault);
@@ -83,6 +87,14 @@ START_TEST(parameters_of_ping)
     accepts('P', NULL);
     accepts('P', "{}");
     refuses('P', "{'x':1}", "x", "not a known member");
+}
+END_TEST
+
+START_TEST(parameters_of_claim)
+{
+    accepts('K', "{'client':1,'held':[],'presence':'kept'}");
+    refuses('K', "{'client':1,'held':[],'presence':'maybe'}", "presence",
+            "must be \"wanted\" or \"kept\"");
 }
 END_TEST
 
@@ -278,7 +290,8 @@ START_TEST(number_of_views)
 }
 END_TEST
 
-UNIT_MAIN("wire", UNIT_TEST(parameters_of_ping), UNIT_TEST(parameters_of_create),
-          UNIT_TEST(defaults_of_create), UNIT_TEST(length_of_names),
-          UNIT_TEST(parameters_of_the_others), UNIT_TEST(parameters_of_define_layout),
-          UNIT_TEST(length_of_view_names_and_formats), UNIT_TEST(number_of_views))
+UNIT_MAIN("wire", UNIT_TEST(parameters_of_ping), UNIT_TEST(parameters_of_claim),
+          UNIT_TEST(parameters_of_create), UNIT_TEST(defaults_of_create),
+          UNIT_TEST(length_of_names), UNIT_TEST(parameters_of_the_others),
+          UNIT_TEST(parameters_of_define_layout), UNIT_TEST(length_of_view_names_and_formats),
+          UNIT_TEST(number_of_views))
