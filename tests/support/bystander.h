@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A well-behaved client in a process of its own that uses the daemon without pause:
- * whatever others do to the daemon, this one must not be disturbed. */
+/* A well-behaved client in its own process that uses the daemon without pause. Nothing that other
+ * clients do to the daemon may disturb it. */
 #ifndef SUPPORT_BYSTANDER_H
 #define SUPPORT_BYSTANDER_H
 
@@ -14,11 +14,11 @@ struct bystander {
     _Atomic unsigned *rounds; /* shared with the child */
 };
 
-/* Starts it: creates, attaches, locks, writes, detaches, pings, again and again. */
+/* Starts the child, which repeats: create, attach, lock, write, detach, ping. */
 void bystander_start(struct bystander *bystander, const struct daemon *daemon);
-/* Waits until it has done two whole rounds more. */
+/* Waits until it has completed two more whole rounds. */
 void bystander_await_rounds(struct bystander *bystander);
-/* Ends it; fails the test if anything it did was refused. */
+/* Ends it. Fails the test if any of its requests was refused. */
 void bystander_stop(struct bystander *bystander);
 
 #endif

@@ -25,7 +25,7 @@ static inline bool is_readable(int fd)
     return poll(&p, 1, 0) == 1;
 }
 
-/* Reads what is there; more may arrive at any time. */
+/* Reads everything that has arrived; more may arrive at any time. */
 static inline void drain(int fd)
 {
     char bytes[64];
@@ -36,7 +36,7 @@ static inline void drain(int fd)
     ck_assert(r < 0 && errno == EAGAIN);
 }
 
-/* Children. Tells 1 when it watches and 2 at the first change. */
+/* A child: reports 1 when it watches, and 2 at the first change. */
 static inline void watch_and_tell(struct child *me, void *arg)
 {
     int fd = watch(arg);
@@ -47,7 +47,7 @@ static inline void watch_and_tell(struct child *me, void *arg)
     child_pause(me);
 }
 
-/* Tells 1 when it has notified. */
+/* A child: reports 1 when it has notified. */
 static inline void notify_and_stay(struct child *me, void *arg)
 {
     OK(shmview_notify(arg));

@@ -204,8 +204,8 @@ void process_await_none(void)
     AWAIT(waitpid(-1, NULL, WNOHANG) < 0);
 }
 
-/* The fields of /proc/PID/stat behind the name, which may hold anything. Returns
- * how many of the three there are. */
+/* Reads fields of /proc/PID/stat that follow the name; the name may contain any character.
+ * Returns how many of the three were read. */
 static int read_stat(pid_t pid, char *ret_state, long *ret_user, long *ret_system)
 {
     char path[32], text[1024];
@@ -247,5 +247,5 @@ unsigned process_descriptors(pid_t pid)
     for (struct dirent *e; (e = readdir(dir));)
         n += e->d_name[0] != '.';
     closedir(dir);
-    return n - (pid == getpid()); /* less the one that looks */
+    return n - (pid == getpid()); /* without the directory's own */
 }

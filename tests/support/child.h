@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children that do one thing after the other on cue, and die on cue.
+/* Child processes that take one step after another, and end, when the test lets them.
  *
  *     static void holder(struct child *me, void *segment)
  *     {
@@ -11,9 +11,9 @@
  *
  *     child_start(&child, holder, segment);
  *     child_hear(&child, 1);      it holds the lock now
- *     child_kill(&child);         kill -9, and gone when this returns
+ *     child_kill(&child);         kill -9; the child is gone when this returns
  *
- * A check that fails in a child fails the test. A child dies with the test. */
+ * A check that fails in a child fails the test. The kernel kills a child whose test ends. */
 #ifndef SUPPORT_CHILD_H
 #define SUPPORT_CHILD_H
 
@@ -26,60 +26,62 @@ struct child {
 
 /* --- In the test --------------------------------------------------------- */
 
-/* Forks a child that runs run(me, arg) and exits with 0 when that returns. Every
- * child that is started owes a child_wait(), child_wait_signal() or child_kill(). */
+/* Forks a child that runs run(me, arg) and exits with 0 when run() returns. The test must end
+ * each child with child_wait(), child_wait_signal() or child_kill(). */
 void child_start(struct child *child, void (*run)(struct child *me, void *arg), void *arg);
 
-/* Waits until the child tells exactly this. */
+/* Waits for the child's next report, which must be what. */
 void child_hear(struct child *child, int what);
-/* Waits until the child tells anything. Returns it. */
+/* Waits for the child's next report. Returns it. */
 int child_hear_any(struct child *child);
-/* Lets the child go on behind its child_pause(). */
+/* Lets the child return from child_pause(). */
 void child_cue(struct child *child);
 
-/* Waits until the child has ended with status 0, or by that signal. */
+/* Wait until the child has ended: with status 0, or by the signal. Any other end fails the test. */
 void child_wait(struct child *child);
 void child_wait_signal(struct child *child, int signal);
-/* SIGKILL, and waits until it is gone. */
+/* Sends SIGKILL and waits until the child is gone. */
 void child_kill(struct child *child);
-/* SIGSTOP, and waits until it stands still; SIGCONT. */
+/* Sends SIGSTOP and waits until the child has stopped; sends SIGCONT. */
 void child_stop(struct child *child);
 void child_continue(struct child *child);
 
 /* --- In the child -------------------------------------------------------- */
 
-/* Tells the test something; does not wait until it hears it. */
+/* Reports what to the test; does not wait until the test reads it. */
 void child_tell(struct child *me, int what);
 /* Waits for child_cue(). */
 void child_pause(struct child *me);
-/* From now on any system call but write and exit ends the child, with the call's number on
- * stderr. Sanitizers make calls of their own whenever they like: with them it does nothing. */
+/* From now on any system call but write and exit ends the child, which prints the call's number
+ * on stderr. Does nothing under a sanitizer, because sanitizers make system calls themselves. */
 void child_forbid_system_calls(void);
 
 /* --- Any process --------------------------------------------------------- */
 
 #define PROCESS_HERE  -1
 #define PROCESS_APART -2
-/* The pid namespace of daemons and children that this process starts from now on: its own, a new
- * one for each, or one by a descriptor. Others than its own are for root. */
+/* Selects the pid namespace of daemons and children that this process starts from now on: its own
+ * (PROCESS_HERE), a new one for each (PROCESS_APART), or the one of a descriptor. Only root may
+ * select another one than its own. */
 void process_namespace(int which);
-/* fork() into that. In the child, handlers of pthread_atfork() may not have run. */
+/* Forks into the selected namespace. In the child, handlers of pthread_atfork() may not have run.
+ * Returns what fork() returns. */
 pid_t process_fork(void);
 
-/* SIGKILL to a child of this process, and waits until it is gone. */
+/* Sends SIGKILL to a child of this process and waits until it is gone. */
 void process_kill(pid_t pid);
-/* SIGSTOP to a child of this process, and waits until it stands still. */
+/* Sends SIGSTOP to a child of this process and waits until it has stopped. */
 void process_stop(pid_t pid);
 /* Waits for the end of a child of this process, at most AWAIT_NS. Returns the
  * status of waitpid(). */
 int process_wait(pid_t pid);
-/* Waits until this process has no child any more, adopted orphans among them. */
+/* Waits until this process has no children left, adopted orphans included. */
 void process_await_none(void);
-/* Whether the process is there and no zombie; any process, not only a child. */
+/* Returns whether the process exists and is not a zombie. It need not be a child. */
 int process_lives(pid_t pid);
-/* Processor time used so far, user and system, in milliseconds. */
+/* Returns the processor time that the process has used, user and system, in milliseconds. */
 long process_cpu_ms(pid_t pid);
-/* Descriptors that it has open; any process of this user. */
+/* Returns how many descriptors the process has open. It may be any process of this user. */
 unsigned process_descriptors(pid_t pid);
 
 #endif

@@ -26,7 +26,7 @@ const char *daemon_program(void)
     return program;
 }
 
-/* In the child that becomes the daemon. */
+/* Runs in the child: redirects its output to the log and executes the daemon. */
 static void become_daemon(const struct daemon *daemon, const char *program, int log)
 {
     struct rlimit limit = {daemon->max_descriptors, daemon->max_descriptors};
@@ -40,8 +40,8 @@ static void become_daemon(const struct daemon *daemon, const char *program, int 
     _exit(127);
 }
 
-/* Looks for the line that is said once the socket listens, in what was said since
- * byte from of the log. */
+/* Searches the log, from byte from on, for the line that the daemon logs once it listens.
+ * Stores the instance. Returns whether the line is there. */
 static bool listens(struct daemon *daemon, long from)
 {
     char line[512];
@@ -112,7 +112,7 @@ void daemon_await_end(struct daemon *daemon)
     daemon->pid = 0;
     ck_assert_msg(status == 0, "the daemon ended with status 0x%x", status);
     ck_assert_msg(access(daemon->socket, F_OK) != 0, "the daemon left its socket");
-    /* "." and "+" follow an instance; neither is part of one */
+    /* in names, "." or "+" follows the instance; an instance contains neither */
     unsigned n = place_objects(daemon->instance, left, sizeof left);
     ck_assert_msg(n == 0, "the daemon left %u objects:\n%s", n, left);
 }
@@ -143,7 +143,7 @@ void daemon_restart(struct daemon *daemon)
     launch(daemon);
 }
 
-/* Its lock file, which it holds open, has its name. */
+/* Finds the instance's name in the path of its lock file, which the daemon keeps open. */
 static void find_instance(struct daemon *daemon)
 {
     char path[300], link[300];
@@ -188,7 +188,7 @@ int daemon_run(const char *arguments, char *text, size_t bytes)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* How often its log holds either line. */
+/* Returns how many lines of its log contain either text. */
 static unsigned count_lines(const struct daemon *daemon, const char *text, const char *other)
 {
     char line[1100];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon of the test's own: $SHMVIEWD, in the test's private directory.
+/* A private daemon for one test: it runs $SHMVIEWD in the test's directory.
  *
  *     struct daemon d;
  *     daemon_start(&d);
@@ -16,54 +16,55 @@
 struct daemon {
     pid_t pid; /* 0: not running */
     char socket[108];
-    char log[128];            /* file of what it says */
+    char log[128];            /* path of its log */
     char instance[64];        /* in the names of its objects */
-    unsigned max_descriptors; /* 0: as many as the test has */
-    char config[128];         /* "": none, whatever the machine has */
+    unsigned max_descriptors; /* 0: the test's own limit */
+    char config[128];         /* "": none, not even the machine's */
 };
 
-/* The program under test: $SHMVIEWD, which must be set. */
+/* Returns the program under test: $SHMVIEWD, which must be set. */
 const char *daemon_program(void);
 
-/* The file that tests give to daemon_start_configured(), in the test's own place. */
+/* Returns the path, in the test's directory, that tests pass to daemon_start_configured(). */
 const char *daemon_config_path(void);
-/* Writes it, ' turned into ". Never half of it at a time. */
+/* Replaces the file at once, so that no daemon reads half of it. Each ' in text becomes ". */
 void daemon_configure(const char *text);
 
-/* Starts a daemon and returns when it listens. Each of a test has its own name. */
+/* Start a daemon and return when it listens. Daemons of one test need different names. */
 void daemon_start(struct daemon *daemon);
 void daemon_start_named(struct daemon *daemon, const char *name);
-/* The same with the configuration in the file at path, whatever it may say. */
+/* Like daemon_start(), but with the configuration file at path, which need not be valid. */
 void daemon_start_configured(struct daemon *daemon, const char *path);
-/* The same with that many file descriptors (RLIMIT_NOFILE) for the daemon. */
+/* Like daemon_start(), but with at most max_descriptors descriptors (RLIMIT_NOFILE). */
 void daemon_start_limited(struct daemon *daemon, unsigned max_descriptors);
 
-/* SIGINT; asserts that it leaves with status 0, without its socket, and without
- * an object. */
+/* Sends SIGINT. Asserts that the daemon exits with status 0 and leaves neither its socket nor any
+ * object. */
 void daemon_stop(struct daemon *daemon);
-/* SIGTERM; asserts that it leaves with status 0. Its objects and its registry stay. */
+/* Sends SIGTERM. Asserts that the daemon exits with status 0. Its objects and its registry stay. */
 void daemon_leave(struct daemon *daemon);
-/* kill -9, and waits until it is gone. Its socket and its objects stay. */
+/* Sends SIGKILL and waits until the daemon is gone. Its socket and its objects stay. */
 void daemon_kill(struct daemon *daemon);
-/* Starts it again on the same socket. */
+/* Starts the daemon again on its socket, and returns when it listens. */
 void daemon_restart(struct daemon *daemon);
 
-/* Takes over the daemon that serves the socket at path, whoever started it. */
+/* Fills in *daemon for the daemon that serves the socket at path; the test need not have started
+ * that daemon. */
 void daemon_adopt(struct daemon *daemon, const char *path);
-/* Waits until the daemon has left by itself; asserts what daemon_stop() does. */
+/* Waits until the daemon exits by itself. Asserts the same as daemon_stop(). */
 void daemon_await_end(struct daemon *daemon);
-/* Runs the program with these arguments (a shell reads them) to its end. Returns
- * its exit status; what it says is in text. */
+/* Runs the program with these arguments, which a shell splits, and waits for its end. Stores its
+ * output in text. Returns its exit status. */
 int daemon_run(const char *arguments, char *text, size_t bytes);
 
-/* Whether its log holds text. */
+/* Returns whether its log contains text. */
 bool daemon_said(const struct daemon *daemon, const char *text);
-/* SIGHUP, and waits until it says that it has read the configuration, or has not. */
+/* Sends SIGHUP and waits until the daemon logs that it has read the configuration or failed to. */
 void daemon_reload(struct daemon *daemon);
 
-/* Objects in /dev/shm of its segments, its instance's lock not counted. */
+/* Returns how many objects its segments have in /dev/shm, without the instance's lock file. */
 unsigned daemon_objects(const struct daemon *daemon);
-/* Whether /dev/shm has the data object of the segment called name. */
+/* Returns whether /dev/shm has the data object of the segment called name. */
 bool daemon_has_data(const struct daemon *daemon, const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who holds a lock, who waits for it, and who sleeps: what a test waits for before it
- * goes on. */
+/* Conditions that a test awaits before it goes on: how many processes hold a lock or wait for it,
+ * and that a process sleeps. */
 #ifndef SUPPORT_PARTIES_H
 #define SUPPORT_PARTIES_H
 
@@ -8,15 +8,16 @@
 
 #include <shmview/shmview.h>
 
-/* How many processes have that role (SHMVIEW_HOLDS ...) in the lock's status. If
- * ret_party is not NULL, it is the last of them. Fails the test on an error. */
+/* Returns how many processes have the role (SHMVIEW_HOLDS ...) in the lock's status. If ret_party
+ * is not NULL, stores the last of them. Fails the test on an error. */
 unsigned parties_in_role(struct shmview_segment *segment, uint32_t role,
                          struct shmview_lock_party *ret_party);
 
-/* Waits until so many have the role. */
+/* Waits until that many processes have the role. */
 void parties_await(struct shmview_segment *segment, uint32_t role, unsigned n);
 
-/* Waits until the process sleeps: in a call of the library, if that is all it does. */
+/* Waits until the process sleeps. A process that does nothing else then sleeps in a library call.
+ */
 void parties_await_sleep(pid_t pid);
 
 #endif

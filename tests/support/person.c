@@ -13,7 +13,7 @@
 
 #include "support/place.h"
 
-/* Tried, for root of a user namespace may have no other users. */
+/* Tries it in a child, because root of a user namespace may have no other users. */
 bool person_possible(void)
 {
     const gid_t group = 65531;
@@ -47,7 +47,7 @@ static void become(struct child *me, void *arg)
     ck_assert_int_eq(setgroups(p->n_groups, p->groups), 0);
     ck_assert_int_eq(setresgid(p->gid, p->gid, p->gid), 0);
     ck_assert_int_eq(setresuid(p->uid, p->uid, p->uid), 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the kernel forgets it with the user */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* the kernel clears it when the user changes */
     b->run(me, b->arg);
 }
 

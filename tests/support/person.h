@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Children that are other users, for tests that root runs. */
+/* Children that run as other users, for tests that root runs. */
 #ifndef SUPPORT_PERSON_H
 #define SUPPORT_PERSON_H
 
@@ -19,13 +19,13 @@ struct person {
     size_t n_groups;
 };
 
-/* Whether this process can become somebody else; else says why not. */
+/* Returns whether this process can become another user; prints the reason if not. */
 bool person_possible(void);
 
-/* Lets everybody connect to the daemon, as to the system's. */
+/* Lets every user connect to the daemon, as to the system's daemon. */
 void person_open_door(const struct daemon *daemon);
 
-/* child_start() with a child that is that person. */
+/* Like child_start(), but the child runs as that person. */
 void person_start(struct child *child, const struct person *person,
                   void (*run)(struct child *me, void *arg), void *arg);
 

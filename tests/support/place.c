@@ -61,8 +61,8 @@ void place_note_instance(const char *instance)
     fclose(f);
 }
 
-/* Calls visit for each directory of objects that the instance has, below SHM_DIRECTORY. There is
- * a suffix where another user had taken the name. */
+/* Calls visit for each directory of objects that the instance has, below SHM_DIRECTORY. A
+ * directory's name has a suffix if another user had taken the name without it. */
 static void each_directory(const char *instance, void (*visit)(const char *, void *), void *arg)
 {
     char name[128];
@@ -189,7 +189,7 @@ static void append_new_descriptor(int fd, const char *what, void *arg)
         append(to->text, to->bytes, " descriptor %d: %s\n", fd, what);
 }
 
-/* Reaps the dead: orphans of ours come to us, we asked for them. */
+/* Reaps dead children, also orphans: this process is their subreaper. */
 static void append_processes(char *text, size_t bytes)
 {
     siginfo_t info;
@@ -199,7 +199,8 @@ static void append_processes(char *text, size_t bytes)
         append(text, bytes, " a process\n");
 }
 
-/* Processes whose arguments name our directory: also those that left our group. */
+/* Calls visit for each process whose arguments name the test's directory. This also finds
+ * processes that have left the process group. */
 static void each_daemon(void (*visit)(pid_t, void *), void *arg)
 {
     DIR *dir = opendir("/proc");
@@ -257,7 +258,7 @@ static void remove_directory(void)
 
 void place_enter(void)
 {
-    /* nothing of the user's may be found by accident */
+    /* otherwise the test might find a daemon or file of the user */
     setenv("XDG_RUNTIME_DIR", directory, 1);
     unsetenv("SHMVIEW_SOCKET");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -311,9 +312,9 @@ static void clean(void)
     remove_directory();
 }
 
-/* The caretaker is nobody's child, so that it can clean up after a runner that was
- * killed, and so that no test finds it. It starts when its socket ends, or earlier
- * on request, and ends that itself when it is done. */
+/* The caretaker is an orphan, so that it can clean up after a runner that was killed, and so that
+ * no test finds it among its children. It begins when its socket ends, or earlier on request, and
+ * closes the socket when it is done. */
 void place_open(void)
 {
     int ends[2];

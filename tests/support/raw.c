@@ -93,7 +93,7 @@ static void take_descriptors(struct raw *raw, struct msghdr *msg)
     }
 }
 
-/* Receives more bytes. Returns false at the end. */
+/* Receives more bytes. Returns false at the end of the connection. */
 static bool receive_some(struct raw *raw)
 {
     union {
@@ -144,7 +144,7 @@ void raw_expect_end(struct raw *raw)
 
 /* --- Replies ------------------------------------------------------------- */
 
-/* Returns the reply as JSON and its text; both are new. */
+/* Receives a reply. Returns it as JSON and stores its text; the caller frees both. */
 static json_t *receive_json(struct raw *raw, char **ret_text)
 {
     *ret_text = raw_receive(raw);

@@ -28,7 +28,7 @@ int suite_main(const char *name, const struct suite_test *tests)
     }
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
-    /* a CK_RUN_CASE that names no test is a mistake */
+    /* fails if CK_RUN_CASE names no test */
     int good = srunner_ntests_failed(runner) == 0 && srunner_ntests_run(runner) > 0;
     srunner_free(runner);
     return good ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main program of a check_*.c: one TCase for each test, so that
- * CK_RUN_CASE=name runs one, and a place of its own for each.
+/* The main program of a check_*.c. Each test has its own TCase, so that CK_RUN_CASE=name runs it
+ * alone, and its own directory (place.h).
  *
  *     START_TEST(name) ... END_TEST
  *     int main(void)
@@ -28,7 +28,7 @@ struct suite_test {
         NULL, NULL                                                                                 \
     }
 
-/* Runs them all. Returns what main() returns. */
+/* Runs the tests. Returns the exit status for main(). */
 int suite_main(const char *name, const struct suite_test *tests);
 
 #endif
