@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon ends at its n-th point (points.c), for every n: while it starts, serves, takes
- * over from another one, leaves. The clients see nothing of it but time.
+/* The daemon ends at its n-th point (points.c), for every n: while it starts, serves, takes over
+ * from another daemon, and exits. The keeper starts another daemon each time. Clients must lose
+ * nothing but time.
  *
- * $SHMVIEW_CRASH_PART=K/N: of every N points the K-th; N is 1 without. */
+ * $SHMVIEW_CRASH_PART=K/N tries only the K-th of every N points; without it, every point. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #include "support/client.h"
 #include "support/suite.h"
 
-#define POINTS_MOST 20000 /* far more than there are */
+#define POINTS_MOST 20000 /* far more than a daemon has */
 
 static struct world w;
 static struct thing *m, *big, *old_p, *new_p, *c, *v;
@@ -29,7 +30,7 @@ static struct shmview_connection *connect_child(void)
     return conn;
 }
 
-/* Holds the lock of "m" all the while. */
+/* A child: holds the lock of "m" until its cue, across all deaths of daemons. */
 static void hold(struct child *me, void *arg)
 {
     struct shmview_segment *s = NULL;
@@ -39,7 +40,7 @@ static void hold(struct child *me, void *arg)
     OK(shmview_lock(s));
     child_tell(me, 1);
     child_pause(me);
-    OK(shmview_trylock(s)); /* again: it is still ours */
+    OK(shmview_trylock(s)); /* nested: this thread still holds it */
     OK(shmview_unlock(s));
     OK(shmview_unlock(s));
     OK(shmview_lock(s));
@@ -49,7 +50,7 @@ static void hold(struct child *me, void *arg)
     OK(shmview_disconnect(conn));
 }
 
-/* Holds the lock of "v", and is the creator of "c", until it is killed. */
+/* A child: creates "c", and holds the lock of "v" until it is killed. */
 static void fall(struct child *me, void *arg)
 {
     struct shmview_create_options o = {.struct_bytes = sizeof o, .lifetime = SHMVIEW_CREATOR};
@@ -57,7 +58,7 @@ static void fall(struct child *me, void *arg)
     struct shmview_connection *conn = connect_child();
     (void)arg;
     int r = AGAIN(shmview_create(conn, "c", 100, &o, &mine));
-    if (r == -SHMVIEW_ERR_EXISTS) /* it had been made, for us */
+    if (r == -SHMVIEW_ERR_EXISTS) /* the request whose reply was lost created it */
         r = AGAIN(shmview_attach(conn, "c", SHMVIEW_WRITE, 0, &mine));
     OK(r);
     DONE(shmview_attach(conn, "v", SHMVIEW_WRITE, 0, &s));
@@ -120,7 +121,8 @@ static bool is_gone(const char *name)
     return r;
 }
 
-/* The victim is dead: the next who wants its lock is told, and what it created goes. */
+/* After the victim's death: the next owner of its lock gets SHMVIEW_OWNER_DIED, and the segment
+ * that it created is removed. */
 static void mourn(void)
 {
     v->slots--;
@@ -172,7 +174,7 @@ static void begin(unsigned trial, unsigned ends_at)
     keeper_find_instance(&w.keeper);
 }
 
-/* new_p is attached to the end. Returns whether a daemon ended at a point. */
+/* Stops the daemon while new_p is still attached. Returns whether a daemon ended at a point. */
 static bool end(void)
 {
     bool ended = keeper_stop(&w.keeper);
@@ -183,7 +185,8 @@ static bool end(void)
 
 /* --- Trials -------------------------------------------------------------- */
 
-/* A daemon from its first point to its last: it starts, serves, leaves. */
+/* One trial: the first daemon ends at its point n while it starts, serves or exits. Returns false
+ * if it has not reached point n. */
 static bool serve(unsigned trial, unsigned n)
 {
     begin(trial, n);
@@ -194,8 +197,9 @@ static bool serve(unsigned trial, unsigned n)
     return end();
 }
 
-/* One that takes over, from one that was killed, what living and dead clients have, and is
- * told to leave after a while. */
+/* One trial: a daemon is killed; the next one takes over what living and dead clients have, and
+ * ends at its point n. Later the daemon that runs gets SIGTERM. Returns false if no daemon has
+ * reached point n. */
 static bool take_over(unsigned trial, unsigned n)
 {
     begin(trial, 0);
@@ -214,7 +218,7 @@ static bool take_over(unsigned trial, unsigned n)
     return end();
 }
 
-/* Every point of this part, until there is no such point any more. */
+/* Tries every point of this part until a trial reports that its point does not exist. */
 static void try_all(const char *what, bool (*trial)(unsigned, unsigned))
 {
     unsigned part = 1, parts = 1, trials = 0, n;

@@ -21,9 +21,9 @@
 #include "support/place.h"
 
 struct keeper_news {
-    _Atomic pid_t pid; /* 0: none runs */
+    _Atomic pid_t pid; /* 0: no daemon runs */
     atomic_uint deaths;
-    atomic_uint ends_at; /* of the next one */
+    atomic_uint ends_at; /* of the next daemon */
     atomic_bool paused, leaves, at_point;
 };
 
@@ -143,8 +143,9 @@ void keeper_replace(struct keeper *keeper)
     AWAIT(keeper_deaths(keeper) > before);
 }
 
-/* One that answers has set up everything, its signals too. Returns which one did: the one that
- * ran before and after it, as it may end at its point meanwhile and the next begin. */
+/* Waits for a daemon that answers, because such a daemon has set up its signal handlers. Returns
+ * its pid. It must have run before and after the answer, because a daemon may end at its point
+ * and the next one may answer. */
 static pid_t await_answer(const struct keeper *keeper)
 {
     struct shmview_connection *c = NULL;
@@ -157,7 +158,8 @@ static pid_t await_answer(const struct keeper *keeper)
     return pid;
 }
 
-/* Waits until that daemon has ended. Returns whether the keeper has, too. */
+/* Waits until the daemon pid has ended: the keeper has exited, or the next daemon runs. Returns
+ * whether the keeper has exited; then stores its status. */
 static bool has_ended(struct keeper *keeper, pid_t pid, int *status)
 {
     bool left = false;

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linked into shmviewd_points, a daemon of the tests: it ends at the n-th of its points,
- * n from $SHMVIEWD_ENDS_AT, at once and without a word. A point is each call of the system
- * that others could notice and each step of a transaction, right before it is made; what is
- * written to shared memory lies between two of them.
+/* Linked into shmviewd_points, a daemon for tests that exits abruptly at its n-th point; n comes
+ * from $SHMVIEWD_ENDS_AT. A point lies right before each system call that other processes could
+ * notice, and before each step of a transaction. Writes to shared memory lie between two points.
  *
- * The functions here take the place of libc's and LMDB's, also for libuv and LMDB
- * themselves. The loop's own waiting is not counted, so that the n-th is the same in each
- * run. */
+ * The functions here replace those of libc and LMDB, also for libuv and LMDB themselves. The
+ * event loop's own waiting is not counted, so that point n is the same in each run. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -25,11 +23,11 @@
 
 #include <lmdb.h>
 
-#define POINT_STATUS 97 /* as in trial.h */
+#define POINT_STATUS 97 /* as in keeper.h */
 
 static atomic_ulong left;
 
-/* The process that tries the registry is not the daemon. */
+/* Disarms forked children: the one that checks the registry is not the daemon. */
 static void points_end(void)
 {
     atomic_store(&left, 0);
@@ -48,7 +46,8 @@ static void point(void)
         syscall(SYS_exit_group, POINT_STATUS);
 }
 
-/* POINT(type, name, (parameters), (arguments)) defines name(). */
+/* POINT(type, name, (parameters), (arguments)) defines name(), which calls point() and then the
+ * function that it replaces. */
 #define POINT(type, name, parameters, arguments)                                                   \
     type name parameters                                                                           \
     {                                                                                              \

@@ -47,7 +47,7 @@ struct thing *world_create(struct world *world, const char *name, uint64_t size,
         DONE(shmview_ping(world->conn));
         r = shmview_create(world->conn, name, size, &o, &t->handle);
     }
-    /* it had been made, and it needs nobody who is attached */
+    /* the request whose reply was lost created it, and it exists without attachments */
     if (r == -SHMVIEW_ERR_EXISTS && lifetime == SHMVIEW_MANUAL)
         r = AGAIN(shmview_attach(world->conn, name, SHMVIEW_WRITE, 0, &t->handle));
     OK(r);
@@ -108,7 +108,7 @@ void world_detach(struct world *world, struct thing *thing)
     thing->handle = NULL;
     if (thing->slots + thing->peeks == 0 && (!thing->named || thing->lifetime == SHMVIEW_ATTACHED))
         thing->exists = false;
-    DONE(shmview_ping(world->conn)); /* a daemon that had gone hears of it now */
+    DONE(shmview_ping(world->conn)); /* a daemon that was gone gets this detach now */
     world_check(world, false);
 }
 
@@ -125,7 +125,7 @@ static const json_t *find_listed(const json_t *list, const char *name)
     return NULL;
 }
 
-/* The slots of living users that the liveness object tells of. */
+/* Counts the slots of living clients in a liveness object. Stores the segment's id. */
 static unsigned living(int fd, uint64_t *ret_id)
 {
     struct shmview_liveness live;
@@ -137,7 +137,8 @@ static unsigned living(int fd, uint64_t *ret_id)
     return n;
 }
 
-/* Slots are neither lost nor given twice, and no object is left that nothing needs. */
+/* Checks that no slot was lost or assigned twice, and that each segment that must exist has three
+ * objects, and nothing else has any. */
 static void check_objects(const struct world *world, const json_t *list)
 {
     char path[400], directory[120];
@@ -219,7 +220,7 @@ void world_check(struct world *world, bool always)
         return;
     if (!always && deaths == world->deaths_seen)
         return;
-    DONE(shmview_ping(world->conn)); /* claims what is ours */
+    DONE(shmview_ping(world->conn)); /* reconnects, which claims this client's attachments */
     world->deaths_seen = deaths;
     if (!world->keeper.daemon.instance[0])
         keeper_find_instance(&world->keeper);

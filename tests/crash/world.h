@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there must be, by what was acknowledged, and the comparison with what there is. */
+/* A record of the segments that must exist, because the daemon has acknowledged them, and the
+ * comparison of this record with the instance. */
 #ifndef CRASH_WORLD_H
 #define CRASH_WORLD_H
 
@@ -13,18 +14,18 @@
 #define WORLD_SEGMENTS 8
 #define WORLD_LAYOUTS  4
 
-/* A segment as it must be. */
+/* The required state of one segment. */
 struct thing {
     const char *name;
     uint64_t size;
     uint32_t lifetime;
     bool exists, named;
     bool is_locked;        /* by another process */
-    unsigned slots, peeks; /* attachments with a slot in the lock, and without */
+    unsigned slots, peeks; /* attachments with and without a slot in the lock */
     const char *layouts[WORLD_LAYOUTS];
     unsigned n_layouts;
-    uint32_t mode;                  /* changed, with an entry for a user; 0: as it was created */
-    struct shmview_segment *handle; /* ours; NULL: none */
+    uint32_t mode;                  /* set together with an entry for a user; 0: unchanged */
+    struct shmview_segment *handle; /* the test's own; NULL: none */
 };
 
 struct world {
@@ -35,27 +36,30 @@ struct world {
     unsigned deaths_seen;
 };
 
-/* A call that may be made again: until it is no longer told that the daemon went away. */
+/* Repeats a call for as long as it returns -SHMVIEW_ERR_DISCONNECTED. The call must be safe to
+ * repeat. */
 #define AGAIN(call)                                                                                \
     ({                                                                                             \
         int again_result;                                                                          \
         AWAIT((again_result = (call)) != -SHMVIEW_ERR_DISCONNECTED);                               \
         again_result;                                                                              \
     })
-/* The same, and it must succeed. */
+/* Like AGAIN(), but fails the test unless the call then succeeds. */
 #define DONE(call) client_expect(AGAIN(call), 0, "", #call)
 
-/* Creates it, attached, its bytes filled; whatever becomes of the daemon. */
+/* Creates a segment and fills its bytes, even if daemons end. Returns its record, which holds the
+ * handle. */
 struct thing *world_create(struct world *world, const char *name, uint64_t size, uint32_t lifetime);
 void world_define(struct world *world, struct thing *thing, const char *layout);
-/* Changes who may use it. */
+/* Changes the mode and adds an entry for a user. */
 void world_set_mode(struct world *world, struct thing *thing, uint32_t mode);
 void world_remove(struct world *world, struct thing *thing);
-/* Gives the handle back. */
+/* Detaches the handle. */
 void world_detach(struct world *world, struct thing *thing);
 
-/* Compares all, if a daemon has ended since the last time or if asked to. Nothing may end the
- * daemon meanwhile: of those in question one has ended already. */
+/* Compares the record with the instance, if a daemon has ended since the last comparison or if
+ * always is set. Does nothing while the daemon has yet to end at a point, because it could end
+ * during the comparison. */
 void world_check(struct world *world, bool always);
 
 #endif
