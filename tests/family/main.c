@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads of several processes lock mutexes of both kinds, while processes are killed and stopped,
- * threads end inside, and waits are ended by their callers. Two owners inside at once, an owner
- * that is not told of broken bytes, a death of a living process, and a mutex that is never free
- * again are violations. */
+/* Threads of several processes lock mutexes of both kinds. In the meantime a supervisor kills and
+ * stops processes, threads end inside, and callers interrupt their waits. Violations are: two
+ * owners inside at once, broken bytes without SHMVIEW_OWNER_DIED, the reported death of a living
+ * owner, and a mutex that is never free again. With "plant", workers falsify the record of the
+ * owner, so that the run must report violations. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,14 +22,15 @@
 
 #define WORKERS     4
 #define THREADS     3
-#define MUTEXES     3 /* the first is of processes, the others of threads */
+#define MUTEXES     3 /* processes own the first, threads the others */
 #define PATIENCE_NS 30000000000
 #define KILLS_MAX   (1 << 20)
 
-/* What a mutex guards. first and second are equal, unless an owner died or said "not repaired". */
+/* A mutex and the data that it guards. first and second are equal unless an owner died inside or
+ * unlocked as "not repaired". */
 struct guarded {
     struct shmview_mutex mutex;
-    _Atomic uint64_t inside; /* pid << 32 | thread; 0: nobody */
+    _Atomic uint64_t inside; /* pid << 32 | thread; 0: no owner */
     uint64_t first, second;
     uint8_t pad[40];
 };
@@ -38,7 +40,7 @@ static struct world {
     atomic_bool over;
     bool plant;
     _Atomic uint32_t n_locked, n_died, n_interrupted, n_ended, n_violations;
-    _Atomic uint32_t ended[WORKERS][THREADS]; /* pid of a worker whose thread is to end inside */
+    _Atomic uint32_t ended[WORKERS][THREADS]; /* pid of a worker whose thread ends inside */
     _Atomic uint32_t n_killed, killed[KILLS_MAX];
     char first[200];
 } * world;
@@ -77,7 +79,8 @@ static bool was_killed(uint32_t pid)
     return false;
 }
 
-/* A thread may be found inside that was killed, or that has ended. */
+/* Returns whether the recorded owner may have left without unlocking: its process was killed, or
+ * the thread has ended inside. */
 static bool may_be_left(uint64_t inside)
 {
     uint32_t pid = (uint32_t)(inside >> 32), thread = (uint32_t)inside;
@@ -93,12 +96,12 @@ static void check_inside(struct guarded *g, uint64_t before, int r)
     if (before && (r != SHMVIEW_OWNER_DIED || !may_be_left(before)))
         violation("process %u was inside, and lives", (unsigned)(before >> 32));
     if (r == 0 && g->first != g->second)
-        violation("broken bytes without a word of it");
+        violation("broken bytes, but the lock reported no dead owner");
     if (r == 0)
         return;
     atomic_fetch_add(&world->n_died, 1);
     if (shmview_mutex_query(&g->mutex, &status) || !status.is_mine || !status.died)
-        violation("a death without a process");
+        violation("a dead owner, but the mutex's status does not report it");
 }
 
 /* --- A thread ------------------------------------------------------------- */
@@ -126,7 +129,7 @@ static int take(struct thread *t, struct shmview_mutex *m)
     return r;
 }
 
-/* Returns whether the thread is to end with the mutex held. */
+/* Does the work of an owner. Returns whether the thread must now end with the mutex held. */
 static bool be_inside(struct thread *t, struct guarded *g, int r)
 {
     uint64_t me = (uint64_t)getpid() << 32 | t->number;
@@ -177,7 +180,7 @@ static void run_worker(unsigned worker, uint64_t seed)
         threads[i] = (struct thread){worker, i, seed * 64 + i + 1};
         pthread_create(&ids[i], NULL, run_thread, &threads[i]);
     }
-    /* a thread that ends inside is the last of its number: then this process ends, too */
+    /* a thread that ended inside is not replaced; the process exits when all have ended */
     for (unsigned i = 0; i < THREADS; i++)
         pthread_join(ids[i], NULL);
     _exit(0);
@@ -198,7 +201,8 @@ static void spawn(unsigned worker)
     }
 }
 
-/* All threads of a worker may have ended inside: another one takes its place. */
+/* Waits for the end of a worker, after killing it if by_kill. Unless killed, it must exit with
+ * status 0. */
 static void end_worker(unsigned worker, bool by_kill)
 {
     int status;
@@ -232,12 +236,12 @@ static void supervise(unsigned n_kills)
         end_worker(i, false);
 }
 
-/* Every mutex is free after the end, or its owner dead. */
+/* Checks that every mutex can be locked at the end, because it is free or its owner is dead. */
 static void settle(void)
 {
     for (unsigned i = 0; i < MUTEXES; i++)
         if (shmview_mutex_lock(&world->guarded[i].mutex, shmview_deadline(PATIENCE_NS)) < 0)
-            violation("mutex %u is held for ever", i);
+            violation("mutex %u is never free again", i);
 }
 
 int main(int argc, char **argv)

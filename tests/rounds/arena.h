@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the harness and its clients share, in memory of their own. */
+/* The counters and results that the harness shares with its clients, in memory without shmview. */
 #ifndef ROUNDS_ARENA_H
 #define ROUNDS_ARENA_H
 
@@ -31,23 +31,23 @@ struct arena {
     atomic_bool over;
     atomic_ulong calls[N_CALLS];
     atomic_long worst_ns[N_CALLS];
-    atomic_ulong repairs;   /* locks whose holder had died inside */
-    atomic_ulong uncertain; /* requests that were sent, and not answered */
+    atomic_ulong repairs;   /* locks taken after an owner died inside */
+    atomic_ulong uncertain; /* requests that were sent but not answered */
     atomic_uint n_wrong;
-    char wrong[TEXT_BYTES]; /* the first that was */
+    char wrong[TEXT_BYTES]; /* the first failure */
     struct {
         atomic_bool exists;  /* its own segment was acknowledged */
-        atomic_uint written; /* what its bytes say, or one more */
+        atomic_uint written; /* the value of its bytes, or one less than it */
     } own[CLIENTS_MAX];
 };
 
 extern struct arena *arena;
 
-/* Something that must not be. */
+/* Records a failure. Only the first one's text is kept. */
 __attribute__((format(printf, 1, 2))) void wrong(const char *format, ...);
 
-/* A client's life, by its number; begins anew what it cannot do again. Ends by itself, or by
- * a signal that it sends to itself. */
+/* Runs client number until it exits or kills itself. Its incarnations follow each other; each
+ * takes over the own segment of the one before. */
 __attribute__((noreturn)) void client_live(unsigned number, unsigned incarnation);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One client: it creates, attaches, locks, switches, and dies anywhere. Whatever was
- * acknowledged must be there the next time it looks. */
+/* One client: it creates, attaches, locks and switches, and dies at any point. It checks that
+ * everything that a daemon has acknowledged is still there. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include "rounds/arena.h"
 
-/* In the shared segment: equal, unless somebody died in between. */
+/* In the shared segment: equal unless an owner died between its two writes. */
 struct pair {
     uint64_t first, second;
 };
@@ -43,7 +43,7 @@ static void began(void)
     began_ns = shmview_deadline(0);
 }
 
-/* Notes how long the call took. Returns what it returned. */
+/* Records how long the call took. Returns r. */
 static int took(enum kind kind, int r)
 {
     long ns = (long)(shmview_deadline(0) - began_ns), worst = atomic_load(&arena->worst_ns[kind]);
@@ -55,7 +55,8 @@ static int took(enum kind kind, int r)
 
 #define TIMED(kind, call) (began(), took((kind), (call)))
 
-/* Whether a call that may be made again is to be: no daemon came back in its time. */
+/* Returns whether to repeat a call: it failed because no daemon came back in time, and nothing
+ * is wrong yet. Counts it as uncertain. */
 static bool gave_up(int r)
 {
     if (r != -SHMVIEW_ERR_DISCONNECTED || atomic_load(&arena->n_wrong))
@@ -64,7 +65,7 @@ static bool gave_up(int r)
     return true;
 }
 
-/* Until it was heard; each time counts. */
+/* Repeats a call until a daemon answers. Each attempt is timed. */
 #define HEARD(kind, call)                                                                          \
     ({                                                                                             \
         int heard_result;                                                                          \
@@ -74,7 +75,7 @@ static bool gave_up(int r)
         heard_result;                                                                              \
     })
 
-/* 0, or one of the outcomes that the caller has named: else it is wrong. */
+/* Records a failure unless r is 0 or other. Returns r. */
 static int expect(int r, int other, const char *what, const char *name)
 {
     if (r && r != other)
@@ -84,7 +85,8 @@ static int expect(int r, int other, const char *what, const char *name)
 
 /* --- What it does -------------------------------------------------------- */
 
-/* Creates; one that was not answered may be there or not. */
+/* Creates a segment. A request that was not answered may have created it, so EXISTS after such a
+ * request is a success for a manual segment. */
 static int create(const char *name, uint64_t size, uint32_t lifetime,
                   struct shmview_segment **segment)
 {
@@ -98,7 +100,8 @@ static int create(const char *name, uint64_t size, uint32_t lifetime,
             return r;
         atomic_fetch_add(&arena->uncertain, 1);
         uncertain = true;
-        /* we are told apart from what we had before by what we claim */
+        /* reconnects: by its claim the daemon distinguishes this client from its former connection
+         */
         HEARD(CALL_PING, shmview_ping(conn));
     }
 }
@@ -128,14 +131,14 @@ static void begin(void)
     snprintf(name, sizeof name, "own%u", number);
     if (expect(TIMED(CALL_CONNECT, shmview_connect(arena->socket, 0, &conn)),
                -SHMVIEW_ERR_NO_DAEMON, "connecting", ""))
-        _exit(0); /* none runs at the moment; the next of us tries again */
+        _exit(0); /* no daemon runs now; the next incarnation tries again */
     if (expect(HEARD(CALL_ATTACH, shmview_attach(conn, "shared", SHMVIEW_WRITE, 0, &shared)), 0,
                "attaching", "shared"))
         _exit(1);
     int r = atomic_load(&arena->own[number].exists)
                 ? HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, &own))
                 : create(name, OWN_BYTES, SHMVIEW_MANUAL, &own);
-    if (r == -SHMVIEW_ERR_EXISTS) /* the one before us did not live to hear of it */
+    if (r == -SHMVIEW_ERR_EXISTS) /* the previous incarnation died before the reply to its create */
         r = HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_WRITE, 0, &own));
     if (expect(r, 0, "having", name))
         _exit(1);
@@ -155,7 +158,7 @@ static void lock_and_count(void)
     if (r < 0)
         return;
     if (pair->first != pair->second)
-        wrong("%ju and %ju: two held the lock, or a death was not told", (uintmax_t)pair->first,
+        wrong("%ju and %ju: two held the lock, or a death was not reported", (uintmax_t)pair->first,
               (uintmax_t)pair->second);
     pair->first++;
     atomic_signal_fence(memory_order_seq_cst);
@@ -168,7 +171,7 @@ static void lock_and_count(void)
     expect(shmview_unlock(shared), 0, "unlocking", "shared");
 }
 
-/* Comes and goes; the next one may have the name again. */
+/* Creates a segment and lets it end; its name must then be free again. */
 static void create_and_leave(void)
 {
     static const uint32_t lifetimes[] = {SHMVIEW_ATTACHED, SHMVIEW_CREATOR};
@@ -180,7 +183,7 @@ static void create_and_leave(void)
     snprintf(name, sizeof name, "passing%u", number);
     int r = create(name, 1 + draw(draw(8) ? 10000 : 4000000), lifetime, &s);
     if (r == -SHMVIEW_ERR_EXISTS && lifetime == SHMVIEW_CREATOR) {
-        /* it was made for us, unheard */
+        /* a request of this client created it, but the reply was lost */
         r = HEARD(CALL_REMOVE, shmview_remove(conn, name));
         expect(r, -SHMVIEW_ERR_NOT_FOUND, "removing", name);
         return;
@@ -216,7 +219,8 @@ static void peek(void)
     struct shmview_segment *s;
     unsigned who = draw(8);
     snprintf(name, sizeof name, "own%u", who);
-    bool exists = atomic_load(&arena->own[who].exists); /* before: it may be made meanwhile */
+    /* read before the call, because the segment may be created during it */
+    bool exists = atomic_load(&arena->own[who].exists);
     int r = HEARD(CALL_ATTACH, shmview_attach(conn, name, SHMVIEW_PEEK, 0, &s));
     if (r == -SHMVIEW_ERR_NOT_FOUND && !exists)
         return;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kill -9 to the daemon, again and again, while clients use it. */
+/* Kills the daemon with SIGKILL in every round while clients use it, and starts another one.
+ * Clients check that nothing acknowledged is lost (client.c). At the end no slot may be in use,
+ * and no unexpected object may be left. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -96,7 +98,7 @@ static void spawn(unsigned i)
     incarnations[i]++;
 }
 
-/* Others take the place of clients that have ended, unless all is over. */
+/* Reaps clients that have ended, and starts others in their place if again is set. */
 static void reap(bool again)
 {
     for (unsigned i = 0; i < choice.clients; i++) {
@@ -155,7 +157,8 @@ static void find_instance(void)
         fclose(f);
 }
 
-/* How many objects the instance has; those that look like a lock's slots still in use. */
+/* Returns how many objects the instance has. Stores how many slots are still in use, by the
+ * liveness objects. */
 static unsigned count_objects(unsigned *ret_slots)
 {
     char path[120];
@@ -182,14 +185,15 @@ static unsigned count_objects(unsigned *ret_slots)
     return n;
 }
 
-/* All clients have left: there are their segments and the shared one, and nobody uses them. */
+/* After all clients have ended: only their own segments and the shared one must exist, and no
+ * slot may be in use. */
 static void check_rest(struct shmview_connection *conn)
 {
     unsigned slots = 1, n = 0, wanted = 3;
     for (unsigned i = 0; i < choice.clients; i++)
         wanted += atomic_load(&arena->own[i].exists) ? 3 : 0;
     int64_t deadline = shmview_deadline(PATIENCE_NS);
-    /* the deaths of those that died last are yet to be told */
+    /* the daemon may not have noticed the last deaths yet */
     while (((n = count_objects(&slots)) != wanted || slots) && shmview_deadline(0) < deadline)
         pause_ns(1000000);
     if (n != wanted || slots)
@@ -242,7 +246,8 @@ static void clean_up(void)
 
 /* --- Rounds -------------------------------------------------------------- */
 
-/* One in eight dies while it is still taking over, the rest under load. */
+/* One round: kills the daemon and starts another. One in eight dies during its takeover, the
+ * others under load. */
 static void round_once(void)
 {
     if (random() % 8 == 0) {
