@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who may use a segment: owners, groups, modes and entries, for clients of several users.
+/* Which clients may use a segment: owners, groups, modes and entries, for clients of several users.
  * Only root can be several users. */
 #include <errno.h>
 #include <fcntl.h>
@@ -225,7 +225,7 @@ START_TEST(entries)
     as_user(BOB, BOB, TEAM, may_write);
     as_user(BOB, TEAM, 0, may_write);
     as_user(BOB, BOB, 0, may_nothing);
-    set(conn, 0600, 2, both); /* his own entry is closer than his group's */
+    set(conn, 0600, 2, both); /* the entry of a user precedes that of the user's group */
     as_user(BOB, BOB, TEAM, may_nothing);
     set(conn, 0604, 1, &nobody); /* and than what others may */
     as_user(BOB, BOB, 0, may_nothing);

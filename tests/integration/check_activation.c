@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What shmviewd says to a service manager, and the socket that it may get from one. */
+/* The messages that shmviewd sends to a service manager, and the socket that it may get from it. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "support/suite.h"
 
 struct manager {
-    int notify;   /* what the daemon says comes out here */
+    int notify;   /* receives the daemon's messages */
     int listener; /* what it gets; -1: nothing */
     int second;   /* one too many; -1: none */
     const char *watchdog_usec;
@@ -140,7 +140,7 @@ static bool has_message(const struct manager *m)
     return recv(m->notify, &byte, 1, MSG_DONTWAIT | MSG_PEEK) >= 0;
 }
 
-/* The instance, from what it says at its start. */
+/* Finds the instance in the message that the daemon sends at its start. */
 static void note_instance(struct daemon *d)
 {
     char line[512];
@@ -163,7 +163,7 @@ static void start(const struct manager *m, struct daemon *d, const char *socket)
     note_instance(d);
 }
 
-/* Ends it, and reads what it says until then. */
+/* Ends the daemon, and reads its messages until then. */
 static void end(const struct manager *m, struct daemon *d, int signal)
 {
     ck_assert_int_eq(kill(d->pid, signal), 0);
@@ -223,7 +223,7 @@ START_TEST(who_connects_before_it_starts_is_served)
 }
 END_TEST
 
-/* Launched with what is in m it leaves with status 1 and says why. */
+/* Expects a daemon launched as m describes to exit with status 1 and log the reason. */
 static void expect_refusal(struct manager *m, const char *socket, const char *why)
 {
     struct daemon d;

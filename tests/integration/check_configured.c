@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon with a configuration: declared segments, reading it anew, and saying what is
- * wrong with it. */
+/* A daemon with a configuration: it declares segments, reads the file again on SIGHUP, and reports
+ * errors in it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,7 +134,7 @@ START_TEST(a_signal_meanwhile)
 }
 END_TEST
 
-/* --- Reading it anew -------------------------------------------------------- */
+/* --- Reading it again ------------------------------------------------------- */
 
 START_TEST(new_ones_are_made_old_ones_stay)
 {
@@ -232,7 +232,7 @@ START_TEST(what_is_logged)
     ck_assert_int_eq(kill(d.pid, SIGHUP), 0);
     AWAIT(daemon_said(&d, "declares it otherwise: 9 bytes, not 8"));
     daemon_configure("{'nothing':0}");
-    daemon_reload(&d); /* an error is said at any level */
+    daemon_reload(&d); /* errors are logged at any level */
     ck_assert(!daemon_said(&d, "in force\n"));
     end();
 }

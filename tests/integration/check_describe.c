@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment is described to whoever may see it, attached or not. */
+/* Every client that may see a segment can have it described, attached or not. */
 #include <unistd.h>
 
 #include <shmview/describe.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon that has no descriptors left: it says so, serves who is in, and goes on when some are
- * free again. */
+/* A daemon that has no descriptors left logs this, serves the clients that are connected, and
+ * accepts others when some are free again. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -64,7 +64,7 @@ static void exhaust_and_recover(unsigned limit)
         while (await_again(until))
             continue;
         ck_assert_int_lt(process_cpu_ms(d.pid) - before, 75);
-        raw_do(&first, "Ping", NULL); /* who is in is served */
+        raw_do(&first, "Ping", NULL); /* connected clients are served */
         raw_do(&crowd[0], "List", NULL);
         leave(n);
         /* it needs a moment to see that they are gone */

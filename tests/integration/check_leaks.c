@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The test of the tests: what a test leaves behind is found, and a child that
- * fails is noticed. */
+/* Tests of the test support: it finds everything that a test leaves, and notices a child that
+ * fails. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -16,7 +16,7 @@
 
 #include "one_segment.h"
 
-/* Locks, tells the outcome + 1, and waits to be killed. */
+/* A child: locks, reports the result + 1, and waits to be killed. */
 static void die_inside(struct child *me, void *arg)
 {
     int r = shmview_lock(arg);
@@ -56,7 +56,7 @@ START_TEST(next_owner_is_told_who_died)
     ck_assert_uint_eq(death.pid, (unsigned)pid);
     ck_assert_uint_eq(death.slot, 1);
     ck_assert_int_eq(strncmp(death.command, program_invocation_short_name, 15), 0);
-    OK(shmview_lock(seg)); /* nested: said once */
+    OK(shmview_lock(seg)); /* nested: reported once */
     OK(shmview_unlock(seg));
     OK(shmview_unlock(seg));
     OK(shmview_lock(seg)); /* repaired: never again */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lock tells people: who holds it, who waits. */
+/* The status of a lock, for diagnostics: its holders and its waiters. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -269,7 +269,7 @@ END_TEST
 
 /* --- Rubbish ------------------------------------------------------------- */
 
-/* Everything in the control object but what says which object it is. */
+/* Overwrites everything in the control object except its identification. */
 START_TEST(rubbish_is_no_danger)
 {
     struct shmview_lock_party parties[8];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: what is told, to whom, and over a restart. */
+/* Events: which ones a monitor receives, with which filters, and across a restart. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static void define(struct shmview_segment *segment, const char *layout)
     OK(shmview_define(segment, layout, &v, 1));
 }
 
-/* --- What is told -------------------------------------------------------- */
+/* --- Which events -------------------------------------------------------- */
 
 START_TEST(a_life)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who listens to events: too slowly, in an event loop, as another user. */
+/* Monitors that read too slowly, that use an event loop, or that belong to another user. */
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>

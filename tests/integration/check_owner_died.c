@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the next owner is told of who died inside. */
+/* What shmview_owner_died() reports to the next owner about the owner that died inside. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>

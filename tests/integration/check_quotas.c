@@ -368,7 +368,7 @@ START_TEST(all_together)
 }
 END_TEST
 
-/* --- A configuration that is read anew ----------------------------------- */
+/* --- A configuration that is read again ---------------------------------- */
 
 static void has_more_than_he_may(struct child *me, void *arg)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that are well-formed: what is refused gets an error with its cause and
- * the connection lives; order, oneway, more and half-closed sockets are honoured. */
+/* Well-formed requests. A refused one gets an error with its cause, and the connection lives. The
+ * daemon honours order, oneway, more and half-closed sockets. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The daemon is killed, or told to leave, and another one takes over: nothing is lost,
- * what died meanwhile is told, what belongs to nobody goes. */
+/* The daemon is killed, or gets a signal to exit, and another one takes over. Nothing is lost, the
+ * deaths in between are reported, and segments without a client are removed as they should be. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -145,7 +145,7 @@ START_TEST(generations_go_on)
 }
 END_TEST
 
-/* --- Who dies meanwhile -------------------------------------------------- */
+/* --- Deaths in between --------------------------------------------------- */
 
 static void lock_and_wait(struct child *me, void *arg)
 {

@@ -12,7 +12,7 @@
 
 #define MS 1000000
 
-/* Children: take it, tell 1, wait for the cue, give it back, tell 2. */
+/* A child: locks, reports 1, waits for the cue, unlocks, and reports 2. */
 static void hold(struct child *me, struct shmview_segment *segment, int (*take)(void *))
 {
     OK(take(segment));

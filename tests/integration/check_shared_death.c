@@ -93,7 +93,7 @@ START_TEST(who_shares_after_a_death_is_told_and_alone)
     ck_assert_uint_ne(death.pid, 0);
     REFUSED(shmview_trylock_shared(other), TIMED_OUT, ""); /* exclusively */
     REFUSED(shmview_trylock(other), TIMED_OUT, "");
-    OK(shmview_lock_shared(seg)); /* nested, said once */
+    OK(shmview_lock_shared(seg)); /* nested: reported once */
     OK(shmview_unlock(seg));
     OK(shmview_unlock(seg));
     OK(shmview_lock_shared(seg));

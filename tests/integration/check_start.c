@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How shmviewd starts, refuses to start, and says so. */
+/* How shmviewd starts, or refuses to start and reports the reason. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -33,7 +33,7 @@ static void end(void)
     daemon_stop(&d);
 }
 
-/* Asks anew for the segment of that name. */
+/* Requests the figures of the segment of that name again. */
 static const struct shmview_segment_stats *ask(const char *name)
 {
     const struct shmview_stats_options o = {.struct_bytes = sizeof o, .names = &name, .n_names = 1};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What another user of the machine does to a daemon: takes its names in /dev/shm, opens what
- * he may not, truncates what he may write. Needs root, to become that user. */
+/* Another user of the machine interferes with a daemon: takes its names in /dev/shm, opens objects
+ * without having the right, and truncates objects. Needs root, to become that user. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -281,7 +281,7 @@ START_TEST(open_directories)
 }
 END_TEST
 
-/* --- What he may not use ------------------------------------------------- */
+/* --- Objects without a right --------------------------------------------- */
 
 static void look_around(struct child *me, void *arg)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Other views of the same elements, through the library and a real segment: what each call
- * gives, and what it says when it refuses. That they do the right thing for every view
- * there is, is for tests/property. */
+ * returns, and its error text when it refuses. tests/property checks their results for all
+ * kinds of views. */
 #include <stdio.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is told what: events, figures and lists for the owner, others, and administrators; and
- * what the configuration says of them. Only root can be several users. */
+/* Events, figures and lists that the daemon reports to the owner, others and
+ * administrators, as configured. Only root can be several users. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -224,7 +224,7 @@ START_TEST(figures)
 }
 END_TEST
 
-/* Fails the test unless List, Describe and Stats all say this of segment "s". */
+/* Fails the test unless List, Describe and Stats all report these values for segment "s". */
 static void assert_told(json_int_t owner, json_int_t group, json_int_t mode, const char *acl)
 {
     struct raw raw;

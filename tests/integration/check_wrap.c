@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Foreign memory as a segment: views work on it, what needs a lock or a daemon says so. No
- * daemon runs here. */
+/* Foreign memory as a segment: views work on it; calls that need a lock or a daemon fail with an
+ * error. No daemon runs here. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -58,7 +58,7 @@ static inline const struct shmview_event *expect(uint32_t kind, const char *segm
 static inline void expect_nothing(struct shmview_monitor *m)
 {
     const struct shmview_event *e;
-    OK(shmview_ping(conn)); /* what happened before this is told before it */
+    OK(shmview_ping(conn)); /* events arrive in the order in which they happened */
     REFUSED(shmview_monitor_next(m, shmview_deadline(20000000), &e), TIMED_OUT, "deadline");
 }
 

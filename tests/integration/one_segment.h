@@ -24,7 +24,7 @@ static inline void close_segment(void)
     daemon_stop(&d);
 }
 
-/* A child that takes the lock, tells what that returned plus one, and unlocks on the cue. */
+/* A child: locks, reports the result + 1, and unlocks on the cue. */
 static inline void write_on_cue(struct child *me, void *arg)
 {
     int r = shmview_lock(arg);
