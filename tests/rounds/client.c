@@ -100,8 +100,7 @@ static int create(const char *name, uint64_t size, uint32_t lifetime,
             return r;
         atomic_fetch_add(&arena->uncertain, 1);
         uncertain = true;
-        /* reconnects: by its claim the daemon distinguishes this client from its former connection
-         */
+        /* reconnects; the Claim does not name the attachment of a lost reply, which ends it */
         HEARD(CALL_PING, shmview_ping(conn));
     }
 }
