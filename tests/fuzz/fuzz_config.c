@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are files of the configuration, with a NUL between them. What is accepted obeys
- * every rule; what is not is told in lines that name a file and a line that it has. */
+/* Reads the bytes as up to three configuration files with a NUL between them. An accepted
+ * configuration must obey every rule. A refused one must be reported in lines that name a file and
+ * a line number that exists in it. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 #define MAX_FILES 3
 
 struct trial {
-    unsigned n_lines[MAX_FILES]; /* of each file */
+    unsigned n_lines[MAX_FILES]; /* in each file */
     unsigned n_files;
     unsigned n_said;
 };
@@ -26,7 +27,7 @@ struct trial {
         }                                                                                          \
     } while (0)
 
-/* No network, no files: a few people. */
+/* Stands in for the user database: names with p exist, names with s fail with EIO. */
 static int lookup(enum access_kind kind, const char *name, uint32_t *ret_id)
 {
     REQUIRE(kind == ACCESS_USER || kind == ACCESS_GROUP);
@@ -46,7 +47,7 @@ static void say(void *arg, const char *line)
         return;
     REQUIRE(sscanf(line, "file%u:%u: ", &file, &number) == 2);
     REQUIRE(file < t->n_files);
-    /* the parser counts one more where the text ends with a newline */
+    /* the parser counts one more line where the text ends with a newline */
     REQUIRE(number >= 1 && number <= t->n_lines[file] + 1);
 }
 
@@ -61,7 +62,7 @@ static void check_segment(const struct config *c, size_t index)
 {
     const struct config_segment *s = &c->segments[index];
     REQUIRE(name_is_valid(s->name, LIMIT_NAME_BYTES));
-    REQUIRE(config_find_segment(c, s->name) == s); /* nobody else has its name */
+    REQUIRE(config_find_segment(c, s->name) == s); /* no other segment has its name */
     REQUIRE(s->size >= 1 && s->size <= LIMIT_SEGMENT_BYTES);
     REQUIRE((s->access.mode & ~ACCESS_MODES) == 0);
     REQUIRE(s->access.n_entries <= LIMIT_ACL_ENTRIES);
@@ -75,7 +76,7 @@ static void check_segment(const struct config *c, size_t index)
             struct format_fault fault;
             const struct wire_view *v = &s->layouts[i].views[k];
             const struct format *f = formats_get(&pool, v->format, &fault);
-            REQUIRE(f && strcmp(f->text, v->format) == 0); /* canonical */
+            REQUIRE(f && strcmp(f->text, v->format) == 0); /* the canonical text */
             REQUIRE(v->desc.offset <= s->size);
         }
         formats_deinit(&pool);

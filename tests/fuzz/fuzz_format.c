@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a format. */
+/* Reads the bytes as a format and checks it by the rules of tests/property/format_rules.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a stream of messages and, by the first of them, how it is cut. What the
- * receiver makes of it is what is between the NULs, whatever the cuts. */
+/* Sends the bytes as a stream of messages, in pieces whose length is the first byte. The receiver
+ * must return exactly the texts between the NULs, wherever the stream is cut. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ static void die(const char *what)
 
 struct stream {
     const uint8_t *bytes;
-    size_t n, taken; /* as messages, with their NULs */
+    size_t n, taken; /* taken: bytes of the messages received so far, with their NULs */
 };
 
-/* The message must be the next one. */
+/* Aborts unless the received text is the next message of the stream. */
 static void check_message(struct stream *s, const char *text, size_t n)
 {
     const uint8_t *next = s->bytes + s->taken;
@@ -37,7 +37,7 @@ static void check_message(struct stream *s, const char *text, size_t n)
     s->taken += n + 1;
 }
 
-/* Takes all that has come. Returns whether more may. */
+/* Receives every message that has arrived. Returns false if the next one is over the limit. */
 static bool take(struct frame *in, int fd, struct stream *s)
 {
     char *text;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are the beginning of an .npy file. What is accepted can be made a view of, and is
- * written and read again as the same; what is not is told in words. */
+/* Reads the bytes as the beginning of an .npy file. From an accepted header a view can be made, and
+ * writing and reading it again must give the same header. A refusal must have a text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@
         }                                                                                          \
     } while (0)
 
-/* A few lines for a terminal, and nothing that drives it. */
+/* The text must have a few printable lines and no control sequence for a terminal. */
 static void check_said(const struct problem *problem)
 {
     REQUIRE(problem->text[0]);
@@ -43,7 +43,7 @@ static void check(const struct npy *npy)
         nbytes *= (uint64_t)npy->shape[d];
     REQUIRE(nbytes == npy->nbytes && nbytes <= INT64_MAX);
     if (npy_write(npy, &header, &bytes, &problem)) {
-        check_said(&problem); /* a description that is too long */
+        check_said(&problem); /* the description is too long */
         return;
     }
     REQUIRE(bytes % 64 == 0);

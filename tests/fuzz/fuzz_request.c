@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are what a client says to the daemon: framing, requests, methods, all but the
- * listener. A message that begins with a tab comes from a second client. Every reply must be
- * JSON, and nothing may be left when both have gone. */
+/* Sends the bytes to the daemon as requests, through framing, JSON and methods, but without the
+ * listener. A message that begins with a tab comes from a second client. Every reply must be JSON,
+ * and no attachment may be left after both clients have disconnected. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 
 #define CLIENTS    2
 #define MOST       65536
-#define SIZE_LIMIT (1 << 20) /* of an object: a creation is not to take long */
+#define SIZE_LIMIT (1 << 20) /* bytes of an object, so that no creation takes long */
 
 struct party {
     struct connection *connection; /* NULL: closed */
@@ -29,7 +29,7 @@ struct party {
 
 static uv_loop_t loop;
 static struct state state;
-static struct turns turns; /* of all but connections */
+static struct turns turns; /* shared by all connections */
 static struct party clients[CLIENTS];
 
 static void die(const char *what)
@@ -78,7 +78,7 @@ static void begin_once(void)
         atexit(directory_close);
         if (uv_loop_init(&loop) || turns_init(&turns, &loop))
             die("no loop");
-        uv_unref((uv_handle_t *)&turns.resting.poll); /* a case ends though it is there */
+        uv_unref((uv_handle_t *)&turns.resting.poll); /* otherwise no case would end */
         begun = true;
     }
     memset(&state, 0, sizeof state);
@@ -128,7 +128,7 @@ static bool is_busy(const struct party *client)
     return unread > 0 || c->turn.waits || c->answering || c->out;
 }
 
-/* Until the daemon has nothing more to do. */
+/* Runs the loop until the daemon has nothing left to do. */
 static void run(void)
 {
     bool busy;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a case of tests/property: a segment, a view of it, and what is done to it. */
+/* Plays the bytes as a case of tests/property/play.h: a segment, a view of it, and operations on
+ * the view. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes are a description of a view, any numbers at all, and a segment. It is judged by
- * the model, and of one that holds every corner lies in the segment. */
+/* Reads the bytes as a description of a view, with any numbers, and a segment. view_check() must
+ * decide as the model does, and view_locate() must agree with it about every corner of a view that
+ * was accepted. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +29,7 @@ static void die(const struct trial *t, const char *what, const char *text)
     abort();
 }
 
-/* A small number, or any. */
+/* Returns a small number, or now and then any number. */
 static int64_t number(struct choices *from)
 {
     uint8_t head = choose_byte(from);
@@ -56,7 +57,7 @@ static void trial_init(struct trial *t, struct choices *from)
     t->memory.size = (uint64_t)number(from);
 }
 
-/* Rubbish where suboffsets may lead; else nothing is read. */
+/* Fills the segment with arbitrary bytes if the view has suboffsets. No other view is read. */
 static void memory_fill(struct trial *t, struct choices *from)
 {
     if (!t->desc.indirect)

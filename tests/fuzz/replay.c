@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a target on files, and on every file of a directory: the corpus as a plain test, and
- * one input that a fuzzer has found. */
+/* Runs a target on the given files, and on every file of a given directory. So the corpus is a
+ * plain test, and one input that a fuzzer found can be replayed. */
 #include <dirent.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 
-/* Returns how many were run. */
+/* Returns how many inputs were run. */
 static unsigned run_file(const char *path)
 {
     struct stat st;
@@ -19,7 +19,8 @@ static unsigned run_file(const char *path)
         exit(EXIT_FAILURE);
     }
     size_t size = (size_t)st.st_size;
-    uint8_t *data = malloc(size ? size : 1); /* exactly, so that a sanitizer sees its end */
+    /* of exactly that size, so that a sanitizer reports a read beyond its end */
+    uint8_t *data = malloc(size ? size : 1);
     if (!data || fread(data, 1, size, file) != size) {
         fprintf(stderr, "%s: cannot be read\n", path);
         exit(EXIT_FAILURE);

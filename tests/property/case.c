@@ -83,7 +83,8 @@ const struct format *case_format(struct view_case *c, struct choices *from, uint
 
 /* --- Segments ------------------------------------------------------------ */
 
-/* Words that are bytes of the segment, mostly, so that suboffsets lead somewhere. */
+/* Fills the memory, mostly with words that are offsets into it, so that suboffsets lead
+ * somewhere. */
 static void memory_fill(struct memory *memory, struct choices *from, struct story *story)
 {
     tell(story, " words[");
@@ -108,8 +109,9 @@ static void memory_init(struct memory *memory, uint64_t size)
 
 /* --- Descriptions -------------------------------------------------------- */
 
-/* Dimensions packed one within the other in some order, then widened, turned round or set to
- * 0. Returns the bytes that they span; *ret_first is where element [0, ..., 0] lies in it. */
+/* Packs the dimensions one within the other in some order, then widens or reverses some, or sets
+ * their stride to 0. Returns the bytes that they span; *ret_first is the byte of that span at which
+ * element [0, ..., 0] begins. */
 static int64_t desc_nest(struct view_desc *desc, struct choices *from, int64_t *ret_first)
 {
     int64_t align = desc->item->align, step = desc->item->itemsize, span = step;
@@ -125,7 +127,7 @@ static int64_t desc_nest(struct view_desc *desc, struct choices *from, int64_t *
         bool is_turned = change == 12 || change == 11;
         desc->strides[d] = is_turned ? -stride : stride;
         if (n < 2 && choose_rarely(from, 8))
-            desc->strides[d] = case_number(from, -9, 9); /* means nothing */
+            desc->strides[d] = case_number(from, -9, 9); /* a stride without meaning */
         if (n < 2)
             continue;
         span += stride * (n - 1);
@@ -135,7 +137,8 @@ static int64_t desc_nest(struct view_desc *desc, struct choices *from, int64_t *
     return span;
 }
 
-/* A view whose segment is just large enough, now and then one byte too small or too much. */
+/* Describes a view that just fits its segment, or now and then misses it by one byte. Returns the
+ * size of the segment. */
 static uint64_t desc_fit(struct view_desc *desc, struct choices *from)
 {
     static const int8_t slacks[] = {0, 0, 0, 8, 16, 64, -1, 1};
@@ -148,7 +151,7 @@ static uint64_t desc_fit(struct view_desc *desc, struct choices *from)
     return size < 0 ? 0 : size > CASE_SEGMENT_BYTES ? CASE_SEGMENT_BYTES : (uint64_t)size;
 }
 
-/* Any numbers; mostly multiples of the alignment. */
+/* Describes a view with arbitrary numbers, mostly multiples of the alignment. */
 static uint64_t desc_scatter(struct view_desc *desc, struct choices *from)
 {
     int64_t unit = choose_rarely(from, 4) ? 1 : desc->item->align;
@@ -162,7 +165,7 @@ static uint64_t desc_scatter(struct view_desc *desc, struct choices *from)
     return (uint64_t)choose(from, 0, 255);
 }
 
-/* Rows that are found by words of the segment. */
+/* Describes a view whose rows are found through offsets that the segment stores. */
 static uint64_t desc_lead(struct view_desc *desc, struct choices *from)
 {
     static const int8_t usual[] = {0, 0, 8, 16, -1, -1, -1, 4};
@@ -178,7 +181,7 @@ static uint64_t desc_lead(struct view_desc *desc, struct choices *from)
         if (desc->suboffsets[d] < 0 && !choose_rarely(from, 4))
             continue;
         desc->strides[d] = choose(from, -1, 2) * unit;
-        if (d && choose_rarely(from, 16)) /* what wraps around must not lead back */
+        if (d && choose_rarely(from, 16)) /* a sum that wraps around must not look valid */
             desc->strides[d] = case_extreme(from);
         else if (desc->strides[d] < 0 && n > 1)
             desc->offset += (uint64_t)(-desc->strides[d] * (n - 1));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A case: a small segment, a description of a view, and what is done to it, all chosen from a
- * string of bytes; and its story in words. */
+/* A case is a small segment, a description of a view, and operations on it. All are chosen from a
+ * string of bytes, and the story describes them in words. */
 #ifndef PROPERTY_CASE_H
 #define PROPERTY_CASE_H
 
@@ -9,7 +9,7 @@
 
 #define CASE_SEGMENT_BYTES 256
 
-/* One line that grows. */
+/* One line of text that grows. */
 struct story {
     char text[6000];
     size_t n;
@@ -19,22 +19,22 @@ void tell_list(struct story *story, const char *what, const int64_t *list, uint3
 
 struct view_case {
     struct formats formats;
-    struct memory memory; /* exactly size bytes, so that a sanitizer sees the one after */
+    struct memory memory; /* of exactly its size, so that a sanitizer reports an access beyond it */
     struct view_desc desc;
     struct story story;
 };
 
-/* Owes case_deinit(). */
+/* Initialises c; the caller must call case_deinit(). */
 void case_init(struct view_case *c, struct choices *from);
 void case_deinit(struct view_case *c);
 
-/* A format of at most most bytes: of one letter, or any of tree.h. */
+/* Returns a format of at most `most` bytes: one letter, or any format of tree.h. */
 const struct format *case_format(struct view_case *c, struct choices *from, uint32_t most);
 
-/* A number from the edges of int64_t, or any. */
+/* Returns a number near the limits of int64_t, or any number. */
 int64_t case_extreme(struct choices *from);
 
-/* The same now and then; else one of low to high. */
+/* Like case_extreme() now and then, but mostly from low to high. */
 int64_t case_number(struct choices *from, int64_t low, int64_t high);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random formats against what their trees mean, and the same formats with random bytes in
- * them. See runner.h for the options. */
+/* Compares the parser with the meaning of random formats, which are made as trees and evaluated
+ * without the parser. Then it changes bytes of their texts and checks what holds of any text. See
+ * runner.h for the options. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,14 +34,14 @@ static void mutate(char *text, size_t bytes, struct choices *from)
             text[at] = c;
         } else if (kind == 3 && at < length) {
             text[at] = (char)choose(from, 0, 255);
-        } else if (2 * length - at + 1 < bytes) { /* the rest once more */
+        } else if (2 * length - at + 1 < bytes) { /* repeats the rest */
             memmove(text + length, text + at, length - at);
             text[2 * length - at] = '\0';
         }
     }
 }
 
-/* The same many times over, and in many braces: as far as the limits, and past them. */
+/* Repeats the text many times and nests it in many braces, up to the limits and beyond them. */
 static void swell(char *text, size_t bytes, struct choices *from)
 {
     size_t n = strlen(text), length = n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random views of small segments, and random operations on them in a row, against lists of
+/* Compares random views of small segments, and series of random operations on them, with lists of
  * elements. See runner.h for the options. */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a case gets its choices from: a string of bytes, so that a random generator, a
- * fuzzer and a line on the terminal can all say the same case. Past its end every byte is
- * 0, and 0 always means the plainest choice: a shorter string is a simpler case. */
+/* The source of a case's choices: a string of bytes. A random generator, a fuzzer and a line on the
+ * terminal can therefore all describe the same case. Past its end every byte is 0, and 0 always
+ * selects the plainest choice, so a shorter string is a simpler case. */
 #ifndef PROPERTY_CHOICES_H
 #define PROPERTY_CHOICES_H
 
@@ -27,13 +27,13 @@ static inline uint64_t choose_word(struct choices *from)
     return word;
 }
 
-/* One of low, low + 1, ..., high; at most 256 of them. */
+/* Returns one of low, low + 1, ..., high; at most 256 of them. */
 static inline int64_t choose(struct choices *from, int64_t low, int64_t high)
 {
     return low + choose_byte(from) % (high - low + 1);
 }
 
-/* True once in n times. */
+/* Returns true about once in n times. */
 static inline bool choose_rarely(struct choices *from, int n)
 {
     return choose_byte(from) % n == n - 1;

@@ -19,7 +19,7 @@ bool trial_differs(struct format_trial *t, const char *format, ...)
     return false;
 }
 
-/* --- What the parser says ------------------------------------------------ */
+/* --- The parser's result ------------------------------------------------- */
 
 void meaning_of(const struct format *f, struct meaning *ret)
 {
@@ -99,7 +99,7 @@ static bool check_sane(struct format_trial *t, const struct format *f)
     return true;
 }
 
-/* Whatever text means something has as many braces of either kind, and names that end. */
+/* A text that was accepted has as many opening as closing braces, and all its names are closed. */
 static bool check_braces(struct format_trial *t)
 {
     int open = 0;
@@ -112,7 +112,7 @@ static bool check_braces(struct format_trial *t)
     return (open == 0 && !in_name) || trial_differs(t, "accepted with braces or names left open");
 }
 
-/* The canonical text means the same, and is its own canonical text. */
+/* The canonical text has the same meaning, and its canonical text is itself. */
 static bool check_canonical(struct format_trial *t, struct formats *pool, const struct format *f)
 {
     struct format_fault fault = {0};
@@ -130,7 +130,7 @@ static bool check_canonical(struct format_trial *t, struct formats *pool, const 
     return false;
 }
 
-/* A component by itself is what it was within the element. */
+/* A component parsed by itself has the meaning that it has within the element. */
 static bool check_component(struct format_trial *t, struct formats *pool, const struct format *f,
                             uint32_t at)
 {
@@ -209,7 +209,8 @@ static bool same_component(const struct shmview_component *c, const struct forma
            (!node->name_bytes || memcmp(c->name, f->text + node->name_at, node->name_bytes) == 0);
 }
 
-/* f is what the library says within, or NULL with at. */
+/* Compares the public call with f, the result of the internal parser; NULL: refused at byte
+ * `at`. */
 static bool check_public(struct format_trial *t, const struct format *f, size_t at)
 {
     static struct shmview_component components[LIMIT_FORMAT_NODES + 1];

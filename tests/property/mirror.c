@@ -15,7 +15,7 @@ static bool same_numbers(const ptrdiff_t *a, const int64_t *b, uint32_t n)
     return true;
 }
 
-/* Whatever is below 0 is none. */
+/* Compares suboffsets; all negative values are equal, because each means that there is none. */
 static bool same_suboffsets(const ptrdiff_t *a, const int64_t *b, uint32_t n)
 {
     for (uint32_t d = 0; d < n; d++)
@@ -98,7 +98,8 @@ static bool ask_bytes(struct play *play)
     return true;
 }
 
-/* Of the first and the last few elements; play.c asks for each of them within. */
+/* Compares the pointers of the first and the last three elements. play.c locates every element
+ * through the internal call. */
 static bool ask_pointers(struct play *play)
 {
     const struct model *m = play->now;

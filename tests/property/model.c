@@ -36,13 +36,13 @@ bool leads_on(const struct view_desc *desc, uint32_t d)
     return desc->indirect && desc->suboffsets[d] >= 0;
 }
 
-/* Replaces the place of a cell by what is stored there. */
+/* Replaces the place of a cell by the place that the cell stores. */
 static void cell_follow(struct place *place, const struct memory *memory, int64_t suboffset)
 {
     uint64_t stored;
     if (!is_inside(place->at, CELL_BYTES, memory->size))
         place->lost |= REFUSED(BOUNDS);
-    if (place->at % CELL_BYTES) /* between two cells: either is said */
+    if (place->at % CELL_BYTES) /* a misaligned cell may be reported either way */
         place->lost |= REFUSED(MISALIGNED) | REFUSED(BOUNDS);
     if (place->lost)
         return;
@@ -91,15 +91,15 @@ void model_fill(struct model *m, const struct view_desc *desc, const struct memo
 
 /* --- Checking ------------------------------------------------------------ */
 
-/* Cut so that eight of them can be added; as aligned as before. */
+/* Cuts a distance so that eight of them can be added. Its alignment does not change. */
 static wide reach(wide bytes)
 {
     const wide most = (wide)1 << 100;
     return bytes > most ? most : bytes < -most ? -most : bytes;
 }
 
-/* Errors of the cells or elements, of bytes each, that the first ndim dimensions lead to: of
- * each one where they are few, else of the outermost. */
+/* Returns the errors of the cells or elements, of `bytes` each, to which the first ndim dimensions
+ * lead. It visits each of them if they are few, otherwise the outermost ones. */
 static verdict errors_of_each(const struct view_desc *desc, uint32_t ndim, uint32_t bytes,
                               uint32_t align, uint64_t size)
 {
@@ -114,7 +114,7 @@ static verdict errors_of_each(const struct view_desc *desc, uint32_t ndim, uint3
             place.at += (wide)index[d] * desc->strides[d];
             if (few || !index[d])
                 continue;
-            /* what is aligned here and one step on is so everywhere */
+            /* if this place and the next are aligned, all are */
             errors |= place.at % align ? REFUSED(MISALIGNED) : 0;
             place.at += reach((wide)(desc->shape[d] - 2) * desc->strides[d]);
         }
@@ -125,7 +125,8 @@ static verdict errors_of_each(const struct view_desc *desc, uint32_t ndim, uint3
     return errors;
 }
 
-/* Of a view without elements: it lies in the segment and is aligned all the same. */
+/* Returns the errors of a view without elements, which must still begin in the segment and be
+ * aligned. */
 static verdict errors_of_empty(const struct view_desc *desc, uint32_t ndim, uint32_t align,
                                uint64_t size)
 {
@@ -138,7 +139,7 @@ static verdict errors_of_empty(const struct view_desc *desc, uint32_t ndim, uint
     return errors;
 }
 
-/* Whether some dimension from d on leads to what is stored. */
+/* Returns whether dimension d or a later one leads to a stored place. */
 static bool leads_later(const struct view_desc *desc, uint32_t d)
 {
     while (d < desc->ndim && !leads_on(desc, d))
@@ -146,8 +147,8 @@ static bool leads_later(const struct view_desc *desc, uint32_t d)
     return d < desc->ndim;
 }
 
-/* Of the dimensions behind the first that leads on: a row is checked when it is followed, but
- * its strides are known. */
+/* Returns the errors of the dimensions from `first` on, after the first stored offset. Where a row
+ * lies is checked only when the offset is followed, but its strides are known. */
 static verdict errors_of_rows(const struct view_desc *desc, uint32_t first)
 {
     for (uint32_t d = first; d < desc->ndim; d++) {
@@ -158,7 +159,8 @@ static verdict errors_of_rows(const struct view_desc *desc, uint32_t first)
     return 0;
 }
 
-/* What may be said beforehand of rows that cannot lie in the segment, wherever they begin. */
+/* Returns the errors that may be reported early for rows that cannot fit the segment wherever they
+ * begin. */
 static verdict rows_may(const struct view_desc *desc, uint32_t first, uint64_t size)
 {
     wide span = 0;
@@ -176,7 +178,8 @@ static verdict rows_may(const struct view_desc *desc, uint32_t first, uint64_t s
     return may;
 }
 
-/* What else may be said of a view that has no elements that could be listed. */
+/* Returns the errors that may be reported in addition for a view with a negative length, which has
+ * no list of elements. */
 static verdict errors_of_first(const struct view_desc *desc, uint64_t size)
 {
     struct place place = {.at = (wide)desc->offset};
@@ -210,7 +213,7 @@ verdict model_check(const struct view_desc *desc, const struct memory *memory)
 
 /* --- Contiguity ---------------------------------------------------------- */
 
-/* The elements follow each other in the order in which the indices of axes are counted. */
+/* Returns whether the elements follow each other in the order in which axes count their indices. */
 static bool follows(const struct model *m, bool last_is_fastest)
 {
     int64_t index[SHMVIEW_MAX_NDIM] = {0}, shape[SHMVIEW_MAX_NDIM];

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The same kind of view, still without shape and places. */
+/* Begins a view of the same kind, without shape and places. */
 static void model_begin(const struct model *from, struct model *ret)
 {
     ret->itemsize = from->itemsize;
@@ -23,7 +23,7 @@ static bool fits_list(const struct model *m)
 
 /* --- Operations that pick and repeat elements ----------------------------- */
 
-/* Says which old element is the new one at index. */
+/* Maps the index of a new element to that of the old element in its place. */
 struct pick {
     void (*source)(const struct pick *pick, const int64_t *index, int64_t *ret_old);
     uint32_t old_ndim, new_ndim, dimension;
@@ -72,8 +72,8 @@ static void source_broadcast(const struct pick *pick, const int64_t *index, int6
         ret_old[d] = pick->old_shape[d] == 1 ? 0 : index[d + added];
 }
 
-/* Moving the beginning of a dimension by bytes changes the suboffset of the one that leads to
- * it, which must not fall below 0. */
+/* Moving the start of a dimension by bytes changes the suboffset that leads to it. That suboffset
+ * must not become negative. */
 static verdict shift_verdict(const struct view_desc *desc, uint32_t dimension, wide bytes)
 {
     for (uint32_t d = dimension; d-- > 0;) {
@@ -87,7 +87,8 @@ static verdict shift_verdict(const struct view_desc *desc, uint32_t dimension, w
     return ACCEPTED;
 }
 
-/* docs.python.org, "Common sequence operations", notes 3 to 5. Returns how many. */
+/* By docs.python.org, "Common sequence operations", notes 3 to 5. Returns the number of
+ * elements. */
 static int64_t slice_count(int64_t n, int64_t start, int64_t stop, int64_t step, int64_t *ret_first)
 {
     wide i = start, j = stop, count = 0;
@@ -117,7 +118,7 @@ verdict model_slice(const struct origin *of, uint32_t dimension, int64_t start, 
     int64_t first;
     if (dimension >= m->ndim || step == 0)
         return REFUSED(INVALID);
-    step = step == INT64_MIN ? 1 : step; /* left out as well */
+    step = step == INT64_MIN ? 1 : step; /* this step also means: left out */
     model_begin(m, ret);
     ret->ndim = m->ndim;
     memcpy(ret->shape, m->shape, sizeof ret->shape);
@@ -133,7 +134,7 @@ verdict model_slice(const struct origin *of, uint32_t dimension, int64_t start, 
     return is_empty ? v | ACCEPTED : v;
 }
 
-/* The row that index i of the first dimension leads to must hold by itself. */
+/* The view of row i of the first dimension must be valid by itself. */
 static verdict row_verdict(const struct origin *of, int64_t i)
 {
     struct view_desc row = *of->desc;
@@ -231,7 +232,8 @@ verdict model_broadcast(const struct origin *of, uint32_t ndim, const int64_t *s
 
 /* --- Operations that change shape or element ------------------------------ */
 
-/* Some strides give the list: those between the first element and its neighbours. */
+/* Returns whether any strides give this list: those between the first element and its
+ * neighbours. */
 static bool is_strided(const struct model *m)
 {
     int64_t index[SHMVIEW_MAX_NDIM] = {0};
@@ -252,7 +254,7 @@ static bool is_strided(const struct model *m)
     return true;
 }
 
-/* Writes shape with its -1 replaced. Returns 0, or errors. */
+/* Writes shape with its -1 replaced. Returns 0, or the errors. */
 static verdict complete_shape(const struct model *m, uint32_t ndim, const int64_t *shape,
                               int64_t *ret_shape)
 {
@@ -301,7 +303,7 @@ verdict model_recast(const struct origin *of, const struct format *item, struct 
 {
     const struct model *m = of->model;
     int64_t last = m->ndim ? m->shape[m->ndim - 1] : 1;
-    verdict errors = 0, may = m->has_list ? 0 : REFUSED(INVALID); /* who knows without a list */
+    verdict errors = 0, may = m->has_list ? 0 : REFUSED(INVALID); /* unknown without a list */
     if (m->is_indirect || (m->has_list && !model_is_contiguous(m, 'C')))
         errors |= REFUSED(INVALID);
     if (m->ndim == 0 && m->itemsize != item->itemsize)
@@ -320,7 +322,7 @@ verdict model_recast(const struct origin *of, const struct format *item, struct 
     if (m->ndim)
         ret->shape[m->ndim - 1] = (int64_t)((wide)last * m->itemsize / item->itemsize);
     ret->has_list = fits_list(ret);
-    /* every byte in turn; each item->itemsize of them begin a new element */
+    /* goes through every byte; a new element begins after each item->itemsize of them */
     for (size_t byte = 0; ret->has_list && byte < m->n * m->itemsize; byte += item->itemsize)
         ret->places[ret->n++] =
             (struct place){.at = m->places[byte / m->itemsize].at + (wide)(byte % m->itemsize)};

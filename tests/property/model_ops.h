@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operations of common/views/view_ops.h on the model. Each returns what may be said of it; if
- * that may be success, *ret is what the view must be then. */
+/* The operations of common/views/view_ops.h on the model. Each returns the correct results; if
+ * success is among them, *ret is the view that the operation must give. */
 #ifndef PROPERTY_MODEL_OPS_H
 #define PROPERTY_MODEL_OPS_H
 
 #include "model.h"
 
-/* What an operation starts from: the list, and how it was described. */
+/* The start of an operation: the list, and the description from which it was made. */
 struct origin {
     const struct model *model;
     const struct view_desc *desc;

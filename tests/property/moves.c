@@ -10,7 +10,7 @@
 #include "common/views/view_ops.h"
 #include "mirror.h"
 
-/* One operation: what the library did, and what it might. */
+/* The result of one operation in the library, and the results that are correct. */
 struct move {
     verdict expected;
     int r, public_r;
@@ -24,7 +24,7 @@ static struct origin origin_of(const struct play *play)
 
 /* --- Shapes -------------------------------------------------------------- */
 
-/* Some way to write n as a product of ndim lengths. */
+/* Writes n as a product of ndim lengths. */
 static void shape_split(struct choices *from, int64_t n, uint32_t ndim, int64_t *ret_shape)
 {
     for (uint32_t d = 0; d + 1 < ndim; d++) {
@@ -55,7 +55,7 @@ static uint32_t shape_choose(const struct model *m, struct choices *from, int64_
         ret_shape[d] = ret_shape[other];
         ret_shape[other] = swapped;
     }
-    if (n % 4 == 0 && choose_rarely(from, 32)) { /* n again, modulo 2^64 */
+    if (n % 4 == 0 && choose_rarely(from, 32)) { /* the product is n modulo 2^64 */
         ret_shape[0] = 4;
         ret_shape[1] = ((int64_t)1 << 62) + (int64_t)(n / 4);
         return 2;
@@ -185,7 +185,7 @@ static void do_broadcast(struct play *play, struct choices *from, struct move *m
 
 /* --- Fields -------------------------------------------------------------- */
 
-/* The component that is called name, which may be NULL; UINT32_MAX: none. */
+/* Returns the component with this name, which may be NULL, or UINT32_MAX if there is none. */
 static uint32_t field_find(const struct format *item, const char *name)
 {
     uint32_t found = UINT32_MAX, n_direct = 0;

@@ -59,7 +59,7 @@ static bool locate(struct play *play, const int64_t *index, verdict expected, wi
     return true;
 }
 
-/* One step outside of each dimension. */
+/* Locates one element on either side of each dimension, which must fail. */
 static bool locate_outside(struct play *play)
 {
     const struct model *m = play->now;
@@ -104,7 +104,7 @@ static bool compare_shape(struct play *play)
     return true;
 }
 
-/* The strides of the description lead to the places of the model. */
+/* Checks that the strides of the description lead to the places of the model. */
 static bool compare_places(struct play *play)
 {
     const struct model *m = play->now;
@@ -148,7 +148,8 @@ bool play_compare(struct play *play)
 
 /* --- From the beginning -------------------------------------------------- */
 
-/* Of this size, of one less and of one more; the last one is the case's. */
+/* Checks the description for the size of its segment, and for 8 and 1 bytes less and 1 more. The
+ * size of the case comes last, because play->holds keeps its result. */
 static bool play_check(struct play *play)
 {
     static const int sizes[] = {-8, -1, 1, 0};
@@ -173,7 +174,8 @@ static bool play_check(struct play *play)
     return true;
 }
 
-/* Strides without a gap, by definition: neighbours are as far apart as what lies between. */
+/* Checks strides without gaps by their definition: each is the size of all that lies within one
+ * step. */
 static bool play_strides(struct play *play, char order)
 {
     const struct view_desc *desc = &play->c.desc;
@@ -205,7 +207,7 @@ static bool play_strides(struct play *play, char order)
     return true;
 }
 
-/* A part of the segment as elements of the case's format. */
+/* Casts a part of the segment to the format of the case. */
 static bool play_cast(struct play *play, struct choices *from)
 {
     struct view_desc desc = {.item = play->c.desc.item};

@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define DEFAULT_SEED  1 /* the same for everybody, so that a build that passed passes again */
+#define DEFAULT_SEED  1 /* fixed, so that a build that passed passes again */
 #define DEFAULT_COUNT 100000
 #define CASE_BYTES    400
 #define ENOUGH        20000 /* cases from which the summary must be convincing */
-#define MAX_ATTEMPTS  4000  /* of making a case simpler */
+#define MAX_ATTEMPTS  4000  /* to make a case simpler */
 
-/* Shared with the child that plays, so that its death can be told. */
+/* Shared memory: the child writes the case here, so the parent can report it if the child dies. */
 struct run {
     uint64_t seed, count;
     uint8_t bytes[CASE_BYTES];
@@ -34,7 +34,7 @@ struct runner {
 
 /* --- Random bytes -------------------------------------------------------- */
 
-/* splitmix64, Steele et al. 2014: any two seeds are far apart. */
+/* splitmix64, Steele et al. 2014: any two seeds give sequences far apart. */
 static uint64_t random_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15;
@@ -54,7 +54,7 @@ static void bytes_fill(struct run *run, uint64_t number)
 
 /* --- Playing ------------------------------------------------------------- */
 
-/* Plays the case of run->bytes; false if it fails. */
+/* Plays the case in run->bytes. Returns false if it fails. */
 static bool play_bytes(struct runner *r)
 {
     struct choices from = {.bytes = r->run->bytes, .n = r->run->n_bytes};
@@ -83,7 +83,7 @@ static void play_one(struct runner *r)
     exit(play_bytes(r) ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
-/* Runs play in a child of its own. Returns true if it ends well. */
+/* Runs play in a child process. Returns whether the child succeeds. */
 static bool in_child(struct runner *r, void (*play)(struct runner *), bool is_quiet)
 {
     snprintf(r->run->wrong, sizeof r->run->wrong, "it died");
@@ -107,7 +107,7 @@ static bool in_child(struct runner *r, void (*play)(struct runner *), bool is_qu
 
 /* --- Making a failure simpler -------------------------------------------- */
 
-/* Puts candidate in the place of the case if that fails as well. */
+/* Replaces the case by candidate if candidate fails as well. */
 static bool simplify_to(struct runner *r, const uint8_t *candidate, size_t n)
 {
     uint8_t was[CASE_BYTES];
@@ -122,7 +122,7 @@ static bool simplify_to(struct runner *r, const uint8_t *candidate, size_t n)
     return false;
 }
 
-/* Leaves out length bytes, or makes them 0, wherever the case still fails. */
+/* Removes each run of length bytes, or sets it to 0, wherever the case still fails afterwards. */
 static bool simplify_runs(struct runner *r, size_t length, bool leave_out, unsigned *attempts)
 {
     bool progress = false;
@@ -150,7 +150,7 @@ static void simplify(struct runner *r)
 {
     unsigned attempts = 0;
     bool progress;
-    for (size_t n = r->run->n_bytes / 2; n > 0; n /= 2) /* what the case never asked for */
+    for (size_t n = r->run->n_bytes / 2; n > 0; n /= 2) /* first what was never read */
         while (r->run->n_bytes >= n && simplify_to(r, r->run->bytes, r->run->n_bytes - n))
             ;
     do {

@@ -53,7 +53,7 @@ static void part_set_mark(struct generator *g, struct part *part)
     g->mark = part->mark;
 }
 
-/* Unlike those in the same struct, but perhaps like those in others. */
+/* Gives the part a name that is unique in its struct; other structs may have it too. */
 static void part_set_name(struct generator *g, uint32_t at, uint32_t number, bool needs_name)
 {
     static const char *const before[] = {"n", "", "a field ", "_", "T{i}", "~(2)"};
@@ -92,7 +92,7 @@ static void part_generate(struct generator *g, uint32_t at, uint32_t depth)
     }
 }
 
-/* Returns the first part of a list. */
+/* Makes a list of parts. Returns the first one. */
 static uint32_t list_generate(struct generator *g, uint32_t depth)
 {
     static const uint8_t lengths[] = {1, 1, 1, 2, 3, 4, 2, 1};
@@ -175,7 +175,7 @@ size_t tree_write(const struct tree *tree, char *ret_text, size_t bytes)
 
 /* --- Evaluating ---------------------------------------------------------- */
 
-/* By docs.python.org, "struct": standard 0 means that there is no standard size. */
+/* By docs.python.org, "struct"; standard 0 means that the letter has no standard size. */
 static const struct leaf {
     char letter;
     bool is_complex;
@@ -223,10 +223,10 @@ static const struct leaf *leaf_of(const struct part *part)
 struct evaluation {
     const struct tree *tree;
     struct meaning *meaning;
-    char mark; /* holds until the next one, whatever is opened or closed meanwhile */
+    char mark; /* holds until the next mark, across all braces */
 };
 
-/* Bytes, and what @ aligns it to: of a struct, the most that @ aligned within it. */
+/* The size, and the alignment that @ gives: for a struct, the largest of its parts aligned by @. */
 struct extent {
     uint64_t bytes;
     uint32_t align;
@@ -242,7 +242,7 @@ static uint64_t round_up(uint64_t n, uint32_t align)
     return n;
 }
 
-/* The product, cut at 2^40; so may a and b be. */
+/* Returns the product, at most 2^40. a and b may have been cut to that as well. */
 static uint64_t times(uint64_t a, uint64_t b)
 {
     const uint64_t most = (uint64_t)1 << 40;
@@ -286,7 +286,7 @@ static void part_set_shape(struct meaning *m, const struct part *part, struct me
         ret->repeat = times(ret->repeat, ret->shape[d]);
 }
 
-/* Adds one part behind the *offset bytes before it. Returns its alignment. */
+/* Adds one part after the *offset bytes before it. Returns its alignment. */
 static uint32_t part_evaluate(struct evaluation *e, const struct part *part, uint32_t depth,
                               uint64_t *offset)
 {
@@ -317,8 +317,8 @@ static uint32_t part_evaluate(struct evaluation *e, const struct part *part, uin
     return x.align;
 }
 
-/* Where all leaves of parts first to end, each time that they are repeated at base, would lie
- * in an array of such elements: whether it is where they should. depth is the parts' own. */
+/* Returns whether each leaf of the parts from first to end is aligned in every repetition at base.
+ * depth is the depth of these parts. */
 static bool leaves_aligned(const struct meaning *m, uint32_t first, uint32_t end, uint32_t depth,
                            uint64_t base)
 {
@@ -329,7 +329,7 @@ static bool leaves_aligned(const struct meaning *m, uint32_t first, uint32_t end
             continue;
         while (last < end && m->parts[last].depth > depth)
             last++;
-        for (uint64_t k = 0; k < part->repeat && k < 16; k++) { /* then all begins again */
+        for (uint64_t k = 0; k < part->repeat && k < 16; k++) { /* offsets repeat modulo 16 */
             uint64_t step = base + k * part->bytes;
             if (last > i + 1 ? !leaves_aligned(m, i + 1, last, depth + 1, step)
                              : (part->offset + step) % part->align)
@@ -352,7 +352,7 @@ static struct extent list_evaluate(struct evaluation *e, uint32_t at, uint32_t d
     return x;
 }
 
-/* One component that is no array and has no name is the element itself. */
+/* Returns whether the element is one component that is no array and has no name. */
 static bool is_alone(const struct meaning *m)
 {
     const struct meaning_part *first = &m->parts[0];
@@ -362,7 +362,7 @@ static bool is_alone(const struct meaning *m)
     return m->n_parts > 0 && first->ndim == 0 && !first->name[0] && first->bytes == m->itemsize;
 }
 
-/* An element that is one T{...} has the fields of that. */
+/* An element that is a single T{...} gets the fields of that struct. */
 void meaning_unwrap(struct meaning *m)
 {
     while (is_alone(m) && m->parts[0].dtype == SHMVIEW_STRUCT) {
