@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Methods of the test's own, for the tests of the daemon's connection.c. */
+/* Methods that the test itself provides, for the tests of the daemon's connection.c. */
 #ifndef UNIT_ANSWERS_H
 #define UNIT_ANSWERS_H
 
@@ -18,7 +18,7 @@ static inline struct guest *begin(void (*call)(struct connection *, const struct
     return house_admit(&house);
 }
 
-/* Log lines about what a peer did wrong are not the test's business. */
+/* Discards log lines, because this test does not check what they report. */
 static inline void hush(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -37,7 +37,7 @@ static inline void run_until_closed(struct guest *g)
 
 /* --- Methods of the test ------------------------------------------------- */
 
-/* Answers with the number of the call. */
+/* Replies with the number of the call. */
 static inline void count(struct connection *c, const struct wire_call *call, struct answer *answer)
 {
     (void)c;
@@ -54,7 +54,7 @@ static inline void assert_numbered(struct guest *g, unsigned n)
     ck_assert_str_eq(got, wanted);
 }
 
-/* A large answer, which does not fit into the socket. */
+/* Replies with more than fits into the socket. */
 static inline void large(struct connection *c, const struct wire_call *call, struct answer *answer)
 {
     static char text[2000000];
@@ -64,7 +64,7 @@ static inline void large(struct connection *c, const struct wire_call *call, str
     answer->parameters = json_pack("{s:s}", "text", text);
 }
 
-/* An answer with a descriptor. */
+/* Replies with a descriptor. */
 static inline void with_descriptor(struct connection *c, const struct wire_call *call,
                                    struct answer *answer)
 {
@@ -74,7 +74,7 @@ static inline void with_descriptor(struct connection *c, const struct wire_call 
     answer->parameters = json_pack("{s:i}", "n", n_calls++);
 }
 
-/* Answers later: the first call only. */
+/* Leaves the first call pending, and answers every other at once. */
 static inline void later(struct connection *c, const struct wire_call *call, struct answer *answer)
 {
     if (n_calls == 0) {

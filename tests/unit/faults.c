@@ -146,7 +146,7 @@ FAULT(FAULTS_SYSTEM, void *, MAP_FAILED, mmap,
       (p, n, protection, flags, fd, at))
 FAULT(FAULTS_SYSTEM, DIR *, NULL, opendir, (const char *path), (path))
 FAULT(FAULTS_SYSTEM, FILE *, NULL, fopen, (const char *path, const char *mode), (path, mode))
-/* returns the error instead of setting it */
+/* it returns the error instead of setting errno */
 FAULT(FAULTS_SYSTEM, int, armed_errno, posix_fallocate, (int fd, off_t at, off_t n), (fd, at, n))
 
 int __real_open(const char *path, int flags, ...);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets the n-th call of LMDB fail (faults.h, FAULTS_STORE), and tells what a store holds. */
+/* Lets the n-th call of LMDB fail (faults.h, FAULTS_STORE), and lists the contents of a store. */
 #ifndef UNIT_FAULTS_STORE_H
 #define UNIT_FAULTS_STORE_H
 
@@ -39,7 +39,7 @@ STORE_FAULT(mdb_cursor_get,
             (cursor, key, value, operation))
 STORE_FAULT(mdb_cursor_del, (MDB_cursor * cursor, unsigned flags), (cursor, flags))
 
-/* One that fails has ended its transaction all the same. */
+/* A commit that fails has ended its transaction as well. */
 int __real_mdb_txn_commit(MDB_txn *txn);
 int __wrap_mdb_txn_commit(MDB_txn *txn);
 int __wrap_mdb_txn_commit(MDB_txn *txn)
@@ -85,7 +85,7 @@ static inline void store_text_layout(void *arg, uint32_t index, const char *text
     t->n += (size_t)sprintf(t->text + t->n, "layout %u %.40s\n", index, text);
 }
 
-/* Everything, as text. The result lives until the next call but one. */
+/* Returns the contents as text, which is valid until the next call but one. */
 static inline const struct store_text *store_tell(struct store *store)
 {
     static struct store_text texts[2];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of a test's own memory, without a daemon. */
+/* Views of the test's own memory, without a daemon. */
 #ifndef UNIT_FOREIGN_H
 #define UNIT_FOREIGN_H
 
@@ -33,7 +33,7 @@ static inline struct shmview_view foreign_view(const struct shmview_view_spec *s
     return v;
 }
 
-/* One dimension of n elements without gaps. */
+/* Returns a view of one dimension with n elements and no gaps. */
 static inline struct shmview_view foreign_row(const char *format, uint64_t offset, int64_t n)
 {
     struct shmview_view_spec spec = {.format = format, .offset = offset, .ndim = 1, .shape = &n};

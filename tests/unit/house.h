@@ -7,7 +7,7 @@
  *     json_t *p = house_call(g, "Create", "{'name':'a','size':1}");
  *     house_close(&house);
  *
- * JSON is written with ' for ". Every reply is held against the .varlink text. */
+ * JSON is written with ' for ". Every reply is compared with the .varlink text. */
 #ifndef UNIT_HOUSE_H
 #define UNIT_HOUSE_H
 
@@ -27,29 +27,29 @@
 
 struct house;
 
-/* A client: the other end of one connection. */
+/* A client: the test's end of one connection. */
 struct guest {
     struct house *house;
     struct connection *connection; /* NULL: closed */
     int fd;
     struct frame in;
-    struct frame_descriptors fds; /* that came with the last reply */
-    json_t *reply;                /* the last one, whole */
+    struct frame_descriptors fds; /* descriptors of the last reply */
+    json_t *reply;                /* the last reply */
 };
 
 struct house {
     uv_loop_t loop;
     struct state state;
-    struct turns turns; /* of all but connections */
+    struct turns turns; /* shared by all connections */
     struct guest guests[HOUSE_GUESTS];
     unsigned n_guests;
-    unsigned n_turns; /* how often one asked for another turn */
+    unsigned n_turns; /* how often a connection asked for another turn */
     TAILQ_HEAD(house_waiting, connection) waiting;
-    /* instead of methods_call(), if set */
+    /* replaces methods_call() if set */
     void (*call)(struct connection *, const struct wire_call *, struct answer *);
 };
 
-/* The first loop of a process opens a pipe that libuv keeps. */
+/* The first loop of a process opens a pipe that libuv keeps, which must not count as a leak. */
 __attribute__((constructor)) static void house_warm_up(void)
 {
     uv_loop_t loop;
@@ -104,7 +104,7 @@ static inline void house_on_job_done(struct state *state)
     (void)state;
 }
 
-/* Those of a success, new. */
+/* Returns the parameters of a success; the caller owns them. */
 static inline json_t *house_parameters(const struct answer *answer)
 {
     if (!answer->text)
@@ -146,7 +146,7 @@ static inline struct guest *house_admit(struct house *house)
     return g;
 }
 
-/* Lets the daemon do what it can do now. */
+/* Runs the loop for all that the daemon can do now. */
 static inline void house_run(struct house *house)
 {
     struct connection *last = TAILQ_LAST(&house->waiting, house_waiting);
@@ -162,7 +162,7 @@ static inline void house_run(struct house *house)
     uv_run(&house->loop, UV_RUN_NOWAIT);
 }
 
-/* The guest hangs up. */
+/* Closes the guest's end. */
 static inline void house_leave(struct guest *g)
 {
     if (g->fd >= 0)
@@ -174,7 +174,7 @@ static inline void house_leave(struct guest *g)
     g->reply = NULL;
 }
 
-/* All leave; asserts that nothing is left. */
+/* Lets all guests leave, and asserts that nothing is left. */
 static inline void house_close(struct house *house)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -194,7 +194,7 @@ static inline void house_close(struct house *house)
     ck_assert_int_eq(uv_loop_close(&house->loop), 0);
 }
 
-/* Sends all of it; the daemon takes it in meanwhile. */
+/* Sends all bytes while the daemon receives them. */
 static inline void house_send_bytes(struct guest *g, const char *bytes, size_t n)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -232,14 +232,14 @@ static inline const char *house_receive(struct guest *g)
     return text;
 }
 
-/* Asserts that the daemon closes the connection without another word. */
+/* Asserts that the daemon closes the connection without a further message. */
 static inline void house_expect_end(struct guest *g)
 {
     ck_assert_ptr_null(house_receive(g));
     ck_assert_ptr_null(g->connection);
 }
 
-/* The interface's text; *method is without it then. */
+/* Returns the .varlink text of the interface, and removes its name from *method. */
 static inline const char *house_text_of(const char **method)
 {
     const char *dot = strrchr(*method, '.');
@@ -248,8 +248,8 @@ static inline const char *house_text_of(const char **method)
     return service ? varlink_text_org_varlink_service : varlink_text_io_shmview;
 }
 
-/* Calls the method (one of io.shmview if it has no dot) and waits. Returns the
- * whole reply, borrowed until the next one. */
+/* Calls the method (of io.shmview if it has no dot) and waits. Returns the whole reply, borrowed
+ * until the next one. */
 static inline json_t *house_exchange(struct guest *g, const char *method, const char *parameters)
 {
     char text[6000];
@@ -265,7 +265,7 @@ static inline json_t *house_exchange(struct guest *g, const char *method, const 
     return g->reply;
 }
 
-/* The call must succeed. Returns its parameters, borrowed. */
+/* Calls the method, which must succeed. Returns its parameters, borrowed. */
 static inline json_t *house_call(struct guest *g, const char *method, const char *parameters)
 {
     json_t *reply = house_exchange(g, method, parameters),
@@ -278,8 +278,8 @@ static inline json_t *house_call(struct guest *g, const char *method, const char
     return p;
 }
 
-/* The call must be refused with this error, its reason holding part. Returns its
- * parameters, borrowed. */
+/* Calls the method, which must be refused with this error and a reason that contains part. Returns
+ * its parameters, borrowed. */
 static inline json_t *house_refused(struct guest *g, const char *method, const char *parameters,
                                     const char *error, const char *part)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is as long as a message may hold, for tests of requests and replies. */
+/* The longest contents of a message, for tests of requests and replies. */
 #ifndef UNIT_LONG_LAYOUT_H
 #define UNIT_LONG_LAYOUT_H
 
@@ -34,7 +34,7 @@ static inline void assert_same_view(const struct wire_view *a, const struct wire
     ck_assert_uint_eq(x->offset, y->offset);
 }
 
-/* The longest layout that a request may hold. */
+/* Returns the longest layout that a request may have. */
 static inline struct wire_layout longest_layout(void)
 {
     struct wire_layout l = {name_64, calloc(LIMIT_VIEWS, sizeof *l.views), LIMIT_VIEWS};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The objects of a segment, as a daemon makes them, and the reply that hands them out: for a stub
+/* The objects of a segment as a daemon makes them, and the reply that hands them out. For a stub
  * (stub.h), or for a test that changes the objects as the daemon and other clients do. */
 #ifndef UNIT_OBJECTS_H
 #define UNIT_OBJECTS_H
@@ -13,7 +13,7 @@
 #define SIZE 5000
 #define ID   77
 
-/* Objects as a daemon makes them, for slot 0; the test spoils them at will. */
+/* Objects as a daemon makes them, for slot 0. The test damages them as it needs. */
 static struct objects {
     int data, control, live;
     struct shmview_control head;
@@ -51,7 +51,7 @@ static inline void objects_close(void)
     close(objects.live);
 }
 
-/* Mappings of such objects in this process. */
+/* Returns how many such objects this process has mapped. */
 static inline unsigned n_mapped(void)
 {
     char line[512];

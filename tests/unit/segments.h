@@ -14,7 +14,7 @@
 
 #define ID 0x1234567890
 
-/* As registry_reserve() makes it. */
+/* Returns a segment as registry_reserve() makes it. */
 static inline struct segment *fresh(uint64_t size, bool lock)
 {
     static struct segment_home home;
@@ -42,7 +42,7 @@ static inline struct object object_of(const struct segment *s, enum segment_part
     return o;
 }
 
-/* The bytes of an object, mapped to look at. */
+/* Maps the bytes of an object for inspection. */
 static inline void *look(const struct segment *s, enum segment_part part, size_t bytes)
 {
     struct object o = object_of(s, part);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of any shape and strides in foreign_memory, and going through them in C order. */
+/* Makes views of any shape and strides in foreign_memory, and visits them in C order. */
 #ifndef UNIT_SHAPES_H
 #define UNIT_SHAPES_H
 
@@ -12,7 +12,7 @@ static inline uint64_t shapes_random(uint64_t n)
     return unit_random(&shapes_seed) / 7 % n;
 }
 
-/* Dimensions of length 0 to 5; now and then one is long. */
+/* Chooses lengths from 0 to 5, and now and then a long one. Returns the number of dimensions. */
 static inline uint32_t shapes_shape(int64_t *ret)
 {
     uint32_t ndim = (uint32_t)shapes_random(5);
@@ -28,9 +28,9 @@ static inline uint32_t shapes_shape(int64_t *ret)
     return ndim;
 }
 
-/* A view of that shape within bytes bytes from begin on: dimensions in any order, with gaps,
- * upwards and downwards. No two elements share a byte, unless with_repeats lets some strides be
- * 0. False if it does not fit. */
+/* Makes a view of that shape within `bytes` bytes from begin: dimensions in any order, with gaps,
+ * upwards and downwards. No two elements share a byte, unless with_repeats allows strides of 0.
+ * Returns false if it does not fit. */
 static inline bool shapes_view(const char *format, uint32_t ndim, const int64_t *shape,
                                uint64_t begin, uint64_t bytes, bool with_repeats,
                                struct shmview_view *ret)
@@ -68,7 +68,7 @@ static inline bool shapes_view(const char *format, uint32_t ndim, const int64_t 
     return true;
 }
 
-/* The index of element number at, in C order. */
+/* Computes the index of element number `at`, in C order. */
 static inline void shapes_index(const struct shmview_view *view, uint64_t at, ptrdiff_t *ret)
 {
     for (uint32_t d = view->ndim; d-- > 0; at /= (uint64_t)view->shape[d])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A daemon that says what the test wants, for the library to talk to.
+/* A daemon that sends the replies of the test, for tests of the library.
  *
  *     const struct stub_step steps[] = {STUB_PONG, {"Describe", "{'parameters':{}}"}};
  *     stub_start(&stub, steps, 2);
@@ -7,8 +7,8 @@
  *     ...
  *     stub_end(&stub);           asserts that every step was made
  *
- * It serves one connection after the other, in a thread that faults.h spares, and greets by
- * itself where the next step is another one. A test that includes this includes that as well. */
+ * It serves one connection after the other, in a thread whose calls faults.h never fails. It
+ * answers the claim itself if the next step is for another method. Includes faults.h. */
 #ifndef UNIT_STUB_H
 #define UNIT_STUB_H
 
@@ -22,16 +22,16 @@
 #include "unit/faults.h"
 
 struct stub_step {
-    const char *method; /* that must be called; a part of the request */
+    const char *method; /* method that must be called, or a part of the request */
     const char *reply;  /* with ' for "; NULL: hang up */
     int fds[2 * LIMIT_DESCRIPTORS];
     size_t n_fds;
-    size_t bytes;    /* of reply, if not to its NUL: then it is sent as it is */
-    bool one_by_one; /* a byte at a time */
-    bool is_oneway;  /* must be called so; then there is no reply, here or elsewhere */
+    size_t bytes;    /* length of reply, which is then sent unchanged; 0: to its NUL */
+    bool one_by_one; /* sends one byte at a time */
+    bool is_oneway;  /* must be called so; then there is no reply */
 };
 
-/* What every connection begins with. */
+/* The claim with which every connection begins, and its reply. */
 #define STUB_GREETING                                                                              \
     {                                                                                              \
         .method = "io.shmview.Claim", .reply = "{'parameters':{'held':[]}}"                        \
@@ -47,11 +47,11 @@ struct stub {
     const struct stub_step *steps;
     size_t n_steps, n_done;
     char wrong[400];
-    char requests[16][1000]; /* what was asked, in order */
+    char requests[16][1000]; /* the requests, in order */
     pthread_t thread;
 };
 
-/* Sends with more descriptors than frame_send() would. */
+/* Sends with more descriptors than frame_send() allows. */
 static inline void stub_send(int fd, const struct stub_step *step)
 {
     char text[10000];
@@ -83,7 +83,7 @@ static inline void stub_send(int fd, const struct stub_step *step)
         sent = send(fd, from + at, step->one_by_one ? 1 : n - at, MSG_NOSIGNAL);
 }
 
-/* Returns whether the connection goes on. */
+/* Serves one request. Returns whether the connection goes on. */
 static inline bool stub_serve(struct stub *stub, struct frame *in, int fd)
 {
     char *text;
@@ -97,7 +97,7 @@ static inline bool stub_serve(struct stub *stub, struct frame *in, int fd)
     }
     const struct stub_step *step = &stub->steps[stub->n_done], greeting = STUB_GREETING;
     if (strstr(text, greeting.method) && !strstr(step->method, "Claim")) {
-        stub_send(fd, &greeting); /* where steps are for whatever is called */
+        stub_send(fd, &greeting); /* the step is not for a claim */
         return true;
     }
     snprintf(stub->requests[stub->n_done % 16], sizeof stub->requests[0], "%s", text);
@@ -143,7 +143,7 @@ static inline void stub_start(struct stub *stub, const struct stub_step *steps, 
     ck_assert_int_eq(pthread_create(&stub->thread, NULL, stub_run, stub), 0);
 }
 
-/* The library has disconnected. */
+/* Call it after the library has disconnected. */
 static inline void stub_end(struct stub *stub)
 {
     shutdown(stub->listener, SHUT_RDWR);

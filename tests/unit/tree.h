@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of fields with one member of each kind. */
+/* A table of fields with one member of each kind, for the tests of fields.c and its neighbours. */
 #ifndef UNIT_TREE_H
 #define UNIT_TREE_H
 

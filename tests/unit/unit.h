@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include <check.h>
-#undef fail /* an old macro of check; the library has a function of that name */
+#undef fail /* an old macro of check, whose name the library uses for a function */
 
 struct unit_test {
     const char *name;
@@ -29,9 +29,9 @@ struct unit_test {
 };
 
 static unsigned unit_fds_before;
-static pid_t unit_pid; /* of the process that runs the tests; each is a child of it */
+static pid_t unit_pid; /* of the process that runs the tests; each test is a child of it */
 
-/* Open descriptors of this process. */
+/* Returns the number of open descriptors of this process. */
 static inline unsigned unit_fds(void)
 {
     unsigned n = 0;
@@ -40,10 +40,10 @@ static inline unsigned unit_fds(void)
     for (struct dirent *e; (e = readdir(d));)
         n += e->d_name[0] != '.';
     closedir(d);
-    return n - 1; /* the directory's own */
+    return n - 1; /* without that of the directory itself */
 }
 
-/* What the names of a test's objects begin with, without a slash. */
+/* Returns the prefix of the names of a test's objects, without a slash. */
 static inline const char *unit_prefix(void)
 {
     static char prefix[32];
@@ -51,7 +51,7 @@ static inline const char *unit_prefix(void)
     return prefix;
 }
 
-/* Removes what is in the directory and begins with prefix. Returns how many. */
+/* Removes everything in the directory whose name begins with prefix. Returns how many. */
 static inline unsigned unit_sweep(const char *directory, const char *prefix)
 {
     unsigned n = 0;
@@ -73,11 +73,11 @@ static inline unsigned unit_sweep(const char *directory, const char *prefix)
     return n;
 }
 
-/* daemon/memory/directory.h, in a test that is linked with it; else NULL. */
+/* From daemon/memory/directory.h if the test is linked with it, otherwise NULL. */
 __attribute__((weak)) int directory_open(const char *instance);
 __attribute__((weak)) void directory_close(void);
 
-/* Where a daemon's objects are, if this test is linked with one. */
+/* Returns the directory of a daemon's objects if this test is linked with one. */
 static inline const char *unit_object_directory(void)
 {
     static char path[64];
@@ -85,7 +85,7 @@ static inline const char *unit_object_directory(void)
     return path;
 }
 
-/* The path of one of them. The result lives until the next call but three. */
+/* Returns the path of an object, which is valid until the next call but three. */
 static inline const char *unit_object(const char *name)
 {
     static char paths[4][400];
@@ -95,7 +95,7 @@ static inline const char *unit_object(const char *name)
     return path;
 }
 
-/* How many there are. */
+/* Returns the number of objects. */
 static inline unsigned unit_objects(void)
 {
     unsigned n = 0;
@@ -123,14 +123,14 @@ static inline void unit_leave(void)
     ck_assert_int_eq(access(unit_object_directory(), F_OK), -1);
 }
 
-/* In the process that runs the tests: a test that failed may have left something. */
+/* Removes what a failed test has left. Runs in the process that runs the tests. */
 static inline void unit_clean(void)
 {
     unit_sweep("/dev/shm", unit_prefix());
     unit_sweep("/tmp", unit_prefix());
 }
 
-/* A private directory for files and sockets, short enough for the latter. It is
+/* Returns a private directory for files and sockets, with a path short enough for the latter. It is
  * removed after the test. */
 static inline const char *unit_directory(void)
 {
@@ -140,7 +140,7 @@ static inline const char *unit_directory(void)
     return path;
 }
 
-/* A fixed sequence of numbers: xorshift64, Marsaglia 2003. */
+/* Returns the next number of a fixed sequence: xorshift64, Marsaglia 2003. */
 static inline uint64_t unit_random(uint64_t *seed)
 {
     *seed ^= *seed << 13;
@@ -149,8 +149,8 @@ static inline uint64_t unit_random(uint64_t *seed)
     return *seed;
 }
 
-/* The text with ' turned into ", so that JSON in a test can be read. The result
- * lives until the next call but one. */
+/* Returns the text with ' turned into ", so that JSON in a test is readable. It is valid until the
+ * next call but one. */
 static inline const char *unit_json(const char *text)
 {
     static char buffers[2][8192];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What elements mean and what becomes of them in other types: slow, obvious, and by other means
- * than the library's. */
+/* The values of elements and their conversion to other types. Slow and simple, and independent of
+ * the library's code. */
 #ifndef UNIT_VALUES_H
 #define UNIT_VALUES_H
 
@@ -13,7 +13,8 @@
 
 __extension__ typedef __int128 huge;
 
-/* ck_assert_msg() tells its parent of each call; this one only when it fails. */
+/* Unlike ck_assert_msg(), it writes to the parent process only if it fails, because each
+ * message takes time. */
 #define VALUE_ASSERT(condition, ...)                                                               \
     do {                                                                                           \
         if (!(condition))                                                                          \
@@ -22,8 +23,8 @@ __extension__ typedef __int128 huge;
 
 struct value {
     bool is_integer;
-    huge i;             /* if it is */
-    long double re, im; /* if not */
+    huge i;             /* if it is an integer */
+    long double re, im; /* otherwise */
 };
 
 static inline struct value value_int(huge i)
@@ -46,8 +47,8 @@ struct value_type {
     const char *format;
     size_t bytes;
     char kind;     /* i, u: integers; b: bool; f: a C float; s: a small one; c: complex */
-    int low, high; /* of a small one: exponents of its lowest and of its highest number */
-    int digits;    /* of a small one: bits of a normal number */
+    int low, high; /* of a small float: exponents of its lowest and highest number */
+    int digits;    /* of a small float: bits of a normal number */
 };
 
 static const struct value_type value_types[] = {
@@ -80,12 +81,12 @@ static const struct value_type value_types[] = {
 };
 #define N_VALUE_TYPES (sizeof value_types / sizeof value_types[0])
 
-/* No infinities. */
+/* Returns whether the type has no infinities. */
 static inline bool value_type_is_finite(const struct value_type *t)
 {
     return strstr(t->format, "fn") != NULL;
 }
-/* No negative zero. */
+/* Returns whether the type has no negative zero. */
 static inline bool value_type_is_uz(const struct value_type *t)
 {
     return strstr(t->format, "fnuz") != NULL;
@@ -95,7 +96,7 @@ static inline bool value_type_has_order(const struct value_type *t)
     return t->bytes > 1;
 }
 
-/* The format of the type, in the other byte order if swapped. */
+/* Returns the format of the type, in the other byte order if swapped. */
 static inline const char *value_type_format(const struct value_type *t, bool swapped)
 {
     static char text[64];
@@ -106,8 +107,8 @@ static inline const char *value_type_format(const struct value_type *t, bool swa
     return text;
 }
 
-/* Whether there is a format for it: addresses and long doubles are native, names know no byte
- * order. */
+/* Returns whether the type has a swapped format. Addresses and long doubles are native, and names
+ * give no byte order. */
 static inline bool value_type_can_swap(const struct value_type *t)
 {
     return value_type_has_order(t) && strlen(t->format) <= 2 && t->format[0] != 'P' &&
@@ -116,7 +117,7 @@ static inline bool value_type_can_swap(const struct value_type *t)
 
 /* --- Reading ------------------------------------------------------------- */
 
-/* The number that a code of a small float means: fields, and powers of two. */
+/* Returns the number of a small float's code, computed from its fields. */
 static inline long double value_of_code(const struct value_type *t, uint32_t code)
 {
     const int mantissa = t->digits - 1;
@@ -139,7 +140,7 @@ static inline long double value_of_code(const struct value_type *t, uint32_t cod
     return sign * ldexpl((long double)(m + (1u << mantissa)), t->low + e - 1);
 }
 
-/* The bytes as the machine would have them. */
+/* Copies the bytes in the order of the machine. */
 static inline void value_unswap(const struct value_type *t, const unsigned char *from,
                                 unsigned char *to)
 {
@@ -192,8 +193,8 @@ static inline struct value value_read(const struct value_type *t, bool swapped, 
 
 /* --- Converting ---------------------------------------------------------- */
 
-/* Nearest number of a type with so many digits whose lowest bit is worth 2^low at least, ties to
- * even. Not beyond its range. */
+/* Returns the nearest number with so many digits whose lowest bit is worth at least 2^low; ties go
+ * to even. x must be in range. */
 static inline long double value_round(long double x, int digits, int low)
 {
     int exponent;
@@ -208,7 +209,7 @@ static inline long double value_round(long double x, int digits, int low)
     return copysignl(ldexpl(down, quantum), x);
 }
 
-/* A real number in a float type. False if it is no value of it. */
+/* Converts a real number to a float type. Returns false if the type has no such value. */
 static inline bool value_to_float(const struct value_type *t, long double x, bool exact,
                                   long double *ret)
 {
@@ -231,14 +232,14 @@ static inline bool value_to_float(const struct value_type *t, long double x, boo
         if (x <= 0)
             return false;
         y = ldexpl(1, -127);
-        if (x > y) { /* ties go up: 1.5 is as far from 1 as from 2 */
+        if (x > y) { /* ties between codes go up: 1.5 is as far from 1 as from 2 */
             long double half = frexpl(x, &exponent);
             y = ldexpl(1, half >= 0.75L ? exponent : exponent - 1);
         }
     } else {
         y = value_round(x, digits, low);
     }
-    /* the highest number of a type that ends with NaN has one bit less set */
+    /* the highest number of a type that ends with NaN has one bit fewer */
     long double most = ldexpl(2, high) - ldexpl(1, high - digits + 1);
     if (t->dtype == SHMVIEW_FLOAT8_E4M3FN)
         most = 448;
@@ -260,7 +261,7 @@ static inline bool value_is_whole(struct value v, huge *ret)
     return true;
 }
 
-/* What v is as an element of type t. False if it is no value of that type. */
+/* Converts v to type t. Returns false if t has no such value. */
 static inline bool value_convert(const struct value_type *t, struct value v, struct value *ret)
 {
     huge i;
@@ -292,7 +293,7 @@ static inline bool value_same_real(long double a, long double b)
     return (isnan(a) && isnan(b)) || (a == b && !signbit(a) == !signbit(b));
 }
 
-/* NaN is NaN here, and zeros have signs. */
+/* Compares two values. NaN equals NaN, and zeros have signs. */
 static inline bool value_same(struct value a, struct value b)
 {
     if (a.is_integer || b.is_integer)
@@ -302,7 +303,8 @@ static inline bool value_same(struct value a, struct value b)
 
 /* --- Edges --------------------------------------------------------------- */
 
-/* Integers around all powers of two. ret has room for VALUE_EDGES. Returns how many. */
+/* Writes the integers around all powers of two to ret, which has room for VALUE_EDGES. Returns how
+ * many. */
 #define VALUE_EDGES 600
 static inline size_t value_integers(huge *ret)
 {

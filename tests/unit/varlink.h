@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Holds JSON against a .varlink text: every member is there and of its type, and
- * none is there that the text does not know. */
+/* Compares JSON with a .varlink text: every member must be there and have its type, and the text
+ * must know every member. */
 #ifndef UNIT_VARLINK_H
 #define UNIT_VARLINK_H
 
@@ -11,7 +11,7 @@
 #include <check.h>
 #include <jansson.h>
 
-/* Stands for a value that is only passed over. */
+/* Stands for a value that is skipped without a check. */
 static json_t varlink_skip;
 
 static inline const char *varlink_space(const char *p)
@@ -32,7 +32,7 @@ static inline size_t varlink_word(const char *p)
     return n;
 }
 
-/* Returns what follows "keyword name" in the text, or NULL. */
+/* Returns the text after "keyword name", or NULL. */
 static inline const char *varlink_find(const char *text, const char *keyword, const char *name,
                                        size_t n)
 {
@@ -51,7 +51,7 @@ static inline const char *varlink_find(const char *text, const char *keyword, co
 static inline const char *varlink_check(const char *text, const char *p, json_t *v,
                                         const char *path);
 
-/* A struct or an enum, from its "(" on. Returns what follows its ")". */
+/* Checks v against a struct or an enum that begins at its "(". Returns the text after its ")". */
 static inline const char *varlink_check_list(const char *text, const char *p, json_t *v,
                                              const char *path)
 {
@@ -83,7 +83,7 @@ static inline const char *varlink_check_list(const char *text, const char *p, js
     return p + 1;
 }
 
-/* Checks v against the type at p. Returns what follows the type. */
+/* Checks v against the type at p. Returns the text after the type. */
 static inline const char *varlink_check(const char *text, const char *p, json_t *v,
                                         const char *path)
 {
@@ -129,8 +129,8 @@ static inline void varlink_check_reply(const char *text, const char *method, jso
     varlink_check(text, varlink_space(p + 2), parameters, method);
 }
 
-/* Checks the parameters of an error. The ones of org.varlink.service carry a
- * "reason" of ours beside what everybody's have. */
+/* Checks the parameters of an error. Our errors of org.varlink.service have a "reason" in addition
+ * to the standard parameters. */
 static inline void varlink_check_error(const char *text, const char *error, json_t *parameters)
 {
     const char *p = varlink_find(text, "error", error, strlen(error));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects and segments in one call. The daemon promises memory first, and commits it in steps. */
+/* Creates objects and segments in one call. The daemon reserves memory first and commits it in
+ * steps. */
 #ifndef UNIT_WHOLE_H
 #define UNIT_WHOLE_H
 
 #include "daemon/segments/segment.h"
 
-/* Returns what object_promise() or object_create_promised() does. */
+/* Returns the result of object_promise() or object_create_promised(). */
 static inline int whole_object(struct object *object, uint64_t bytes, const atomic_bool *cancel,
                                struct object_space *ret_space)
 {
@@ -13,7 +14,7 @@ static inline int whole_object(struct object *object, uint64_t bytes, const atom
     return r ? r : object_create_promised(object, bytes, cancel);
 }
 
-/* Returns what the last segment_allocate_some() does. */
+/* Returns the result of the last segment_allocate_some(). */
 static inline int whole_segment(struct segment *segment, const atomic_bool *cancel,
                                 struct object_space *ret_space)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking over when memory, the system or LMDB fails: the daemon serves everything, or it does
- * not start and nothing that was acknowledged is given up. */
+/* A daemon takes over while memory, the system or LMDB fails. It must serve everything, or it must
+ * not start and must keep everything that was acknowledged. */
 #include "unit/house.h"
 
 #include <sys/mman.h>
@@ -37,7 +37,7 @@ static void open_house(void)
     house.state.registry.home.store = store;
 }
 
-/* The daemon ends, and leaves all to the next one. */
+/* Ends the daemon, which leaves everything to the next one. */
 static void leave(void)
 {
     for (unsigned i = 0; i < house.n_guests; i++)
@@ -48,7 +48,7 @@ static void leave(void)
     house_close(&house);
 }
 
-/* A process that was there. */
+/* Returns the pid of a process that has ended. */
 static uint32_t dead_pid(void)
 {
     pid_t pid = fork();
@@ -74,8 +74,8 @@ static void look_at(struct segment *s)
     s_id = s->id;
 }
 
-/* "s": two slots of ours, one of the dead. "t": layouts. "c": lifetime creator, ours.
- * "a": lifetime attached. "u": removed, and attached. */
+/* "s" has three slots: two of this process, one of a dead one. "t" has layouts. "c" ends with its
+ * creator, this process. "a" ends with its last attachment. "u" is removed and still attached. */
 static void build(void)
 {
     bool was_bad;
@@ -118,13 +118,13 @@ static void unbuild(void)
     unit_sweep(unit_object_directory(), "");
 }
 
-/* The first client with number 1. */
+/* Returns the first client with number 1. */
 static struct client *survivor(void)
 {
     return LIST_FIRST(&house.state.clients.chains[1]);
 }
 
-/* Everything is served, and the dead one's slot is nobody's. */
+/* Asserts that everything is served and that the dead client's slot is free. */
 static void check_world(void)
 {
     struct registry *r = &house.state.registry;
@@ -152,7 +152,8 @@ static void check_world(void)
     ck_assert_uint_eq(unit_objects(), 4 * 3 + 1);
 }
 
-/* Until none fails. A daemon that does not start has changed nothing: the next tries. */
+/* Fails each call in turn. A daemon that does not start must have changed nothing, and the next one
+ * tries again. */
 static void every_failure(unsigned classes, int error)
 {
     bool failed = true;
@@ -223,7 +224,7 @@ static json_t *claim(struct guest *g, const char *held)
     return house_call(g, "Claim", text);
 }
 
-/* While one claims: what he says is his stays his, whatever fails. */
+/* While a client claims, it keeps everything that it names, whichever call fails. */
 static void every_claim(unsigned classes, int error)
 {
     bool failed = true;
@@ -254,9 +255,9 @@ static void every_claim(unsigned classes, int error)
             json_decref(reply);
         }
         answer_deinit(&answer);
-        /* again: it is as if it had been made once */
+        /* a repeated claim has the effect of one */
         ck_assert_uint_eq(json_array_size(json_object_get(claim(g, held), "held")), 3);
-        departures_finish(&house.state); /* else a machine that is busy may need several slices */
+        departures_finish(&house.state); /* otherwise a busy machine may need several slices */
         ck_assert_uint_eq(get("s")->n_attachments, 3);
         ck_assert(!get("a"));
         ck_assert_ptr_eq(survivor()->connection, g->connection);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that numpy itself writes and reads are in tests/cli. */
+/* Reads and writes headers of .npy files. Files that numpy itself reads and writes are tested in
+ * tests/cli. */
 #include "unit/unit.h"
 
 #include "cli/data/npy.h"
 
 #define PREFIX_1 10
 
-/* A header of that version around text, in a buffer of exactly its size. */
+/* Returns a header of that version with text in it, in a buffer of exactly its size. */
 static unsigned char *make_header(unsigned version, const char *text, size_t *ret_bytes)
 {
     size_t before = version == 1 ? PREFIX_1 : NPY_PREFIX_BYTES, n = strlen(text);
@@ -42,7 +43,7 @@ static int read_descr(const char *descr, struct npy *ret, struct problem *proble
     return read_text(1, text, ret, problem);
 }
 
-/* Each type both ways: numpy's words, and the canonical format. */
+/* Each type in both directions: numpy's description, and the canonical format. */
 static const struct {
     const char *descr, *format;
     uint32_t itemsize;
@@ -66,7 +67,7 @@ static const struct {
     {"[('it\\'s', '|b1')]", "T{<?:it's:}", 1},
 };
 
-/* Without the blanks and commas that Python does not mind. */
+/* Removes the blanks and commas that Python ignores. */
 static void squeeze(char *text)
 {
     char *to = text;
@@ -97,7 +98,7 @@ START_TEST(types_both_ways)
 }
 END_TEST
 
-/* numpy has no such types: it gets bytes, or the next best. */
+/* numpy lacks these types, so it gets bytes or the nearest type. */
 START_TEST(what_numpy_has_not)
 {
     static const char *const pairs[][2] = {

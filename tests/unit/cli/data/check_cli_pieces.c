@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts views into pieces that a buffer of limited size can hold, and compares the pieces with
+ * the whole view. */
 #include "unit/unit.h"
 
 #include <shmview/shmview.h>
@@ -21,7 +23,7 @@ static struct shmview_view make(uint32_t ndim, const int64_t *shape)
     return v;
 }
 
-/* The elements of a view in C order. Returns how many. */
+/* Lists the elements of a view in C order. Returns their number. */
 static size_t list(const struct shmview_view *v, uint32_t d, ptrdiff_t *index, int32_t *ret)
 {
     size_t n = 0;
@@ -34,7 +36,7 @@ static size_t list(const struct shmview_view *v, uint32_t d, ptrdiff_t *index, i
     return n;
 }
 
-/* The pieces one after another are the view, and none is larger than it may be. */
+/* Together the pieces must be the view, and each must keep to the limit. */
 static void assert_pieces(const struct shmview_view *v)
 {
     ptrdiff_t index[SHMVIEW_MAX_NDIM];

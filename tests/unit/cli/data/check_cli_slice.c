@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Selects parts of a 4 x 5 x 6 array by the texts that shmviewctl accepts, and checks each
+ * refusal with its caret. */
 #include "unit/unit.h"
 
 #include <shmview/shmview.h>
 
 #include "cli/data/slice.h"
 
-/* A 4 x 5 x 6 array of int32 whose elements are their own numbers. */
+/* A 4 x 5 x 6 array of int32 in which each element is its own number. */
 static int32_t elements[4 * 5 * 6];
 static struct shmview_segment *segment;
 static struct shmview_view cube;
@@ -20,7 +22,7 @@ static void make_cube(void)
     ck_assert_int_eq(shmview_view_make(segment, &spec, &cube), 0);
 }
 
-/* The part that text names has this first element and these lengths. */
+/* The part that text selects must have this first element and these lengths. */
 static void assert_part(const char *text, int first, uint32_t ndim, const ptrdiff_t *shape)
 {
     struct slice slice;
@@ -92,7 +94,7 @@ END_TEST
 
 #define ITEM "an index, START:STOP:STEP, '...' or the name of a field is expected"
 
-/* What is wrong, and under which character the caret stands. */
+/* Checks what each text is refused for, and the character that the caret marks. */
 START_TEST(refused)
 {
     static const struct {

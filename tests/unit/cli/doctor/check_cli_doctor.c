@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sick machines, made of files below a directory. */
+/* Runs the checks of `shmviewctl doctor` on faulty machines, which are files below a directory. The
+ * last test runs them on the machine itself. */
 #include "cli/doctor/doctor.h"
 
 #include <ftw.h>
@@ -34,7 +35,7 @@ static int probe(enum doctor_probe what)
     return probes[what];
 }
 
-/* Writes a file of that machine, with its directories. */
+/* Writes a file of the machine, with its directories. */
 static void put(const char *path, const char *text)
 {
     char where[DOCTOR_PATH];
@@ -85,7 +86,8 @@ static void end(void)
     ck_assert_int_eq(nftw(root, remove_one, 10, FTW_DEPTH | FTW_PHYS), 0);
 }
 
-/* The only finding of that check is of that level, and what was found holds text. */
+/* Asserts that the check has one finding, of this level and with text in what was found. Returns
+ * it. */
 static const struct doctor_finding *finds(const char *check, enum doctor_level level,
                                           const char *text)
 {
@@ -106,7 +108,7 @@ static void finds_nothing(const char *check)
         ck_assert_str_ne(d.list[i].check, check);
 }
 
-/* Looks anew. */
+/* Runs the check again, without earlier findings. */
 static void look(void (*check)(struct doctor *))
 {
     doctor_deinit(&d);
@@ -125,7 +127,7 @@ START_TEST(shm)
     const struct doctor_finding *f = finds("shm-size", DOCTOR_OK, "2G free of 4G");
     ck_assert(f->used * 2 == f->limit);
     finds("shm-inodes", DOCTOR_OK, "room for 174762 segments");
-    finds_nothing("shm-mode"); /* there is none to look at */
+    finds_nothing("shm-mode"); /* there is no file to check */
     ck_assert_str_eq(doctor_closest(&d)->check, "shm-size");
     put("/dev/shm/x", "");
     ck_assert_int_eq(chmod(doctor_path(&d, "/dev/shm", path), 0755), 0);
@@ -179,7 +181,7 @@ START_TEST(control_groups)
     put("/sys/fs/cgroup/memory.max", "2147483648\n");
     look(doctor_check_memory);
     finds("cgroup-memory", DOCTOR_WARN, "922M used of 1G");
-    put("/proc/self/cgroup", "0::/\n"); /* as a container sees it */
+    put("/proc/self/cgroup", "0::/\n"); /* as a container sees its own group */
     put("/sys/fs/cgroup/memory.current", "2147483648\n");
     look(doctor_check_memory);
     finds("cgroup-memory", DOCTOR_FAIL, "2G used of 2G");
@@ -259,7 +261,7 @@ START_TEST(of_the_daemon)
     look(doctor_check_limits);
     finds("connections", DOCTOR_OK, "10 of 100");
     finds("quotas", DOCTOR_OK, "none");
-    finds_nothing("daemon-fsize"); /* process 42 may be anybody */
+    finds_nothing("daemon-fsize"); /* process 42 may be any program */
     stats.quotas = quotas;
     stats.n_quotas = 2;
     put("/proc/42/comm", "shmviewd\n");
@@ -338,7 +340,7 @@ START_TEST(sockets)
     finds("socket", DOCTOR_OK, "/run/user/1000/shmviewd/io.shmview");
     finds("socket", DOCTOR_WARN, "nobody serves /run/shmviewd/io.shmview");
     finds("socket", DOCTOR_FAIL, "session/io.shmview is not a socket");
-    /* one that systemd listens at is not started to know it */
+    /* the check must not start a daemon whose socket systemd listens on */
     close(served);
     put("/proc/net/unix",
         "Num RefCount Protocol Flags Type St Inode Path\n"
@@ -431,7 +433,7 @@ START_TEST(units)
 }
 END_TEST
 
-/* The real one: nothing of it may be wrong wherever the tests pass. */
+/* The real machine: where the tests pass, no check may report an error. */
 START_TEST(this_kernel)
 {
     doctor_init(&d, "");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes as people read them: at most four digits, and never 1024 of a unit that has a larger one.
- */
+/* Prints sizes for people: at most four digits, and never 1024 of a unit that has a larger one. */
 #include "cli/shell/cli.h"
 #include "unit/unit.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Prints progress texts, also into buffers that are too small for them. */
 #include "unit/unit.h"
 
 #include "cli/shell/progress.h"
@@ -31,7 +32,7 @@ START_TEST(texts)
 }
 END_TEST
 
-/* Whatever there is to say, the buffer ends where it ends. */
+/* However long the text, it must not be written beyond the buffer. */
 START_TEST(small_buffers)
 {
     char text[512];

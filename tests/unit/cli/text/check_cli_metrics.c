@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What metrics prints where a live daemon has no such figures. */
+/* Prints metrics from figures that no live daemon would give. */
 #include "cli/text/metrics.h"
 
 #include "unit/unit.h"

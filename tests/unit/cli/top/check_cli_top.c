@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top's figures, orders and pages, and who waits for whom, without daemon and terminal. */
+/* Checks the figures, orders and pages of top, and its tree of waiting clients, without a daemon or
+ * a terminal. */
 #include "cli/top/top.h"
 
 #include "cli/text/waits.h"
@@ -15,7 +16,7 @@ static struct shmview_segment_stats segments[4];
 static const struct shmview_segment_stats *const list[] = {&segments[0], &segments[1], &segments[2],
                                                            &segments[3]};
 
-/* Stands in for the library's: what is here is not from the heap. */
+/* Replaces the library's function. The result is static, not from the heap. */
 static const struct shmview_stats *stats_of(size_t n)
 {
     static struct shmview_stats stats;
@@ -46,7 +47,8 @@ static struct shmview_party_stats *join(size_t segment, size_t party, int64_t pi
     return p;
 }
 
-/* Three of them: b is large, a is held and waited for, c is old and has seen deaths. */
+/* Begins with three segments: b is large, a is held and waited for, c is old and has seen
+ * deaths. */
 static struct top begin(void)
 {
     static const char *const names[] = {"b", "a", "c", "d"};
@@ -71,7 +73,7 @@ static void end(struct top *t)
     free(t->rows);
 }
 
-/* The rows' names, in their order. */
+/* Returns the names of the rows in this order. */
 static const char *order(struct top *t, enum top_key key)
 {
     static char names[64];
@@ -106,7 +108,7 @@ START_TEST(orders)
 }
 END_TEST
 
-/* One whose time nobody knows is held all the same. */
+/* A segment whose time of locking is unknown is still shown as held. */
 START_TEST(held_without_a_time)
 {
     struct top t = begin();
@@ -148,13 +150,13 @@ START_TEST(rates)
     t.before_us = NOW - 2 * SECOND;
     segments[0].changes = 0x10; /* it wrapped: 32 in two seconds */
     segments[1].changes = 100;
-    segments[2].changes = 7; /* was not there before */
+    segments[2].changes = 7; /* it is new since the last figures */
     ck_assert_str_eq(order(&t, TOP_CHANGES), "abc");
     ck_assert(t.rows[0].changes == 50 && t.rows[1].changes == 16 && t.rows[2].changes == -1);
     top_header(&t, header);
     unit_assert_holds(header[2].text, "requests 30/s");
     ck_assert_int_eq(header[2].style, TOP_PLAIN);
-    old.total_requests = 1000; /* the daemon was started anew */
+    old.total_requests = 1000; /* the daemon was restarted */
     old.total_owner_died = -1;
     top_header(&t, header);
     unit_assert_holds(header[2].text, "requests -/s");
@@ -260,7 +262,7 @@ START_TEST(a_ring_of_waits)
 }
 END_TEST
 
-/* A chain that is longer than anybody reads ends. */
+/* A chain of waiting clients that is too long to read is cut. */
 START_TEST(two_who_hold_much)
 {
     struct waits_line tree[2000];

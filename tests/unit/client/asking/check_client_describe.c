@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* describe.c of the library. */
+/* Checks describe.c of the library with the replies of a stub: full ones, those of an older daemon,
+ * and nonsense. */
 #include <shmview/describe.h>
 
 #include "client/views/handle.h"
@@ -88,7 +89,7 @@ START_TEST(everything_is_told)
 }
 END_TEST
 
-/* A daemon of before there was access: no group, no mode, no list. */
+/* A daemon from before access control sends no group, mode or list. */
 START_TEST(what_is_not_known)
 {
     const struct stub_step steps[] = {
@@ -117,7 +118,7 @@ START_TEST(refusals)
 }
 END_TEST
 
-/* A daemon that talks nonsense is told of, and nothing of it is believed. */
+/* A reply that makes no sense is an error, and none of it is used. */
 START_TEST(nonsense)
 {
 #define VIEW(text)                                                                                 \
@@ -145,7 +146,7 @@ START_TEST(nonsense)
         {NULL, SHMVIEW_ERR_DISCONNECTED, ""},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        /* who hangs up is asked again, three times in all */
+        /* the library asks again after a hang-up, three times in all */
         const struct stub_step step = {.method = "Describe", .reply = cases[i].reply};
         const struct stub_step steps[] = {STUB_GREETING, step,          STUB_GREETING,
                                           step,          STUB_GREETING, step};
@@ -164,7 +165,7 @@ END_TEST
 START_TEST(every_allocation_fails)
 {
     static struct stub_step steps[4000];
-    /* each is an answer to what a connection begins with, and to the question */
+    /* each serves as the reply to the claim and to the question */
     for (size_t i = 0; i < ARRAY_LEN(steps); i++)
         steps[i] = (struct stub_step){.method = "", .reply = BOTH};
     stub_start(&stub, steps, ARRAY_LEN(steps));
@@ -180,7 +181,7 @@ START_TEST(every_allocation_fails)
         n_short += r == -SHMVIEW_ERR_NO_MEMORY;
         shmview_description_free(d);
         if (failed && r == 0)
-            r = 1; /* jansson does without some */
+            r = 1; /* jansson may succeed without some of them */
         ck_assert_int_eq(shmview_disconnect(conn), 0);
     }
     ck_assert_uint_gt(n_short, 6);

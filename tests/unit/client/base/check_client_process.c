@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks what a process keeps for itself: its epoch, its mutexes, and the presence that it
+ * inherits by a fork. */
 #include "unit/unit.h"
 
 #include <sys/mman.h>
@@ -50,7 +52,7 @@ START_TEST(one_epoch_for_all_threads)
 }
 END_TEST
 
-/* An epoch is another one in each generation, whether an ancestor asked or not. */
+/* Each generation has its own epoch, even if no ancestor asked for one. */
 START_TEST(children_and_grandchildren)
 {
     for (int asked = 0; asked < 2; asked++) {
@@ -77,7 +79,7 @@ START_TEST(children_and_grandchildren)
 }
 END_TEST
 
-/* Whoever held the mutexes when the process was forked, they are free in the child. */
+/* The mutexes are free in the child, even if a thread held them during the fork. */
 START_TEST(mutexes_are_free_in_a_child)
 {
     ck_assert_int_eq(process_init(), 0);
@@ -97,7 +99,7 @@ START_TEST(mutexes_are_free_in_a_child)
 }
 END_TEST
 
-/* Where its parent's presence is, a child has something of its own. */
+/* A child puts something of its own in the place of its parent's presence. */
 START_TEST(a_child_disconnects_what_it_inherits)
 {
     int file = memfd_create("shmview-unit", MFD_CLOEXEC);
@@ -134,7 +136,7 @@ START_TEST(a_child_disconnects_what_it_inherits)
 }
 END_TEST
 
-/* What cannot be made is an error each time it is asked for, not only once. */
+/* If the page cannot be made, every call returns the error, not only the first. */
 START_TEST(no_page_to_be_had)
 {
     const char *names[] = {"mmap", "madvise"};

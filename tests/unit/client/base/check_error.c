@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the texts and numbers of errors, and the text that each thread keeps of its last
+ * failure. */
 #include "unit/unit.h"
 
 #include <limits.h>
@@ -30,14 +32,14 @@ START_TEST(texts)
 }
 END_TEST
 
-/* It never fails, whatever it is given. */
+/* The function returns a text for any number. */
 START_TEST(text_of_the_smallest_number)
 {
     ck_assert_str_eq(shmview_strerror(INT_MIN), "unknown error");
 }
 END_TEST
 
-/* Values are ABI: those that were released once stay. */
+/* The values are ABI: released ones must not change. */
 START_TEST(values_are_frozen)
 {
     static const struct {

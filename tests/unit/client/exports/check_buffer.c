@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers: every request for every kind of view, held up against CPython's rules for
- * memoryviews, and against what a consumer finds that knows only PEP 3118. */
+/* Buffers: makes every request for every kind of view. The answers must follow CPython's rules for
+ * memoryviews, and a consumer that knows only PEP 3118 must find every element. */
 #include "unit/unit.h"
 
 #include "client/views/handle.h"
@@ -43,7 +43,7 @@ static void refused(int r, int error, const char *part)
 
 /* --- A consumer ---------------------------------------------------------- */
 
-/* The formula of PEP 3118. Without strides the order is C's. */
+/* Finds an element by the formula of PEP 3118. Without strides the order is C's. */
 static void *item_at(const struct shmview_buffer *b, const ptrdiff_t *index)
 {
     char *p = b->buf;
@@ -61,7 +61,7 @@ static void *item_at(const struct shmview_buffer *b, const ptrdiff_t *index)
     return p;
 }
 
-/* Every element is where the view has it. */
+/* Each element of the buffer must be that of the view. */
 static void same_elements(const struct shmview_buffer *b, const struct shmview_view *v)
 {
     ptrdiff_t index[SHMVIEW_MAX_NDIM] = {0};
@@ -101,8 +101,8 @@ static void same_elements(const struct shmview_buffer *b, const struct shmview_v
         __VA_ARGS__                                                                                \
     }
 
-/* What memoryview does with such a buffer when it is asked for, in this order:
- * SIMPLE ND STRIDES C_CONTIGUOUS F_CONTIGUOUS ANY_CONTIGUOUS INDIRECT */
+/* The answers of memoryview to these requests on such a buffer, in this order: SIMPLE ND STRIDES
+ * C_CONTIGUOUS F_CONTIGUOUS ANY_CONTIGUOUS INDIRECT */
 static const struct kind {
     const char *name, *answers;
     struct shmview_view_spec spec;
@@ -127,7 +127,7 @@ static const struct kind {
     {"no rows", "------+", {.format = "i", MATRIX(0, 4), STEPS(8, 4), SUB(0, -1)}},
 };
 
-/* The columns of the table that a request needs, as bits; 0: there is no such request. */
+/* Returns the columns of the table that a request needs, as bits; 0: there is no such request. */
 static unsigned columns(unsigned flags)
 {
     switch (flags & ~(0x1u | 0x4u)) { /* WRITABLE, FORMAT */
@@ -149,7 +149,7 @@ static void check_members(const struct shmview_buffer *b, const struct shmview_v
 {
     ck_assert_ptr_eq(b->segment, seg);
     ck_assert_uint_eq(b->len, v->nbytes);
-    ck_assert_uint_eq(b->itemsize, v->itemsize); /* the old one, whatever the format */
+    ck_assert_uint_eq(b->itemsize, v->itemsize); /* that of the view, whatever the format */
     ck_assert_int_eq(b->readonly, (v->flags & SHMVIEW_VIEW_READ_ONLY) != 0);
     ck_assert_ptr_eq(b->format, flags & 0x4 ? v->format : NULL);
     ck_assert_uint_eq(b->ndim, flags & 0x8 ? v->ndim : 1);
@@ -166,7 +166,7 @@ static void check_members(const struct shmview_buffer *b, const struct shmview_v
         same_elements(b, v);
 }
 
-/* The answer to one request. */
+/* Returns the expected answer to one request. */
 static int answer(const struct kind *kind, bool read_only, unsigned flags)
 {
     unsigned needs = columns(flags);
@@ -242,11 +242,11 @@ START_TEST(release_zeroes)
     make(&kinds[5].spec, &v);
     ck_assert_int_eq(shmview_buffer_get(&v, SHMVIEW_BUFFER_STRIDES, &a), 0);
     ck_assert_int_eq(shmview_buffer_get(&v, SHMVIEW_BUFFER_STRIDES, &b), 0);
-    memset(&v, 0, sizeof v); /* the buffers have members of their own */
+    memset(&v, 0, sizeof v); /* the buffers have copies of their members */
     ck_assert_int_eq(a.shape[0] * a.shape[1], 6);
     ck_assert_ptr_ne(a.shape, b.shape);
     shmview_buffer_release(&a);
-    shmview_buffer_release(&a); /* nothing any more */
+    shmview_buffer_release(&a); /* the second call does nothing */
     shmview_buffer_release(NULL);
     ck_assert_mem_eq(&a, &zero, sizeof a);
     ck_assert_uint_eq(seg->n_buffers, 1);
@@ -263,7 +263,7 @@ START_TEST(the_count_has_an_end)
     make(&kinds[5].spec, &v);
     seg->n_buffers = 0x7fffffff;
     refused(shmview_buffer_get(&v, SHMVIEW_BUFFER_ND, &b), SHMVIEW_ERR_NO_MEMORY, "2147483647");
-    seg->n_buffers = 0x80000001; /* detached, with one buffer out */
+    seg->n_buffers = 0x80000001; /* one buffer is out, and the segment is detached */
     refused(shmview_buffer_get(&v, SHMVIEW_BUFFER_ND, &b), SHMVIEW_ERR_INVALID, "was detached");
     seg->n_buffers = 0;
     end();
@@ -272,7 +272,7 @@ END_TEST
 
 /* --- Memory -------------------------------------------------------------- */
 
-/* Allocations that a request makes: each of them fails once. */
+/* Returns how many allocations a request makes; each of them fails once. */
 static unsigned allocations(const struct shmview_view *v, unsigned flags)
 {
     struct shmview_buffer untouched, b;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers of views whose rows are stored as offsets: the table of addresses, and what a
- * peer may have written where offsets should be. */
+/* Buffers of views whose rows are stored as offsets: checks the table of addresses, and the offsets
+ * that a peer may have written. */
 #include "unit/unit.h"
 
 #include <inttypes.h>
@@ -53,7 +53,7 @@ static struct shmview_view make(const char *format, uint64_t offset, uint32_t nd
     return v;
 }
 
-/* The buffer has one table for the first dimensions, then strides as the view has them. */
+/* Gets a buffer: a table for the first dimensions, and the view's strides for the others. */
 static struct shmview_buffer get(const struct shmview_view *v, uint32_t table)
 {
     struct shmview_buffer b;
@@ -88,16 +88,16 @@ START_TEST(rows_by_offset)
     char **rows = b.buf;
     ck_assert_ptr_eq(rows[0], memory.bytes + 300);
     ck_assert_ptr_eq(rows[1], memory.bytes + 100);
-    ck_assert_ptr_eq(rows[2], memory.bytes + 496); /* its last byte is the segment's */
+    ck_assert_ptr_eq(rows[2], memory.bytes + 496); /* its last byte is that of the segment */
     ck_assert_uint_eq(b.len, 48);
     shmview_buffer_release(&b);
-    /* backwards, with bytes to skip where the row begins, and each row from its end */
+    /* backwards, with suboffsets to skip, and each row from its end */
     v = make("i", 16, 2, I64(3, 4), I64(-8, -4), I64(12, -1));
     memcpy(memory.stored, (uint64_t[]){AT(0), AT(100), AT(496)}, 24);
     b = get(&v, 1);
     rows = b.buf;
     ck_assert_ptr_eq(rows[0], memory.bytes + 508);
-    ck_assert_ptr_eq(rows[2], memory.bytes + 12); /* its last element begins with byte 0 */
+    ck_assert_ptr_eq(rows[2], memory.bytes + 12); /* its last element begins at byte 0 */
     shmview_buffer_release(&b);
     end();
 }
@@ -118,7 +118,7 @@ START_TEST(offsets_of_single_elements)
 }
 END_TEST
 
-/* Offsets of offsets, and a plain dimension in front: one flat table all the same. */
+/* Offsets of offsets after a plain dimension still give one flat table. */
 START_TEST(tables_of_tables)
 {
     begin();
@@ -143,7 +143,7 @@ START_TEST(tables_of_tables)
 }
 END_TEST
 
-/* Nothing is looked up where there is no element; the addresses can be added to. */
+/* Without elements no offset is read, and addresses can still be computed. */
 START_TEST(rows_of_nothing)
 {
     begin();
@@ -164,8 +164,8 @@ END_TEST
 
 /* --- Peers --------------------------------------------------------------- */
 
-/* What row 1 of three may say, each row having its elements from `before` bytes before
- * its first one to `from` bytes after where that begins. */
+/* Tests every offset that row 1 of three may hold. Each row has its elements from `before` bytes
+ * before its first one to `from` bytes after the start of that element. */
 static void row_one_is_checked(const struct shmview_view *v, uint64_t before, uint64_t from)
 {
     const uint64_t last = sizeof memory - from;

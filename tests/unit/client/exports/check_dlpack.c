@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack, the producer's side: what is exported, by the numbers of its header, and what is
- * not; that it comes back as it was; deleters, each called once. */
+/* DLPack, the producer's side: which views can be exported, the members of the tensor by its
+ * header, the way back, and deleters that run exactly once. */
 #include "client/exports/dlpack.h"
 
 #include <pthread.h>
@@ -71,7 +71,7 @@ static void same(const int64_t *a, const int64_t *b, size_t bytes)
 
 /* --- Types --------------------------------------------------------------- */
 
-/* Codes and bits as DLPack 1.1 has them. */
+/* Codes and bits of DLPack 1.1. */
 static const struct {
     const char *format;
     uint8_t code, bits;
@@ -101,7 +101,7 @@ static const struct {
     {"float8_e8m0fnu", 14, 8},
 };
 
-/* Both ways, and the same bytes come out. */
+/* Exports and imports a view; the bytes must be unchanged. */
 static void there_and_back(const char *format, uint8_t code, uint8_t bits)
 {
     struct DLManagedTensor *t;
@@ -146,7 +146,7 @@ START_TEST(types_that_dlpack_has_not)
     begin(0);
     for (size_t i = 0; i < COUNT(formats); i++) {
         if (formats[i][0] == (*(const char *)&one ? '<' : '>'))
-            continue; /* this machine's */
+            continue; /* the byte order of this machine */
         struct shmview_view v = make(formats[i], 0, 0, NULL, NULL);
         refused(shmview_dlpack_export(&v, &t), SHMVIEW_ERR_CONVERSION, v.format);
         refused(shmview_dlpack_export_versioned(&v, &versioned), SHMVIEW_ERR_CONVERSION, "DLPack");
@@ -182,7 +182,7 @@ START_TEST(members_of_a_tensor)
     refused(shmview_detach(seg), SHMVIEW_ERR_BUSY, "2 buffers");
     t->deleter(t);
     w->deleter(w);
-    v = make("d", 0, 2, I64(0, 3), NULL); /* of no elements: no address */
+    v = make("d", 0, 2, I64(0, 3), NULL); /* without elements there is no address */
     good(shmview_dlpack_export(&v, &t));
     ck_assert_ptr_null(t->tensor.data);
     same(t->tensor.shape, I64(0, 3), 16);
@@ -203,7 +203,7 @@ START_TEST(strides_that_are_no_elements)
     struct shmview_view v = make("Zf", 0, 2, I64(2, 3), I64(64, 12));
     refused(shmview_dlpack_export(&v, &t), SHMVIEW_ERR_CONTIGUOUS,
             "dimension 1: a stride of 12 bytes");
-    v = make("Zf", 0, 2, I64(2, 1), I64(64, 12)); /* leads nowhere */
+    v = make("Zf", 0, 2, I64(2, 1), I64(64, 12)); /* the second stride is never used */
     good(shmview_dlpack_export(&v, &t));
     t->deleter(t);
     v = make("Zf", 0, 2, I64(0, 3), I64(64, 12));

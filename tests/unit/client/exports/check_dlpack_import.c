@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DLPack, the consumer's side: the memory that a tensor reaches, all that is refused, and
- * the deleter: called once, or the caller's. */
+/* DLPack, the consumer's side: the memory that a tensor reaches, every refusal, and the deleter,
+ * which runs once or stays with the caller. */
 #include "client/exports/dlpack.h"
 
 #include "unit/unit.h"
@@ -58,8 +58,8 @@ static struct DLManagedTensor tensor_of(int32_t ndim, int64_t *shape, int64_t *s
     };
 }
 
-/* Imports: element [0, ..., 0] is at byte first of memory, and the segment sees the bytes
- * from low to high. */
+/* Imports the tensor. Element [0, ..., 0] must be at byte `first` of memory, and the segment must
+ * have the bytes from low to high. */
 static void imports(struct DLManagedTensor *t, ptrdiff_t first, ptrdiff_t low, ptrdiff_t high)
 {
     struct shmview_segment *s;
@@ -89,7 +89,7 @@ START_TEST(import_sees_all_that_strides_reach)
     imports(&t, 100, 28, 104);
     t = tensor_of(0, NULL, NULL);
     imports(&t, 0, 0, 4);
-    t.deleter = NULL; /* who lends may not care */
+    t.deleter = NULL; /* a producer may have no deleter */
     struct shmview_segment *s;
     struct shmview_view v;
     good(shmview_dlpack_import(&t, &s, &v));
@@ -112,7 +112,7 @@ START_TEST(import_of_nothing)
 }
 END_TEST
 
-/* Tensors of int32 that are wrong in one thing, and what is said of them. */
+/* Tensors of int32 with one fault each, and the text of the error. */
 #define TENSOR(at, device, n, code, bits, lanes, ...)                                              \
     {                                                                                              \
         .data = at, .device_type = device, .device_id = 3, .ndim = n, .type = {code, bits, lanes}, \
@@ -169,7 +169,7 @@ static const struct {
     {SHMVIEW_ERR_OVERFLOW, "outside", DATA(memory, SHAPE(2, 2), STRIDES(INT64_MIN / 4, 1))},
     {SHMVIEW_ERR_OVERFLOW, "outside", DATA(memory, SHAPE(2, 2), .byte_offset = UINT64_MAX - 3)},
     {SHMVIEW_ERR_OVERFLOW, "outside",
-     DATA(memory, SHAPE(2, 2), STRIDES(INT64_MAX / 4 - 4, -16))}, /* each way, not both */
+     DATA(memory, SHAPE(2, 2), STRIDES(INT64_MAX / 4 - 4, -16))}, /* only one way fits at a time */
     {SHMVIEW_ERR_OVERFLOW, "outside", DATA((void *)(UINTPTR_MAX - 11), SHAPE(2, 2))},
 };
 
@@ -186,7 +186,7 @@ START_TEST(import_refuses)
     }
     ck_assert_ptr_eq(s, untouched);
     ck_assert_uint_eq(v.ndim, 77);
-    ck_assert_int_eq(n_deleted, 0); /* it is still the caller's */
+    ck_assert_int_eq(n_deleted, 0); /* it still belongs to the caller */
 }
 END_TEST
 
@@ -198,7 +198,7 @@ START_TEST(versions)
     struct DLManagedTensorVersioned t = {
         .minor = 9, .owner = memory, .deleter = count_deleted_versioned, .flags = 1};
     for (size_t i = 0; i < COUNT(majors); i++) {
-        t.major = majors[i]; /* nothing else of it may be looked at */
+        t.major = majors[i]; /* no other member may be read */
         t.tensor.shape = (void *)1;
         refused(shmview_dlpack_import_versioned(&t, &s, &v), SHMVIEW_ERR_UNSUPPORTED, ".9; ");
     }
@@ -216,7 +216,7 @@ END_TEST
 
 /* --- Memory -------------------------------------------------------------- */
 
-/* The deleter waits for the last buffer as well. */
+/* The deleter also waits until the last buffer is released. */
 START_TEST(import_waits_for_its_buffers)
 {
     struct shmview_segment *s;
@@ -235,7 +235,7 @@ START_TEST(import_waits_for_its_buffers)
 }
 END_TEST
 
-/* Each allocation and each system call of an import, or of a wrap, fails once. */
+/* Each allocation and each system call of an import or a wrap fails once. */
 START_TEST(no_memory_for_import)
 {
     struct shmview_segment *s = NULL;
@@ -259,7 +259,7 @@ START_TEST(no_memory_for_import)
 }
 END_TEST
 
-/* The page that a forked child finds empty is made by the first call of all. */
+/* The first call of the process makes the page that a forked child finds empty. */
 START_TEST(no_page_for_wrap)
 {
     struct shmview_segment *s = NULL;

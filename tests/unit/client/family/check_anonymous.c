@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Anonymous memory of a family: parent and child share it, and it works without /dev/shm. Every
+ * system call fails once. */
 #include "unit/unit.h"
 
 #include <sys/wait.h>
@@ -72,7 +74,7 @@ START_TEST(each_system_call_fails)
 {
     struct shmview_anonymous m;
     unsigned n = 1;
-    ck_assert_int_eq(shmview_anonymous_create(1, &m), 0); /* what is done once, is done */
+    ck_assert_int_eq(shmview_anonymous_create(1, &m), 0); /* makes what a process makes only once */
     shmview_anonymous_close(&m);
     for (bool failed = true; failed; n++) {
         faults_begin(FAULTS_SYSTEM, n);

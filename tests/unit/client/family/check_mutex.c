@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mutexes: both kinds, deaths, forged words, ids that are reused. */
+/* Mutexes of threads and of processes: order, dead owners, forged words, and reused ids. */
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #define SHORT_NS 2000000
 
 static struct shmview_anonymous memory;
-static struct shmview_mutex *threads, *processes; /* a mutex of each kind */
+static struct shmview_mutex *threads, *processes; /* one mutex of each kind */
 
 static void set_up(void)
 {
@@ -45,7 +45,7 @@ static int lock_long(struct shmview_mutex *m)
     return shmview_mutex_lock(m, shmview_deadline(LONG_NS));
 }
 
-/* Runs f in a child. Returns what f returned there. */
+/* Runs f in a child process. Returns its result. */
 static int in_child(int (*f)(void))
 {
     int status;
@@ -148,7 +148,7 @@ static int lock_processes(void)
     return -shmview_mutex_lock(processes, 0);
 }
 
-/* Returns the child, which has died with the mutex, that of threads locked twice. */
+/* Returns a child that died with the mutex locked; that of threads it had locked twice. */
 static pid_t die_inside(struct shmview_mutex *m)
 {
     pid_t pid = fork();
@@ -180,14 +180,14 @@ START_TEST(the_next_owner_learns_of_a_death)
         ck_assert_uint_eq(status_of(m).died, (uint32_t)getpid());
         ck_assert_int_eq(shmview_mutex_unlock(m), 0);
         dead = die_inside(m);
-        ck_assert_int_eq(shmview_mutex_lock(m, 0), SHMVIEW_OWNER_DIED); /* a try asks too */
+        ck_assert_int_eq(shmview_mutex_lock(m, 0), SHMVIEW_OWNER_DIED); /* a try detects it */
         ck_assert_uint_eq(status_of(m).died, (uint32_t)dead);
     }
     tear_down();
 }
 END_TEST
 
-/* A mutex of threads dies with its thread, one of processes does not. */
+/* A mutex of threads loses its owner when the thread ends; one of processes keeps it. */
 START_TEST(a_thread_that_ends)
 {
     set_up();
@@ -218,14 +218,14 @@ START_TEST(a_stopped_owner_is_alive)
     kill(pid, SIGKILL);
     siginfo_t info;
     ck_assert_int_eq(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
-    ck_assert_int_eq(shmview_mutex_lock(threads, 0), SHMVIEW_OWNER_DIED); /* a zombie is dead */
+    ck_assert_int_eq(shmview_mutex_lock(threads, 0), SHMVIEW_OWNER_DIED); /* a zombie */
     ck_assert_int_eq(shmview_mutex_lock(processes, 0), SHMVIEW_OWNER_DIED);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     tear_down();
 }
 END_TEST
 
-/* The first thread ends, and another one of the process goes on: the process lives. */
+/* The first thread ends and another one goes on, so the process is alive. */
 static void *go_on(void *pipe)
 {
     char byte;
@@ -259,7 +259,7 @@ START_TEST(a_process_without_its_first_thread)
 }
 END_TEST
 
-/* A word with this process' id and another birth is of a dead owner whose id was reused. */
+/* The id of a living process with another birth belongs to a dead owner. */
 START_TEST(an_id_that_is_reused)
 {
     set_up();
@@ -275,7 +275,7 @@ START_TEST(an_id_that_is_reused)
         ck_assert_uint_eq(m->owner & ~(uint64_t)SHMVIEW_MUTEX_WAITERS, mine);
         ck_assert_uint_eq(status_of(m).died, (uint32_t)getpid());
         ck_assert_int_eq(shmview_mutex_unlock(m), 0);
-        m->owner = (uint32_t)getppid(); /* a birth that is not known: alive */
+        m->owner = (uint32_t)getppid(); /* an unknown birth counts as alive */
         ck_assert_int_eq(shmview_mutex_lock(m, 0), -SHMVIEW_ERR_TIMED_OUT);
     }
     tear_down();
@@ -284,7 +284,7 @@ END_TEST
 
 /* --- Forks, waits, bytes -------------------------------------------------- */
 
-/* No handler of pthread_atfork() runs in such a child. */
+/* Such a child runs no handler of pthread_atfork(). */
 START_TEST(a_child_is_not_its_parent)
 {
     set_up();
@@ -323,7 +323,7 @@ START_TEST(the_caller_ends_a_wait)
 }
 END_TEST
 
-/* A thread that holds the mutex until it is told to end. */
+/* Holds the mutex until the flag is set. */
 static void *hold_until(void *is_over)
 {
     ck_assert_int_eq(shmview_mutex_lock(threads, SHMVIEW_FOREVER), 0);
@@ -340,7 +340,7 @@ static int lock_and_keep(void *is_over)
     return 0;
 }
 
-/* The wait must see that its thread has the mutex by now, or it waits for itself. */
+/* The wait must notice that its own thread has the mutex, otherwise it waits for itself. */
 START_TEST(the_function_keeps_the_mutex)
 {
     set_up();
@@ -375,7 +375,7 @@ static int end(void *arg)
     return 1;
 }
 
-/* Otherwise this would wait for ever: each park is interrupted. */
+/* Each park must be interrupted, otherwise the test would never end. */
 START_TEST(a_signal_lets_the_caller_end_a_wait)
 {
     set_up();
@@ -443,9 +443,9 @@ START_TEST(wrong_bytes)
     threads->pid_namespace ^= 1;
     ck_assert_int_eq(every_call(threads), SHMVIEW_ERR_INVALID);
     *threads = good;
-    threads->time_namespace ^= 1; /* births of its clock would make a living owner a dead one */
+    threads->time_namespace ^= 1; /* its births are not comparable */
     ck_assert_int_eq(every_call(threads), SHMVIEW_ERR_INVALID);
-    threads->time_namespace = 0; /* not known to the process that made it */
+    threads->time_namespace = 0; /* the process that made it did not know its namespace */
     threads->pid_namespace = 0;
     ck_assert_int_eq(shmview_mutex_trylock(threads), 0);
     for (uint64_t seed = 1, i = 0; i < 2000; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c of the library: finding a daemon, and one that says strange things. */
+/* Checks connection.c of the library: how it finds a daemon, and what it does with wrong
+ * replies. */
 #include "client/link/connection.h"
 
 #include <sys/wait.h>
@@ -75,13 +76,13 @@ START_TEST(errors_of_the_daemon)
     for (int i = 0; i < 6; i++)
         steps[i + 1] = (struct stub_step){.method = "Ping", .reply = cases[i].reply};
     begin(steps, 7);
-    for (int i = 0; i < 6; i++) /* each is an answer: the connection lives */
+    for (int i = 0; i < 6; i++) /* each is a valid reply, so the connection lives */
         assert_fails(shmview_ping(conn), cases[i].error, cases[i].part);
     end();
 }
 END_TEST
 
-/* Whatever it says that is no answer, the connection is over. */
+/* Anything else that the daemon sends ends the connection. */
 START_TEST(what_is_no_answer)
 {
     static const struct {
@@ -115,7 +116,7 @@ START_TEST(what_is_no_answer)
 }
 END_TEST
 
-/* What was asked of a daemon that leaves is asked again of the next. */
+/* A request to a daemon that exits is repeated to the next one. */
 START_TEST(a_daemon_that_comes_back)
 {
     const struct stub_step hang_up = {.method = "Ping", .reply = NULL};
@@ -138,7 +139,7 @@ START_TEST(a_daemon_that_always_hangs_up)
 }
 END_TEST
 
-/* Nobody can know whether that was done. */
+/* The library cannot know whether the daemon did it, so it does not ask again. */
 START_TEST(what_may_be_done_once)
 {
     static const char *const methods[] = {"Create", "Remove", "DefineLayout"};
@@ -155,7 +156,7 @@ START_TEST(what_may_be_done_once)
 }
 END_TEST
 
-/* Descriptors with an answer that has none to give are closed. */
+/* Descriptors that come with a reply that should have none are closed. */
 START_TEST(descriptors_nobody_asked_for)
 {
     struct stub_step steps[] = {STUB_GREETING, STUB_PONG, STUB_PONG};
@@ -211,7 +212,7 @@ START_TEST(threads_take_turns)
 }
 END_TEST
 
-/* A child has a socket of its own, and its parent's stays as it was. */
+/* A child gets a socket of its own, and that of its parent is unchanged. */
 START_TEST(a_forked_child_connects_itself)
 {
     const struct stub_step steps[] = {STUB_GREETING, STUB_PONG, STUB_GREETING, STUB_PONG,
@@ -228,7 +229,7 @@ START_TEST(a_forked_child_connects_itself)
     }
     int status;
     ck_assert_int_eq(shmview_ping(conn), 0);
-    /* the stub serves one after the other */
+    /* the stub serves one connection after the other */
     ck_assert_int_eq(shmview_disconnect(conn), 0);
     ck_assert_int_eq(write(go[1], "x", 1), 1);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -279,7 +280,7 @@ START_TEST(something_else_answers)
         const char *reply;
         int error;
     } cases[] = {
-        {NULL, SHMVIEW_ERR_NO_DAEMON}, /* one that is just leaving */
+        {NULL, SHMVIEW_ERR_NO_DAEMON}, /* a daemon that is just exiting */
         {"hello", SHMVIEW_ERR_PROTOCOL},
         {"{'error':'org.varlink.service.InterfaceNotFound','parameters':{}}", SHMVIEW_ERR_PROTOCOL},
         {"{'error':'org.varlink.service.PermissionDenied'}", SHMVIEW_ERR_DENIED},
@@ -305,7 +306,7 @@ START_TEST(by_the_environment)
     ck_assert_int_eq(shmview_connect(NULL, 0, &conn), 0);
     ck_assert_str_eq(conn->where.path, socket);
     end();
-    /* it says which one: nothing else is tried, and nothing is started */
+    /* the address names one socket: the library tries no other and starts no daemon */
     strcat(socket, "-none");
     setenv("SHMVIEW_SOCKET", socket, 1);
     assert_fails(shmview_connect(NULL, 0, &conn), SHMVIEW_ERR_NO_DAEMON, socket);
@@ -330,7 +331,7 @@ START_TEST(the_users_daemon)
 }
 END_TEST
 
-/* The socket is there, and this user may not connect to it: to wait helps nobody. */
+/* The socket exists and this user may not connect: the library does not wait. */
 START_TEST(a_socket_of_others)
 {
     char dir[80], path[108];
@@ -349,7 +350,7 @@ START_TEST(a_socket_of_others)
         unit_assert_holds(shmview_error_text(), path);
     }
     ck_assert_int_lt(now_ns() - began, 800000000);
-    /* where not even the socket can be seen another daemon is looked for */
+    /* if even the socket cannot be seen, the library looks for another daemon */
     unlink(path);
     faults_begin_call("connect", 1, EACCES, true);
     int r = shmview_connect(path, 0, &conn);
@@ -382,8 +383,7 @@ START_TEST(no_daemon_at_all)
 }
 END_TEST
 
-/* A socket in a place that others may write is believed only if root or this user
- * serves it. */
+/* If others may write to the directory, the daemon must belong to root or to this user. */
 START_TEST(served_by_another_user)
 {
     if (geteuid() != 0)

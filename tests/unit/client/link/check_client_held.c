@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* held.c and socket.c of the library: what is sent to a daemon without waiting for it, and what a
- * claim brings. The test serves its socket itself, as late and as little as it likes. */
+/* Checks held.c and socket.c of the library: requests that are sent without waiting for a reply,
+ * and the descriptors that come with a claim. The test serves the socket itself, so that it can
+ * delay or cut each reply. */
 #include "client/link/connection.h"
 
 #include <sys/mman.h>
@@ -37,7 +38,7 @@ static const char *listen_here(void)
     return address.sun_path;
 }
 
-/* Returns the next connection, whose claim was read. */
+/* Returns the next connection after reading its claim. */
 static int accept_claim(void)
 {
     char text[8192];
@@ -61,8 +62,8 @@ static void *greet(void *ret_fd)
     return NULL;
 }
 
-/* Connects to it, and gets file as its presence unless that is -1. Returns the other end, which
- * nobody reads. */
+/* Connects, and receives file as the presence unless that is -1. Returns the daemon's end, from
+ * which nothing is read. */
 static int connect_here(int file)
 {
     const char *path = listen_here();
@@ -97,15 +98,15 @@ static void end_descriptors(void)
     close(bell[1]);
 }
 
-/* A client without its presence, and without knowing that, would lose its locks with its
- * connection. */
+/* Without its presence a client would lose its locks with its connection, so the library must
+ * notice. */
 START_TEST(no_room_for_descriptors)
 {
     const struct stub_step step = begin_descriptors();
     const struct stub_step steps[] = {step, step};
     struct rlimit old;
     stub_start(&stub, steps, 2);
-    /* as many as both ends of a connection need */
+    /* as many as the two ends of a connection need */
     int first = dup(presence), second = dup(presence);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
     const struct rlimit few = {(rlim_t)second + 1, old.rlim_max};
@@ -124,7 +125,7 @@ START_TEST(no_room_for_descriptors)
 }
 END_TEST
 
-/* A daemon that is started anew sends another bell, and the older one rings nowhere. */
+/* A restarted daemon sends another bell, and the older one must no longer be used. */
 START_TEST(number_of_a_bell_above_the_limit)
 {
     int one[2], two[2];
@@ -149,7 +150,7 @@ START_TEST(number_of_a_bell_above_the_limit)
 }
 END_TEST
 
-/* The bell that came is used as it is: a duplicate would need another descriptor. */
+/* The received bell is used without a duplicate, which would need another descriptor. */
 START_TEST(room_for_what_comes_and_no_more)
 {
     const struct stub_step step = begin_descriptors();
@@ -174,7 +175,7 @@ START_TEST(room_for_what_comes_and_no_more)
 }
 END_TEST
 
-/* A claim over the same socket brings a bell, and tells of the change. No new socket is made. */
+/* A claim over the same socket brings a bell and reports the change. No new socket is made. */
 START_TEST(a_bell_that_was_lost)
 {
     const struct stub_step step = begin_descriptors();
@@ -196,7 +197,7 @@ START_TEST(a_bell_that_was_lost)
 }
 END_TEST
 
-/* A hang-up would be its end. */
+/* A hang-up would end the attachments. */
 START_TEST(no_bell_and_no_presence)
 {
     const struct stub_step steps[] = {STUB_GREETING, STUB_GREETING, STUB_PONG};
@@ -227,10 +228,10 @@ START_TEST(a_change_that_cannot_be_told_yet)
     ck_assert(faults_end());
     ck_assert_int_eq(conn->fd, -1);
     ck_assert(conn->rings);
-    ck_assert(!conn->owes); /* nobody tries it over and over */
+    ck_assert(!conn->owes); /* it is not tried again and again */
     ck_assert_int_eq(shmview_ping(conn), 0);
     ck_assert(!conn->rings);
-    /* where nobody is there nobody watches */
+    /* without a daemon there are no watchers */
     connection_hang_up(conn);
     bell_close(conn);
     faults_begin_call("connect", 1, ECONNREFUSED, true);
@@ -246,7 +247,8 @@ END_TEST
 
 /* --- A daemon that does not answer --------------------------------------- */
 
-/* A call that frees a handle cannot report that the caller has ended a wait: it does not ask. */
+/* A call that frees a handle does not call the daemon, because it could not report that the caller
+ * ended the wait. */
 static void fill_the_socket(int file)
 {
     int fd = connect_here(file), asked = 0;
@@ -264,7 +266,7 @@ static void fill_the_socket(int file)
     if (file >= 0)
         ck_assert_uint_eq(conn->n_held, 0); /* a claim reports the rest */
     else
-        ck_assert(conn->socket_inode == inode); /* to hang up would be its end */
+        ck_assert(conn->socket_inode == inode); /* a hang-up would end its attachments */
     assert_fails(shmview_ping(conn), SHMVIEW_ERR_INTERRUPTED, "");
     ck_assert_int_eq(asked, 1);
     shmview_on_wait(NULL, NULL);
@@ -284,7 +286,7 @@ START_TEST(a_full_socket)
 }
 END_TEST
 
-/* What is not there yet of the reply comes later. */
+/* The rest of a partial reply arrives later. */
 START_TEST(a_claim_that_is_answered_in_part)
 {
     const char reply[] = CLAIMED_ONE;
@@ -309,7 +311,7 @@ START_TEST(a_claim_that_is_answered_in_part)
     ck_assert(!conn->greets);
     ck_assert_int_ge(conn->fd, 0);
     ck_assert_ptr_nonnull(conn->presence);
-    /* and where the rest never comes, the descriptors are closed */
+    /* and if the rest never arrives, the descriptors are closed */
     unsigned before = unit_fds();
     connection_hang_up(conn);
     connection_reopen(conn);
@@ -330,7 +332,7 @@ START_TEST(a_claim_that_is_answered_in_part)
 }
 END_TEST
 
-/* The program has closed the socket, and the number is its own. */
+/* The program has closed the socket, and its number now belongs to the program. */
 START_TEST(a_claims_number_is_given_away)
 {
     char byte;

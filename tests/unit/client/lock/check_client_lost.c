@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A handle whose attachment the daemon has ended: it never takes the lock, touches nothing of its
- * successor's, and says why. The test plays the daemon, which marks slots as dead and gives them
- * out again, and the other clients. */
+/* A handle whose attachment the daemon has ended never takes the lock, does not touch its
+ * successor's slot, and reports why. The test plays the daemon, which marks slots as dead and
+ * assigns them again, and the other clients. */
 #include "client/link/connection.h"
 
 #include "unit/faults.h"
 #include "unit/objects.h"
 
 #define DEAD   (5 | SHMVIEW_GENERATION_DEAD)
-#define OTHERS (7u << SHMVIEW_SLOT_BITS | 1) /* the id of another client, which lives */
+#define OTHERS (7u << SHMVIEW_SLOT_BITS | 1) /* the id of another client, which is alive */
 
 static struct stub stub;
 static struct shmview_connection *conn;
@@ -51,7 +51,7 @@ static void assert_fails(int r, int error, const char *part)
 
 #define LOST(call) assert_fails((call), SHMVIEW_ERR_LOST, "the daemon has ended this attachment")
 
-/* Every call that takes the lock or depends on it. */
+/* Makes every call that takes the lock or depends on it; each must fail. */
 static void assert_lost(void)
 {
     struct shmview_phase phase;
@@ -92,7 +92,7 @@ START_TEST(lost_while_free)
 }
 END_TEST
 
-/* It need not wait for the lock to learn that it cannot have it. */
+/* The call fails at once instead of waiting for the lock. */
 START_TEST(lost_while_another_is_inside)
 {
     begin();
@@ -107,7 +107,7 @@ START_TEST(lost_while_another_is_inside)
 }
 END_TEST
 
-/* A handle that has never locked has yet to sign its slot, which is another client's by now. */
+/* A handle that has never locked has not signed its slot, which belongs to another client now. */
 START_TEST(lost_before_it_is_used)
 {
     begin();
@@ -144,7 +144,7 @@ START_TEST(lost_while_held)
 }
 END_TEST
 
-/* While the slot is its own, a client that another one has robbed may lock again. */
+/* While its slot is its own, a client whose lock was robbed may lock again. */
 START_TEST(robbed_while_held)
 {
     begin();
@@ -153,7 +153,7 @@ START_TEST(robbed_while_held)
     assert_fails(shmview_unlock(seg), SHMVIEW_ERR_LOST, "taken away");
     ck_assert_uint_eq(control->lock, OTHERS);
     control->lock = 0;
-    ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED); /* it never left in order */
+    ck_assert_int_eq(shmview_lock(seg), SHMVIEW_OWNER_DIED); /* the owner did not leave in order */
     ck_assert_int_eq(shmview_unlock(seg), 0);
     end();
 }
@@ -168,16 +168,16 @@ START_TEST(lost_while_shared)
     live->generation[0] = 6;
     mine->readers = others;
     LOST(shmview_lock_shared(seg));
-    ck_assert_int_eq(shmview_unlock(seg), 0); /* the nested one is private */
+    ck_assert_int_eq(shmview_unlock(seg), 0); /* the nested lock is only in this process */
     LOST(shmview_unlock(seg));
     assert_lost();
     ck_assert_uint_eq(mine->readers, others);
-    end(); /* that another client shares the lock keeps nobody from detaching */
+    end(); /* a reader in another client does not delay a detach */
 }
 END_TEST
 
-/* A daemon that was started again knows nothing of the attachment: if its client died inside from
- * now on, the lock would never be free again. */
+/* A restarted daemon does not know the attachment. If its client died inside, the lock would never
+ * become free. */
 START_TEST(not_in_the_reply_to_a_claim)
 {
     objects_make();
@@ -192,9 +192,9 @@ START_TEST(not_in_the_reply_to_a_claim)
     ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
     ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
     ck_assert_int_eq(shmview_lock(seg), 0);
-    ck_assert_int_eq(shmview_ping(conn), 0); /* hangs up, and is asked again */
+    ck_assert_int_eq(shmview_ping(conn), 0); /* the stub hangs up, and the library asks again */
     LOST(shmview_lock(seg));
-    ck_assert_int_eq(shmview_unlock(seg), 0); /* nobody else had it */
+    ck_assert_int_eq(shmview_unlock(seg), 0); /* no other client had it */
     ck_assert_uint_eq(control->lock, 0);
     assert_lost();
     end();
@@ -207,7 +207,7 @@ static void claim_meanwhile(void)
     ck_assert_int_eq(shmview_ping(conn), 0);
 }
 
-/* Another thread connects again while what came with the reply to an attach is mapped. */
+/* Another thread reconnects before the reply to an attach is mapped. */
 START_TEST(lost_before_it_is_mapped)
 {
     objects_make();
@@ -222,7 +222,7 @@ START_TEST(lost_before_it_is_mapped)
     unit_assert_holds(stub.requests[2], "\"held\":[{\"attachment\":9}]");
     assert_lost();
     ck_assert_uint_eq(control->lock, 0);
-    end(); /* the daemon gets no Detach for what it does not have */
+    end(); /* the library sends no Detach for an unknown attachment */
 }
 END_TEST
 
@@ -238,8 +238,8 @@ static void *hold_and_end(void *shared)
     return r ? seg : NULL;
 }
 
-/* The end of a thread gives back what it holds, and the handle may be gone by then, whether or not
- * a call has seen that it is lost. */
+/* A thread that ends gives back its lock. The handle may be lost by then, whether or not a call has
+ * noticed it. */
 static void end_a_thread(bool shared, bool known)
 {
     pthread_t thread;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment.c of the library: what a daemon hands out is checked before it is used,
- * and given back if it is no good. */
+/* Checks segment.c of the library: it checks what a daemon hands out before using it, and gives it
+ * back if it is wrong. */
 #include "client/views/handle.h"
 
 #include "unit/faults.h"
@@ -29,8 +29,7 @@ static void end(void)
     ck_assert_uint_eq(n_mapped(), 0);
 }
 
-/* Attaches what the reply says, which must fail; given_back: the library tells the
- * daemon that it does not keep it. */
+/* Attaches by a reply that must be refused. given_back: the library must send a Detach for it. */
 static void refuses(const char *reply, size_t n_fds, bool given_back, int error, const char *part)
 {
     struct stub_step steps[] = {STUB_GREETING, attach_step(reply), detach_step};
@@ -56,7 +55,7 @@ START_TEST(attach_and_detach)
     begin(steps, 3);
     unsigned before = unit_fds();
     ck_assert_int_eq(shmview_attach(conn, "seg", SHMVIEW_WRITE, 0, &seg), 0);
-    ck_assert_uint_eq(unit_fds(), before); /* mapped, and closed */
+    ck_assert_uint_eq(unit_fds(), before); /* mapped, and the descriptors are closed */
     ck_assert_uint_eq(n_mapped(), 3);
     ck_assert_str_eq(shmview_name(seg), "seg");
     ck_assert_uint_eq(shmview_size(seg), SIZE);
@@ -69,7 +68,7 @@ START_TEST(attach_and_detach)
     ck_assert_mem_eq(bytes, "HELLO", 5);
     unit_assert_holds(stub.requests[1], "\"name\":\"seg\",\"access\":\"write\"");
     ck_assert_int_eq(-shmview_disconnect(conn), SHMVIEW_ERR_BUSY);
-    /* the first lock signs the slot: who we are, for those who survive us */
+    /* the first lock signs the slot with the process, for clients that outlive it */
     ck_assert_int_eq(shmview_trylock(seg), 0);
     ck_assert_int_eq(shmview_unlock(seg), 0);
     struct shmview_slot slot;
@@ -122,7 +121,7 @@ START_TEST(detach_while_locked)
 }
 END_TEST
 
-/* Nobody waits for a reply: that it is gone is seen by the next call. */
+/* A detach waits for no reply, so the next call notices that the daemon has gone. */
 START_TEST(detach_from_a_daemon_that_leaves)
 {
     objects_make();
@@ -139,7 +138,7 @@ START_TEST(detach_from_a_daemon_that_leaves)
 }
 END_TEST
 
-/* It hears of what is still held, which says the same. */
+/* The claim to the next daemon omits the attachment, which has the same effect. */
 START_TEST(detach_from_a_daemon_that_is_gone)
 {
     objects_make();
@@ -166,7 +165,7 @@ START_TEST(replies_that_do_not_fit)
     static const struct {
         const char *attachment;
         size_t n_fds;
-        bool given_back; /* as far as its id is known */
+        bool given_back; /* if the reply had its id */
     } cases[] = {
         {ATTACHMENT, 0, true},
         {ATTACHMENT, 2, true},
@@ -220,7 +219,7 @@ START_TEST(objects_that_are_too_short)
 }
 END_TEST
 
-/* Unknown magic, version or feature, or another object: refuse, and say which of them it is. */
+/* An unknown magic, version or feature, or another object, is refused with its name. */
 START_TEST(headers_that_are_not_known)
 {
     char part[200];
@@ -332,7 +331,7 @@ START_TEST(every_failure_of_an_attach)
     static struct stub_step steps[400];
     const unsigned classes[] = {FAULTS_MEMORY, FAULTS_SYSTEM};
     objects_make();
-    /* it depends on the failure which call comes next: each gets what would do */
+    /* the failure decides which call comes next, so every step has a reply for either */
     for (int i = 0; i < 400; i++) {
         steps[i] = attach_step(REPLY(SEGMENT, ATTACHMENT));
         steps[i].method = "io.shmview.";
@@ -353,7 +352,7 @@ START_TEST(every_failure_of_an_attach)
             ck_assert_int_eq(shmview_disconnect(conn), 0);
             ck_assert_uint_eq(n_mapped(), 0);
             if (r == 0 && failed)
-                r = 1; /* it did without; on with the next */
+                r = 1; /* the library worked without it; try the next */
         }
     }
     shutdown(stub.listener, SHUT_RDWR);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.c of the library. */
+/* Checks view.c of the library: casting, making, defining and opening views. */
 #include "client/views/handle.h"
 
 #include "unit/faults.h"
@@ -9,7 +9,7 @@ static unsigned char bytes[4096] __attribute__((aligned(64)));
 static struct shmview_connection *conn;
 static struct stub stub;
 
-/* A segment that needs no daemon. */
+/* Returns a segment that needs no daemon. */
 static struct shmview_segment local(int access)
 {
     ck_assert_int_eq(process_init(), 0);
@@ -73,7 +73,7 @@ START_TEST(cast)
 }
 END_TEST
 
-/* The seed's own cases: int8, int16 and int32 of the same bytes. */
+/* Sees the same bytes as int8, int16 and int32. */
 START_TEST(casts_see_the_same_bytes)
 {
     struct shmview_segment s = local(SHMVIEW_WRITE);
@@ -235,7 +235,7 @@ START_TEST(define)
          .flags = SHMVIEW_VIEW_READ_ONLY},
         {.name = "C", .format = "d"}};
     ck_assert_int_eq(shmview_define(&s, "l", views, 3), 0);
-    /* aliases are resolved here; the daemon is told the canonical letter */
+    /* aliases are resolved here: the daemon receives the canonical letter */
     unit_assert_holds(stub.requests[1], "\"name\":\"seg\"");
     unit_assert_holds(stub.requests[1], "\"id\":77");
     unit_assert_holds(stub.requests[1],
@@ -291,7 +291,7 @@ END_TEST
 START_TEST(every_allocation_of_a_definition_fails)
 {
     static struct stub_step steps[200] = {STUB_GREETING};
-    /* jansson may spoil a text when memory is short; that is an answer too */
+    /* when memory is short jansson may return a damaged text, which is a valid outcome */
     for (int i = 1; i < 200; i++)
         steps[i] = (struct stub_step){.method = "", .reply = "{'parameters':{'index':0}}"};
     stub_start(&stub, steps, 200);
@@ -359,7 +359,7 @@ START_TEST(open_asks_once)
 }
 END_TEST
 
-/* What a daemon says of views is checked like everything else. */
+/* The library checks the views that a daemon describes like any others. */
 START_TEST(open_what_does_not_hold)
 {
     static const struct {
@@ -414,7 +414,7 @@ START_TEST(open_when_the_daemon_talks_nonsense)
         {NULL, SHMVIEW_ERR_DISCONNECTED},
     };
     for (size_t i = 0; i < 7; i++) {
-        /* who hangs up is asked again, three times in all */
+        /* the library asks again after a hang-up, three times in all */
         const struct stub_step step = {.method = "Describe", .reply = cases[i].reply};
         const struct stub_step steps[] = {STUB_GREETING, step,          STUB_GREETING,
                                           step,          STUB_GREETING, step};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* part.c: the parts of elements, as texts. */
+/* Checks part.c: prints the parts of elements as texts and compares them. */
 #include <stdio.h>
 
 #include <shmview/value.h>
@@ -9,8 +9,8 @@
 
 #define MAX_COMPONENTS 64
 
-/* (a@0, [b@4, b@6]@4): offsets of all parts, brackets around arrays, the sizes of what has no
- * parts after a '+'. */
+/* Prints (a@0, [b@4, b@6]@4): the offset of each part, brackets around arrays, and '+' with the
+ * size of a part that has no parts. */
 static void print_part(FILE *out, const struct shmview_part *whole)
 {
     struct shmview_part part = {.component = NULL};
@@ -66,7 +66,7 @@ START_TEST(parts)
 }
 END_TEST
 
-/* Offsets of components are those in the first element of the arrays around them. */
+/* The offset of a component is that within the first element of the arrays around it. */
 START_TEST(arrays_of_structs)
 {
     assert_parts("T{4xT{b:x:h:y:}:s:}", "(s@4(x@4+1 y@6+2))");
@@ -78,7 +78,7 @@ START_TEST(arrays_of_structs)
 }
 END_TEST
 
-/* After the last part nothing changes. */
+/* After the last part the result stays unchanged. */
 START_TEST(the_last)
 {
     struct shmview_component components[2];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bulk.c, equal.c and summarize.c of the library: filling, comparing and summing whole views. */
+/* Checks bulk.c, equal.c and summarize.c of the library: fills, compares and sums whole views, and
+ * compares the results with element-by-element ones. */
 #include "client/whole/number.h"
 
 #include "unit/shapes.h"
@@ -16,7 +17,7 @@ static struct shmview_value number_of(struct value v)
     return number_of_int64((int64_t)v.i);
 }
 
-/* Two rows of the second list, the second before the first, table at byte 0. */
+/* Two rows, the second before the first; their offsets are at byte 0. */
 static struct shmview_view indirect(const char *format)
 {
     ((uint64_t *)(void *)foreign_memory)[0] = 1000;
@@ -122,7 +123,7 @@ END_TEST
 
 /* --- Comparing ----------------------------------------------------------- */
 
-/* Each value of each type against each of each other. */
+/* Compares each edge value of each type with those of every other type. */
 START_TEST(equal_edges)
 {
     static const struct value some[] = {
@@ -171,7 +172,7 @@ START_TEST(equal_edges)
 }
 END_TEST
 
-/* Any shapes; one element, or two, are changed. */
+/* Views of any shape with one or two changed elements. */
 START_TEST(equal_any_shape)
 {
     static const char *const formats[] = {"b",  "B", "h", ">h", "i",  "q",  "Q", "f",
@@ -352,7 +353,7 @@ START_TEST(summaries)
 }
 END_TEST
 
-/* Sums that a double could not follow. */
+/* Sums that need more digits than a double has. */
 START_TEST(exact_sums_of_integers)
 {
     struct shmview_summary s;
@@ -370,7 +371,7 @@ START_TEST(exact_sums_of_integers)
 }
 END_TEST
 
-/* What one large number takes from the sum is given back when it goes. */
+/* The low digits that a large number hides come back when it is subtracted. */
 START_TEST(sums_of_floats_keep_the_rest)
 {
     struct shmview_summary s;
@@ -379,7 +380,7 @@ START_TEST(sums_of_floats_keep_the_rest)
     for (int i = 0; i < 8000; i++)
         SHMVIEW_DATA(double, &v)[i] = i == 0 ? 1e20 : i == 7999 ? -1e20 : i % 1000 == 700;
     ck_assert_int_eq(shmview_summarize(&v, &s), 0);
-    ck_assert_msg(s.sum == 7 || s.sum == 8, "%g", s.sum); /* one of them is beside the large one */
+    ck_assert_msg(s.sum == 7 || s.sum == 8, "%g", s.sum); /* one is next to the large one */
     foreign_end();
 }
 END_TEST

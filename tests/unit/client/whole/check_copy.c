@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.c of the library: formats, shapes, and what cannot be converted. */
+/* Checks copy.c of the library: formats, shapes, and values that cannot be converted. */
 #include "client/whole/number.h"
 
 #include "unit/shapes.h"
@@ -9,7 +9,7 @@
 
 /* --- The same format ----------------------------------------------------- */
 
-/* Every element arrives, and nothing else changes. */
+/* Every element is copied, and no other byte changes. */
 START_TEST(any_shape)
 {
     static const char *const formats[] = {"b",  "h",  "f",           "d",  "Zd",
@@ -72,7 +72,7 @@ struct side {
     struct shmview_view view;
 };
 
-/* n elements, step times as far apart as they must be. */
+/* Makes n elements, each `step` times as far from the next as it must be. */
 static struct side make_side(const struct value_type *t, bool swapped, uint64_t offset, int64_t n,
                              int64_t step)
 {
@@ -87,8 +87,8 @@ static struct side make_side(const struct value_type *t, bool swapped, uint64_t 
     return (struct side){t, swapped, foreign_view(&spec)};
 }
 
-/* All values of from that are values of to are copied at once; then each other one among them is
- * told of, with its index, and left out. */
+/* Copies all values that the target type has in one call. Then it puts each other value among them:
+ * the copy must report its index and skip it. */
 static void check_conversion(struct side *to, struct side *from)
 {
     static struct value wanted[2 * VALUE_EDGES];
@@ -180,7 +180,7 @@ START_TEST(swapped)
 }
 END_TEST
 
-/* Any shapes: what is converted is what single elements become. */
+/* In any shape, a converted view has the values that single elements would get. */
 START_TEST(any_shape_converted)
 {
     static const char *const formats[] = {"b", "B", "h", "i",  ">i", "q", "f",        ">f",
@@ -213,7 +213,7 @@ START_TEST(any_shape_converted)
 }
 END_TEST
 
-/* Walked in another order than C's, the error still is of the first in that. */
+/* The error names the first element in C order, even if the copy runs in another order. */
 START_TEST(first_of_several)
 {
     foreign_begin();

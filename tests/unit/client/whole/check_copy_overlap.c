@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* copy.c of the library: views that share bytes, and views with suboffsets. */
+/* Checks copy.c of the library: views that share bytes, and views with suboffsets. */
 #include "client/whole/number.h"
 
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 
 static unsigned char wanted[FOREIGN_BYTES], source[FOREIGN_BYTES];
 
-/* What a copy would leave if the source were put aside first. */
+/* Computes the result of a copy that saves the source first. */
 static void predict(const struct shmview_view *to, const struct shmview_view *from)
 {
     memcpy(source, foreign_memory, FOREIGN_BYTES);
@@ -35,7 +35,7 @@ static void assert_copies(const struct shmview_view *to, const struct shmview_vi
     ck_assert_msg(memcmp(wanted, foreign_memory, FOREIGN_BYTES) == 0, "%s", what);
 }
 
-/* Views of a few hundred bytes, anywhere among each other. */
+/* Views of a few hundred bytes at any distance from each other. */
 START_TEST(any_overlap)
 {
     static const char *const formats[][2] = {{"h", "h"},   {"i", "i"},   {"i", ">i"}, {">h", "h"},
@@ -68,7 +68,7 @@ START_TEST(any_overlap)
 }
 END_TEST
 
-/* The same element, whatever the others are. */
+/* Copies elements onto themselves, in any format. */
 START_TEST(onto_itself)
 {
     foreign_begin();
@@ -81,7 +81,7 @@ START_TEST(onto_itself)
     assert_copies(&a, &swapped, "and back");
     assert_copies(&f, &a, "in another format of the same size");
     ck_assert(((float *)(void *)(foreign_memory + 64))[999] == 999000.0f);
-    /* one element a thousand times: it is not turned over and over */
+    /* one element a thousand times, which must be swapped only once */
     const int64_t n = 1000, none = 0;
     struct shmview_view_spec spec = {.format = "i", .ndim = 1, .shape = &n, .strides = &none};
     struct shmview_view one = foreign_view(&spec);
@@ -181,7 +181,7 @@ START_TEST(no_memory)
 }
 END_TEST
 
-/* The segment attached once more, at another address: here, mapped by hand. */
+/* The segment is attached a second time at another address; here the test maps it. */
 START_TEST(two_addresses_of_one_segment)
 {
     char path[64];
@@ -200,7 +200,7 @@ START_TEST(two_addresses_of_one_segment)
     int64_t n = 1000, stride = 4;
     struct shmview_view_spec spec = {.format = "h", .ndim = 1, .shape = &n, .strides = &stride};
     ck_assert_int_eq(shmview_view_make(s[0], &spec, &from), 0);
-    spec.offset = 8; /* what goes upwards meets what it has written */
+    spec.offset = 8; /* copying upwards would read what it has written */
     ck_assert_int_eq(shmview_view_make(s[1], &spec, &to), 0);
     for (int i = 0; i < 1000; i++)
         SHMVIEW_AT1(int16_t, &from, i) = (int16_t)i;
@@ -219,7 +219,8 @@ END_TEST
 
 #define ROWS 5
 
-/* Rows of 7 at odd places, listed at table; the last dimension is one of offsets too if deep. */
+/* Makes rows of 7 elements at odd places, listed at `table`. If deep, the last dimension consists
+ * of offsets too. */
 static struct shmview_view indirect(const char *format, uint64_t table, uint64_t rows, bool deep)
 {
     const struct shmview_view_spec spec = {
@@ -268,7 +269,7 @@ START_TEST(suboffsets)
 }
 END_TEST
 
-/* Two segments: nothing has to be put aside. */
+/* With two segments no temporary copy is needed. */
 START_TEST(suboffsets_elsewhere)
 {
     static _Alignas(64) int16_t elsewhere[ROWS * 7];
@@ -300,7 +301,7 @@ START_TEST(suboffsets_elsewhere)
 }
 END_TEST
 
-/* A row may begin in the segment and reach outside; the offsets may be anything. */
+/* A row may begin in the segment and end outside, and an offset may have any value. */
 START_TEST(rows_that_lead_astray)
 {
     foreign_begin();
@@ -308,7 +309,7 @@ START_TEST(rows_that_lead_astray)
     struct shmview_view plain = foreign_view(&(struct shmview_view_spec){
         .format = "i", .offset = 32768, .ndim = 2, .shape = INTS(ROWS, 7)});
     uint64_t *list = (uint64_t *)(void *)foreign_memory;
-    /* 16 are added; 7 elements of 2 bytes are 16 apart */
+    /* 16 bytes of suboffset, and 7 elements of 2 bytes that are 16 apart */
     list[2] = FOREIGN_BYTES - 16 - 98;
     ck_assert_int_eq(shmview_copy(&plain, &a), 0);
     list[2] += 2;

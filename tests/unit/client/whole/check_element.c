@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element.h: the inline calls against plain arithmetic, and the exported symbols
- * of the same names against the inline ones. */
+/* Checks element.h: the inline calls against plain arithmetic, and the exported symbols against the
+ * inline calls. */
 
-/* The inlines get names of their own, so that the symbols can be had as well. */
+/* Renames the inline calls, so that the test can call the exported symbols as well. */
 #define shmview_at1             inline_at1
 #define shmview_at2             inline_at2
 #define shmview_at3             inline_at3
@@ -25,7 +25,7 @@ int exported_is_contiguous(view_p view) __asm__("shmview_is_contiguous");
 
 static unsigned char memory[4096] __attribute__((aligned(64)));
 
-/* A view of C order on memory, with its first element at offset. */
+/* Returns a view of memory in C order, with its first element at offset. */
 static struct shmview_view c_order(uint32_t itemsize, size_t offset, uint32_t ndim,
                                    const ptrdiff_t *shape)
 {
@@ -158,7 +158,7 @@ START_TEST(contiguous)
     ck_assert(!inline_is_contiguous(&w) && !inline_rows_contiguous(&w));
     w.strides[2] = 0;
     ck_assert(!inline_is_contiguous(&w) && !inline_rows_contiguous(&w));
-    /* the stride of a dimension of one element says nothing */
+    /* a dimension of one element may have any stride */
     v = c_order(4, 0, 3, SHAPE(1, 3, 1));
     v.strides[0] = 999;
     v.strides[2] = -7;
@@ -178,7 +178,7 @@ START_TEST(contiguous)
 }
 END_TEST
 
-/* Whether walking all elements in order steps from each to the next byte by byte. */
+/* Returns whether all elements in order follow each other without a gap. */
 static bool walks_without_gap(const struct shmview_view *v)
 {
     ptrdiff_t index[SHMVIEW_MAX_NDIM] = {0};
@@ -250,7 +250,7 @@ START_TEST(symbols_are_the_same)
 }
 END_TEST
 
-/* Other languages lay it out by hand. */
+/* The offsets are fixed, because other languages declare the struct themselves. */
 START_TEST(layout_of_the_view)
 {
     ck_assert_uint_eq(offsetof(struct shmview_view, data), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element.h: C types and element types; access that is checked, against plain arithmetic on
- * views of all kinds; the exported symbols against the inline calls. */
+/* Checks element.h: C types and element types, checked access against plain arithmetic on views of
+ * all kinds, and the exported symbols against the inline calls. */
 
-/* The inlines get names of their own, so that the symbols can be had as well. */
+/* Renames the inline calls, so that the test can call the exported symbols as well. */
 #define shmview_rows_contiguous inline_rows_contiguous
 #define shmview_is_contiguous   inline_is_contiguous
 #define shmview_fits            inline_fits
@@ -53,7 +53,7 @@ static struct shmview_view matrix(uint32_t dtype, uint32_t itemsize, ptrdiff_t r
 
 /* --- C types ------------------------------------------------------------- */
 
-/* A constant, whatever the qualifiers, and as large as the library has it. */
+/* The code is a constant for each qualifier, and the size is that of the library. */
 #define TYPE(type, dtype)                                                                          \
     do {                                                                                           \
         _Static_assert(SHMVIEW_DTYPE_OF(type) == (dtype), #type);                                  \
@@ -113,7 +113,7 @@ START_TEST(type_of_the_view)
 }
 END_TEST
 
-/* Who asks for const may read what is read-only; who does not may not. */
+/* Access as const may read a read-only view; other access fails. */
 START_TEST(read_only)
 {
     struct shmview_view v = matrix(SHMVIEW_FLOAT32, 4, 3, 4);
@@ -181,12 +181,12 @@ static struct shmview_view random_view(uint64_t *seed, uint32_t ndim)
         step *= v.shape[d];
         v.nbytes *= (uint64_t)v.shape[d];
     }
-    if (v.nbytes == 0 && ndim) /* nothing asks what these are */
+    if (v.nbytes == 0 && ndim) /* without elements the strides do not matter */
         v.strides[unit_random(seed) % ndim] = unit_random(seed) % 2 ? PTRDIFF_MAX : PTRDIFF_MIN;
     return v;
 }
 
-/* An index near the bounds, or far outside. */
+/* Returns an index near the bounds, or far outside. */
 static ptrdiff_t random_index(uint64_t *seed, ptrdiff_t n)
 {
     static const ptrdiff_t far[] = {PTRDIFF_MIN, PTRDIFF_MAX, INT32_MIN, (ptrdiff_t)1 << 32};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element.c of the library: reading and writing one element. */
+/* Checks element.c of the library: reads and writes one element of each type. */
 #include "client/whole/number.h"
 
 #include <inttypes.h>
@@ -16,7 +16,7 @@ static int get_double_by_symbol(const struct shmview_view *view, const ptrdiff_t
 }
 #pragma pop_macro("shmview_get_double")
 
-/* Element 1 of three, so that its neighbours can be looked at. */
+/* Returns element 1 of three, so that the test can check its neighbours. */
 static struct shmview_view three(const struct value_type *t, bool swapped)
 {
     memset(foreign_memory, 0xa5, 256);
@@ -53,7 +53,7 @@ static void assert_set(const struct value_type *t, bool swapped, struct value v,
                      t->format);
 }
 
-/* What is read is what the bytes mean, or is refused. */
+/* The value that is read must be that of the bytes, or be refused. */
 static void assert_get(const struct value_type *t, bool swapped, const struct shmview_view *view)
 {
     const int refused = -SHMVIEW_ERR_CONVERSION;
@@ -289,7 +289,7 @@ START_TEST(no_numbers)
 }
 END_TEST
 
-/* Two rows, the second before the first. */
+/* Two rows, the second before the first, at stored offsets. */
 static struct shmview_view indirect(void)
 {
     ((uint64_t *)(void *)foreign_memory)[0] = 1000;
@@ -321,7 +321,7 @@ START_TEST(suboffsets)
     ck_assert_mem_eq(bytes, "ab", 2);
     ck_assert_mem_eq(foreign_memory + 826, "ab", 2);
     ck_assert_int_eq(shmview_get_int64(&v, AT(2, 0), &i), -SHMVIEW_ERR_BOUNDS);
-    /* what is stored there is not trusted */
+    /* stored offsets are checked */
     ((uint64_t *)(void *)foreign_memory)[0] = FOREIGN_BYTES;
     ck_assert_int_eq(shmview_get_int64(&v, AT(0, 0), &i), -SHMVIEW_ERR_BOUNDS);
     ck_assert_int_eq(shmview_set_int64(&v, AT(0, 0), 1), -SHMVIEW_ERR_BOUNDS);

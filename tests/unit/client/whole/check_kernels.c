@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops over rows: alone and in blocks, at addresses of any alignment. */
+/* Checks the loops over rows: on single elements and on blocks, at addresses of any alignment. */
 #include "client/whole/kernels.h"
 
 #include "client/whole/number.h"
 #include "unit/values.h"
 
-/* Elements of one type, and what they mean. */
+/* Elements of one type with their values. */
 struct row {
     size_t n;
     unsigned char bytes[2 * VALUE_EDGES * 16 + 1];
@@ -44,7 +44,7 @@ static void row_fill(struct row *row, const struct value_type *t)
 static struct row from;
 static unsigned char to[sizeof from.bytes];
 
-/* Each element alone, then all that fit at once, then each that does not among them. */
+/* Converts each element alone, then all valid ones at once, then each invalid one among them. */
 static void check_pair(const struct value_type *q, const struct value_type *p)
 {
     static struct row good;
@@ -132,10 +132,10 @@ END_TEST
 
 /* --- Comparing ----------------------------------------------------------- */
 
-/* Two rows of n that are equal but at the places of bad, which differ there. */
+/* Compares two rows of n elements that differ only at the places in bad. */
 static void check_compare(uint32_t a, uint32_t b)
 {
-    static double x[1000], y[1000]; /* all types have 8 bytes but float32, which has less */
+    static double x[1000], y[1000]; /* all types have 8 bytes, but a float32 has fewer digits */
     kernel_differ *run = kernel_to_compare(a, b);
     ck_assert_ptr_nonnull(run);
     for (int i = 0; i < 1000; i++) {
@@ -158,7 +158,7 @@ static void check_compare(uint32_t a, uint32_t b)
     }
 }
 
-/* All edges of one type against all of the other. */
+/* Compares all edge values of one type with all of the other. */
 static void check_edges(const struct value_type *a, const struct value_type *b)
 {
     static struct row x, y;
@@ -230,7 +230,8 @@ START_TEST(sums)
 }
 END_TEST
 
-/* A million times what has no end in binary: blocks are added with what they lost. */
+/* Sums a million times a fraction that has no finite binary form, because the sum of the blocks
+ * must include their rounding errors. */
 START_TEST(sum_of_many_floats)
 {
     static double tenths[BLOCK];

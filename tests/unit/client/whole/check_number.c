@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* number.c and small.h: every code of every small float, and edges of all other types. */
+/* Checks number.c and small.h: every code of every small float, and edge values of all other
+ * types. */
 #include "client/whole/number.h"
 
 #include "client/whole/kernels.h"
@@ -50,7 +51,7 @@ static void put_code(const struct value_type *t, uint32_t code, void *p)
 
 /* --- Small floats -------------------------------------------------------- */
 
-/* What is known of the kinds from their definitions: one, the lowest, the highest number. */
+/* Values that the definitions of the kinds give: one, the lowest and the highest number. */
 START_TEST(known_codes)
 {
     static const struct {
@@ -83,7 +84,7 @@ START_TEST(known_codes)
 }
 END_TEST
 
-/* Every code means what its fields say, and is found again. */
+/* Every code has the value of its fields, and that value gives the code. */
 START_TEST(all_codes)
 {
     for (size_t i = 0; i < N_VALUE_TYPES; i++) {
@@ -123,7 +124,7 @@ static void assert_rounds(const struct value_type *t, long double x)
                       value_of_code(t, code_at(t, p)), want);
 }
 
-/* In the middle between each two neighbours, and a little beside it. */
+/* Rounds the middle between two neighbours, and values just beside it. */
 START_TEST(rounding)
 {
     for (size_t i = 0; i < N_VALUE_TYPES; i++) {
@@ -159,7 +160,7 @@ START_TEST(far_outside)
 }
 END_TEST
 
-/* The row kernels are the same codec, with constants. */
+/* The row kernels have the same codec, with constants. */
 START_TEST(small_kernels)
 {
     static uint16_t codes[65536];
@@ -254,7 +255,7 @@ START_TEST(reals_into_all)
 }
 END_TEST
 
-/* A long double knows more than a double. */
+/* A long double has more digits than a double. */
 START_TEST(long_doubles_into_all)
 {
     static const long double some[] = {0x1.8p1024L,
@@ -277,7 +278,7 @@ START_TEST(long_doubles_into_all)
 }
 END_TEST
 
-/* What lay on the stack stays there. */
+/* Padding must not receive bytes of the stack. */
 START_TEST(padding)
 {
     unsigned char p[NUMBER_BYTES];
@@ -359,7 +360,7 @@ START_TEST(to_double_and_complex)
 }
 END_TEST
 
-/* Each with each: the exact values decide. */
+/* Compares each value with each other: the exact values decide. */
 START_TEST(equality)
 {
     const struct value some[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public calls on one value. What becomes of numbers is tested in check_number.c. */
+/* Checks the public calls on one value. check_number.c tests the conversion of numbers. */
 #include <shmview/value.h>
 
 #include "client/views/handle.h"
@@ -11,7 +11,7 @@ static struct shmview_value text_of(const char *text, size_t n)
         .kind = SHMVIEW_VALUE_BYTES, .n_bytes = (uint32_t)n, .bytes = text};
 }
 
-/* Each number is loaded with the kind of its type, at an address that is not aligned. */
+/* Loads each number with the kind of its type, from an address that is not aligned. */
 START_TEST(numbers)
 {
     static const int kinds[] = {
@@ -129,7 +129,7 @@ START_TEST(text)
 }
 END_TEST
 
-/* A length that a peer has written is cut to what the element has. */
+/* A length that a peer has written is cut to the size of the element. */
 START_TEST(long_pascal)
 {
     static char p[300];
@@ -146,7 +146,7 @@ START_TEST(long_pascal)
 }
 END_TEST
 
-/* What was loaded may be stored over itself. */
+/* A loaded value may be stored over itself. */
 START_TEST(overlapping)
 {
     char p[] = "abcdef";

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the paths of sockets: those of the runtime directory, of a user without one, and of the
+ * greatest length. */
 #include "unit/unit.h"
 
 #include <sys/socket.h>
@@ -6,7 +8,7 @@
 
 #include "common/base/address.h"
 
-#define ROOM (sizeof(address_path) - 1) /* bytes of the longest path */
+#define ROOM (sizeof(address_path) - 1) /* bytes of the longest possible path */
 
 START_TEST(below_the_runtime_directory)
 {
@@ -19,7 +21,7 @@ START_TEST(below_the_runtime_directory)
 }
 END_TEST
 
-/* Without the variable, with an empty or a relative one: what is this user's own. */
+/* If the variable is missing, empty or relative, the path is this user's own. */
 START_TEST(without_a_runtime_directory)
 {
     const char *bad[] = {NULL, "", "relative/dir", "./x", " /x"};
@@ -88,7 +90,7 @@ START_TEST(fill_from_every_length)
             continue;
         ck_assert_int_eq(address.sun_family, AF_UNIX);
         ck_assert_str_eq(address.sun_path, path);
-        /* nothing of what was there before may be sent to the kernel */
+        /* no earlier bytes may reach the kernel */
         for (size_t i = n; i <= ROOM; i++)
             ck_assert_int_eq(address.sun_path[i], 0);
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* descriptor.c: numbers above those of standard streams, and peers that hang up. */
+/* Checks descriptor.c: numbers above those of the standard streams, and peers that hang up. */
 #include "unit/unit.h"
 
 #include <sys/socket.h>
@@ -52,13 +52,14 @@ START_TEST(unread_bytes_hide_nothing)
     ck_assert(!descriptor_hung_up(ends[0]));
     close(ends[1]);
     ck_assert(descriptor_hung_up(ends[0]));
-    ck_assert_int_eq(recv(ends[0], &byte, 1, 0), 1); /* looking has taken nothing */
+    ck_assert_int_eq(recv(ends[0], &byte, 1, 0), 1); /* the check has consumed nothing */
     ck_assert(descriptor_hung_up(ends[0]));
     close(ends[0]);
 }
 END_TEST
 
-/* A peer that has not read everything resets the connection. */
+/* A peer that closes with unread bytes resets the connection, and the reader must still get that
+ * error. */
 START_TEST(a_reset_is_kept_for_the_reader)
 {
     char byte;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks which names of segments, views and layouts are valid: each byte in each place, and
+ * every length. */
 #include "unit/unit.h"
 
 #include "common/base/limits.h"
@@ -53,7 +55,7 @@ START_TEST(lengths)
 }
 END_TEST
 
-/* A name that is too long is not read past the byte that makes it so. */
+/* A name that is too long is read only as far as the byte that makes it too long. */
 START_TEST(reads_no_further_than_it_must)
 {
     char *name = malloc(LIMIT_NAME_BYTES + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment.c: names that go, and layouts. */
+/* Checks segment.c of the daemon: names that are removed, and layouts. */
 #include "unit/unit.h"
 
 #include "common/base/util.h"
@@ -21,7 +21,7 @@ START_TEST(unname)
     ck_assert_str_ne(after.name, before.name);
     unit_assert_holds(after.name, "+78187493520.data");
     ck_assert_uint_eq(unit_objects(), 3);
-    struct segment_grip b = attach(s, SHMVIEW_READ); /* by its id, as a forked child does */
+    struct segment_grip b = attach(s, SHMVIEW_READ); /* by its id, as a forked child attaches */
     segment_detach(s, a.slot);
     segment_detach(s, b.slot);
     segment_free(s);
@@ -37,7 +37,7 @@ START_TEST(unname_that_cannot_rename)
     segment_unname(s);
     ck_assert(faults_end());
     ck_assert(!s->named);
-    ck_assert_uint_eq(unit_objects(), 0); /* at least the name is gone */
+    ck_assert_uint_eq(unit_objects(), 0); /* at least its name is free */
     ck_assert_int_lt(segment_attach(s, SHMVIEW_READ, &a), 0);
     segment_free(s);
 }
@@ -114,7 +114,7 @@ START_TEST(every_allocation_of_a_layout_fails)
 }
 END_TEST
 
-/* What clients find layouts by; it says nothing of one that was not kept. */
+/* Clients find layouts by this table, which must omit a layout that was not stored. */
 START_TEST(the_table_in_the_control_object)
 {
     struct segment *s = make(100, true);

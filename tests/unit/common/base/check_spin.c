@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spin.c: how long a waiter polls, given whether its last polls were useful. */
+/* Checks spin.c: how long a waiter polls, given whether its last polls were useful. */
 #include "common/base/spin.h"
 #include "unit/unit.h"
 
@@ -12,9 +12,9 @@ START_TEST(one_who_sees_goes_on_looking)
     ck_assert_uint_gt(first, 0);
     ck_assert_uint_lt(first, MOST_NS);
     spin_hit(&l, first, 10);
-    ck_assert_uint_eq(spin_ns(&l), first); /* no less than before */
+    ck_assert_uint_eq(spin_ns(&l), first); /* not less than before */
     spin_hit(&l, first, first - 1);
-    ck_assert_uint_gt(spin_ns(&l), first); /* it was nearly too late */
+    ck_assert_uint_gt(spin_ns(&l), first); /* the reply came just in time */
     for (int i = 0; i < 1000; i++) {
         uint32_t ns = spin_ns(&l);
         ck_assert_uint_le(ns, MOST_NS);
@@ -37,8 +37,8 @@ START_TEST(one_who_does_not_stops_soon)
         n += ns > 0;
         spin_missed(&l, ns);
     }
-    ck_assert_uint_gt(n, 100);                      /* now and then he tries */
-    ck_assert_uint_lt(sum / 100000, MOST_NS / 200); /* and that is all that it costs */
+    ck_assert_uint_gt(n, 100);                      /* it still polls now and then */
+    ck_assert_uint_lt(sum / 100000, MOST_NS / 200); /* and the whole cost is bounded */
 }
 END_TEST
 
@@ -55,7 +55,7 @@ START_TEST(one_who_sees_again_looks_again)
         ck_assert_uint_ge(spin_ns(&l), ns);
         spin_hit(&l, spin_ns(&l), 100);
     }
-    /* one late answer does not end it */
+    /* one late reply does not disable it */
     spin_missed(&l, ns);
     ck_assert_uint_eq(spin_ns(&l), ns / 2);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fields.c with a table of its own: what is read, and what is refused. */
+/* Checks fields.c with a table of its own: which members are read, and which are refused. */
 #include "unit/tree.h"
 #include "unit/unit.h"
 
@@ -28,8 +28,8 @@ START_TEST(read_every_kind)
 }
 END_TEST
 
-/* Changes the full text: path "a" or "leaf.n" gets value (NULL: is taken away).
- * Reads it. Returns what fields_read() said. */
+/* Sets path "a" or "leaf.n" of the full text to value (NULL: removes it), and reads it. Returns the
+ * result of fields_read(). */
 static int read_with(const char *path, const char *value, bool strict, struct wire_fault *fault)
 {
     struct tree t = blank();
@@ -96,7 +96,7 @@ START_TEST(null_members)
 }
 END_TEST
 
-/* An optional member that is not there leaves what the struct held. */
+/* A missing optional member leaves the value of the struct unchanged. */
 START_TEST(absent_members_keep_the_default)
 {
     struct leaf l = {1, "default"};
@@ -116,7 +116,7 @@ START_TEST(wrong_types)
 {
     static const struct {
         const char *member, *reason;
-        const char *right; /* letters of the values below that are of the right type */
+        const char *right; /* letters of the values below that have the right type */
     } members[] = {
         {"name", "must be a string", "s"},
         {"nick", "must be a string", "sn"},
@@ -168,7 +168,7 @@ START_TEST(string_lengths)
     assert_read("name", "'1234567890'");
     assert_read("name", "''");
     assert_fault("name", "'12345678901'", "name", "has 11 bytes, the limit is 10");
-    assert_read("name", "'\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9'"); /* bytes, not letters */
+    assert_read("name", "'\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9'"); /* bytes count */
     assert_fault("name", "'\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9x'", "name",
                  "has 11 bytes, the limit is 10");
     assert_fault("leaf.s", "'abcd'", "leaf.s", "has 4 bytes, the limit is 3");
@@ -233,7 +233,8 @@ START_TEST(unknown_members)
 }
 END_TEST
 
-/* NULL is an empty object; what is no object is refused before anything is read. */
+/* NULL is an empty object. Any other value that is no object is refused before any member is
+ * read. */
 START_TEST(no_object)
 {
     static const struct field none[] = {{.name = NULL}};

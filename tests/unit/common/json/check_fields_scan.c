@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fields_scan.c: what fields_text() writes is read, and nothing else is. */
+/* Checks fields_scan.c: it reads what fields_text() writes, and leaves every other text to
+ * jansson. */
 #include "common/json/fields_scan.h"
 #include "unit/unit.h"
 
@@ -73,7 +74,7 @@ START_TEST(scanned)
 }
 END_TEST
 
-/* All of it is JSON, or nearly, and left to who knows that. */
+/* These texts are JSON, or nearly, so jansson must decide. */
 START_TEST(not_scanned)
 {
     static const char *const texts[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fields_text.c with a table of its own: its text is what jansson writes of it, and can be read
- * back. */
+/* Checks fields_text.c with a table of its own: it writes the text that jansson would write, and
+ * that text can be read back. */
 #include "common/json/fields_text.h"
 #include "unit/faults.h"
 #include "unit/tree.h"
@@ -15,7 +15,7 @@ static char *text_of(const struct field *fields, const void *from)
     return text;
 }
 
-/* Returns the value of what is written, having compared the text with that of jansson. */
+/* Writes the struct and compares the text with jansson's. Returns the parsed value. */
 static json_t *written(const struct field *fields, const void *from)
 {
     char *text = text_of(fields, from);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* json_read.c: it takes and refuses what jansson does, and reports lack of memory. */
+/* Checks json_read.c: it accepts and refuses the same texts as jansson, and reports lack of
+ * memory. */
 #include "unit/unit.h"
 
 #include "common/base/limits.h"
@@ -132,7 +133,7 @@ START_TEST(same_as_jansson)
 }
 END_TEST
 
-/* The texts above with bytes changed, left out, and rearranged. */
+/* Changes, removes and moves bytes of the texts above. */
 START_TEST(same_as_jansson_when_damaged)
 {
     static const char interesting[] = "{}[]\",:\\u0-1.eE \x80\xc3\xed\xf0\xff\ntrue";
@@ -150,7 +151,7 @@ START_TEST(same_as_jansson_when_damaged)
             else
                 memmove(text + at, text + at + 1, n-- - at);
         }
-        char *copy = malloc(n); /* so that a sanitizer sees a look beyond the end */
+        char *copy = malloc(n); /* for a sanitizer: no byte after it */
         memcpy(copy, text, n);
         assert_same(copy, n);
         free(copy);
@@ -181,7 +182,7 @@ START_TEST(depth)
 }
 END_TEST
 
-/* An array of n values, itself among them. */
+/* Writes an array of n values, counting the array itself. */
 static size_t write_values(char *text, const char *value, unsigned n)
 {
     char *p = text;
@@ -211,7 +212,7 @@ START_TEST(number_of_values)
 }
 END_TEST
 
-/* Whichever allocation fails, the fault says that memory was short, and nothing is lost. */
+/* Whichever allocation fails, the fault reports lack of memory and nothing leaks. */
 START_TEST(every_allocation_fails)
 {
     unsigned most = 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Formats: what they mean, how they are written, which character is at fault. Formats
- * at random are for tests/property. */
+/* Formats: their meaning, their canonical text, and the character that an error names.
+ * tests/property tests random formats. */
 #include "unit/unit.h"
 
 #include "common/views/format.h"
 
 #define LITTLE (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-/* Texts are written for a little-endian machine; elsewhere the two marks change places. */
+/* The texts are for a little-endian machine; on others this exchanges the two marks. */
 static const char *here(const char *text, char buffer[SHMVIEW_FORMAT_BYTES + 8])
 {
     snprintf(buffer, SHMVIEW_FORMAT_BYTES + 8, "%s", text);
@@ -41,7 +41,7 @@ static void assert_format(const char *text, const char *canonical, uint32_t item
                   f->text, buffer);
     ck_assert_msg(f->itemsize == itemsize && f->align == align, "\"%s\": %u bytes, aligned to %u",
                   text, f->itemsize, f->align);
-    ck_assert_ptr_eq(get(canonical), f); /* each once */
+    ck_assert_ptr_eq(get(canonical), f); /* the same text gives the same format */
 }
 
 static void assert_refused(const char *text, size_t at, const char *why)
@@ -107,7 +107,7 @@ START_TEST(every_type_by_every_text)
             ck_assert_ptr_eq(get(types[i].name), f);
             ck_assert_str_eq(format_name(f), types[i].name);
             snprintf(marked, sizeof marked, "<%s", types[i].name);
-            struct format_fault fault; /* a name says nothing of byte order */
+            struct format_fault fault; /* a name gives no byte order */
             ck_assert_ptr_null(formats_get(&pool, marked, &fault));
         }
         for (const char *mark = "<=|"; types[i].typestr && *mark; mark++) {
@@ -203,7 +203,7 @@ START_TEST(components)
         {61, 5, 1, SHMVIEW_BYTES, 0, "name"},
     };
     ck_assert_uint_eq(f->n_nodes, 5);
-    ck_assert_uint_eq(f->itemsize, 66); /* the mark before y turned alignment off */
+    ck_assert_uint_eq(f->itemsize, 66); /* the mark before y ended alignment */
     for (int i = 0; i < 5; i++) {
         const struct format_node *n = &f->nodes[i];
         ck_assert_uint_eq(n->offset, wanted[i].offset);
@@ -219,7 +219,7 @@ START_TEST(components)
     ck_assert_uint_eq(f->nodes[1].shape[1], 3);
     ck_assert_int_eq(format_find(f, "points"), 1);
     ck_assert_int_eq(format_find(f, "name"), 4);
-    ck_assert_int_eq(format_find(f, "x"), -1); /* of the points */
+    ck_assert_int_eq(format_find(f, "x"), -1); /* x is a member of the points */
     ck_assert_int_eq(format_find(f, "poin"), -1);
     ck_assert_int_eq(format_find(f, NULL), -1);
     ck_assert_int_eq(format_find(get("hf"), ""), -1);
@@ -308,7 +308,7 @@ START_TEST(limits)
     ck_assert_uint_eq(get(text)->nodes[0].name_bytes, 63);
     snprintf(text, sizeof text, "i:%sn:", name);
     assert_refused(text, 2, "1 to 63");
-    /* a canonical form that is longer than what was given */
+    /* the canonical text is longer than the given one */
     text[0] = '\0';
     for (int i = 0; i < 15; i++)
         sprintf(text + strlen(text), "b:%02d%.60s:", i, name);

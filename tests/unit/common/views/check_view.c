@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.c: what is refused, and which byte the text names. */
+/* Checks view.c: which descriptions are refused, and the byte that the error names. */
 #include "unit/unit.h"
 
 #include "common/views/view.h"
 
-static struct formats pool; /* of plain types only: holds nothing */
+static struct formats pool; /* has only plain types, so it allocates nothing */
 
 static struct view_desc desc_of(const char *format, uint64_t offset, uint32_t ndim,
                                 const int64_t *shape, const int64_t *strides)
@@ -144,7 +144,7 @@ START_TEST(cast_misaligned)
                  "byte 2 is not a multiple of 4, the alignment of int32");
     refuses_cast("float64", 4, 8, 16, SHMVIEW_ERR_MISALIGNED,
                  "byte 4 is not a multiple of 8, the alignment of float64");
-    refuses_cast("int16", 15, 0, 16, SHMVIEW_ERR_MISALIGNED, /* empty as well */
+    refuses_cast("int16", 15, 0, 16, SHMVIEW_ERR_MISALIGNED, /* empty too */
                  "byte 15 is not a multiple of 2, the alignment of int16");
 }
 END_TEST
@@ -161,7 +161,7 @@ START_TEST(cast_out_of_bounds)
                  "0 bytes at byte 17 lie outside the segment's 16 bytes");
     refuses_cast("b", UINT64_MAX, 1, 16, SHMVIEW_ERR_BOUNDS,
                  "1 bytes at byte 18446744073709551615 lie outside the segment's 16 bytes");
-    /* offset + nbytes wraps round to 15 */
+    /* the sum of offset and size wraps around to 15 */
     refuses_cast("b", 16, UINT64_MAX - 1, 16, SHMVIEW_ERR_BOUNDS,
                  "18446744073709551614 bytes at byte 16 lie outside the segment's 16 bytes");
 }
@@ -235,7 +235,7 @@ END_TEST
 START_TEST(sizes_that_overflow)
 {
     const int64_t half = (int64_t)1 << 62;
-    /* strides of 0 keep it inside: it is the product that is refused */
+    /* strides of 0 keep it inside, so the product is refused */
     refuses(100, desc_of("b", 0, 2, INTS(half, 2), INTS(0, 0)), SHMVIEW_ERR_OVERFLOW,
             "dimension 1: the size of the view overflows 2^63 bytes");
     refuses(100, desc_of("d", 0, 1, INTS(half), INTS(0)), SHMVIEW_ERR_OVERFLOW,
@@ -257,7 +257,7 @@ START_TEST(steps_that_overflow)
             "dimension 1 starts at byte -9223372036854775709, before byte 0");
     refuses(100, desc_of("b", 99, 1, INTS(2), INTS(INT64_MAX)), SHMVIEW_ERR_BOUNDS,
             "dimension 0 ends at byte 9223372036854775907, the segment has 100 bytes");
-    /* a dimension of one element takes no step */
+    /* a dimension of one element is never stepped */
     accepts(100, desc_of("i", 0, 2, INTS(1, 1), INTS(INT64_MIN, INT64_MAX)), 4);
 }
 END_TEST
@@ -343,7 +343,7 @@ START_TEST(ends_outside)
     accepts(4000, desc_of("f", 0, 1, INTS(1000), C_ORDER), 4000);
     refuses(4000, desc_of("f", 4, 1, INTS(1000), C_ORDER), SHMVIEW_ERR_BOUNDS,
             "dimension 0 ends at byte 4004, the segment has 4000 bytes");
-    /* the first dimension that leaves it is named, row by row */
+    /* the error names the first dimension that leaves the segment */
     refuses(16, desc_of("i", 0, 2, INTS(2, 3), C_ORDER), SHMVIEW_ERR_BOUNDS,
             "dimension 1 ends at byte 24, the segment has 16 bytes");
     refuses(20, desc_of("i", 0, 2, INTS(3, 2), INTS(8, 4)), SHMVIEW_ERR_BOUNDS,
@@ -362,8 +362,8 @@ START_TEST(starts_before_byte_0)
             "dimension 0 starts at byte -4, before byte 0");
     refuses(100, desc_of("i", 16, 2, INTS(2, 3), INTS(-12, -4)), SHMVIEW_ERR_BOUNDS,
             "dimension 1 starts at byte -4, before byte 0");
-    accepts(24, desc_of("i", 20, 2, INTS(2, 3), INTS(-12, -4)), 24); /* all reversed */
-    /* one dimension goes up and the other down: neither makes room for the other */
+    accepts(24, desc_of("i", 20, 2, INTS(2, 3), INTS(-12, -4)), 24); /* both dimensions reversed */
+    /* one dimension goes up and the other down, and neither makes room for the other */
     refuses(100, desc_of("b", 0, 2, INTS(50, 2), INTS(1, -1)), SHMVIEW_ERR_BOUNDS,
             "dimension 1 starts at byte -1, before byte 0");
 }

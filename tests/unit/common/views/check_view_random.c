@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.c against oracles that know nothing of how it works: one enumerates the
- * bytes of small views, the other calculates with 128 bits. Fixed seeds. */
+/* Compares view.c with two independent calculations: one visits every byte of small views, the
+ * other uses 128 bits for huge numbers. The seeds are fixed. */
 #include "unit/unit.h"
 
 #include <inttypes.h>
 
 #include "common/views/view.h"
 
-static struct formats pool; /* of plain types only: holds nothing */
+static struct formats pool; /* has only plain types, so it allocates nothing */
 
 typedef __int128 wide;
 
@@ -39,11 +39,11 @@ static void describe(const struct view_desc *d, uint64_t size, char *text, size_
 
 struct extent {
     int64_t lo, hi; /* first byte, and the one after the last */
-    uint64_t n;     /* elements */
+    uint64_t n;     /* number of elements */
     bool aligned;
 };
 
-/* Visits each element of the first ndim dimensions. */
+/* Visits each element of the first ndim dimensions. Returns the bytes that they span. */
 static struct extent enumerate(const struct view_desc *d, uint32_t ndim)
 {
     struct extent e = {INT64_MAX, INT64_MIN, 0, true};
@@ -67,8 +67,8 @@ static struct extent enumerate(const struct view_desc *d, uint32_t ndim)
     }
 }
 
-/* What must be said of a view that leaves the segment: the first dimension that
- * does so, when one is added after the other. */
+/* Writes the expected text for a view that leaves the segment. It names the first dimension that
+ * does so when dimensions are added one by one. */
 static void expected_bounds(const struct view_desc *d, int64_t size, char *text, size_t bytes)
 {
     for (uint32_t n = 0; n <= d->ndim; n++) {
@@ -95,7 +95,7 @@ static void random_small(uint64_t *seed, struct view_desc *d, int64_t *ret_size)
 {
     *d = desc_of(formats[unit_random(seed) % 4]);
     int64_t item = d->item->itemsize;
-    bool tidy = unit_random(seed) % 4 != 0; /* mostly aligned, or nothing would be accepted */
+    bool tidy = unit_random(seed) % 4 != 0; /* otherwise few would be accepted */
     *ret_size = between(seed, 0, 120);
     d->ndim = (uint32_t)between(seed, 0, 4);
     d->offset = (uint64_t)(tidy ? between(seed, 0, 100 / item) * item : between(seed, 0, 130));
@@ -120,7 +120,7 @@ START_TEST(small_views_byte_by_byte)
         int r = view_check(&d, (uint64_t)size, &nbytes, &fault);
         struct extent e = enumerate(&d, d.ndim);
         if (e.n == 0)
-            continue; /* no bytes: see below */
+            continue; /* it has no bytes: see below */
         if (!e.aligned) {
             misaligned++;
             ck_assert_msg(r == -1 && fault.error == SHMVIEW_ERR_MISALIGNED, "%s", text);
@@ -135,7 +135,7 @@ START_TEST(small_views_byte_by_byte)
             ck_assert_uint_eq(nbytes, e.n * d.item->itemsize);
         }
     }
-    /* a generator that tries only one of them would prove nothing */
+    /* a generator of one kind only would prove nothing */
     ck_assert_uint_gt(accepted, 10000);
     ck_assert_uint_gt(misaligned, 10000);
     ck_assert_uint_gt(outside, 10000);
@@ -200,7 +200,7 @@ static int64_t extreme(uint64_t *seed)
     return edges[(r >> 8) % (sizeof edges / sizeof edges[0])];
 }
 
-/* Whether every byte lies in the segment and every number in 63 bits. */
+/* Returns whether every byte lies in the segment and every number has at most 63 bits. */
 static bool holds(const struct view_desc *d, uint64_t size)
 {
     const wide item = d->item->itemsize, max = INT64_MAX, far = (wide)1 << 100;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks frame.c: messages in pieces of any size, the limit of their length, sending, and calls
+ * that fail. */
 #include "unit/faults.h"
 #include "unit/stream.h"
 
@@ -54,7 +56,7 @@ START_TEST(one_and_a_half)
 }
 END_TEST
 
-/* Random messages cut at random places come out as they went in. */
+/* Random messages, cut at random places, must arrive unchanged. */
 START_TEST(random_cuts)
 {
     struct stream s = stream_open();
@@ -121,8 +123,8 @@ END_TEST
 
 /* --- Limit --------------------------------------------------------------- */
 
-/* Sends a message of n bytes and its NUL while receiving, as a connection does.
- * Returns 0 once it came, or what frame_receive() said. */
+/* Sends a message of n bytes and its NUL while receiving, as a connection does. Returns 0 when the
+ * message arrived, or the result of frame_receive(). */
 static ssize_t pass(size_t n, size_t limit)
 {
     struct stream s = stream_open();
@@ -171,7 +173,7 @@ START_TEST(one_byte_more_than_the_limit)
 }
 END_TEST
 
-/* Messages that are short, but many, are no message that is too long. */
+/* Many short messages together must not count as one that is too long. */
 START_TEST(many_short_messages_before_they_are_read)
 {
     struct stream s = stream_open();
@@ -242,7 +244,7 @@ START_TEST(send_in_parts)
 }
 END_TEST
 
-/* --- Faults -------------------------------------------------------------- */
+/* the caller decides */
 
 START_TEST(interrupted_calls)
 {
@@ -251,7 +253,7 @@ START_TEST(interrupted_calls)
     ck_assert_int_eq(frame_send(s.out, "hi", 3, NULL, 0), 3);
     ck_assert(faults_end());
     faults_begin_call("recvmsg", 1, EINTR, false);
-    ck_assert_int_eq(frame_receive(&s.frame, s.in, 100, NULL), -EINTR); /* the caller decides */
+    ck_assert_int_eq(frame_receive(&s.frame, s.in, 100, NULL), -EINTR);
     ck_assert(faults_end());
     ck_assert_int_eq(frame_receive(&s.frame, s.in, 100, NULL), 3);
     assert_next(&s, "hi");
@@ -278,7 +280,7 @@ START_TEST(failures_are_told)
 }
 END_TEST
 
-/* A buffer that cannot grow keeps what it has. */
+/* If a buffer cannot grow, it keeps its bytes. */
 START_TEST(no_memory_to_grow)
 {
     struct stream s = stream_open();
@@ -289,7 +291,7 @@ START_TEST(no_memory_to_grow)
     text[sizeof text - 1] = '\0';
     put(&s, text, sizeof text);
     while (r > 0 || r == -ENOMEM) {
-        faults_begin(FAULTS_MEMORY, failures % 2 ? 9 : 1); /* every other time */
+        faults_begin(FAULTS_MEMORY, failures % 2 ? 9 : 1); /* lets every other call fail */
         r = frame_receive(&s.frame, s.in, sizeof text, NULL);
         faults_end();
         failures += r == -ENOMEM || failures % 2;

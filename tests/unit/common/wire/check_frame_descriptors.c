@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frame.c: descriptors that ride along. */
+/* Checks frame.c: descriptors that are sent with a message. */
 #include <sys/resource.h>
 
 #include "unit/stream.h"
 
-/* Sends text with n copies of a descriptor, more than frame_send() would. */
+/* Sends text with n copies of a descriptor, which may be more than frame_send() allows. */
 static void put_fds(struct stream *s, const char *text, size_t bytes, size_t n)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -121,7 +121,7 @@ START_TEST(descriptors_where_none_are_expected)
 }
 END_TEST
 
-/* The kernel cannot install them: the message is cut short, and that is told. */
+/* The kernel cannot install the descriptors: the list is cut short, and this is reported. */
 START_TEST(no_descriptor_left_in_this_process)
 {
     struct rlimit old, low;
@@ -131,13 +131,13 @@ START_TEST(no_descriptor_left_in_this_process)
     unsigned before = unit_fds();
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
     low = old;
-    int next = dup(s.in); /* the number that the first would get */
+    int next = dup(s.in); /* the number that the first one would get */
     low.rlim_cur = (rlim_t)next + 2;
     close(next);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
     ssize_t r = frame_receive(&s.frame, s.in, 100, &got);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
-    ck_assert_int_eq(r, 2); /* the text came, the peer is not at fault */
+    ck_assert_int_eq(r, 2); /* the text has arrived: the peer is not at fault */
     ck_assert(got.lost);
     ck_assert_uint_eq(got.n, 0);
     ck_assert_uint_eq(unit_fds(), before);
@@ -145,7 +145,7 @@ START_TEST(no_descriptor_left_in_this_process)
 }
 END_TEST
 
-/* Each of them is closed, and nothing between them. */
+/* Closes each of the descriptors, and none between them. */
 START_TEST(close_descriptors)
 {
     static const bool kept[][8] = {{0}, {1}, {0, 1}, {0, 0, 1}, {1, 0, 0, 0, 1}, {0, 1, 0, 1, 0}};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c: what is refused of the parameters of each method. */
+/* Checks wire.c: which parameters each method refuses. */
 #include "unit/unit.h"
 
 #include "common/base/limits.h"
@@ -14,7 +14,7 @@ static json_t *json_of(const char *text)
     return j;
 }
 
-/* Reads parameters of the method, and frees what was read. */
+/* Reads parameters of the method and frees the result. Returns the result of the call. */
 static int read_as(char method, const char *text, struct wire_fault *fault)
 {
     json_t *j = text ? json_of(text) : NULL;
@@ -193,7 +193,7 @@ START_TEST(parameters_of_the_others)
     refuses('D', "{'attachment':null}", "attachment", "must be an integer");
     refuses('D', "{}", "attachment", "is missing");
     refuses('D', "{'attachment':1,'id':1}", "id", "not a known member");
-    accepts('N', "{'name':''}"); /* what a name may be is not said here */
+    accepts('N', "{'name':''}"); /* wire.c does not check names */
     refuses('N', "{'name':null}", "name", "must be a string");
     refuses('N', "{'name':'a','x':1}", "x", "not a known member");
     refuses('N', NULL, "name", "is missing");
@@ -238,7 +238,7 @@ START_TEST(parameters_of_define_layout)
     refuses('L',
             "{'name':'s','layout':{'name':'l','views':[{'name':'v','format':'i','shape':[]}],"
             "'x':1}}",
-            "layout.x", "not a known member"); /* with views that were read before */
+            "layout.x", "not a known member"); /* after views that were read already */
 }
 END_TEST
 

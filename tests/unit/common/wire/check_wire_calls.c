@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c: what is a call, and what is refused of it. */
+/* Checks wire.c: which messages are calls, and which are refused. */
 #include "unit/unit.h"
 
 #include "common/base/limits.h"
@@ -134,7 +134,7 @@ START_TEST(invalid_utf8_and_nul)
     struct wire_fault fault;
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         ck_assert_msg(parse_text(texts[i], &fault) == -1, "accepted: %s", texts[i]);
-    /* a raw NUL never gets here by way of frame.c, but if it did */
+    /* frame.c never delivers a raw NUL, but it must be refused too */
     ck_assert_int_eq(parse_bytes("{\"method\":\"a\0b\"}", 16, &fault), -1);
     ck_assert_int_eq(parse_bytes("{\"method\":\"a\"}\0", 15, &fault), -1);
     ck_assert_int_eq(parse_text("{'method':'\xc3\xa9\\u00e9\\ud83d\\ude00'}", &fault), 0);
@@ -171,7 +171,7 @@ START_TEST(deep_nesting)
             for (unsigned i = 0; i < depth; i++)
                 n += (size_t)sprintf(text + n, object && n < 300000 ? "{\"k\":" : "[");
             int r = parse_bytes(text, n, &fault);
-            ck_assert_int_eq(r, -1); /* not closed, whatever the depth */
+            ck_assert_int_eq(r, -1); /* refused at any depth, because it is not closed */
         }
     struct wire_fault fault;
     size_t n = (size_t)sprintf(text, "{\"method\":\"a\",\"parameters\":{\"x\":");
@@ -196,11 +196,11 @@ START_TEST(method_names)
     ck_assert_int_eq(parse_bytes(text, strlen(text), &fault), -1);
     ck_assert_str_eq(fault.parameter, "method");
     unit_assert_holds(fault.reason, "257 bytes");
-    ck_assert_int_eq(parse_text("{'method':''}", &fault), 0); /* refused as unknown later */
+    ck_assert_int_eq(parse_text("{'method':''}", &fault), 0); /* refused later as unknown */
 }
 END_TEST
 
-/* Every prefix of a call, and every call with one byte changed, is read or refused. */
+/* Reads or refuses every prefix of a call, and every call with one byte changed. */
 START_TEST(damaged_calls)
 {
     static const char text[] = "{\"method\":\"io.shmview.DefineLayout\",\"parameters\":{\"name\":"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c when memory runs out: whatever is said then, nothing leaks. */
+/* Checks wire.c when memory runs out: whatever the result, nothing leaks. */
 #include "unit/unit.h"
 
 #include "common/wire/wire.h"

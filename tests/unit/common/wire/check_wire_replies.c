@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c: replies, which one end writes and the other reads; names of errors and values. */
+/* Checks wire.c: replies, which the daemon writes and the library reads, and the names of errors
+ * and values. */
 #include "unit/unit.h"
 
 #include <shmview/layout.h>
@@ -133,7 +134,7 @@ START_TEST(attachment)
 }
 END_TEST
 
-/* The layouts of a reply. */
+/* Writes the layouts of a reply. */
 static json_t *write_layouts(const struct wire_layout *layouts, size_t n)
 {
     json_t *array = json_array();
@@ -183,7 +184,7 @@ START_TEST(layouts)
 }
 END_TEST
 
-/* A newer daemon may say more; it may not say less, nor nonsense. */
+/* A newer daemon may send more members, but not fewer or invalid ones. */
 START_TEST(replies_of_other_daemons)
 {
     static const struct {
@@ -259,7 +260,7 @@ START_TEST(reply_envelopes)
 }
 END_TEST
 
-/* Varlink clients want "parameters" even where there are none. */
+/* Varlink clients need "parameters" even if it is empty. */
 START_TEST(empty_replies)
 {
     size_t n;
@@ -275,7 +276,7 @@ END_TEST
 
 /* --- Names --------------------------------------------------------------- */
 
-/* *ret_reason lives until the next call. */
+/* *ret_reason is valid until the next call. */
 static int code_of(const char *error, json_t *parameters, const char **ret_reason)
 {
     static struct wire_reply reply;
@@ -317,7 +318,7 @@ START_TEST(errors)
 }
 END_TEST
 
-/* Errors that never cross the socket have no name there, and none may name them. */
+/* Errors that never cross the socket have no name, and no reply may name them. */
 START_TEST(error_without_a_name)
 {
     const char *reason;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire.c: requests, which one end writes and the other reads. */
+/* Checks wire.c: requests, which the library writes and the daemon reads. */
 #include "unit/unit.h"
 
 #include <shmview/layout.h>
@@ -10,7 +10,8 @@
 
 #include "unit/long_layout.h"
 
-/* Through the text of a call, new, as it travels. Returns the call. */
+/* Writes and parses the text of a call, as on a socket. Returns the call, which the caller
+ * frees. */
 static struct wire_call travel(const char *method, char *text)
 {
     struct wire_call call;
@@ -103,7 +104,7 @@ START_TEST(define_layout)
 }
 END_TEST
 
-/* Each view has 32 values, which is what LIMIT_JSON_VALUES counts with. */
+/* Each view has 32 values, the number that LIMIT_JSON_VALUES assumes. */
 START_TEST(layout_with_the_most_values)
 {
     struct wire_define from = {name_128, longest_layout(), INT64_MAX}, to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* alarm.c: a timer that is a descriptor of the loop. */
+/* Checks alarm.c: a timer that is a descriptor of the loop. */
 #include "daemon/base/alarm.h"
 
 #include <poll.h>
@@ -38,7 +38,7 @@ static void begin(void)
     ck_assert_int_eq(alarm_init(&end_of_test, &loop, on_end, NULL), 0);
 }
 
-/* Runs the loop for so long, and ends it. */
+/* Runs the loop for this time, and ends it. */
 static void run_ms(uint64_t ms)
 {
     alarm_set(&end_of_test, ms, 0);
@@ -49,7 +49,8 @@ static void run_ms(uint64_t ms)
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
-/* Runs the loop for so long, then checks the rings and whether the alarm is still set. */
+/* Runs the loop for this time, then checks the number of rings and whether the alarm is still
+ * set. */
 static void expect_rings(unsigned n, uint64_t ms, bool is_set_afterwards)
 {
     run_ms(ms);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks log.c: lines for people and for the journal, priorities, escapes, and the limit on
+ * repeated lines. */
 #include "unit/unit.h"
 
 #include <sys/mman.h>
@@ -13,7 +15,7 @@ static char logged[200000];
 static int log_fd, saved_fd;
 static time_t later_s;
 
-/* In place of the C library's, so that time goes by at once. */
+/* Replaces the C library's function, so that the test can let time pass at once. */
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
     int r = (int)syscall(SYS_clock_gettime, clock, t);
@@ -48,7 +50,7 @@ static const char *captured(void)
     return logged;
 }
 
-/* Says that the journal reads the file fd, or one with another inode. */
+/* Sets JOURNAL_STREAM to the file fd, or to a file with another inode. */
 static void journal_reads(int fd, unsigned long other)
 {
     char text[64];
@@ -94,7 +96,7 @@ START_TEST(a_stream_that_is_another)
 }
 END_TEST
 
-/* A file, so that no journal of this machine is written to. */
+/* Logs to a file, so that the journal of this machine receives nothing. */
 START_TEST(lines_with_priorities)
 {
     struct log_event event = {.kind = LOG_QUOTA, .segment = "s", .reason = "bytes", .pid = 1};
@@ -164,7 +166,7 @@ static unsigned lines(const char *text)
     return n;
 }
 
-/* A client that makes one kind of line leaves the others as they are. */
+/* A client that causes one kind of line does not suppress the others. */
 START_TEST(a_flood_is_counted)
 {
     struct log_event quota = {.kind = LOG_QUOTA, .has_uid = true, .uid = 1000};

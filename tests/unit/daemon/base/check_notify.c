@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notify.c: a service manager that reads nothing does not stop the daemon. */
+/* Checks notify.c: a service manager that reads nothing does not stop the daemon. */
 #include "daemon/base/notify.h"
 
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ __attribute__((constructor)) static void warm_up(void)
     uv_loop_close(&loop);
 }
 
-/* The queue of the manager is full. */
+/* Begins with a manager whose queue is full. */
 static void begin(bool is_abstract)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -50,7 +50,7 @@ static void end(void)
     unit_sweep(unit_directory(), "n");
 }
 
-/* The next message that is none of those which filled the queue, or "". */
+/* Returns the next message after those that filled the queue, or "". */
 static const char *receive(void)
 {
     static char text[200];
@@ -88,7 +88,7 @@ START_TEST(a_change_of_state_waits_for_a_moment)
 {
     begin(false);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    dup2(null, 2); /* it is logged */
+    dup2(null, 2); /* the failure is logged */
     close(null);
     notify_ready();
     ck_assert_str_eq(receive(), "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bell.c: which watchers hear of a ring. */
+/* Checks bell.c: which watchers a ring wakes. */
 #include "daemon/clients/bell.h"
 
 #include <poll.h>
@@ -13,7 +13,7 @@ static struct guest *ringer, *watcher;
 static int watch;     /* the watcher's descriptor */
 static uint64_t rung; /* the ringer's attachment */
 
-/* The ringer has a segment, which the watcher watches. */
+/* Begins with a segment of the ringer, which the watcher watches. */
 static void begin(void)
 {
     char parameters[64];
@@ -36,7 +36,7 @@ static void end(void)
     house_close(&house);
 }
 
-/* Whether the watcher was woken since the last call. */
+/* Returns whether the watcher was woken since the last call. */
 static bool was_woken(void)
 {
     char bytes[64];
@@ -54,7 +54,7 @@ START_TEST(a_ring_wakes)
     int bell = bell_open(house.state.turns, ringer->connection, true);
     ck_assert_int_ge(bell, 0);
     house_run(&house);
-    was_woken(); /* as the ringer had its attachment before its bell */
+    was_woken(); /* because the ringer attached before it had its bell */
     ring(bell, rung + 1000);
     house_run(&house);
     ck_assert(!was_woken());
@@ -66,7 +66,7 @@ START_TEST(a_ring_wakes)
 }
 END_TEST
 
-/* The time for them is up in this look for events. */
+/* The time for rings in this pass of the loop is used up. */
 START_TEST(rings_take_turns)
 {
     begin();
@@ -79,7 +79,7 @@ START_TEST(rings_take_turns)
         house.turns.round_ns = INT64_MAX / 2;
         uv_run(&house.loop, UV_RUN_NOWAIT);
         ck_assert(!was_woken());
-        for (int i = 0; i < 4; i++) /* rings, then segments, and a rest between them */
+        for (int i = 0; i < 4; i++) /* rings, then segments, with a rest between them */
             house_run(&house), usleep(2000);
         ck_assert(was_woken());
         house_run(&house);
@@ -90,7 +90,7 @@ START_TEST(rings_take_turns)
 }
 END_TEST
 
-/* The attachments may outlive the connection: then nothing else would wake the watcher. */
+/* The attachments may outlive the connection, and then nothing else would wake the watcher. */
 static void close_after(unsigned n, bool is_its_own)
 {
     begin();
@@ -109,11 +109,11 @@ static void close_after(unsigned n, bool is_its_own)
 START_TEST(rings_that_are_queued_at_the_end_count)
 {
     close_after(1, true);
-    close_after(100, false); /* some may be missing: all are woken */
+    close_after(100, false); /* some rings may be missing, so all watchers are woken */
 }
 END_TEST
 
-/* A claim counts as a ring for all that the client has. */
+/* A claim counts as a ring for every segment of the client. */
 START_TEST(a_claim_wakes_whether_or_not_there_is_a_bell)
 {
     static const char *const calls[] = {"socketpair", "calloc"};

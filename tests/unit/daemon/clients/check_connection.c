@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c of the daemon, with methods of the test's own. */
+/* Checks connection.c of the daemon, with methods that the test provides. */
 #include "daemon/clients/connection.h"
 
 #include "unit/answers.h"
@@ -37,7 +37,7 @@ START_TEST(byte_by_byte)
 }
 END_TEST
 
-/* Nobody may keep the others waiting by asking for much at once. */
+/* No client may delay the others by sending many requests at once. */
 START_TEST(turns)
 {
     struct guest *g = begin(count), *other = house_admit(&house);
@@ -65,7 +65,7 @@ START_TEST(many_at_once)
     char *many = malloc(n * sizeof ping);
     for (unsigned i = 0; i < n; i++)
         memcpy(many + (size_t)i * sizeof ping, ping, sizeof ping);
-    /* the replies are read meanwhile, or none of them would get through */
+    /* the replies are read at the same time, otherwise none would fit */
     size_t at = 0;
     unsigned got = 0;
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -85,7 +85,7 @@ START_TEST(many_at_once)
 }
 END_TEST
 
-/* Requests that nobody answers can pile up: many short ones are no long one. */
+/* Requests without a reply can pile up: many short ones must not count as one long one. */
 START_TEST(many_megabytes_of_short_requests)
 {
     struct guest *g = begin(count);
@@ -168,7 +168,7 @@ START_TEST(large_answers)
     send_pings(g, 3);
     for (int i = 0; i < 50; i++)
         house_run(&house);
-    ck_assert_uint_eq(n_calls, 1); /* the next is not made before this one is gone */
+    ck_assert_uint_eq(n_calls, 1); /* the next request waits until this reply is sent */
     for (int i = 0; i < 3; i++) {
         const char *got = house_receive(g);
         ck_assert_ptr_nonnull(got);
@@ -179,7 +179,7 @@ START_TEST(large_answers)
 }
 END_TEST
 
-/* Descriptors wait for their turn like every other answer. */
+/* Descriptors wait for their turn like every other reply. */
 START_TEST(descriptors_in_a_full_socket)
 {
     struct guest *g = begin(with_descriptor);
@@ -306,7 +306,7 @@ START_TEST(refused_at_the_door)
 }
 END_TEST
 
-/* Short of memory, a connection may end; nothing else may. */
+/* When memory is short a connection may end, but nothing else. */
 START_TEST(every_allocation_of_a_request_fails)
 {
     bool failed = true;

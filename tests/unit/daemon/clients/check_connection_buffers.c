@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c of the daemon: what all connections of a user hold together is bounded. */
+/* Checks connection.c of the daemon: the buffers of all connections of one user have a common
+ * limit. */
 #include "daemon/clients/connection.h"
 
 #include "unit/answers.h"
 
 #define REPLY_BYTES 20000000
 
-/* An answer of 20 MB. */
+/* Replies with 20 MB. */
 static void huge(struct connection *c, const struct wire_call *call, struct answer *answer)
 {
     (void)c;
@@ -44,11 +45,11 @@ START_TEST(replies_that_nobody_reads)
     }
     ck_assert_uint_gt(u->used[QUOTA_BUFFERS], 3 * REPLY_BYTES);
     ck_assert_uint_lt(u->used[QUOTA_BUFFERS], 3 * REPLY_BYTES + 1000);
-    const char *reply = house_receive(g[3]); /* the fourth was too much */
+    const char *reply = house_receive(g[3]); /* the fourth reply was too much */
     unit_assert_holds(reply, "io.shmview.QuotaExceeded");
     unit_assert_holds(reply, "\"limit\":67108864");
     unit_assert_holds(reply, "bytes of requests and replies");
-    /* another user's are his own */
+    /* another user has a limit of its own */
     struct guest *other = house_admit(&house);
     struct quota_user *he = charge_to(other, 1001);
     house_send_bytes(other, ping, sizeof ping);
@@ -69,7 +70,7 @@ START_TEST(replies_that_nobody_reads)
 }
 END_TEST
 
-/* A page each costs nothing, so that nobody who asks little is refused. */
+/* A page for each is free, so that clients with small requests are never refused. */
 START_TEST(small_ones_are_free)
 {
     struct guest *g = begin(count);
@@ -84,7 +85,7 @@ START_TEST(small_ones_are_free)
     char text[10000];
     hush();
     memset(text, ' ', sizeof text);
-    house_send_bytes(g, text, sizeof text); /* half a long one is refused */
+    house_send_bytes(g, text, sizeof text); /* half of a long one is refused */
     unit_assert_holds(house_receive(g), "io.shmview.QuotaExceeded");
     house_expect_end(g);
     ck_assert_uint_eq(u->used[QUOTA_BUFFERS], LIMIT_BUFFERS_BYTES);
@@ -95,7 +96,7 @@ END_TEST
 static unsigned asked;
 static struct connection *asking;
 
-/* Every other request has to wait. */
+/* Lets every second request wait. */
 static bool every_other(struct connection *c)
 {
     if (asked++ % 2)
@@ -105,7 +106,7 @@ static bool every_other(struct connection *c)
     return false;
 }
 
-/* Nothing is read and nothing is lost while a request may not be taken. */
+/* While a request must wait nothing is read and nothing is lost. */
 START_TEST(a_request_that_must_wait)
 {
     static const struct connection_events events = {.call = house_on_call,

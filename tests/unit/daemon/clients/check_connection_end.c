@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* connection.c of the daemon: how it ends. */
+/* Checks connection.c of the daemon: how a connection ends. */
 #include "daemon/clients/connection.h"
 
 #include <sched.h>
@@ -20,7 +20,7 @@ START_TEST(client_hangs_up)
     send_pings(other, 1);
     while (n_calls == 0)
         house_run(&house);
-    house_leave(other); /* while an answer is being made */
+    house_leave(other); /* while its reply is being made */
     run_until_closed(other);
     house_close(&house);
 }
@@ -38,7 +38,7 @@ START_TEST(client_hangs_up_before_its_requests_are_read)
 }
 END_TEST
 
-/* A client that has said all still hears all. */
+/* A client that has closed its sending side still gets all replies. */
 START_TEST(half_closed)
 {
     struct guest *g = begin(count);
@@ -69,7 +69,7 @@ START_TEST(half_closed_while_an_answer_is_made)
 }
 END_TEST
 
-/* What it said before it shut its side, and we have not read yet, counts too. */
+/* Requests that it sent before closing that side, and that are unread, count too. */
 START_TEST(half_closed_with_requests_that_are_not_read_yet)
 {
     struct guest *g = begin(later);
@@ -153,7 +153,7 @@ static void note_gone(struct connection *c)
     n_gone++;
 }
 
-/* Its attachments end when that has taken CONNECTION_LINGER_MS, whether or not the turn comes. */
+/* Its attachments end after CONNECTION_LINGER_MS, whether or not it gets a turn. */
 START_TEST(gone_while_a_turn_does_not_come)
 {
     static const struct connection_events events = {.call = house_on_call,
@@ -187,7 +187,7 @@ END_TEST
 
 /* --- Processes ----------------------------------------------------------- */
 
-/* A client's process dies while another one still holds its socket. */
+/* A client's process dies while another process still holds its socket. */
 START_TEST(death_of_a_process_whose_socket_is_held)
 {
     int ends[2], ready[2];
@@ -195,7 +195,7 @@ START_TEST(death_of_a_process_whose_socket_is_held)
         .call = house_on_call, .closed = house_on_closed, .again = house_on_again};
     begin(count);
     ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
-    /* who calls socketpair() is the peer of both ends: so the child makes it */
+    /* the caller of socketpair() is the peer of both ends, so the child calls it */
     int carry[2];
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, carry), 0);
     pid_t pid = fork();
@@ -219,7 +219,7 @@ START_TEST(death_of_a_process_whose_socket_is_held)
     send_pings(g, 1);
     assert_numbered(g, 0);
     kill(pid, SIGKILL);
-    run_until_closed(g); /* though its socket is open here */
+    run_until_closed(g); /* although its socket is open here */
     waitpid(pid, NULL, 0);
     house_expect_end(g);
     frame_deinit(&in);
@@ -231,7 +231,7 @@ START_TEST(death_of_a_process_whose_socket_is_held)
 }
 END_TEST
 
-/* In a pid namespace in which the test has no pid, with a kernel before Linux 6.5. */
+/* Runs in a pid namespace in which the test has no pid, as on a kernel before Linux 6.5. */
 static int serve_the_unknown(int fd, int other)
 {
     static const struct connection_events events = {
@@ -266,7 +266,7 @@ START_TEST(of_a_process_that_cannot_be_seen)
     close(ends[0]);
     close(ends[1]);
     if (pid < 0)
-        return; /* only root can have namespaces */
+        return; /* only root may create namespaces */
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
 }

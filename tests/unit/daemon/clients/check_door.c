@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* door.c: whom it lets in, and when. */
+/* Checks door.c: which clients it admits, and when. */
 #include "daemon/clients/door.h"
 
 #include <sys/socket.h>
@@ -18,7 +18,7 @@ static struct door door;
 static struct quota_user user;
 static int listener, knocks[KNOCKS];
 static unsigned n_admitted;
-static int64_t admission_ns; /* so long it takes */
+static int64_t admission_ns; /* how long one admission takes */
 
 /* The first loop of a process opens a pipe that libuv keeps. */
 __attribute__((constructor)) static void warm_up(void)
@@ -74,7 +74,7 @@ static void end(void)
         close(knocks[i]);
 }
 
-/* One look for events. */
+/* Runs one pass of the loop. */
 static void look(void)
 {
     turns_round(&turns);
@@ -87,8 +87,8 @@ START_TEST(one_after_the_other_is_let_in)
     admission_ns = 300000; /* longer than a turn */
     look();
     ck_assert_uint_eq(n_admitted, 1);
-    ck_assert_int_gt(turns.round_ns, 0);      /* others of this look wait for it */
-    ck_assert_int_gt(user.share_until_ns, 0); /* who pays for it */
+    ck_assert_int_gt(turns.round_ns, 0);      /* other clients of this pass wait for it */
+    ck_assert_int_gt(user.share_until_ns, 0); /* the user who pays for it */
     admission_ns = 0;
     for (int i = 0; i < 1000 && n_admitted < KNOCKS; i++)
         look();
@@ -97,7 +97,7 @@ START_TEST(one_after_the_other_is_let_in)
 }
 END_TEST
 
-/* While a client is active, which is quick. */
+/* They wait while another client, which is quick, is active. */
 START_TEST(many_wait_for_slices)
 {
     struct turn other = {.payer = &user, .who = &other};
@@ -122,7 +122,7 @@ static void hush(void)
     close(null);
 }
 
-/* Else the poll would report at each look the one who could not be let in. */
+/* Otherwise each poll would report again the client that could not be admitted. */
 START_TEST(is_shut_where_nobody_can_be_let_in)
 {
     static const int errors[] = {ENOMEM, ENOBUFS};

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks listener.c: it opens its socket, replaces a stale one, and leaves alone what belongs to
+ * others. */
 #include "unit/unit.h"
 
 #include <ctype.h>
@@ -9,7 +11,7 @@
 #include "daemon/clients/listener.h"
 #include "unit/faults.h"
 
-/* tail below the test's directory. */
+/* Returns tail below the test's directory. */
 static const char *at(const char *tail)
 {
     static char paths[4][300];
@@ -43,7 +45,7 @@ static int try_connect(const char *path)
     return r;
 }
 
-/* A socket with a name that nobody listens to any more. */
+/* Leaves a socket with a name on which no process listens. */
 static void leave_stale(const char *path)
 {
     struct sockaddr_un address;
@@ -53,7 +55,7 @@ static void leave_stale(const char *path)
     close(fd);
 }
 
-/* What is logged goes to nowhere. */
+/* Opens the listener and discards what is logged. */
 static int open_quietly(struct listener *l, const char *path)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC), saved = dup(2);
@@ -85,7 +87,7 @@ START_TEST(open_connect_close)
     ck_assert_int_eq(l.fd, -1);
     ck_assert(!exists(at("a/b/s")));
     ck_assert(exists(at("a/b")));
-    listener_close(&l); /* once more is harmless */
+    listener_close(&l); /* a second call does nothing */
     ck_assert_int_eq(listener_open(&l, at("a/b/s")), 0);
     listener_close(&l);
 }
@@ -128,7 +130,7 @@ START_TEST(served_socket_is_left_alone)
 }
 END_TEST
 
-/* One whose queue is full is served as well. */
+/* A socket whose queue is full is still served by a process. */
 START_TEST(busy_socket_is_left_alone)
 {
     struct listener l;
@@ -182,7 +184,7 @@ START_TEST(bad_paths)
 }
 END_TEST
 
-/* A name that somebody else has taken over is not ours to remove. */
+/* The daemon must not remove a name that another process has taken over. */
 START_TEST(close_leaves_a_foreign_socket)
 {
     struct listener l;
@@ -193,7 +195,7 @@ START_TEST(close_leaves_a_foreign_socket)
     ck_assert(exists(at("s")));
     ck_assert_int_eq(listener_open(&l, at("s")), 0);
     ck_assert_int_eq(unlink(at("s")), 0);
-    listener_close(&l); /* nothing there at all */
+    listener_close(&l); /* nothing is there */
 }
 END_TEST
 

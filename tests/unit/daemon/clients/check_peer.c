@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks peer.c: it finds the client of a socket, also if the client has died and its pid was used
+ * again. */
 #include "unit/unit.h"
 
 #include <poll.h>
@@ -27,7 +29,7 @@ static int listen_at(struct sockaddr_un *ret)
     return fd;
 }
 
-/* A child that connects and stays until it is told to go. */
+/* A child that connects and stays until the test ends it. */
 struct client {
     pid_t pid;
     int go;
@@ -60,7 +62,7 @@ static void client_end(struct client *c)
     ck_assert_int_eq(status, 0);
 }
 
-/* Kernels before 6.5 do not know SO_PEERPIDFD, which is the second question. */
+/* Kernels before 6.5 do not have SO_PEERPIDFD, which is the second query. */
 static void begin_old_kernel(bool old)
 {
     if (old)
@@ -105,7 +107,7 @@ START_TEST(a_dead_peer)
         begin_old_kernel(old);
         int r = peer_of(fd, &peer);
         faults_end();
-        /* newer kernels still name it, and say at once that it is dead */
+        /* newer kernels still name it, and report at once that it is dead */
         ck_assert(r == -ESRCH || (r == 0 && !old));
         if (r == 0) {
             ck_assert_int_eq(peer.pid, c.pid);
@@ -120,14 +122,14 @@ START_TEST(a_dead_peer)
 }
 END_TEST
 
-/* The pid was used again between its owner's death and our asking: the socket is
- * closed then, so the pidfd of another process is not believed. */
+/* The pid was reused between its owner's death and the query. The socket is closed by then, so the
+ * pidfd of another process is not believed. */
 START_TEST(a_pid_that_was_used_again)
 {
     int ends[2];
     struct peer peer = {.pidfd = -7};
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    close(ends[1]); /* its pid, which is ours, still names somebody */
+    close(ends[1]); /* its pid is ours, so it still names a process */
     begin_old_kernel(true);
     ck_assert_int_eq(peer_of(ends[0], &peer), -ESRCH);
     ck_assert(faults_end());
@@ -159,7 +161,7 @@ START_TEST(every_call_fails)
     ck_assert_int_eq(peer_of(ends[0], &peer), -EMFILE);
     ck_assert(faults_end());
     faults_begin_call("getsockopt", 2, EINVAL, false);
-    ck_assert_int_eq(peer_of(ends[0], &peer), -ESRCH); /* what 6.5 says of the dead */
+    ck_assert_int_eq(peer_of(ends[0], &peer), -ESRCH); /* the result of 6.5 for a dead peer */
     ck_assert(faults_end());
     ck_assert_int_eq(peer.pidfd, -7);
     close(ends[0]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* poll_ahead.c: when the loop looks for the next request instead of sleeping. */
+/* Checks poll_ahead.c: when the loop polls for the next request instead of sleeping. */
 #include "daemon/clients/poll_ahead.h"
 
 #include "unit/unit.h"
@@ -25,12 +25,12 @@ static void end(void)
 {
     uv_close((uv_handle_t *)&poll_ahead.idle, NULL);
     poll_ahead_note(&poll_ahead);
-    poll_ahead_before_wait(&poll_ahead); /* the loop goes round once more while it stops */
+    poll_ahead_before_wait(&poll_ahead); /* the loop makes one more pass while it stops */
     uv_run(&loop, UV_RUN_DEFAULT);
     ck_assert_int_eq(uv_loop_close(&loop), 0);
 }
 
-/* Whether the loop will not sleep in its next wait. */
+/* Returns whether the loop will poll instead of sleeping in its next wait. */
 static bool looks(void)
 {
     poll_ahead_before_wait(&poll_ahead);
@@ -73,7 +73,7 @@ START_TEST(given_up_for_the_next)
 }
 END_TEST
 
-/* Requests come while it looks, but whoever sends them had to take the processor from it. */
+/* Requests arrive while the loop polls, but each client had to preempt it. */
 START_TEST(given_up_for_who_needs_the_processor)
 {
     int n_looked = 0;

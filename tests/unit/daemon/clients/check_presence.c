@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c and presence.c of the daemon: evidence that clients live, with inotify and without. */
+/* Checks client.c and presence.c of the daemon: the evidence that clients live, with inotify and
+ * without. */
 #include "unit/house.h"
 
 #include <sys/file.h>
@@ -10,7 +11,7 @@
 
 static struct house house;
 
-/* polls: without inotify. */
+/* Opens the house; polls: without inotify. */
 static void open_house(bool polls)
 {
     house_open(&house);
@@ -41,7 +42,7 @@ static struct client *first_client(void)
     return LIST_FIRST(&house.state.clients.chains[7]);
 }
 
-/* Says that it is client 7. Returns its presence. */
+/* Claims as client 7. Returns its presence. */
 static int claim(struct guest *g, const char *presence, const char *held)
 {
     char text[200];
@@ -72,7 +73,7 @@ static void await_end_of(const char *name)
     ck_assert_ptr_null(registry_find(&house.state.registry, name));
 }
 
-/* It has one attachment, and a segment that goes with it. */
+/* Begins with one attachment, to a segment that ends with it. */
 static int begin(struct guest **ret_g)
 {
     struct guest *g = house_admit(&house);
@@ -115,8 +116,8 @@ START_TEST(survives_and_is_polled)
 }
 END_TEST
 
-/* Of three processes with one number the first claims again, after the last, whose birth is not
- * known, has taken over the number of the second. */
+/* Three processes have one number. The last one, whose birth is unknown, has taken over the second
+ * one's, and then the first one claims again. */
 START_TEST(a_connection_has_one_client)
 {
     struct guest *g[3];
@@ -140,7 +141,7 @@ START_TEST(a_connection_has_one_client)
 }
 END_TEST
 
-/* A forked child may have the socket. */
+/* A forked child may still hold the socket. */
 START_TEST(ends_while_its_connection_is_open)
 {
     struct guest *g;
@@ -153,7 +154,7 @@ START_TEST(ends_while_its_connection_is_open)
 }
 END_TEST
 
-/* Its client has had no memory for the mapping. */
+/* The client had no memory for the mapping. */
 START_TEST(never_mapped)
 {
     open_house(false);
@@ -170,7 +171,8 @@ START_TEST(never_mapped)
 }
 END_TEST
 
-/* By a second connection, before and after the first one is known to be closed. */
+/* It claims over a second connection, before and after the daemon knows that the first is
+ * closed. */
 START_TEST(claims_again)
 {
     for (int closed = 0; closed < 2; closed++) {
@@ -180,7 +182,7 @@ START_TEST(claims_again)
         int fd = begin(&g);
         const struct attachment *a = LIST_FIRST(&g->connection->attachments);
         snprintf(held, sizeof held, "{'attachment':%ju}", (uintmax_t)a->id);
-        house_call(g, "Attach", "{'name':'s','access':'read'}"); /* it does not hear of that */
+        house_call(g, "Attach", "{'name':'s','access':'read'}"); /* it reads no reply */
         if (closed)
             hang_up(g);
         again = house_admit(&house);
@@ -202,7 +204,7 @@ START_TEST(claims_what_is_not_there)
     struct guest *g;
     open_house(false);
     g = house_admit(&house);
-    int fd = claim(g, "kept", ""); /* of a daemon that has removed all */
+    int fd = claim(g, "kept", ""); /* to a daemon that has removed everything */
     ck_assert_int_ge(fd, 0);
     close(fd);
     house_refused(g, "Claim", "{'client':8,'held':[]}", SERVICE "PermissionDenied",
@@ -212,7 +214,7 @@ START_TEST(claims_what_is_not_there)
 }
 END_TEST
 
-/* Too many descriptors are in flight. */
+/* Too many descriptors are in flight, so the client does without. */
 START_TEST(goes_without)
 {
     open_house(false);

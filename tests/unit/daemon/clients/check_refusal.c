@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* refusal.c and log.c: what is said of a failure, to the client and to the log. */
+/* Checks refusal.c and log.c: how a failure is reported to the client and to the log. */
 #include "unit/unit.h"
 
 #include <sys/mman.h>
@@ -8,7 +8,8 @@
 #include "daemon/clients/refusal.h"
 #include "unit/faults.h"
 
-/* The reply, parsed; NULL: there is no memory for it. Takes what the answer has. */
+/* Returns the reply, parsed, or NULL if there is no memory for it. Takes over what the answer
+ * has. */
 static json_t *sent(struct answer *a)
 {
     size_t n = 0;
@@ -22,7 +23,7 @@ static json_t *sent(struct answer *a)
     return reply;
 }
 
-/* The reply must be that error with that member. Frees it. */
+/* Asserts that the reply is this error with this member, and frees it. */
 static void assert_sent(struct answer *a, const char *error, const char *member, const char *value)
 {
     json_t *reply = sent(a);
@@ -60,7 +61,7 @@ START_TEST(refuse_a_parameter)
 }
 END_TEST
 
-/* Text that is cut may end within a character. */
+/* A text may be cut within a character. */
 START_TEST(refuse_with_a_long_text)
 {
     struct answer a = {0};
@@ -78,7 +79,7 @@ START_TEST(refuse_with_a_long_text)
 }
 END_TEST
 
-/* Short of memory, less is said; but an error stays an error. */
+/* When memory is short the reply has fewer members, but an error stays an error. */
 START_TEST(every_allocation_fails)
 {
     struct answer a = {0};

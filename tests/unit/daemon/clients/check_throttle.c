@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* throttle.c: clients that ask too fast are resumed in turns. */
+/* Checks throttle.c: clients that ask too fast are resumed in turns. */
 #include "daemon/clients/throttle.h"
 
 #include "unit/answers.h"
@@ -31,7 +31,7 @@ static void on_closed(struct connection *c)
     house_on_closed(c);
 }
 
-/* A client of the user, who may ask once in a thousandth of a second. */
+/* Admits a client of the user, who may ask once a millisecond. */
 static struct guest *enter(void)
 {
     static const struct connection_events events = {.call = house_on_call,
@@ -73,7 +73,7 @@ static void close_house(void)
     house_close(&house);
 }
 
-/* Asks, and asks again before it may. */
+/* Sends a request, and a second one too early. */
 static void ask_too_fast(struct guest *g)
 {
     throttle.quota->users->paid_until_ns = now_ns() + 10000000;
@@ -82,7 +82,7 @@ static void ask_too_fast(struct guest *g)
         house_run(&house);
 }
 
-/* Until the client may ask again, and waits for its turn to do so. */
+/* Waits until the client may ask again and is waiting for its turn. */
 static void await_turn(const struct guest *g)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -106,7 +106,7 @@ START_TEST(who_may_ask_again_waits_for_a_turn)
         uv_run(&house.loop, UV_RUN_NOWAIT);
     }
     ck_assert_uint_eq(n_calls, n);
-    ck_assert(second->connection->throttled); /* its user's next one */
+    ck_assert(second->connection->throttled); /* the next client of the user */
     has_time = true;
     for (int i = 0; i < 2; i++) { /* house_run() gives all turns */
         ck_assert_ptr_nonnull(house_receive(first));

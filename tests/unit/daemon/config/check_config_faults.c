@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory is short, or a file cannot be read: nothing is half read, and it is said. */
+/* When memory is short or a file cannot be read, no part of the configuration is used and the error
+ * is reported. */
 #include "unit/unit.h"
 
 #include "unit/faults.h"
@@ -12,7 +13,7 @@ static const char text[] =
     "'shape':[2]}]}]},{'name':'b','size':1}]}";
 
 static unsigned n_said;
-static char said[512]; /* the last line */
+static char said[512]; /* the last reported line */
 
 static void say(void *arg, const char *line)
 {

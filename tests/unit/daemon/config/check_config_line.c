@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds the line of each member of a configuration by its path, also in damaged texts. */
 #include "unit/unit.h"
 
 #include "daemon/config/config_line.h"
@@ -41,7 +42,7 @@ static const struct {
     {"list[3]", 12},
     {"last.one[0]", 14},
     {"ab", 15},
-    /* as far as there is something */
+    /* as far as the path exists */
     {"none", 2},
     {"b.none.deeper", 2},
     {"b.c[0]", 5},
@@ -75,18 +76,18 @@ START_TEST(all_elements_at_once)
     config_lines(text, "list[1]", lines, 2);
     ck_assert_uint_eq(lines[0], 8);
     ck_assert_uint_eq(lines[1], 9);
-    config_lines(text, "list", lines, 6); /* beyond the end: the last one */
+    config_lines(text, "list", lines, 6); /* beyond the end: the line of the last element */
     ck_assert_uint_eq(lines[5], 12);
 }
 END_TEST
 
-/* Every beginning of the text, and every text that lacks one character. */
+/* Tries every prefix of the text, and every text that lacks one character. */
 START_TEST(rubbish)
 {
     unsigned lines[5];
     for (size_t cut = 0; cut < sizeof text; cut++)
         for (int beginning = 0; beginning < 2; beginning++) {
-            char *copy = malloc(sizeof text); /* so that a sanitizer sees its end */
+            char *copy = malloc(sizeof text); /* of exactly that size, for a sanitizer */
             memcpy(copy, text, cut);
             strcpy(copy + cut, beginning || cut + 1 >= sizeof text ? "" : text + cut + 1);
             for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which files are read, and which are refused. */
+/* Checks which configuration files are read, and which are refused. */
 #include "unit/unit.h"
 
 #include "daemon/config/config_read.h"
@@ -13,7 +13,7 @@ static void say(void *arg, const char *line)
     snprintf(said + n, sizeof said - n, "%s\n", line);
 }
 
-/* The path of a file of this test's; lives until the next call but three. */
+/* Returns the path of a file of this test, which is valid until the next call but three. */
 static const char *at(const char *name)
 {
     static char paths[4][200];
@@ -47,7 +47,7 @@ static struct config *reads(const char *name)
     return c;
 }
 
-/* Refused with this line alone, which begins with the path of name. */
+/* The file must be refused with this line alone, which begins with the path of name. */
 static void refused(const char *file, const char *name, const char *rest)
 {
     char line[500];
@@ -108,7 +108,7 @@ START_TEST(no_files)
     refused("c.json", "c.json", ": is not a regular file");
     ck_assert_int_eq(rmdir(at("c.json")), 0);
     ck_assert_int_eq(mkfifo(at("c.json"), 0600), 0);
-    refused("c.json", "c.json", ": is not a regular file"); /* and does not wait for a writer */
+    refused("c.json", "c.json", ": is not a regular file"); /* without a wait */
     ck_assert_int_eq(unlink(at("c.json")), 0);
     ck_assert_int_eq(symlink("c.json", at("c.json")), 0);
     refused("c.json", "c.json", ": Too many levels of symbolic links");
@@ -127,12 +127,12 @@ START_TEST(of_others)
     unit_assert_holds(said, "c.json: has mode 0646: must not be writable by ");
     ck_assert_int_eq(chmod(at("c.json"), 0664), 0);
     struct config *c = read_config("c.json", true);
-    ck_assert((geteuid() < 1000) == (c == NULL)); /* its group is trusted by users only */
+    ck_assert((geteuid() < 1000) == (c == NULL)); /* only users trust their own group */
     config_free(c);
     ck_assert_int_eq(chmod(at("c.json"), 0444), 0);
     config_free(reads("c.json"));
     ck_assert_int_eq(mkdir(at("c.d"), 0755), 0);
-    ck_assert_int_eq(chmod(at("c.d"), 01777), 0); /* anybody could put a file there */
+    ck_assert_int_eq(chmod(at("c.d"), 01777), 0); /* anyone could put a file there */
     ck_assert_ptr_null(read_config("c.json", true));
     unit_assert_holds(said, "c.d: has mode 1777: must not be writable by ");
     ck_assert_int_eq(chmod(at("c.d"), 0755), 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each key means, and what is said of each fault. */
+/* Checks the meaning of each key, and the line that reports each fault. */
 #include "unit/unit.h"
 
 #include "daemon/config/config_reader.h"
 
 #define MEMORY 1000000
 
-static char said[16384]; /* a line for each fault */
+static char said[16384]; /* one line for each fault */
 
 static void say(void *arg, const char *line)
 {
@@ -37,13 +37,13 @@ static void begin(void)
 
 static void add(const char *file, const char *text)
 {
-    char *copy = strdup(unit_json(text)); /* the configuration may not borrow from it */
+    char *copy = strdup(unit_json(text)); /* the configuration must not borrow from it */
     config_reader_add(&reader, file, copy, strlen(copy));
     memset(copy, '#', strlen(copy));
     free(copy);
 }
 
-/* Reads one text that is right. Owes config_free(). */
+/* Reads a valid text. The caller frees the result with config_free(). */
 static struct config *reads(const char *text)
 {
     begin();
@@ -54,7 +54,7 @@ static struct config *reads(const char *text)
     return config;
 }
 
-/* Reads one that is not, of which exactly these lines are said. */
+/* Reads an invalid text, for which exactly these lines must be reported. */
 static void refuses(const char *text, const char *lines)
 {
     begin();
@@ -147,7 +147,7 @@ START_TEST(declared)
     ck_assert_uint_eq(s->size, 1);
     ck_assert_uint_eq(s->access.uid, geteuid());
     ck_assert_uint_eq(s->access.gid, getegid());
-    ck_assert_uint_eq(s->access.mode, 0604); /* the default, wherever that is said */
+    ck_assert_uint_eq(s->access.mode, 0604); /* the default, wherever it is set */
     ck_assert_uint_eq(s->access.n_entries, 0);
     ck_assert_int_eq(s->lifetime, SHMVIEW_MANUAL);
     ck_assert(s->lock && s->n_layouts == 0);
@@ -351,7 +351,7 @@ START_TEST(everything_is_limited)
 }
 END_TEST
 
-/* Texts longer than unit_json() takes. */
+/* Adds a text that is too long for unit_json(). */
 static void add_long(char *text)
 {
     for (char *p = text; *p; p++)

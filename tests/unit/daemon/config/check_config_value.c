@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* no total */
 #include "unit/unit.h"
 
 #include "daemon/config/config_value.h"
@@ -57,7 +58,7 @@ START_TEST(sizes_refused)
         ck_assert_msg(config_parse_size(bad[i], 2000, &bytes) == -EINVAL, "%s", bad[i]);
     for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
         ck_assert_msg(config_parse_size(far[i], 2000, &bytes) == -ERANGE, "%s", far[i]);
-    ck_assert_int_eq(config_parse_size("50%", 0, &bytes), -EINVAL); /* no part of nothing */
+    ck_assert_int_eq(config_parse_size("50%", 0, &bytes), -EINVAL); /* no total */
 }
 END_TEST
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks the options of shmviewd and the environment variables that stand in for them. */
 #include "unit/unit.h"
 
 #include <fcntl.h>
@@ -8,7 +9,7 @@
 #include "daemon/config/options.h"
 
 static struct options options;
-static char said[2][4096]; /* on standard output, on standard error */
+static char said[2][4096]; /* on standard output, and on standard error */
 
 static void clear_environment(void)
 {
@@ -17,7 +18,7 @@ static void clear_environment(void)
     setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
 }
 
-/* Reads the arguments, which end with NULL; keeps what is said meanwhile. */
+/* Reads the arguments, which end with NULL, and keeps what is printed. Returns the result. */
 static int read_args(char **args)
 {
     int fds[2], saved[2], n = 0;
@@ -29,7 +30,7 @@ static int read_args(char **args)
         saved[i] = dup(i + 1);
         dup2(fds[i], i + 1);
     }
-    optind = 0; /* of glibc: from the beginning */
+    optind = 0; /* makes glibc start from the beginning */
     int status = options_read(&options, n, args);
     for (int i = 0; i < 2; i++) {
         fflush(i ? stderr : stdout);
@@ -135,7 +136,7 @@ START_TEST(session)
     goes_on(READ(SELF, "--idle-exit=5", "--session", "--socket=/s"));
     ck_assert_uint_eq(options.idle_exit, 5);
     ck_assert_str_eq(options.socket, "/s");
-    goes_on(READ(SELF)); /* the variable is for sessions */
+    goes_on(READ(SELF)); /* the variable counts only for sessions */
     ck_assert_uint_eq(options.idle_exit, 0);
     setenv("SHMVIEW_IDLE_EXIT", "", 1);
     goes_on(READ(SELF, "--session"));
@@ -177,7 +178,7 @@ START_TEST(idle_exit)
 }
 END_TEST
 
-/* An empty value was given all the same. */
+/* An empty value is an error, because the option was given. */
 START_TEST(empty_idle_exit)
 {
     clear_environment();
@@ -198,7 +199,7 @@ START_TEST(ready_fd)
     snprintf(text, sizeof text, "%d", fds[1]);
     goes_on(READ(SELF, "--ready-fd", text));
     ck_assert_int_eq(options.ready_fd, fds[1]);
-    ck_assert_int_eq(fcntl(fds[1], F_GETFD), FD_CLOEXEC); /* it forks */
+    ck_assert_int_eq(fcntl(fds[1], F_GETFD), FD_CLOEXEC); /* the daemon may fork */
     refused(READ(SELF, "--session", "--ready-fd", text), "by its exit");
     close(fds[0]);
     close(fds[1]);

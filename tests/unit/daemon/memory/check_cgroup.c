@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cgroup.c of the daemon, on machines of files. */
+/* Checks cgroup.c of the daemon on machines that are directories of files. */
 #include "daemon/memory/cgroup.h"
 
 #include <limits.h>
@@ -54,7 +54,7 @@ static void expect(unsigned swap_mib, uint64_t free, uint64_t limit)
     ck_assert_uint_eq(space.limit, limit);
 }
 
-/* What is left of so many MiB of a group with that limit, in bytes. */
+/* Returns the bytes left in a group that uses so many MiB of its limit. */
 static uint64_t left(unsigned mib, unsigned limit_mib)
 {
     return mib * MIB - limit_mib * MIB / 32;
@@ -73,7 +73,7 @@ START_TEST(no_group_has_a_limit)
     put("/sys/fs/cgroup/a/b/memory.high", "max\n");
     expect(7, UINT64_MAX, UINT64_MAX);
     end();
-    cgroup_init(root); /* there is nothing at all */
+    cgroup_init(root); /* no file exists */
     expect(0, UINT64_MAX, UINT64_MAX);
 }
 END_TEST
@@ -126,7 +126,7 @@ START_TEST(swap_counts_as_far_as_there_is_some)
     begin(V2_MOUNT, "0::/a\n");
     put_mib("/sys/fs/cgroup/a/memory.max", 128);
     put_mib("/sys/fs/cgroup/a/memory.current", 100);
-    expect(1000, left(28, 128), 128 * MIB); /* the kernel has no swap for groups */
+    expect(1000, left(28, 128), 128 * MIB); /* the kernel has no swap limit for groups */
     put_mib("/sys/fs/cgroup/a/memory.swap.max", 50);
     put_mib("/sys/fs/cgroup/a/memory.swap.current", 10);
     expect(1000, left(68, 128), 128 * MIB);
@@ -137,7 +137,7 @@ START_TEST(swap_counts_as_far_as_there_is_some)
 }
 END_TEST
 
-/* Where a group is mounted, as in a container, and the process sees the path from the host. */
+/* A group is mounted, as in a container, while the process sees the path of the host. */
 START_TEST(a_group_that_is_mounted)
 {
     begin("30 24 0:26 /box/1 /sys/fs/cgroup ro - cgroup2 cgroup2 rw\n", "0::/box/1/a\n");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* directory.c: made, found again, and not another user's. */
+/* Checks directory.c: it makes the directory, finds it again, and refuses that of another user. */
 #include "unit/unit.h"
 
 #include "daemon/memory/directory.h"
 #include "unit/faults.h"
 
-/* The fixture has opened it. */
+/* The fixture has opened it already. */
 START_TEST(made_and_removed)
 {
     struct stat st;
@@ -32,7 +32,7 @@ START_TEST(what_is_in_it_keeps_it)
 }
 END_TEST
 
-/* Something else has the name: the directory has a random one, by which it is found again. */
+/* If the name is taken the directory gets a random one, by which it is found again. */
 START_TEST(the_name_is_taken)
 {
     char path[128];
@@ -54,7 +54,7 @@ START_TEST(the_name_is_taken)
 }
 END_TEST
 
-/* An error that may pass makes no second directory. */
+/* A temporary error must not lead to a second directory. */
 START_TEST(every_call_fails)
 {
     const char *instance = unit_prefix() + strlen("shmview.");

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks discard.c: descriptors are closed by a thread of the loop, or at once if no loop can do
+ * it. */
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -32,7 +34,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* The write end of a pipe whose read end is *ret. */
+/* Returns the write end of a pipe. *ret is its read end. */
 static int pipe_end(int *ret)
 {
     int ends[2];
@@ -41,7 +43,7 @@ static int pipe_end(int *ret)
     return ends[1];
 }
 
-/* Whether the other end is closed. */
+/* Returns whether the other end is closed. */
 static bool ended(int fd)
 {
     char byte;
@@ -73,7 +75,7 @@ START_TEST(by_the_loop)
 }
 END_TEST
 
-/* The loop does not turn, and its threads may be busy: it is done all the same. */
+/* The loop does not run and its threads may be busy, but everything must be closed. */
 START_TEST(settle)
 {
     int others[50];
@@ -121,7 +123,7 @@ static void *discard_too(void *arg)
     return NULL;
 }
 
-/* A thread that is not the loop's does it itself. */
+/* A thread other than the loop's closes them itself. */
 START_TEST(another_thread)
 {
     int other, fd = pipe_end(&other);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks object.c: creating, opening, growing and renaming objects, and the space that is left
+ * for them. */
 #include "unit/unit.h"
 
 #include <signal.h>
@@ -37,7 +39,7 @@ static ino_t inode_at(const char *path)
 START_TEST(create_and_remove)
 {
     const uint64_t sizes[] = {1, 4095, 4096, 4097, 1000000};
-    umask(0); /* whatever the mask is, others get nothing */
+    umask(0); /* others get no rights, whatever the umask */
     for (size_t i = 0; i < 5; i++) {
         struct object o = named("data");
         struct stat st;
@@ -90,7 +92,7 @@ START_TEST(create_through_a_symlink)
     ck_assert_int_eq(whole_object(&o, 10, NULL, &space), -EEXIST);
     ck_assert_int_eq(access(target, F_OK), -1);
     object_remove(&o);
-    ck_assert_uint_ne(inode_at(unit_object("data")), 0); /* not ours, still there */
+    ck_assert_uint_ne(inode_at(unit_object("data")), 0); /* it is not ours, so it is still there */
     unlink(unit_object("data"));
 }
 END_TEST
@@ -117,7 +119,7 @@ static void cancel_it(void)
     cancel_now = true;
 }
 
-/* It goes on for one step at most, and leaves nothing of the steps before. */
+/* A cancelled creation makes at most one more step, and leaves nothing of earlier ones. */
 START_TEST(cancelled_on_the_way)
 {
     struct object o = named("data");
@@ -158,8 +160,8 @@ START_TEST(more_than_is_free)
 }
 END_TEST
 
-/* A failure in the middle gives the rest of the promise back: else the figure
- * would go down with every round. */
+/* A failure in the middle returns the rest of the promise; otherwise the figure would fall with
+ * each round. */
 START_TEST(promises_are_settled)
 {
     const uint64_t bytes = (uint64_t)1 << 30;
@@ -174,7 +176,7 @@ START_TEST(promises_are_settled)
         ck_assert_uint_eq(unit_objects(), 0);
     }
     struct object_space after = space_now();
-    /* others use memory too, but not forty times as much */
+    /* other programs use memory too, but not forty times as much */
     ck_assert_uint_gt(after.free + 20 * bytes, before.free);
     ck_assert_uint_gt(after.free, before.free / 4);
 }
@@ -189,8 +191,8 @@ static void ask_beside(void)
     space_beside = space_now();
 }
 
-/* What one creation was promised and has not committed yet is not free for
- * another. Nothing is really allocated here. */
+/* Memory promised to one creation and not yet committed is not free for another. Nothing is
+ * allocated here. */
 START_TEST(side_by_side)
 {
     struct object_space before = space_now(), space;
@@ -201,15 +203,15 @@ START_TEST(side_by_side)
     faults_begin_call("posix_fallocate", 1, EIO, true);
     ck_assert_int_eq(whole_object(&o, PROMISED, NULL, &space), -EIO);
     ck_assert(faults_end());
-    /* the machine has other users: half of it will do */
+    /* the machine has other users, so half of it is enough */
     ck_assert_uint_lt(space_beside.free, before.free - PROMISED / 2);
     ck_assert_uint_gt(space_now().free, before.free - PROMISED / 2);
 }
 END_TEST
 
-#define LARGE (2 << 20) /* enough to look each time */
+#define LARGE (2 << 20) /* large enough to read the figures each time */
 
-/* The figures must not be needed: without them the kernel decides. */
+/* Without the figures the kernel decides. */
 START_TEST(figures_that_cannot_be_had)
 {
     struct object o = named("data");
@@ -230,7 +232,7 @@ START_TEST(figures_that_cannot_be_had)
 }
 END_TEST
 
-/* Returns whether it is looked how much is free. */
+/* Returns whether the figures are read for an allocation of this size. */
 static bool looks(uint64_t bytes)
 {
     struct object o = named("data");
@@ -248,7 +250,7 @@ START_TEST(small_ones_go_by_what_was_seen_lately)
 {
     space_now();
     ck_assert(looks(100));
-    /* a moment's pause lets it look again, but not each time */
+    /* after a moment they are read again, but not each time */
     unsigned n = 0;
     for (int i = 0; i < 50; i++)
         n += looks(100);
@@ -279,7 +281,7 @@ START_TEST(open_again)
 }
 END_TEST
 
-/* Puts another object in the place of the one that o names. */
+/* Replaces the object that o names by another one. Returns the inode of the new one. */
 static ino_t replace(const char *part)
 {
     unlink(unit_object(part));
@@ -293,14 +295,14 @@ static ino_t replace(const char *part)
 START_TEST(replaced_by_another)
 {
     struct object o = named("data"), renamed = named("other");
-    int keep = create(&o, 100); /* so that its inode is not used again */
+    int keep = create(&o, 100); /* keeps its inode in use */
     ino_t foreign = replace("data");
     ck_assert_int_eq(object_open(&o, O_RDONLY), -ESTALE);
     ck_assert_int_eq(object_open(&o, O_RDWR), -ESTALE);
     ck_assert_int_eq(object_rename(&o, renamed.name), -ESTALE);
     object_remove(&o);
     ck_assert_str_eq(o.name, "");
-    ck_assert_uint_eq(inode_at(unit_object("data")), foreign); /* not ours to remove */
+    ck_assert_uint_eq(inode_at(unit_object("data")), foreign); /* not the daemon's to remove */
     unlink(unit_object("data"));
     close(keep);
 }
@@ -310,7 +312,7 @@ START_TEST(replaced_by_what_is_no_file)
 {
     struct object o = named("data");
     int keep = create(&o, 100);
-    /* a symlink, even to the very object under another name */
+    /* a symlink, even to the same object under another name */
     char moved[128];
     snprintf(moved, sizeof moved, "%s", unit_object("moved"));
     ck_assert_int_eq(rename(unit_object("data"), moved), 0);
@@ -333,7 +335,7 @@ START_TEST(replaced_by_what_is_no_file)
 }
 END_TEST
 
-/* A FIFO that nobody writes to must not hold the loop for ever. */
+/* A FIFO without a writer must not block the loop. */
 START_TEST(replaced_by_a_fifo)
 {
     struct object o = named("data");
@@ -342,7 +344,7 @@ START_TEST(replaced_by_a_fifo)
     ck_assert_int_eq(mkfifo(unit_object("data"), 0600), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        signal(SIGALRM, SIG_DFL); /* check has it handled */
+        signal(SIGALRM, SIG_DFL); /* check has set a handler */
         alarm(3);
         _exit(object_open(&o, O_RDONLY) < 0 ? 0 : 1);
     }
@@ -403,7 +405,7 @@ START_TEST(rename_once)
     close(fd);
     object_remove(&o);
     object_remove(&taken);
-    ck_assert_int_lt(object_rename(&o, to.name), 0); /* it is none any more */
+    ck_assert_int_lt(object_rename(&o, to.name), 0); /* its name is gone */
 }
 END_TEST
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* object.c: sweeping, the lock of an instance, and calls of the system that fail. */
+/* Checks object.c: sweeping, the lock of an instance, and system calls that fail. */
 #include "unit/unit.h"
 
 #include <pthread.h>
@@ -125,7 +125,7 @@ START_TEST(instance_lock_of_a_dead_process)
     int status;
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    ck_assert(exists(lock_name)); /* the name outlives it; the lock does not */
+    ck_assert(exists(lock_name)); /* the name outlives the process; the lock does not */
     int fd = lock(name);
     ck_assert_int_ge(fd, 0);
     unlock(name, fd);
@@ -163,8 +163,8 @@ static void *contend(void *arg)
     return NULL;
 }
 
-/* flock() locks open files, so two threads contend as two processes would; the
- * name comes and goes all the time. */
+/* flock() locks open files, so two threads contend as two processes would. The name appears and
+ * disappears all the time. */
 START_TEST(instance_lock_under_contention)
 {
     atomic_int inside = 0;
@@ -198,8 +198,8 @@ static void replace_name(void)
     touch(lock_name);
 }
 
-/* Its owner leaves between our opening the name and our locking it: the lock that
- * counts is that of the object which has the name. */
+/* Its owner leaves between the open and the lock. Only the lock of the object that has the name
+ * counts. */
 START_TEST(instance_lock_that_was_removed_meanwhile)
 {
     void (*const hooks[])(void) = {remove_name, replace_name};
@@ -217,8 +217,8 @@ START_TEST(instance_lock_that_was_removed_meanwhile)
 }
 END_TEST
 
-/* One descriptor is left, which is enough; then none is, which is an error, no reason to try
- * for ever. */
+/* One descriptor is left, which is enough. Then none is left, which is an error and no reason to
+ * try again and again. */
 START_TEST(instance_lock_with_one_descriptor_left)
 {
     const char *name = lock_name;
@@ -227,7 +227,7 @@ START_TEST(instance_lock_with_one_descriptor_left)
         int next = dup(0);
         struct rlimit limit = {(rlim_t)next + 1, (rlim_t)next + 1};
         close(next);
-        signal(SIGALRM, SIG_DFL); /* check has it handled */
+        signal(SIGALRM, SIG_DFL); /* check has set a handler */
         alarm(3);
         setrlimit(RLIMIT_NOFILE, &limit);
         _exit(lock(name) >= 0 && lock(name) == -EMFILE ? 0 : 1);
@@ -260,7 +260,7 @@ START_TEST(every_call_of_a_creation_fails)
         faults_errno(errors[i]);
         for (unsigned n = 1;
              faults_begin(FAULTS_SYSTEM, n), fd = create("data", 100, &o), faults_end(); n++) {
-            if (fd >= 0) { /* it went without: the figures of memory and of /dev/shm */
+            if (fd >= 0) { /* it works without the figures of memory and of /dev/shm */
                 close(fd);
                 object_remove(&o);
             } else {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks slots.c: slots are taken and given back in order, and each use of a slot has its own
+ * generation. */
 #include "unit/unit.h"
 
 #include <shmview/layout.h>
@@ -44,7 +46,7 @@ START_TEST(first_given_first_taken)
 }
 END_TEST
 
-/* A slot in use keeps its generation; each new user gets the next. */
+/* A slot in use keeps its generation; each new user of the slot gets the next one. */
 START_TEST(generations_grow)
 {
     struct slots s = {0};
@@ -66,7 +68,7 @@ START_TEST(generation_wraps_past_0)
     s.entries[0].generation = SHMVIEW_GENERATION_MASK - 1;
     take(&s, SHMVIEW_GENERATION_MASK);
     slots_give(&s, 0);
-    take(&s, 1); /* 0 would mean dead */
+    take(&s, 1); /* because 0 means dead */
     slots_give(&s, 0);
     take(&s, 2);
     slots_deinit(&s);
@@ -95,7 +97,7 @@ START_TEST(every_slot_taken)
 }
 END_TEST
 
-/* Takes and gives at random, beside a queue that is plainly right. */
+/* Takes and gives back at random, and compares with a simple queue. */
 START_TEST(random_against_a_model)
 {
     struct slots s = {0};
@@ -103,7 +105,7 @@ START_TEST(random_against_a_model)
     uint32_t head = 0, tail = 0, high = 0, n_used = 0;
     uint64_t seed = 0xdeadbeefcafebabe;
     for (int i = 0; i < 200000; i++) {
-        /* the mood changes, so that it is full at times and empty at times */
+        /* the proportion changes, so that it is sometimes full and sometimes empty */
         bool wants = unit_random(&seed) % 100 < (i / 5000 % 2 ? 30 : 70);
         if (wants && n_used < SHMVIEW_SLOTS_MAX) {
             uint32_t slot, generation, expected = head < tail ? queue[head++] : high++;
@@ -141,7 +143,7 @@ START_TEST(no_memory)
             ck_assert_uint_eq(s.n_used, i);
             ck_assert_int_eq(slots_take(&s, &slot, &generation), 0);
         }
-        ck_assert_uint_eq(slot, i); /* nothing was lost by the failure */
+        ck_assert_uint_eq(slot, i); /* the failure lost nothing */
         ck_assert_uint_eq(generation, 1);
     }
     ck_assert_uint_gt(failures, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declared segments: all of one, or nothing of it, whatever fails on the way. */
+/* Creates declared segments while calls fail: each is there completely or not at all. */
 #include "unit/house.h"
 
 #include "daemon/config/config_reader.h"
@@ -28,7 +28,7 @@ static int no_lookup(enum access_kind kind, const char *name, uint32_t *ret_id)
     return -ENOENT;
 }
 
-/* The configuration in force from now on. */
+/* Puts a configuration into force. */
 static void configure(const char *text)
 {
     struct config_reader reader;
@@ -41,7 +41,7 @@ static void configure(const char *text)
     house.state.quota.limits = &house.state.config->limits;
 }
 
-/* What is logged is not wanted here. */
+/* Discards what is logged. */
 static void hush(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -57,7 +57,8 @@ static void open_house(const char *text)
     n_done = 0;
 }
 
-/* Sees to all of them. Asserts nothing: what check allocates for that may not fail. */
+/* Creates or updates all declared segments. It asserts nothing, because check allocates for that
+ * and must not fail. */
 static void run(void)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -118,7 +119,7 @@ START_TEST(a_client_is_at_it)
                              .parameters = json_pack("{s:s, s:i}", "name", "a", "size", 100)};
     struct answer answer = {0};
     methods_call(&house.state, g->connection, &call, &answer);
-    ck_assert(answer.pending); /* the name is taken, the memory is not there yet */
+    ck_assert(answer.pending); /* the name is taken, but the memory is not committed yet */
     declare();
     ck_assert_uint_eq(get("a")->size, 100);
     json_decref(call.parameters);
@@ -126,8 +127,8 @@ START_TEST(a_client_is_at_it)
 }
 END_TEST
 
-/* SIGHUP comes while the segments of the start are being made: the configuration that they belong
- * to stays until they are there. */
+/* SIGHUP arrives while the first segments are being made. Their configuration must stay until they
+ * are complete. */
 START_TEST(replaced_while_they_are_made)
 {
     struct reload reload;
@@ -161,7 +162,7 @@ START_TEST(replaced_while_they_are_made)
 }
 END_TEST
 
-/* Of each of the two: all of it or nothing, and what failed can be made up for. */
+/* Each of the two is complete or absent, and a later call completes what failed. */
 static void every_failure(unsigned classes, int error_number)
 {
     bool failed = true;
@@ -218,7 +219,7 @@ START_TEST(layouts_are_limited)
 }
 END_TEST
 
-/* What the administrator declares counts, and is not refused. */
+/* The quota does not limit what the administrator declares. */
 START_TEST(layouts_beyond_the_quota)
 {
     open_house("{'quotas':{'user':{'layout_bytes':1,'bytes':1}},'segments':[{'name':'a','size':8,"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* departure.c of the daemon: the end of a client with many segments, or of what it did not claim.
- */
+/* Checks departure.c of the daemon: the end of a client with many segments, or of segments that it
+ * did not claim. */
 #include "daemon/requests/departure.h"
 
 #include "daemon/segments/events.h"
@@ -27,7 +27,7 @@ static json_int_t create_segments(struct guest *g, const char *lifetime)
     return first;
 }
 
-/* A guest that has many segments, hangs up; another one is there. */
+/* Begins with a guest that has many segments and hangs up, and another guest. */
 static void begin(const char *lifetime)
 {
     house_open(&house);
@@ -61,14 +61,14 @@ static void assert_name_is_free(int i)
     house_call(other, "Create", parameters);
 }
 
-/* Others are served before all is ended, and find nothing of what is about to end. */
+/* Other clients are served before everything has ended, and see nothing of what is about to end. */
 static void others_are_served(const char *lifetime)
 {
     begin(lifetime);
     ck_assert_uint_gt(HASH_CNT(by_id, house.state.registry.by_id), SEGMENTS / 10);
     house_call(other, "Ping", "{}");
     assert_name_is_free(0);
-    assert_name_is_free(SEGMENTS - 1); /* the last one that is ended, too */
+    assert_name_is_free(SEGMENTS - 1); /* even that of the last one */
     house_leave(other);
     run_until_gone();
     house_close(&house);
@@ -86,8 +86,7 @@ START_TEST(created)
 }
 END_TEST
 
-/* Events name the client that had the segments, also for those that end because of another client's
- * request. */
+/* Events name the client that had the segments, also if the request of another client ends them. */
 static void the_dead_client_is_named(const char *lifetime)
 {
     const struct events *events = &house.state.registry.home.events;
@@ -117,8 +116,8 @@ START_TEST(created_are_ended_by_their_client)
 }
 END_TEST
 
-/* A claim ends attachments that it does not name in slices as well. They have detached: nobody has
- * died. */
+/* A claim ends the attachments that it omits, also in slices. They count as detached, because no
+ * client has died. */
 START_TEST(unclaimed)
 {
     char parameters[128];
@@ -153,7 +152,7 @@ START_TEST(unclaimed)
 }
 END_TEST
 
-/* A daemon that leaves ends all of it first. */
+/* A daemon that exits ends them all first. */
 START_TEST(at_once)
 {
     begin("attached");

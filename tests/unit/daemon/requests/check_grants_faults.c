@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Creating, changing who may, attaching, when memory, the system or LMDB fails: users are
- * charged for what there is and for nothing else, and the registry says the same. */
+/* Creates, changes access and attaches while memory, the system or LMDB fails. Users must be
+ * charged for exactly what exists, and the registry must agree. */
 #include "unit/house.h"
 
 #include "daemon/segments/use.h"
@@ -26,7 +26,8 @@ static void open_store(void)
     ck_assert_int_eq(store_open(AT_FDCWD, path, NULL, &store, &was_bad), 0);
 }
 
-/* "s" is attached, has a lock and a layout; "o" belongs to uid 7. */
+/* Begins with "s", which is attached and has a lock and a layout, and "o", which belongs to uid
+ * 7. */
 static void begin(void)
 {
     house_open(&house);
@@ -39,9 +40,9 @@ static void begin(void)
     house_call(guest, "Create", "{'name':'o','size':9000,'lock':false,'owner':7}");
 }
 
-#define N_KINDS (QUOTA_LAYOUT_BYTES + 1) /* that segments and attachments cost */
+#define N_KINDS (QUOTA_LAYOUT_BYTES + 1) /* the kinds that segments and attachments use */
 
-/* Of one user, by what there is. */
+/* Compares the charges of one user with what exists. */
 static void check_user(uid_t uid, const uint64_t expected[N_KINDS])
 {
     struct quota_user *u;
@@ -99,7 +100,7 @@ static void count_layout(void *arg, uint32_t index, const char *text)
     ++*(unsigned *)arg;
 }
 
-/* What is kept is what there is. */
+/* Compares the registry with what exists. */
 static void check_store(void)
 {
     unsigned segments = 0, attachments = 0, layouts = 0, held = 0, objects = 0;
@@ -121,7 +122,8 @@ static void check_store(void)
     ck_assert_uint_eq(layouts, s->layouts.n);
 }
 
-/* Calls, and lets the worker do its part, while the n-th call fails. Returns whether one did. */
+/* Calls the method, and lets the worker do its part, while the n-th call fails. Returns whether one
+ * did. */
 static bool call_failing(const char *method, json_t *parameters, unsigned classes, unsigned n)
 {
     char full[64];
@@ -148,7 +150,7 @@ static void every_failure(const char *method, const char *parameters, unsigned c
         json_t *p = json_loads(unit_json(parameters), 0, NULL);
         failed = call_failing(method, p, classes, n);
         json_decref(p);
-        if (guest->connection) { /* an answer that there is no memory for ends it */
+        if (guest->connection) { /* a reply that cannot be allocated ends the connection */
             check_charges();
             check_store();
         }
@@ -179,7 +181,7 @@ START_TEST(create)
 }
 END_TEST
 
-/* Of more than one step of memory. */
+/* A creation that commits its memory in several steps. */
 START_TEST(create_in_steps)
 {
     in_every_way("Create", "{'name':'x','size':67108865,'lock':false}");
@@ -219,7 +221,7 @@ START_TEST(claim)
 }
 END_TEST
 
-/* A list is whole, or it is refused. */
+/* A list is complete or refused. */
 START_TEST(list)
 {
     bool failed = true;
@@ -243,7 +245,7 @@ START_TEST(list)
 }
 END_TEST
 
-/* So many users that some who have nothing are forgotten in the middle of it. */
+/* There are so many users that those without charges are forgotten during the call. */
 START_TEST(owner_among_many)
 {
     for (unsigned n_users = 60; n_users < 70; n_users++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* methods.c and creation.c: what each method does, and what it refuses. */
+/* Checks methods.c and creation.c: the result of each method, and what it refuses. */
 #include "daemon/requests/methods.h"
 #include "unit/house.h"
 
@@ -87,7 +87,7 @@ START_TEST(upgrade_and_oneway)
     house_send(g, "{'method':'io.shmview.Nothing','oneway':true}");
     house_send(g, "{'method':'io.shmview.Create','oneway':true,"
                   "'parameters':{'name':'lost','size':1,'access':'write'}}");
-    house_call(g, "Describe", "{'name':'quiet'}"); /* the first word that is heard */
+    house_call(g, "Describe", "{'name':'quiet'}"); /* before the client has read anything */
     house_call(g, "Describe", "{'name':'lost'}");
     ck_assert_uint_eq(g->fds.n, 0);
     end();
@@ -205,14 +205,14 @@ START_TEST(create_over_an_object_that_is_not_ours)
 }
 END_TEST
 
-/* While its memory is being allocated a segment has its name and nobody sees it. */
+/* While its memory is allocated, a segment has its name but no client can see it. */
 START_TEST(creation_under_way)
 {
     struct guest *g = begin(), *other = house_admit(&house);
     house_send(g, "{'method':'io.shmview.Create','parameters':{'name':'slow','size':50000000}}");
     while (house.state.n_jobs == 0)
         house_run(&house);
-    /* no run of the loop in between: the job cannot be finished yet */
+    /* the loop does not run in between, so the job cannot be finished yet */
     struct answer answer = {0};
     struct wire_call call = {.method = "io.shmview.Create",
                              .parameters = json_pack("{s:s, s:i}", "name", "slow", "size", 1)};
@@ -324,7 +324,7 @@ START_TEST(attach_by_id_when_the_name_is_gone)
 }
 END_TEST
 
-/* What Stats counts has the name that was sent. */
+/* Stats counts a refusal under the error name that was sent. */
 START_TEST(refusals_are_counted_by_name)
 {
     struct guest *g = begin();
@@ -378,12 +378,12 @@ START_TEST(lifetimes_end_with_their_connection)
     house_leave(g);
     while (g->connection)
         house_run(&house);
-    departures_finish(&house.state); /* else a machine that is busy may need several slices */
+    departures_finish(&house.state); /* otherwise a busy machine may need several slices */
     json_t *p = house_call(other, "List", "{}");
     ck_assert_uint_eq(json_array_size(json_object_get(p, "segments")), 2);
     house_call(other, "Describe", "{'name':'manual'}");
     house_call(other, "Describe", "{'name':'kept'}");
-    ck_assert_uint_eq(unit_objects(), 3 * 3); /* and that of "shared", without its name */
+    ck_assert_uint_eq(unit_objects(), 3 * 3); /* and those of "shared", which has no name */
     end();
     ck_assert_uint_eq(unit_objects(), 0);
 }
@@ -409,7 +409,7 @@ START_TEST(other_users)
                   "SegmentNotFound", "");
     p = house_call(bob, "List", "{}");
     ck_assert_uint_eq(json_array_size(json_object_get(p, "segments")), 0);
-    p = house_call(g, "List", "{}"); /* root sees all */
+    p = house_call(g, "List", "{}"); /* root sees every segment */
     ck_assert_uint_eq(json_array_size(json_object_get(p, "segments")), 1);
     house_call(g, "Attach", attach);
     house_call(g, "Create", "{'name':'roots','size':1}");

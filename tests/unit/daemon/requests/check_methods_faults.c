@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* methods.c when memory or a call of the system fails: the request is refused or
- * answered in full, and nothing leaks. */
+/* Checks methods.c when memory or a system call fails: each request is refused or answered in full,
+ * and nothing leaks. */
 #include "daemon/requests/methods.h"
 #include "unit/faults.h"
 #include "unit/house.h"
@@ -11,7 +11,7 @@
 static struct house house;
 static struct guest *guest;
 
-/* A guest with a segment "s", attached for writing, with two layouts. */
+/* Begins with a guest that has attached segment "s", with two layouts, for writing. */
 static void begin(void)
 {
     house_open(&house);
@@ -23,8 +23,8 @@ static void begin(void)
     house_call(guest, "DefineLayout", "{'name':'s','layout':{'name':'m','views':[]}}");
 }
 
-/* Calls the method while the n-th call fails. Returns whether one did; *answer is
- * what it made of it. */
+/* Calls the method while the n-th call fails. Returns whether one did; *answer is the method's
+ * answer. */
 static bool call_failing(const char *method, json_t *parameters, unsigned classes, unsigned n,
                          struct answer *answer)
 {
@@ -37,7 +37,7 @@ static bool call_failing(const char *method, json_t *parameters, unsigned classe
     return faults_end();
 }
 
-/* What is logged of it goes to nowhere. */
+/* Discards what is logged. */
 static void hush(void)
 {
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -70,7 +70,7 @@ static const struct {
     {"Nothing", "{}"},
 };
 
-/* Each call on its own, so that what one failure leaves cannot help the next. */
+/* Fails each call in a new house, so that the effect of one failure cannot help the next. */
 static void every_call(unsigned classes, void (*judge)(const char *, const struct answer *))
 {
     hush();
@@ -111,7 +111,7 @@ START_TEST(system_fails)
 }
 END_TEST
 
-/* A success is a whole one: a client must be able to read it. */
+/* A success must be complete, so that a client can read it. */
 static void judge_success(const char *method, const struct answer *answer)
 {
     if (answer->error)
@@ -128,8 +128,8 @@ START_TEST(memory_runs_out_and_no_half_answer_is_given)
 }
 END_TEST
 
-/* The worker's failures too: every one on the way from Create to its answer. A small one has
- * no worker. */
+/* Fails each call from Create to its reply, also those of the worker. A small creation has no
+ * worker. */
 static void every_failure_of_a_creation(unsigned classes, int error_number, json_int_t size)
 {
     bool failed = true;
@@ -181,7 +181,7 @@ static void wait_in_worker(void)
         usleep(100);
 }
 
-/* A creation whose client is gone commits no further step. */
+/* A creation commits no further step after its client has gone. */
 START_TEST(creation_stops_when_its_client_leaves)
 {
     house_open(&house);
@@ -209,7 +209,8 @@ static void take_descriptors(void)
     setrlimit(RLIMIT_NOFILE, &(struct rlimit){1, all_descriptors.rlim_max});
 }
 
-/* The reply's descriptors cannot be sent: nothing is left of the creation. EAGAIN: nor kept. */
+/* The descriptors of the reply cannot be sent, so nothing may be left of the creation. With EAGAIN
+ * nothing may be kept for later either. */
 static void creation_without_a_reply(int error_number, unsigned size, const char *lifetime)
 {
     char parameters[128];

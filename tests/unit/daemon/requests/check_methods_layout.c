@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* methods.c: DefineLayout, and error replies that must hold what a peer said. */
+/* Checks methods.c: DefineLayout, and errors that repeat a text of the peer. */
 #include "daemon/requests/methods.h"
 #include "unit/house.h"
 
 static struct house house;
 
-/* A guest that holds segment "s" of 4000 bytes for writing. */
+/* Begins with a guest that has attached segment "s" of 4000 bytes for writing. */
 static struct guest *begin(void)
 {
     house_open(&house);
@@ -69,7 +69,7 @@ START_TEST(needs_a_writer_on_this_connection)
 }
 END_TEST
 
-/* A forked child, or whoever attached before, means the segment, not its name. */
+/* A forked child, or a client that attached earlier, means the segment and not its name. */
 START_TEST(by_id_when_the_name_is_gone)
 {
     struct guest *g = begin();
@@ -163,7 +163,7 @@ START_TEST(views_that_do_not_hold)
             ck_assert_ptr_nonnull(strstr(json_string_value(json_object_get(p, "parameter")), "."));
     }
     json_t *p = house_call(g, "Describe", "{'name':'s'}");
-    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0); /* nothing of it */
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "layouts")), 0);
     house_close(&house);
 }
 END_TEST
@@ -186,9 +186,10 @@ START_TEST(number_of_layouts)
 }
 END_TEST
 
-/* --- What a peer said, cut to fit a text --------------------------------- */
+/* --- Texts of a peer, cut to fit ----------------------------------------- */
 
-/* n letters of two bytes each. */
+/* Returns n letters of two bytes each. A text cut within a letter is not UTF-8, which JSON cannot
+ * hold, but the error must still have its members. */
 static const char *letters(size_t n)
 {
     static char text[LIMIT_FORMAT_BYTES + 4];
@@ -198,14 +199,13 @@ static const char *letters(size_t n)
     return text;
 }
 
-/* A text that is cut in the middle of a letter is no UTF-8 any more, and JSON
- * cannot hold it: the error must carry its members all the same. */
 static uint64_t charged(uid_t uid)
 {
     return quota_usage(&house.state.quota, uid, false, QUOTA_LAYOUT_BYTES).used;
 }
 
-/* The owner of a segment, whoever defines them, until they go. */
+/* Layouts are charged to the owner of the segment, whichever client defines them, until they
+ * end. */
 START_TEST(layouts_are_charged)
 {
     const json_int_t one = (json_int_t)strlen(unit_json("{'name':'l0','views':[]}")) + 1;
@@ -231,7 +231,7 @@ START_TEST(layouts_are_charged)
     house_call(writer, "Create", "{'name':'o','size':4000,'access':'write'}");
     house_call(writer, "DefineLayout", "{'name':'o','layout':{'name':'l0','views':[]}}");
     ck_assert_uint_eq(charged(8), (uint64_t)one);
-    writer->connection->peer.uid = 0; /* an administrator, who is not the one to pay */
+    writer->connection->peer.uid = 0; /* an administrator, who does not pay for it */
     house_refused(writer, "DefineLayout", LAYOUT("l3", ""), "QuotaExceeded", "uid 7");
     house_refused(writer, "SetAccess", "{'name':'s','owner':8}", "QuotaExceeded", "uid 8");
     ck_assert_uint_eq(charged(7), 3 * (uint64_t)one);
@@ -239,14 +239,14 @@ START_TEST(layouts_are_charged)
     house_call(writer, "SetAccess", "{'name':'s','owner':8}");
     ck_assert_uint_eq(charged(7), 0);
     ck_assert_uint_eq(charged(8), 4 * (uint64_t)one);
-    limits->layout_bytes = 1; /* which takes nothing away, and refuses layouts only */
+    limits->layout_bytes = 1; /* which keeps existing layouts and refuses only new ones */
     writer->connection->peer.uid = 8;
     house_call(writer, "Create", "{'name':'p','size':1}");
     house_call(writer, "Remove", "{'name':'o'}");
     house_leave(writer);
     while (writer->connection)
         house_run(&house);
-    departures_finish(&house.state); /* else a machine that is busy may need several slices */
+    departures_finish(&house.state); /* otherwise a busy machine may need several slices */
     ck_assert_uint_eq(charged(8), 3 * (uint64_t)one);
     house_leave(owner);
     while (owner->connection)

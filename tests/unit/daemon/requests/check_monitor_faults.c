@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Monitor and Stats when memory or a call of the system fails: who is told hears all, or is
- * told that he does not, or is hung up on. */
+/* Checks Monitor and Stats when memory or a system call fails. A monitor receives every event, or a
+ * report that some are lost, or a hang-up. */
 #include "unit/house.h"
 
 #include "daemon/segments/events.h"
@@ -33,7 +33,7 @@ static void call(struct guest *g, const char *method, json_t *parameters, bool m
     methods_call(&house.state, g->connection, &c, answer);
 }
 
-/* A refusal leaves nothing, an answer is whole. */
+/* After a refusal nothing is left, and an answer is complete. */
 static void every_call(const char *method, const char *text, bool more, unsigned classes, int error)
 {
     bool failed = true;
@@ -82,7 +82,7 @@ START_TEST(stats)
 }
 END_TEST
 
-/* Serials of what it hears, up to the last; no event may be missing unless it is hung up on. */
+/* Reads events up to serial number `last`. None may be missing unless the daemon hangs up. */
 static void hear(uint64_t last)
 {
     int64_t next = -1;

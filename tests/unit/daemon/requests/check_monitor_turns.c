@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor.c: when monitors are told. */
+/* Checks monitor.c: when monitors receive their events. */
 #include "daemon/requests/monitor.h"
 
 #include "unit/house.h"
@@ -12,7 +12,7 @@ static bool has_something(const struct guest *g)
     return recv(g->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
 }
 
-/* The daemon has used its share of the time, and a rest is for quick connections. */
+/* The daemon has used its share of the time, and the rest is for quick connections. */
 START_TEST(telling_takes_turns)
 {
     house_open(&house);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of methods against the .varlink texts, which are what clients go by.
- * Takes methods.c in, for the table. */
+/* Compares the table of methods with the .varlink texts, which clients rely on. Includes methods.c
+ * to see its table. */
 #include "unit/unit.h"
 
 #include <shmview/error.h>
@@ -12,7 +12,7 @@
 #define TEXT    varlink_text_io_shmview
 #define SERVICE varlink_text_org_varlink_service
 
-/* Whether a method of that name has a row. */
+/* Returns whether a method of that name has a row. */
 static bool is_implemented(const char *interface, const char *name, size_t n)
 {
     char full[128];
@@ -23,7 +23,7 @@ static bool is_implemented(const char *interface, const char *name, size_t n)
     return false;
 }
 
-/* Calls visit for the name behind each "keyword " at the beginning of a line. */
+/* Calls visit for the name after each "keyword " at the beginning of a line. Returns how many. */
 static unsigned each(const char *text, const char *keyword, void (*visit)(const char *, size_t))
 {
     unsigned count = 0;
@@ -120,7 +120,7 @@ START_TEST(every_error_declared_is_sent)
 }
 END_TEST
 
-/* Types that the texts name are there, and the whole of them can be read. */
+/* Every type that the texts name must be defined and readable. */
 static void assert_type(const char *name, size_t n)
 {
     varlink_check(TEXT, varlink_find(TEXT, "type", name, n), &varlink_skip, "type");
@@ -146,7 +146,7 @@ START_TEST(the_text_can_be_read)
 }
 END_TEST
 
-/* Words that C and the text both have. */
+/* Values that C and the text both define. */
 START_TEST(values_of_enums)
 {
     for (int64_t i = 1; i <= 3; i++) {
@@ -169,7 +169,7 @@ static json_t *parameters_of(char *call)
     return parameters;
 }
 
-/* What clients write is what the text asks for. */
+/* The requests that clients write must match the text. */
 START_TEST(requests)
 {
     struct wire_view view = {"v",

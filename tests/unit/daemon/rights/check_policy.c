@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* policy.c against a slow model, over every mode, every list of up to two entries and every
+/* Compares policy.c with a slow model, for every mode, every list of up to two entries and every
  * user of a small world. */
 #include "unit/unit.h"
 
@@ -9,7 +9,7 @@
 
 #define IDS 3 /* users and groups are 1, 2, 3 */
 
-/* Who a word of the access is about, from the closest to the farthest. */
+/* Whom an entry of the access is about, from the closest to the farthest. */
 enum closeness {
     OWNER,
     NAMED,
@@ -18,7 +18,7 @@ enum closeness {
     N_CLOSENESS
 };
 
-/* Everything that is said of him, by closeness; the closest that says anything counts. */
+/* Collects every entry that applies to the user, by closeness. The closest ones decide. */
 static unsigned model(const struct access *a, const struct who *who)
 {
     unsigned said[N_CLOSENESS] = {0};
@@ -59,7 +59,7 @@ static bool agrees(const struct access *a, const struct who *who)
            policy_may_attach(a, who, SHMVIEW_WRITE) == (want == 6);
 }
 
-/* Everybody that there is: own group, other groups, administrator or not. */
+/* Compares every user of that world: own group, other groups, administrator or not. */
 static void compare_all(const struct access *a)
 {
     for (unsigned n = 0; n < IDS * IDS * 8 * 2; n++) {
@@ -79,7 +79,7 @@ static void compare_all(const struct access *a)
     }
 }
 
-/* Entry k of those that there are: users and groups 2 and 3, with each of 4 rights. */
+/* Returns entry k of all: users and groups 2 and 3, with each of 4 rights. */
 static struct access_entry entry(unsigned k)
 {
     return (struct access_entry){
@@ -121,7 +121,7 @@ START_TEST(who_may_change_what)
     ck_assert(policy_may_change(&mine, &mode, &me));
     ck_assert(policy_may_change(&mine, &own, &me));
     ck_assert(policy_may_change(&mine, &second, &me));
-    ck_assert(!policy_may_change(&mine, &other, &me)); /* a group that I am not in */
+    ck_assert(!policy_may_change(&mine, &other, &me)); /* a group of which this user is no member */
     ck_assert(!policy_may_change(&mine, &given, &me));
     ck_assert(!policy_may_change(&his, &his, &me));
     ck_assert(policy_may_change(&his, &other, &admin));
@@ -139,12 +139,12 @@ START_TEST(people)
     ck_assert(policy_is_among(&user, entries, 2));
     ck_assert(policy_is_among(&member, entries, 2));
     ck_assert(!policy_is_among(&member, entries, 1));
-    ck_assert(!policy_is_among(&stranger, entries, 2)); /* a uid is no gid */
+    ck_assert(!policy_is_among(&stranger, entries, 2)); /* a uid is not a gid */
     ck_assert(!policy_is_among(&user, entries, 0));
 }
 END_TEST
 
-/* Equal ones are one, whatever lies behind the entries that are used. */
+/* Equal ones are shared, whatever bytes follow the used entries. */
 START_TEST(equal_ones_are_shared)
 {
     struct access a = {.uid = 1,

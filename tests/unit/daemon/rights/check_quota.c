@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is charged is refunded, refusals have figures, requests come at their rate. */
+/* Checks quota.c: charges are refunded, refusals have figures, and requests keep to their rate. */
 #include "daemon/rights/quota.h"
 
 #include <errno.h>
@@ -78,7 +78,7 @@ START_TEST(usage_of_one_and_of_all)
     ck_assert_uint_eq(u.limit, 5);
     ck_assert_uint_eq(u.total_used, 5);
     ck_assert_uint_eq(u.total_limit, 50);
-    u = quota_usage(&quota, 3, true, QUOTA_SEGMENTS); /* an administrator who has nothing */
+    u = quota_usage(&quota, 3, true, QUOTA_SEGMENTS); /* an administrator without charges */
     ck_assert_uint_eq(u.used, 0);
     ck_assert(u.limit == QUOTA_UNLIMITED);
     ck_assert_uint_eq(u.total_limit, 50);
@@ -87,7 +87,7 @@ START_TEST(usage_of_one_and_of_all)
 }
 END_TEST
 
-/* Without a configuration: nobody can fill the registry alone. */
+/* Without a configuration no user alone can fill the registry. */
 START_TEST(layouts_have_a_limit)
 {
     const uint64_t most = CONFIG_LAYOUT_BYTES;
@@ -102,7 +102,7 @@ START_TEST(layouts_have_a_limit)
 }
 END_TEST
 
-/* What was there before a limit was set stays, and counts. */
+/* Charges from before a limit was set stay and count. */
 START_TEST(restored_whatever_the_limit)
 {
     begin();
@@ -115,7 +115,7 @@ START_TEST(restored_whatever_the_limit)
 }
 END_TEST
 
-/* A user who has nothing is forgotten some time, one who has something never. */
+/* A user without charges is forgotten at some time, one with charges never. */
 START_TEST(many_users)
 {
     begin();
@@ -129,7 +129,7 @@ START_TEST(many_users)
 }
 END_TEST
 
-/* Who has asked more than his rate allows is not made new by leaving. */
+/* A user above the request rate does not get a new burst by leaving. */
 START_TEST(forgotten_once_he_has_waited)
 {
     begin();
@@ -163,20 +163,20 @@ START_TEST(requests_at_a_rate)
     ck_assert_int_eq(quota_request(u, true, 5 * second), 0); /* an administrator */
     ck_assert_int_eq(quota_request(u, false, 5 * second + second / 10), 0);
     ck_assert_int_gt(quota_request(u, false, 5 * second + second / 10), 0);
-    for (int i = 0; i < 3; i++) /* a pause gives the burst again, and no more */
+    for (int i = 0; i < 3; i++) /* a pause restores the burst and nothing beyond it */
         ck_assert_int_eq(quota_request(u, false, 100 * second), 0);
     ck_assert_int_gt(quota_request(u, false, 100 * second), 0);
     end();
 }
 END_TEST
 
-/* By requests: figures, and everything comes back. */
+/* By requests of a client: figures are right, and every charge is returned. */
 START_TEST(of_a_client)
 {
     static struct house house;
     house_open(&house);
     struct guest *g = house_admit(&house), *other = house_admit(&house);
-    struct quota_limit *total = &house.state.config->limits.total; /* root has those only */
+    struct quota_limit *total = &house.state.config->limits.total; /* only totals limit root */
     total->bytes = 3 * 4096;
     total->segments = 2;
     total->attachments = 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.c: which connections wait for a turn. */
+/* Checks turns.c: which connections wait for a turn. */
 #include "daemon/rights/turns.h"
 
 #include <time.h>
@@ -58,7 +58,8 @@ static int64_t cpu_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Whether the connection is served at once, by a turn that takes so long, in a round of its own. */
+/* Returns whether the connection is served at once, by a turn that takes this long, in a round of
+ * its own. */
 static bool is_served(struct turn *c, int64_t took_ns)
 {
     turns_round(&turns);
@@ -78,7 +79,7 @@ START_TEST(a_few_long_turns_make_nobody_slow)
     begin();
     for (int i = 0; i < 1000; i++) {
         ck_assert(is_served(&other, 0));
-        ck_assert(is_served(&calm, i % 500 == 250 ? 400000 : 0)); /* an interrupt, say */
+        ck_assert(is_served(&calm, i % 500 == 250 ? 400000 : 0)); /* for example an interrupt */
     }
     end();
 }
@@ -128,7 +129,7 @@ START_TEST(a_round_has_an_end)
     struct turn a = TURN(&user), b = TURN(&other_user);
     begin();
     ck_assert(is_served(&a, 3000000));
-    ck_assert(!turns_begin(&turns, &b)); /* of the same round */
+    ck_assert(!turns_begin(&turns, &b)); /* in the same round */
     ck_assert(b.waits);
     turns_cancel(&turns, &b);
     ck_assert(is_served(&b, 0));

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks attachment.c: attachments begin and end, the last one ends its segment, and a failure
+ * leaves nothing. */
 #include "unit/unit.h"
 
 #include "daemon/segments/attachment.h"
@@ -24,7 +26,7 @@ static struct segment *begin(int64_t lifetime)
     return s;
 }
 
-/* Returns the id. */
+/* Attaches. Returns the id of the attachment. */
 static uint64_t attach(struct segment *s, int64_t access)
 {
     const struct store_holder holder = {.pid = 4711, .uid = 12, .client = 3};

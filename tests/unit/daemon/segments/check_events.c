@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* events.c: the ring, who wants what, and what is lost. */
+/* Checks events.c: the ring, which subscriber gets which event, and lost events. */
 #include "unit/unit.h"
 
 #include "daemon/segments/segment.h"
@@ -47,7 +47,7 @@ static struct segment *segment_of(uint64_t id, uid_t owner, const char *name)
     return s;
 }
 
-/* Serial number of the next event, 0: none. */
+/* Returns the serial number of the next event, or 0 if there is none. */
 static uint64_t next(struct subscriber *s)
 {
     const struct event *e = events_next(&events, s);
@@ -155,17 +155,17 @@ START_TEST(what_is_remembered)
     events_add(&events, SHMVIEW_EVENT_CREATED, a, ACTOR_NONE); /* 1001 */
     events_add(&events, SHMVIEW_EVENT_CREATED, b, ACTOR_NONE); /* 1002 */
     events_add(&events, SHMVIEW_EVENT_CREATED, a, ACTOR_NONE); /* 1003 */
-    give(a, 8); /* what counts is who may see it now */
+    give(a, 8);                                                /* the present rights decide */
     give(b, 7);
     s.may_know = owners;
     s.owner = &uid;
     ck_assert_int_eq(events_subscribe(&events, &s, 1001, find, b), 0);
     ck_assert_uint_eq(next(&s), 1002);
-    ck_assert_uint_eq(next(&s), 1003); /* it is no more: who had it then */
+    ck_assert_uint_eq(next(&s), 1003); /* it has ended: its last rights decide */
     ck_assert_uint_eq(next(&s), 0);
     events_unsubscribe(&events, &s);
     s = subscriber();
-    ck_assert_int_eq(events_subscribe(&events, &s, 5000, NULL, NULL), 0); /* of another life */
+    ck_assert_int_eq(events_subscribe(&events, &s, 5000, NULL, NULL), 0); /* of another daemon */
     ck_assert_uint_eq(next(&s), 1001);
     events_unsubscribe(&events, &s);
     for (int i = 0; i < EVENTS_KEPT; i++)
@@ -195,7 +195,7 @@ START_TEST(too_many)
     events_add(&events, SHMVIEW_EVENT_CREATED, NULL, ACTOR_NONE);
     events_unsubscribe(&events, &all[5]);
     ck_assert_int_eq(events_subscribe(&events, &all[5], UINT64_MAX, NULL, NULL), 0);
-    ck_assert_uint_eq(next(&all[5]), 0); /* what another had not read is not his */
+    ck_assert_uint_eq(next(&all[5]), 0); /* events unread by another do not count */
     ck_assert_uint_eq(next(&all[LIMIT_MONITORS - 1]), 1);
     for (int i = 0; i < LIMIT_MONITORS; i++)
         events_unsubscribe(&events, &all[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* phases.c: which segments one look reaches. */
+/* Checks phases.c: which segments one pass reaches. */
 #include "daemon/segments/phases.h"
 
 #include "unit/house.h"
@@ -10,7 +10,7 @@
 static struct house house;
 static struct phases phases;
 
-/* Someone is attached to "s0" and so on. */
+/* Begins with attachments to "s0" and so on. */
 static void begin(void)
 {
     char parameters[64];

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks registry.c: names and ids of segments, and the removal of their objects. */
 #include "unit/unit.h"
 
 #include <sys/stat.h>
@@ -25,7 +26,7 @@ static struct segment *reserve(const char *name)
     return s;
 }
 
-/* A segment with objects. */
+/* Makes a segment with objects. */
 static struct segment *make(const char *name, bool lock)
 {
     struct object_space space;
@@ -94,8 +95,8 @@ START_TEST(ids_are_never_used_again)
 }
 END_TEST
 
-/* No two objects have one name, whatever the segments are called: names of
- * clients never reach into what goes by an id. */
+/* No two objects have the same name, whatever the names of segments: those of clients cannot equal
+ * those made from an id. */
 START_TEST(names_of_objects)
 {
     char longest[LIMIT_NAME_BYTES + 1];
@@ -160,9 +161,9 @@ START_TEST(remove_while_attached)
     registry_remove(&registry, s, ACTOR_NONE);
     ck_assert(!s->named);
     ck_assert_ptr_null(registry_find(&registry, "a"));
-    ck_assert_ptr_eq(registry_find_id(&registry, id), s); /* for those who know it */
+    ck_assert_ptr_eq(registry_find_id(&registry, id), s); /* for clients that know its id */
     ck_assert_uint_eq(unit_objects(), 1);
-    registry_remove(&registry, s, ACTOR_NONE); /* once more changes nothing */
+    registry_remove(&registry, s, ACTOR_NONE); /* a second removal changes nothing */
     struct segment *second = make("a", false);
     ck_assert_ptr_eq(registry_find(&registry, "a"), second);
     ck_assert_uint_ne(second->id, id);
@@ -201,7 +202,7 @@ START_TEST(release_by_lifetime)
 }
 END_TEST
 
-/* Random names come and go beside a list that is plainly right. */
+/* Reserves and removes random names, and compares with a simple list. */
 START_TEST(random_against_a_model)
 {
     struct segment *known[64] = {0};
@@ -224,7 +225,7 @@ START_TEST(random_against_a_model)
 }
 END_TEST
 
-/* Short of memory, the daemon refuses one request; it does not leave. */
+/* When memory is short the daemon refuses one request and goes on. */
 START_TEST(every_allocation_of_a_reservation_fails)
 {
     for (unsigned n = 1;; n++) {

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Checks segment.c: the objects of a segment, its slots, its open descriptors, and objects that
+ * were replaced. */
 #include "unit/unit.h"
 
 #include <inttypes.h>
@@ -70,7 +72,7 @@ START_TEST(without_a_lock)
 }
 END_TEST
 
-/* What is there stays, and nothing else does. */
+/* An object that is in the way stays, and nothing else is left. */
 START_TEST(object_that_is_in_the_way)
 {
     for (int which = 0; which < 3; which++) {
@@ -168,7 +170,7 @@ START_TEST(slots_and_generations)
     ck_assert_uint_eq(s->n_attachments, 3);
     segment_detach(s, a.slot);
     ck_assert_uint_eq(l->generation[0], 1 | SHMVIEW_GENERATION_DEAD);
-    ck_assert_uint_eq(l->generation[1], 1); /* the others live */
+    ck_assert_uint_eq(l->generation[1], 1); /* the other attachments live */
     ck_assert_uint_eq(l->deaths, 1);
     a = attach(s, SHMVIEW_WRITE);
     ck_assert_int_eq(a.slot, 0);
@@ -176,7 +178,7 @@ START_TEST(slots_and_generations)
     ck_assert_uint_eq(l->generation[0], 2);
     ck_assert_uint_eq(l->high, 2);
     segment_detach(s, peek.slot);
-    ck_assert_uint_eq(l->deaths, 1); /* a peeker's end concerns nobody */
+    ck_assert_uint_eq(l->deaths, 1); /* the end of a peek attachment is no death */
     segment_detach(s, a.slot);
     ck_assert_ptr_nonnull(s->use->live);
     segment_detach(s, b.slot);
@@ -187,9 +189,8 @@ START_TEST(slots_and_generations)
 }
 END_TEST
 
-/* The last deaths, for the story that the next owner is told. */
-/* A reader dies with its count in its slot, and nobody takes the lock exclusively until a client
- * has the dead reader's id. */
+/* A reader dies with its count in its slot. No client locks exclusively until a client has the dead
+ * reader's id. */
 START_TEST(counts_do_not_outlive_the_generations)
 {
     struct segment *s = make(1, true);
@@ -204,7 +205,7 @@ START_TEST(counts_do_not_outlive_the_generations)
         segment_detach(s, a.slot);
         a = attach(s, SHMVIEW_READ);
         ck_assert_int_eq(a.generation, generation);
-        ck_assert_uint_eq(slot->readers, left); /* writers see that its reader is dead */
+        ck_assert_uint_eq(slot->readers, left); /* writers see that the reader is dead */
     }
     s->slots.entries[0].generation = SHMVIEW_GENERATION_MASK;
     s->use->live->generation[0] = SHMVIEW_GENERATION_MASK;
@@ -218,6 +219,7 @@ START_TEST(counts_do_not_outlive_the_generations)
 }
 END_TEST
 
+/* The last deaths are kept for the report to the next owner. */
 START_TEST(deaths_are_told)
 {
     struct segment *s = make(100, true);
@@ -231,7 +233,7 @@ START_TEST(deaths_are_told)
         uint32_t id = (uint32_t)(a[2 * i].generation << 10 | a[2 * i].slot);
         segment_note_owner(s, id, 1000 + i, "command\0-------");
         segment_detach(s, a[2 * i].slot);
-        segment_detach(s, a[2 * i + 1].slot); /* the end of another changes nothing of it */
+        segment_detach(s, a[2 * i + 1].slot); /* the end of another attachment does not change it */
         ck_assert_uint_eq(d->pid, (unsigned)(1000 + i));
         ck_assert_uint_eq(d->id, id);
         ck_assert_str_eq(d->command, "command");
@@ -271,7 +273,7 @@ START_TEST(a_death_wakes_all)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, sleep_on_deaths, &sleeper), 0);
     while (!sleeper.ready)
         sched_yield();
-    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* most will sleep by now */
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* by now most of them sleep */
     segment_detach(s, a.slot);
     for (int i = 0; i < 4; i++) {
         void *slept_on;
@@ -283,7 +285,7 @@ START_TEST(a_death_wakes_all)
 }
 END_TEST
 
-/* Every slot that is given out has its line in the control object. */
+/* Every slot that is given out has its entry in the control object. */
 START_TEST(every_slot)
 {
     struct segment *s = make(100, true);
@@ -309,8 +311,7 @@ START_TEST(every_slot)
 }
 END_TEST
 
-/* How many slots the first page of the control object has room for: the next one
- * needs another page. */
+/* The number of slots in the first page of the control object; the next slot needs another page. */
 #define SLOTS_OF_A_PAGE ((4096 - sizeof(struct shmview_control)) / sizeof(struct shmview_slot))
 
 static void attach_failing(unsigned classes, unsigned crowd)
@@ -324,7 +325,7 @@ static void attach_failing(unsigned classes, unsigned crowd)
     for (unsigned n = 1;
          faults_begin(classes, n), r = segment_attach(s, SHMVIEW_WRITE, &a), faults_end(); n++) {
         ck_assert_int_lt(r, 0);
-        ck_assert_int_ne(r, -ENOLCK); /* it would say that the slots are used up */
+        ck_assert_int_ne(r, -ENOLCK); /* which would mean that all slots are used */
         ck_assert_uint_eq(s->n_attachments, crowd);
         ck_assert_uint_eq(s->slots.n_used, crowd);
         ck_assert_uint_le(unit_fds(), before);
@@ -370,7 +371,7 @@ START_TEST(objects_that_were_replaced)
 }
 END_TEST
 
-/* What is open already is the object itself, whatever its name leads to. */
+/* An open descriptor is the object itself, even if its name leads elsewhere. */
 START_TEST(objects_that_were_replaced_while_open)
 {
     struct segment *s = make(100, true);
@@ -383,7 +384,7 @@ START_TEST(objects_that_were_replaced_while_open)
     ck_assert_int_eq(segment_attach(s, SHMVIEW_WRITE, &b), 0);
     ck_assert_int_eq(fstat(b.fds[DATA], &st), 0);
     ck_assert_uint_eq(st.st_ino, s->inodes[DATA]);
-    /* for reading it is opened for the first time */
+    /* it is opened for reading for the first time */
     ck_assert_int_eq(segment_attach(s, SHMVIEW_READ, &b), -ESTALE);
     ck_assert_uint_eq(s->n_attachments, 2);
     segment_detach(s, a.slot);
@@ -398,7 +399,7 @@ END_TEST
 
 #define N_MANY 50
 
-/* Those of the segments attached last are kept open; nobody notices which. */
+/* Only the last attached segments keep their descriptors open, which clients do not notice. */
 START_TEST(descriptors_are_bounded)
 {
     const unsigned limits[] = {0, 1, 3, 1000};
@@ -428,7 +429,7 @@ START_TEST(descriptors_are_bounded)
             segment_detach(s, a.slot);
             ck_assert_uint_le(unit_fds(), before + limit * N_USE_DESCRIPTORS);
         }
-        for (int i = 0; i < N_MANY; i++) /* nobody is attached */
+        for (int i = 0; i < N_MANY; i++) /* no client is attached */
             ck_assert(!many[i]->use || many[i]->use->cached);
     }
     for (int i = 0; i < N_MANY; i++)

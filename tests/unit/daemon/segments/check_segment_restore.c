@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* segment.c: what another daemon has left. */
+/* Checks segment.c: segments that another daemon has left. */
 #include "unit/unit.h"
 
 #include <sys/mman.h>
@@ -8,7 +8,7 @@
 #include "daemon/segments/segment_restore.h"
 #include "unit/segments.h"
 
-/* The same segment in the eyes of the next daemon, with its record's facts only. */
+/* Returns the segment as the next daemon sees it, with only the facts of its record. */
 static struct segment *next_daemons(struct segment *s)
 {
     struct segment *next = fresh(s->size, s->lock);
@@ -26,7 +26,7 @@ static void restore(struct segment *s, int expected, const char *why)
         ck_assert_str_eq(told, why);
 }
 
-/* Slots that nobody knows the users of are given back when somebody attaches. */
+/* Slots whose users are unknown are given back at the next attach. */
 START_TEST(slots_without_users)
 {
     struct segment *s = make(100, true);
@@ -79,7 +79,7 @@ START_TEST(slots_with_users)
 }
 END_TEST
 
-/* One without a lock, and an attachment that has no slot. */
+/* Attachments without a slot, also to a segment without a lock. */
 START_TEST(without_slots)
 {
     struct segment *s = next_daemons(make(100, false));

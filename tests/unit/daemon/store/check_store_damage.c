@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A store of which bytes or words have changed is set aside, or it can be used: whatever is
- * there, the daemon is not ended by it. */
+/* Changes bytes and words of a store. It must be set aside or be usable, and it must never end the
+ * daemon. */
 #include "unit/unit.h"
 
 #include <signal.h>
@@ -13,7 +13,7 @@
 #include "daemon/store/store_check.h"
 
 #define PAGE_BYTES 4096
-#define FILE_BYTES ((size_t)1 << 20) /* what a store begins with */
+#define FILE_BYTES ((size_t)1 << 20) /* the first bytes of the file, which the test changes */
 #define N_SEGMENTS 60
 
 static unsigned char good[FILE_BYTES], bytes[FILE_BYTES];
@@ -73,7 +73,7 @@ static void see_layout(void *arg, uint32_t index, const char *text)
     *(unsigned *)arg += (unsigned)strlen(text);
 }
 
-/* Tables with several pages, long values, and pages that are free. */
+/* Makes tables with several pages, long values, and free pages. */
 static void make(void)
 {
     struct store *store;
@@ -101,7 +101,7 @@ static void put_file(const void *from)
     close(fd);
 }
 
-/* As a daemon does in its life. */
+/* Uses the store as a daemon does. */
 static void use(struct store *store)
 {
     unsigned n = 0;
@@ -123,7 +123,8 @@ static void use(struct store *store)
     }
 }
 
-/* Status of a process that opens and uses the file: 0: it was set aside; 1: it was used. */
+/* Returns the status of a process that opens and uses the file: 0: the file was set aside; 1: it
+ * was used. */
 static int try_it(void)
 {
     int status;
@@ -131,7 +132,7 @@ static int try_it(void)
     if (pid == 0) {
         struct store *store;
         bool was_bad;
-        signal(SIGALRM, SIG_DFL); /* check has it handled */
+        signal(SIGALRM, SIG_DFL); /* check has set a handler */
         alarm(100);
         int r = open_checked(&store, &was_bad);
         if (r)
@@ -156,7 +157,7 @@ static void expect_service(const char *what, size_t at)
                   at % PAGE_BYTES, at / PAGE_BYTES, status);
 }
 
-/* SHMVIEW_SEED tries other places, and ten times as many. */
+/* SHMVIEW_SEED selects other places, and ten times as many. */
 static uint64_t seed_of(uint64_t fixed)
 {
     const char *text = getenv("SHMVIEW_SEED");
@@ -205,7 +206,7 @@ START_TEST(words_change)
 }
 END_TEST
 
-/* Pages that are in use are said to be free: the list is changed as LMDB itself would. */
+/* Lists used pages as free, by the way in which LMDB writes its list. */
 static void name_page(size_t page, bool is_last)
 {
     MDB_env *env;
@@ -228,14 +229,14 @@ static void name_page(size_t page, bool is_last)
     mdb_txn_abort(txn);
     mdb_env_close(env);
     memcpy(bytes, good, sizeof bytes);
-    /* there may be older copies of the list, on pages that are free */
+    /* free pages may have older copies of the list */
     for (size_t at = 0; at + (n + 1) * sizeof *list <= sizeof bytes; at += 2)
         if (memcmp(good + at, list, (n + 1) * sizeof *list) == 0)
             memcpy(bytes + at + (is_last ? n : 1) * sizeof *list, &page, sizeof page);
     expect_service("a page that is said to be free", page);
 }
 
-/* It is not taken for a lack of memory, after which the daemon would not start. */
+/* The store must not take this for a lack of memory, because then the daemon would not start. */
 START_TEST(more_pages_than_there_can_be)
 {
     make();
@@ -256,12 +257,12 @@ START_TEST(free_list_names_pages_in_use)
     for (size_t page = 0; page < 12; page++)
         for (int is_last = 0; is_last < 2; is_last++)
             name_page(page, is_last);
-    ck_assert_uint_lt(n_used, 4); /* one in the middle is no page of the trees */
+    ck_assert_uint_lt(n_used, 4); /* one in the middle belongs to no tree */
     remove_files();
 }
 END_TEST
 
-/* What a sound store is taken for, after any history. */
+/* A sound store must be accepted after any history. */
 START_TEST(sound_ones_are_used)
 {
     uint64_t seed = seed_of(99);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.c and store_check.c when memory, the system or LMDB fails: a change is made or it is
- * not, a file that is sound is never set aside, and the store works once the need is over. */
+/* Checks store.c and store_check.c while memory, the system or LMDB fails. A change is made or not,
+ * a sound file is never set aside, and the store works again afterwards. */
 #include "unit/unit.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@
         ENOMEM, EMFILE, ENOSPC                                                                     \
     }
 
-/* In the place of libc's, for LMDB. */
+/* Replaces that of libc, for LMDB. */
 static bool maps_fail;
 void *mmap(void *p, size_t n, int protection, int flags, int fd, off_t at)
 {
@@ -148,7 +148,7 @@ static int change(struct store *store, int which)
     }
 }
 
-/* Of each either all or nothing; then it is made up for. */
+/* Each change is made completely or not at all, and a later call makes it. */
 static void every_change(int error)
 {
     faults_errno(error);
@@ -211,7 +211,7 @@ static int visit(struct store *store, int which, unsigned *ret_n)
                       : store_each_layout(store, 2, see_layout, ret_n);
 }
 
-/* Who reads is told that it is not all. */
+/* A reader gets an error if entries are missing. */
 START_TEST(visits)
 {
     struct store *store = open_store();
@@ -235,7 +235,7 @@ END_TEST
 
 #define TEXT_BYTES 60000
 
-/* Puts layouts, from *n on, until one is refused or "until" are there. */
+/* Puts layouts, from *n on, until one is refused or `until` are there. */
 static int put_many(struct store *store, uint32_t *n, uint32_t until)
 {
     static char text[TEXT_BYTES];
@@ -259,7 +259,7 @@ static uint32_t count(struct store *store)
     return n;
 }
 
-/* One that cannot grow refuses, keeps what it has, and goes on when it can. */
+/* A store that cannot grow refuses, keeps its contents, and goes on when it can. */
 START_TEST(growing)
 {
     uint32_t n = 0;
@@ -275,7 +275,7 @@ START_TEST(growing)
     ck_assert_int_eq(put_many(store, &n, 100), -ENOMEM);
     unsigned seen;
     ck_assert_int_eq(visit(store, 0, &seen), -ENOMEM);
-    ck_assert_uint_eq(unit_fds(), unit_fds_before + 1); /* closed, for now, but for the file */
+    ck_assert_uint_eq(unit_fds(), unit_fds_before + 1); /* closed for now, except the file */
     maps_fail = false;
     ck_assert_uint_eq(count(store), n);
     ck_assert_int_eq(put_many(store, &n, 100), 0);
@@ -325,7 +325,7 @@ static int open_checked(struct store **ret, bool *ret_was_bad)
     return r ? r : store_open(AT_FDCWD, path(), &check, ret, ret_was_bad);
 }
 
-/* A shortage says nothing of the file. In the other process it is armed as well. */
+/* A shortage does not condemn the file. The checking process has it as well. */
 START_TEST(checking)
 {
     static const char *const calls[] = {"fork",   "openat",         "fstat",         "pread",
@@ -357,7 +357,7 @@ static void spoil(off_t at, const void *bytes, size_t n)
     close(fd);
 }
 
-/* One that is to be set aside and cannot be is left where it is. */
+/* A store that cannot be set aside stays where it is. */
 START_TEST(setting_aside)
 {
     struct store *store = open_store();
@@ -376,7 +376,7 @@ START_TEST(setting_aside)
 }
 END_TEST
 
-/* The file that the check is to try is not the one that was opened. */
+/* Replaces the file between its opening and its check. */
 static void exchange(void)
 {
     char other[120];
@@ -406,7 +406,7 @@ START_TEST(exchanged)
 }
 END_TEST
 
-/* Only a file that this user alone may write to, and that has no other name, is one. */
+/* Only a file with one name that no other user may write is accepted. */
 START_TEST(not_a_file_of_ours)
 {
     for (int i = 0; i < 6; i++) {

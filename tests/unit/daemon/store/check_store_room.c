@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry on a file system that becomes full: layouts are refused first, records go on; and
- * the file grows in steps. */
+/* The registry on a file system that becomes full: layouts are refused first and records still
+ * work. The file grows in steps. */
 #include "unit/unit.h"
 
 #include <dlfcn.h>
@@ -13,11 +13,11 @@
 #define MIB        ((size_t)1 << 20)
 #define TEXT_BYTES 400000
 
-/* All that the file system has, of which the file is one part and others have another. */
+/* The size of the file system, and what other files use of it. */
 static size_t all, others;
 static size_t longest_step;
 
-/* In the place of libc's. */
+/* Replaces that of libc. */
 int fstatvfs(int fd, struct statvfs *ret)
 {
     struct stat st;
@@ -81,7 +81,7 @@ static uint32_t fill(struct store *store, uint64_t segment)
     return n;
 }
 
-/* Attaches, detaches and creates, as others do, in more transactions than free pages last for. */
+/* Attaches, detaches and creates, in more transactions than the free pages are enough for. */
 static void serve(struct store *store, uint64_t from)
 {
     for (uint64_t id = from; id < from + 3000; id++) {
@@ -102,17 +102,17 @@ START_TEST(records_have_room)
     ck_assert_uint_gt(n * (size_t)TEXT_BYTES, all * 3 / 4);
     for (int i = 0; i < 3; i++) {
         serve(store, 10);
-        fill(store, 2); /* what records had is not for layouts */
+        fill(store, 2); /* space of records is not used for layouts */
     }
     serve(store, 10);
     ck_assert_int_eq(store_delete_segment(store, 1), 0);
-    ck_assert_uint_gt(fill(store, 3), n / 2); /* what layouts had is */
+    ck_assert_uint_gt(fill(store, 3), n / 2); /* but space of layouts is */
     serve(store, 10);
     store_close(store, true);
 }
 END_TEST
 
-/* Others have filled it: what the file has is used, and a part of it is for records. */
+/* Other files fill it. The pages of the file itself are used, a part of them only for records. */
 START_TEST(nothing_but_the_file)
 {
     struct store *store = begin(16 * MIB);
@@ -125,7 +125,7 @@ START_TEST(nothing_but_the_file)
 }
 END_TEST
 
-/* The last of it as well, which is less than a step. */
+/* The last space is used too, although it is less than a step. */
 START_TEST(all_of_it)
 {
     struct store *store = begin(4 * MIB - 320 * 1024);
@@ -139,13 +139,13 @@ START_TEST(all_of_it)
     snprintf(path, sizeof path, "%s/registry", unit_directory());
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(st.st_size, (off_t)all);
-    all += 64 * 1024; /* others have given something back */
+    all += 64 * 1024; /* other files have become smaller */
     ck_assert_int_eq(put_attachment(store, id), 0);
     store_close(store, true);
 }
 END_TEST
 
-/* A tmpfs without a limit says that it has nothing. */
+/* A tmpfs without a limit reports no space at all. */
 START_TEST(in_steps)
 {
     static char text[TEXT_BYTES];
