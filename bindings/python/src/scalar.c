@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view of one element as a value: item(), int() and float(), as numpy's arrays have them. */
+/* A view of one element as a value: item(), int() and float(), as numpy's arrays have them; and a
+ * view as an array of numpy. */
 #include "view.h"
 
 /* Returns the only element, or NULL with an exception. */
@@ -33,6 +34,14 @@ PyObject *view_float(PyObject *self)
     PyObject *number = element ? PyNumber_Float(element) : NULL;
     Py_XDECREF(element);
     return number;
+}
+
+PyObject *view_get_array(PyObject *self, void *Py_UNUSED(closure))
+{
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *array = numpy ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
+    Py_XDECREF(numpy);
+    return array;
 }
 
 PyObject *view_item_of(PyObject *self, PyObject *args)

@@ -309,6 +309,10 @@ PyGetSetDef view_getset[] = {
      NULL},
     {"stale", get_stale, NULL, "Whether the view belongs to another phase than the current one.",
      NULL},
+    {"array", view_get_array, NULL,
+     "numpy.asarray(view): an array of numpy that is the same memory. Raises ImportError without\n"
+     "numpy.",
+     NULL},
     {"T", view_get_T, NULL, "The view with its dimensions reversed.", NULL},
     {"__array_interface__", view_get_array_interface, NULL, "numpy's array protocol, version 3.",
      NULL},

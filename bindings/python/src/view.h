@@ -162,6 +162,7 @@ PyObject *view_dlpack_device(PyObject *self, PyObject *unused);
 
 /* --- scalar.c ------------------------------------------------------------ */
 
+PyObject *view_get_array(PyObject *self, void *closure);
 PyObject *view_int(PyObject *self);
 PyObject *view_float(PyObject *self);
 PyObject *view_item_of(PyObject *self, PyObject *args);

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""array(), zeros(), ones(), empty(), full() and attach_array(): a segment with one array, in one call.
+
+The array is the view 'array' of the layout 'array'. So a program in any language can open it, and a
+segment that another program made is opened by attach_array() as well, if it has only one view."""
+
+from . import _core
+from ._layouts import _numbers, _split_dtype
+from ._open import attach, create
+
+_NAME = "array"
+_OF_SCALAR = {bool: "?", int: "q", float: "d", complex: "Zd"}
+
+
+def _strides(shape, itemsize):
+    """Returns the strides in Fortran order."""
+    strides = []
+    for n in shape:
+        strides.append(itemsize)
+        itemsize *= n
+    return tuple(strides)
+
+
+def zeros(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+    """Creates a segment with an array of zeros, and returns a View of it. view.array is the array of
+    numpy, and view.segment the Segment, which has the lock. Another process calls
+    attach_array(view.segment.name), or gets the pickled view.
+
+    shape: an int or a tuple of ints. dtype: a format, see Segment.cast(). order: 'C' or 'F'.
+    name, lifetime, lock, connection: see create().
+
+    Raises the errors of create() and of Segment.cast()."""
+    base, inner = _split_dtype(dtype)
+    shape = _numbers(shape) + tuple(inner)
+    if order not in ("C", "F"):
+        raise ValueError(f"order is 'C' or 'F', not {order!r}")
+    strides = _strides(shape, _core.format_size(base)[1]) if order == "F" and 0 not in shape else None
+    layout = {_NAME: {"format": base, "shape": shape, "strides": strides}}
+    size = 1 if 0 in shape else None  # a segment has at least one byte
+    segment = create(name, size, layouts={_NAME: layout}, lifetime=lifetime, lock=lock, connection=connection)
+    return segment.view(_NAME, _NAME)
+
+
+def empty(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+    """Like zeros(): new memory is always zero."""
+    return zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+
+
+def full(shape, fill_value, dtype=None, order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+    """Like zeros(), but each element is fill_value, an element or an array that numpy repeats to the
+    shape. dtype: None stands for the type of fill_value.
+
+    Raises ConversionError if an element of the dtype cannot represent fill_value."""
+    is_scalar = type(fill_value) in _OF_SCALAR
+    if not is_scalar:
+        import numpy
+        fill_value = numpy.asarray(fill_value)
+    if dtype is None:
+        dtype = _OF_SCALAR[type(fill_value)] if is_scalar else fill_value.dtype
+    view = zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+    return _filled(view, lambda: view.fill(fill_value) if is_scalar else view.array.__setitem__(..., fill_value))
+
+
+def ones(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+    """Like zeros(), but each element is 1."""
+    return full(shape, 1, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+
+
+def array(a, dtype=None, order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+    """Like zeros(), but with the shape and a copy of the elements of a.
+
+    a: an array of numpy or a tensor in the memory of the processor; a View, bytes, an array.array or
+    another memoryview, without numpy; or all that numpy.asarray() takes, such as nested lists.
+    dtype: None stands for the type of a.
+
+    Raises TypeError if the elements are Python objects, which cannot be shared."""
+    if isinstance(a, (bytes, bytearray, memoryview)) or type(a).__module__ == "array":
+        a = memoryview(a)
+    elif not isinstance(a, _core.View):
+        import numpy
+        a = numpy.asarray(a)
+    if dtype is None:
+        dtype = getattr(a, "dtype", None) or a.format
+    view = zeros(a.shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+    by_numpy = hasattr(a, "dtype")  # which converts as numpy.array(a, dtype) does
+    return _filled(view, lambda: view.array.__setitem__(..., a) if by_numpy else view.__setitem__(_all(a), a))
+
+
+def _all(a):
+    return slice(None) if a.ndim else ()
+
+
+def _filled(view, fill):
+    """Fills a new view. Removes its segment if that fails."""
+    try:
+        if view.nbytes:
+            fill()
+    except BaseException:
+        segment = view.segment
+        segment.remove()
+        view.release()
+        segment.close()
+        raise
+    return view
+
+
+def attach_array(name, readonly=False, *, timeout=0, connection=None):
+    """Attaches a segment that has one view, as array(), zeros() and similar functions make, and
+    returns that View.
+
+    readonly: whether elements can only be read. timeout, connection: see attach().
+
+    Raises LookupError if the segment has no view or several: then use attach() and Segment.view().
+    Raises the errors of attach()."""
+    segment = attach(name, readonly, timeout=timeout, connection=connection)
+    try:
+        views = [(view, layout) for layout, views in segment.layouts.items() for view in views]
+        if len(views) != 1:
+            several = ", ".join(f"{view!r} of {layout!r}" for view, layout in views)
+            raise LookupError(f"the segment {name!r} has {len(views)} views ({several or 'none'}): "
+                              "use attach() and Segment.view()")
+        return segment.view(*views[0])
+    except BaseException:
+        segment.close()
+        raise
