@@ -17,7 +17,7 @@
 No daemon needs to run before: if there is none, the first call starts one for this user.
 
 create() and attach() return a Segment, make() a View of a new segment, and connect() a Connection;
-remove() removes a segment. array(), zeros(), ones(), full() and empty() share one array in one call,
+remove() removes a segment; list(), exists() and stats() look at segments without attaching them. array(), zeros(), ones(), full() and empty() share one array in one call,
 and attach_array(name) opens it; view.array is the array of numpy. All three classes can be pickled: a pickled object names the segment or
 the daemon, and contains no bytes. Every error is a subclass of Error and of Python's own class for
 such an error: FileNotFoundError, TimeoutError, BufferError, ValueError and so on. pin() is for CUDA.
@@ -59,13 +59,14 @@ del _name, _object
 # __getattr__() imports these modules at the first use. The drop-ins for multiprocessing import ctypes
 # and multiprocessing, which programs without drop-ins do not need.
 _lazy = {
+    "_stats": ("AttachmentStats", "SegmentStats", "Stats", "exists", "list", "stats"),
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),
     "sharedctypes": ("Array", "RawArray", "RawValue", "Value", "copy", "synchronized"),
     "shared_memory": ("ShareableList", "SharedMemory"),
     "managers": ("SharedMemoryManager",),
 }
-__all__ += [_name for _names in _lazy.values() for _name in _names]
+__all__ += [_name for _names in _lazy.values() for _name in _names if _name != "list"]
 
 
 def __getattr__(name):

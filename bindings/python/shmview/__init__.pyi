@@ -223,6 +223,54 @@ def attach(name: str, readonly: bool = False, *, access: Optional[_Access] = Non
 def make(nbytes: int, format: _Format, shape: Optional[_Shape] = None,
          strides: Optional[_Shape] = None, offset: int = 0, readonly: bool = False, *,
          connection: Optional[Connection] = None) -> View: ...
+class AttachmentStats(NamedTuple):
+    attachment: int
+    pid: int
+    uid: int
+    command: str
+    access: str
+    holds: Optional[str]
+    waits: Optional[str]
+    slot: int
+    since: float
+class SegmentStats(NamedTuple):
+    name: str
+    id: int
+    size: int
+    is_named: bool
+    has_lock: bool
+    lifetime: str
+    mode: int
+    owner: int
+    group: int
+    attachments: int
+    layouts: int
+    created: float
+    resident: int
+    generation: int
+    phase: Optional[str]
+    changes: int
+    owner_deaths: int
+    parties: Tuple[AttachmentStats, ...]
+class Stats(NamedTuple):
+    version: str
+    pid: int
+    started: float
+    uptime: float
+    starts: int
+    connections: int
+    attachments: int
+    n_all_segments: int
+    allocated: int
+    memory_free: int
+    memory_limit: int
+    segments: Tuple[SegmentStats, ...]
+def list(*, connection: Optional[Connection] = None) -> List[str]: ...
+def exists(name: str, *, connection: Optional[Connection] = None) -> bool: ...
+@overload
+def stats(name: None = None, *, connection: Optional[Connection] = None) -> Stats: ...
+@overload
+def stats(name: str, *, connection: Optional[Connection] = None) -> SegmentStats: ...
 def array(a: Any, dtype: Optional[_Format] = None, order: Literal["C", "F"] = "C", *, name: Optional[str] = None,
           lifetime: _Lifetime = "attached", lock: bool = True, connection: Optional[Connection] = None) -> View: ...
 def zeros(shape: _Shape, dtype: _Format = "float64", order: Literal["C", "F"] = "C", *, name: Optional[str] = None,

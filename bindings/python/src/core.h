@@ -10,6 +10,7 @@
  *   index.c assign.c item*.c      reading and setting elements
  *   shape.c buffer.c dlpack.c     other views of the same elements; exports to other libraries
  *   foreign.c                     buffers of other objects, to copy from and to compare with
+ *   scalar.c stats.c              a view of one element as a number; figures of segments
  *   special.c unlocked.c wait.c   fast __enter__ and __exit__; calls without the GIL; timeouts
  *
  * The module uses only the public headers <shmview/...>, so it works with every libshmview of the
@@ -248,4 +249,9 @@ int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **re
 int lock_give(struct segment *segment, bool repaired);
 
 extern PyType_Spec guard_spec;
+/* --- stats.c ------------------------------------------------------------- */
+
+/* stats(name, connection): figures as tuples, for shmview._stats. */
+PyObject *module_stats(PyObject *module, PyObject *args);
+
 #endif

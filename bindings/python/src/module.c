@@ -136,6 +136,7 @@ static PyMethodDef functions[] = {
      "remove(name, *, connection=None)\n--\n\n"
      "Removes the name of a segment at once; the memory goes with the last attachment.\n\n"
      "Raises NotFound, Denied, Invalid, Disconnected."},
+    {"stats", module_stats, METH_VARARGS, NULL},
     {"format_size", module_format_size, METH_O, NULL},
     {"await_creation", module_await_creation, METH_VARARGS, NULL},
     {"_default_connection", module_default_connection, METH_O, NULL},
