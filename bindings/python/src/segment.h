@@ -37,6 +37,8 @@ PyObject *segment_lock_status(PyObject *self, PyObject *unused);
 PyObject *segment_cast(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_get_buf(PyObject *self, void *closure);
 PyObject *segment_view(PyObject *self, PyObject *args, PyObject *kwargs);
+/* seg["A"]: segment_view() of the current phase. */
+PyObject *segment_subscript(PyObject *self, PyObject *key);
 PyObject *segment_define_views(PyObject *self, PyObject *args);
 PyObject *segment_define(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);

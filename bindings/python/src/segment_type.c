@@ -77,7 +77,8 @@ static PyMethodDef methods[] = {
      "view(name, layout=None)\n--\n\n"
      "Opens the view called name of the named layout. Without a layout, uses the layout of the\n"
      "current phase; before the first phase, the only layout that has a view of this name. The\n"
-     "view belongs to the current phase, and is stale after the next switch.\n\n"
+     "view belongs to the current phase, and is stale after the next switch. seg[name] is\n"
+     "seg.view(name).\n\n"
      "Raises NoLayout."},
     {"define", WITH_KEYWORDS(segment_define),
      "define(layouts=None, **more)\n\n"
@@ -166,6 +167,7 @@ static PyType_Slot slots[] = {
     {Py_tp_clear, segment_clear},
     {Py_tp_repr, segment_repr},
     {Py_tp_methods, methods},
+    {Py_mp_subscript, segment_subscript},
     {Py_tp_getset, getset},
     {Py_tp_members, members},
     {Py_bf_getbuffer, segment_getbuffer},

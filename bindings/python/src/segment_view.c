@@ -200,6 +200,18 @@ PyObject *segment_view(PyObject *op, PyObject *args, PyObject *kwargs)
     return view;
 }
 
+PyObject *segment_subscript(PyObject *op, PyObject *key)
+{
+    if (!PyUnicode_Check(key))
+        return PyErr_Format(PyExc_TypeError,
+                            "seg['A'] is the view called A; seg.buf[...] are bytes: not %.200s",
+                            Py_TYPE(key)->tp_name);
+    PyObject *args = PyTuple_Pack(1, key);
+    PyObject *view = args ? segment_view(op, args, NULL) : NULL;
+    Py_XDECREF(args);
+    return view;
+}
+
 /* The arrays to which a struct shmview_view_spec points. */
 struct numbers {
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];

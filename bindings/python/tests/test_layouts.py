@@ -195,3 +195,18 @@ def test_no_lock():
     with pytest.raises(shmview.NoLock):
         peek.lock()
     assert peek.buf.readonly and peek.access == "peek" and seg2.buf == peek.buf
+
+
+def test_views_by_subscript():
+    seg = shmview.create("seg", one={"A": ("i4", 3)}, two={"B": "f4"}, phase="one")
+    seg["A"][1] = 5
+    assert seg["A"].tolist() == [0, 5, 0] and seg.view("A") == seg["A"]
+    with pytest.raises(shmview.NoLayout):
+        seg["B"]
+    with pytest.raises(TypeError, match="seg.buf"):
+        seg[0]
+    with pytest.raises(TypeError):
+        iter(seg)
+    seg.close()
+    with pytest.raises(ValueError):
+        seg["A"]
