@@ -14,10 +14,11 @@
 typedef const struct verb *find_verb_fn(const char *name);
 
 /* Completes a command line. words are the n words after the name of the program; the last one is
- * the beginning of the word to complete, perhaps "". Prints each candidate on a line of its own; or
- * a line that asks the shell for its own candidates: ":files", ":commands", ":users", ":groups". If
- * the daemon does not answer, there are no candidates for its names. Starts no daemon, because the
- * user is still typing. Returns true; or false, after printing nothing, if a verb must come next.
+ * the beginning of the word to complete, which may be "". Prints each candidate on a line of its
+ * own; or a line that asks the shell for its own candidates: ":files", ":commands", ":users",
+ * ":groups". If the daemon does not answer, there are no candidates for its names. Starts no
+ * daemon, because the user is still typing. Returns true; or false, after printing nothing, if a
+ * verb must come next.
  */
 bool complete(struct context *c, int n, char **words, find_verb_fn *find_verb);
 

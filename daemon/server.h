@@ -43,8 +43,9 @@ struct server {
 };
 
 /* Starts a server, which must be zeroed: takes over the listener, the store, the configuration, and
- * the segments of the last daemon. When this returns, each declared segment exists, or the reason
- * is logged. options must live as long as the server. Returns 0 or -errno. */
+ * the segments of the last daemon. When this returns 0, each segment that the configuration
+ * declares exists, or the reason is logged, unless a signal has stopped the server. options must
+ * live as long as the server. Returns 0 or -errno. */
 int server_init(struct server *server, const struct listener *listener,
                 const struct options *options, struct store *store, struct config *config);
 

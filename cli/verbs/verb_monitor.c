@@ -110,9 +110,10 @@ static int64_t earlier(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Waits for the next event. If no daemon runs, warns once and continues to wait. The wait has steps
- * of LOOK_NS because shmview_monitor_next() returns DISCONNECTED only at a deadline. Returns what
- * that call returns, but DISCONNECTED as TIMED_OUT. */
+/* Waits for the next event. If no daemon runs, warns once for each outage and continues to wait.
+ * The wait has steps of LOOK_NS because shmview_monitor_next() returns DISCONNECTED only at a
+ * deadline. Retries after TIMED_OUT and DISCONNECTED until w->deadline, then returns
+ * -SHMVIEW_ERR_TIMED_OUT. Returns any other result of that call. */
 static int next_event(struct context *c, struct watch *w, struct shmview_monitor *monitor,
                       const struct shmview_event **ret)
 {

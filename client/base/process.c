@@ -45,9 +45,10 @@ void details_unlock(const char *unused)
     pthread_mutex_unlock(&process->details);
 }
 
-/* If forks_off is set, this thread forks in a signal handler, and would wait for itself. Its child
- * may inherit half a change, but may not call the library either, because it forked in a signal
- * handler. */
+/* If forks_off is set, a signal handler of this thread forks while the thread is about to take, or
+ * holds, process->forks; taking it here could deadlock. The child may inherit a half-made change,
+ * but that is harmless: after a fork in a signal handler it must not call the library
+ * (shmview.h). */
 static void before_fork(void)
 {
     if (!forks_off)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bell: a socket on which this process reports to the daemon that a segment has changed.
  *
- * A ring never waits and has no reply. It needs no mutex either, because a connection keeps the
- * descriptor number of its bell over restarts of the daemon: bell_take() puts the new socket under
- * the old number. */
+ * A ring never waits and has no reply. It needs no mutex either: across restarts of the daemon,
+ * bell_take() puts the new socket under the old number. If it cannot, it leaves the old socket
+ * open, because another thread may be about to ring it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/socket.h>

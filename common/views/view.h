@@ -75,9 +75,9 @@ int view_cast(struct view_desc *desc, uint64_t offset, uint64_t nbytes, uint64_t
 /* Whether the elements follow each other without gaps, in order 'C', 'F', or 'A' for either. */
 bool view_is_contiguous(const struct view_desc *desc, char order);
 
-/* Finds the element at index, and stores the byte at which it begins. base and size are those of
- * the segment. The description must have been checked. This function checks the index and each
- * stored row offset, and that the whole element is within the segment. */
+/* Finds the element at index, and stores the offset of its first byte in *ret_offset. base and size
+ * are those of the segment. The description must have been checked. This function checks the index
+ * and each stored row offset, and that the whole element is within the segment. */
 int view_locate(const struct view_desc *desc, const unsigned char *base, uint64_t size,
                 const int64_t *index, uint64_t *ret_offset, struct view_fault *fault);
 

@@ -3,8 +3,8 @@
  * wire.c has the tables of the parameters.
  *
  * A call is {"method": ..., "parameters": {...}} with optional flags, and a reply is
- * {"parameters": {...}} with "error" if the call was refused. Members of these two objects that are
- * unknown are ignored, because Varlink itself may add some. */
+ * {"parameters": {...}} with "error" if the call was refused. Unknown members of these two objects
+ * are ignored, because Varlink itself may add some. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The method Entrust: ties a segment of lifetime "creator" to another process. It then ends with
- * that process, and no longer with its creator.
+/* The method Entrust: ties a segment of lifetime "creator" to another process. The segment then
+ * ends with that process, and no longer with its creator.
  *
- * A worker can thus leave a result for the process that started it. That process must be an
- * ancestor of the worker, or the worker itself (methods.c), and belong to the same user. It need
+ * A worker can thus leave a result for the process that started it. The new process must be an
+ * ancestor of the creator, or the creator itself (methods.c), and belong to the same user. It need
  * not be a client: the daemon watches it by a pidfd, as a client without a connection
  * (client.h). */
 #ifndef DAEMON_ENTRUST_H

@@ -24,7 +24,7 @@
 /* Only attachment.c creates and frees attachments. The list that `link` is in decides to whom an
  * attachment belongs: a connection, a client without a connection, or a departure. */
 struct attachment {
-    uint64_t id; /* unique in the instance, also over restarts */
+    uint64_t id; /* unique in the instance, even across restarts */
     struct segment *segment;
     int64_t access; /* enum shmview_access */
     uint32_t slot;  /* SLOT_NONE if it has none */

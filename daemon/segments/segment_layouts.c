@@ -52,9 +52,10 @@ int segment_add_layout(struct segment *segment, const char *name, const char *te
     int index = layouts_add(&segment->layouts, name, text, n);
     if (index < 0)
         return index;
-    /* The table comes first. If the daemon dies in between, an entry without a record is left,
-     * which the next daemon clears (read_slots() in use.c). In the other order clients would not
-     * find a layout that is recorded. */
+    /* The table comes first. If the daemon dies between the two writes, an entry without a record
+     * is left. The next daemon clears it (read_slots() in use.c), or the next definition
+     * overwrites it. In the other order, a record would have to be deleted again if the table could
+     * not be written. */
     int r = write_table(segment, (size_t)index, 1);
     if (r == 0)
         r = store_put_layout(segment->home->store, segment->id, (uint32_t)index, text);

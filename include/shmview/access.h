@@ -81,16 +81,16 @@ struct shmview_access_change {
 
 /* Changes who may use the segment called name. Attachments that exist stay.
  *
- * Only the owner and administrators may call it. Only administrators may name
- * another owner, or a group to which they do not belong. The segment is charged
- * to its new owner. change and all it points to are borrowed for the call. The
- * library looks up names of users and groups in the databases of this system
- * (getpwnam(3), getgrnam(3)), which may block. Then blocks as a request
- * (shmview.h). Any thread.
+ * Only the owner and administrators may call it. An owner who is not an
+ * administrator cannot name another owner, nor a group to which that owner does
+ * not belong. The segment is charged to its new owner. change and all it points to
+ * are borrowed for the call. The library looks up the names in entries in the
+ * user and group databases of this system (getpwnam(3), getgrnam(3)), which may
+ * block. Then blocks as a request (shmview.h). Any thread.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NOT_FOUND if there is no such
  * segment or this user has no right to see it, _DENIED if this user may not
- * change it so, _QUOTA if it does not fit into the new owner's quota, _INVALID
+ * make this change, _QUOTA if it does not fit into the new owner's quota, _INVALID
  * for a wrong argument or a name that no user or group has, _SYSTEM if a database
  * cannot be read, or an error of requests. */
 int shmview_set_access(struct shmview_connection *connection, const char *name,

@@ -106,7 +106,7 @@ struct shmview_slot {
 
 /* The control object: this header, then the slots.
  *
- * The words that the owner touches share a cache line with the lock word:
+ * The words that an owner uses at each take and release share a line with the lock word:
  *   lock           changed by CAS only, by each client that takes, awaits or releases the lock
  *   inside         the low 30 bits are the id of the owner while it is inside, else 0. If the next
  *                  owner finds them set, the last one died inside or left the bytes not repaired.

@@ -115,13 +115,14 @@ int shmview_format_parse(const char *text, struct shmview_format *ret,
 /* As nbytes: every byte from the offset to the end of the segment. */
 #define SHMVIEW_REST UINT64_MAX
 
-/* Makes a one-dimensional view of nbytes bytes from offset on. nbytes must divide into whole
- * elements. The view is read-only if the attachment is. It belongs to no phase, so it never becomes
- * stale.
+/* Makes a one-dimensional view of nbytes bytes from offset on. nbytes must be a multiple of the
+ * element's size, or SHMVIEW_REST. The view is read-only if the attachment is. It belongs to no
+ * phase, so it never becomes stale.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_FORMAT, _MISALIGNED if offset is not a multiple of the
- * element's alignment, _ILL_SIZED if the bytes do not divide, _BOUNDS if they lie outside the
- * segment, or _NO_MEMORY. The error text names the byte. */
+ * element's alignment or foreign memory is itself misaligned, _ILL_SIZED if nbytes is not a
+ * multiple of the element's size, _BOUNDS if the bytes lie outside the segment, or _NO_MEMORY. The
+ * error text names the place. */
 int shmview_view_cast(struct shmview_segment *segment, const char *format, uint64_t offset,
                       uint64_t nbytes, struct shmview_view *ret_view);
 

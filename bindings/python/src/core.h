@@ -103,9 +103,9 @@ struct connection {
 };
 extern PyType_Spec connection_spec;
 
-/* r = call, without the GIL. Signal handlers run while it waits. If a handler raises, r becomes
- * -SHMVIEW_ERR_INTERRUPTED and the handler's exception is set. The call may have succeeded
- * nevertheless: then the caller must release what the call returned.
+/* r = call, without the GIL. In the main thread, Python's signal handlers run while the call waits.
+ * If a handler raises, r becomes -SHMVIEW_ERR_INTERRUPTED and the handler's exception is set. The
+ * call may have succeeded nevertheless: then the caller must release what the call returned.
  *
  * Every call that may send a request to the daemon must use this macro. Otherwise two threads can
  * deadlock: a handler waits for the GIL while its thread holds mutexes of the library, and another

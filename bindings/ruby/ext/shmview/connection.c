@@ -152,8 +152,9 @@ static int disconnect(void *arg)
 
 /*
  * Closes the connection; does nothing if it is closed. Its segments must be closed first. Does not
- * wait for the daemon. Returns nil. Raises Busy if a segment is open, or if a consumer still has
- * memory of one; raises FrozenError if the connection is shareable.
+ * wait for the daemon. Returns nil. Raises Busy if a segment is open, if another thread is in a
+ * call over the connection, or if a consumer (Fiddle::MemoryView, IO::Buffer, Shmview::MemoryView)
+ * still has the memory of a segment; raises FrozenError if the connection is shareable.
  */
 static VALUE connection_close(VALUE self)
 {

@@ -252,9 +252,10 @@ static VALUE end_recovery(VALUE arg)
 /*
  * call-seq: recover(timeout: nil) { |died| ... }
  *
- * Like synchronize, but also holds the lock after a death inside. The block gets the OwnerDied that
- * names the dead owner, or nil. A block that runs to its end has repaired the bytes. If an
- * exception, break, throw or Thread#kill leaves the block, the next owner gets OwnerDied again.
+ * Like synchronize, but also takes the lock if its last exclusive holder died inside. The block
+ * gets the OwnerDied that names the dead holder, or nil. A block that runs to its end counts as
+ * having repaired the bytes. If the block got an OwnerDied, and an exception, break, throw or
+ * Thread#kill leaves it, the next owner gets OwnerDied too.
  * Returns the value of the block. Raises the errors of synchronize except OwnerDied.
  */
 static VALUE segment_recover(int argc, VALUE *argv, VALUE self)

@@ -76,7 +76,7 @@ static VALUE view_transpose(int argc, VALUE *argv, VALUE self)
  *
  * Returns a View that repeats elements by numpy's rule, without a copy: counted from the last
  * dimension, each old length must be 1 or the new one. The result is read-only. Raises Invalid,
- * StaleView, Closed.
+ * Overflow, StaleView, Closed.
  */
 static VALUE view_broadcast(int argc, VALUE *argv, VALUE self)
 {
