@@ -17,10 +17,13 @@
 No daemon needs to run before: if there is none, the first call starts one for this user.
 
 create() and attach() return a Segment, make() a View of a new segment, and connect() a Connection;
-remove() removes a segment; list(), exists() and stats() look at segments without attaching them. array(), zeros(), ones(), full() and empty() share one array in one call,
-and attach_array(name) opens it; view.array is the array of numpy. All three classes can be pickled: a pickled object names the segment or
-the daemon, and contains no bytes. Every error is a subclass of Error and of Python's own class for
-such an error: FileNotFoundError, TimeoutError, BufferError, ValueError and so on. pin() is for CUDA.
+remove() removes a segment. list(), exists() and stats() look at segments without attaching them.
+array(), zeros(), ones(), full() and empty() share one array in one call, and attach_array(name) opens
+it; view.array is the array of numpy.
+
+Segment, View and Connection can be pickled: a pickled object names the segment or the daemon, and
+contains no bytes. Every error is a subclass of Error and of Python's own class for such an error:
+FileNotFoundError, TimeoutError, BufferError, ValueError and so on. pin() is for CUDA.
 
 Drop-ins: Array, Value, RawArray, RawValue, Lock, RLock and copy work like those of multiprocessing;
 SharedMemory, ShareableList and SharedMemoryManager like those of multiprocessing.shared_memory and

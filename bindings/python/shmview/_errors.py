@@ -3,7 +3,9 @@
 catches FileNotFoundError or BufferError works without change."""
 
 import errno
+import os
 import re
+import time
 
 
 class Error(Exception):
@@ -199,12 +201,20 @@ class OwnerDied(Error):
 
     name: the name of the segment. pid, command: the process that died, or 0 and '' if that is no
     longer known. generation, phase: the phase in which it died. when: the time of the death in
-    seconds, on the clock of time.monotonic(); 0 if it is not known.
+    seconds, on the clock of time.monotonic(); 0 if it is not known. died_at: the same time as a
+    datetime of this machine's time zone; None if it is not known.
 
     phase is None if another phase is current now, or if the Segment does not know the name yet,
     because taking a lock sends no request to the daemon. Segment.phase sends one."""
 
     name, pid, command, generation, phase, when = "", 0, "", 0, None, 0.0
+
+    @property
+    def died_at(self):
+        if not self.when:
+            return None
+        from datetime import datetime, timedelta
+        return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - self.when)
 
 
 __all__ = [name for name, c in list(globals().items()) if isinstance(c, type) and
@@ -229,7 +239,7 @@ def make(code, text, facts):
 
 def make_death(name, pid, generation, phase, command, when):
     """Makes an OwnerDied, which the extension module raises or returns."""
-    who = f"process {pid}" if pid else "an unknown process"
+    who = "a thread of this process" if pid == os.getpid() else f"process {pid}" if pid else "an unknown process"
     if command:
         who += f" ({command})"
     made = OwnerDied(f"{who} died while it held the lock of '{name}'; see Segment.recover()")

@@ -23,7 +23,8 @@ class OwnerDiedWarning(RuntimeWarning):
 
 
 def _tell_death(pid):
-    warning = OwnerDiedWarning(f"process {pid} died while it held this lock: what the lock guards "
+    who = "a thread of this process" if pid == os.getpid() else f"process {pid}"
+    warning = OwnerDiedWarning(f"{who} died while it held this lock: what the lock guards "
                                "may be half written")
     warning.pid = pid
     warnings.warn(warning, stacklevel=2)

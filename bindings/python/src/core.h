@@ -144,6 +144,7 @@ struct segment {
     PyObject_HEAD struct state *state;
     struct connection *connection;  /* owned */
     struct shmview_segment *handle; /* NULL: closed */
+    PyObject *name;                 /* a str, also of a closed segment */
     Py_ssize_t n_out;               /* views and buffers that need the mapping */
     Py_ssize_t n_calls;             /* calls that use the handle without the GIL now */
     unsigned forks;                 /* n_forks when n_calls was counted; see calls_of() */

@@ -27,6 +27,11 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
     if (!self)
         return NULL;
     self->state = state;
+    self->name = PyUnicode_FromString(shmview_name(handle));
+    if (!self->name) {
+        Py_DECREF(self);
+        return NULL;
+    }
     self->handle = handle;
     self->forks = n_forks;
     self->entered = n_forks;
@@ -270,6 +275,7 @@ void segment_dealloc(PyObject *op)
         COUNT_ADD(self->connection->n_calls, -1);
     }
     Py_XDECREF((PyObject *)self->connection);
+    Py_XDECREF(self->name);
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -284,8 +290,7 @@ static const char *access_name(const struct shmview_segment *handle)
 
 PyObject *segment_get_name(PyObject *op, void *Py_UNUSED(closure))
 {
-    struct shmview_segment *handle = segment_use((struct segment *)op);
-    return handle ? PyUnicode_FromString(shmview_name(handle)) : NULL;
+    return Py_NewRef(((struct segment *)op)->name);
 }
 
 PyObject *segment_get_size(PyObject *op, void *Py_UNUSED(closure))
@@ -312,10 +317,11 @@ PyObject *segment_get_connection(PyObject *op, void *Py_UNUSED(closure))
 
 PyObject *segment_repr(PyObject *op)
 {
-    struct shmview_segment *handle = ((struct segment *)op)->handle;
+    const struct segment *self = (struct segment *)op;
+    struct shmview_segment *handle = self->handle;
     if (!handle)
-        return PyUnicode_FromString("<shmview.Segment, closed>");
-    return PyUnicode_FromFormat("<shmview.Segment '%s', %llu bytes, %s>", shmview_name(handle),
+        return PyUnicode_FromFormat("<shmview.Segment '%U', closed>", self->name);
+    return PyUnicode_FromFormat("<shmview.Segment '%U', %llu bytes, %s>", self->name,
                                 (unsigned long long)shmview_size(handle), access_name(handle));
 }
 

@@ -129,7 +129,7 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 static PyGetSetDef getset[] = {
-    {"name", segment_get_name, NULL, "The segment's name.", NULL},
+    {"name", segment_get_name, NULL, "The segment's name; it stays after close().", NULL},
     {"size", segment_get_size, NULL, "Its size in bytes.", NULL},
     {"access", segment_get_access, NULL,
      "The access of this attachment: 'peek' (see the bytes), 'read' (also take the lock) or\n"

@@ -79,6 +79,7 @@ def test_owner_died():
         died = e.value
         assert (died.name, died.pid, died.phase, died.generation) == ("seg", child.pid, "one", 1)
         assert died.command.startswith("python3") and 0 < died.when <= time.monotonic()
+        assert abs(died.died_at.timestamp() - time.time()) < 60
         assert str(child.pid) in str(died) and pickle.loads(pickle.dumps(died)).pid == child.pid
         assert seg.lock_status().dirty
     with pytest.raises(ZeroDivisionError):
@@ -285,3 +286,14 @@ def test_lost():
     with pytest.raises(shmview.NotOwner):
         seg.unlock()
     seg.close()
+
+
+def test_a_thread_of_this_process_that_ended_is_named_as_such(seg):
+    thread = threading.Thread(target=seg.lock)
+    thread.start()
+    thread.join()
+    with pytest.raises(shmview.OwnerDied, match="^a thread of this process") as caught:
+        seg.lock()
+    assert caught.value.pid == os.getpid() and caught.value.died_at is None
+    with seg.recover():
+        pass

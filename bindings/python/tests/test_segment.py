@@ -28,8 +28,8 @@ def test_create_attach():
     seg_view.release()
     seg.close()
     seg.close()
-    assert seg.closed and repr(seg) == "<shmview.Segment, closed>"
-    for use in (lambda: seg.name, lambda: seg.lock(), lambda: memoryview(seg), seg.remove):
+    assert seg.closed and repr(seg) == "<shmview.Segment 'one', closed>" and seg.name == "one"
+    for use in (lambda: seg.size, lambda: seg.lock(), lambda: memoryview(seg), seg.remove):
         with pytest.raises(ValueError, match="closed"):
             use()
     assert bytes(memoryview(other)[:3]) == b"abc"
