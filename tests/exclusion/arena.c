@@ -38,8 +38,9 @@ static const char *name_of(enum inside how)
     return how == INSIDE_EXCLUSIVE ? "exclusive" : "shared";
 }
 
-/* Notes itself, then looks at all others, both in one total order: of two that are inside at once
- * at least one sees the other. */
+/* Notes that the thread is inside, and then looks at the notes of all others. All these accesses
+ * have one total order. Therefore, of two threads that are inside at once, at least one sees the
+ * other. */
 void oracle_enter(unsigned segment, unsigned party, unsigned thread, enum inside how)
 {
     atomic_store(&arena->inside[segment][party][thread], (uint8_t)how);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The oracle: plain shared memory in which each thread notes what it holds, by no means of the
- * library's. It sees two owners inside at once, and a process that lost its lock although it lives.
+/* The oracle: shared memory in which each thread notes what it holds. It uses nothing of the
+ * library, so a fault of the library cannot hide here. It detects two owners inside at once, and
+ * a living process that has lost its lock.
  *
- * A party is a worker, or the child that a worker forks. Its death is announced here (doomed)
- * before it is killed, and its notes are wiped after it is gone. */
+ * A party is a worker, or the child that a worker forks. The supervisor announces its death here
+ * (oracle_doom()) before it kills it, and wipes its notes after it is gone. */
 #ifndef EXCLUSION_ARENA_H
 #define EXCLUSION_ARENA_H
 
@@ -14,7 +15,7 @@
 
 #define SEGMENTS    3
 #define WORKERS_MAX 16
-#define PARTIES     (2 * WORKERS_MAX) /* the second half: the workers' children */
+#define PARTIES     (2 * WORKERS_MAX) /* the second half: children of workers */
 #define THREADS_MAX 4
 #define DEAD_MAX    65536 /* pids that were killed */
 #define TEXT_BYTES  500
@@ -50,10 +51,10 @@ enum count {
 struct arena {
     char socket[108];
     unsigned n_workers, n_threads;
-    bool plant; /* worker 0 goes inside without the lock now and then: the oracle must see it */
+    bool plant; /* worker 0 sometimes goes inside without the lock, and the oracle must detect it */
     uint64_t seed;
     atomic_bool over;
-    _Atomic uint32_t unrest; /* odd: the daemon is down, or has no buffers; even: all is calm */
+    _Atomic uint32_t unrest; /* odd: the daemon is down, or has no buffers; even: it is at rest */
     _Atomic uint8_t inside[SEGMENTS][PARTIES][THREADS_MAX];
     _Atomic bool doomed[PARTIES];
     _Atomic pid_t pid[PARTIES];
@@ -61,26 +62,27 @@ struct arena {
     _Atomic pid_t dead[DEAD_MAX];
     _Atomic uint64_t count[N_COUNTS];
     _Atomic uint32_t n_violations;
-    char first[TEXT_BYTES]; /* of the violations */
+    char first[TEXT_BYTES]; /* the first violation */
 };
 extern struct arena *arena;
 
-/* Maps it. Returns 0 or -errno. */
+/* Maps the arena. Returns 0, or -errno. */
 int arena_open(void);
 
 void arena_count(enum count what);
 
-/* Something that must not be. Ends the run. */
+/* Reports a violation, and ends the run. */
 __attribute__((format(printf, 1, 2))) void violation(const char *format, ...);
 
-/* This thread has the lock of the segment / is about to give it back. */
+/* oracle_enter(): this thread has got the lock of the segment. oracle_leave(): it is about to
+ * release it. */
 void oracle_enter(unsigned segment, unsigned party, unsigned thread, enum inside how);
 void oracle_leave(unsigned segment, unsigned party, unsigned thread);
 
-/* The pid was killed by this program, so that its death may be reported. */
+/* Returns whether this program has killed the process, so that its death may be reported. */
 bool oracle_knows_dead(pid_t pid);
 
-/* In the supervisor: the party is about to be killed; is gone. */
+/* For the supervisor. oracle_doom(): the party is about to be killed. oracle_wipe(): it is gone. */
 void oracle_doom(unsigned party);
 void oracle_wipe(unsigned party);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread does while it holds a lock: calls that talk to the daemon. Each may fail in one of
- * the ways that belong to it or to the mishap, and costs nothing else. */
+/* Calls of the library that talk to the daemon, made by a thread that holds a lock. A call may
+ * fail only with an error of its own, an error of the injected failure, or, if the daemon is not
+ * at rest, an error of that. It must not cost the thread its lock. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -194,7 +195,7 @@ bool calls_judge(const char *what, int r, uint32_t unrest, bool out_of_memory, b
     return false;
 }
 
-/* After a mishap the next call goes on as if nothing had been. */
+/* After a mishap the next call must work as usual. */
 static void check_next(struct thread *t)
 {
     uint32_t unrest = atomic_load(&arena->unrest);
@@ -218,7 +219,8 @@ static void call_with_mishap(struct thread *t, struct shmview_segment *held)
         check_next(t);
 }
 
-/* No other thread is in a call. */
+/* Closes the sockets of this process, or makes the daemon hang up. Waits first until no other
+ * thread is in a call. */
 static void lose_connection(struct thread *t)
 {
     bool closes = draw(&t->random, 2);
@@ -229,7 +231,7 @@ static void lose_connection(struct thread *t)
         mishap_provoke_hang_up();
     arena_count(closes ? COUNT_CLOSES : COUNT_HANG_UPS);
     if (draw(&t->random, 2))
-        usleep((useconds_t)draw(&t->random, 3000)); /* the daemon sees it before the next call */
+        usleep((useconds_t)draw(&t->random, 3000)); /* the daemon notices it before the next call */
     check_next(t);
     pthread_rwlock_unlock(&t->worker->descriptors);
 }

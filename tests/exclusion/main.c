@@ -1,4 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Shows that the lock excludes, and that no living process loses it, whatever goes wrong.
+ *
+ * Workers take locks of a few segments and call the library while they hold them. In the
+ * meantime their allocations, system calls, descriptors and connections fail; this process kills
+ * workers and restarts the daemon. Each thread notes in the arena what it holds, and compares.
+ * The run ends at the first violation. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -36,11 +42,11 @@ static const char help[] =
 
 #define PATIENCE_NS   20000000000
 #define TICK_NS       5000000
-#define KILL_EVERY    40 /* ticks, at the mean */
+#define KILL_EVERY    40 /* ticks, on average */
 #define RESTART_EVERY 80
 #define HOG_EVERY     200
 #define HOG_SOCKETS   200
-#define AWAY_LONG_NS  1100000000 /* longer than a request waits for a daemon */
+#define AWAY_LONG_NS  1100000000 /* longer than a request waits for the daemon */
 
 static struct {
     double seconds;
@@ -116,7 +122,7 @@ static void restart_daemon(void)
     arena_count(COUNT_RESTARTS);
 }
 
-/* Another process of this user takes all that the daemon has for requests that are not whole. */
+/* Fills the daemon's buffers with incomplete requests, as another process of this user can. */
 static void be_hog(void)
 {
     static char bytes[1000000];
@@ -137,7 +143,7 @@ static void be_hog(void)
     for (int i = 0; i < HOG_SOCKETS; i++)
         if (fds[i] >= 0)
             close(fds[i]);
-    pause_ns(100000000); /* the daemon has seen that */
+    pause_ns(100000000); /* until the daemon has noticed the ends */
     atomic_fetch_add(&arena->unrest, 1);
     arena_count(COUNT_HOGS);
 }
@@ -164,13 +170,13 @@ static void kill_worker(unsigned party)
     waitpid(pid, NULL, 0);
     child = atomic_load(&arena->pid[party + WORKERS_MAX]);
     if (child > 0 && kill(child, SIGKILL) == 0)
-        waitpid(child, NULL, 0); /* adopted by this process */
+        waitpid(child, NULL, 0); /* this process has adopted it */
     oracle_wipe(party);
     oracle_wipe(party + WORKERS_MAX);
     arena_count(COUNT_DEATHS);
 }
 
-/* Whether a child of this process has ended that should not. */
+/* Reports a violation for each worker that has ended too early. */
 static void look_for_crashes(void)
 {
     int status;
@@ -221,7 +227,7 @@ static void tick(void)
 static int found(void)
 {
     int status = 1;
-    pid_t pid = fork(); /* this process never uses the library: its children begin afresh */
+    pid_t pid = fork(); /* this process never uses the library: its children start clean */
     if (pid == 0)
         _exit(worker_found() ? 1 : 0);
     waitpid(pid, &status, 0);

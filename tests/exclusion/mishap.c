@@ -10,7 +10,7 @@
 
 #include <jansson.h>
 
-/* The library has fewer descriptors open; a test keeps its own beyond. */
+/* The library has fewer descriptors open. The test keeps its own above this number. */
 #define DESCRIPTORS_MAX 128
 
 static _Thread_local struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes wrong in one thread of a worker: its n-th allocation fails, or its n-th call of the
- * system; or a descriptor of the library is closed; or the daemon hangs up. The program is linked
- * so that these calls, as the library and jansson make them, come through mishap.c. */
+/* Failures that a thread of a worker injects: its n-th allocation or its n-th system call fails,
+ * a descriptor of the library is closed, or the daemon hangs up. The linker replaces these
+ * calls, as the library and jansson make them, by those in mishap.c (--wrap). */
 #ifndef EXCLUSION_MISHAP_H
 #define EXCLUSION_MISHAP_H
 
@@ -13,15 +13,17 @@ enum mishap {
     MISHAP_SYSTEM  /* socket, connect, getsockopt, sendmsg, recvmsg */
 };
 
-/* From now on the n-th (from 1) such call of this thread fails; with forever, every later one too.
- * error_number is that of a call of the system. */
+/* From now on the n-th (from 1) such call of this thread fails; with forever, every later one
+ * fails too. error_number is the errno of a system call that fails. */
 void mishap_begin(enum mishap what, unsigned n, bool forever, int error_number);
-/* No call fails any more. Returns whether one did. */
+/* Ends the failures. Returns whether a call has failed. */
 bool mishap_end(void);
 
-/* Closes every socket of this process but its standard descriptors. Returns how many there were. */
+/* Closes every socket of this process except its standard descriptors. Returns how many it
+ * closed. */
 unsigned mishap_close_sockets(void);
-/* Has the daemon hang up every connection of this process, by a message that is no JSON. */
+/* Sends a message that is not JSON on every connection of this process, so that the daemon hangs
+ * up. */
 void mishap_provoke_hang_up(void);
 
 #endif

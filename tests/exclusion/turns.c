@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same without chance: each allocation and each system call of each call fails in turn, once
- * and from there on, while this process holds a lock. After each failure the next call must
- * succeed, and a rival in another process must not get the lock. */
+/* Failures in turn instead of at random. While this process holds a lock, each allocation and
+ * each system call of each call of the library fails: alone, and then together with all later
+ * ones. After each failure the next call must succeed, and a rival in another process must not
+ * get the lock. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "exclusion/mishap.h"
 #include "exclusion/worker.h"
 
-/* More than any call has. */
+/* More allocations or system calls than any call makes. */
 #define FAILURES_MAX 400
 
 static int rival; /* this end of a socket pair */
@@ -32,7 +33,7 @@ static int open_handle(struct shmview_connection **connection, struct shmview_se
     return r;
 }
 
-/* Tries to take the lock whenever it is asked to, and tells what came of it. */
+/* The rival: tries the lock for each byte that it reads, and answers with the result. */
 __attribute__((noreturn)) static void be_rival(int fd)
 {
     struct shmview_connection *c;
@@ -49,7 +50,8 @@ __attribute__((noreturn)) static void be_rival(int fd)
     _exit(0);
 }
 
-/* The rival may wait for the news of a death; this process does not live to see it. */
+/* Lets the rival try the lock. Every result except SHMVIEW_ERR_TIMED_OUT is a violation, because
+ * this process holds the lock. */
 static void check_rival(const char *name, unsigned n)
 {
     int r = 0;
@@ -94,7 +96,7 @@ static void hold_and_fail(struct thread *t, struct shmview_segment *s, bool excl
             mishap_close_sockets();
         else
             mishap_provoke_hang_up();
-        usleep(20000); /* the daemon sees it, although this process makes no call */
+        usleep(20000); /* the daemon notices it, although this process makes no call */
         check_rival(closes ? "close" : "hang-up", 1);
         calls_judge("the next call", shmview_ping(t->worker->connection), 0, false, false);
         check_rival(closes ? "close" : "hang-up", 2);
@@ -117,7 +119,7 @@ void turns_run(void)
         be_rival(ends[1]);
     }
     close(ends[1]);
-    rival = dup2(ends[0], 200); /* beyond those that are closed */
+    rival = dup2(ends[0], 200); /* above those that mishap_close_sockets() closes */
     close(ends[0]);
     w.threads[0] = (struct thread){&w, 0, 1};
     if (open_handle(&w.connection, &s) == 0)

@@ -11,7 +11,8 @@
 #include "exclusion/mishap.h"
 #include "exclusion/worker.h"
 
-/* Longer than a daemon is ever away: a lock that takes longer to get is lost to all. */
+/* Longer than the daemon is ever away. A thread that waits longer reports a violation, because
+ * then no thread can get the lock. */
 #define PATIENCE_NS 30000000000
 
 /* xorshift64, Marsaglia 2003 */
@@ -37,7 +38,8 @@ static int take(struct thread *t, struct shmview_segment *s, bool exclusive)
     return r;
 }
 
-/* A death was reported: of a process that this program has killed. */
+/* Called after SHMVIEW_OWNER_DIED. Reports a violation if the dead owner is a process that this
+ * program has not killed. */
 static void check_death(struct shmview_segment *s)
 {
     struct shmview_death death;
@@ -48,7 +50,7 @@ static void check_death(struct shmview_segment *s)
                   r ? 0 : death.pid);
 }
 
-/* Whether the thread still has what it took: it may take it again. */
+/* Checks that the thread still holds what it took, by taking and releasing it once more. */
 static void check_held(struct shmview_segment *s, bool exclusive)
 {
     int r = exclusive ? shmview_lock(s) : shmview_lock_shared(s);
@@ -107,7 +109,7 @@ static void lock_one(struct thread *t)
 
 /* --- Children ------------------------------------------------------------ */
 
-/* A child that locks on its own account while its parent may hold. */
+/* A forked child: takes a lock for itself while its parent may hold the same lock, and exits. */
 __attribute__((noreturn)) static void live_as_child(struct thread *t, pid_t parent)
 {
     struct worker *w = t->worker;
@@ -168,7 +170,8 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Again and again while the daemon is not at rest. */
+/* Connects and attaches all segments. Repeats a call as long as its error is permitted, because
+ * the daemon may be away. Returns 0, or the last error. */
 static int begin(struct worker *w)
 {
     char name[64];

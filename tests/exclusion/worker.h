@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process whose threads take locks, and call the library while they hold them. */
+/* A worker: a process whose threads take locks, and call the library while they hold them. */
 #ifndef EXCLUSION_WORKER_H
 #define EXCLUSION_WORKER_H
 
@@ -11,7 +11,7 @@
 
 #include "exclusion/arena.h"
 
-/* Of each segment; there are the layouts "a" and "b". */
+/* Names of segments; each has the layouts "a" and "b". */
 #define SEGMENT_NAME  "exclusion.%u"
 #define SEGMENT_BYTES 4096
 
@@ -25,38 +25,39 @@ struct worker {
     unsigned party;
     struct shmview_connection *connection;
     struct shmview_segment *segments[SEGMENTS];
-    /* held for writing while descriptors of the library are closed: another thread that is in a
-     * call could otherwise get the number of the one that was closed */
+    /* held exclusively while descriptors of the library are closed. Otherwise another thread in
+     * a call could get the number of a closed one */
     pthread_rwlock_t descriptors;
     atomic_bool forks; /* one child at a time */
     struct thread threads[THREADS_MAX];
 };
 
-/* Runs until the end; exits with 0. */
+/* The life of a worker. Exits with status 0 at the end of the run. */
 __attribute__((noreturn)) void worker_run(unsigned party, uint64_t seed);
 
-/* One after the other: each call, each allocation and system call of it, once and from there on,
- * while the lock is held. */
+/* While this process holds the lock, lets each allocation and each system call of each call
+ * fail: alone, and then together with all later ones. */
 void turns_run(void);
 
-/* Creates the segments. Returns 0, or -1 after it has said why not. */
+/* Creates the segments. Returns 0, or -1 after it has printed the reason. */
 int worker_found(void);
 
 uint64_t draw(uint64_t *random, uint64_t n);
 
 /* --- calls.c ------------------------------------------------------------- */
 
-/* Makes a call of the library that talks to the daemon, with a mishap or not, and judges what it
- * returns. The thread holds the segment exclusively, or shared. */
+/* Makes a call of the library that talks to the daemon, with or without a mishap, and checks its
+ * result. The thread must hold the segment, exclusively or shared. */
 void calls_any(struct thread *thread, struct shmview_segment *held, bool exclusive);
 
-/* The number of those calls; makes one of them, and returns what it returned. */
+/* How many such calls there are; makes one of them, and returns its result. */
 unsigned calls_number(void);
 int calls_make(unsigned which, struct thread *thread, struct shmview_segment *held);
 const char *calls_name(unsigned which);
 
-/* Whether r is what the call may return. unrest is what arena->unrest was before; failed: an
- * injected failure struck. Reports a violation if it is not. */
+/* Returns whether a call may return r; reports a violation if it may not. unrest is the value of
+ * arena->unrest before the call. failed: an injected failure struck, which was one of memory if
+ * out_of_memory. */
 bool calls_judge(const char *what, int r, uint32_t unrest, bool out_of_memory, bool failed);
 
 #endif
