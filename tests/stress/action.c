@@ -10,15 +10,15 @@
 #include "stress/fate.h"
 #include "stress/worker.h"
 
-/* A guest does not wait for ever: if everybody else is gone, so shall it be. */
+/* How long a guest waits at most. Otherwise it would remain when all other parties have gone. */
 #define GUEST_PATIENCE_NS 8000000000
 
 /* --- Taking -------------------------------------------------------------- */
 
 typedef int take_fn(struct shmview_segment *, int64_t deadline_ns);
 
-/* Waits without a deadline of the test's own: whoever waits here for too long waits
- * for nobody. */
+/* Waits without a deadline; a guest waits for GUEST_PATIENCE_NS. watch.c sees the wait in
+ * waits_since, and counts a stall if it takes too long. Returns the result of the call. */
 static int take_forever(struct shmview_segment *segment, take_fn *call)
 {
     bool guest = me.patience >= 0;
@@ -34,7 +34,8 @@ static int take_forever(struct shmview_segment *segment, take_fn *call)
 
 static int take(struct shmview_segment *segment, take_fn *call)
 {
-    /* before a lull those who give up may leave others asleep */
+    /* when each thread acts once, more of them give up, because such a thread may leave others
+     * asleep */
     uint32_t how = me_random() % (atomic_load(&arena->one_each) ? 8 : 16);
     me.waits_from = now_ns();
     if (how >= 4)
@@ -84,7 +85,8 @@ static bool is_restless(void)
     return !me.borrowed && !atomic_load_explicit(&arena->quiet, memory_order_relaxed);
 }
 
-/* This thread ends without giving back; only a whole process may take its first. */
+/* Sometimes ends this process in order while it holds the lock. Otherwise returns whether this
+ * thread must end without releasing; the first thread of a process never does so. */
 static bool leaves_holding(void)
 {
     if (is_restless() && me_chance(1000))
@@ -198,7 +200,7 @@ static void act_optimistic(struct shmview_segment *segment)
         me_count(COUNT_OPTIMISTIC);
 }
 
-/* Under its lock a view is of the phase that it was opened in. */
+/* A view that is locked must belong to the current phase. */
 static void act_view(struct shmview_segment *segment)
 {
     struct shmview_view view;
@@ -236,7 +238,7 @@ static void act_notify(struct shmview_segment *segment)
         report(VIOLATION_CALL, "shmview_notify: %d %s", r, shmview_error_text());
 }
 
-/* While all is quiet it waits for ever, and the supervisor is the last to notify. */
+/* While all is quiet a worker waits without a deadline, and the supervisor notifies last. */
 static void act_wait_change(struct shmview_segment *segment)
 {
     uint32_t seen = shmview_change(segment), now;
@@ -276,7 +278,7 @@ static void act_status(struct shmview_segment *segment)
         report(VIOLATION_CALL, "shmview_lock_status: %d %s", r, shmview_error_text());
 }
 
-/* Another handle, for a moment; its end is a death as well, as far as slots go. */
+/* Attaches once more for a moment. For the lock the end of that slot is a death too. */
 static void act_attach(struct shmview_segment *segment)
 {
     if (!is_restless())

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread of a party does: one thing at a time, chosen at random. */
+/* What a thread of a party does: one action at a time, chosen at random. */
 #ifndef STRESS_ACTION_H
 #define STRESS_ACTION_H
 
 #include <shmview/shmview.h>
 
-/* Does something with the segment. Afterwards nothing of it is held, unless
- * me.leaving says that this thread is to end. */
+/* Does one action with the segment. Afterwards the thread holds nothing of it, unless me.leaving
+ * is set: then the thread must end. */
 void action_any(struct shmview_segment *segment);
 
 #endif

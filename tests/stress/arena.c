@@ -10,7 +10,7 @@
 
 #include "common/base/util.h"
 
-/* After so many lines it is known. */
+/* So many violations are printed; further ones are only counted. */
 #define REPORTS_SAID 20
 
 struct arena *arena;
@@ -114,7 +114,7 @@ bool party_end(pid_t pid)
         if ((state & 0xff) == PARTY_FREE || (pid_t)(state >> 40) != pid)
             continue;
         found |= (state & 0xff) != PARTY_RESERVED;
-        /* a child of it may be taking up the reservation now: then it lives */
+        /* a child of that process may begin in this party now: then it is living and stays */
         atomic_compare_exchange_strong(&p->state, &state, PARTY_FREE);
     }
     return found;
@@ -148,7 +148,7 @@ bool me_chance(uint32_t n)
     return me_random() % n == 0;
 }
 
-/* Only its thread writes an actor, so no locked instruction is needed. */
+/* Only its own thread writes an actor, so no locked instruction is needed. */
 void me_count(enum count what)
 {
     _Atomic uint64_t *n = &me.actor->count[what];

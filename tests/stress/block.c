@@ -34,7 +34,7 @@ static uint64_t phase_now(struct shmview_segment *segment)
 
 /* --- Order --------------------------------------------------------------- */
 
-/* What each word is, but for its index. */
+/* Returns the expected value of every word, except for the index that is added to it. */
 static uint64_t pattern(uint64_t sequence, uint64_t phase)
 {
     uint64_t p = sequence * 0x9e3779b97f4a7c15u;
@@ -89,7 +89,7 @@ int block_create(struct shmview_segment *segment)
 
 /* --- Exclusive ----------------------------------------------------------- */
 
-/* The last owner went in order, so all must be in order. */
+/* The last owner left in order, so the block must be in order. */
 static void expect_order(struct shmview_segment *segment)
 {
     const struct block *b = block_of(segment);

@@ -13,7 +13,8 @@
 #include "common/base/util.h"
 #include "stress/arena.h"
 
-/* So long is a park without its net: longer than it takes to be called a stall. */
+/* The length of a park whose bound was removed. It exceeds the time after which a wait is a
+ * stall. */
 #define NO_NET_NS 30000000000
 
 /* --- Dying --------------------------------------------------------------- */
@@ -32,13 +33,14 @@ static void nap(void)
     nanosleep(&t, NULL);
 }
 
-/* A slot is adopted once in a life: there the others get their chance. */
+/* A thread is always slow while it adopts a slot, because that happens once in its life and the
+ * others must get a chance to interfere. */
 static bool is_slow(int place)
 {
     return place == me.slow || (place >= AT_ADOPTS && place <= AT_ADOPTED);
 }
 
-/* Between a look and the act that follows from it. */
+/* Half of the slow places lie between a look at a word and the act that follows from it. */
 void fate_draw_slow(void)
 {
     static const int delicate[] = {
@@ -78,7 +80,7 @@ void fate_place(int place)
     dawdle(place);
 }
 
-/* The steps in the lock call this. */
+/* The library calls this at each step of the lock, because it is compiled with its steps here. */
 void shmview_step(int step)
 {
     fate_place(step);
@@ -86,7 +88,7 @@ void shmview_step(int step)
 
 /* --- Noticing ------------------------------------------------------------ */
 
-/* Counts only who has waited since before the death, and could have run. */
+/* Counts the time only if this thread has waited since before the death, and could run. */
 void fate_note_latency(int64_t killed_ns)
 {
     int64_t took = now_ns() - killed_ns;
@@ -103,9 +105,9 @@ void fate_note_latency(int64_t killed_ns)
 long __real_syscall(long number, ...);
 long __wrap_syscall(long number, ...);
 
-/* The library's calls of syscall() end here: see -Wl,--wrap. A waiter that is blind
- * has a kernel without futex_waitv. While all is quiet a park that has no deadline
- * of the caller's loses its net, the bound: a wake-up that is lost then is a stall. */
+/* Replaces syscall() in the library (-Wl,--wrap). For a blind waiter, futex_waitv does not
+ * exist. While all is quiet, a park without a deadline of the caller loses its bound, so that a
+ * lost wake-up becomes a stall. */
 long __wrap_syscall(long number, ...)
 {
     va_list ap;
@@ -113,7 +115,8 @@ long __wrap_syscall(long number, ...)
     struct timespec until;
     va_start(ap, number);
     for (int i = 0; i < 6; i++)
-        a[i] = va_arg(ap, long); /* the callee reads registers; those not given are rubbish */
+        a[i] = va_arg(ap, long); /* the callee reads six registers; arguments that were not passed
+                                    are never used */
     va_end(ap);
     if (number == SYS_futex_waitv && me.blind) {
         errno = ENOSYS;

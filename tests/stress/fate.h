@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who dies where, and how long the others take to notice. */
+/* Where parties die, and how long the others take to notice. */
 #ifndef STRESS_FATE_H
 #define STRESS_FATE_H
 
@@ -7,16 +7,17 @@
 
 #include "stress/place.h"
 
-/* I come by a place: may die, may dawdle. */
+/* The thread has reached a place: it may die there, or pause. */
 void fate_place(int place);
 
-/* From here on this thread is slow at a place of its own, or nowhere. */
+/* Chooses a place at which this thread is slow from now on, or none. */
 void fate_draw_slow(void);
 
-/* Dies at once, by SIGKILL. */
+/* Kills this process by SIGKILL. */
 __attribute__((noreturn)) void fate_die(void);
 
-/* I am the next owner after one who was killed inside at that time. */
+/* Records how long it took until this thread became the next owner after one that was killed
+ * inside at that time. */
 void fate_note_latency(int64_t killed_ns);
 
 #endif

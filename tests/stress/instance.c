@@ -22,19 +22,19 @@
 static void become_daemon(const struct instance *instance, const char *program)
 {
     sigset_t none;
-    /* it leaves in order even if this program does not */
+    /* the daemon leaves in order even if this program does not */
     prctl(PR_SET_PDEATHSIG, SIGINT);
     int log = open(instance->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
-    setpgid(0, 0); /* an interrupt from the terminal is not for it */
+    setpgid(0, 0); /* an interrupt from the terminal must not reach the daemon */
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     execl(program, program, "--socket", instance->socket, "--config", "/dev/null", (char *)NULL);
     _exit(127);
 }
 
-/* Whether it has said that it listens. */
+/* Returns whether its log shows that it listens. */
 static bool listens(struct instance *instance)
 {
     char line[512];
@@ -67,7 +67,7 @@ static void remove_directory(const struct instance *instance)
     rmdir(instance->directory);
 }
 
-/* Waits until it has ended. Returns its status, or -1 after a while. */
+/* Waits until the daemon has ended. Returns its status, or -1 if that takes too long. */
 static int wait_for_end(const struct instance *instance)
 {
     int status;
@@ -105,7 +105,7 @@ int instance_start(struct instance *instance, const char *program)
     return -1;
 }
 
-/* The directory of this instance, and the objects in it. */
+/* Removes the directory of this instance and the objects in it. */
 static void remove_objects(const struct instance *instance)
 {
     char path[120];

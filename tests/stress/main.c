@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that use one lock in every way, and die in every place. */
+/* Shows that the lock excludes, reports every death inside and never leaves a thread asleep.
+ *
+ * A supervisor (supervisor.h) spawns processes that use one lock in every way, and kills them at
+ * every step of it. Each owner checks the data (block.h), and watch.h finds threads that wait
+ * although the lock is free. Prints one line with the verdict. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +40,7 @@ static int usage(void)
     return 2;
 }
 
-/* Returns -1 to go on, else the exit status. */
+/* Reads the options. Returns -1 to go on, otherwise the exit status. */
 static int read_choice(struct choice *choice, int argc, char **argv)
 {
     static const struct option table[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a party may die: the steps of the lock, and places of the test's own. */
+/* Where a party may die: the steps of the lock, and places in the test itself. */
 #ifndef STRESS_PLACE_H
 #define STRESS_PLACE_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All want the lock, and whoever has it keeps it until he is killed: then nobody but
- * those who wait already is there to notice. */
+/* A siege: all threads want the lock, and each holder keeps it until it is killed. Then only
+ * those that wait already can notice the death. */
 #ifndef STRESS_SIEGE_H
 #define STRESS_SIEGE_H
 
@@ -10,14 +10,14 @@
 
 #include "stress/arena.h"
 
-/* A thread: waits for the lock, and keeps it. Does not return. */
+/* The life of a thread in a siege: waits for the lock, and keeps it. */
 __attribute__((noreturn)) void siege_join(struct shmview_segment *segment);
 
-/* A living party of which a thread holds the lock, or NULL. */
+/* Returns a living party of which a thread holds the lock, or NULL. */
 struct party *siege_holder(void);
-/* Waits until there is one. Counts a stall and returns NULL if it takes too long. */
+/* Waits until there is a holder. Counts a stall and returns NULL if that takes too long. */
 struct party *siege_await_holder(const struct shmview_segment *segment);
-/* How many parties live. */
+/* Returns how many parties live. */
 unsigned siege_living(void);
 
 #endif

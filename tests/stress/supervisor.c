@@ -20,15 +20,15 @@
 #include "stress/worker.h"
 
 #define SECOND_NS 1000000000
-/* On the average; from outside, and at all places together. */
+/* On average: kills by the supervisor, and deaths at all places together. */
 #define KILL_EVERY_NS      1500000
 #define PLACE_DEATHS_PER_S 400
 #define STOP_EVERY_NS      30000000
-#define STOPPED_NS         6000000 /* at the most */
+#define STOPPED_NS         6000000 /* at most */
 #define LOOK_EVERY_NS      100000000
-/* Chaos, then turns and lulls, then sieges; at least twice. */
+/* A cycle has chaos first, then turns with lulls, then sieges. A run has at least two cycles. */
 #define CYCLE_NS    10000000000
-#define TURNS_PART  6 /* of the cycle, one in so many */
+#define TURNS_PART  6 /* of the cycle: one sixth */
 #define SIEGES_PART 8
 #define BUSTLE_NS   5000000 /* between two lulls */
 #define HANDLES_MAX (PARTIES_MAX * 4)
@@ -36,15 +36,15 @@
 struct supervisor {
     unsigned workers;
     pid_t *daemon;
-    struct actor actor; /* the supervisor takes part as well, seldom */
+    struct actor actor; /* the supervisor takes part as well, rarely */
     struct worker_handle handle;
     struct supervisor_result result;
     struct watch watch;
     int64_t until;
     int64_t next_kill, next_stop, next_look;
     struct {
-        struct party *party; /* NULL: nobody is */
-        uint64_t who;        /* its state then, without the low byte */
+        struct party *party; /* NULL: none is stopped */
+        uint64_t who;        /* its state at that time, without the low byte */
         int64_t until;
     } stopped;
     uint64_t reached[N_PLACES];
@@ -124,7 +124,7 @@ static struct party *pick(void)
     return n ? living[me_random() % n] : NULL;
 }
 
-/* Kills all at once, and waits until they are gone. */
+/* Kills all parties at once, and waits until they are gone. */
 static void massacre(struct supervisor *v)
 {
     while (!is_empty()) {
@@ -143,7 +143,7 @@ static int64_t draw(int64_t mean)
     return (int64_t)(-log(u) * (double)mean);
 }
 
-/* One in four is whoever is inside. */
+/* Kills a living party; one time in four the one that is inside, if there is one. */
 static void kill_one(struct supervisor *v, int64_t now)
 {
     struct party *party = pick();
@@ -182,7 +182,8 @@ static void stop_one(struct supervisor *v, int64_t now)
     v->result.stops++;
 }
 
-/* Each place gets its share of deaths: where one seldom comes by, one dies often. */
+/* Chooses how often a visit of each place is a death, so that each place gets as many deaths:
+ * where threads come rarely, they die often. */
 static void set_periods(struct supervisor *v)
 {
     double share = (double)PLACE_DEATHS_PER_S * LOOK_EVERY_NS / SECOND_NS / (int)N_PLACES;
@@ -196,7 +197,7 @@ static void set_periods(struct supervisor *v)
     }
 }
 
-/* Until something happens, or until next. */
+/* Waits until a child ends or a signal comes, at most until next. */
 static void wait_for(struct supervisor *v, int64_t next)
 {
     sigset_t set;
@@ -246,7 +247,7 @@ static void chaos(struct supervisor *v, int64_t until)
 
 /* --- Quiet --------------------------------------------------------------- */
 
-/* Nobody dies for so long, or until all are idle in a lull. */
+/* Lets parties run for so long without deaths, or in a lull until all are idle. */
 static void keep_quiet(struct supervisor *v, int64_t for_ns)
 {
     int64_t until = now_ns() + for_ns;
@@ -257,15 +258,15 @@ static void keep_quiet(struct supervisor *v, int64_t for_ns)
         if (atomic_load(&arena->lull)) {
             if (watch_all_idle())
                 return;
-            shmview_notify(v->handle.segment); /* nobody else may be left to do it */
+            shmview_notify(v->handle.segment); /* no other thread may be left to notify */
         }
         wait_for(v, least(until, now_ns() + 200000));
     }
 }
 
-/* Some bustle, then a lull, in which nobody begins anything: whoever still waits must
- * get the lock from those who have it, and all come to rest. Since parks have no net,
- * a wake-up that was lost is not made up for. */
+/* One turn: first the threads act, then comes a lull in which no thread begins an action. A
+ * thread that still waits must get the lock from those that hold it, until all are idle. Parks
+ * have no bound now, so a lost wake-up shows as a stall. */
 static void take_turn(struct supervisor *v)
 {
     bool one_each = !me_chance(16);
@@ -279,8 +280,8 @@ static void take_turn(struct supervisor *v)
     keep_quiet(v, INT64_MAX / 2);
 }
 
-/* The slots of those who died at once, one of them perhaps with the lock, are given
- * to others before anybody looks. */
+/* Attaches until the slots of the parties that were just killed, one of them perhaps with the
+ * lock, have new users, before anybody looks at the lock. Returns the number of handles. */
 static size_t take_slots(struct supervisor *v, struct worker_handle *handles)
 {
     uint32_t n = v->handle.segment->lock.live->high;
@@ -292,8 +293,8 @@ static size_t take_slots(struct supervisor *v, struct worker_handle *handles)
     return n;
 }
 
-/* One after the other is killed while he has the lock, at once or when the others
- * have settled down. Nobody new comes: the death alone can wake them. */
+/* Kills one holder after the other, at once or when the others have parked. No new party comes,
+ * so only the death itself can wake the others. */
 static void besiege(struct supervisor *v)
 {
     struct party *holder;
@@ -364,7 +365,7 @@ static int begin(struct supervisor *v)
     return 0;
 }
 
-/* With everybody dead, the lock is to be had, and tells the truth. */
+/* When all parties are dead, the lock must be free or report the death. */
 static void take_last(struct supervisor *v)
 {
     int r = shmview_lock_until(v->handle.segment, shmview_deadline(SECOND_NS));

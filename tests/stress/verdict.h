@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes of it all. */
+/* The results: one line, and tables. */
 #ifndef STRESS_VERDICT_H
 #define STRESS_VERDICT_H
 
@@ -7,10 +7,10 @@
 
 #include "stress/supervisor.h"
 
-/* Prints the line, and tables if verbose. Returns the exit status. */
+/* Prints the line, and with verbose the tables. Returns the exit status. */
 int verdict_print(const struct supervisor_result *result, bool verbose);
 
-/* Lists the places where one may die. */
+/* Prints the places where a party may die. */
 void verdict_list_places(void);
 
 #endif

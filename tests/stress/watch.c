@@ -11,8 +11,8 @@
 
 #define STALLS_SAID 10
 #define STALL_NS    1000000000
-#define STARVE_NS   5000000000 /* others get it all the time, this one does not */
-/* If not even the watch could run, nobody is to blame. */
+#define STARVE_NS   5000000000 /* others get the lock again and again, this thread does not */
+/* If the watch itself could not run for so long, a long wait is no evidence of a stall. */
 #define STANDSTILL_NS 300000000
 
 static void describe(const struct lock *l)

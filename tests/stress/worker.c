@@ -60,7 +60,7 @@ static void *thread_main(void *arg)
     struct shmview_segment *segment = start->segment;
     me = start->me;
     free(start);
-    if (me_chance(2)) /* let the others be first, and be about it */
+    if (me_chance(2)) /* the others come first, and are at work */
         usleep(me_random() % 400);
     run_thread(segment);
     return NULL;
@@ -83,11 +83,12 @@ static void start_thread(struct shmview_segment *segment, int index)
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (pthread_create(&thread, &attr, thread_main, start))
-        free(start); /* no room for it at the moment */
+        free(start); /* no slot is free for it now */
     pthread_attr_destroy(&attr);
 }
 
-/* Whether the next action may begin; else waits for the next turn, for a while. */
+/* Returns whether the next action may begin. If not, it has waited for the next turn for a
+ * while. */
 static bool may_act(void)
 {
     static const struct timespec while_ns = {.tv_nsec = 5000000};
@@ -102,7 +103,8 @@ static bool may_act(void)
     return false;
 }
 
-/* A thread that leaves what it holds ends with that; another takes its place. */
+/* The life of a thread. A thread that leaves what it holds ends here, and another one takes its
+ * place. */
 static void run_thread(struct shmview_segment *segment)
 {
     while (!atomic_load(&arena->over) && me.patience != 0 && !me.leaving) {
@@ -121,8 +123,8 @@ static void run_thread(struct shmview_segment *segment)
 
 /* --- Workers ------------------------------------------------------------- */
 
-/* One in so many is pinned to a processor, so that it never spins; one sees no
- * deaths while it is parked. */
+/* Gives some processes a handicap: one in eight is pinned to one processor, so that it never
+ * spins; one in 16 is blind, so that it sees no deaths while it is parked. */
 static void draw_handicaps(void)
 {
     cpu_set_t all, one;
@@ -162,7 +164,7 @@ void worker_exit(void)
 
 /* --- Guests -------------------------------------------------------------- */
 
-/* What its parent holds is not the child's to give back. */
+/* A child must not be able to release what its parent holds. */
 static void try_to_steal(struct shmview_segment *segment)
 {
     int r = shmview_unlock(segment);
@@ -178,7 +180,7 @@ __attribute__((noreturn)) static void guest_live(struct shmview_segment *segment
     fate_place(AT_GUEST_BEGINS);
     if (me_chance(5))
         worker_exit();
-    /* two threads that use the handle first, at once */
+    /* two threads use the handle at once, before any other thread of this process */
     if (arena->threads > 1 && me_chance(4)) {
         start_thread(segment, 1);
         detaches = false;

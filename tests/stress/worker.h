@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process that takes part: its threads, its handles, its children. */
+/* A party that takes part in the test: its threads, its handles, its children. */
 #ifndef STRESS_WORKER_H
 #define STRESS_WORKER_H
 
@@ -11,25 +11,25 @@
 #define WORKER_SEGMENT "stress"
 
 struct worker_handle {
-    struct shmview_connection *connection; /* own, or NULL */
+    struct shmview_connection *connection; /* its own, or NULL */
     struct shmview_segment *segment;
 };
 
-/* Attaches; through connection, or through one of its own if that is NULL.
- * Returns 0, or an error after it was reported. */
+/* Attaches, through connection or, if that is NULL, through a new one. Returns 0, or an error
+ * after it was reported. */
 int worker_attach(struct worker_handle *handle, struct shmview_connection *connection);
 void worker_detach(struct worker_handle *handle);
 
-/* Lives, in a process forked by the supervisor, until it dies. inherited is the
+/* The life of a worker or guest, in a process that was just forked. inherited is the
  * supervisor's handle. */
 __attribute__((noreturn)) void worker_live(struct party *party, uint64_t reservation,
                                            struct shmview_segment *inherited);
 
-/* Forks a guest, if there is room for one. holding: this thread holds the lock of
- * the segment, one way or the other. */
+/* Forks a guest if there is a free party. holding: this thread holds the lock of the segment, in
+ * either mode. */
 void worker_fork(struct shmview_segment *segment, bool holding);
 
-/* Ends this process in order, whatever it holds. */
+/* Exits this process in order, whatever it holds. */
 __attribute__((noreturn)) void worker_exit(void);
 
 #endif
