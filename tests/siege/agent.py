@@ -39,11 +39,12 @@ def close_all_but(keep):
             try:
                 os.close(fd)
             except OSError:
-                pass  # the one that listed the directory
+                pass  # the descriptor that listed the directory
 
 
 def map_presence(fd):
-    """Maps a page as libshmview does: the mapping keeps the file's lock, a child has none."""
+    """Maps a page as libshmview does: the mapping keeps the lock of the file, and a child does
+    not inherit it."""
     LIBC.mmap.restype = ctypes.c_void_p
     LIBC.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
     LIBC.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
@@ -56,7 +57,7 @@ def map_presence(fd):
 
 
 class Channel:
-    """Pickled objects over a stream socket, and descriptors on single bytes."""
+    """Sends and receives pickled objects over a stream socket, and descriptors on single bytes."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -86,7 +87,8 @@ class Channel:
 
 
 class Link:
-    """One connection to the daemon: bytes that came, descriptors that came with them."""
+    """One connection to the daemon: the bytes that came, and the descriptors that came with
+    them."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -116,7 +118,7 @@ class Link:
         return True
 
     def take(self):
-        """One whole message, or None."""
+        """Returns one whole message, or None."""
         at = self.bytes.find(0)
         if at < 0:
             return None
@@ -131,7 +133,7 @@ class Link:
 
 
 class Baggage:
-    """Descriptors that a client sends along with a request, which no daemon asked for."""
+    """Descriptors that a client sends along with a request, although no request takes any."""
 
     @staticmethod
     def make(kind):
@@ -157,7 +159,7 @@ class Baggage:
 
     @staticmethod
     def _linger():
-        """A TCP socket whose last close() waits, because its peer reads nothing."""
+        """Returns a TCP socket whose last close() blocks, because its peer reads nothing."""
         server = socket.socket()
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         server.bind(("127.0.0.1", 0))
@@ -173,12 +175,12 @@ class Baggage:
         except BlockingIOError:
             pass
         server.close()
-        Baggage.kept = peer  # its end would end the wait
+        Baggage.kept = peer  # if the peer ended, the wait would end too
         return [client.detach()]
 
 
 class Worker:
-    """The operations. Each takes plain values and returns one."""
+    """The operations of an agent. Each takes plain values and returns one."""
 
     def __init__(self, channel):
         self.channel = channel
@@ -201,8 +203,8 @@ class Worker:
         return 0
 
     def send(self, number, chunks, baggage, patience):
-        """Sends the chunks one by one, the baggage with the last. Returns how many bytes were
-        taken; -1: hung up."""
+        """Sends the chunks one by one, and the baggage with the last. Returns how many bytes the
+        kernel took, or -1 if the daemon has hung up."""
         link, sent = self.links[number], 0
         until = time.monotonic() + patience
         waiting = [fd for kind in baggage for fd in Baggage.make(kind)]
@@ -222,7 +224,7 @@ class Worker:
                         continue  # the kernel refuses the descriptors: the bytes go alone
                     return -1 if e.errno in (errno.EPIPE, errno.ECONNRESET, errno.ENOTCONN) else -e.errno
                 finally:
-                    # in a thread, for one that lingers makes the last to close it wait
+                    # in a thread, because the last close of a socket that lingers blocks
                     if fds:
                         threading.Thread(target=lambda fds=fds: [os.close(fd) for fd in fds], daemon=True).start()
                 sent += n
@@ -230,7 +232,8 @@ class Worker:
         return sent
 
     def receive(self, number, count, patience):
-        """Up to count messages. Returns (messages, numbers of descriptors, whether it ended)."""
+        """Receives up to count messages. Returns (messages, numbers of descriptors, whether the
+        connection ended)."""
         link, texts = self.links[number], []
         until = time.monotonic() + patience
         while len(texts) < count:
@@ -296,7 +299,7 @@ class Worker:
         return fcntl.fcntl(self.fds[number], fcntl.F_GETFL) & os.O_ACCMODE
 
     def send_on(self, number, data):
-        """One message on a descriptor that is a socket."""
+        """Sends one message on a descriptor that is a socket."""
         sock = socket.socket(fileno=os.dup(self.fds[number]))
         try:
             return sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
@@ -308,7 +311,7 @@ class Worker:
     # --- Processes ---
 
     def fork(self, keeps_links):
-        """Starts another agent. It has copies of all descriptors; of links only if wanted."""
+        """Starts another agent. It has copies of all descriptors; of links only if keeps_links."""
         ours, childs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
@@ -331,7 +334,7 @@ class Worker:
         return None
 
     def exec(self):
-        """Becomes another program, which keeps no descriptor of ours."""
+        """Replaces this process by another program, which keeps none of our descriptors."""
         self.channel.put(True)
         os.execv("/bin/sleep", ["sleep", "100000"])
 

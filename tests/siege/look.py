@@ -8,17 +8,19 @@ from model import NAMED
 from server import Broken
 
 CONTROL_MAGIC = b"SMvc"  # as the bytes lie in memory
-LOOK_BYTES = 8192  # of a segment's data, that are compared
+LOOK_BYTES = 8192  # how much of a segment's data is compared
 
 
 class Look:
     def known(self, told):
-        """The segment in a reply. It may have gone since if the client read the reply late."""
+        """Returns the segment that a reply describes. It may have gone since if the client read
+        the reply late."""
         i, model = told["id"], self.model
         return model.segments.get(i) or model.past.get(i) or oracle.adopt_segment(self, told)
 
     def check_descriptors(self, a, is_recent):
-        """The descriptors of an attachment give exactly its access, and the data is intact."""
+        """Checks that the descriptors of an attachment permit exactly its access, and that the
+        data is intact."""
         do, s = a.agent.do, a.segment
         expected = {"data": os.O_RDWR if a.access == "write" else os.O_RDONLY, "control": os.O_RDWR,
                     "liveness": os.O_RDONLY}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the methods of the daemon have in common; methods.py has the table of them."""
+"""What the methods of the daemon have in common. methods.py has the table of them."""
 
 from model import LIVE, Access, Attachment
 from server import Broken
@@ -24,27 +24,28 @@ def short(error):
 
 
 class Method:
-    """A request without effect, whose errors are not predicted."""
+    """A request without effect, whose errors the model does not predict."""
 
     def plausible(self, siege, conn):
         return {}
 
     def predict(self, model, op):
-        """(errors of which one must come, errors that may come). None: anything may."""
+        """Returns (errors of which one must come, errors that may come); None: any result is
+        permitted."""
         return set(), set()
 
     def changes(self, op, segment):
-        """Whether the request, while it is under way, may end or change the segment."""
+        """Returns whether the request, while it is under way, may end or change the segment."""
         return False
 
     def sent(self, model, op):
-        """The request is on its way: what it concerns is in doubt."""
+        """The request is under way: from now on the state of what it concerns is uncertain."""
 
     def done(self, siege, op, reply, fds):
-        """It succeeded. fds: numbers of the agent's descriptors."""
+        """The request succeeded. fds: numbers of the agent's descriptors."""
 
     def refused(self, siege, op, error):
-        """It was refused: the segment or attachment that was in doubt is as before."""
+        """The request was refused: the segment or attachment that was uncertain is as before."""
 
 
 def acl_of(entries):
@@ -57,14 +58,15 @@ def access_of(segment):
 
 
 def newly_known(model, s):
-    """Requests that were sent before the reply about its creation may concern it as well."""
+    """Marks requests that were sent before the reply about its creation: they may concern this
+    segment too."""
     for op in model.open_ops():
         if op.method.endswith((".Remove", ".SetAccess", ".DefineLayout", ".Entrust")):
             op.siege.unless_wild(op, op.table.sent, model, op)
 
 
 def find(model, op):
-    """(segment, whether it is surely there, errors to predict or None)."""
+    """Returns (segment, whether it certainly exists, errors to predict or None)."""
     p, who = op.params, op.who
     if "id" in p:
         s = model.segments.get(p["id"])

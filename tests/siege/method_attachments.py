@@ -33,14 +33,14 @@ class Claim(Method):
 
     @staticmethod
     def _rivals(model, op):
-        """Other connections of the client, which the daemon closes."""
+        """Returns the other connections of the client, which the daemon closes."""
         client = op.params.get("client")
         others = [c for c in model.conns if c.agent is op.conn.agent and c is not op.conn]
         return [c for c in others if c.client and c.client == client]
 
     @staticmethod
     def _parties(model, op):
-        """Attachments of the process that this request concerns."""
+        """Returns the attachments of the process that this request concerns."""
         client, rivals = op.params.get("client"), Claim._rivals(model, op)
         return [a for a in model.of_agent(op.conn.agent)
                 if a.conn in rivals or (a.conn is None and a.client == client)]
@@ -70,7 +70,8 @@ class Claim(Method):
 
     @staticmethod
     def _doubt_others(model, op):
-        """Connections whose client number is not known may be of this client."""
+        """A connection whose client number is unknown may belong to this client: marks it as
+        uncertain."""
         for conn in model.conns:
             if conn.agent is op.conn.agent and conn is not op.conn and conn.loose_client:
                 conn.may_close = True
@@ -81,13 +82,14 @@ class Claim(Method):
                         s.name_state, s.kept_by = MAYBE, "maybe"
 
     def _created(self, model, op):
-        """Segments with a name that go with the client."""
+        """Returns the named segments whose lifetime depends on this client."""
         owners = [(op.conn.agent, op.params.get("client")), *self._rivals(model, op)]
         return [s for s in model.segments.values() if s.creator in owners and s.name_state == NAMED]
 
     @staticmethod
     def _doubt_all(siege, op, fds):
-        """A later Claim had its answer first: which of both the daemon has met last is not known."""
+        """A later Claim was answered first, so it is unknown which of both the daemon carried
+        out last. Marks everything of the agent as uncertain."""
         for a in siege.model.of_agent(op.conn.agent):
             a.loose, a.state = True, (MAYBE if a.state == LIVE else a.state)
         for conn in siege.model.conns:
@@ -114,9 +116,9 @@ class Claim(Method):
             elif op.before.get(a.id) == LIVE:
                 need(a.id not in held, f"{conn}: Claim lost attachment {a.id} of a living client")
                 a.conn, a.state = None, ENDING
-            # else another connection of the client may have claimed it
+            # otherwise another connection of the client may have claimed it
         for o in conn.ops:
-            if o.method == "io.shmview.Detach":  # of what this connection has now
+            if o.method == "io.shmview.Detach":  # of an attachment that this connection has now
                 siege.unless_wild(o, o.table.sent, model, o)
         self._check_rest(siege, op, got)
         conn.client, conn.loose_client = op.params["client"], False
@@ -133,13 +135,13 @@ class Claim(Method):
 
     @staticmethod
     def _check_rest(siege, op, got):
-        """Attachments in the reply that the client had not without a connection."""
+        """Checks the attachments in the reply that the client did not have without a connection."""
         model, conn = siege.model, op.conn
         own = {a.id for a in model.of_conn(conn)}
         for i in got - own:
             a = oracle.adopt_attachments(siege, conn, i)
             if not a:
-                continue  # made by a request without a reply, and gone already
+                continue  # a request without a reply made it, and it has gone already
             if a.loose and a.agent is conn.agent:
                 a.conn, a.loose = conn, False
             need(a.conn is conn, f"{conn}: Claim gave attachment {i}, which is not this client's")
@@ -218,7 +220,7 @@ class Detach(Method):
         a = self._of(siege.model, op)
         known = siege.model.attachments.get(op.params["attachment"])
         if not a and not op.strict and (not known or known.agent is op.conn.agent):
-            return  # a reply that was read late: another connection has claimed the rest since
+            return  # the reply was read late: another connection has claimed the rest since
         need(a, f"{op.conn} detached an attachment that was not its own: {op.params}")
         siege.forget(a)
 

@@ -92,7 +92,7 @@ class Remove(Method):
 
     def sent(self, model, op):
         for s in model.segments.values():
-            may = not op.strict or s.access.manages(op.who, model.config)  # others may change that before it
+            may = not op.strict or s.access.manages(op.who, model.config)  # others may change that first
             if self.changes(op, s) and s.name_state == NAMED and may:
                 s.name_state = MAYBE
 
@@ -103,7 +103,7 @@ class Remove(Method):
         for o in model.open_ops():
             o.removed |= o.method == "io.shmview.Create" and o.params.get("name") == op.params["name"]
         if not named and op.params["name"] in made + [s.name for s in model.past.values()]:
-            return  # gone before anybody has told of it, or before this reply was read
+            return  # it had gone before any reply named it, or before this reply was read
         need(named, f"{op}: removed what is not there")
         need(any(s.access.manages(op.who, c) for s in named for c in (model.config, op.old_config))
              or any(s.access_maybe for s in named) or op.params["name"] in made,
@@ -134,14 +134,14 @@ class Entrust(Method):
         if not s:
             return {DENIED, "SegmentNotFound"}, set()
         _, _, errors = find(model, op)
-        if errors:  # it was given to another owner
+        if errors:  # it now belongs to another owner
             return errors
         agent = op.conn.agent
         while agent and agent.pid != op.params["pid"]:
             agent = agent.parent
         if not agent or not agent.lives:
             return {DENIED}, set()
-        return set(), {DENIED}  # an ancestor that replaced its program, a chain that was cut
+        return set(), {DENIED}  # an ancestor has replaced its program, or the chain of ancestors is cut
 
     def sent(self, model, op):
         s = self._of(model, op)
@@ -173,7 +173,7 @@ class SetAccess(Method):
     def _new(op, old):
         p = op.params
         if any(type(p.get(what, 0)) is not int for what in ("owner", "group", "mode")):
-            raise TypeError  # only in a distorted request, which will be refused
+            raise TypeError  # only in a distorted request, which the daemon must refuse
         return Access(p.get("owner", old.owner), p.get("group", old.group), p.get("mode", old.mode),
                       acl_of(p["acl"]) if "acl" in p else old.acl)
 

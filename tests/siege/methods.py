@@ -32,7 +32,7 @@ class Stats(Method):
 
 
 class Monitor(Method):
-    """Only without "more": the siege opens monitors in a step of its own."""
+    """Without "more" only, because the siege opens monitors in a step of its own."""
 
     def predict(self, model, op):
         return ({"ExpectedMore"}, set()) if not op.more else (set(), {"LimitExceeded", "QuotaExceeded"})
@@ -52,7 +52,7 @@ class Unknown(Method):
         return {"MethodNotFound", "InterfaceNotFound"}, set()
 
 
-# method: (its class, how often it is asked for)
+# method: (its class, how often the driver chooses it)
 TABLE = {
     "io.shmview.Ping": (Ping(), 2),
     "io.shmview.Claim": (Claim(), 4),

@@ -40,7 +40,7 @@ class Who:
 class Config:
     """A configuration of the daemon; as_json() is its file."""
 
-    serial: int = 0  # quotas.total.connections, by which the daemon shows that it is in force
+    serial: int = 0  # quotas.total.connections, which shows whether this configuration is in force
     user: dict = field(default_factory=dict)
     total: dict = field(default_factory=dict)
     create: list = field(default_factory=lambda: ["*"])
@@ -66,7 +66,7 @@ class Config:
                    for entry in self.create)
 
     def limit(self, what, is_admin):
-        """The limits of one user and of all together."""
+        """Returns (limit of one user, limit of all together)."""
         total = 100000 + self.serial if what == "connections" else self.total.get(what, UNLIMITED)
         return UNLIMITED if is_admin else self.user.get(what, UNLIMITED), total
 
@@ -117,7 +117,7 @@ class Access:
         return self.rights(who, config) & need == need
 
     def may_become(self, other, who, config):
-        """Whether who may replace this by other."""
+        """Returns whether who may replace this access by other."""
         if config.is_admin(who):
             return True
         return who.uid == self.owner == other.owner and (other.group == self.group or who.is_in(other.group))
@@ -132,19 +132,19 @@ class Segment:
     lifetime: str
     access: Access
     name_state: str = NAMED  # NAMED, UNNAMED, MAYBE, ENDING
-    creator: object = None  # a Conn, a Survivor's (agent, client), or an Agent it was entrusted to
-    entrusted: object = None  # an Agent that may go with it: a request without an answer asked for that
-    client: int = 0  # the number that the creator had claimed by then
+    creator: object = None  # a Conn, an (agent, client) of a lost connection, or an Agent to which it was entrusted
+    entrusted: object = None  # an Agent to which a request without a reply may have entrusted it
+    client: int = 0  # the client number that the creator had claimed by then
     layouts: list = field(default_factory=list)
     layouts_maybe: set = field(default_factory=set)
     access_maybe: list = field(default_factory=list)
     bytes: object = None  # the first bytes of its data, as they were written
-    data_spoiled: bool = False  # a client made the data object shorter or longer
-    control_spoiled: bool = False  # a client wrote to the control object, or changed its size
-    had: set = field(default_factory=set)  # all that its access may have been
-    late: bool = False  # its access at first is not known: its creation was not told by its reply
-    adopted: bool = False  # known from what others are told; its creator has no answer yet
-    kept_by: str = "none"  # the presence of the creator, when its connection was lost
+    data_spoiled: bool = False  # a client has truncated or enlarged the data object
+    control_spoiled: bool = False  # a client has written to the control object, or changed its size
+    had: set = field(default_factory=set)  # all accesses that it may have had
+    late: bool = False  # its first access is unknown, because the reply to its creation is missing
+    adopted: bool = False  # known from replies to others; its creator has no reply yet
+    kept_by: str = "none"  # the presence of the creator when its connection was lost
 
 
 @dataclass(eq=False)
@@ -160,9 +160,9 @@ class Attachment:
     fds: dict = field(default_factory=dict)  # "data", "control", "liveness": numbers of the agent
     watch: int = 0
     state: str = LIVE
-    loose: bool = False  # which connection has it, and by what client number, is not known
-    adopted: bool = False  # known from what others are told; its own reply was not read yet
-    kept_by: str = "none"  # the presence, when its connection was lost
+    loose: bool = False  # its connection and the client number are unknown
+    adopted: bool = False  # known from replies to others; its own reply was not read yet
+    kept_by: str = "none"  # the presence when its connection was lost
 
 
 class Conn:
@@ -173,27 +173,29 @@ class Conn:
         self.number = number
         self.client = 0
         self.presence = "none"  # of its client: "held" while the process lives, "none", "maybe"
-        self.loose_client = False  # a Claim had no answer yet
-        self.may_close = False  # the same of another connection of the client, which ends this one
+        self.loose_client = False  # a Claim has no reply yet
+        self.may_close = False  # another connection of the client has a Claim under way, which ends this one
         self.holders = {agent}  # processes that have its socket
         self.open = True  # the daemon has not closed it, as far as is known
-        self.ops = []  # requests that have no answer yet
-        self.unread = False  # there may be replies that were not read
-        self.half_sent = False  # the last request was cut: nothing can follow it
+        self.ops = []  # requests without a reply
+        self.unread = False  # there may be unread replies
+        self.half_sent = False  # the last request was cut, so that nothing can follow it
         self.monitors = False
-        self.half = False  # we have shut down our side
+        self.half = False  # the client has shut down its side
         self.bell = 0
-        self.doubtful = False  # it may have been refused
+        self.doubtful = False  # the daemon may have refused it
 
     def __str__(self):
         return f"{self.agent}.{self.number}"
 
     def kept_by(self, client):
-        """The presence that keeps what was made under that client number."""
+        """Returns what is known of the presence that keeps what was made under that client
+        number."""
         return self.presence if client == self.client else "none"
 
     def fate(self, client, daemon_died):
-        """State of what was made under that client number, after the connection has ended."""
+        """Returns the state of what was made under that client number, after the connection has
+        ended."""
         if not self.agent.lives:
             return ENDING
         if self.loose_client or self.may_close or (client != self.client and (daemon_died or self.presence != "none")):
@@ -207,14 +209,14 @@ class Model:
     def __init__(self):
         self.config = Config()
         self.segments = {}
-        self.past = {}  # segments that have gone
+        self.past = {}  # segments that have ended
         self.attachments = {}
         self.conns = []
-        self.unresolved = []  # requests that were sent and may or may not have been carried out
+        self.unresolved = []  # requests that were sent, and may or may not have been carried out
         self.bystanders = []  # the uids of the driver's own connections
         self.has_bell = False  # what Claim offers
-        self.lag = False  # an end was caused that the daemon may not have noticed
-        self.declared = {}  # names that the configuration declares and that may be created now
+        self.lag = False  # something has ended, and the daemon may not have noticed it yet
+        self.declared = {}  # names that the configuration declares and that the daemon may create now
 
     def forget_all(self):
         for what in (self.segments, self.past, self.attachments, self.conns, self.unresolved, self.declared):
@@ -224,7 +226,7 @@ class Model:
     # --- Finding ---
 
     def named(self, name):
-        """(segment or None, whether that is certain)."""
+        """Returns (segment or None, whether that is certain)."""
         doubt = any(op.method == "io.shmview.Create" and op.params.get("name") == name for op in self.open_ops())
         found = None
         for s in self.segments.values():
@@ -237,7 +239,7 @@ class Model:
         return found, not doubt
 
     def has_name(self, name):
-        """Whether a segment surely has that name, and keeps it."""
+        """Returns whether a segment certainly has that name and keeps it."""
         return any(s.name == name and s.name_state == NAMED and self.presence_of(s) == LIVE
                    for s in self.segments.values())
 
@@ -256,7 +258,7 @@ class Model:
         return [a for a in self.attachments.values() if a.agent is agent]
 
     def may_have_attached(self, s, op, access):
-        """Whether the right may have been there when the daemon read that request."""
+        """Returns whether the right may have existed when the daemon read that request."""
         options = [s.access] + s.access_maybe + ([] if op.strict else list(s.had))
         configs = (self.config, op.old_config)
         return (s.late and not op.strict) or any(x.may_attach(op.who, c, access) for x in options for c in configs)
@@ -264,13 +266,14 @@ class Model:
     # --- What must be there ---
 
     def presence_of(self, s):
-        """Whether a segment must be there (LIVE), may be (MAYBE), or must go (ENDING)."""
+        """Returns whether a segment must exist (LIVE), may exist (MAYBE), or must end (ENDING)."""
         states = {MAYBE if a.state == LIVE and a.conn and a.conn.may_close else a.state for a in self.of_segment(s)}
         if LIVE in states:
             return LIVE
         keeps = s.lifetime != "attached"
         if s.name_state == NAMED and keeps:
-            # a Claim of another connection that is still unread may take it, and end with that connection
+            # an unread Claim of another connection may take the segment over, and end with that
+            # connection
             return MAYBE if s.lifetime == "creator" and getattr(s.creator, "may_close", False) else LIVE
         if MAYBE in states or (s.name_state == MAYBE and keeps):
             return MAYBE
@@ -281,7 +284,7 @@ class Model:
         return ENDING
 
     def settled(self):
-        """Whether nothing is under way, so that every outcome can be predicted."""
+        """Returns whether no request is under way, so that every outcome can be predicted."""
         return (not self.lag and not self.declared and not any(True for _ in self.open_ops())
                 and all(a.state == LIVE for a in self.attachments.values())
                 and all(s.name_state in (NAMED, UNNAMED) and self.presence_of(s) == LIVE and not s.access_maybe
@@ -289,7 +292,7 @@ class Model:
                 and not any(c.doubtful or c.may_close for c in self.conns))
 
     def used(self, uid):
-        """What a user is charged for."""
+        """Returns what a user is charged for."""
         own = [s for s in self.segments.values() if uid in (None, s.access.owner)]
         return {"bytes": sum(pages(s.size) for s in own),
                 "segments": len(own),
@@ -298,7 +301,7 @@ class Model:
                                 + sum(uid in (None, b) for b in self.bystanders))}
 
     def excess(self, uid, is_admin, charges):
-        """Whether charging so much more would exceed a quota."""
+        """Returns whether these further charges would exceed a quota."""
         mine, all_ = self.used(uid), self.used(None)
         for what, amount in charges.items():
             limit, total = self.config.limit(what, is_admin)
@@ -309,7 +312,7 @@ class Model:
     # --- What happens ---
 
     def lose_conn(self, conn, daemon_died=False):
-        """The connection has ended, or no process holds its socket now."""
+        """The connection has ended, or no process has its socket any longer."""
         if conn not in self.conns:
             return
         conn.open = False
@@ -342,8 +345,8 @@ class Model:
             s.creator, s.name_state = s.entrusted, MAYBE
 
     def agent_ended(self, agent, gone=True):
-        """A process died or, if it is not gone, replaced its program. Of that nobody hears where
-        nothing hangs up and no presence is given up."""
+        """A process died or, if it is not gone, replaced its program. The daemon does not notice
+        a new program if no socket hangs up and no presence ends."""
         for a in self.of_agent(agent):
             a.state = ENDING if gone or a.conn or a.kept_by == "held" else MAYBE
         for s in self.segments.values():
@@ -365,7 +368,8 @@ class Model:
                 self.lose_conn(conn)
 
     def daemon_ended(self):
-        """What was under way may have been done or not; no news of an end is sure to be kept."""
+        """A request that was under way may have been carried out or not. The daemon may have
+        lost the news of an end."""
         for conn in list(self.conns):
             self.lose_conn(conn, daemon_died=True)
         for a in self.attachments.values():

@@ -11,11 +11,11 @@ from model import ENDING, LIVE, MAYBE, NAMED, UNNAMED, Attachment, Segment
 from server import DEAD, GENERATIONS_AT, SLOTS, Broken
 
 SETTLE_S = 30
-MOST_TOLD = 64  # attachments of one segment that Stats names
+MOST_TOLD = 64  # attachments of one segment that Stats lists
 
 
 def settle(siege):
-    """Waits until everything that was caused has happened, and nothing else has."""
+    """Waits until every consequence has occurred, and checks that nothing else has."""
     if siege.server.stopped or not siege.server.pid:
         return
     until = time.monotonic() + SETTLE_S
@@ -39,7 +39,7 @@ def settle(siege):
 
 
 def compare(siege, looked, instance):
-    """Raises Broken for what is impossible; returns what must still happen."""
+    """Raises Broken if the state is impossible. Returns what must still occur."""
     model, waits = siege.model, []
     for i, told in looked.items():
         if i not in model.segments:
@@ -118,7 +118,8 @@ def gone_segment(siege, s):
 
 
 def quiet(model):
-    """Whether no request is under way: the daemon has read all of them, or they are lost."""
+    """Returns whether no request is under way: the daemon has read all of them, or they are
+    lost."""
     return not any(c.ops for c in model.conns)
 
 
@@ -130,8 +131,8 @@ def candidates(model, names):
 
 
 def adopt_segment(siege, told):
-    """A segment that the model does not know: a request without an answer has created it, or
-    the configuration. Anything else is a fault."""
+    """Adds a segment that the model does not know. A request without a reply has created it, or
+    the configuration declares it. Otherwise raises Broken."""
     model = siege.model
     s = Segment(told["id"], told["name"], told["size"], told["lock"], told["lifetime"], method.access_of(told))
     for op in candidates(model, ("io.shmview.Create",)):
@@ -165,7 +166,8 @@ def adopt_segment(siege, told):
 
 
 def adopt_attachment(siege, s, told):
-    """The same of an attachment. Two requests may explain it: then its connection is unknown."""
+    """Like adopt_segment(), but for an attachment. If two requests explain it, its connection is
+    unknown."""
     model = siege.model
     ops = [op for op in candidates(model, ("io.shmview.Create", "io.shmview.Attach")) if may_have_made(op, s, told)]
     if not ops:
@@ -210,7 +212,7 @@ def adopt_attachments(siege, conn, wanted):
 
 
 def adopt(siege, looked):
-    """Nothing is under way: the daemon's state replaces every doubt."""
+    """Replaces every uncertainty by the daemon's state. No request may be under way."""
     model = siege.model
     if not quiet(model):
         return
@@ -253,7 +255,7 @@ def compare_totals(siege, instance, waits):
 
 
 def check_users(siege):
-    """Asks as each user what it is charged for. Only when everything has settled."""
+    """Asks as each user what that user is charged for. Valid only when everything has settled."""
     if not siege.model.settled():
         return
     asked = set()
@@ -281,7 +283,8 @@ def check_users(siege):
 
 
 def compare_objects(siege, looked):
-    """/dev/shm holds what segments need and nothing else; slots are alive whose holders are."""
+    """Checks that /dev/shm holds what segments need and nothing else, and that a slot is alive
+    exactly if its holder is."""
     model, waits = siege.model, []
     if not quiet(model):
         return waits
@@ -313,7 +316,8 @@ def compare_objects(siege, looked):
 
 
 def compare_sizes(siege):
-    """The daemon gives a data object that a client has cut or enlarged its size again."""
+    """Checks that the daemon restores the size of a data object that a client has truncated or
+    enlarged."""
     waits = []
     for a in siege.model.attachments.values():
         s = a.segment
@@ -351,7 +355,7 @@ def compare_slots(siege, s, path, waits):
 
 
 def finish(siege):
-    """All clients go; then nothing may be left, and the daemon leaves in order."""
+    """Ends all clients. Then nothing may be left, and the daemon must exit in order."""
     server, model = siege.server, siege.model
     server.resume()
     if not server.pid:
@@ -378,8 +382,8 @@ def finish(siege):
 
 
 def start_over(siege):
-    """After the daemon may have lost anything: all clients go, all segments are removed, and
-    then there is nothing."""
+    """After the daemon may have lost anything: ends all clients and removes all segments. Then
+    nothing may be left."""
     model = siege.model
     for a in reversed(siege.agents):
         if not a.gone:

@@ -15,7 +15,7 @@ BYSTANDER = Who(65510, 65510)
 
 class Reign:
     def begin(self):
-        """The first daemon, with its first configuration."""
+        """Starts the first daemon with its first configuration."""
         self.model.config = Config()
         self.server.configure(json.dumps(self.model.config.as_json()))
         self.server.start()
@@ -32,7 +32,7 @@ class Reign:
         self.note(f"the daemon of uid {self.server.uid} starts", "*")
 
     def ping(self):
-        """Both bystanders get their answers in a bounded time."""
+        """Checks that both bystanders get their replies in bounded time."""
         self.server.check()
         if not self.server.pid or self.server.stopped:
             return
@@ -67,7 +67,7 @@ class Reign:
         oracle.settle(self)
 
     def new_config(self):
-        """Another configuration takes effect on SIGHUP."""
+        """Writes another configuration, and sends SIGHUP."""
         rng, old = self.rng, self.model.config
         user = {k: v for k, v in (("bytes", rng.choice([16, 256, 2048, 65536]) << 10),
                                   ("segments", rng.choice([3, 6, 20])),
@@ -93,7 +93,8 @@ class Reign:
         os.kill(self.server.pid, signal.SIGHUP)
 
     def expect_declared(self):
-        """Names that must be there soon, or may be where a client's segment has them perhaps."""
+        """Notes the names that must exist soon, or may exist because a client's segment may have
+        them."""
         model = self.model
         for spec in model.config.segments:
             if not model.has_name(spec["name"]):
@@ -113,7 +114,7 @@ class Reign:
             raise Broken(f"declared as {specs}, created as {told}")
 
     def await_reload(self, before):
-        """Waits until the daemon has logged what came of a SIGHUP."""
+        """Waits until the daemon has logged the result of a SIGHUP."""
         until = time.monotonic() + 20
         while self.server.reloads() == before:
             self.server.check()
@@ -134,7 +135,7 @@ class Reign:
             time.sleep(0.002)
 
     def note_seen(self):
-        """Which users can see which segments now."""
+        """Notes which users can see which segments now."""
         for s in self.model.segments.values():
             s.had |= {s.access, *s.access_maybe}
             seen = self.seen.setdefault(s.id, set())

@@ -42,7 +42,8 @@ def parse(arguments):
 
 
 def besiege(seed, options):
-    """One siege. Returns whether the daemon held; its worst answer to a bystander is printed."""
+    """Runs one siege and prints its longest reply to a bystander. Returns whether the daemon
+    withstood it."""
     siege = Siege(seed, options)
     try:
         siege.begin()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon under siege: how it is started, ended, configured and looked at from outside."""
+"""The daemon under siege: starts, ends and configures it, and observes it from outside."""
 
 import json
 import os
@@ -26,11 +26,11 @@ PRESENCE = "/+presence"  # the directory of presence files
 
 
 class Broken(Exception):
-    """The daemon did what it must not do."""
+    """The daemon did something that it must not do."""
 
 
 class Object:
-    """A file of the daemon's in /dev/shm."""
+    """A file of the daemon in /dev/shm."""
 
     def __init__(self, path):
         self.path = path
@@ -76,7 +76,7 @@ class Server:
     # --- Its life ---
 
     def start(self):
-        """Starts it and returns when it listens. Raises Broken if it does not."""
+        """Starts the daemon and returns when it listens. Raises Broken if it does not."""
         r, w = os.pipe()
         before = self.log.tell() if self.log.tell() else os.path.getsize(self.log_path)
         self.pid = os.fork()
@@ -118,7 +118,7 @@ class Server:
             return f.read()[-most:].decode(errors="replace")
 
     def check(self):
-        """Raises Broken if it has ended by itself."""
+        """Raises Broken if the daemon has ended by itself."""
         if not self.pid:
             return
         pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -127,7 +127,8 @@ class Server:
             raise Broken(f"the daemon ended by itself with status {status:#x}:\n" + self.said())
 
     def end(self, number):
-        """Ends it by that signal, and waits. A daemon that is asked to leave must return 0."""
+        """Ends the daemon by that signal, and waits. A daemon that is asked to leave must return
+        0."""
         self.resume()
         os.kill(self.pid, number)
         until = time.monotonic() + START_S
@@ -175,12 +176,12 @@ class Server:
         return "\n".join(f"    {fd}: {os.readlink(directory + '/' + fd)}" for fd in fds)
 
     def reloads(self):
-        """How many times it has read its configuration, or refused to, on SIGHUP."""
+        """Returns how many times SIGHUP has made it read its configuration, or refuse it."""
         with open(self.log_path, "rb") as f:
             return len(re.findall(rb"the configuration was (?:read|not replaced)", f.read()))
 
     def _directories(self):
-        """/dev/shm/shmview.INSTANCE, and that with a suffix."""
+        """Yields the directory /dev/shm/shmview.INSTANCE, and the one with a suffix."""
         if not self.instance:
             return []
         return [e.path for e in os.scandir(SHM)
@@ -198,7 +199,7 @@ class Server:
         return paths
 
     def objects(self):
-        """All of its objects; those that go while we look are left out."""
+        """Returns all of its objects, except those that end during the look."""
         found = []
         for path in self._paths():
             try:
@@ -212,7 +213,7 @@ class Server:
 
 
 class Auditor:
-    """A connection of the driver's own, over which the daemon is asked what it has."""
+    """A connection of the driver, over which it asks the daemon for its state."""
 
     def __init__(self, path, patience):
         self.patience = patience
@@ -226,8 +227,8 @@ class Auditor:
         self.sock = None
 
     def call(self, method, parameters=None, may_fail=False, service=False):
-        """Returns the reply's parameters. Raises Broken for an error, if it may not fail, and
-        for a late answer."""
+        """Calls a method. Returns the reply's parameters. Raises Broken for an error, unless it
+        may fail, and for a late reply."""
         began = time.monotonic()
         if not self.sock:
             self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -256,7 +257,7 @@ class Auditor:
         return reply["parameters"]
 
     def look(self):
-        """All segments, by id, and the figures of the instance."""
+        """Returns all segments by id, and the figures of the instance."""
         segments, after = {}, 0
         while True:
             page = self.call("Stats", {"after": after, "limit": 100})

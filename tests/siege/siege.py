@@ -29,10 +29,10 @@ class Agent:
     def __init__(self, siege, number, who, pid, channel, parent=None):
         self.siege, self.number, self.who, self.pid, self.channel = siege, number, who, pid, channel
         self.parent = parent
-        self.lives = True  # it runs, and is the program that it was
+        self.lives = True  # it runs, and has not replaced its program
         self.gone = False  # it has ended
         self.client = siege.rng.getrandbits(62) + 1
-        self.answered = {}  # client number: the last Claim that had an answer
+        self.answered = {}  # client number: the last Claim that was answered
         self.numbers = set()  # client numbers that it has sent
         self.mapped = set()  # client numbers whose presence it has mapped
         self.next_conn = 0
@@ -59,7 +59,7 @@ class Op:
         self.more = flags.get("more", False)
         self.wild = flags.get("wild", False)
         self.strict = False
-        self.removed = False  # a Remove of that name was answered before this Create was
+        self.removed = False  # a Remove of that name was answered before this Create
         self.table = methods.TABLE[method][0] if method in methods.TABLE else methods.Unknown()
         self.old_config = siege.model.config
         self.client = conn.client
@@ -98,11 +98,11 @@ class Siege(Reign, Look):
         uid = self.rng.choice(DAEMONS) if self.is_root else os.getuid()
         self.server = Server(options.daemon, uid, options.log)
         self.auditor = Auditor(self.server.socket, options.patience)
-        self.baseline = 0  # descriptors of a daemon without clients
-        self.own_objects = 0  # the same of its objects
+        self.baseline = 0  # how many descriptors the daemon has without clients
+        self.own_objects = 0  # how many objects it has without clients
         self.figures = None
         self.seen = {}  # segment: uids that could see it at some time
-        self.admins = {0}  # uids that could see all at some time, also of segments that had gone
+        self.admins = {0}  # uids that could see all segments at some time, including ended ones
         self.bystander = None
 
     # --- History ---
@@ -113,7 +113,8 @@ class Siege(Reign, Look):
             print(f"{self.step:5} {text}", flush=True)
 
     def shortened(self, text, most=60):
-        """The steps that concern the clients and segments that a failure names."""
+        """Shortens the history to the steps that concern the clients and segments in the text of
+        a failure."""
         last = self.history[-1][2] if self.history else set()
 
         def concerns(subject):
@@ -139,7 +140,7 @@ class Siege(Reign, Look):
         return Agent(self, number, who, pid, channel)
 
     def end_agent(self, a, how="kill"):
-        """The process ends; returns when it is gone."""
+        """Ends the process; returns when it is gone."""
         self.note(f"{a} ends by {how}", a)
         if how == "exit" and a.lives:
             a.channel.put(("exit", ()))
@@ -177,7 +178,8 @@ class Siege(Reign, Look):
         self.model.agent_ended(a, gone=False)
 
     def claimants(self):
-        """Clients that may have a presence file: processes and the numbers that they claimed."""
+        """Returns the clients that may have a presence: processes and the numbers that they
+        claimed."""
         return [(a, number) for a in self.agents if not a.gone for number in a.numbers]
 
     def _await_end(self, a):
@@ -186,20 +188,20 @@ class Siege(Reign, Look):
             try:
                 if os.waitpid(a.pid, os.WNOHANG)[0]:
                     return
-            except ChildProcessError:  # another agent's child, which nobody waits for
+            except ChildProcessError:  # another agent's child, for which this process cannot wait
                 if not os.path.exists(f"/proc/{a.pid}"):
                     return
             time.sleep(0.001)
         raise RuntimeError(f"agent {a} does not end")
 
     def conns(self, can_ask=True):
-        """Connections of living agents that their agents can use."""
+        """Returns the connections of living agents that their agents can use."""
         return [c for c in self.model.conns
                 if c.agent.lives and c.agent in c.holders and not c.monitors
                 and not (can_ask and (c.half or c.unread or c.ops))]
 
     def connect(self, a):
-        """Opens a connection. Returns it, or None if the daemon refuses it by a quota."""
+        """Opens a connection. Returns it, or None if a quota makes the daemon refuse it."""
         settled = self.model.settled()
         is_admin = self.model.config.is_admin(a.who)
         over = self.model.excess(a.who.uid, is_admin, {"connections": 1})
@@ -222,7 +224,7 @@ class Siege(Reign, Look):
         return None if refused else conn
 
     def end(self):
-        """Ends all processes and removes all files, whatever happened."""
+        """Ends all processes and removes all files, whatever happened before."""
         for a in self.agents + ([self.bystander] if self.bystander else []):
             if not a.gone:
                 os.kill(a.pid, signal.SIGKILL)
@@ -246,7 +248,7 @@ class Siege(Reign, Look):
         return Op(self, conn, method, params, wild=wild, oneway=rng.random() < 0.06)
 
     def distort(self, params):
-        """Another value in one place, one that is missing, or one that nobody knows."""
+        """Drops one parameter, adds one, or replaces the value of one; sometimes changes nothing."""
         rng = self.rng
         params = dict(params)
         kind = rng.randrange(8)
@@ -275,7 +277,7 @@ class Siege(Reign, Look):
                 for _ in range(rng.randrange(4))}
 
     def launch(self, op):
-        """Predicts, and notes that the request is on its way."""
+        """Predicts the result, and notes that the request is under way."""
         model = self.model
         op.strict = not op.wild and not op.oneway and model.settled()
         op.prediction = op.table.predict(model, op) if op.strict else None
@@ -285,7 +287,8 @@ class Siege(Reign, Look):
 
     @staticmethod
     def unless_wild(op, function, *arguments):
-        """Parameters that are rubbish concern nothing in the model."""
+        """Calls the function unless the parameters are invalid: then they concern nothing in the
+        model."""
         try:
             function(*arguments)
         except (KeyError, TypeError, AttributeError, ValueError):
@@ -293,13 +296,13 @@ class Siege(Reign, Look):
                 raise
 
     def call(self, op, chunks=None):
-        """One request and its answer."""
+        """Sends one request and takes its reply."""
         self.launch(op)
         self.exchange(op.conn, [op], chunks or [op.data()])
 
     def exchange(self, conn, ops, chunks, baggage=()):
-        """Sends, receives as many replies as are due, and takes them. Returns whether the
-        daemon refused the connection."""
+        """Sends, receives as many replies as are due, and takes them. Returns whether the daemon
+        refused the connection."""
         due = sum(not op.oneway for op in ops)
         patience = self.options.patience
         sent, texts, fds, ended = conn.agent.do("exchange", conn.number, chunks, list(baggage), due, patience)
@@ -405,14 +408,14 @@ class Siege(Reign, Look):
             a.do("drop", fds)
 
     def forget(self, attachment):
-        """An attachment that has ended."""
+        """Removes an attachment that has ended."""
         self.model.attachments.pop(attachment.id, None)
         if attachment.agent.lives and attachment.id % 3:
             self.drop(attachment.agent, list(attachment.fds.values()))
 
     def take_presence(self, op, reply, fds):
-        """Maps the presence file that came with the reply to Claim, and keeps the bell. The daemon
-        counts the presence only if no request followed before the mapping was there."""
+        """Maps the presence that came with the reply to Claim, and keeps the bell. The daemon
+        counts the presence only if the mapping existed before the next request."""
         conn, wanted = op.conn, op.params.get("presence")
         if "presence" in reply:
             conn.agent.do("map_presence", fds[reply["presence"]])
@@ -426,7 +429,8 @@ class Siege(Reign, Look):
             conn.bell = fds[reply["bell"]]
 
     def replace_conn(self, old, new):
-        """The daemon has closed a connection of a client that claims on another one."""
+        """The daemon has closed a connection of a client, because the client claims on another
+        one."""
         for s in self.model.segments.values():
             if s.creator is old:
                 s.creator = new

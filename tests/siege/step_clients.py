@@ -21,7 +21,7 @@ def holders(conn):
 
 
 def hang_up(siege):
-    """A client closes its socket without a word, perhaps with requests or replies under way."""
+    """A client closes its socket without notice, perhaps with requests or replies under way."""
     conns = [c for c in siege.model.conns if any(a.lives for a in c.holders)]
     if not conns:
         return
@@ -32,7 +32,7 @@ def hang_up(siege):
 
 
 def claim(siege):
-    """A client claims what it has, on a new connection after its old ones were lost."""
+    """A client claims what it has, on a new connection after it lost its old ones."""
     living = [a for a in siege.living()]
     if not living:
         return
@@ -73,15 +73,15 @@ def fork_client(siege):
 
 
 def exec_client(siege):
-    """A client becomes another program, unless a child holds one of its sockets: that is not
-    noticed, as nothing of it hangs up."""
+    """A client becomes another program, unless a child holds one of its sockets: the daemon
+    would not notice it, because no socket hangs up."""
     living = [a for a in siege.living() if all(c.holders == {a} for c in siege.model.conns if c.agent is a)]
     if len(living) > 2:
         siege.exec_agent(siege.rng.choice(living))
 
 
 def reap_programs(siege):
-    """Those that replaced their program end at last."""
+    """Ends the processes that have replaced their program."""
     for a in siege.agents:
         if not a.lives and not a.gone:
             siege.end_agent(a)
@@ -125,7 +125,7 @@ def read_data(siege):
 
 
 def cut_data(siege):
-    """A client makes a data object shorter or longer, or empties the control object."""
+    """A client truncates or enlarges a data object, or empties the control object."""
     rng = siege.rng
     a = some_attachment(siege, ("write",))
     if not a or rng.random() > siege.options.spoil:
@@ -161,7 +161,7 @@ def spoil_control(siege):
 
 
 def lock_word(siege):
-    """A client takes the exclusive lock by writing its id, as the library would, or leaves it."""
+    """A client takes the exclusive lock by writing its id, as the library would, or releases it."""
     a = some_attachment(siege, ("read", "write"), lock=True)
     if not a or a.segment.control_spoiled or not a.generation:
         return
@@ -181,7 +181,7 @@ def lock_word(siege):
 
 
 def ring_bell(siege):
-    """Messages on the bell descriptor, good and bad."""
+    """A client sends messages on the bell, valid and invalid ones."""
     conns = [c for c in siege.model.conns if c.bell and c.agent.lives]
     if not conns:
         return

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps: the daemon is configured, stopped, ended and started again."""
+"""Steps that configure, stop, end and restart the daemon."""
 
 import os
 import signal
@@ -11,7 +11,8 @@ from step_requests import close, send_some
 
 
 def reload(siege):
-    """Another configuration and SIGHUP, sometimes several in a row, sometimes a broken one."""
+    """Writes another configuration and sends SIGHUP, sometimes several in a row, sometimes a
+    broken one."""
     rng = siege.rng
     for _ in range(rng.choice([1, 1, 2, 5])):
         if rng.random() < 0.25:
@@ -27,7 +28,7 @@ def reload(siege):
 
 
 def end_daemon(siege):
-    """The daemon ends, by whatever signal; clients go on; another one starts."""
+    """Ends the daemon by some signal, while clients go on, and starts another one."""
     rng = siege.rng
     for conn in rng.sample(siege.conns(), min(len(siege.conns()), rng.randrange(3))):
         if rng.random() < 0.6:
@@ -40,8 +41,8 @@ def end_daemon(siege):
 
 
 def damage_registry(siege):
-    """The registry is harmed between two daemons. The next one serves, whatever it keeps, and
-    nothing of it is there for good."""
+    """Damages the registry between two daemons. The next one must serve, whatever it keeps, and
+    nothing of it may remain for good."""
     siege.end_daemon(siege.rng.choice([signal.SIGTERM, signal.SIGKILL]))
     kind = damage(siege.rng, siege.server)
     siege.note(f"the registry is damaged: {kind}", "*")
@@ -52,7 +53,7 @@ def damage_registry(siege):
 
 
 def damage(rng, server):
-    """Harms it. Returns how."""
+    """Damages the registry. Returns how."""
     path = server.registry()
     if not os.path.exists(path):
         return "it is not there"
@@ -86,7 +87,7 @@ def harm(rng, path, kind, size):
             if kind == "bytes":
                 f.seek(rng.randrange(size))
                 f.write(rng.randbytes(1))
-            elif kind == "words":  # as page numbers, counts and flags are
+            elif kind == "words":  # like page numbers, counts and flags
                 f.seek(at + 2 * rng.choice([rng.randrange(0, 100), rng.randrange(0, 2048)]))
                 word = rng.choice([0, 1, 2, 3, 4, 5, 9, 255, 4096, 65535])
                 f.write(struct.pack(rng.choice(["=H", "=I", "=Q"]), word))
@@ -104,7 +105,7 @@ def harm(rng, path, kind, size):
 
 
 def stop_daemon(siege):
-    """The daemon stands still while clients send, hang up and die."""
+    """Stops the daemon while clients send, hang up and die."""
     rng = siege.rng
     siege.note("the daemon is stopped", "*")
     siege.server.stop()
@@ -124,7 +125,7 @@ def stop_daemon(siege):
 
 
 def check(siege):
-    """Everything under way is waited for, and compared."""
+    """Waits for everything under way, and compares."""
     for conn in [c for c in siege.model.conns if c.ops or c.unread]:
         for holder in holders(conn):
             close(siege, conn, holder)

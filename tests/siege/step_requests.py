@@ -12,7 +12,7 @@ PING = b'{"method":"io.shmview.Ping"}\0'
 
 
 def some_conn(siege):
-    """A connection that can be asked; a new one if there is none or by chance."""
+    """Returns a connection that can send requests: a new one if there is none, or by chance."""
     rng, conns = siege.rng, siege.conns()
     if conns and (rng.random() < 0.9 or len(siege.model.conns) >= MOST_CONNS):
         return rng.choice(conns)
@@ -30,7 +30,7 @@ def one_call(siege):
 
 
 def split_call(siege):
-    """One request in pieces."""
+    """Sends one request in pieces."""
     conn = some_conn(siege)
     if not conn:
         return
@@ -44,7 +44,7 @@ def cut(rng, data, n):
 
 
 def burst(siege):
-    """Several requests, sent together, cut somewhere else."""
+    """Sends several requests together, cut into pieces at random places."""
     conn = some_conn(siege)
     if not conn:
         return
@@ -58,7 +58,7 @@ def burst(siege):
 
 
 def attach_often(siege):
-    """One client attaches one segment many times: slots beyond those that the lock had room for."""
+    """One client attaches one segment many times, so that the lock needs more slots than it had."""
     conn, segment = some_conn(siege), siege.pick_segment()
     if not conn or not segment:
         return
@@ -75,7 +75,7 @@ def attach_often(siege):
 
 
 def last_op(siege, conn):
-    """A Ping, whose answer shows that everything before it was done."""
+    """Sends a Ping, whose reply shows that everything before it was done."""
     op = siege.make_op(conn, "io.shmview.Ping", wild=False)
     op.oneway = False
     siege.launch(op)
@@ -83,7 +83,7 @@ def last_op(siege, conn):
 
 
 def unread_calls(siege):
-    """Requests whose replies are not read now."""
+    """Sends requests whose replies are not read now."""
     conn = some_conn(siege)
     if not conn:
         return
@@ -102,12 +102,12 @@ def unread_calls(siege):
 
 
 def read_late(siege):
-    """A client that did not read its replies does so now."""
+    """A client reads the replies that it left unread."""
     conns = [c for c in siege.conns(can_ask=False) if c.unread]
     if not conns:
         return
     conn = siege.rng.choice(conns)
-    if conn.half_sent:  # a request was cut: nothing can follow it
+    if conn.half_sent:  # a request was cut, so that nothing can follow it
         close(siege, conn)
         return
     due = sum(not op.oneway for op in conn.ops)
@@ -123,7 +123,7 @@ def read_late(siege):
 
 
 def broken_bytes(siege):
-    """Bytes that are no request. The daemon hangs up, or answers with an error."""
+    """Sends bytes that are not a request. The daemon must hang up, or reply with an error."""
     conn, rng = some_conn(siege), siege.rng
     if not conn:
         return
@@ -154,7 +154,7 @@ def broken_bytes(siege):
 
 
 def expect_error_or_end(siege, conn, chunks, baggage):
-    """After it the connection has ended, or answers a Ping that follows."""
+    """Sends the chunks. The daemon must end the connection, or answer a Ping that follows."""
     chunks = chunks if baggage else chunks + [PING]
     n = sum(c.count(0) for c in chunks)
     sent, texts, fds, ended = conn.agent.do("exchange", conn.number, chunks, baggage, n, siege.options.patience)
@@ -167,19 +167,19 @@ def expect_error_or_end(siege, conn, chunks, baggage):
 
 
 def descriptors(siege):
-    """Descriptors with a request, which is a violation."""
+    """Sends descriptors with a request, which is a violation."""
     conn = some_conn(siege)
     if not conn:
         return
     baggage = siege.rng.sample(BAGGAGE, siege.rng.choice([1, 1, 2]))
     siege.note(f"{conn} sends descriptors: {baggage}", conn.agent, conn)
-    # the daemon is busy with the first ones while the client closes its copies
+    # the daemon is busy with the first requests while the client closes its copies
     pings = [PING * siege.rng.choice([1, 100]), PING]
     expect_error_or_end(siege, conn, pings, baggage)
 
 
 def monitor(siege):
-    """A connection that hears of events, and does not read them at once."""
+    """Opens a connection that monitors events, and does not read them at once."""
     conn, rng = some_conn(siege), siege.rng
     if not conn or siege.model.of_conn(conn):
         return
@@ -213,7 +213,8 @@ def read_events(siege):
 
 
 def check_events(siege, conn, texts):
-    """A user hears of segments that it could see at some time, and of its own."""
+    """Checks that a user receives only events of segments that it could see at some time, and of
+    its own."""
     who = conn.agent.who
     for text in texts:
         event = siege._parse(conn, text)["parameters"].get("event", {})
@@ -249,7 +250,7 @@ def send_some(siege, conn):
 
 
 def half_close(siege):
-    """A client shuts down its side for good, after requests; the answers still come."""
+    """A client shuts down its side for good after requests; the replies must still come."""
     conns = siege.conns()
     if not conns:
         return
