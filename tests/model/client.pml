@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread of a client. An atomic block makes one access to shared memory, and
- * all that the thread can then tell by itself. */
+/* A thread of a client. An atomic block makes one access to shared memory, together with
+ * everything that the thread can derive from it alone. */
 
 #define FOREVER 1
 #define UNTIL   2
@@ -9,7 +9,7 @@
 #define check(condition, otherwise) if :: condition :: else -> goto otherwise fi
 #define may_expire(then)            if :: patience == UNTIL -> goto then :: true fi
 
-/* Chosen when there is something to wait for. */
+/* Chooses how long to wait, when there is something to wait for. */
 inline choose_patience()
 {
     if
@@ -24,7 +24,7 @@ inline choose_patience()
     fi
 }
 
-/* What is not needed any more makes no difference between states. */
+/* Clears variables that are not needed again, because their values would make more states. */
 inline forget_waiting()
 {
     v = 0;
@@ -63,8 +63,8 @@ inline next_slot()
     goto slot
 }
 
-/* futex_waitv looks at one word after the other, queueing as it goes. An outcast
- * hears of no death, but no park lasts for ever. */
+/* futex_waitv looks at one word after the other, and queues as it goes. An outcast receives no
+ * news of a death, but each of its parks ends. */
 inline park(queue, unchanged, again)
 {
     atomic {
@@ -90,8 +90,8 @@ inline park(queue, unchanged, again)
 active [THREADS] proctype client()
 {
     byte generation = 1, n_left = ROUNDS;
-    byte v;    /* what the word was */
-    byte x, i; /* what a reader slot was, and which */
+    byte v;    /* the value of the word */
+    byte x, i; /* the value of a reader slot, and its number */
     byte patience, n_failed;
     bool shared, busy, told;
 #ifdef EARLY
@@ -135,7 +135,7 @@ announce:
         atomic { check(SLOT_IS_MINE, next); MY_READERS++ }
         v = word;
 #endif
-#ifdef FAULT_USED_LATE /* waits there, or is stored where it does not help */
+#ifdef FAULT_USED_LATE /* waits in the store buffer, or comes too late */
         readers_used = true;
 #endif
         atomic { check(!OWNER(v) && !dirty, leave); go_reading() }
@@ -150,7 +150,7 @@ left:
         atomic {
             busy = false;
             check(shared, next);
-            check(OWNER(v), take); /* else it was free, and dirty */
+            check(OWNER(v), take); /* otherwise the word was free, and dirty */
             choose_patience();
             check(ALIVE(v) && n_failed < 2, take);
             check(patience != ONCE, next);
@@ -174,7 +174,7 @@ left:
         }
         atomic {
             if
-#ifdef FAULT_READERS_ON_WORD /* where the writers are, of whom one is woken */
+#ifdef FAULT_READERS_ON_WORD /* where the writers sleep, one of which is woken */
             :: word == v -> v = v | W; word = v
 #else
             :: word == v -> v = 0; word = word | R
@@ -190,7 +190,7 @@ left:
 
         /* --- The word --- */
 take:
-#ifdef FAULT_USED_EARLY /* looked at before the word is mine */
+#ifdef FAULT_USED_EARLY /* read before this thread has the word */
         busy = readers_used;
 #endif
 #ifdef EARLY
@@ -221,11 +221,11 @@ look_at_word:
             check(ALIVE(v), claim);
             choose_patience();
             check(patience != ONCE, next);
-#ifdef FAULT_SILENT_TIMEOUT /* leaves with a wake-up, and without a word */
+#ifdef FAULT_SILENT_TIMEOUT /* leaves before it sets W, perhaps with another's wake-up */
             may_expire(next)
 #endif
         }
-#ifdef FAULT_DEATHS_LATE /* who dies between the look and this is not noticed */
+#ifdef FAULT_DEATHS_LATE /* a death between the look and this goes unnoticed */
         join(deaths);
 #endif
         atomic {
@@ -249,7 +249,7 @@ claim:
 #ifdef FAULT_DIRTY_IS_ID
             heir_of = OWNER(v);
 #endif
-#ifdef FAULT_CLAIM_WITHOUT_W /* forgets who may be parked besides */
+#ifdef FAULT_CLAIM_WITHOUT_W /* forgets that others may be parked too */
             word = ME | (v & (R | W));
 #else
             word = ME | W | (v & R);

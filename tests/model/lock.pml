@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of one segment as a Promela model: what is in memory, and what is true
- * of it. client.pml has the lock's users, world.pml their deaths. README.md says
- * what is checked, what is left out, and what the flags of a run mean. */
+/* The lock of one segment as a Promela model: the words in memory, and what must be true of
+ * them. client.pml has the users of the lock, world.pml their deaths. README.md explains what is
+ * checked, what is left out, and what the flags of a run mean. */
 #ifndef THREADS
 #define THREADS 2
 #endif
@@ -12,7 +12,7 @@
 #define DEATHS 0
 #endif
 
-/* Who sits where. A crew is the threads of one process, as a set. */
+/* Which thread has which slot. A crew is the set of threads of one process. */
 #if defined TWIN
 #define SLOTS           (THREADS - 1)
 #define MY_SLOT         (_pid -> _pid - 1 : 0)
@@ -35,7 +35,7 @@
 
 /* --- What is in memory --------------------------------------------------- */
 
-/* The lock word. R:1 W:1 generation:2 slot:2, of which an id is the low four. */
+/* The lock word. R:1 W:1 generation:2 slot:2, of which the low four bits are an id. */
 #define R              32
 #define W              16
 #define OWNER(v)       ((v) & 15)
@@ -44,7 +44,7 @@
 #define GENERATION_MAX 3
 #define ID(g, slot)    ((g) * 4 + (slot))
 
-#ifdef FAULT_NO_GENERATION /* an id is a bare slot */
+#ifdef FAULT_NO_GENERATION /* an id is only a slot */
 #define ME       ID(1, MY_SLOT)
 #define ALIVE(v) (live[SLOT(v)] != 0)
 #else
@@ -56,7 +56,7 @@
 #define COUNT(x)     ((x) & 7)
 #define USER(x)      ((x) >> 3)
 #define MY_READERS   readers[MY_SLOT]
-#ifdef FAULT_SLOT_UNGUARDED /* stepped blindly, though it may have a new user */
+#ifdef FAULT_SLOT_UNGUARDED /* changed although it may have a new user */
 #define SLOT_IS_MINE true
 #else
 #define SLOT_IS_MINE (USER(MY_READERS) == generation)
@@ -65,7 +65,7 @@
 byte word;
 byte readers[SLOTS] = 8;
 bool readers_used;
-#ifdef FAULT_DIRTY_IS_ID /* names who is inside: only his heir is told */
+#ifdef FAULT_DIRTY_IS_ID /* only the owner that takes over from the one inside gets the report */
 byte dirty;
 #define MARK ME
 #define TOLD (dirty && dirty == heir_of)
@@ -74,17 +74,17 @@ bool dirty;
 #define MARK true
 #define TOLD dirty
 #endif
-byte live[SLOTS] = 1; /* generations, 0 = none: the daemon's to write */
+byte live[SLOTS] = 1; /* generations, 0 = none; only the daemon writes it */
 
-/* Sets of threads. An event counter is the set of those who know its value, so
- * that emptying it is a bump. */
+/* Sets of threads. An event counter is the set of threads that know its value, so emptying the
+ * set advances the counter. */
 #define MY_BIT    (1 << _pid)
 #define join(set) set = set | MY_BIT
 #define quit(set) set = set & ~MY_BIT
 #define member(set) (set & MY_BIT)
 
 byte deaths, gate, drain;
-byte at_word, at_gate, at_drain; /* the kernel's queues */
+byte at_word, at_gate, at_drain; /* the queues of the kernel */
 
 inline wake_one()
 {
@@ -101,13 +101,13 @@ inline wake_one()
 
 bool killed[SLOTS];
 byte n_gone[SLOTS];    /* threads that are dead, or have finished */
-byte writing, reading; /* inside */
-byte marking;          /* between setting and clearing dirty */
-bool broken;           /* somebody was stopped while writing, nobody has repaired it */
-bool marked;           /* somebody was stopped while marking, since dirty was cleared */
+byte writing, reading; /* threads that are inside */
+byte marking;          /* threads between setting and clearing dirty */
+bool broken;           /* a thread was stopped while it wrote, and nobody has repaired it */
+bool marked;           /* a thread was stopped while it marked, since dirty was cleared */
 
-/* Declared dead while it runs: nobody owes it anything, and it may spoil nothing
- * once the word has been taken from it. */
+/* A thread that is declared dead while it runs is an outcast: the lock owes it nothing, and it
+ * may damage nothing once the word was taken from it. */
 #ifdef EARLY
 bool declared;
 #define OUTCAST (_pid == 0 && declared)

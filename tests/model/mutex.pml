@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mutex of a family of processes as a Promela model: include/shmview/mutex_layout.h
- * has its bytes, client/family/mutex.c the algorithm. An atomic block makes one access
- * to shared memory, and all that the thread can then tell by itself. README.md says
- * what is checked, what is left out, and what the flags of a run mean. */
+/* The mutex of a family of processes as a Promela model: include/shmview/mutex_layout.h has its
+ * bytes, client/family/mutex.c the algorithm. An atomic block makes one access to shared memory,
+ * together with everything that the thread can derive from it alone. README.md explains what is
+ * checked, what is left out, and what the flags of a run mean. */
 #ifndef THREADS
 #define THREADS 2
 #endif
@@ -24,7 +24,7 @@
 #define BIRTH_MAX      2
 #define NAME(birth, i) ((birth) * 8 + (i) + 1)
 
-#ifdef FAULT_NO_BIRTH /* an owner is a bare id */
+#ifdef FAULT_NO_BIRTH /* an owner is only an id */
 #define ME NAME(0, _pid)
 #else
 #define ME NAME(birth, _pid)
@@ -101,7 +101,7 @@ inline kill(i)
 
 #define check(condition, otherwise) if :: condition :: else -> goto otherwise fi
 
-/* Chosen when there is something to wait for. */
+/* Chooses how long to wait, when there is something to wait for. */
 inline choose_patience()
 {
     if
@@ -119,7 +119,7 @@ inline choose_patience()
     fi
 }
 
-/* The word is this thread's. */
+/* The thread has taken the word. */
 inline take(value)
 {
     word = value;
@@ -158,7 +158,7 @@ look:
         atomic { v = word; check(v == 0, occupied) }
         atomic {
             check(word == 0, look);
-#ifdef FAULT_CLAIM_WITHOUT_W /* forgets that others may be parked besides */
+#ifdef FAULT_CLAIM_WITHOUT_W /* forgets that others may be parked too */
             take(ME);
 #else
             take(ME | W);
@@ -169,7 +169,7 @@ occupied:
         atomic {
             choose_patience();
             check(patience != ONCE, last_look);
-#ifdef FAULT_SILENT_TIMEOUT /* leaves with a wake-up, and without a word */
+#ifdef FAULT_SILENT_TIMEOUT /* leaves before it sets W, perhaps with another's wake-up */
             if
             :: patience == UNTIL -> goto last_look
             :: true
@@ -195,7 +195,7 @@ marked:
         :: atomic { member(bounded) || DEAD(word) -> quit(at_word); quit(bounded); goto judge }
 #endif
         fi;
-#ifdef FAULT_INTERRUPTED_WOKEN /* with a wake-up that another thread needs */
+#ifdef FAULT_INTERRUPTED_WOKEN /* leaves, perhaps with another's wake-up */
         atomic {
             if
             :: patience == ENDED -> goto next
@@ -208,7 +208,7 @@ last_look:
         late = true;
 judge:
         atomic { check(DEAD(v), alive) }
-#ifdef FAULT_TOLD_FIRST /* of a lock that another thread may get */
+#ifdef FAULT_TOLD_FIRST /* before it has the lock, which another thread may get */
         died = true;
 #endif
         atomic {
@@ -274,7 +274,7 @@ release:
 wake:
         atomic { wake_one(); quit(owing) }
 settle:
-#ifdef FAULT_SETTLED_LATE /* the next owner's death */
+#ifdef FAULT_SETTLED_LATE /* drops the report of a death after the release */
         atomic { died = false; reason = false }
 #endif
         goto next
@@ -298,7 +298,7 @@ end_gone:
     false
 }
 
-/* A death that may happen yet would end every park, so it may also not happen. */
+/* A death that may still come would end every park. Therefore it may also not come. */
 #if DEATHS > 0
 active proctype fate()
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who dies, and who tells. */
+/* Deaths, and the daemon that announces them. */
 
 inline kill(slot)
 {
@@ -14,7 +14,7 @@ inline kill(slot)
     }
 }
 
-/* A death that may happen yet would end every park, so it may also not happen. */
+/* A death that may still come would end every park. Therefore it may also not come. */
 #if DEATHS > 0
 active proctype fate()
 {
@@ -81,7 +81,7 @@ end:
 #ifndef FAULT_DEATHS_NOT_AWAITED
     atomic { at_word = 0; at_gate = 0; at_drain = 0 }
 #endif
-#ifdef FAULT_DEATH_TOLD_FIRST /* whoever looks again finds everybody alive */
+#ifdef FAULT_DEATH_TOLD_FIRST /* a thread that looks again finds every owner alive */
     live[slot] = 0;
 #endif
 #ifdef REUSE
