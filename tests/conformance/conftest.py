@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon of its own, drivers, and a look at what each test leaves behind."""
+"""Each session has a daemon and drivers of its own. After each test it must have left nothing."""
 
 import ctypes
 import os
@@ -15,7 +15,8 @@ libc = ctypes.CDLL(None)
 
 
 def end_with_parent():
-    """In the daemon to be: it dies with the thread that starts it, however that ends."""
+    """Runs in the daemon's process before exec: the kernel kills it when the thread that started
+    it ends."""
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -37,7 +38,7 @@ class Daemon:
             return log.read()
 
     def objects(self):
-        """What /dev/shm has of its segments."""
+        """Returns the objects of its segments in /dev/shm."""
         directory = f"/dev/shm/shmview.{self.instance}"
         names = os.listdir(directory) if os.path.exists(directory) else []
         return sorted(name for name in names if name not in ("+daemon", "+presence"))
@@ -65,16 +66,16 @@ def all_peers(daemon):
 
 @pytest.fixture
 def crowd(request, all_peers, daemon):
-    """The drivers. After the test each holds as much as before, and no segment is there."""
+    """Yields the drivers. After the test each holds as much as before, and no segment exists."""
     before = {peer: peer.ask("held") for peer in all_peers.alive()}
     yield all_peers
     if getattr(request.node, "has_failed", False):
-        for peer in all_peers.alive():  # who knows where they stand
+        for peer in all_peers.alive():  # their state is unknown
             peer.kill()
         return
     for peer in all_peers.alive():
         assert peer.ask("held") == before.get(peer, peer.ask("held")), peer.language
-    # who detaches does not wait until the daemon has done it
+    # a client that detaches does not wait until the daemon has carried it out
     await_(lambda: not daemon.objects(), "the end of every segment")
 
 

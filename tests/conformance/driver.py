@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance driver in Python: a user of `import shmview` who does what he is told, a line of
-JSON each way. peers.py has the requests and the way values are written."""
+"""The conformance driver in Python: a program that uses `import shmview` only. It reads requests
+from standard input and writes the answers, one line of JSON each. peers.py describes the
+requests and how values are written."""
 
 import json
 import math
@@ -200,7 +201,7 @@ class Driver:
 
 
 def assign(view, values):
-    """By index, as deep as the view has dimensions; by a whole row where it has one."""
+    """Assigns by indices; a view of one dimension as a whole."""
     if view.ndim == 0:
         view[()] = meant(values)
     elif view.ndim == 1:
@@ -211,7 +212,8 @@ def assign(view, values):
 
 
 def of_numpy(view):
-    """As numpy sees it; None where numpy has no such type, or follows no suboffsets."""
+    """Returns numpy's array of the view; None if numpy lacks the type, or does not follow
+    suboffsets."""
     try:
         return numpy.asarray(view)
     except (ValueError, BufferError):
@@ -219,11 +221,11 @@ def of_numpy(view):
 
 
 def as_array(view):
-    """The same, None also where an element is more than one value."""
+    """Like of_numpy(), but also None if an element is more than one value."""
     there = of_numpy(view)
     if there is None or there.dtype.kind == "V" or there.ndim != view.ndim:
         return None
-    return there.view(f"V{there.itemsize}") if there.dtype.kind == "S" else there  # S hides zeros
+    return there.view(f"V{there.itemsize}") if there.dtype.kind == "S" else there  # numpy cuts zeros off the end of S
 
 
 def told_death(died):
@@ -232,7 +234,7 @@ def told_death(died):
 
 
 def told(value):
-    """A value as it is written in JSON."""
+    """Returns a value in the form that JSON has."""
     if isinstance(value, (bool, type(None))):
         return value
     if isinstance(value, int):
@@ -249,7 +251,7 @@ def told(value):
 
 
 def meant(value):
-    """What the JSON says; an array is the parts of a struct."""
+    """Returns the value that the JSON stands for; an array is the parts of a struct."""
     if isinstance(value, list):
         return tuple(meant(one) for one in value)
     if not isinstance(value, dict):

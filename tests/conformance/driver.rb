@@ -3,14 +3,15 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
-# The conformance driver in Ruby: a user of <tt>require "shmview"</tt> who does what he is told, a
-# line of JSON each way. peers.py has the requests and the way values are written.
+# The conformance driver in Ruby: a program that uses <tt>require "shmview"</tt> only. It reads
+# requests from standard input and writes the answers, one line of JSON each. peers.py describes the
+# requests and how values are written.
 
 require "fiddle"
 require "json"
 require "shmview"
 
-# Values as they are written in JSON.
+# Converts values to the form that JSON has, and back.
 module Values
   INT64_MAX = 2**63 - 1
 
@@ -27,7 +28,7 @@ module Values
     end
   end
 
-  # What the JSON says; an Array is the parts of a struct.
+  # Returns the value that the JSON stands for; an Array is the parts of a struct.
   def meant(value)
     return value.map { |one| meant(one) } if value.is_a?(Array)
     return value unless value.is_a?(Hash)
@@ -42,7 +43,7 @@ module Values
   end
 end
 
-# What each request does: a method of its name.
+# Has a method for each request.
 class Driver
   include Values
 
@@ -188,7 +189,7 @@ class Driver
     death(e)
   end
 
-  # The block goes on until the lock is given back.
+  # The block stays suspended until the request to unlock.
   def recover(request)
     recovery = @recoveries[request["seg"]] = Fiber.new { segment(request).recover { |died| Fiber.yield died } }
     died = recovery.resume
@@ -206,7 +207,7 @@ class Driver
       begin
         recovery.raise(Interrupt)
       rescue Interrupt
-        nil # as the block was left
+        nil # the exception that ended the block
       end
     end
     nil
@@ -259,7 +260,7 @@ class Driver
       generation: died.generation, when_ns: (died.when * 1e9).round }
   end
 
-  # By index, as deep as the view has dimensions; by a whole row where it has one.
+  # Assigns by indices; a view of one dimension as a whole.
   def assign_to(view, values)
     case view.ndim
     when 0 then view[] = meant(values)
@@ -271,7 +272,7 @@ class Driver
   NUMBERS = %w[b B h H i I q Q f d P].freeze
   PAIRS = %w[Zf Zd].freeze
 
-  # The view as Fiddle sees it; nil where MemoryView has no such type.
+  # Returns Fiddle's view of the same bytes; nil if MemoryView lacks the type.
   def consumer(view)
     type = view.format.delete("<>")
     return unless NUMBERS.include?(type) || PAIRS.include?(type)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drivers, one process each, that do what they are told through the interface of their language.
+"""Drivers: processes that carry out requests through the interface of their language.
 
 A request is a line of JSON, {"do": "lock", "seg": "s"}; so is its answer, {"ok": value} or
-{"error": SHMVIEW_ERR_*, "class": its name in that language, "text": what it says}. Segments and
-views have names that are good within one driver.
+{"error": SHMVIEW_ERR_*, "class": its name in that language, "text": its message}. The names "seg"
+and "view" of segments and views are valid within one driver only.
 
     hello, errors                   language and pid; the names of all errors, by their numbers
     create, attach                  seg: a name for it; name, size, lock; name, access
@@ -14,26 +14,27 @@ views have names that are good within one driver.
                                     strides, suboffsets, offset, readonly
     open                            seg, view, layout, name
     slice, row, transpose, reshape, broadcast, field, recast
-                                    of: a view; view: a name for the one that is made
-    facts                           what a view says about itself
-    kind                            the language's types: of a value, and by its other way, "":
-                                    none
+                                    of: a view; view: a name for the new view
+    facts                           the members of a view
+    kind                            the language's types: of a value, and by its other way; "" if
+                                    there is none
     get, set                        one element; index, value
     values, assign                  all of them, nested by dimensions
     other                           all of them, by the language's other way to the same bytes:
                                     pointers in C, numpy in Python, Fiddle in Ruby; null where
                                     it has none for the type
     copy                            view, from
-    lock, trylock, recover, unlock  seg, shared, timeout_ms, repaired. Who is told of a death by
-                                    lock or trylock holds nothing; recover takes it in any case
+    lock, trylock, recover, unlock  seg, shared, timeout_ms, repaired. After lock or trylock has
+                                    reported a death, the driver holds nothing; recover holds
+                                    the lock in any case
     status                          of the lock
     switch, phase, wait_phase       seg, layout, after, timeout_ms
     change, notify, wait_change     seg, seen, timeout_ms
     die                             kill -9 to itself
     held                            how many sockets, and mappings of segments
 
-Values are JSON's, integers and floats apart; {"int": "18446744073709551615"} where an integer is
-more than 2^63 - 1, {"float": "nan"}, {"complex": [re, im]}, {"hex": "616263"} for bytes, and an
+Values are those of JSON, but integers and floats differ. {"int": "18446744073709551615"} stands
+for an integer above 2^63 - 1, {"float": "nan"}, {"complex": [re, im]}, {"hex": "616263"} for bytes, and an
 array for a struct, an array within an element, and a dimension."""
 
 import json
@@ -64,7 +65,7 @@ def await_(condition, what):
 
 
 def built():
-    """drivers.json, which the build has written."""
+    """Returns drivers.json, which the build has written."""
     with open(os.environ["SHMVIEW_CONFORMANCE"]) as file:
         return json.load(file)
 
@@ -73,7 +74,8 @@ DRIVERS = built()["drivers"]  # by language
 
 
 class Peer:
-    """One driver. ask() asks and waits; tell() asks, and answer() has its answer later."""
+    """A driver in a process of its own. ask() sends a request and waits for the answer; tell()
+    only sends it, and answer() waits later."""
 
     def __init__(self, language, socket):
         driver = DRIVERS[language]
@@ -112,7 +114,7 @@ class Peer:
         self.forget()
 
     def end(self):
-        """Nothing left to do: it leaves in order."""
+        """Ends its input, after which it must exit in order."""
         self.process.stdin.close()
         status = self.process.wait(PATIENCE_S)
         self.forget()
@@ -129,8 +131,8 @@ class Peer:
 
 
 class Crowd:
-    """Drivers that are there when they are asked for, by language and place; those that died are
-    made anew."""
+    """The drivers, by language and place. Those that do not run are started when a test needs
+    them."""
 
     def __init__(self, socket):
         self.socket, self.peers = socket, {}
@@ -142,7 +144,7 @@ class Crowd:
         return peer
 
     def of(self, languages):
-        """One for each, so that one language may be there more than once."""
+        """Returns a driver for each language; a language that occurs twice has two."""
         return [self.get(language, place) for place, language in enumerate(languages)]
 
     def alive(self):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/LANGUAGES.md says what each language does."""
+"""The tables of docs/LANGUAGES.md are true: each driver reports the types and the names of
+errors that the page has for its language."""
 
 import os
 import re
@@ -11,13 +12,14 @@ from peers import DRIVERS, PLACE
 with open(os.path.join(PLACE, "../../docs/LANGUAGES.md")) as file:
     PAGE = file.read()
 
-# Where each language stands in the tables of formats: by value, and by its other way.
+# The columns of each language in the tables of formats: by value, and by its other way.
 COLUMNS = {"C": (1, 2), "Python": (3, 4), "Ruby": (5, 6)}
-WORDS = {"FalseClass": "true"}  # which the page calls by their values
+WORDS = {"FalseClass": "true"}  # the page names the value instead
 
 
 def rows(heading):
-    """The rows of the first table below the heading, each a list of the cells' first `words`."""
+    """Returns the rows of the first table below the heading. Each is a list of the first `word`
+    in each cell."""
     table = PAGE.split(f"\n## {heading}\n")[1].split("\n|---")[1].split("\n\n")[0]
     lines = [line.strip("| ").split(" |") for line in table.splitlines()[1:]]
     return [[(re.findall(r"`([^`]+)`", cell) + [""])[0] for cell in line] for line in lines]
@@ -38,7 +40,7 @@ def test_formats(peer):
         peer.ask("view", seg="s", view="v", format=row[0], shape=[2])
         kind = peer.ask("kind", view="v")
         told = [WORDS.get(kind[key], kind[key]) for key in ("value", "other")]
-        # trailing empty cells are none
+        # cells that are missing at the end are empty
         assert told == [(row + 7 * [""])[column] for column in COLUMNS[peer.language]], row[0]
 
 

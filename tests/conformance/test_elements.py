@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one language writes another one reads: every row of scenarios.json, for each ordered pair of
-languages, one of which makes and fills the segment, while the other attaches it."""
+"""One language reads what another one has written: every row of scenarios.json, for each ordered
+pair of languages. One makes and fills the segment, the other attaches it."""
 
 import itertools
 import json
@@ -17,12 +17,14 @@ with open(os.path.join(PLACE, "scenarios.json")) as file:
 
 
 def exactly(value):
-    """For comparison: 1, 1.0 and true are three values, and so are 0.0 and -0.0; nan is one."""
+    """Returns text that compares: 1, 1.0 and true differ, and so do 0.0 and -0.0; nan equals
+    nan."""
     return repr(value)
 
 
 def look(peer, view, wanted, facts):
-    """What is to be seen, by each way that the language has."""
+    """Checks the values and facts of a view, by each way that the language has. Returns all
+    facts."""
     assert exactly(peer.ask("values", view=view)) == exactly(wanted), peer.language
     other = peer.ask("other", view=view)
     assert other is None or exactly(other) == exactly(wanted), f"{peer.language}, by its other way"
@@ -32,7 +34,7 @@ def look(peer, view, wanted, facts):
 
 
 def first_element(view, values):
-    """An index, and the element there; None in a view of none."""
+    """Returns (index, value) of the last element; None if the view has no elements."""
     index = []
     for length in view["shape"]:
         if not length:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same bad request gets the same error in every language, and the same text."""
+"""Each bad request of scenarios.json gets the same error in every language, with the same text."""
 
 import json
 import os
@@ -17,7 +17,7 @@ with open(os.path.join(PLACE, "../../include/shmview/error.h")) as file:
 
 @pytest.fixture
 def asked(crowd, request):
-    """A driver with what the requests name."""
+    """Yields a driver that has everything to which the requests refer."""
     maker, peer = crowd.of(("C", request.param))
     for name in ("errors", "nolock", "shared"):
         maker.ask("create", seg=name, name=name, size=128, lock=name != "nolock")
@@ -38,11 +38,11 @@ def asked(crowd, request):
 
 
 def figures_apart(text):
-    """What is free changes from one moment to the next."""
+    """Removes figures from a text, because the free memory differs from moment to moment."""
     return re.sub(r"[0-9]+", "N", text)
 
 
-TOLD = {}  # by the first language that was asked
+TOLD = {}  # texts, from the language that was asked first
 
 
 @pytest.mark.parametrize("asked", list(DRIVERS), indirect=True)

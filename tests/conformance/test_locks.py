@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One makes, another waits, a third takes turns with both: locks, phases and changes, and a holder
-that is killed, for each triple of languages."""
+"""Locks, phases and changes between languages, for each triple of them: one makes the segment,
+another waits, a third takes turns with both. A holder that is killed is reported equally to all."""
 
 import itertools
 
@@ -14,7 +14,7 @@ triples = pytest.mark.parametrize("languages", list(itertools.product(DRIVERS, r
 
 
 def share(peers):
-    """The first makes a segment with two layouts, the others attach it."""
+    """The first one makes a segment with two layouts, the others attach it."""
     maker = peers[0]
     maker.ask("create", seg="s", name="locks", size=32)
     for layout, views in LAYOUTS.items():
@@ -35,7 +35,7 @@ def switch(peer, layout):
 
 
 def await_waiting(peer, n):
-    """Until so many wait for the lock, as anybody can see."""
+    """Waits until n parties wait for the lock; every client can see them."""
     def waiting():
         return sum(role.startswith("waits") for role, _ in peer.ask("status", seg="s")["parties"])
     await_(lambda: waiting() == n, f"{n} who wait")
@@ -134,12 +134,12 @@ def test_a_killed_holder_is_the_same_for_all(crowd, languages):
     assert command and when > 0
     assert told == {"name": "locks", "pid": dead.pid, "generation": 1, "phase": "int"}
 
-    # whoever asks is told the same, however he asks, until somebody has repaired
+    # every client gets the same report, by each call, until one has repaired
     accounts = [second.answer(), first.ask("trylock", seg="s"), second.ask("recover", seg="s")]
     second.ask("unlock", seg="s", repaired=False)
     accounts.append(first.ask("recover", seg="s"))
     for account in accounts:
-        assert abs(account.pop("when_ns") - when) < 1000  # of floats of seconds
+        assert abs(account.pop("when_ns") - when) < 1000  # the times are floats of seconds
         assert account == {**told, "command": command}
     first.ask("switch", seg="s", layout="float")
     first.ask("unlock", seg="s")

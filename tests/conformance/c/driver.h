@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conformance driver in C: a user of the public headers who does what he is told, a line of
- * JSON each way. ../peers.py has the requests and the way values are written. */
+/* The conformance driver in C: a program that uses the public headers only. It reads requests
+ * from standard input and writes the answers, one line of JSON each. ../peers.py describes the
+ * requests and how values are written. */
 #ifndef CONFORMANCE_DRIVER_H
 #define CONFORMANCE_DRIVER_H
 
@@ -29,7 +30,8 @@ struct driver {
     struct named_view views[MAX_NAMED];
 };
 
-/* Does one request. Returns 0 with a new *ret_value, or what libshmview returned. */
+/* Carries out one request. Returns 0 with a new *ret_value, or the error that libshmview
+ * returned. */
 typedef int operation(struct driver *driver, const json_t *request, json_t **ret_value);
 
 struct operation_row {
@@ -40,13 +42,13 @@ extern const struct operation_row segment_operations[];
 extern const struct operation_row view_operations[];
 extern const struct operation_row lock_operations[];
 
-/* --- main.c: what requests name. All of them end the program where a request is wrong. */
+/* --- main.c: members of requests. All of these functions end the program if a request is wrong. */
 
-const char *text_of(const json_t *request, const char *key); /* NULL without one */
+const char *text_of(const json_t *request, const char *key); /* NULL if there is none */
 int64_t number_of(const json_t *request, const char *key, int64_t otherwise);
 bool truth_of(const json_t *request, const char *key, bool otherwise);
-/* The array of integers under key into ret[], its length into *ret_n. Returns ret; NULL without
- * one. */
+/* Reads the array of integers under key into ret[], and its length into *ret_n. Returns ret, or
+ * NULL if there is none. */
 const int64_t *numbers_of(const json_t *request, const char *key, int64_t *ret, uint32_t *ret_n);
 struct shmview_segment *segment_of(struct driver *driver, const json_t *request);
 struct named_segment *new_segment(struct driver *driver, const json_t *request);
@@ -57,18 +59,19 @@ operation run_errors;
 
 /* --- elements.c: values as JSON */
 
-/* One element: reads it into a new *value, or writes *value. */
+/* One element: reads it into a new *value, or writes *value. Returns 0, or an error. */
 int element_move(const struct shmview_view *view, const ptrdiff_t *index, json_t **value,
                  bool writes);
-/* All of them, an array in an array for each dimension. */
+/* All elements, as nested arrays with one level for each dimension. */
 int view_move(const struct shmview_view *view, json_t **value, bool writes);
-/* All of them by pointers of the element's C type; null where it has none that reach. */
+/* All elements, read by pointers of the element's C type. Returns null if there is no such type,
+ * or if pointers cannot reach the elements. */
 json_t *view_by_pointers(const struct shmview_view *view);
-/* The C type that SHMVIEW_AT1 takes for it; "" if there is none. */
+/* Returns the C type for which SHMVIEW_AT1 accepts the dtype; "" if there is none. */
 const char *c_type(uint32_t dtype);
 
 json_t *hex_of(const void *bytes, size_t n);
-/* Puts the bytes of a hexadecimal text at ret, at most n. Returns how many. */
+/* Writes the bytes of a hexadecimal text to ret, at most n. Returns how many. */
 size_t bytes_of(const char *hex, void *ret, size_t n);
 
 #endif

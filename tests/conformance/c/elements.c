@@ -74,7 +74,8 @@ static double float_of(const json_t *value)
     return special ? strtod(special, NULL) : json_number_value(value);
 }
 
-/* What fits an int64 is JSON's integer; what lies above is a text of its digits. */
+/* Reads an integer. One that fits an int64 becomes an integer of JSON, a larger one a text of
+ * its digits. */
 static int told_integer(const struct shmview_view *view, const ptrdiff_t *index, json_t **ret)
 {
     int64_t n;
@@ -149,7 +150,7 @@ static int number_write(const struct shmview_view *view, const ptrdiff_t *index,
     return put_integer(view, index, value);
 }
 
-/* The result of reading or writing an array, of which nothing is kept if that failed. */
+/* Ends reading or writing of an array. Frees what was read if that failed. Returns r. */
 static int array_end(int r, bool writes, json_t **value)
 {
     if (r < 0 && !writes) {
@@ -184,7 +185,7 @@ static json_t *told_value(const struct shmview_value *v)
     }
 }
 
-/* buffer, of ELEMENT_BYTES, gets the bytes of text. */
+/* Converts text or bytes; buffer has ELEMENT_BYTES and receives them. */
 static struct shmview_value value_of(const json_t *value, unsigned char *buffer)
 {
     const json_t *pair = json_object_get(value, "complex");
@@ -255,7 +256,7 @@ static int move_by_address(const struct shmview_view *view, const ptrdiff_t *ind
 
 /* --- Elements --------------------------------------------------------------- */
 
-/* Numbers by view and index; structs and text by address. */
+/* Moves numbers by view and index, structs and text by address. */
 int element_move(const struct shmview_view *view, const ptrdiff_t *index, json_t **value,
                  bool writes)
 {

@@ -33,7 +33,8 @@ static int told_death(struct shmview_segment *segment, json_t **ret_value)
     return 0;
 }
 
-/* Who is told of a death holds nothing: the next one is told again. */
+/* Ends a request that takes the lock. If the lock reports a death, answers with it and releases
+ * the lock unrepaired, so that the next owner gets the report too. */
 static int end_of_taking(struct shmview_segment *segment, int r, json_t **ret_value)
 {
     if (r != SHMVIEW_OWNER_DIED)
@@ -64,7 +65,7 @@ static int run_trylock(struct driver *driver, const json_t *request, json_t **re
     return end_of_taking(segment, r, ret_value);
 }
 
-/* Takes it in any case, and tells of a death. */
+/* Takes the lock in any case, and answers with the death if there is one. */
 static int run_recover(struct driver *driver, const json_t *request, json_t **ret_value)
 {
     struct shmview_segment *segment = segment_of(driver, request);

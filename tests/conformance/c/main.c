@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FAILED 2 /* the request cannot be understood: a fault of the test */
+#define FAILED 2 /* exit status if a request cannot be understood, which is a fault of the test */
 
 void refuse(const char *what, const char *detail)
 {

@@ -29,7 +29,7 @@ static int run_attach(struct driver *driver, const json_t *request, json_t **ret
     return shmview_attach(driver->connection, text_of(request, "name"), access, 0, &place->segment);
 }
 
-/* Views of it are forgotten. */
+/* Closes a segment, and forgets its views. */
 static int run_close(struct driver *driver, const json_t *request, json_t **ret_value)
 {
     struct shmview_segment *segment = segment_of(driver, request);
@@ -97,7 +97,7 @@ static int count_sockets(void)
     return sockets;
 }
 
-/* How many sockets are open, and how many mappings are of a segment. */
+/* Answers how many sockets are open, and how many mappings of segments there are. */
 static int run_held(struct driver *driver, const json_t *request, json_t **ret_value)
 {
     char line[512];

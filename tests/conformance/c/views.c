@@ -5,7 +5,7 @@
 
 #define MAX_VIEWS 8 /* of one layout */
 
-/* What a description of a view points to. */
+/* The arrays to which the description of a view points. */
 struct spec_room {
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
 };
@@ -41,7 +41,7 @@ static int run_define(struct driver *driver, const json_t *request, json_t **ret
 
 /* --- Views ------------------------------------------------------------------ */
 
-/* Makes *made the view that the request names, if r says that it is one. */
+/* If r is 0, keeps *made under the name in the request. Returns r. */
 static int keep(struct driver *driver, const json_t *request, int r,
                 const struct shmview_view *made)
 {
