@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of every kind, and segments that are made of them."""
+"""Arrays of every kind, and segments that have their elements."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ def structs(n):
 
 
 def arrays():
-    """By name: every type and every way to lie in a file."""
+    """Returns arrays by name: every type, and every order in which elements lie in a file."""
     some = numpy.array([0, 1, 2, 3, 100, 127])
     made = {code: some.astype(code) for code in
             ("b1", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "g",
@@ -45,14 +45,15 @@ def arrays():
 
 
 def same(a, b):
-    """Type, shape and bytes; numpy leaves the padding of structs to chance when it reads them."""
+    """Returns whether type, shape and bytes are equal; of structs the values, because numpy
+    leaves their padding undefined."""
     describe = numpy.lib.format.dtype_to_descr
     values = (a == b).all() if a.dtype.names else a.tobytes() == b.tobytes()
     return describe(a.dtype) == describe(b.dtype) and a.shape == b.shape and values
 
 
 def create(ctl, directory, name, array):
-    """The segment called name, whose only view, "array", is like that."""
+    """Creates a segment whose only view, "array", has the type, shape and values of the array."""
     path = os.path.join(directory, f"{name}.npy")
     numpy.save(path, array)
     ctl("load", "--create", path, name)
@@ -60,13 +61,13 @@ def create(ctl, directory, name, array):
 
 
 def cut_off(daemon, name):
-    """Takes the memory of a segment away, as whoever has it for writing can."""
+    """Truncates the memory of a segment, as every client that may write it can."""
     instance = daemon.said().split(", instance ")[1].split(",")[0]
     os.truncate(f"/dev/shm/shmview.{instance}/{name}", 0)
 
 
 def on_terminal(ctl, *words, status=0, **env):
-    """What the program writes to a terminal."""
+    """Returns what the program writes to a terminal."""
     master, slave = pty.openpty()
     process = subprocess.Popen([CTL, *map(str, words)], env=dict(ctl.environment, **env), stdin=slave,
                                stdout=slave, stderr=slave, preexec_fn=end_with_parent)
@@ -75,7 +76,7 @@ def on_terminal(ctl, *words, status=0, **env):
     while True:
         try:
             out += os.read(master, 65536)
-        except OSError:  # nobody has the other end any more
+        except OSError:  # no process has the other end any longer
             break
     os.close(master)
     assert process.wait(60) == status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon of its own for each module, the program as a function, and other clients."""
+"""For each module a daemon of its own, the program as a function, and other clients."""
 
 import ctypes
 import json
@@ -19,12 +19,13 @@ libc = ctypes.CDLL(None)
 
 
 def end_with_parent():
-    """In a process to be: it dies with the thread that starts it, however that ends."""
+    """Runs in a new process before exec: the kernel kills it when the thread that started it
+    ends."""
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def await_(condition, seconds=60, what="it"):
-    """Waits until condition() is true, and returns what it was."""
+    """Waits until condition() is true, and returns its value."""
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, f"{what} has not come in {seconds} s"
@@ -71,14 +72,14 @@ class Daemon:
 
 @pytest.fixture(scope="module")
 def directory():
-    """A runtime directory without a daemon."""
+    """Returns a runtime directory without a daemon."""
     with tempfile.TemporaryDirectory(prefix="shmview-cli-") as path:
         yield path
 
 
 @pytest.fixture
 def tmp_path():
-    """pytest's own keeps the last ones."""
+    """Replaces pytest's own, which keeps the last ones."""
     with tempfile.TemporaryDirectory(prefix="shmview-cli-tmp-") as path:
         yield pathlib.Path(path)
 
@@ -110,13 +111,13 @@ class Result:
 
     @property
     def rows(self):
-        """The words of each line."""
+        """Returns the words of each line."""
         return [line.split() for line in self.out.splitlines()]
 
 
 class Ctl:
-    """shmviewctl as a function: ctl("list", "--json").json. What it returns and what it says
-    on standard error are checked: nothing, unless status or err say otherwise."""
+    """shmviewctl as a function: ctl("list", "--json").json. The call checks the exit status, and
+    that standard error is empty unless status or err are given."""
 
     def __init__(self, directory, socket=None):
         self.directory = directory
@@ -138,13 +139,14 @@ class Ctl:
         return Result(done)
 
     def start(self, *words, **options):
-        """The same in the background: a Popen with pipes."""
+        """Like a call, but in the background. Returns a Popen with pipes."""
         return subprocess.Popen([CTL, *map(str, words)], env=self.environment, text=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, preexec_fn=end_with_parent, **options)
 
     def on_a_terminal(self, *words, **env):
-        """What it prints on a terminal, on standard output and error, if it succeeds."""
+        """Returns what the program writes to a terminal, to standard output and error. It must
+        succeed."""
         ours, theirs = pty.openpty()
         process = subprocess.Popen([CTL, *map(str, words)], stdin=subprocess.DEVNULL,
                                    stdout=theirs, stderr=theirs, env=dict(self.environment, **env),
@@ -155,7 +157,7 @@ class Ctl:
             while more := os.read(ours, 65536):
                 out += more
         except OSError:
-            pass  # the end, as terminals say it
+            pass  # a terminal reports its end in this way
         os.close(ours)
         assert process.wait(100) == 0, out
         return out.decode()
@@ -164,14 +166,14 @@ class Ctl:
         return self("list", "--json").json["segments"]
 
     def segment(self, name):
-        """All columns of one segment, by their names in JSON."""
+        """Returns all columns of one segment, by their names in JSON."""
         columns = ",".join(line.split()[0] for line in self("list", "-o", "help").out.splitlines())
         return self("list", "--json", "-o", columns, name).json["segments"][0]
 
 
 @pytest.fixture
 def ctl(daemon):
-    """The program, whose daemon has no segments before and after."""
+    """The program, with a daemon that has no segments before and after the test."""
     ctl = Ctl(daemon.directory, daemon.socket)
     yield ctl
     await_(lambda: all(s["lifetime"] == "manual" for s in ctl.segments()), what="their end")
@@ -182,13 +184,13 @@ def ctl(daemon):
 
 @pytest.fixture
 def alone(directory):
-    """The program where no daemon runs."""
+    """The program in a place where no daemon runs."""
     with tempfile.TemporaryDirectory(prefix="shmview-cli-none-") as path:
         yield Ctl(path, os.path.join(path, "io.shmview"))
 
 
 class Party:
-    """Another client: a Python program that does what it is told."""
+    """Another client: a Python program that executes the lines it receives."""
 
     PROGRAM = """
 import json, sys, traceback
@@ -218,12 +220,12 @@ for line in sys.stdin:
         self.pid = self.process.pid
 
     def begin(self, code):
-        """Tells it to do something and does not wait."""
+        """Sends code and does not wait."""
         self.process.stdin.write(json.dumps(code) + "\n")
         self.process.stdin.flush()
 
     def end(self):
-        """Waits until that is done. Returns its value."""
+        """Waits until the code has run. Returns its value."""
         answer = json.loads(self.process.stdout.readline())
         assert "failed" not in answer, answer["failed"]
         return answer["is"]
@@ -244,7 +246,7 @@ for line in sys.stdin:
 
 @pytest.fixture
 def party(ctl):
-    """Makes other clients, who leave after the test: party().do("s = shmview.attach('a')")."""
+    """Starts other clients, which end after the test: party().do("s = shmview.attach('a')")."""
     if not os.path.isdir(os.path.join(os.environ["SHMVIEW_BUILD_DIR"], "python")):
         pytest.skip("the Python package is not built")
     parties = []

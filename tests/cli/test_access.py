@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""remove, chmod, chown."""
+"""remove, chmod and chown: what they change, what they refuse, and what a user without the right
+to a segment learns of it."""
 
 import os
 import subprocess
@@ -14,7 +15,7 @@ def test_remove(ctl):
         ctl("create", name, "1")
     assert ctl("remove", "a", "c").out == ""
     assert [segment["name"] for segment in ctl.segments()] == ["b"]
-    ctl("remove", "ghost", "b", status=4, err="no segment 'ghost'")  # and goes on
+    ctl("remove", "ghost", "b", status=4, err="no segment 'ghost'")  # the command goes on after that error
     assert ctl.segments() == []
     ctl("remove", "--force", "ghost", "ghost2")
     ctl("remove", "-f")
@@ -70,7 +71,7 @@ def test_modes_that_no_segment_has(ctl):
 def test_entries(ctl):
     ctl("create", "seg", "1")
     ctl("chmod", "--access", "user:1:rw,group:2:r", "seg")
-    ctl("chmod", "0640", "seg")  # leaves entries as they are
+    ctl("chmod", "0640", "seg")  # the entries stay
     entries = lambda: [(e["kind"], e["id"], e["right"])
                        for e in ctl("show", "seg", "--json").json["access"]]
     assert entries() == [("user", 1, "rw"), ("group", 2, "r")]
@@ -109,7 +110,7 @@ def test_what_is_no_owner(ctl):
 
 @pytest.fixture
 def stranger(ctl):
-    """The program as another user calls it, who may connect."""
+    """The program as another user runs it, who may connect."""
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
     path, socket = ctl.directory, ctl.environment["SHMVIEW_SOCKET"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completion by bash and by zsh, with what the daemon has now."""
+"""Completion by bash and by zsh: each test gives the shell a line, and compares the words that
+it offers with verbs, options and what the daemon has now."""
 
 import os
 import shutil
@@ -20,7 +21,7 @@ _shmviewctl
 [ ${#COMPREPLY[@]} = 0 ] || printf '%s\\n' "${COMPREPLY[@]}"
 """
 
-# A function that completion calls: what it would offer goes to standard output.
+# Replaces the function that completion calls: it prints what it would offer.
 ZSH = """
 autoload -U is-at-least
 compadd() { shift; local word; for word; do [[ $word == ${words[CURRENT]}* ]] && print -r -- $word; done; return 0 }
@@ -36,7 +37,7 @@ source "$1"
 
 @pytest.fixture(params=["bash", "zsh"])
 def complete(request, ctl):
-    """What the shell offers for a line, as words."""
+    """Returns a function: the words that the shell offers for a line."""
     shell = request.param
     if not shutil.which(shell):
         pytest.skip(f"there is no {shell}")
@@ -51,7 +52,7 @@ def complete(request, ctl):
         assert done.stderr == ""
         offered = done.stdout.split()
         if shell == "bash" and ":" in line.split()[-1]:
-            # readline has what stands before the colon
+            # readline already has the part before the colon
             offered = [line.split()[-1].rpartition(":")[0] + ":" + word for word in offered]
         return sorted(offered)
     complete.shell = shell
@@ -150,7 +151,7 @@ def test_nothing_sensible(complete):
 
 
 def test_bash_knows_where_it_begins():
-    """The script is sourced by bash-completion, which looks by the program's name."""
+    """bash-completion finds the script by the program's name."""
     said = subprocess.run(["bash", "--norc", "-c", f"source {SCRIPTS}/shmviewctl.bash; "
                            "complete -p shmviewctl"], capture_output=True, text=True, check=True)
     assert said.stdout == "complete -F _shmviewctl shmviewctl\n"

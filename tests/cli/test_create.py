@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""create and define: sizes, access, lifetimes, and the language of layouts."""
+"""create and define: sizes, access, lifetimes, and the language of layouts. Each error must show
+the place of the fault, and leave nothing."""
 
 import os
 import signal
@@ -10,7 +11,7 @@ from conftest import await_
 
 
 def view(ctl, name, layout, view):
-    """A view as show --json has it."""
+    """Returns a view as show --json describes it."""
     layouts = {each["name"]: each["views"] for each in ctl("show", "-J", name).json["layouts"]}
     return {each["name"]: each for each in layouts[layout]}[view]
 
@@ -93,7 +94,7 @@ def test_lifetimes_that_need_somebody_who_stays(ctl, lifetime):
 # --- Layouts
 
 def test_the_issue_in_one_line(ctl):
-    """Floats A and B, then ints in the same bytes."""
+    """Floats A and B, then ints in the same bytes: one line is enough."""
     ctl("create", "seg", "--layout", "float: A=f4[100] B=f4[100]", "-l", "int: D=i4[200]")
     assert ctl.segment("seg")["size"] == 800
     b = view(ctl, "seg", "float", "B")

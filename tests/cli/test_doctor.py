@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""doctor, on the machine that there is; check_cli_doctor has sick ones."""
+"""doctor on this machine: with a daemon, without one, after a kill, and at a quota. The unit
+test check_cli_doctor imitates sick machines."""
 
 import os
 import subprocess

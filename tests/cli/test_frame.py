@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all verbs have in common: help, refused input, no daemon."""
+"""What all verbs have in common: help, options, refused input, errors without a daemon, and
+output that cannot be written."""
 
 import os
 import subprocess
@@ -12,7 +13,7 @@ VERBS = subprocess.run([CTL, "--list-verbs"], capture_output=True, text=True,
                        check=True).stdout.split()
 SCREEN = 80, 24
 
-# Arguments with which each verb gets as far as asking for a daemon.
+# Arguments with which each verb gets as far as connecting to a daemon.
 ENOUGH = {
     "list": [],
     "show": ["seg"],
@@ -124,7 +125,7 @@ def test_output_that_cannot_be_written(ctl):
     assert done.returncode == 1
     assert "standard output cannot be written: No space left on device" in done.stderr
     ctl("create", "seg", "-l", "l: " + " ".join(f"v{i}=u1" for i in range(200)))
-    with open("/dev/full", "w") as full:  # more than a buffer
+    with open("/dev/full", "w") as full:  # more than one buffer
         done = subprocess.run([CTL, "show", "seg", "--json"], env=ctl.environment, stdout=full,
                               stderr=subprocess.PIPE, text=True)
     assert done.returncode == 1 and "standard output cannot be written" in done.stderr

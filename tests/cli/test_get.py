@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""get: elements as numpy prints them, as JSON, as bytes."""
+"""get prints elements as numpy does, as JSON and as bytes. Further tests: names and indices,
+views of other phases, the lock, and memory that another client truncates."""
 
 import json
 import os
@@ -13,10 +14,10 @@ import pytest
 from arrays import arrays, create, cut_off, structs
 from conftest import await_
 
-FILE = "FILE"  # where a test has one
+FILE = "FILE"  # replaced by a path in each test
 RANDOM = numpy.random.default_rng(1)
 
-# What numpy prints in ways of its own.
+# Elements for which numpy has notations of its own.
 PRINTED = {
     "long": numpy.arange(5000),
     "just not long": numpy.arange(1000) * 7 - 3000,
@@ -139,7 +140,7 @@ def test_json(ctl, directory, name):
 
 
 def test_json_reads_back_the_same(ctl, directory):
-    """The fewest digits that mean the same number, in each type."""
+    """In each type the program prints the fewest digits that give the same number."""
     bits = RANDOM.integers(0, 2**64, 2000, dtype="u8")
     for code, size in ("f8", 8), ("f4", 4), ("f2", 2):
         array = bits.view(code)
@@ -285,7 +286,8 @@ def test_the_lock(ctl, phased, party):
 
 
 def test_nobody_waits_for_the_lock_and_the_daemon(ctl, daemon, phased, party):
-    """What is asked is asked without the lock: the daemon is stopped as soon as the lock is waited for."""
+    """Once `get` waits for the lock, it must not need the daemon: the test stops the daemon at
+    that moment, and `get` must still finish."""
     other = party()
     other.do("s = shmview.attach('demo')")
 
@@ -306,7 +308,7 @@ def test_nobody_waits_for_the_lock_and_the_daemon(ctl, daemon, phased, party):
             out, _ = waiting.communicate(timeout=20)
             assert waiting.returncode == 0 and "[1. 1. 1. 1.]" in out
             daemon.process.send_signal(signal.SIGCONT)
-        waiting = stop_and_let_in(["demo/N"])  # this layout has come in the meantime
+        waiting = stop_and_let_in(["demo/N"])  # a new layout: here `get` needs the daemon
         await_(lambda: other.do("s.lock_status().n_parties") == 0, 20, "the lock")
         assert waiting.poll() is None
         daemon.process.send_signal(signal.SIGCONT)
@@ -343,7 +345,7 @@ def test_a_peer_cuts_the_memory_off(ctl, daemon, party, tmp_path, words):
     done = threading.Event()
 
     def cut_again():
-        while not done.is_set():  # because the daemon repairs it
+        while not done.is_set():  # again and again, because the daemon repairs the size
             cut_off(daemon, "demo")
     cutter = threading.Thread(target=cut_again)
     cut_off(daemon, "demo")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""list."""
+"""list: lines, columns, patterns, JSON, the state of the lock, and thousands of segments."""
 
 COLUMNS = "NAME SIZE RESIDENT PHASE ATTACHED LOCK-OWNER SINCE OWNER MODE LIFETIME AGE".split()
 
@@ -82,7 +82,7 @@ def test_the_lock(ctl, party):
 
 
 def test_thousands(ctl, party):
-    """All of them, over many pages of the protocol."""
+    """Lists all of them, over many pages of the protocol."""
     one = party()
     one.do("keep = [shmview.create(f's{i}', 1, lock=False) for i in range(3000)]")
     rows = ctl("list", "-n", "-o", "NAME").out.split()

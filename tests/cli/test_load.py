@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""load: files of numpy's, and what is wrong with others; nothing is changed by those."""
+"""load: files of numpy and raw bytes become elements of existing and of new segments. A file
+with a fault must not change anything."""
 
 import io
 
@@ -37,7 +38,7 @@ def test_what_numpy_has_written(ctl, tmp_path, name, version):
     for segment in "a", "b":
         got = saved(ctl, segment)
         assert same(got, array) and got.flags.fnc == array.flags.fnc
-    # over what is there, in its own order and in the other one
+    # over existing elements, in the array's own order and in the other one
     zeros = numpy.zeros_like(array)
     ctl("load", "-", "a/array", input=npy(zeros, version), binary=True)
     assert same(saved(ctl, "a"), zeros)

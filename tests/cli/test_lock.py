@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""lock."""
+"""lock runs a command with the lock of a segment. Exit status, output, signals and terminal must be
+as without it. If the command is killed, the next owner must get a report."""
 
 import os
 import pty
@@ -16,7 +17,7 @@ SHOW_DEATH = "echo died=$SHMVIEW_OWNER_DIED"
 
 @pytest.fixture
 def holder(party):
-    """Another client with the segment a."""
+    """Another client, which has attached the segment a."""
     one = party()
     one.do("a = shmview.create('a', 100)")
     return one
@@ -90,7 +91,7 @@ def test_a_death_is_told_until_it_is_repaired(ctl, holder, party):
     pid = die_inside(party)
     said = f"the last holder of 'a', process {pid}"
     assert ctl("lock", "a", "-c", SHOW_DEATH, err=said).out == f"died={pid}\n"
-    said = "the last holder of 'a'"  # who it was is not known for ever
+    said = "the last holder of 'a'"  # the process of a dead owner is not known forever
     assert ctl("lock", "a", "-s", "-c", SHOW_DEATH, err=said).out.startswith("died=")
     assert ctl("lock", "a", "--owner-died", "fail", "-c", SHOW_DEATH, status=5,
                err="nothing was run").out == ""
@@ -108,7 +109,7 @@ def test_a_command_that_a_signal_ends_died_inside(ctl, holder):
     ctl("lock", "a", "--owner-died=repair", "true", err="its bytes may be half written")
     ran = subprocess.run([CTL, "lock", "-s", "a", "-c", kill], env=ctl.environment)
     assert ran.returncode == 128 + signal.SIGKILL
-    ctl("lock", "a", "true")  # a reader has spoilt nothing
+    ctl("lock", "a", "true")  # a reader cannot have damaged anything
 
 
 def test_killed_it_frees_the_lock_and_takes_the_command_along(ctl, holder):
@@ -120,10 +121,10 @@ def test_killed_it_frees_the_lock_and_takes_the_command_along(ctl, holder):
     ctl("lock", "a", "--owner-died=repair", "true", err=f"process {locker.pid}")
 
 
-# Tells what it gets until SIGTERM; a signal that came twice is counted twice.
+# Prints each signal that it gets until SIGTERM, so that a signal that came twice appears twice.
 COUNTER = """
 import os, signal, sys
-def note(number, frame):  # print() must not be called again while it runs
+def note(number, frame):  # print() must not run again while it runs
     os.write(1, signal.Signals(number).name.encode() + b"\\n")
 for number in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGQUIT):
     signal.signal(number, note)
@@ -151,7 +152,7 @@ def test_a_key_reaches_the_command_once(ctl, holder):
     def in_terminal():
         end_with_parent()
         os.setsid()
-        os.close(os.open(os.ttyname(0), os.O_RDWR))  # the controlling one
+        os.close(os.open(os.ttyname(0), os.O_RDWR))  # opening it makes it the controlling terminal
     locker = subprocess.Popen([CTL, "lock", "a", "--", sys.executable, "-c", COUNTER],
                               env=ctl.environment, stdin=slave, stdout=subprocess.PIPE, text=True,
                               preexec_fn=in_terminal)
@@ -159,7 +160,7 @@ def test_a_key_reaches_the_command_once(ctl, holder):
     assert locker.stdout.readline() == "ready\n"
     os.write(master, b"\x03")
     assert locker.stdout.readline() == "SIGINT\n"
-    locker.send_signal(signal.SIGUSR1)  # comes behind whatever of the key is still to come
+    locker.send_signal(signal.SIGUSR1)  # arrives after every signal that the key still causes
     assert locker.stdout.readline() == "SIGUSR1\n"
     locker.terminate()
     assert locker.communicate(timeout=60)[0] == ""
@@ -169,7 +170,7 @@ def test_a_key_reaches_the_command_once(ctl, holder):
 def test_what_cannot_be_run(ctl, holder):
     ctl("lock", "a", "--", "/no/such", status=127, err="cannot run '/no/such': No such file")
     ctl("lock", "a", "--", "/etc/passwd", status=126, err="Permission denied")
-    ctl("lock", "a", "--owner-died=fail", "true")  # nothing was inside
+    ctl("lock", "a", "--owner-died=fail", "true")  # no command had begun
 
 
 def test_refused(ctl, holder, party):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""metrics, as Prometheus' own parser reads them."""
+"""metrics: the output as Prometheus' own parser reads it, its figures, and the text file that it
+replaces as a whole or not at all."""
 
 import os
 import re
@@ -11,7 +12,7 @@ parser = pytest.importorskip("prometheus_client.parser")
 
 
 def read(text):
-    """Families by name, each with its type and {labels: value}."""
+    """Returns families by name, each with its type and {labels: value}."""
     families = {}
     for family in parser.text_string_to_metric_families(text):
         assert family.name not in families, "all samples of a family are together"
@@ -46,7 +47,7 @@ def test_of_the_daemon(ctl, daemon, party):
     assert value(families, "shmview_quota_used", what="segments", of="caller") == 1
     assert value(families, "shmview_memory_limit_bytes") >= \
         value(families, "shmview_memory_free_bytes") > 0
-    assert "shmview_quota_limit" not in families  # there is none
+    assert "shmview_quota_limit" not in families  # no quota is set
 
 
 def test_refusals(ctl, party):
@@ -73,7 +74,7 @@ def test_of_segments(ctl, party):
     assert value(families, "shmview_segment_lock_waiters", segment="a", mode="exclusive") == 0
     assert value(families, "shmview_segment_info", segment="b", layout="", lifetime="attached",
                  owner=ctl.segment("b")["owner"]) == 1
-    assert len(families["shmview_segment_lock_holders"][1]) == 2  # the other one has no lock
+    assert len(families["shmview_segment_lock_holders"][1]) == 2  # the other segment has no lock
     assert "shmview_segment_changes" in families
     assert ("segment", "b") not in sum(families["shmview_segment_changes"][1], ())
     some = read(ctl("metrics", "b*").out)

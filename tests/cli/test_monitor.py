@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""monitor."""
+"""monitor: events as they come, filters, past events, output for people, and restarts of the
+daemon."""
 
 import json
 import os
@@ -13,7 +14,7 @@ from conftest import CTL, Ctl, Daemon, await_
 
 
 class Monitor:
-    """monitor --json in the background, from the moment that it hears."""
+    """monitor --json in the background; it already receives events when the constructor returns."""
 
     def __init__(self, ctl, *words):
         self.process = ctl.start("monitor", "--json", *words)
@@ -23,7 +24,7 @@ class Monitor:
         return json.loads(self.process.stdout.readline())
 
     def rest(self):
-        """What comes until it ends by itself."""
+        """Returns the events until it ends by itself."""
         out, err = self.process.communicate(timeout=60)
         assert self.process.returncode == 0, err
         return [json.loads(line) for line in out.splitlines()]
@@ -101,7 +102,7 @@ def test_what_is_remembered(ctl, party):
     for since in "0", "2101-01-01", "2101-01-01T12:00:30":
         assert ctl(*words, "--since", since, "-n1", "-w1ms", status=124,
                    err="0 of 1 events").out == ""
-    assert ctl(*words, "--timeout", "1ms").out == ""  # nobody waits for a number of them
+    assert ctl(*words, "--timeout", "1ms").out == ""  # nothing waits until there are so many
 
 
 def test_for_people(ctl, party):
@@ -131,7 +132,7 @@ def test_the_daemon_is_away_and_comes_back(tmp_path):
     daemon = Daemon(str(tmp_path))
     daemon.start()
     told = Monitor(Ctl(str(tmp_path), daemon.socket))
-    for _ in range(2):  # each time it is said once
+    for _ in range(2):  # it reports each restart once
         daemon.process.kill()
         daemon.process.wait()
         assert "the daemon is gone; waiting for the next one" in told.process.stderr.readline()
@@ -161,7 +162,7 @@ def test_a_reader_that_leaves_ends_it(ctl, party):
     process = ctl.start("monitor", "-a", "all")
     process.stdout.readline()
     process.stdout.close()
-    for _ in range(20):  # what is written meanwhile is lost
+    for _ in range(20):  # it writes into a closed pipe
         one.do("b = shmview.create('b', 1)")
         one.do("b.close()")
     await_(lambda: process.poll() is not None, what="its end")

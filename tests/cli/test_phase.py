@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""switch and wait."""
+"""switch and wait: phases, segments that appear or end, changes, and their time limits. A test
+starts `wait`, causes the event, and checks that `wait` ends."""
 
 import os
 import signal
@@ -16,17 +17,18 @@ def phase(ctl):
 
 
 def ends(process, status=0):
-    """The process ends by itself; returns what it said."""
+    """Waits until the process ends by itself; returns its output."""
     out, err = process.communicate(timeout=100)
     assert process.returncode == status, err
     return out, err
 
 
 def waits(ctl, *words):
-    """Starts a wait that is there by the time this returns."""
+    """Starts `wait`, and returns when it waits."""
     process = ctl.start("wait", *words)
     if "--removed" in words or not ctl.segments():
-        # it asks first and sleeps then: until it has a monitor, its second socket, it has not asked
+        # it queries the daemon after it has its monitor, which is its second socket, and before it
+        # sleeps
         await_(lambda: sockets(process.pid) > 1, what="its monitor")
     else:
         await_(lambda: ctl.segment("seg")["attached"], what="its attachment")
@@ -75,7 +77,7 @@ def test_switch_waits_for_the_lock(ctl, party):
 
 
 def test_switch_after_a_death(ctl, party):
-    """The next one who takes the lock is told all the same."""
+    """The next owner gets the report too."""
     ctl("create", "seg", *LAYOUTS)
     one, two = party(), party()
     one.do("s = shmview.attach('seg')")
@@ -117,7 +119,7 @@ def test_wait_for_its_end(ctl):
 
 
 def test_wait_for_a_phase(ctl):
-    """Also for one that nobody has declared yet."""
+    """Also for a phase that is not declared yet."""
     ctl("create", "seg", *LAYOUTS)
     first, second = waits(ctl, "seg", "--phase", "int"), ctl.start("wait", "seg", "-p", "late")
     await_(lambda: ctl.segment("seg")["attached"] == 2)
@@ -143,7 +145,7 @@ def test_wait_for_a_change(ctl, party):
     process = waits(ctl, "seg", "--change")
     one = party()
     one.do("s = shmview.attach('seg')")
-    # one that came before it looked would be missed: until it ends
+    # it misses a change that comes before its first look: repeat until it ends
     await_(lambda: one.do("s.notify()") is None and process.poll() is not None)
     assert ends(process) == ("", "")
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plot: characters, colours on a terminal, PNG files."""
+"""plot: lines and images of characters, colours on a terminal, and PNG files, which this module
+decodes."""
 
 import os
 import re
@@ -85,7 +86,7 @@ def test_colours_on_a_terminal_only(ctl, directory):
 
 
 def pixels(data):
-    """Width, height and rows of the pixels of a PNG with 8 bits a colour and no alpha."""
+    """Returns width, height and rows of pixels of a PNG with 8 bits a colour and no alpha."""
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     at, packed = 8, b""
     while at < len(data):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run: a daemon for one command, of which nothing is left."""
+"""run starts a daemon for one command. When the command ends, in whatever way, no process,
+segment or file may be left."""
 
 import json
 import os
@@ -11,7 +12,7 @@ import pytest
 
 from conftest import CTL, Ctl, await_
 
-# Says who serves the socket, and which process looks after that.
+# Prints the socket, the daemon that serves it, and the process that keeps the daemon.
 WHO = """
 import os, socket, struct
 s = socket.socket(socket.AF_UNIX)
@@ -20,7 +21,7 @@ pid = struct.unpack("3i", s.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12
 keeper = int(open(f"/proc/{pid}/stat").read().rsplit(")")[1].split()[1])
 print(os.environ["SHMVIEW_SOCKET"], pid, keeper, flush=True)
 """
-# Creates a segment that only its removal ends, by the protocol alone.
+# Creates a segment that ends only when it is removed, without the library.
 CREATE = """
 s.send(b'{"method":"io.shmview.Create","parameters":{"name":"leftover","size":1}}\\0')
 s.recv(10000)
@@ -39,7 +40,8 @@ def ctl(tmp_path):
 
 
 def start(ctl, program, *options):
-    """Runs a Python program, which tells who serves it first. Returns process, socket, pids."""
+    """Runs a Python program that first prints the daemon that serves it (WHO). Returns process,
+    socket, pids of daemon and keeper."""
     process = subprocess.Popen([CTL, "run", *options, "--", sys.executable, "-c", program],
                                env=ctl.environment, stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -52,7 +54,7 @@ def is_gone(pid):
 
 
 def objects(socket):
-    """What the instance of that socket has in /dev/shm."""
+    """Returns the objects in /dev/shm that belong to the instance of that socket."""
     hashed = 0xcbf29ce484222325
     for byte in socket.encode():
         hashed = (hashed ^ byte) * 0x100000001b3 % 2**64
@@ -73,7 +75,7 @@ def test_a_daemon_of_its_own(ctl):
     await_(lambda: len(objects(socket)) > 1, what="the segment")
     process.communicate("")
     assert process.returncode == 0
-    assert_nothing_left(socket, daemon, keeper)  # at once: it has waited for that
+    assert_nothing_left(socket, daemon, keeper)  # without waiting, because the program has waited for that
 
 
 def test_status_is_the_commands(ctl):

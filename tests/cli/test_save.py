@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""save: files that numpy reads, whole or not at all."""
+"""save writes files that numpy reads, as a whole or not at all: a failure or a kill leaves the old file
+or none. A slow reader of the output must not hold the lock."""
 
 import io
 import os
@@ -36,7 +37,7 @@ def test_parts(ctl, directory, tmp_path, text):
 
 
 def test_large_and_not_contiguous(ctl, directory, tmp_path):
-    """More than one piece, of each of the ways that they are written."""
+    """Needs several pieces in each of the ways in which elements are written."""
     array = numpy.random.default_rng(3).integers(0, 2**60, (3, 1000, 1001))
     create(ctl, directory, "a", array)
     for part in "", "[1:]", "[:, ::-1, 1:]", "[::-2, 5]", "[..., 3]":
@@ -120,7 +121,7 @@ def test_where_it_cannot_be_written(ctl, directory, tmp_path):
 
 
 def test_not_enough_room_is_told_first(ctl, tmp_path):
-    """A view of strides 0 is larger than any disk, its segment is not."""
+    """A view of strides 0 is larger than any disk, although its segment is small."""
     ctl("create", "demo", "--layout", "x: A=u1[1048576,1048576,1048576]:strides(0,0,0)")
     ctl("save", "demo", tmp_path / "b", status=1, err="No space left on device: make room")
     assert os.listdir(tmp_path) == []
@@ -149,13 +150,13 @@ def test_a_slow_reader_does_not_hold_the_lock(ctl, directory, tmp_path):
 
 
 def test_a_killed_save_leaves_nothing(ctl, directory, tmp_path):
-    """A limit on the size of files kills it in the middle."""
+    """A limit on the size of files kills the program in the middle."""
     create(ctl, directory, "a", numpy.zeros(2**20))
     (tmp_path / "b").write_text("old")
 
     def limit():
         end_with_parent()
-        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # Python ignores it by default
         resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
     done = subprocess.run([CTL, "save", "a", tmp_path / "b"], env=ctl.environment, preexec_fn=limit,
                           capture_output=True)

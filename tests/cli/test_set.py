@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""set and fill: values from the command line, all or none."""
+"""set and fill: values from the command line become elements, parts and fields. If one value
+does not fit, no element changes."""
 
 import numpy
 import pytest

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""show, and its picture of the memory."""
+"""show: views, phase, lock and parties of a segment, and a picture of its memory."""
 
 import os
 import pwd
@@ -10,7 +10,7 @@ LAYOUTS = ["-l", "float: A=f4[100] B=f4[100]@600", "-l", "int: D=i4[250] gap=i2[
 
 
 def bars(out):
-    """Each view's bar, by its name."""
+    """Returns the bar of each view, by its name."""
     found = {}
     for line in out.splitlines():
         for edge in "│", "|":
@@ -34,7 +34,7 @@ def test_what_it_says(ctl):
 
 
 def test_picture(ctl):
-    """At 1000 bytes on 50 columns, each is 20 bytes."""
+    """A segment of 1000 bytes on 50 columns has 20 bytes in each."""
     ctl("create", "seg", "1000", *LAYOUTS)
     labels = len("  float  gap  float32[100]  ||")
     out = ctl("show", "seg", env={"COLUMNS": str(labels + 50)}).out
@@ -51,7 +51,7 @@ def test_picture(ctl):
 
 
 def test_a_type_without_a_name_is_shown_by_its_format(ctl):
-    """A command accepts what another one shows: the format P has no name."""
+    """The output of one command is valid input of another one: the format P has no name."""
     ctl("create", "seg", "100", "-l", "one: A=P[2] B=f4[2]@16")
     out = ctl("show", "seg").out
     assert "  P[2]  " in out and "float32[2]" in out

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shmviewctl suggests for a mistyped name."""
+"""The names that shmviewctl suggests for a mistyped verb, option, segment, view or layout."""
 
 import pytest
 
 
 def hint(result):
-    """The last line, if it is a suggestion."""
+    """Returns the last line if it is a suggestion."""
     last = result.err.splitlines()[-1]
     return last if last.startswith("Did you mean") else None
 
@@ -36,7 +36,7 @@ def test_options(alone):
     assert hint(alone("list", "--sokcet=/x", status=2)) == "Did you mean '--socket'?"
     assert hint(alone("--verison", status=2)) == "Did you mean '--version'?"
     assert hint(alone("list", "-x", status=2)) is None
-    # no option of another verb
+    # not an option of another verb
     assert hint(alone("list", "--timeuot", status=2)) is None
 
 

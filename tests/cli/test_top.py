@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""top, on a terminal that is a model of one, and without."""
+"""top in a terminal that this module emulates: rows, keys, sizes, colours and restarts of the
+daemon. Without a terminal it prints pages."""
 
 import fcntl
 import os
@@ -22,7 +23,7 @@ ENTER, ESC, UP, DOWN, BACKSPACE = "\r", "\033", "\033OA", "\033OB", "\x7f"
 
 
 class Terminal:
-    """shmviewctl top with a screen: what it shows is in lines."""
+    """shmviewctl top in a terminal; `lines` has the text on the screen."""
 
     def __init__(self, ctl, *words, rows=24, columns=100, **env):
         self.master, slave = pty.openpty()
@@ -49,12 +50,12 @@ class Terminal:
         return [line.rstrip() for line in self.screen.display]
 
     def read(self, seconds):
-        """Shows what comes within that time. Returns whether anything did."""
+        """Processes the output that comes within that time. Returns whether any came."""
         if not select.select([self.master], [], [], seconds)[0]:
             return False
         try:
             data = os.read(self.master, 65536)
-        except OSError:  # the other end is gone
+        except OSError:  # the program has closed the terminal
             return False
         self.written += data
         self.stream.feed(data)
@@ -76,7 +77,7 @@ class Terminal:
         os.write(self.master, keys.encode())
 
     def rows(self):
-        """First words below the headings."""
+        """Returns the first words below the headings."""
         at = next(i for i, line in enumerate(self.lines) if line.startswith("NAME "))
         return [line.split()[0] for line in self.lines[at + 1:-1] if line]
 
@@ -85,7 +86,7 @@ class Terminal:
                     and self.rows() == list(names), f"rows {names}")
 
     def chosen(self):
-        """The row that is shown reversed, not the headings."""
+        """Returns the row that is shown reversed, except the headings."""
         for y in range(4, self.screen.lines - 1):
             if self.screen.buffer[y][0].reverse:
                 return self.lines[y].split()[0]
@@ -103,7 +104,7 @@ class Terminal:
 
 @pytest.fixture
 def three(party):
-    """Segments of 3000, 1000 and 2000 bytes."""
+    """Three segments, of 3000, 1000 and 2000 bytes."""
     one = party()
     for name, size in ("apple", 3000), ("banana", 1000), ("cherry", 2000):
         one.do(f"{name} = shmview.create('{name}', {size})")
@@ -179,7 +180,7 @@ def test_choose_and_look_into(ctl, three, party):
     top.await_(lambda lines: top.chosen() == "apple", "the first")
     top.press(DOWN + "j")
     top.await_(lambda lines: top.chosen() == "cherry", "the last")
-    top.press("r")  # what is chosen stays so
+    top.press("r")  # the choice stays
     top.await_rows("cherry", "banana", "apple")
     top.await_(lambda lines: top.chosen() == "cherry", "the same one")
     top.press("G")
@@ -240,7 +241,7 @@ def test_help(ctl):
     top.shows("show the segment")
     top.press(ENTER)
     top.shows("No segments.")
-    top.press(ENTER)  # there is no segment to show
+    top.press(ENTER)  # no segment is left to show
     top.quit()
 
 
@@ -264,7 +265,7 @@ def test_the_daemon_is_away_and_comes_back(tmp_path):
 
 
 def test_nothing_flickers(ctl, three):
-    """A page that is drawn anew is not cleared first, and only what has changed is sent."""
+    """A new page does not clear the screen first, and contains only what has changed."""
     top = Terminal(ctl)
     top.await_rows("apple", "banana", "cherry")
     top.written = b""
@@ -284,7 +285,7 @@ def test_colours(ctl, three, env, colored):
     top = Terminal(ctl, **env)
     top.await_(lambda lines: any(line.startswith("apple ") and line.split()[7] == "1"
                                  for line in lines), "the one who waits")
-    top.press(DOWN)  # the one who is chosen is shown in another way
+    top.press(DOWN)  # the chosen row looks different
     top.await_(lambda lines: top.chosen() == "banana", "the next one")
     color = top.screen.buffer[4][0].fg
     assert (color == "brown") == colored, color
@@ -300,7 +301,7 @@ def test_the_terminal_is_as_it_was(ctl):
         top.shows("No segments.")
         end(top)
         top.end()
-        assert b"\033[?1049l" in top.written  # back from the other screen
+        assert b"\033[?1049l" in top.written  # it has left the other screen
         os.close(top.master)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""who."""
+"""who: the clients of one, several or all segments, with their pids, and which of them hold or
+wait for the lock."""
 
 from conftest import await_
 
