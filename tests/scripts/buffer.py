@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Buffers against CPython itself: a memoryview is made of the whole of a view's buffer, and
-whatever it answers to a request, libshmview must answer for the view."""
+"""Buffers of libshmview behave as those of CPython. A memoryview is made of the whole buffer of
+a view; libshmview must answer each request for the view as the memoryview answers it."""
 
 import ctypes
 import itertools
@@ -31,7 +31,8 @@ class Spec(ctypes.Structure):
 
 
 class Members:
-    """What both kinds of buffer say, to be compared; addresses where there is no table."""
+    """The members of both kinds of buffer in a form that compares; the address only where there
+    are no suboffsets."""
 
     def told(self):
         def some(pointer):
@@ -60,7 +61,7 @@ class PyBuffer(Members, ctypes.Structure):
 
 
 def load():
-    """The library, or None where it cannot be loaded into this interpreter."""
+    """Returns the library, or None if this interpreter cannot load it."""
     path = os.environ.get("SHMVIEW_LIBRARY")
     if not path or os.environ.get("SHMVIEW_SANITIZE_FLAGS"):
         print("no library that a plain python can load")
@@ -97,7 +98,7 @@ class Segment:
         return view
 
     def buffer(self, view, flags):
-        """None where it is refused."""
+        """Returns a buffer, or None if the library refuses it."""
         buffer = Buffer()
         refused = self.library.shmview_buffer_get(byref(view), flags, byref(buffer))
         return None if refused else buffer
@@ -110,7 +111,7 @@ class Segment:
 
 
 def memoryview_of(buffer):
-    """One that has all that the buffer has, as long as that is not released."""
+    """Returns a memoryview with all that the buffer has. It must not outlive the buffer."""
     new = ctypes.pythonapi.PyMemoryView_FromBuffer
     new.restype = ctypes.py_object
     info = PyBuffer(buf=buffer.buf, len=buffer.len, itemsize=buffer.itemsize,
@@ -120,7 +121,7 @@ def memoryview_of(buffer):
 
 
 def ask_memoryview(view, flags):
-    """What the memoryview says, or None."""
+    """Returns the members of the buffer that the memoryview exports, or None if it refuses."""
     buffer = PyBuffer()
     try:
         ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(view), byref(buffer), flags)
@@ -162,7 +163,7 @@ def requests():
 
 
 def expected(memory, view, index):
-    """The number at an index, by the rules of element.h."""
+    """Returns the number at an index, by the rules of element.h."""
     at = view.data - ctypes.addressof(memory)
     for d, i in enumerate(index):
         at += i * view.strides[d]

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What `cpack` makes: each file that is installed is in exactly one package and nothing else is but
-# what Debian wants, packages depend on what they use, and lintian finds no fault. The packages
-# stay in tests/debs of the build, for packages.sh.
+# Builds the packages with `cpack`. Each installed file must be in exactly one package, packages
+# contain nothing else except what Debian requires, they depend on what they use, and lintian finds
+# no fault. The packages stay in tests/debs of the build, for packages.sh.
 set -euo pipefail
 build=${SHMVIEW_BUILD_DIR:?}
 debs=$build/tests/debs
@@ -32,7 +32,7 @@ mkdir "$debs"
 mv "$scratch"/built/*.deb "$debs"
 cd "$debs"
 
-# What is no folder, without the first slash; pages of the manual as they are in the source.
+# Lists everything except folders, without the leading slash; pages of the manual without .gz.
 DESTDIR=$scratch/tree "${CMAKE:-cmake}" --install "$build" > "$scratch/log"
 (cd "$scratch/tree" && find . ! -type d) | sed 's|^\./||' | sort > "$scratch/installed"
 for deb in *.deb; do
@@ -75,5 +75,5 @@ done
 dpkg-deb -I "${library}"_*.deb triggers | grep -qx 'activate-noawait ldconfig'
 
 command -v lintian > /dev/null || { echo "no lintian; the rest is in order"; exit 0; }
-# it leaves files behind where it keeps them
+# lintian does not remove its temporary files
 TMPDIR=$scratch lintian --allow-root --fail-on error,warning ./*.deb

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Views given to numpy and taken from it, without a copy: by DLPack and by PEP 3118."""
+"""Views pass to numpy and back by DLPack and by PEP 3118. The arrays must have the bytes of the
+view and not a copy, and each deleter must be called exactly when its memory is free."""
 
 import ctypes
 import gc
@@ -40,7 +41,7 @@ SHAPES = [
 
 
 class Tensor:
-    """What numpy.from_dlpack() wants of an object."""
+    """An object with the methods that numpy.from_dlpack() requires."""
 
     def __init__(self, library, view):
         self.library, self.view = library, view
@@ -56,7 +57,7 @@ class Tensor:
 
 
 def same_array(segment, view, array):
-    """The array has the view's bytes, not a copy of them."""
+    """Asserts that the array has the view's bytes, and not a copy of them."""
     assert array.dtype == numpy.dtype(view_type(view)), (array.dtype, view.format)
     assert array.shape == tuple(view.shape[:view.ndim])
     if array.size == 0:
@@ -99,13 +100,14 @@ def give_buffers(segment):
 
 
 def take(library, array):
-    """Imports what numpy exports. Returns the segment, for the caller to detach, and the view."""
+    """Imports an array of numpy. Returns the segment, which the caller must detach, and the
+    view."""
     capsule = array.__dlpack__()
     segment, view = c_void_p(), View()
     result = library.shmview_dlpack_import(capsule_pointer(capsule, TENSOR), byref(segment),
                                            byref(view))
     assert result == 0, library.shmview_error_text()
-    capsule_name(capsule, USED)  # its deleter is the segment's now
+    capsule_name(capsule, USED)  # the segment owns the deleter now
     return segment, view
 
 

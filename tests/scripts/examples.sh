@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# All examples do what they say, refuse what they should, and leave nothing.
+# All examples do what their text describes, refuse what they should, and leave nothing.
 set -euo pipefail
 
 examples=${SHMVIEW_BUILD_DIR:?}/examples
@@ -16,7 +16,7 @@ runtime=$(mktemp -d /tmp/shmview-test.XXXXXX)
 export XDG_RUNTIME_DIR=$runtime SHMVIEW_DAEMON=$daemon SHMVIEW_IDLE_EXIT=600
 unset SHMVIEW_SOCKET
 
-# Our daemon's command line names our directory.
+# Finds daemons by our directory in their command lines.
 daemon_pids() {
     local files=(/proc/[0-9]*/cmdline)
     grep -lasF --file=- "${files[@]}" <<< "$runtime" | cut -d / -f 3 || true
@@ -47,7 +47,7 @@ await() {
     return 1
 }
 
-# says FILE TEXT: a line of the file holds the text.
+# says FILE TEXT: checks that a line of the file contains the text.
 says() {
     grep -qF -- "$2" "$1" || fail "no '$2' in:" "$1"
 }
@@ -56,7 +56,8 @@ matches() {
     grep -q -- "$2" "$1" || fail "nothing like '$2' in:" "$1"
 }
 
-# refuses TEXT COMMAND...: the command fails in an orderly way and says the text.
+# refuses TEXT COMMAND...: checks that the command fails in an orderly way, with the text in its
+# message.
 refuses() {
     local text=$1 status=0
     shift
@@ -78,7 +79,7 @@ no_daemon() {
 
 cd "$runtime"
 if [ -S /run/shmviewd/io.shmview ]; then
-    # It would be found before a session daemon is started; use one of our own.
+    # Programs would find such a daemon before they start a session daemon, so use one of our own.
     export SHMVIEW_SOCKET=$runtime/io.shmview
     "$daemon" --session --socket "$SHMVIEW_SOCKET"
 fi
@@ -108,7 +109,7 @@ says watch.out "event: detached"
 says watch.out "mode 0640, 4 bytes"
 await no_segments || fail "locks or watch left $(segments)"
 
-# The number of workers changes nothing; 64 is as many as there may be.
+# The number of workers must not change the result; 64 is the maximum.
 for n in 1 3 64; do
     "$examples/phases" "$sample" "$n.wav" --workers "$n" > phases.out 2>&1 ||
         fail "phases with $n workers:" phases.out
@@ -116,7 +117,8 @@ for n in 1 3 64; do
     cmp "$n.wav" 1.wav || fail "$n workers give another result than one"
 done
 
-# An oracle of its own for a short sound of two channels; fewer samples than workers, too.
+# A second computation of the result, for a short sound of two channels; also with fewer samples
+# than workers.
 for n_samples in 1 5 2000; do
     /usr/bin/python3 - write "$n_samples" << 'ORACLE' > /dev/null
 import array, sys, wave
@@ -196,7 +198,7 @@ for step in peak scale filter quantise; do
     says out "identical to a single process"
     cmp whole.wav repaired.wav || fail "the repaired result of $step differs"
 done
-# Nobody is left who could: another worker is started.
+# No worker is left that could do it, so another one is started.
 "$examples/phases" "$sample" repaired.wav --kill quantise --workers 1 > out 2>&1 || fail "phases --workers 1" out
 matches out "parent: 'phases' (process [1-9][0-9]*) died while it held the lock"
 cmp whole.wav repaired.wav || fail "the repaired result of one worker differs"

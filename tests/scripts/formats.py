@@ -65,7 +65,8 @@ def load():
 
 
 class Parsed:
-    """What the library says of a text; None of it if that was refused."""
+    """The result of the library's parser for a text. Only `result` is valid if it refused the
+    text."""
 
     def __init__(self, library, text):
         self.format = Format()
@@ -115,7 +116,7 @@ def check_struct(library, text):
     ours = Parsed(library, text)
     if ours.result == 0 and size is None:
         raise Failure(f"{text!r} means nothing to struct, but {ours.text!r} to us")
-    if ours.result and size:  # an element of no bytes is none of ours
+    if ours.result and size:  # we have no elements of zero bytes
         raise Failure(f"{text!r} has {size} bytes, but is refused at {ours.format.error_at}")
     if ours.result:
         return False
@@ -128,7 +129,7 @@ def check_struct(library, text):
 
 
 def check_offsets(library, text):
-    """The bytes that struct writes to are those of the components."""
+    """Checks that the bytes to which struct writes are those of the components."""
     values = []
     ours = Parsed(library, text)
     for component in ours.components[: ours.format.n_components]:
@@ -167,7 +168,7 @@ def struct_formats(library, rng):
 
 # --- numpy ------------------------------------------------------------------
 
-# What numpy exports but no format of ours says, and why.
+# Types that numpy exports and we have no format for, and why.
 EXCLUDED = {
     "O": "an address means nothing in another process",
     "U": "its letter w is not of PEP 3118 as it was accepted",
@@ -198,7 +199,8 @@ def numpy_dtype(np, rng, depth):
 
 
 def numpy_fields(dtype, offset, depth):
-    """(offset, itemsize, shape, depth, name) of each field, a struct before its own."""
+    """Yields (offset, itemsize, shape, depth, name) of each field; a struct comes before its own
+    fields."""
     if dtype.names is None:
         return
     for name in sorted(dtype.names, key=lambda n: dtype.fields[n][1]):
@@ -209,7 +211,7 @@ def numpy_fields(dtype, offset, depth):
 
 
 def numpy_reads(text, dtype):
-    """Whether numpy makes dtype of text."""
+    """Returns whether numpy reads the text as this dtype."""
     try:
         from numpy._core._internal import _dtype_from_pep3118
     except ImportError:  # before numpy 2
@@ -224,9 +226,9 @@ def numpy_reads(text, dtype):
 
 
 def check_numpy(np, library, dtype):
-    """Returns False if numpy misunderstands itself."""
+    """Checks one dtype. Returns False if numpy cannot read its own text."""
     text = memoryview(np.zeros(2, dtype=dtype)).format
-    if not numpy_reads(text, dtype):  # it pads a nested, aligned struct twice at its end
+    if not numpy_reads(text, dtype):  # numpy pads a nested, aligned struct twice at its end
         return False
     ours = Parsed(library, text)
     if ours.result:

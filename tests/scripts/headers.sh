@@ -1,9 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Each public header, and all of them together, compiles alone as C11 and as
-# C++17 without a warning and without our compile definitions; those for C++ only
-# as C++17 and C++20, without exceptions and run-time types. What must not compile
-# does not.
+# Each public header, and all of them together, compiles alone as C11 and as C++17 without a warning
+# and without our compile definitions. Headers for C++ are compiled as C++17 and C++20 only, without
+# exceptions and run-time types. Types that an element cannot have do not compile.
 set -euo pipefail
 cd "${SHMVIEW_SOURCE_DIR:?}/include"
 
@@ -37,7 +36,8 @@ done
 compile "${headers[@]}" "${headers[@]}"
 compile "${all[@]}" "${all[@]}"
 
-# The same line, with a type that an element can have and one that it cannot have.
+# Compiles the line with a type that an element can have, and checks that it does not compile with a
+# type that an element cannot have.
 refuses() { # COMPILE... LINE, with TYPE in it
     local line=${*: -1}
     set -- "${@:1:$#-1}"

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Includes point one way: include <- common <- {daemon, client}, and within each from a room to
-# those below it; users of the library see <shmview/...> only. Lists every arrow that points elsewhere.
+# Checks that includes point one way: include <- common <- {daemon, client}, and within each from a
+# room to the rooms below it. Users of the library include <shmview/...> only. Prints every include
+# that points elsewhere.
 set -euo pipefail
 cd "${SHMVIEW_SOURCE_DIR:?}"
 
-# What a file of a room may include with quotes: folders, itself among them.
-# An include of the room's own headers is no arrow. "generated" is build output.
+# Prints the folders from which a file may include with quotes, its own room among them. "generated"
+# is build output.
 rules() {
     case "$1" in
     include/*) echo "" ;;
@@ -73,7 +74,7 @@ rules() {
     esac
 }
 
-# Sets target to the file that "$2" names in source $1, looked for where the compiler does.
+# Sets target to the file that source $1 includes as "$2", searched for where the compiler does.
 resolve() {
     local place
     for place in "${1%/*}/" "" tests/ bindings/python/; do
@@ -104,7 +105,7 @@ check_quoted() {
     complain "$file" "\"$name\"" "$target is out of bounds for this room"
 }
 
-# <shmview/...> is open to every room; our other headers in <> would pass by the rules.
+# Every room may include <shmview/...>. Our other headers in <> would escape the rules.
 check_angled() {
     local file=$1 name=$2
     if [[ $name == shmview/* ]]; then
@@ -114,7 +115,7 @@ check_angled() {
     fi
 }
 
-# The README of a room names what the room may include, as the rules do.
+# Checks that the README of a room names the rooms that the rules permit.
 check_first_page() {
     local room=$1 name ruled stated
     ruled=$(for name in $(rules "$room/any.c"); do

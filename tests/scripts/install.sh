@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` leaves behind is enough for a stranger: a project outside the tree
-# (tests/stranger) builds with pkg-config and with find_package(), and runs.
+# A project outside the tree (tests/stranger) builds and runs with the files of `cmake --install`
+# alone, by pkg-config and by find_package().
 set -euo pipefail
 build=${SHMVIEW_BUILD_DIR:?}
 cc=${CC:-cc}
@@ -15,7 +15,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-# Any prefix: the files must find each other from where they lie.
+# The prefix is arbitrary: files must find each other by their relative places.
 "$cmake" --install "$build" --prefix "$scratch/usr" > log
 for file in bin/shmviewd bin/shmviewctl share/man/man1/shmviewctl.1 \
     share/bash-completion/completions/shmviewctl \
@@ -36,10 +36,10 @@ if [ -n "$metadata" ]; then
 fi
 pc=$(find usr -name shmview.pc)
 libdir=$scratch/$(dirname "$(dirname "$pc")")
-# without being told where the library is
+# finds its library without LD_LIBRARY_PATH
 usr/bin/shmviewctl --version
 export LD_LIBRARY_PATH=$libdir
-# readlink of each link of the library's names must lead to a file.
+# `readlink` must resolve each link of the library to a file.
 for name in libshmview.so libshmview.so.0; do
     [ -s "$(readlink -f "$libdir/$name")" ] || { echo "dangling: $name" >&2; exit 1; }
 done
@@ -48,7 +48,7 @@ mkdir stranger
 PKG_CONFIG_PATH=$libdir/pkgconfig CMAKE_PREFIX_PATH=$scratch/usr \
     bash "$SHMVIEW_SOURCE_DIR/tests/stranger/build.sh" stranger
 
-# DESTDIR goes in front of the prefix and leaves no trace in the files.
+# DESTDIR comes before the prefix, and no file may contain it.
 DESTDIR=$scratch/dest "$cmake" --install "$build" --prefix /opt/shmview > log
 if grep -rqF "$scratch" dest/opt/shmview --include='*.pc' --include='*.cmake' --include='*.service'; then
     echo "DESTDIR found its way into an installed file" >&2

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The loops of the library over rows of elements are vectorised: their machine code has the
-# instructions that do several elements at a time. What each of them needs is in the table below,
-# as a pattern for x86-64 and one for arm64.
+# The library's loops over rows of elements are vectorised: their machine code has instructions that
+# process several elements at a time. The table below has the instructions that each loop needs, as
+# a pattern for x86-64 and one for arm64.
 set -euo pipefail
 export LC_ALL=C
 
@@ -34,7 +34,7 @@ sum_int32           v?padd[dq]                    [su]?addw2?.*\.2d
 '
 
 disassembly=$(objdump -d --no-show-raw-insn "$library")
-# Instructions of function $1. The compiler may have moved its loop to a clone.
+# Prints the instructions of function $1. The compiler may have moved its loop to a clone.
 instructions() {
     sed -nE "/^[0-9a-f]+ <$1(\.[a-z0-9.]+)?>:\$/,/^\$/p" <<< "$disassembly"
 }

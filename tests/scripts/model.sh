@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # model.sh [--long] [PATTERN]: searches every state of the models of the lock and of the mutex, in
-# the configurations below whose name matches PATTERN; "mutex:" begins those of the mutex. One that "holds" must have no
-# error. One that "breaks" must break an assertion, and one that "sticks" must
-# leave somebody parked for ever: these have a fault built in.
-# tests/model/README.md says what the flags mean.
+# the configurations below whose name matches PATTERN. Names of the mutex begin with "mutex:".
+#
+# A configuration that "holds" must have no error. The others have a planted fault: one that
+# "breaks" must violate an assertion, and one that "sticks" must leave a thread asleep forever.
+# tests/model/README.md explains the flags.
 set -euo pipefail
 
 long=no
@@ -28,7 +29,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 
-# What must come out | name | flags
+# expected result | name | flags
 rows=(
     "holds|two clients, every form|DEATHS=1 REUSE SHARED TIMED TRY SPOIL"
     "holds|two clients, the repairer dies|DEATHS=2 REUSE SHARED SPOIL"
@@ -86,7 +87,7 @@ if [ $long = yes ]; then
     )
 fi
 
-# $1: flags of the model, $2: of the compiler, $3: of the search, if any, $4: the model
+# $1: flags of the model, $2: of the compiler, $3: of the search (may be empty), $4: the model
 search() {
     local -a defines
     read -ra defines <<< "$1"
@@ -95,7 +96,8 @@ search() {
         ./pan -m100000 -w22 ${3:+"$3"}
 }
 
-# The verdict on the search whose output is in $1: holds, breaks, sticks, or why there is none.
+# Prints the verdict on the search whose output is in $1: holds, breaks, sticks, or why there is
+# none.
 verdict() {
     if grep -q '^pan:1: assertion violated' "$1"; then
         echo breaks
@@ -114,7 +116,7 @@ run_row() {
     local expected=$1 name=$2 flags=$3 model=lock begun=$EPOCHREALTIME got seconds
     [[ $name == mutex:* ]] && model=mutex
     case $expected in
-    # an error is found so soon that building takes longer
+    # the search finds an error so soon that optimised building would take longer
     breaks) search "$flags" -O0 -E "$model" ;;
     sticks) search "$flags" -O0 -A "$model" ;;
     *) search "$flags" -O1 "" "$model" ;;

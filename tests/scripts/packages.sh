@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The Debian packages that deb.sh has made, installed, used, upgraded, removed and purged under a
-# real systemd: tests/systemd/packages.sh in a container.
+# Installs, uses, upgrades, removes and purges the Debian packages of deb.sh under a real systemd:
+# tests/systemd/packages.sh in a container.
 # shellcheck source=tests/systemd/container.sh
 . "${SHMVIEW_SOURCE_DIR:?}/tests/systemd/container.sh"
 
@@ -13,14 +13,14 @@ fill_container() {
     mkdir "$root"/test/{1,2}
     cp "${debs[@]}" "$root/test/1"
     cp -r "$source/tests/stranger" "$source/tests/scripts/tour.py" "$root/test"
-    # the same, but newer
+    # packages with the same contents and a higher version
     for deb in "${debs[@]}"; do
         dpkg-deb -R "$deb" "$scratch/deb"
         sed -i 's/^\(Version: .*-\)1$/\12/; s/ (= \(.*-\)1)/ (= \12)/' "$scratch/deb/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$scratch/deb" "$root/test/2" > "$out/repack"
         rm -r "$scratch/deb"
     done
-    # what is nothing to this test, and takes its time
+    # hooks that do not matter to this test, and take time
     rm -f "$root/usr/sbin/policy-rc.d" "$root/var/lib/man-db/auto-update"
 }
 run_container packages.sh

@@ -19,7 +19,7 @@ export XDG_RUNTIME_DIR=$work/run SHMVIEW_DAEMON=$SHMVIEWD SHMVIEW_IDLE_EXIT=1
 unset SHMVIEW_SOCKET
 "$work/demo" || { echo "the README's example exits with $?" >&2; exit 1; }
 
-# the session daemon that it started leaves by itself
+# the session daemon that the example started leaves by itself
 for _ in $(seq 100); do
     [ -e "$work/run/shmviewd/session/io.shmview" ] || exit 0
     sleep 0.1

@@ -14,7 +14,7 @@ case "${SHMVIEW_SANITIZE_FLAGS:-}" in
     exit 77
     ;;
 *address*)
-    # its allocator does not come unharmed through a fork among threads
+    # the sanitizer's allocator does not survive a fork in a process with threads
     exec "$stress" --seconds 10 --processes 3 --threads 1
     ;;
 *)

@@ -22,7 +22,7 @@ for header in shmview/*.h; do
 done | "${CC:-cc}" -E -P -I. -x c - |
     grep -oE '\bshmview_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u > "$scratch/declared"
 
-# "T shmview_lock@@SHMVIEW_0.1"; the nodes themselves are absolute symbols.
+# A line is like "T shmview_lock@@SHMVIEW_0.1"; the nodes themselves are absolute symbols.
 nm -D --defined-only "$SHMVIEW_LIBRARY" | sed -E 's/^[0-9a-f]+ //' > "$scratch/all"
 sed -E '/^A SHMVIEW_[0-9.]+(@@.*)?$/d; s/^. //' "$scratch/all" > "$scratch/versioned"
 sed 's/@.*//' "$scratch/versioned" | sort -u > "$scratch/exported"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The service as it is installed, under a real systemd: tests/systemd/service.sh in a container.
+# Tests the service as it is installed, under a real systemd: tests/systemd/service.sh in a
+# container.
 # shellcheck source=tests/systemd/container.sh
 . "${SHMVIEW_SOURCE_DIR:?}/tests/systemd/container.sh"
 

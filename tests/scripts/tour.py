@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/tour.md does what it says: types its commands into two shells, each in a terminal of its
-own, and compares what they print.
+"""The commands of docs/tour.md print what the page shows. This script types them into two shells,
+each in a terminal of its own, and compares the output.
 
-A block of ```console belongs to the terminal that the text above it names last. In it, a line
-that begins with a prompt ($, >>> or ...) is typed, ^C, ^D and "(q)" are keys, and the rest is
-what is printed. Where a terminal's next block does not begin with a prompt, the command goes on
-until then. A ```c or ```python block whose text above says "as `NAME`" is that file.
+A block of ```console belongs to the terminal that the text above it names last. In such a block,
+a line that begins with a prompt ($, >>> or ...) is typed, ^C, ^D and "(q)" are keys, and the
+other lines are the expected output. If the terminal's next block does not begin with a prompt,
+the command continues there. A ```c or ```python block whose text above has "as `NAME`" becomes
+that file.
 
-‹this› in what is printed stands for anything in its place, a … for what is left out: the rest of
-a line, or, alone on a line, any lines. How much space is between words does not matter."""
+In the expected output, ‹this› matches any text in its place. A … matches the rest of a line or,
+alone on a line, any number of lines. The amount of space between words does not matter."""
 
 import ctypes
 import difflib
@@ -26,23 +27,23 @@ import tempfile
 import termios
 import time
 
-BUILD = os.environ.get("SHMVIEW_BUILD_DIR")  # else what is installed is toured
+BUILD = os.environ.get("SHMVIEW_BUILD_DIR")  # without it, the tour uses what is installed
 SYSTEM_SOCKET = "/run/shmviewd/io.shmview"
 PROMPT = "@tour@$ "
 PROMPTS = {"$": PROMPT, ">>>": ">>> ", "...": "... "}
 KEYS = {"^C": "\x03", "^D": "\x04", "(q)": "q"}
-SECONDS = 30  # that anything may take
+SECONDS = 30  # the longest time for any step
 ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|\][^\x07]*\x07|[()][A-Z0-9]|[=>78])|[\x0e\x0f]")
 FULL_SCREEN, NO_FULL_SCREEN = "\x1b[?1049h", "\x1b[?1049l"
 
 
 class Action:
-    """What is typed into a terminal, if anything, and what is printed then."""
+    """A line that is typed into a terminal, if any, and the output expected after it."""
 
     def __init__(self, line, terminal, prompt=None, typed=None):
         self.line, self.terminal, self.prompt, self.typed = line, terminal, prompt, typed
         self.expected = []
-        self.next_prompt = "$"  # None: it goes on
+        self.next_prompt = "$"  # None: the command goes on
 
 
 class File:
@@ -51,14 +52,14 @@ class File:
 
 
 class Block:
-    """A fenced block: where it begins, its language, and the text since the last one or since
-    a heading."""
+    """A fenced block: where it begins, its language, and the text since the last block or
+    heading."""
 
     def __init__(self, line, language, above):
         self.line, self.language, self.above, self.lines = line, language, above, []
 
     def named(self, pattern, what):
-        """What the text above names last."""
+        """Returns the last match in the text above."""
         found = re.findall(pattern, self.above)
         assert found, f"line {self.line}: the text above names no {what}"
         return found[-1]
@@ -81,7 +82,7 @@ def read_blocks(path):
 
 
 def read_action(number, text, terminal):
-    """The action that a line of a console block begins, or None."""
+    """Returns the action that a line of a console block begins, or None."""
     prompt = re.match(r"(\$|>>>|\.\.\.)( |$)", text)
     if prompt:
         return Action(number, terminal, prompt[1], text[prompt.end():] + "\n")
@@ -91,7 +92,8 @@ def read_action(number, text, terminal):
 
 
 def read_console(block):
-    """The actions of a console block; the first one types nothing if it goes on with another."""
+    """Returns the actions of a console block. If the block continues a command, the first one
+    types nothing."""
     terminal = int(block.named(r"[Tt]erminal (\d)", "terminal"))
     actions = []
     for number, text in enumerate(block.lines, block.line + 1):
@@ -104,7 +106,7 @@ def read_console(block):
 
 
 def read_tour(path):
-    """The actions and files of a tour, in their order."""
+    """Returns the actions and files of a tour in order."""
     steps, following = [], {}
     for block in read_blocks(path):
         if block.language == "console":
@@ -125,7 +127,7 @@ def pattern_of(line):
 
 
 def fits(expected, printed):
-    """Whether the lines fit, as a whole."""
+    """Returns whether all printed lines match."""
     pattern = "".join("(?:.*\n)*?" if line.strip() == "…" else pattern_of(line) + "\n"
                       for line in expected)
     text = "".join(" ".join(line.split()) + "\n" for line in printed)
@@ -133,7 +135,7 @@ def fits(expected, printed):
 
 
 def shows(expected, text):
-    """Whether a full screen shows these words, in this order; where they stand it decides."""
+    """Returns whether a full screen shows these words in this order, anywhere."""
     words = [word for line in expected for part in re.split(r"‹[^›]*›|…", line)
              for word in part.split()]
     return re.search(".*?".join(map(re.escape, words)), text, re.DOTALL) is not None
@@ -165,7 +167,7 @@ class Terminal:
         self.unread = ""
 
     def until(self, condition, what):
-        """Reads until that is so; TimeoutError."""
+        """Reads until the condition is true. Raises TimeoutError."""
         end = time.monotonic() + SECONDS
         pending = b""
         while not condition():
@@ -175,11 +177,11 @@ class Terminal:
             pending += os.read(self.master, 65536)
             try:
                 self.unread, pending = self.unread + pending.decode(), b""
-            except UnicodeDecodeError:  # the rest of a character is to come
+            except UnicodeDecodeError:  # the rest of a character has not come yet
                 pass
 
     def printed(self):
-        """The lines that were printed, without the prompts before and after."""
+        """Returns the printed lines, without the prompts before and after."""
         text = ESCAPES.sub("", self.unread).replace("\r\n", "\n").replace("\r", "\n")
         for prompt in PROMPTS.values():
             text = text.removeprefix(prompt).removesuffix(prompt)
@@ -189,7 +191,8 @@ class Terminal:
         return lines
 
     def do(self, action):
-        """Types it and waits. Returns what was printed if that is something else."""
+        """Types the line and waits. Returns the output if it differs from the expected one,
+        otherwise None."""
         if action.typed:
             os.write(self.master, action.typed.encode())
 
@@ -205,7 +208,7 @@ class Terminal:
             return [*self.printed(), f"(and no more in {SECONDS} s)"]
         printed = self.printed()
         if action.typed in KEYS.values() and printed[:1] == [""]:
-            printed.pop(0)  # the line of the key, which is not echoed
+            printed.pop(0)  # the line with the key, which is not echoed
         full_screen = self.full_screen or FULL_SCREEN in self.unread
         self.full_screen = full_screen and NO_FULL_SCREEN not in self.unread
         self.unread = ""
@@ -218,7 +221,7 @@ class Terminal:
 
 
 def environment_of(folder):
-    """That of a user of this machine, with a home of his own."""
+    """Returns the environment of a new user of this machine, with an own home."""
     home = os.path.join(folder, "home")
     os.mkdir(home)
     # The interpreter of the tour must not edit lines, because it would echo the input: Python
@@ -231,7 +234,8 @@ def environment_of(folder):
 
 
 def install_build(folder, environment):
-    """Installs the build below the folder, and has it found there; what it starts is apart."""
+    """Installs the build below the folder, and sets the environment so that programs find it.
+    Daemons that it starts use no other instance."""
     run, prefix = os.path.join(folder, "run"), os.path.join(folder, "usr")
     os.mkdir(run, 0o700)
     subprocess.run([os.environ["CMAKE"], "--install", BUILD, "--prefix", prefix], check=True,
@@ -246,7 +250,8 @@ def install_build(folder, environment):
 
 
 def keep_off(environment):
-    """Where the machine has a daemon, the tour has one of its own beside it."""
+    """If the machine has a system daemon, starts one for the tour, so that the tour does not use
+    it."""
     if os.path.exists(SYSTEM_SOCKET):
         environment["SHMVIEW_SOCKET"] = f"{environment['XDG_RUNTIME_DIR']}/io.shmview"
         subprocess.run([environment["SHMVIEW_DAEMON"], "--session", "--socket",
@@ -254,7 +259,7 @@ def keep_off(environment):
 
 
 def processes_of(folder):
-    """The names of those whose environment has the folder as a home, by their numbers."""
+    """Returns {pid: name} of the processes whose environment has a home in the folder."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -268,7 +273,8 @@ def processes_of(folder):
 
 
 def end_daemon(folder):
-    """Ends the daemon, which takes its segments along. Returns what else was left running."""
+    """Ends the daemon, and with it its segments. Returns the names of other processes that were
+    left."""
     left = processes_of(folder)
     for pid, name in left.items():
         os.kill(pid, signal.SIGINT if name == "shmviewd" else signal.SIGKILL)
@@ -280,7 +286,7 @@ def end_daemon(folder):
 
 
 def follow(path, terminals, home):
-    """Does all steps. Returns whether all went as it says there."""
+    """Carries out all steps. Returns whether each printed what the page shows."""
     for step in read_tour(path):
         if isinstance(step, File):
             with open(os.path.join(home, step.name), "w") as file:

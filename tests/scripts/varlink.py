@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A foreign client: all it knows of shmviewd is what the daemon says about itself.
+"""A foreign client: it knows of shmviewd only what the daemon reports about itself.
 
-It parses the interface descriptions that GetInterfaceDescription returns, then
-uses the daemon, and holds every request, reply and error up to the parsed types.
+It parses the interface descriptions that GetInterfaceDescription returns, then uses the daemon,
+and checks every request, reply and error against the parsed types.
 """
 
 import array
@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-sys.dont_write_bytecode = True  # beside the sources
+sys.dont_write_bytecode = True  # otherwise files appear beside the sources
 
 from parts.interface import Parser, check  # noqa: E402
 
@@ -70,7 +70,7 @@ class Client:
         return json.loads(text), list(fds)
 
     def learn(self):
-        """Asks what there is, and parses it."""
+        """Asks for the interfaces and parses them."""
         info, _ = self.exchange("org.varlink.service.GetInfo", None)
         for name in info["parameters"]["interfaces"]:
             reply, _ = self.exchange("org.varlink.service.GetInterfaceDescription",
@@ -78,7 +78,7 @@ class Client:
             told, members = Parser(reply["parameters"]["description"]).interface()
             assert told == name, f"{told} is not {name}"
             Client.interfaces[name] = members
-        # now that the types are known
+        # again, because the types are known now
         self.call("org.varlink.service.GetInfo")
 
     def call(self, method, **parameters):
@@ -104,14 +104,15 @@ class Client:
         assert set(reply) <= {"error", "parameters"}, reply
         interface, name = reply["error"].rsplit(".", 1)
         members = self.interfaces[interface]
-        # the errors of org.varlink.service are not ours to extend, but a reason harms nobody
+        # the daemon adds a reason to errors of org.varlink.service, although that interface does
+        # not declare one
         check(reply.get("parameters", {}), members["error"][name], members["type"], reply["error"],
               lenient=interface == "org.varlink.service")
         Client.errors.add(reply["error"])
         return VarlinkError(reply["error"], reply.get("parameters", {}))
 
     def listen(self, method, **parameters):
-        """Calls a method that answers many times. Yields the parameters of each answer."""
+        """Calls a method that replies several times. Yields the parameters of each reply."""
         interface, name = method.rsplit(".", 1)
         members = self.interfaces[interface]
         wanted, returned = members["method"][name]
@@ -142,7 +143,7 @@ class Client:
         raise AssertionError(f"{method} {parameters}: {result}, not {error}")
 
     def refused_unchecked(self, error, method, parameters):
-        """The same for a call that the declared types do not allow."""
+        """Like refused(), but for a call that the declared types do not permit."""
         reply, fds = self.exchange(method, parameters)
         e = self.error(reply, fds)
         assert e.name == error, f"{method}: {e.name}, not {error}"
@@ -223,7 +224,7 @@ def declare_layouts(client):
 
 
 def grant(client):
-    """Who may use it: what is set is told, what is not stays."""
+    """Checks access: members that a request sets change, the others stay."""
     entries = [{"user": 1, "right": "read"}, {"group": 2, "right": "write"}]
     set_access = SHMVIEW + "SetAccess"
     told = client.call(set_access, name="foreign", mode=0o640, acl=entries)["segment"]
@@ -241,7 +242,8 @@ def grant(client):
 
 
 def watch(client):
-    """Whoever rings the bell makes the descriptors of all that watch the segment readable."""
+    """Checks that a message on the bell makes the descriptors of all watchers of the segment
+    readable."""
     reply = client.call(SHMVIEW + "Claim", client=7, held=[], bell=True)
     assert reply["descriptors"] == len(reply["fds"]) == 1
     bell = socket.socket(fileno=reply["fds"][reply["bell"]])
@@ -263,7 +265,7 @@ def watch(client):
 
 
 def monitor(client, path):
-    """What happens is told to who asks, and to nobody else."""
+    """Checks that a monitor receives the events of the segments that it named, and no others."""
     client.refused(SERVICE + "ExpectedMore", SHMVIEW + "Monitor")
     listener = Client(path)
     events = (reply["event"] for reply in listener.listen(SHMVIEW + "Monitor", names=["told"]))
@@ -281,7 +283,7 @@ def monitor(client, path):
 
 
 def figures(client):
-    """Figures of the daemon, of segments by name, and of all in pages."""
+    """Checks the figures of the daemon, of segments by name, and of all segments in pages."""
     for name in ("f1", "f2", "f3"):
         client.call(SHMVIEW + "Create", name=name, size=10000)
     reply = client.call(SHMVIEW + "Create", name="f4", size=5, access="write")

@@ -24,14 +24,15 @@ aarch64) packed='\b(fadd|fmla)\b.*\.4s' ;;
 *) skip "no idea what packed instructions look like here" ;;
 esac
 
-# Packed additions in function $2 of file $1. The compiler may have moved its loop to a clone.
+# Prints the number of packed additions in function $2 of file $1. The compiler may have moved its
+# loop to a clone.
 additions() {
     objdump -d --no-show-raw-insn "$1" |
         sed -nE "/^[0-9a-f]+ <$2(\.[a-z0-9.]+)?>:\$/,/^\$/p" | grep -cE "$packed" || true
 }
 
 wrong=0
-expect() { # FILE FUNCTION, and what raw pointers have with -O2
+expect() { # FILE FUNCTION, and the result that raw pointers have with -O2
     local n
     n=$(additions "$1" "$2")
     echo "$2: $n packed additions"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Every example of docs/VIEWS.md compiles as printed, runs, and prints what the page says.
+# Every example of docs/VIEWS.md compiles as printed, runs, and prints what the page shows.
 #
 # A block of C is the body of a function, or stands outside of functions if it begins with
-# "static". A block of text that follows it is what it prints; without one it prints
-# nothing. Blocks of C++ are the same for a second program.
+# "static". A block of text that follows it has its output; without one it prints
+# nothing. Blocks of C++ make a second program in the same way.
 set -euo pipefail
 
 page=${SHMVIEW_SOURCE_DIR:?}/docs/VIEWS.md
@@ -28,7 +28,7 @@ end() {
 }
 trap end EXIT
 
-# extract LANGUAGE SOURCE EXPECTED: the program, and what it prints.
+# extract LANGUAGE SOURCE EXPECTED: writes the program, and what it must print.
 extract() {
     awk -v language="$1" -v source="$2" -v expected="$3" '
         function put(line) { print line > source }
@@ -114,7 +114,7 @@ for ((i = 0; i < 200; i++)); do
     sleep 0.05
 done
 
-# check LANGUAGE STANDARD COMPILER: compiles, runs and compares its examples.
+# check LANGUAGE STANDARD COMPILER: compiles and runs the examples, and compares their output.
 check() {
     local language=$1 standard=$2 compiler=$3
     extract "$language" "$work/body" "$work/expected"

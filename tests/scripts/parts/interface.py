@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Varlink's interface descriptions: reading one, and holding a value against it."""
+"""Varlink's interface descriptions: reads one, and checks values against it."""
 
 import re
 
@@ -45,7 +45,7 @@ class Parser:
         return name, members
 
     def braces(self):
-        """An enum, or a struct; the empty one is a struct."""
+        """Reads an enum or a struct. "()" is an empty struct."""
         self.take("(")
         fields = {}
         names = []
@@ -84,7 +84,7 @@ SIMPLE = {"bool": bool, "int": int, "float": (int, float), "string": str, "objec
 
 
 def check(value, wanted, types, where, lenient=False):
-    """Asserts that value is of the type."""
+    """Asserts that value has the type."""
     kind = wanted[0]
     if kind == "name":
         check(value, types[wanted[1]], types, where)
