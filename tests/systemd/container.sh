@@ -1,9 +1,9 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
 # For scripts that need a systemd of their own: boots a container from an overlay of /. Everything
-# that is mounted, written or started is gone afterwards. Who includes this defines
+# that is mounted, written or started is gone afterwards. A script that includes this defines
 #
-#     fill_container    puts into $root what is to be there; $out may take its logs
+#     fill_container    copies the files that the container needs into $root; $out may take logs
 #
 # and calls `run_container PAYLOAD`, which runs tests/systemd/PAYLOAD there, as root.
 set -euo pipefail
@@ -15,7 +15,7 @@ skip() {
 
 build=${SHMVIEW_BUILD_DIR:?}
 source=${SHMVIEW_SOURCE_DIR:?}
-container_seconds=160 # for all of it; some ten are needed
+container_seconds=160 # for the whole run, which takes some ten
 
 [ "$(id -u)" -eq 0 ] || skip "needs root"
 for tool in systemd-nspawn systemd-analyze unshare setpriv timeout; do
@@ -26,7 +26,7 @@ done
 [ -z "${SHMVIEW_SANITIZE_FLAGS:-}" ] || skip "sanitizers do not run under the unit's restrictions"
 [ "${SHMVIEW_HAS_SYSTEMD:-}" = 1 ] || skip "the daemon was built without libsystemd"
 
-# All mounts are seen by this script only, and go with it.
+# Only this script sees the mounts, and they end with it.
 if [ "${1:-}" != inside ]; then
     unshare --mount --propagation private true 2> /dev/null || skip "may not mount"
     scratch=$(mktemp -d /tmp/shmview-systemd.XXXXXX)
@@ -36,7 +36,7 @@ if [ "${1:-}" != inside ]; then
 fi
 scratch=$2
 
-# Kills whatever is left, also what has escaped its parent.
+# Kills all processes that are left, also those that have escaped their parents.
 # shellcheck disable=SC2317 # the trap calls it
 container_clean() {
     local i
@@ -55,17 +55,17 @@ container_mount() {
     out=$scratch/out
     mount -t overlay -o "lowerdir=/,upperdir=$scratch/upper,workdir=$scratch/work" overlay "$root" ||
         skip "no overlay of /"
-    # systemd-nspawn keeps its own things there
+    # systemd-nspawn keeps its own files there
     mount -t tmpfs -o mode=755 tmpfs /run
-    # the container's hierarchy is unified, whatever the machine's is
+    # the container has a unified hierarchy, even if the machine has not
     mount -t cgroup2 cgroup2 /sys/fs/cgroup || skip "no cgroup2"
     cgroup=/sys/fs/cgroup/shmview-test-$$
     mkdir "$cgroup" || skip "may not make a cgroup"
     trap container_clean EXIT
 }
 
-# container_units PAYLOAD: none of this machine's own services; a payload whose end is the end
-# of it all.
+# container_units PAYLOAD: removes this machine's own services, and adds the payload as a service
+# whose end shuts the container down.
 container_units() {
     local unit
     rm -rf "$root/etc/systemd/system"
@@ -92,7 +92,7 @@ TimeoutStartSec=150
 UNIT
 }
 
-# Its own cgroup, so that nothing of it outlives this script.
+# Boots the container in a cgroup of its own, so that no process of it outlives this script.
 container_boot() {
     echo "$BASHPID" > "$cgroup/cgroup.procs"
     SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 exec timeout -k 5 "$container_seconds" \

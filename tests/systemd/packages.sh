@@ -20,8 +20,8 @@ has_package() {
     [[ " ${packages[*]} " == *" $1 "* ]]
 }
 
-# What there is of ours, but for what dpkg remembers. Other names may come and go: what is below
-# the container's overlay is the machine, which others use.
+# Lists the files of the packages, without what dpkg keeps in its records. Names that are not ours
+# may come and go, because below the container's overlay is the machine, which other programs use.
 everything() {
     find /etc /usr /var/lib /var/cache /run /dev/shm -xdev \
         \( -path /var/lib/dpkg -o -path /run/systemd \) -prune -o -path '*shmview*' -print | sort
@@ -94,7 +94,7 @@ leave bob
 dpkg -r "${packages[@]}" > /test/dpkg.log 2>&1 || die "dpkg -r: $(cat /test/dpkg.log)"
 [ "$(property LoadState)" = not-found ]
 [ "$(property LoadState $socket)" = not-found ]
-# what is enabled, and configuration, go with a purge
+# a purge also removes what is enabled, and the configuration
 left=$(everything | comm -13 /test/before - | grep '^/etc/\|^/usr/' | xargs)
 [ "$left" = "/etc/shmviewd.json /etc/systemd/system/sockets.target.wants/$socket" ] || die "left: $left"
 [ ! -e /run/shmviewd/io.shmview ]

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client that does what it is told: one command a line from standard input, one line of
- * result for each. Connects as any program does, so to the user's daemon or the system's.
+/* A client for the tests under systemd. It reads one command a line from standard input, and
+ * writes one line of result for each. It connects as any program does: to the user's daemon or
+ * the system's.
  *
- *     create NAME SIZE | attach NAME r|w | detach | remove NAME | ping
- *     share NAME GROUP              with that group, to read and write
- *     lock | trylock | unlock
- *     fill BYTE | all BYTE          writes each byte; says whether each byte is that one
- *     rubbish                       what is no request, on a connection of its own */
+ *    create NAME SIZE | attach NAME r|w | detach | remove NAME | ping
+ *    share NAME GROUP    access for that group, to read and write
+ *    lock | trylock | unlock
+ *    fill BYTE           sets each byte of the segment
+ *    all BYTE            checks each byte; prints the first that differs
+ *    rubbish             sends what is not a request, on another connection */
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@
 #include <shmview/shmview.h>
 
 #define SYSTEM_SOCKET "/run/shmviewd/io.shmview"
-#define TOLD          100 /* in words */
+#define TOLD          100 /* the result was printed in words */
 
 static struct shmview_connection *connection;
 static struct shmview_segment *segment;
@@ -54,7 +56,7 @@ static int all(int byte)
     return 0;
 }
 
-/* Waits until the daemon has hung up. */
+/* Sends rubbish, and waits until the daemon has hung up. */
 static int rubbish(void)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = SYSTEM_SOCKET};
@@ -78,7 +80,7 @@ static int detach(void)
     return r;
 }
 
-/* Returns the result of a call of the library, or TOLD. */
+/* Carries out a command. Returns the result of a call of the library, or TOLD. */
 static int obey(const char *command, const char *a, const char *b)
 {
     if (strcmp(command, "create") == 0)

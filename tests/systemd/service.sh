@@ -13,7 +13,7 @@ for id in "${ids[@]}"; do
     message_id[${id%%=*}]=${id#*=}
 done
 
-# logged_now N KIND FIELD=VALUE...: the journal has n such lines of the service.
+# logged_now N KIND FIELD=VALUE...: succeeds if the journal has n such lines of the service.
 logged_now() {
     local n=$1 kind=$2
     shift 2
@@ -68,7 +68,7 @@ expect root 'attach data r' ok
 expect root trylock 'the deadline passed*'
 await is StatusText '1 segment, 3 clients'
 
-# check_kept: what alice holds is as it was.
+# check_kept: checks that alice still has what she had, unchanged.
 check_kept() {
     expect alice 'all 7' ok
     expect alice ping ok

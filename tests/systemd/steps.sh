@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: Apache-2.0
-# What the payloads have in common: steps that are named, parties that are told what to do, and
-# questions to systemd. They run in the container of container.sh.
+# Functions for the payloads, which run in the container of container.sh: named steps, clients
+# (party.c) that carry out commands, and properties of systemd's units.
 unit=shmviewd.service
 declare -A in out pid
 
@@ -19,7 +19,7 @@ step() {
     echo "$(cut -d ' ' -f 1 /proc/uptime) $*"
 }
 
-# await COMMAND: until it succeeds, at most 20 s.
+# await COMMAND: waits until it succeeds, at most 20 s.
 await() {
     local i
     for ((i = 0; i < 400; i++)); do
@@ -29,7 +29,7 @@ await() {
     die "still not true: $*"
 }
 
-# party NAME USER: starts one; it is spoken to by expect.
+# party NAME USER: starts a client (party.c) of that user; expect sends it commands.
 party() {
     local fd
     mkfifo "/test/$1.in" "/test/$1.out"
@@ -44,21 +44,21 @@ party() {
     hear "$1" connected
 }
 
-# The next line of a party matches the pattern.
+# hear NAME PATTERN: checks that the next line of that client matches the pattern.
 hear() {
     local line
-    read -r -t 20 line <&"${out[$1]}" || die "$1 says nothing"
+    read -r -t 20 line <&"${out[$1]}" || die "$1 does not answer"
     # shellcheck disable=SC2053
-    [[ $line == $2 ]] || die "$1 says '$line', not '$2'"
+    [[ $line == $2 ]] || die "$1 answers '$line', not '$2'"
 }
 
-# expect NAME COMMAND PATTERN
+# expect NAME COMMAND PATTERN: sends the command, and checks the result.
 expect() {
     echo "$2" >&"${in[$1]}"
     hear "$1" "$3"
 }
 
-# leave NAME: its standard input ends, and so does it.
+# leave NAME: closes its standard input, and ends it, and waits.
 leave() {
     local fd=${in[$1]}
     exec {fd}>&-
@@ -84,7 +84,7 @@ objects() {
     find /dev/shm -path '/dev/shm/shmview.*/*' -type f ! -path '*/+presence/*' | wc -l
 }
 
-# Alice and bob have a group in common; carol is a stranger.
+# Makes users: alice and bob have a group in common, carol is a stranger.
 make_people() {
     systemd-sysusers - << 'USERS'
 g team 1510
