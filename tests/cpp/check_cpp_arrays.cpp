@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* element.hpp: arrays over plain memory, wrapped, against plain arithmetic. */
+/* element.hpp: typed arrays over wrapped memory read and write the elements that plain
+ * arithmetic on that memory finds. Types that do not fit are refused; rows, columns, iterators
+ * and spans cover exactly their elements. */
 #include "support.hpp"
 
 #include <algorithm>
@@ -15,7 +17,7 @@ using shmview::strided;
 
 alignas(64) static std::int32_t numbers[64];
 
-/* numbers as a segment: 0, 1, 2 ... */
+/* the segment holds numbers: 0, 1, 2 ... */
 static void begin(shmview::segment &all, unsigned flags = 0)
 {
     std::iota(std::begin(numbers), std::end(numbers), 0);
@@ -156,7 +158,7 @@ START_TEST(no_dimension_and_eight)
 }
 END_TEST
 
-/* Element types that are no int32, each through memory of its own. */
+/* Writes and reads elements of a type other than int32, in memory of their own. */
 template <class T> static void write_and_read(const char *format, T value)
 {
     alignas(16) T memory[3] = {};
@@ -218,7 +220,7 @@ START_TEST(rows_and_columns)
 }
 END_TEST
 
-/* What <algorithm> asks of a random-access iterator. */
+/* What <algorithm> requires of a random-access iterator. */
 START_TEST(iterators)
 {
     shmview::segment all;
@@ -239,7 +241,7 @@ START_TEST(iterators)
     std::sort(back.begin(), back.end());
     for (int i = 0; i < 16; i++)
         ck_assert_int_eq(numbers[60 - 4 * i], 4 * i);
-    ck_assert_int_eq(numbers[61], 61); /* between them nothing moved */
+    ck_assert_int_eq(numbers[61], 61); /* no element in between has changed */
     ck_assert(std::binary_search(back.begin(), back.end(), 20));
     std::iota(back.begin(), back.end(), 100);
     ck_assert_int_eq(numbers[0], 115);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview.hpp: handles and the lock, on a real segment. */
+/* shmview.hpp: handles and locks for a scope, on a segment of a real daemon. Handles move,
+ * destructors release what they own, failures change nothing, and a lock reports the death of
+ * its owner. */
 #include "support.hpp"
 
 #include <utility>
@@ -47,7 +49,7 @@ START_TEST(handles_move)
         shmview_segment *raw = a.get();
         shmview::segment c = std::move(a);
         ck_assert(!a && c.get() == raw);
-        b = std::move(c); /* the old b goes */
+        b = std::move(c); /* closes the old b */
         ck_assert(b.get() == raw && !c);
         ck_assert(is_there(conn, "a") && !is_there(conn, "b"));
         shmview::segment &self = b;
@@ -60,7 +62,7 @@ START_TEST(handles_move)
         shmview::segment again(raw);
         again.reset();
         ck_assert(!again && !is_there(conn, "a"));
-        OK(again.close()); /* of nothing */
+        OK(again.close()); /* it owns nothing */
     }
     daemon_stop(&d);
 }
@@ -97,7 +99,7 @@ START_TEST(what_fails_changes_nothing)
 }
 END_TEST
 
-/* A destructor cannot refuse: it gives the lock back, and waits for buffers. */
+/* A destructor cannot refuse. It releases the lock, and the memory waits for exported buffers. */
 START_TEST(destructors_do_not_fail)
 {
     daemon_start(&d);
@@ -173,7 +175,7 @@ START_TEST(lock_for_a_scope)
         ck_assert(lock && lock.result() == 0 && !lock.owner_died());
         shmview::scoped_lock late(b, SHMVIEW_EXCLUSIVE, shmview_deadline(0));
         ck_assert(!late && late.result() == -SHMVIEW_ERR_TIMED_OUT);
-        OK(late.unlock()); /* of nothing */
+        OK(late.unlock()); /* it owns no lock */
         OK(lock.unlock());
         ck_assert(!lock);
         REFUSED(shmview_unlock(a.get()), NOT_OWNER, "");
@@ -215,7 +217,7 @@ START_TEST(lock_tells_of_a_death)
         ck_assert(lock && lock.owner_died());
         OK(lock.unlock_not_repaired());
         ck_assert(!lock);
-        OK(lock.unlock_not_repaired()); /* not again */
+        OK(lock.unlock_not_repaired()); /* it holds nothing */
     }
     ck_assert(shmview::scoped_lock(b).owner_died());
     ck_assert(!shmview::scoped_lock(a).owner_died());

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/support for C++, and what the tests here have in common. */
+/* tests/support for C++, and helpers that both programs use. */
 #ifndef CPP_SUPPORT_HPP
 #define CPP_SUPPORT_HPP
 
 #include <check.h>
-#undef fail /* an old macro of check; streams have a member of that name */
+#undef fail /* check defines it as a macro, but streams have a member of that name */
 
 #include <shmview/shmview.hpp>
 
@@ -15,7 +15,7 @@ extern "C" {
 #include "support/suite.h"
 }
 
-/* A view of wrapped memory. */
+/* Returns a view of wrapped memory. */
 inline shmview_view make_view(const shmview::segment &in, const shmview_view_spec &spec)
 {
     shmview_view view;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # build.sh FOLDER: builds this project in C and in C++, with pkg-config and with CMake, in FOLDER,
-# and runs what comes out. PKG_CONFIG_PATH and CMAKE_PREFIX_PATH say where shmview is, if it is not
-# where the system's things are.
+# and runs what comes out. PKG_CONFIG_PATH and CMAKE_PREFIX_PATH must name the place of shmview if
+# the system does not find it.
 set -euo pipefail
 cc=${CC:-cc}
 case "$(basename "$cc")" in

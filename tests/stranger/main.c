@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose build has the installed headers and library only. */
+/* A program that is built with the installed headers and library only. Prints the version and
+ * the text of an error. */
 #include <stdio.h>
 
 #include <shmview/shmview.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same in C++. */
+/* Like main.c, but in C++. */
 #include <cstdio>
 
 #include <shmview/shmview.hpp>
