@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon of its own for each test module, and a count of what each test leaves behind."""
+"""Each test module has a daemon of its own. After each test, no descriptor, mapping or segment
+may be left."""
 
 import ctypes
 import gc
@@ -16,7 +17,7 @@ import pytest
 import shmview
 
 libc = ctypes.CDLL(None)
-PATIENCE = 20  # seconds, for what takes milliseconds and would hang if it were broken
+PATIENCE = 20  # seconds, for calls that take milliseconds, and that hang if they are broken
 
 # For programs of tests, which import os and time: leaves a lock whose owner has died.
 DIE_INSIDE = """
@@ -41,7 +42,8 @@ def await_(condition, seconds=60, what="it"):
 
 
 def end_with_parent():
-    """In the daemon to be: it dies with the thread that starts it, however that ends."""
+    """Runs in the daemon's process before exec: the kernel kills it when the thread that started
+    it ends."""
     libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
@@ -75,7 +77,7 @@ class Daemon:
         assert not self.objects(), "the daemon left objects"
 
     def objects(self):
-        """What /dev/shm has of its segments."""
+        """Returns the objects of its segments in /dev/shm."""
         directory = f"/dev/shm/shmview.{self.instance}"
         names = os.listdir(directory) if os.path.exists(directory) else []
         return sorted(name for name in names if name not in ("+daemon", "+presence"))
@@ -102,7 +104,7 @@ def seg(daemon):
 
 
 def forget_connections():
-    """The next module's tests have another daemon."""
+    """Drops all connections, because the next module has another daemon."""
     gc.collect()
     shmview._core._forget_connections()
     shmview._types._connections.clear()
@@ -110,7 +112,8 @@ def forget_connections():
 
 
 def descriptors():
-    """What is open, without what listing it opens. A connection that was made anew is as good."""
+    """Returns the open descriptors, except the one that lists them. Sockets compare equal,
+    because a new connection replaces a lost one."""
     return sorted((int(fd), os.readlink(f"/proc/self/fd/{fd}").split(":[")[0])
                   for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}"))
 
@@ -122,22 +125,22 @@ def mappings():
 
 @pytest.fixture(autouse=True)
 def leaks(request):
-    """After each test there are as many descriptors, mappings and objects as before."""
+    """Checks that after each test there are as many descriptors, mappings and objects as before."""
     if "daemon" not in request.fixturenames:
         yield
         return
     daemon = request.getfixturevalue("daemon")
-    shmview.connect()  # the process's own, which stays
+    shmview.connect()  # the connection of the process, which stays
     gc.collect()
     before, objects = (descriptors(), mappings()), daemon.objects()
     yield
     if getattr(request.node, "has_failed", False):
-        return  # its traceback has everything
-    request.node.funcargs.clear()  # pytest keeps what the fixtures gave
+        return  # the traceback refers to everything
+    request.node.funcargs.clear()  # pytest keeps the values of fixtures
     gc.collect()
     after = descriptors(), mappings()
     assert after == before
-    # the daemon hears of a child's end by itself, and frees what it had
+    # the daemon notices the end of a child by itself, and frees what the child had
     await_(lambda: daemon.objects() == objects, what="the end of every segment")
 
 
@@ -148,7 +151,7 @@ def pytest_runtest_makereport(item, call):
 
 
 def count(make, n):
-    """How many blocks n calls of make() leave."""
+    """Returns how many blocks n calls of make() leave."""
     gc.collect()
     before = sys.getallocatedblocks()
     for _ in range(n):
@@ -159,11 +162,11 @@ def count(make, n):
 
 @pytest.fixture
 def no_leak():
-    """Asserts that a call leaves no Python object behind. Caches of the interpreter grow for a
-    while, a leak grows each time."""
+    """Asserts that a call leaves no Python object. Caches of the interpreter grow only for a
+    while, but a leak makes every round grow."""
     def check(make, n=40):
         if os.environ.get("PYTHONMALLOC") == "malloc":
-            return make()  # nothing counts its blocks
+            return make()  # its blocks are not counted
         grown = []
         while not grown or grown[-1] >= n // 4:
             assert len(grown) < 20, grown
@@ -193,7 +196,7 @@ def context(request):
 
 
 def outcome(call, *args):
-    """What call returns, or the type of what it raises."""
+    """Returns the result of call, or the type of its exception."""
     try:
         return call(*args)
     except Exception as e:
@@ -205,7 +208,7 @@ class Point(ctypes.Structure):
 
 
 def arenas():
-    """How many are mapped, and how many descriptors they have."""
+    """Returns how many arenas are mapped, and how many descriptors they have."""
     with open("/proc/self/maps") as maps:
         mapped = [line for line in maps if "/dev/shm/#" in line]
     return len(mapped), len([fd for fd in descriptors() if "/dev/shm/#" in fd[1]])
@@ -213,7 +216,8 @@ def arenas():
 
 @pytest.fixture
 def no_arena_left():
-    """What nobody has any more is given back, but for the arena that the next one comes from."""
+    """Checks that arenas without users are freed, except the one that serves the next
+    allocation."""
     yield
     gc.collect()
     shmview._heap._forked_child()

@@ -15,13 +15,14 @@ import shmview
 CLASSES = ["_TestLock", "_TestCondition", "_TestValue", "_TestArray", "_TestSharedCTypes",
            "_TestSharedMemory"]
 
-# What cannot apply, and why.
+# Tests that cannot apply, and why.
 LEFT_OUT = {
     "test_shared_memory_cleaned_after_process_termination":
-        "asks for a warning of the resource tracker, which there is none of; its process is told "
-        "to ignore PYTHONPATH. test_shared_memory.py has the same with a killed creator",
-    "test_shared_memory_tracking": "of 3.13: looks for what the resource tracker says at the end",
-    "test_shared_memory_untracking": "the same without; its program names multiprocessing's own class",
+        "expects a warning of the resource tracker, but shmview uses none; its process ignores "
+        "PYTHONPATH. test_shared_memory.py checks the same with a killed creator",
+    "test_shared_memory_tracking": "of 3.13: expects a warning of the resource tracker at the end",
+    "test_shared_memory_untracking":
+        "of 3.13: like the one above, without tracking; its program names multiprocessing's class",
     "test_shared_memory_SharedMemoryManager_reuses_resource_tracker":
         "is about the resource tracker, and imports multiprocessing's own manager",
 }
@@ -32,7 +33,7 @@ def condition(lock=None):
 
 
 def put_ours_in():
-    """Every name that the tests reach for."""
+    """Replaces every name that the tests use."""
     for name in ("Lock", "RLock", "Value", "Array", "RawValue", "RawArray"):
         setattr(suite.ProcessesMixin, name, staticmethod(getattr(shmview, name)))
     suite.ProcessesMixin.Condition = staticmethod(condition)
@@ -42,7 +43,7 @@ def put_ours_in():
     multiprocessing.managers.SharedMemoryManager = shmview.SharedMemoryManager
 
 
-put_ours_in()  # also where a child that was spawned imports this file
+put_ours_in()  # also in a spawned child that imports this file
 for _name in CLASSES:
     _base = getattr(suite, _name)
     _class = type("WithProcesses" + _name[1:], (_base, suite.ProcessesMixin, unittest.TestCase),

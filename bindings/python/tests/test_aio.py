@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes in asyncio."""
+"""Changes in asyncio: `await seg.changed()` in several loops and threads, after a fork, without
+a lock, and across a restart of the daemon."""
 
 import asyncio
 import os
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("daemon")
 
 @pytest.fixture(autouse=True)
 def loops():
-    """A loop keeps descriptors; the one that the policy keeps goes with the test."""
+    """Closes the loop that the policy keeps, because a loop has descriptors."""
     yield
     asyncio.set_event_loop(None)
 
@@ -26,7 +27,7 @@ def test_changed(run):
     async def main():
         waiting = [asyncio.ensure_future(seg.changed()) for _ in range(3)]
         await asyncio.sleep(0)
-        assert await seg.changed(seen=5) == 0  # it is not 5 already
+        assert await seg.changed(seen=5) == 0  # the counter is not 5 already
         other.notify()
         assert await asyncio.gather(*waiting) == [1, 1, 1]
         seen = seg.change
@@ -50,7 +51,7 @@ def test_changed(run):
 
 
 async def main_again(seg, other):
-    """Another loop on the same segment."""
+    """Runs another loop on the same segment."""
     seen = seg.change
     other.notify()
     assert await seg.changed(seen) == seen + 1

@@ -47,7 +47,7 @@ def test_lists_and_types():
     for source in ([object()], ["abc"], [[1], [1, 2]]):
         with pytest.raises((TypeError, ValueError)):
             shmview.array(source, name="refused")
-    shmview.array([1], name="refused")  # nothing was left
+    shmview.array([1], name="refused")  # the failure left no segment
 
 
 def test_zeros_ones_full_empty():
@@ -93,7 +93,7 @@ except ValueError:
 
 
 def test_attach_array_needs_one_view():
-    one = shmview.create("one", c={"A": ("i4", 3)})  # however it was made
+    one = shmview.create("one", c={"A": ("i4", 3)})  # also if another call has created it
     two = shmview.create("two", c={"A": "i4", "B": "f4"}, d={"A": "i8"})
     none = shmview.create("none", 10)
     assert shmview.attach_array("one").shape == (3,)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views as buffers: every request is answered as CPython's memoryview answers it."""
+"""Views as buffers: a view answers every request as CPython's memoryview of the same bytes
+answers it."""
 
 import ctypes
 import itertools
@@ -26,7 +27,7 @@ class Buffer(ctypes.Structure):
 
 
 def ask(exporter, flags):
-    """What the exporter says to a request, or None where it is refused."""
+    """Returns the members of the buffer that the exporter gives, or None if it refuses."""
     b = Buffer()
     try:
         ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(exporter), ctypes.byref(b), flags)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPython's own tests of what shmview stands in for; cpython.py says which and how."""
+"""CPython's own tests pass with the drop-ins of shmview. cpython.py has the list, and runs them."""
 
 import importlib.util
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The example of Cython is compiled as its text says, and runs."""
+"""The example in Cython compiles with the commands in its text, and its results are right."""
 
 import importlib.util
 import os

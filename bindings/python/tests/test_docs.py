@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pages say works as it is written there."""
+"""The examples on the pages run and give the results that the pages show, and each name on them
+exists."""
 
 import ast
 import asyncio
@@ -23,7 +24,7 @@ def page(name):
 
 
 def run_block(source, names):
-    """Also where there is an await outside of a function."""
+    """Runs a block of code, also one with an await outside of a function."""
     code = compile(source, "PYTHON.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     result = eval(code, names)
     if inspect.isawaitable(result):
@@ -51,7 +52,7 @@ def test_blocks_of_code(capsys):
 
 
 def test_module_text():
-    """The example of help(shmview)."""
+    """The example of help(shmview) runs."""
     names = {"numpy": pytest.importorskip("numpy")}
     block = re.search(r"((?:    .*\n|\n)+)", shmview.__doc__).group(1)
     source = inspect.cleandoc(block).replace("print(", "total = (")
@@ -61,7 +62,7 @@ def test_module_text():
 
 
 def test_names():
-    """What is called by name is there."""
+    """Every name that the pages use exists."""
     seen = 0
     owners = {"shmview": shmview, "seg": shmview.Segment, "v": shmview.View, "view": shmview.View}
     for name in "PYTHON.md", "MIGRATION.md":
@@ -79,7 +80,7 @@ def test_names():
 
 
 def test_imports():
-    """The left column of MIGRATION.md with shmview in the place of multiprocessing."""
+    """The left column of MIGRATION.md works with shmview in the place of multiprocessing."""
     imports = re.findall(r"^\| `from (multiprocessing\S*) import ([^`]+)`", page("MIGRATION.md"), re.M)
     assert len(imports) == 5
     for module, names in imports:

@@ -42,7 +42,7 @@ def any_struct(choose, depth):
 
 
 def plain(value):
-    """The value with lists for arrays, as text: NaNs are not equal."""
+    """Returns the value as text, with lists for arrays, because NaNs do not compare equal."""
     if isinstance(value, tuple):
         return f"({', '.join(map(plain, value))})"
     if isinstance(value, numpy.ndarray):
@@ -50,7 +50,7 @@ def plain(value):
     if isinstance(value, list):
         return f"[{', '.join(map(plain, value))}]"
     if isinstance(value, bytes):
-        return repr(value.rstrip(b"\0"))  # numpy cuts zeroes off
+        return repr(value.rstrip(b"\0"))  # numpy cuts zeros off
     return repr(float(value) if isinstance(value, numpy.longdouble) else complex(value)
                 if isinstance(value, numpy.clongdouble) else value)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program that embeds Python in another thread than its first one: Ctrl-C ends waits there too,
+"""A program runs Python in another thread than its first one. Ctrl-C must end waits there too,
 whichever thread has imported shmview."""
 
 import os
@@ -14,7 +14,7 @@ from test_interrupts import PROGRAM
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
-# As python -c: its arguments are the source and the arguments of the source.
+# Like `python -c`: its arguments are the source and the arguments of the source.
 EMBEDDING = r"""
 #include <Python.h>
 #include <pthread.h>
@@ -61,7 +61,7 @@ importer.join()
 
 @pytest.fixture(scope="module")
 def embedding(tmp_path_factory):
-    """A program that runs Python in its second thread."""
+    """Builds a program that runs Python in its second thread."""
     library = sysconfig.get_config_var("LDLIBRARY")
     folder = sysconfig.get_config_var("LIBDIR")
     if not sysconfig.get_config_var("Py_ENABLE_SHARED") or not os.path.exists(f"{folder}/{library}"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples print what they say."""
+"""The examples print the lines that their documentation shows."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def test_pin_without_cuda(monkeypatch):
 
 
 class Runtime:
-    """Stands in for the CUDA run time."""
+    """Replaces the CUDA run time."""
 
     def __init__(self):
         self.calls, self.result = [], 0
@@ -86,7 +86,7 @@ def test_pin(monkeypatch):
     pinned.close()
     assert runtime.calls == [("register", address, 100, 1), ("unregister", address)] and pinned.closed
     other = shmview.attach("seg", readonly=True)
-    shmview.pin(other)  # nobody keeps it
+    shmview.pin(other)  # no object keeps the pinned memory
     assert runtime.calls[2][3] == 9 and runtime.calls[3][0] == "unregister"
     runtime.result = 2
     with pytest.raises(shmview.CudaError, match="out of luck") as e:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a family of processes shares, and how its members end."""
+"""Memory and locks of a family of processes: which children get them, and what happens when a
+member dies, is stopped, or exits."""
 
 import gc
 import multiprocessing
@@ -86,7 +87,7 @@ def echo(a, go, pipe):
 
 
 def test_a_child_keeps_what_its_parent_drops(context):
-    """Also where the parent makes something else meanwhile."""
+    """Also if the parent makes something else at the same time."""
     go = context.Semaphore(0)
     here, there = context.Pipe()
     child = context.Process(target=echo, args=(shmview.Array("i", [7, 8]), go, there))
@@ -133,7 +134,7 @@ def test_a_killed_holder_hangs_nobody(context):
     lock.release()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with a, lock:  # it is settled
+        with a, lock:  # the death has been handled
             assert a.owner_died is lock.owner_died is None
     child.join()
 
@@ -167,7 +168,7 @@ def test_who_waits_already_gets_it():
     here.wait()
     assert not lock.acquire(False) and not lock.acquire(timeout=0.1)
     os.kill(child.pid, signal.SIGSTOP)
-    assert not lock.acquire(timeout=0.2)  # a stopped process is alive
+    assert not lock.acquire(timeout=0.2)  # a stopped process is still alive
     threading.Timer(0.1, os.kill, (child.pid, signal.SIGKILL)).start()
     with pytest.warns(shmview.OwnerDiedWarning):
         assert lock.acquire(timeout=PATIENCE)
@@ -183,7 +184,7 @@ def test_a_thread_that_ends_inside():
     await_(lambda: not os.path.exists(f"/proc/self/task/{thread.native_id}"), what="its end")
     with pytest.warns(shmview.OwnerDiedWarning):
         assert rlock.acquire(timeout=PATIENCE)
-    assert not lock.acquire(timeout=0.1)  # a Lock is its process's
+    assert not lock.acquire(timeout=0.1)  # a Lock belongs to the process
     lock.release()
 
 

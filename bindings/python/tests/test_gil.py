@@ -11,10 +11,10 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("daemon")
 
-# One thread has the mutex and waits for a daemon that is stopped; then another one calls.
+# One thread has the mutex and waits for a stopped daemon; then another thread makes a call.
 PROLOGUE = """
 import os, shmview, signal, sys, threading, time
-signal.alarm(20)  # which ends the process, and needs no GIL for it
+signal.alarm(20)  # ends the process, and needs no GIL
 daemon = int(sys.argv[1])
 def both(connection, call):
     os.kill(daemon, signal.SIGSTOP)
@@ -22,7 +22,7 @@ def both(connection, call):
     threads = [threading.Thread(target=connection.ping), threading.Thread(target=lambda: said.append(call()))]
     for thread in threads:
         thread.start()
-        time.sleep(0.2)  # some slices of a wait
+        time.sleep(0.2)  # some steps of the wait
     os.kill(daemon, signal.SIGCONT)
     for thread in threads:
         thread.join()
@@ -34,12 +34,12 @@ def outcome(call):
         return e
 """
 
-# The lock is held and the daemon is stopped: what asked it would end by the alarm.
+# The lock is held and the daemon is stopped: a call that needed the daemon would end by the alarm.
 VIEW = PROLOGUE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
 with seg:
     seg.switch("one")
-late = shmview.attach("gil")  # hears nothing of the other layout
+late = shmview.attach("gil")  # does not know the other layout
 views = late.view("A"), seg.view("A")
 seg.define(two={"B": "f"})
 with seg:
@@ -60,7 +60,7 @@ seg.close()
 print("done")
 """
 
-# Here the lock is taken while the daemon is stopped.
+# The lock is taken while the daemon is stopped.
 DEATH = PROLOGUE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
 late = shmview.attach("gil")
@@ -75,14 +75,14 @@ takes = [late.lock, lambda: late.lock(timeout=0.2), lambda: late.lock(shared=Tru
 for take in takes:
     died = outcome(take)
     assert type(died) is shmview.OwnerDied and (died.generation, died.phase) == (1, None), died
-assert outcome(seg.lock).phase == "two"  # which it has declared itself
+assert outcome(seg.lock).phase == "two"  # it has declared this layout itself
 with late.recover() as died:
     assert (died.generation, died.phase) == (1, None)
 os.kill(daemon, signal.SIGCONT)
 assert late.phase == "two"
 late.lock()
 late.unlock(repaired=False)
-assert outcome(late.lock).phase == "two"  # which it has asked for
+assert outcome(late.lock).phase == "two"  # it has asked the daemon for the name
 with late.recover():
     pass
 late.close()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C ends every wait, and nothing is held afterwards."""
+"""Ctrl-C ends every wait with KeyboardInterrupt, and the interrupted call holds nothing
+afterwards. A handler that does not raise ends no wait."""
 
 import signal
 import subprocess
@@ -112,7 +113,7 @@ with seg:
     assert not ended
     connection.ping()
     assert [p.pid for p in seg.lock_status().parties] == [os.getpid()]
-    if sys.argv[1] == "create":  # what the daemon has made was given back
+    if sys.argv[1] == "create":  # the segment that the daemon created was given back
         shmview.create("other", 100).close()
 late.close()
 seg.close()
@@ -137,7 +138,7 @@ daemon = int(sys.argv[1])
 seg, heard, seen = shmview.create("handled", 100), [], []
 def handler(*_):
     heard.append(seg.change)
-    seg.notify()  # asks nobody
+    seg.notify()  # does not call the daemon
     try:
         shmview.attach("handled")
     except shmview.Deadlock as e:
@@ -152,7 +153,7 @@ def interrupt():
 sender = threading.Thread(target=interrupt)
 sender.start()
 os.kill(daemon, signal.SIGSTOP)
-other = shmview.attach("handled")  # once, whatever the handler does
+other = shmview.attach("handled")  # once, although the handler runs
 done.set()
 sender.join()
 assert len(heard) >= 3 and heard == list(range(len(heard))) and len(seen) >= 3, (heard, seen)
@@ -170,7 +171,7 @@ def test_a_handler_that_does_not_raise_ends_nothing(run, daemon):
 
 
 def test_a_view_is_opened_without_the_gil(daemon):
-    """The name of the phase is asked for as well, where the handle does not know it yet."""
+    """Also when the handle must first ask the daemon for the name of the phase."""
     seg = shmview.create("gil", 100)
     late = shmview.attach("gil")
     seg.define(two={"B": "f"})

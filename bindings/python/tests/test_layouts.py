@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layouts, phases, changes: one buffer, many arrays."""
+"""Layouts, phases and changes: several arrays share the bytes of one segment, and each view
+belongs to its phase."""
 
 import pickle
 import threading
@@ -82,7 +83,7 @@ def test_phases():
     with pytest.raises(shmview.NoLayout):
         seg.view("D")
     d = seg.view("D", "int")
-    assert d.stale  # of a phase that has not come
+    assert d.stale  # it belongs to a phase that has not begun
     with seg:
         seg.switch("int")
     assert a.stale and row.stale and (a.generation, seg.generation) == (1, 2)
@@ -93,7 +94,7 @@ def test_phases():
         with pytest.raises(shmview.StaleViewError) as e:
             use()
     assert "phase 1" in str(e.value) and "phase 2 ('int')" in str(e.value)
-    assert len(a) == 4 and a.format == "f"  # these are facts, whatever the phase
+    assert len(a) == 4 and a.format == "f"  # these members are valid in every phase
     assert seg.view("D").tolist() == array.view("i4").tolist()
     with pytest.raises(shmview.NoLayout):
         with seg:
@@ -109,9 +110,9 @@ def test_an_attacher_knows_the_layouts():
     assert list(told) == ["float", "int", "odd"] and list(told["float"]) == ["A", "B"]
     assert told["float"]["B"] == dict(format="d", shape=(4,), offset=32, strides=(8,), readonly=False)
     assert told["odd"]["S"] == dict(format="i", shape=(2, 3), offset=8, strides=(4, 8), readonly=True)
-    copy = shmview.create("copy", layouts=told)  # they can be declared again as they are
+    copy = shmview.create("copy", layouts=told)  # the description can be used to declare them again
     assert copy.layouts == told
-    assert other.view("B").shape == (4,) and other.view("D").format == "h"  # there is only one each
+    assert other.view("B").shape == (4,) and other.view("D").format == "h"  # each name occurs in one layout only
     with pytest.raises(shmview.NoLayout, match="2 layouts have a view 'A', .'float', 'int'."):
         other.view("A")
     with pytest.raises(shmview.NoLayout, match="no layout has a view 'C'"):

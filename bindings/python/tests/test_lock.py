@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lock among threads and processes, deaths inside, signals during waits."""
+"""The lock among threads and processes: exclusion, owners that die inside, signals during waits,
+and attachments that the daemon has ended."""
 
 import contextlib
 import os
@@ -30,7 +31,7 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def holder(source=HOLD):
-    """A process that is inside."""
+    """Starts a process that is inside."""
     child = subprocess.Popen([sys.executable, "-c", source], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert child.stdout.readline() == b"inside\n"
@@ -73,7 +74,7 @@ def test_owner_died():
         for take in (seg.__enter__, seg.lock, seg.shared().__enter__, lambda: seg.lock(shared=True)):
             with pytest.raises(shmview.OwnerDied) as e:
                 take()
-            assert not seg.lock_status().held  # what raises holds nothing
+            assert not seg.lock_status().held  # a call that raises holds nothing
         with pytest.raises(shmview.OwnerDied):
             seg.trylock()
         died = e.value
@@ -85,7 +86,7 @@ def test_owner_died():
     with pytest.raises(ZeroDivisionError):
         with seg.recover() as died:
             assert died.pid == child.pid and seg.lock_status().held
-            1 // 0  # not repaired: the next one is told again
+            1 // 0  # not repaired: the next owner gets the report again
     with seg.recover() as died:
         assert died.pid == child.pid
     with seg.recover() as died:
@@ -161,7 +162,7 @@ def test_exit_stack_and_methods():
                   lambda: type(enter)(), lambda: shmview.Segment.__dict__["__enter__"].__get__(5)):
         with pytest.raises(TypeError):
             wrong()
-    with shmview.create("two", 10):  # nothing but the statement refers to it
+    with shmview.create("two", 10):  # only the statement refers to the segment
         two = shmview.attach("two")
         assert not two.trylock()
 
@@ -184,7 +185,7 @@ def test_signals_end_a_wait(wait, run):
     before = signal.signal(signal.SIGUSR1, interrupt)
     done = threading.Event()
 
-    def send():  # again and again: the first one may come before the wait
+    def send():  # repeatedly, because the first one may come before the wait
         while not done.wait(0.02):
             signal.pthread_kill(main, signal.SIGUSR1)
     sender = threading.Thread(target=send)
@@ -242,7 +243,7 @@ def test_signals_that_do_not_raise(run):
 
 
 def test_the_gil_is_free():
-    """A thread that waits lets others run: the one that ends its wait is in the same process."""
+    """A thread that waits lets others run: the thread that ends its wait is in the same process."""
     seg, other = shmview.create("seg", 100, one={"A": "i"}), shmview.attach("seg")
     other.lock()
     thread = threading.Thread(target=lambda: (seg.lock(), seg.unlock()))
@@ -258,7 +259,8 @@ def test_the_gil_is_free():
 
 
 def lose():
-    """Marks every slot of the one segment as dead, as the daemon does when it ends an attachment."""
+    """Marks every slot of the only segment as dead, as the daemon does when it ends an
+    attachment."""
     with open("/proc/self/maps") as maps:
         path, = {line.split()[-1] for line in maps if "liveness" in line}
     with open(path, "r+b") as live:
@@ -277,7 +279,7 @@ def test_lost():
         with seg:
             lose()
             with contextlib.suppress(RuntimeError):
-                with shmview.attach("lost"):  # gets the lock at once
+                with shmview.attach("lost"):  # this gets the lock at once
                     pass
     assert isinstance(e.value, RuntimeError) and e.value.code == 48
     for take in seg.lock, seg.trylock, seg.__enter__, seg.shared().__enter__, seg.recover().__enter__:

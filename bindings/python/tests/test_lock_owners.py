@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who counts as the living owner of a Lock or RLock: zombies with threads, ids that come again."""
+"""Which owner of a Lock or RLock counts as alive: a zombie with threads, and a process whose id
+another one has got."""
 
 import ctypes
 import multiprocessing
@@ -59,7 +60,7 @@ def test_a_process_lives_while_it_has_a_thread(kind):
 
 
 def take_as(wanted, act):
-    """Runs act() in a child whose process id is wanted; only in a pid namespace of one's own."""
+    """Runs act() in a child whose process id is wanted. Must run in a pid namespace of its own."""
     with open("/proc/sys/kernel/ns_last_pid", "w") as f:
         f.write(str(wanted - 1))
     pid = os.fork()
@@ -71,7 +72,7 @@ def take_as(wanted, act):
 
 
 def reuse_an_id():
-    """What the next test runs inside the namespace."""
+    """The body of the next test, which runs inside the namespace."""
     for kind in shmview.Lock, shmview.RLock:
         lock, wanted = kind(), 300
 
@@ -88,7 +89,7 @@ def reuse_an_id():
             lock.release()
             assert lock.acquire(False)
         assert take_as(wanted, die_inside) == 0
-        time.sleep(0.03)  # births are told apart by ticks of 10 ms
+        time.sleep(0.03)  # births differ if they are more than a tick of 10 ms apart
         assert take_as(wanted, come_again) == 0
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numpy and torch on views, without a copy."""
+"""numpy and torch on views: arrays share the bytes of the view without a copy, keep the segment,
+and are refused where a type does not exist."""
 
 import gc
 
@@ -107,7 +108,7 @@ def test_dlpack(seg):
         seg.close()
     seg.cast("f4", (3, 4)).fill(3)  # numpy before version 2 takes tensors as read-only
     address = tensor.ctypes.data
-    del seg  # the tensor alone has the memory
+    del seg  # now only the tensor has the memory
     gc.collect()
     assert tensor.tolist() == [[3.0] * 4] * 3 and tensor.ctypes.data == address
 
@@ -146,8 +147,8 @@ def test_dlpack_copy(seg):
     assert copy.tolist() == view.tolist() and copy.ctypes.data != view.address and copy.ctypes.data % 256 == 0
     view[0, 0] = 9
     assert copy[0, 0] == 2
-    view.__dlpack__(copy=True, max_version=(1, 0))  # nobody takes it
-    view.toreadonly().__dlpack__(copy=True)  # a copy may be written
+    view.__dlpack__(copy=True, max_version=(1, 0))  # numpy does not accept it
+    view.toreadonly().__dlpack__(copy=True)  # the copy is writable
     del view
     seg.close()
     assert copy[0, 0] == 2
@@ -161,7 +162,7 @@ def test_dlpack_goes_forward_only(seg):
             with pytest.raises(BufferError, match="stride of -"):
                 backwards.__dlpack__(**version)
             backwards.__dlpack__(copy=True, **version)
-    numpy.from_dlpack(view[:1][::-1]).sum()  # one row has no direction
+    numpy.from_dlpack(view[:1][::-1]).sum()  # strides do not matter in one row
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_torch(seg, torch):
 
 TENSORS = {"b": "int8", "B": "uint8", "h": "int16", "i": "int32", "q": "int64", "e": "float16", "f": "float32",
            "d": "float64", "Zf": "complex64", "Zd": "complex128", "bfloat16": "bfloat16"}
-LATER = {"H": "uint16", "I": "uint32", "Q": "uint64", "?": "bool"}  # torch 1.13 has the last one, but not from others
+LATER = {"H": "uint16", "I": "uint32", "Q": "uint64", "?": "bool"}  # torch 1.13 has bool only, and imports none
 
 
 @pytest.mark.parametrize("format", [*TENSORS, *LATER])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package itself: what it exports, what its stubs and help say, how pip installs it."""
+"""The package: the names that it exports, its stubs and its help, what it imports, and how pip
+installs it."""
 
 import ast
 import inspect
@@ -65,7 +66,7 @@ def test_everything_is_documented():
 
 
 def test_errors():
-    """Each has the number of libshmview's, and is an error of Python's own as well."""
+    """Each error has the number of libshmview, and derives from a built-in error too."""
     codes = {}
     with open(f"{SOURCE}/include/shmview/error.h") as header:
         for line in header:
@@ -89,7 +90,7 @@ def test_nothing_is_imported_that_is_not_needed(run):
 
 
 def test_without_numpy(run):
-    """Everything but numpy's own types works where there is none."""
+    """Everything except numpy's own types works without numpy."""
     run("import sys; sys.modules['numpy'] = None\n"
         "import shmview\n"
         "assert shmview._formats.format_text('f4') == '<f4'")
@@ -114,7 +115,7 @@ def test_pip(tmp_path):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SHMVIEW")}
     environment.update(PYTHONPATH=str(tmp_path), XDG_RUNTIME_DIR=str(run), SHMVIEW_IDLE_EXIT="1")
     done = subprocess.run([sys.executable, "-c", "import shmview; print(shmview.__file__, shmview.create(None, 9).size)"],
-                          stdout=subprocess.PIPE, env=environment, check=True)  # finds its daemon
+                          stdout=subprocess.PIPE, env=environment, check=True)  # finds the daemon in the package
     assert done.stdout.decode().startswith(str(tmp_path)) and done.stdout.endswith(b" 9\n")
     while os.path.exists(run / "shmviewd/session/io.shmview"):
         time.sleep(0.05)

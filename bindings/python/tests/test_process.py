@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Children that are forked and spawned, and the end of interpreters."""
+"""Children that are forked and spawned, and the end of interpreters: what a child may use, and
+what is left when a process ends."""
 
 import multiprocessing
 import os
@@ -47,7 +48,7 @@ def test_children(method):
 
 
 def in_child(act):
-    """What act() says in a forked child."""
+    """Returns the result of act() in a forked child."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -74,7 +75,7 @@ def test_forked_while_a_thread_waits():
     pid = os.fork()
     if pid == 0:
         try:
-            seg.close()  # the child has not the thread that is in a call of it
+            seg.close()  # the thread that is in a call does not exist in the child
         except shmview.Error:
             os._exit(1)
         os._exit(0)
@@ -88,7 +89,7 @@ def test_forked_while_it_is_held():
     view = seg.cast("q", 10)
     with seg:
         def act():
-            held = seg.trylock()  # its parent holds it, not the child
+            held = seg.trylock()  # the parent holds it, not the child
             try:
                 seg.unlock()
             except shmview.NotOwner:

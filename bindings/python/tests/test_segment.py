@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Segments: created, attached, closed, removed, sent to others."""
+"""Segments: created, attached, closed, removed, and sent to other processes by pickle."""
 
 import errno
 import pickle
@@ -36,7 +36,7 @@ def test_create_attach():
 
 
 class Closes:
-    """Closes the segment where a method of it is called: as a watch, as a time, as a number."""
+    """Closes the segment when a call converts this object: as a watch, as a time, as a number."""
 
     def __init__(self, segment):
         self.segment = segment
@@ -81,7 +81,7 @@ def test_attach_waits():
 
     def wait(n):
         found.append(shmview.attach("late", timeout=PATIENCE, readonly=n % 2 == 0))
-    for n_threads in 1, 70:  # more than a daemon tells of events
+    for n_threads in 1, 70:  # more than the daemon permits to monitor
         threads = [threading.Thread(target=wait, args=(n,)) for n in range(n_threads)]
         for thread in threads:
             thread.start()

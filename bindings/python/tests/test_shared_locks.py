@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lock and RLock, beside those of multiprocessing."""
+"""Lock, RLock and Condition behave as those of multiprocessing: each test compares both."""
 
 import multiprocessing
 import multiprocessing.synchronize
@@ -45,10 +45,10 @@ def test_one_thread_holds_it():
         thread.start()
         thread.join()
         assert results[:2] == [False, False]
-        if isinstance(lock, shmview.RLock):  # not his to release
+        if isinstance(lock, shmview.RLock):  # another thread may not release it
             assert results[2:] == ["<RLock(SomeOtherThread, nonzero)>", AssertionError]
             lock.release()
-        else:  # any process may release a Lock, any thread too
+        else:  # any process and any thread may release a Lock
             assert results[3] is None
             with pytest.raises(ValueError):
                 lock.release()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SharedMemory, ShareableList and SharedMemoryManager."""
+"""SharedMemory, ShareableList and SharedMemoryManager behave as those of the standard library,
+but leave nothing when processes are killed."""
 
 import errno
 import multiprocessing
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.usefixtures("daemon")
 
 @pytest.fixture(scope="module", autouse=True)
 def keepers(daemon):
-    """What multiprocessing starts with the first child of its kind, and keeps. A fork server has
-    the environment that it was started with, so each daemon has its own."""
+    """Starts the processes that multiprocessing keeps for its children. A fork server keeps the
+    environment of its start, so each daemon needs another one."""
     resource_tracker.ensure_running()
     forkserver._forkserver._stop()
     forkserver.ensure_running()
@@ -51,7 +52,7 @@ def test_one_block_two_handles():
         each.close()
         each.close()
         assert each.buf is None and each.size == 100
-    assert exists("block")  # nobody has it, and it is there
+    assert exists("block")  # it exists although no process has it open
     a.unlink()
     with pytest.raises(FileNotFoundError):
         b.unlink()
@@ -76,7 +77,7 @@ def test_views_out():
     view = a.buf[2:]
     with pytest.raises(BufferError):
         a.close()
-    view[0] = 5  # and it is still there
+    view[0] = 5  # it still exists
     assert a.buf[2] == 5
     view.release()
     a.close()
@@ -92,7 +93,7 @@ def test_numpy_keeps_it():
     del a
     assert array.sum() == 45
     b = SharedMemory(name)
-    again = numpy.ndarray(10, "d", buffer=b.buf)  # which counts as no view of it
+    again = numpy.ndarray(10, "d", buffer=b.buf)  # it does not count as a view
     b.close()
     b.unlink()
     assert b.buf is None and array.sum() == again.sum() == 45
@@ -109,7 +110,8 @@ def test_a_subclass():
     a.unlink()
 
 
-# What programs do against the standard library's resource tracker. The tracker is a process, which prints its faults.
+# Code that programs use against the standard library's resource tracker. The tracker is a process,
+# which prints its errors.
 WORKAROUNDS = {
     "unregister": """
 shm = SharedMemory(name)
@@ -167,7 +169,7 @@ from multiprocessing.resource_tracker import unregister
 from multiprocessing.shared_memory import SharedMemory as Standard
 from shmview import SharedMemory, shared_memory
 name = sys.argv[1]
-standard = Standard(create=True, size=10)  # the tracker runs, and is of use to others
+standard = Standard(create=True, size=10)  # the tracker runs, because other code needs it
 %s
 assert shm.name == name and type(shm.name) is str
 shm.buf[0] = 7
@@ -222,7 +224,7 @@ def test_the_creators_end(end, track):
     mine = SharedMemory(name)
     if end == "kill":
         creator.kill()
-    assert creator.communicate()[1] == b""  # nothing is said
+    assert creator.communicate()[1] == b""  # no message is printed
     if track:
         await_(lambda: not exists(name), what="the end of the block")
     else:
@@ -371,7 +373,7 @@ def test_manager():
         with pytest.raises(FileNotFoundError):
             SharedMemory("none")
     assert not exists(block.name) and not exists(numbers.shm.name)
-    assert list(numbers) == [1, "two", 3.0]  # the memory is there as long as we have it
+    assert list(numbers) == [1, "two", 3.0]  # the memory exists as long as we have it
     with pytest.raises(ValueError):
         manager.SharedMemory(10)
     block.close()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Array, Value and their like, beside those of multiprocessing."""
+"""Array, Value, RawArray and RawValue behave as those of multiprocessing, and their memory is
+freed."""
 
 import array
 import ctypes
@@ -27,7 +28,7 @@ TYPES = ["c", "u", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d", c
 
 
 def seen(value):
-    """A value in a form that compares."""
+    """Returns a value in a form that compares."""
     if isinstance(value, ctypes.Structure):
         return type(value), bytes(value)
     if isinstance(value, ctypes.Array):
@@ -117,14 +118,14 @@ def test_structures_and_unions():
     assert (p.x, list(p.z)) == (-7, [0, 9])
     with pytest.raises(TypeError):
         p.x = "x"
-    assert p.acquire(False) and p.release() is None  # the failure held nothing
+    assert p.acquire(False) and p.release() is None  # the failed call holds nothing
     u = shmview.Value(Both)
     u.n = 0x01020304
     assert list(u.bytes) == [4, 3, 2, 1]
     points = shmview.Array(Point, 3)
     points[1] = Point(1, 2.0)
     assert (points[1].x, points[1].y) == (1, 2.0)
-    points[1].x = 5  # an element of a structure is no copy
+    points[1].x = 5  # an element of a structure is not a copy
     assert points.get_obj()[1].x == 5
 
 
@@ -156,7 +157,7 @@ def test_ctypes_and_numpy():
         assert bytes(memoryview(a).cast("B"))[0] == 5
         del a, whole, again
         gc.collect()
-        view[2] = 3  # what is looked at stays
+        view[2] = 3  # memory stays while a view of it exists
         assert view[1] == 77 and view[2] == 3
     a = shmview.Array("i", 4)
     a[:] = numpy.array([1, 2, 3, 4], "i")
@@ -176,7 +177,7 @@ def test_bytes_and_numpy_arrays_have_the_values_of_the_standard_librarys(code, v
 
 @pytest.mark.parametrize("code", ["c", "b", "B", "h", "H", "i", "I", "l", "L", "q", "Q", "f", "d"])
 def test_arrays_are_those_of_ctypes(code):
-    """Also with items that are read and set without it."""
+    """Also for types of which shmview reads and sets items itself."""
     raw = shmview.RawArray(code, 4)
     element = type(raw)._type_
     plain = element * 4
@@ -191,7 +192,7 @@ def test_arrays_are_those_of_ctypes(code):
     raw[2] = one
     assert plain.from_buffer(raw)[2] == ctypes.cast(raw, ctypes.POINTER(element))[2] == raw[2] == one
     assert plain.from_address(ctypes.addressof(raw))[2] == one
-    assert ctypes.pointer(raw).contents[2] == one  # an object of the class that shmview did not make
+    assert ctypes.pointer(raw).contents[2] == one  # an object of the class that shmview has not made
     theirs = multiprocessing.RawArray(code, 4)
     theirs[2] = one
     assert outcome(lambda: bytes(Holder(raw))) == outcome(lambda: bytes(Holder(theirs)))
@@ -209,7 +210,7 @@ def test_arrays_are_those_of_ctypes(code):
 
 
 def test_an_array_that_others_made():
-    """Instances of the class without memory of ours, and classes that derive from it."""
+    """Instances that ctypes has made without memory of ours, and derived classes."""
     cls = type(shmview.RawArray("d", 3))
     made = cls(1, 2, 3)
     made[1] = 5

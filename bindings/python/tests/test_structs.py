@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views whose elements are structs."""
+"""Views whose elements are structs: values, fields and assignment, also with formats of Python's struct
+module."""
 
 import random
 import struct

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A signal handler raises while a call of libshmview waits, and the call succeeds all the same.
-
-The exception is raised, and what the call gave is given back. A library that is loaded before
-libshmview lets that happen in a call that the test names."""
+Then the exception must be raised, and the result of the call must be given back. A library that
+is loaded before libshmview makes this happen in the call that the test names."""
 
 import os
 import shlex
@@ -108,7 +107,7 @@ with seg:
 
 EPILOGUE = """
 seg.close()
-connection.close()  # so nothing is attached through it
+connection.close()  # so it attaches nothing
 print("done")
 """
 
@@ -125,7 +124,7 @@ gc.collect()
 assert descriptors() == before
 late = shmview.attach("swallowed", connection=connection)
 interrupted("detach", late.close)
-assert late.closed  # it is, and once only
+assert late.closed  # it is closed, and was closed once
 late.close()
 """ + EPILOGUE
 
@@ -145,7 +144,7 @@ with seg:
 interrupted("remove", shmview.remove, "swallowed", connection=connection)
 """ + EPILOGUE
 
-# The lock waits, which it does without the GIL, for a thread that has it.
+# The lock waits without the GIL, for a thread that has it.
 LOCKS = PROLOGUE + """
 def while_held(name, call, *args, **kwargs):
     held, leave = threading.Event(), threading.Event()
@@ -169,7 +168,7 @@ while_held("lock_shared_until", seg.lock, shared=True)
 while_held("lock_shared_until", seg.shared().__enter__)
 """ + EPILOGUE
 
-# The first call of a child has to attach, and waits for the daemon.
+# The first call of a child attaches, and so it waits for the daemon.
 CHILD = PROLOGUE + """
 pid = os.fork()
 if pid == 0:
@@ -181,7 +180,7 @@ if pid == 0:
 assert os.waitpid(pid, 0)[1] == 0
 """ + EPILOGUE
 
-# An owner has died inside: the next owner finds the segment as it was left.
+# An owner has died inside: the interrupted call must leave that report to the next owner.
 DEATH = PROLOGUE + DIE_INSIDE + """
 pid = die_inside(seg)
 try:

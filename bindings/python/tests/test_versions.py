@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The extension with other CPythons: $SHMVIEW_PYTHONS names them, with colons between them."""
+"""The extension builds and works with other CPythons: $SHMVIEW_PYTHONS names them, with colons
+between them."""
 
 import glob
 import os
@@ -50,7 +51,8 @@ if __name__ == "__main__":
 
 
 def pythons():
-    """Where each has its headers, and how it names what it loads."""
+    """Returns for each interpreter the place of its headers, and the file name of its
+    extensions."""
     return {path: subprocess.run([path, "-c", ASK], stdout=subprocess.PIPE, check=True).stdout.decode().split()
             for path in os.environ.get("SHMVIEW_PYTHONS", "").split(":") if path}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views: elements, parts, assignment, comparison, formats."""
+"""Views: elements of every type, parts, indices, assignment, comparison, formats and casts."""
 
 import array
 import collections.abc
@@ -87,14 +87,14 @@ def test_other_types(seg):
     v = seg.cast("5p", 3)
     v[1] = b"abcd"
     assert v[1] == b"abcd" and v.tobytes()[5] == 4
-    seg.buf[5] = 255  # a peer may write any length there
+    seg.buf[5] = 255  # another client may write any length there
     assert v[1] == b"abcd"
     with pytest.raises(ValueError):
         v[1] = b"abcde"
     v = seg.cast("g", 2)
     v[1] = 2.5
     assert v[1] == 2.5
-    assert v.tobytes()[26:] == bytes(6)  # padding, which tells nothing of the writer's memory
+    assert v.tobytes()[26:] == bytes(6)  # padding, which must not reveal the writer's memory
     v = seg.cast("P", 2)
     v[1] = 2**63
     assert v[1] == 2**63
@@ -176,9 +176,9 @@ def test_assignment(seg):
     assert v.tolist() == [[7, 5, 5, 5], [8, 2, 3, 4], [9, -1, -2, -3]]
     v[:] = [[1, 2, 3, 4], array.array("h", [5, 6, 7, 8]), range(4)]
     assert v.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [0, 1, 2, 3]]
-    v[:] = v[::-1]  # they overlap
+    v[:] = v[::-1]  # source and target overlap
     assert v.tolist() == [[0, 1, 2, 3], [5, 6, 7, 8], [1, 2, 3, 4]]
-    v[:] = array.array("d", [1, 2, 3, 4])  # converted, and repeated as numpy would
+    v[:] = array.array("d", [1, 2, 3, 4])  # converted, and repeated as numpy does it
     assert v.tolist() == [[1, 2, 3, 4]] * 3
     v[0, :] = (x for x in range(4))
     assert v[0].tolist() == [0, 1, 2, 3]
@@ -366,7 +366,7 @@ def test_suboffsets(seg):
     m = memoryview(v)
     assert m.suboffsets and m[1, 2] == 99 and m.tolist() == v.tolist()
     assert pickle.loads(pickle.dumps(v)).tolist() == v.tolist()
-    rows[1] = 1 << 40  # a peer may write any offset there
+    rows[1] = 1 << 40  # another client may write any offset there
     with pytest.raises(shmview.Bounds):
         v[1, 2]
     with pytest.raises(shmview.Bounds):

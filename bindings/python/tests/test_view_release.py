@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Releasing a view: what keeps it, and its segment, in use."""
+"""Releasing a view: which exports keep the view and its segment in use, and what happens if a
+release comes in the middle of an access."""
 
 import gc
 import tempfile
@@ -34,13 +35,13 @@ def test_release(seg):
     with pytest.raises(ValueError, match="released"):
         known[0]
     with pytest.raises(shmview.Busy, match="1 "):
-        seg.close()  # whoever got the address trusts in the object
+        seg.close()  # a consumer that got the address relies on the object
     del known
     seg.close()
 
 
 def test_plain_bytes_keep_the_view(seg):
-    """numpy.frombuffer() and its like give the buffer back, and keep nothing but the view."""
+    """numpy.frombuffer() and the like return the buffer at once, and keep only the view."""
     numpy = pytest.importorskip("numpy")
     v = seg.cast("i", 4)
     array = numpy.frombuffer(v, "i")
@@ -84,7 +85,7 @@ def test_memoryviews_are_counted(seg):
 
 
 class Evil:
-    """Its value is asked for in the middle of an assignment."""
+    """A number whose conversion runs act(), in the middle of an access."""
 
     def __init__(self, act):
         self.act = act
