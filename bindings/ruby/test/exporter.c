@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exporter.c - a class whose objects export whatever MemoryView they are told, for the tests. */
+/* exporter.c - a class for tests. An object exports the MemoryView that its arguments describe,
+ * valid or not. */
 #include <ruby.h>
 
 #include <ruby/memory_view.h>
@@ -91,7 +92,7 @@ static bool get(VALUE object, rb_memory_view_t *view, int flags)
 static bool release(VALUE object, rb_memory_view_t *view)
 {
     (void)view;
-    exporter_of(object)->n_out--; /* which is there, says who gives it back */
+    exporter_of(object)->n_out--; /* the consumer has kept the object */
     n_out--;
     return true;
 }
@@ -102,7 +103,7 @@ static bool available(VALUE object)
     return true;
 }
 
-/* How many MemoryViews are out. */
+/* Returns the number of MemoryViews that are not released. */
 static VALUE exporter_s_n_out(VALUE class)
 {
     (void)class;

@@ -1,7 +1,8 @@
 # frozen_string_literal: true
 
 # SPDX-License-Identifier: Apache-2.0
-# A daemon of its own for each test file, and a count of what each test leaves behind.
+# Each test file has a daemon of its own. After each test, no descriptor, mapping or segment may be
+# left.
 
 require "minitest/autorun"
 require "open3"
@@ -11,7 +12,7 @@ require "shmview"
 
 SANITIZED = ENV["SHMVIEW_SANITIZE"].to_s != ""
 
-# Waits until the block is true.
+# Waits until the block returns a true value, and returns it.
 def await(what = "it", seconds: 60)
   last = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
   until (found = yield)
@@ -22,7 +23,7 @@ def await(what = "it", seconds: 60)
   found
 end
 
-# A shmviewd in a directory of its own, which ends with this process however that ends.
+# A shmviewd in a directory of its own. It ends with this process, even if this process is killed.
 class Daemon
   attr_reader :socket
 
@@ -34,7 +35,7 @@ class Daemon
 
   def start
     begins = File.exist?(@log) ? File.size(@log) : 0
-    # the keeper ends the daemon when its standard input, which only this process has, ends
+    # only this process has the keeper's standard input; when that ends, the keeper ends the daemon
     read, @keep = IO.pipe
     script = '"$@" & pid=$!; echo $pid >&3; read -r _; kill -INT $pid; wait $pid'
     from, to = IO.pipe
@@ -58,7 +59,7 @@ class Daemon
     raise "the daemon left #{objects}" unless objects.empty?
   end
 
-  # What /dev/shm has of its segments.
+  # Returns the objects of its segments in /dev/shm.
   def objects
     directory = "/dev/shm/shmview.#{@instance}"
     Dir.exist?(directory) ? Dir.children(directory).sort - ["+daemon", "+presence"] : []
@@ -77,10 +78,10 @@ Minitest.after_run do
   FileUtils.remove_entry(DIRECTORY)
 end
 
-# After each test there are as many descriptors, mappings and objects as before.
+# Checks that after each test there are as many descriptors, mappings and objects as before.
 class ShmviewTest < Minitest::Test
   def setup
-    Shmview.connect.ping # the process's own, which stays
+    Shmview.connect.ping # the connection of the process, which stays
     collect
     @before = [descriptors, mappings]
   end
@@ -89,7 +90,7 @@ class ShmviewTest < Minitest::Test
     return collect(consumers: true) unless passed?
 
     last = nil
-    # the machine's stack may show an object for a while longer
+    # the machine's stack may refer to an object for a while
     await("the end of what the test made: #{@before} #{last}") do
       collect
       last = [descriptors, mappings]
@@ -98,7 +99,7 @@ class ShmviewTest < Minitest::Test
     await("the end of every segment") { DAEMON.objects.empty? } if mappings.empty?
   end
 
-  # Closes every segment that is left: a conservative collector may see some for long.
+  # Closes every segment that is left, because a conservative collector may find references to it.
   def collect(consumers: false)
     GC.start
     ObjectSpace.each_object(Shmview::MemoryView, &:release) if consumers
@@ -120,7 +121,7 @@ class ShmviewTest < Minitest::Test
 
   def mappings = File.readlines("/proc/self/maps").filter_map { |line| line[%r{/shmview\.\S+}] }.sort
 
-  # What a forked child says by Marshal; it ends without the tests' handlers.
+  # Returns the value of the block in a forked child, which ends without the handlers of the tests.
   def in_child
     read, write = IO.pipe
     pid = fork do

@@ -4,7 +4,7 @@
 
 require_relative "helper"
 
-# The examples, and those in the documentation, print what they say.
+# The examples, and those in the documentation, print the lines that their text shows.
 class TestExamples < ShmviewTest
   SOURCE = ENV.fetch("SHMVIEW_SOURCE_DIR")
 
@@ -28,7 +28,7 @@ class TestExamples < ShmviewTest
     assert_match(/\Astale: the view is of phase 1/, lines[1])
   end
 
-  # Every block of Ruby in the documents runs; a line that ends with "# => x" has the value x.
+  # Every block of Ruby in the documents runs. A line that ends with "# => x" must have the value x.
   def test_documents
     %w[README.md docs/RUBY.md].each do |name|
       blocks = File.read(File.join(SOURCE, name)).scan(/^```ruby\n(.*?)^```/m).flatten

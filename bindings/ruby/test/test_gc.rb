@@ -6,11 +6,12 @@ require "fiddle"
 require "objspace"
 require_relative "helper"
 
-# The collector: everything under stress, everything moved, nothing left behind.
+# The collector: all operations run while it collects at every allocation (stress) and moves objects
+# (compaction). Nothing may be lost, and nothing may leak.
 class TestGC < ShmviewTest
   MV = Shmview::MemoryView
 
-  # The most that one test does, with all kinds of objects and errors.
+  # Uses all kinds of objects and errors in one test.
   def everything(name)
     seg = Shmview.create(name, layouts: { one: { A: ["i4", [2, 3]] }, two: { B: "T{h:x:d:y:}" } }, phase: :one)
     a = seg["A"]
@@ -79,10 +80,11 @@ class TestGC < ShmviewTest
     GC.auto_compact = false
   end
 
-  # Old objects refer to young ones: what is stored without a write barrier is lost at once.
+  # Old objects refer to young ones. A reference that was stored without a write barrier is lost at
+  # the next minor collection.
   def test_write_barriers
     seg = Shmview.create("seg", 100)
-    4.times { GC.start } # old by now
+    4.times { GC.start } # it is old now
     seg.define(one: { A: "i" }, two: { B: "i" })
     memory_view = MV.allocate
     4.times { GC.start }
@@ -93,7 +95,7 @@ class TestGC < ShmviewTest
     memory_view.release
   end
 
-  # Exported objects are kept, and no longer than that.
+  # Exported objects are kept until their MemoryViews are released.
   def test_exported_objects_are_kept
     make = -> { Fiddle::MemoryView.new(Shmview.create(nil, 100).buf.tap { |v| v[7] = 7 }) }
     kept = 20.times.map { make.call }
@@ -126,7 +128,7 @@ class TestGC < ShmviewTest
       assert_operator grown.min, :<, 4 << 20, "#{name}: #{sizes}" unless SANITIZED
     end
     assert_equal before, [descriptors, mappings]
-    seg.close # nothing is out
+    seg.close # no MemoryView is left
   end
 
   def test_no_descriptors_or_mappings_are_left

@@ -5,7 +5,8 @@
 require "timeout"
 require_relative "helper"
 
-# The lock among threads and processes, deaths inside, and what ends a wait.
+# The lock among threads and processes: exclusion, owners that die inside, what ends a wait, and
+# attachments that the daemon has ended.
 class TestLock < ShmviewTest
   def setup
     super
@@ -75,7 +76,7 @@ class TestLock < ShmviewTest
       [-> { @seg.synchronize { flunk } }, -> { @seg.lock }, -> { @seg.shared { flunk } }, -> { @seg.try_lock },
        -> { @seg.lock(shared: true) }].each do |take|
         died = assert_raises(Shmview::OwnerDied) { take.call }
-        refute @seg.lock_status.held # what raises holds nothing
+        refute @seg.lock_status.held # a call that raises holds nothing
       end
       assert_equal ["seg", pid, "one", 1, 0], [died.name, died.pid, died.phase, died.generation, died.code]
       assert died.command.start_with?("ruby")
@@ -86,7 +87,7 @@ class TestLock < ShmviewTest
     end
   end
 
-  # Only a block that runs to its end has repaired.
+  # Only a block that runs to its end has repaired the segment.
   def check_recovery(pid)
     assert_raises(ZeroDivisionError) { @seg.recover { |died| died.pid == pid ? 1 / 0 : flunk } }
     [1].each { @seg.recover { |died| break if died.pid == pid } }
@@ -114,8 +115,8 @@ class TestLock < ShmviewTest
     @seg.recover { nil }
   end
 
-  # Ruby gives the native thread of a Thread that has ended to the next one: what it left held is
-  # nobody's all the same.
+  # Ruby gives the native thread of an ended Thread to the next one. A lock that the ended Thread
+  # held must be reported as a death all the same.
   def test_threads_that_end_inside
     [-> { @seg.lock }, -> { @seg.lock; @seg.lock }, -> { @seg.lock; raise "out" }, -> { @seg.lock; Thread.exit }].each do |work|
       thread = Thread.new(&work)
@@ -131,7 +132,7 @@ class TestLock < ShmviewTest
     @other.unlock
   end
 
-  # What is held is not collected, although nothing in Ruby refers to it.
+  # A segment that is locked is not collected, although nothing in Ruby refers to it.
   def test_a_lock_keeps_its_segment
     take = ->(n) { Shmview.create("held#{n}", 10).lock and nil }
     20.times(&take)
@@ -169,7 +170,7 @@ class TestLock < ShmviewTest
     end
   end
 
-  # A handler runs while the wait goes on, and may end it by raising.
+  # A handler runs while the wait goes on, and ends it by raising.
   def test_signals
     handled = Queue.new
     before = trap(:USR1) { handled << 1 }
@@ -190,7 +191,7 @@ class TestLock < ShmviewTest
     trap(:USR1, before)
   end
 
-  # The thread that ends the wait runs meanwhile.
+  # The thread that ends the wait must be able to run.
   def test_the_gvl_is_free
     @other.lock
     waiter = Thread.new { @seg.synchronize { :inside } }

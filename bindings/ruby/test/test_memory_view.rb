@@ -6,7 +6,7 @@ require "fiddle"
 require_relative "helper"
 require "exporter"
 
-# MemoryView both ways: what Fiddle and others see of a view, what we see of others.
+# MemoryView in both directions: Fiddle and others read our views, and we wrap what they export.
 class TestMemoryView < ShmviewTest
   MV = Shmview::MemoryView
 
@@ -72,7 +72,8 @@ class TestMemoryView < ShmviewTest
     view = @seg.cast("i4", [3, 4])
     view[] = (0...12).each_slice(4).to_a
     exported(view) { |mv| assert_equal ["l", 4, 2, [3, 4], [16, 4], nil, 48, false], members(mv) }
-    # byte_size is what may be touched from data on, so that Fiddle's to_s stays inside
+    # byte_size is the number of bytes from data on that a consumer may touch, so Fiddle's to_s
+    # stays inside
     back = view[(-1..) % -1, (-1..) % -2]
     exported(back) do |mv|
       assert_equal ["l", 4, 2, [3, 2], [-16, -8], nil, 4, false], members(mv)
@@ -107,9 +108,10 @@ class TestMemoryView < ShmviewTest
     assert_equal [6, [0, -1]], [mv[1, 2], mv.sub_offsets]
     mv.release
     assert_raises(Shmview::NotContiguous) { MV.new(view, MV::STRIDES) }
-    places[0] = 4095 # what a peer writes is no reason to look there
+    places[0] = 4095 # a client wrote a wrong place: an export must not read there
     assert_raises(Shmview::NotContiguous) { MV.new(view, MV::INDIRECT) }
-    # of one dimension Ruby 3.1 forgets the sub-offset: nobody gets it who does not ask for it
+    # Ruby 3.1 forgets the suboffset of one dimension, so only consumers that ask for it get such a
+    # view
     places[0] = 256
     column = @seg.cast("i2", 2, strides: [8], suboffsets: [0])
     assert_raises(ArgumentError) { Fiddle::MemoryView.new(column) }
@@ -146,7 +148,7 @@ class TestMemoryView < ShmviewTest
     assert_match(/2 buffers/, error.message)
     fiddle.release
     assert_raises(Shmview::Busy) { @seg.close }
-    view.release # the view is not the consumer's
+    view.release # the consumer must not release the view
     assert_equal 0, ours[0]
     assert_equal [nil, nil, nil], [ours.release, ours.release, ours.obj]
     assert_raises(Shmview::Closed) { ours[0] }
@@ -198,7 +200,7 @@ class TestMemoryView < ShmviewTest
     assert_equal 4096, Shmview.wrap(@seg).nbytes
   end
 
-  # What others export with formats, shapes and strides: our own views by the way of Ruby's format.
+  # Wraps objects with formats, shapes and strides; our own views come back by Ruby's format.
   def test_wrap_keeps_what_was_exported
     exporter = Exporter
     source = exporter.new([*1..24].pack("s*"), "s", 2, [3, 4], [16, 2])

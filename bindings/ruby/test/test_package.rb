@@ -5,17 +5,17 @@
 require "rubygems"
 require_relative "helper"
 
-# The package: that it is documented, and that gem builds and installs it without network.
+# The package is documented, and gem builds and installs it without network.
 class TestPackage < ShmviewTest
   ROOT = File.expand_path("..", __dir__)
 
-  # Every class and every public method has a comment that RDoc finds.
+  # RDoc finds a comment for every class and every public method.
   def test_everything_is_documented
     said, = Open3.capture2e("rdoc", "-C", "#{ROOT}/lib", *Dir["#{ROOT}/ext/shmview/*.c"], chdir: DIRECTORY)
     %w[Classes Attributes Methods].each { |kind| assert said.match?(/^ *#{kind}: +[1-9]\d* +\( *0 undoc/), "#{kind}\n#{said}" }
   end
 
-  # The commands of RUBY.md, with a gem of this test's own and this build.
+  # The commands of RUBY.md, with a gem that this test builds.
   def test_gem
     skip "what is built with sanitizers is loaded with them" if SANITIZED
     commands = File.read("#{ROOT}/../../docs/RUBY.md").scan(/^    (.*gem (?:build|install).*)$/).flatten

@@ -5,7 +5,8 @@
 require "fiddle"
 require_relative "helper"
 
-# Forked children, Ractors, and the end of interpreters.
+# Forked children, Ractors, and the end of interpreters: what a child may use, and what is left when
+# a process ends.
 class TestProcess < ShmviewTest
   def test_children
     seg = Shmview.create("seg", 80)
@@ -17,7 +18,7 @@ class TestProcess < ShmviewTest
     assert_equal 800, view[0]
   end
 
-  # Its parent holds the lock, not the child; what the child makes is its own.
+  # The parent holds the lock, not the child. Segments that the child creates are its own.
   def test_forked_while_it_is_held
     seg = Shmview.create("seg", 80)
     view = seg.cast("q", 10)
@@ -42,7 +43,7 @@ class TestProcess < ShmviewTest
     memory_view.release
   end
 
-  # The threads of the parent that held something are not in the child.
+  # Threads of the parent that hold a lock do not exist in the child.
   def test_forked_beside_a_thread_that_holds
     seg = Shmview.create("seg", 80)
     done = Queue.new
@@ -85,7 +86,7 @@ class TestProcess < ShmviewTest
                  said.lines.map(&:chomp)
   end
 
-  # However a program ends, it ends in order and leaves nothing.
+  # Each way in which a program can end leaves nothing.
   ENDS = {
     globals: "$seg = Shmview.create(nil, 100); $v = $seg.buf; $m = Fiddle::MemoryView.new($v); $o = Shmview::MemoryView.new($v)",
     many: "$all = 300.times.map { Fiddle::MemoryView.new(Shmview.create(nil, 100).buf) }",

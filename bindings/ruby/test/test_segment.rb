@@ -4,7 +4,7 @@
 
 require_relative "helper"
 
-# Segments: opening, closing, layouts, phases and changes.
+# Segments: creating, attaching, closing, errors, layouts, phases and changes.
 class TestSegment < ShmviewTest
   LAYOUTS = { float: { A: ["f4", 1000], B: ["f4", [10, 10]] }, int: { D: ["i2", 2000], E: "i8" } }.freeze
 
@@ -109,7 +109,7 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::ReadOnly) { Shmview.attach(seg.name, readonly: true).define(four: { a: "b" }) }
   end
 
-  # A layout that cannot be declared leaves no segment behind.
+  # If a layout cannot be declared, create leaves no segment.
   def test_create_is_whole_or_not_at_all
     assert_raises(Shmview::Bounds) { Shmview.create("half", 8, layouts: LAYOUTS, lifetime: :manual) }
     assert_raises(Shmview::NotFound) { Shmview.attach("half") }
@@ -135,7 +135,7 @@ class TestSegment < ShmviewTest
     assert_equal 1.0, plain[0]
     assert_raises(Shmview::NoLayout) { seg["A"] }
     seg.synchronize { assert_raises(Shmview::NoLayout) { seg.switch("none") } }
-    # one that becomes stale within its own block
+    # the view becomes stale within its own block
     seg.synchronize do
       seg.switch("float")
       again = seg["A"]
@@ -171,7 +171,7 @@ class TestSegment < ShmviewTest
     found = []
     reader = Thread.new { changes.each { |n| found << n; break found if found.size == 2 } }
     until reader.join(0.005)
-      other.notify # at least twice, whenever the reader has begun to wait
+      other.notify # at least two, whenever the reader begins to wait
     end
     assert_operator found[0], :<, found[1]
     assert_raises(Shmview::TimedOut) { seg.on_change(timeout: 0.01).first }
@@ -211,7 +211,7 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::Closed) { view.shape }
     assert_equal "#<Shmview::View released>", view.inspect
     assert_predicate view, :released?
-    # an index, a value, a block that closes while it is used
+    # an index, a value and a block that close the segment while it is used
     [->(v, s) { v[Class.new { define_method(:to_int) { s.close; 0 } }.new] },
      ->(v, s) { v[0..Class.new { define_method(:to_int) { s.close; 0 }; def <=>(_) = 0; def coerce(x) = [x, 0] }.new] },
      ->(_, s) { s.wait(change: Class.new { define_method(:to_int) { s.close; 0 } }.new) },

@@ -4,7 +4,8 @@
 
 require_relative "helper"
 
-# What threads do to each other's calls, and what a fork leaves of other threads.
+# Threads and calls that wait for the daemon: other threads run, an interrupt ends each wait, and a
+# forked child has nothing of the parent's other threads. Most tests stop the daemon for a while.
 class TestThreads < ShmviewTest
   LARGE = 32 << 20 # bytes, which are copied without the GVL
 
@@ -18,13 +19,13 @@ class TestThreads < ShmviewTest
       view.release
       begin
         assert_equal 7, thread.value.getbyte(LARGE - 1)
-      rescue Shmview::Closed # before it began
+      rescue Shmview::Closed # the view was released before the copy began
         nil
       end
     end
   end
 
-  # What asks a daemon that does not answer; each ends by an interrupt.
+  # Calls that wait for a daemon that does not answer; an interrupt ends each of them.
   def test_an_interrupt_ends_a_wait_for_the_daemon
     seg = Shmview.create("seg", 100)
     calls = {
@@ -52,7 +53,8 @@ class TestThreads < ShmviewTest
     seg.unlock
   end
 
-  # The name of a phase that is new to the object is not asked for: the thread may hold the lock.
+  # If the object does not know the name of a phase, it does not call the daemon, because the thread
+  # may hold the lock.
   def test_a_stale_view_asks_nobody
     seg = Shmview.create("seg", 100, layouts: { one: { A: "i" } }, phase: :one)
     late = Shmview.attach("seg")
@@ -71,7 +73,7 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
-  # Who takes a lock never waits for the daemon: what asked it would not end while it is stopped.
+  # Taking a lock never waits for the daemon: such a call would not end while the daemon is stopped.
   def test_the_death_of_an_owner_asks_nobody
     seg = Shmview.create("seg", 100, layouts: { one: { A: "i" } })
     late = Shmview.attach("seg")
@@ -99,12 +101,13 @@ class TestThreads < ShmviewTest
     not_repaired: ->(seg) { seg.unlock(repaired: false) },
   }.freeze
 
-  # The child attaches again: other threads run while it waits for the daemon, and an interrupt ends the wait.
+  # The first call of a child attaches again. Other threads must run while it waits for the daemon,
+  # and an interrupt must end the wait.
   FIRST_CALLS.each do |name, call|
     define_method(:"test_the_first_#{name}_of_a_child_waits_without_the_gvl") do
       seg = Shmview.create("seg", 100)
       seg.synchronize { nil }
-      safety = Thread.new { sleep(20) && Process.kill(:CONT, DAEMON.pid) } # for a child that stands still
+      safety = Thread.new { sleep(20) && Process.kill(:CONT, DAEMON.pid) } # in case the child hangs
       said = in_child do
         Process.kill(:STOP, DAEMON.pid)
         thread = Thread.new do
@@ -142,14 +145,15 @@ class TestThreads < ShmviewTest
       Process.kill(:CONT, #{DAEMON.pid})
       ping.join
     RUBY
-    safety = Thread.new { sleep(20) && Process.kill(:CONT, DAEMON.pid) } # for one that stands still
+    safety = Thread.new { sleep(20) && Process.kill(:CONT, DAEMON.pid) } # in case the program hangs
     assert_equal "true\n", run_ruby(code)
   ensure
     safety&.kill&.join
     Process.kill(:CONT, DAEMON.pid)
   end
 
-  # What has filled the socket of a daemon that does not read is waited for, but no failure.
+  # The socket of a daemon that does not read is full, so close waits. An interrupt is not an error
+  # there.
   def test_a_close_that_is_interrupted_is_no_failure
     connection = Shmview::Connection.new
     Shmview.create("seg", 100)
@@ -172,7 +176,7 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
-  # Interrupts that raise nothing: these calls must not be made again.
+  # Interrupts that raise nothing. The library must not send these calls twice.
   INTERRUPTS = {
     wakeup: ->(thread) { thread.wakeup },
     signal: ->(_) { Process.kill(:USR1, Process.pid) },
@@ -206,8 +210,8 @@ class TestThreads < ShmviewTest
     end
   end
 
-  # Makes the call, which this thread is interrupted in five times by what raises nothing, and yields then to another
-  # thread. Returns what the call raises.
+  # Makes the call, interrupts it five times without an exception, and then yields to another
+  # thread. Returns the exception of the call.
   def interrupted_in(call)
     main = Thread.current
     handled = 0
@@ -250,7 +254,7 @@ class TestThreads < ShmviewTest
     assert_nil(interrupted_in(-> { Shmview.attach("seg") }) { nil })
   end
 
-  # The child, which has only the thread that forks, asks for itself.
+  # The child has only the thread that forks, and sends its own request.
   def test_a_handler_forks_during_a_call_that_is_made_once
     Process.kill(:STOP, DAEMON.pid)
     said = in_child do
@@ -278,7 +282,7 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
-  # The daemon answers before the call has noticed that it is to end.
+  # The daemon answers before the call has noticed the interrupt.
   def test_what_an_interrupted_call_has_made_is_given_back
     GC.disable
     connection = Shmview::Connection.new
@@ -306,7 +310,7 @@ class TestThreads < ShmviewTest
     Process.kill(:CONT, DAEMON.pid)
   end
 
-  # The lock is taken without the GVL, which this thread has until it has raised.
+  # The call takes the lock without the GVL, which this thread keeps until it has raised.
   def test_an_interrupt_comes_with_the_lock
     seg = Shmview.create("seg", 100)
     other = Shmview.attach("seg")

@@ -5,7 +5,7 @@
 require "fiddle"
 require_relative "helper"
 
-# Views: elements, parts, conversion, shapes.
+# Views: elements of every type, parts, indices, assignment, conversion, shapes and strings.
 class TestView < ShmviewTest
   def setup
     super
@@ -73,7 +73,7 @@ class TestView < ShmviewTest
     assert_equal [9, [9], 9], [view[0, 0], one.each.to_a, one.to_a]
   end
 
-  # What Array has of one dimension, each dimension has.
+  # Each dimension accepts the ranges of Array, with the same results.
   def test_ranges_are_those_of_array
     list = (0..5).to_a
     view = @seg.cast("b", 6)
@@ -91,8 +91,8 @@ class TestView < ShmviewTest
       assert_equal rows[r].map { |row| row[s] }, table[r, s].to_a, [r, s].inspect
     end
     assert_equal [rows.map { |row| row[1] }, rows[2][3..]], [table[0.., 1].to_a, table[2, 3..].to_a]
-    assert_equal [3, 2], view[(3...1) % -1].to_a # as the sequence has it; Array of Ruby 3.1 drops the 3
-    # what is outside is cut, where Array says nil
+    assert_equal [3, 2], view[(3...1) % -1].to_a # as the sequence gives it; Array of Ruby 3.1 drops the 3
+    # a range is cut at the ends, where Array returns nil
     assert_equal [[], [], [0, 1]], [7.., 10..20, -100..1].map { |r| view[r].to_a }
     assert_raises(Shmview::Bounds) { view[0.., 0..] }
   end
@@ -104,9 +104,9 @@ class TestView < ShmviewTest
     view[1, 1..] = 0
     assert_equal [[7, 8, 9], [4, 0, 0]], view.to_a
     view[0.., (-1..) % -1] = view.to_readonly
-    # the two overlap: what is copied is what was there
+    # source and target overlap: the copy has the old values
     assert_equal [[9, 8, 7], [0, 0, 4]], view.to_a
-    view[] = @seg.cast("f8", [1, 3], offset: 1024).tap { |f| f[] = [[1.0, 2.0, 3.0]] } # repeats
+    view[] = @seg.cast("f8", [1, 3], offset: 1024).tap { |f| f[] = [[1.0, 2.0, 3.0]] } # one row, repeated
     assert_equal [[1, 2, 3]] * 2, view.to_a
     view[1] = Fiddle::Pointer["\1\2\3".b]
     assert_equal [1, 2, 3], view[1].to_a
@@ -130,7 +130,7 @@ class TestView < ShmviewTest
     before = view[0]
     [[1, [0.5], [3, 4], "abc"], [1, [0.5, 2], [3, 4]], 5].each { |wrong| assert_raises(ArgumentError, TypeError) { view[0] = wrong } }
     assert_raises(Shmview::ConversionError) { view[0] = [1, [0.5, 2], [3, 400], "abc"] }
-    assert_equal before, view[0] # all or nothing
+    assert_equal before, view[0] # all parts or none
     view.fill([0, [0, 0], [0, 0], ""])
     view[] = [[1, [1, 1], [1, 1], "x"]] * 2
     assert_equal [1, 1], view["a"].to_a
@@ -155,7 +155,7 @@ class TestView < ShmviewTest
     view[0] = [7, 8, 9]
     assert_equal [[[7, 8, 9], [4, 5, 60]], [8, 5]], [view.map(&:to_a), view[0.., 1].to_a]
     assert_equal [7, 8, 9, 4, 5, 60].pack("s*"), view.get_string
-    places[1] = 5000 # a peer may write anything
+    places[1] = 5000 # another client may write any place
     assert_raises(Shmview::Bounds) { view[1, 0] }
     assert_raises(Shmview::Bounds) { view.to_a }
   end
