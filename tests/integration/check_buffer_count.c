@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is out keeps its segment: detach refuses, or waits for the last one; a child has a
- * count of its own; a handle that is given up leaves its lock in order. */
+/* A buffer keeps its segment: shmview_detach() refuses, or shmview_detach_later() waits for the
+ * last buffer. A child counts its own buffers. A handle that is given up leaves its lock in order.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -245,8 +246,8 @@ static void *hold(void *arg)
     return r ? (void *)"not locked" : NULL;
 }
 
-/* What another thread holds is left as by a death: the next owner is told of an exclusive
- * one. That thread may end later, and may lock other segments meanwhile. */
+/* A lock that another thread holds is left as by a death, which the next owner gets reported if it
+ * was held exclusively. That thread ends later, and may lock other segments before that. */
 START_TEST(the_lock_of_another_thread)
 {
     for (int out = 0; out < 2; out++) {

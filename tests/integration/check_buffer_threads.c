@@ -25,7 +25,7 @@ static atomic_bool stop;
 
 static void count_release(void *arg)
 {
-    memset(arg, 0, sizeof memory); /* nobody may read it any more */
+    memset(arg, 0, sizeof memory); /* no thread may read it after this */
     n_released++;
 }
 

@@ -206,7 +206,7 @@ static void count_without_daemon(struct child *me, void *arg)
     struct shmview_segment *seg = client_attach(c, "seg", SHMVIEW_WRITE);
     OK(shmview_lock(seg));
     child_tell(me, 1);
-    child_pause(me); /* the daemon dies meanwhile */
+    child_pause(me); /* the daemon dies during the pause */
     ck_assert_str_eq((char *)shmview_data(seg) + 8, "still here");
     OK(shmview_unlock(seg));
     count_up(seg, ROUNDS);

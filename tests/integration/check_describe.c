@@ -63,7 +63,7 @@ START_TEST(facts)
 }
 END_TEST
 
-/* What is described is what opening the view gives. */
+/* A description of a view agrees with the view that shmview_view_open() returns. */
 START_TEST(layouts)
 {
     static const int64_t shape[] = {3, 4}, strides[] = {-16, 4}, rows[] = {2, 4};

@@ -147,7 +147,8 @@ START_TEST(the_last_connections_are_for_others)
 }
 END_TEST
 
-/* Not even a descriptor to turn somebody away with: he waits until there is one. */
+/* The daemon has no descriptor left, not even to refuse a client: the client waits until there is
+ * one. */
 START_TEST(nobody_can_be_turned_away)
 {
     struct rlimit none, before;
@@ -187,7 +188,8 @@ static void send_pings(struct raw *raw, unsigned n)
     free(text);
 }
 
-/* What was not read at once is answered later, and nothing is lost; two take turns. */
+/* The daemon answers later the requests that it does not read at once. None is lost, and two
+ * clients take turns. */
 START_TEST(requests_come_at_their_rate)
 {
     struct raw one, two;
@@ -237,7 +239,7 @@ START_TEST(others_do_not_wait_for_him)
     for (int i = 0; i < 200; i++)
         OK(shmview_ping(conn));
     struct child other;
-    person_start(&other, &calm, ask_too_much, NULL); /* his burst is his own */
+    person_start(&other, &calm, ask_too_much, NULL); /* each user has a burst */
     child_kill(&other);
     child_kill(&child);
     OK(shmview_disconnect(conn));
@@ -332,7 +334,7 @@ START_TEST(half_requests_are_bounded)
     }
     ck_assert_uint_ge(n_refused, HALVES - 64);
     ck_assert_uint_lt(n_refused, HALVES);
-    for (int i = 0; i < HALVES; i++) { /* those that are whole are no more there */
+    for (int i = 0; i < HALVES; i++) { /* a complete request is no longer counted */
         ck_assert(raw_send(&small, text, n));
         json_decref(raw_receive_success(&small));
     }

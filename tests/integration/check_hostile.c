@@ -165,7 +165,7 @@ START_TEST(a_request_has_at_most_8256_values)
 }
 END_TEST
 
-/* What is deep, but not too deep to be read, is refused as any unknown member. */
+/* Parameters that are deep, but not too deep to be read, are refused like any unknown member. */
 START_TEST(deep_parameters_are_refused)
 {
     char text[200] = "{'x': ";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docs/LIFECYCLE.md as a table: each lifetime, each end that a client's attachment can have, and
- * a daemon that was killed before it, meanwhile, or never. */
+/* docs/LIFECYCLE.md as a table: each lifetime, each end that a client's attachment can have, and a
+ * daemon that is killed before that end, during it, or never. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -118,7 +118,8 @@ END_TEST
 
 #define GIVEN_BACK 100
 
-/* The daemon sleeps meanwhile: it wakes to a client that has said much, and is dead. */
+/* The daemon is stopped while this runs. When it continues, it finds many requests of a client that
+ * is dead. */
 static void attach_and_detach(struct child *me, void *arg)
 {
     struct shmview_segment *s[GIVEN_BACK];
@@ -180,7 +181,7 @@ START_TEST(phases)
     } while (n < 1000);
     ck_assert_str_eq(e->layout, "two");
     OK(shmview_unlock(a));
-    /* what was before somebody listened is no news */
+    /* a monitor gets no events from before it was opened */
     struct shmview_monitor *late = monitor_open(NULL);
     expect_nothing(late);
     OK(shmview_monitor_close(late));
@@ -189,7 +190,8 @@ START_TEST(phases)
 }
 END_TEST
 
-/* Nobody is too quick: who attaches, switches and leaves between two looks is seen too. */
+/* The daemon also notices a switch by a client that attaches, switches and detaches between two
+ * polls. */
 START_TEST(phases_in_passing)
 {
     const struct shmview_create_options o = {.struct_bytes = sizeof o, .lifetime = SHMVIEW_MANUAL};
@@ -222,7 +224,7 @@ END_TEST
 START_TEST(refusals)
 {
     begin();
-    /* a segment has so many layouts and no more */
+    /* the most layouts that a segment can have */
     struct shmview_segment *a = client_create(conn, "a", 64);
     char name[16];
     for (int i = 0; i < 64; i++) {

@@ -230,7 +230,7 @@ START_TEST(stale_view_locks_nothing)
         OK(shmview_unlock(other));
         OK(shmview_lock(seg));
         REFUSED(shmview_view_lock(&v, modes[i], 0), STALE, "");
-        REFUSED(shmview_trylock(other), TIMED_OUT, ""); /* what was held before is held */
+        REFUSED(shmview_trylock(other), TIMED_OUT, ""); /* the lock is still held */
         OK(shmview_unlock(seg));
         REFUSED(shmview_unlock(seg), NOT_OWNER, "");
     }

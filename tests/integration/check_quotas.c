@@ -158,7 +158,7 @@ static void expect_used(uid_t uid, unsigned segments, unsigned attachments, unsi
 
 /* --- Charging and refunding ---------------------------------------------- */
 
-/* Makes two segments, attaches three times, and has no more than that. */
+/* Makes two segments and attaches three times. */
 static void have_some(struct child *me, void *arg)
 {
     struct raw raw;
@@ -278,7 +278,7 @@ START_TEST(moved_with_the_owner)
     restart();
     expect_used(ALICE, 0, 0, 0);
     expect_used(BOB, 1, 0, 3);
-    /* one more than he may have stays hers */
+    /* the segment beyond the new owner's quota stays with its old owner */
     char name[16];
     for (int i = 1; i < SEGMENTS; i++) {
         snprintf(name, sizeof name, "b%d", i);
@@ -395,7 +395,7 @@ static void has_more_than_he_may(struct child *me, void *arg)
     raw_do(&raw, "Remove", "{'name':'one'}");
     create(&raw, "three", 1);
     child_tell(me, 2);
-    child_pause(me); /* and now as many as he likes */
+    child_pause(me); /* the limits are lifted now */
     create(&raw, "four", 1);
     attach(&raw, "common");
     raw_do(&raw, "Remove", "{'name':'three'}");
@@ -421,7 +421,7 @@ START_TEST(other_limits_take_nothing_away)
 }
 END_TEST
 
-/* Asks as the one he is. Returns what he is told of attachments. */
+/* Requests statistics as the user of this process. Returns the quota of attachments. */
 static struct shmview_quota_stats told_quota(struct shmview_connection *c, bool tells_totals)
 {
     const struct shmview_stats *stats;
@@ -448,7 +448,7 @@ static void sees_own_usage(struct child *me, void *arg)
     struct shmview_quota_stats q = told_quota(c, false);
     ck_assert_int_eq(q.used, 1);
     ck_assert_int_eq(q.limit, 6);
-    ck_assert_int_eq(q.total_used, -1); /* what others have is not his business */
+    ck_assert_int_eq(q.total_used, -1); /* totals are for administrators only */
     ck_assert_int_eq(q.total_limit, -1);
     OK(shmview_detach(a));
     OK(shmview_disconnect(c));
@@ -461,7 +461,7 @@ START_TEST(usage_is_told)
     run_as(ALICE, sees_own_usage, NULL);
     struct shmview_quota_stats q = told_quota(conn, true);
     ck_assert_int_eq(q.used, 1);
-    ck_assert_int_eq(q.limit, -1); /* root has none of his own */
+    ck_assert_int_eq(q.limit, -1); /* root has no limit */
     ck_assert_int_eq(q.total_used, 1);
     ck_assert_int_eq(q.total_limit, 60);
     OK(shmview_detach(a));

@@ -358,7 +358,7 @@ START_TEST(a_call_waits_for_the_next_daemon)
     daemon_kill(&d);
     int64_t began = await_now_ns();
     REFUSED(shmview_ping(conn), DISCONNECTED, "the daemon is gone");
-    ck_assert_int_lt(await_now_ns() - began, 5000000000); /* not for ever */
+    ck_assert_int_lt(await_now_ns() - began, 5000000000); /* the wait has a limit */
     OK(shmview_lock(s));                                  /* no daemon is needed */
     OK(shmview_unlock(s));
     daemon_restart(&d);

@@ -180,7 +180,7 @@ START_TEST(shared_to_exclusive_is_a_deadlock)
     OK(shmview_unlock(seg));
     REFUSED(shmview_lock(seg), DEADLOCK, "");
     OK(shmview_unlock(seg));
-    OK(shmview_lock(seg)); /* what is held shared elsewhere is no hindrance */
+    OK(shmview_lock(seg)); /* a shared lock of another segment does not matter */
     OK(shmview_unlock(seg));
     OK(shmview_unlock(more));
     OK(shmview_detach(more));
@@ -252,7 +252,7 @@ START_TEST(deadline)
     OK(shmview_unlock(seg));
     OK(shmview_lock_shared_until(seg, SHMVIEW_FOREVER));
     REFUSED(shmview_lock_until(other, shmview_deadline(20 * MS)), TIMED_OUT, "");
-    OK(shmview_trylock_shared(other)); /* who gave up is in nobody's way */
+    OK(shmview_trylock_shared(other)); /* a writer that gave up blocks no reader */
     OK(shmview_unlock(other));
     OK(shmview_unlock(seg));
     OK(shmview_trylock(other));
@@ -402,7 +402,7 @@ static int share_early(int how)
     if (how == 0)
         return result;
     SHMVIEW_LOCKED(seg, upgrade);
-    return upgrade; /* what was not taken is not given back */
+    return upgrade; /* a lock that was not taken is not released */
 }
 
 START_TEST(scopes_give_back)

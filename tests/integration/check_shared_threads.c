@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared mode, reads without a lock, changes and phases between threads of one
- * process. Runs under TSan: what is guarded is plain. */
+/* Shared mode, reads without a lock, changes and phases between threads of one process. Runs under
+ * TSan, so guarded data are plain variables: a missing order is a data race. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -281,8 +281,8 @@ START_TEST(optimistic_reads)
 }
 END_TEST
 
-/* Who begins to read behind a writer sees what it wrote: nobody writes meanwhile, so
- * that plain words must do. */
+/* A reader that begins after a writer sees what the writer stored. No thread writes during the
+ * read, so plain words must suffice. */
 static void *read_what_was_written(void *arg)
 {
     const struct words *w = shmview_data(arg);

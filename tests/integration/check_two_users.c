@@ -93,7 +93,7 @@ static void take_name(struct child *child, struct place *place)
     child_hear(child, 1);
 }
 
-/* It is there still, and his; then it goes. */
+/* The file still exists and belongs to the other user. Then removes it. */
 static void give_name_back(struct child *child, const struct place *place)
 {
     struct stat st;
@@ -186,7 +186,7 @@ END_TEST
 
 /* What the stranger puts below the directory that all may write to. */
 enum trap {
-    TRAP_DIRECTORY, /* of his, in which the instance's directory would be */
+    TRAP_DIRECTORY, /* of the other user, in place of the parent of the instance's directory */
     TRAP_LINK,      /* to a directory of ours */
     TRAP_REGISTRY,
     TRAP_REGISTRY_LINK,

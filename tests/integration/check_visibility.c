@@ -138,7 +138,7 @@ START_TEST(events)
     child_hear(&carol, 1);
     run_as(ALICE, make, "a");
     set_mode("a", 0604);
-    set_mode("a", 0600); /* no more of his */
+    set_mode("a", 0600); /* others cannot attach it any longer */
     run_as(ALICE, asks_for_too_much, NULL);
     OK(shmview_remove(conn, "a"));
     set_mode("end", 0666);
@@ -212,7 +212,7 @@ START_TEST(figures)
     run_as(BOB, look, &(struct sight){1, false});
     set_mode("a", 0604);
     run_as(BOB, look, &(struct sight){2, false});
-    daemon_configure("{}"); /* she is none any more, and sees what others do */
+    daemon_configure("{}"); /* she is no longer an administrator, and sees what others see */
     daemon_reload(&d);
     run_as(CAROL, look, &(struct sight){1, false});
     daemon_configure("{'admin_group':'65531'}");
@@ -350,7 +350,7 @@ START_TEST(who_may_create)
     daemon_reload(&d);
     run_as(BOB, make, "c");
     run_as(ALICE, may_not_create, NULL);
-    run_as(CAROL, may_not_create, NULL); /* nor does she administer any more */
+    run_as(CAROL, may_not_create, NULL); /* she is no longer an administrator either */
     daemon_configure("{'create':[]}");
     daemon_reload(&d);
     run_as(BOB, may_not_create, NULL);

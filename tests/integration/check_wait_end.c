@@ -97,7 +97,7 @@ START_TEST(each_wait_can_be_ended)
         client_expect(calls[i].call(seg), -SHMVIEW_ERR_INTERRUPTED, "ended the wait",
                       calls[i].name);
         ck_assert_int_eq(n, 3);
-        ck_assert_uint_eq(status_of(seg).n_parties, 1); /* it waits no more, and holds nothing */
+        ck_assert_uint_eq(status_of(seg).n_parties, 1); /* it no longer waits, and holds nothing */
         REFUSED(shmview_unlock(seg), NOT_OWNER, "");
         OK(shmview_unlock(other));
         OK(shmview_trylock(seg));
