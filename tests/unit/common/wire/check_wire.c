@@ -42,6 +42,8 @@ static int read_as(char method, const char *text, struct wire_fault *fault)
         break;
     case 'K':
         r = wire_read_claim(j, &claim, fault);
+        if (r == 0)
+            free(claim.held);
         break;
     case 'A':
         r = wire_read_attach(j, &attach, fault);
