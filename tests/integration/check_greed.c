@@ -210,13 +210,15 @@ START_TEST(requests_come_at_their_rate)
 }
 END_TEST
 
-/* Has a segment, and asks for far more than it may. */
+/* Creates the segment that arg names, and sends far more requests than its user may. */
 static void ask_too_much(struct child *me, void *arg)
 {
     struct raw raw;
-    (void)arg;
+    char text[100];
     raw_connect(&raw, d.socket);
-    raw_do(&raw, "Create", "{'name': 'his', 'size': 1, 'access': 'write', 'lifetime': 'attached'}");
+    snprintf(text, sizeof text, "{'name':'%s','size':1,'access':'write','lifetime':'attached'}",
+             (const char *)arg);
+    raw_do(&raw, "Create", text);
     send_pings(&raw, 2000);
     for (int i = 0; i < 3; i++)
         json_decref(raw_receive_success(&raw));
@@ -233,13 +235,15 @@ START_TEST(others_do_not_wait_for_him)
     if (!person_possible())
         return;
     begin("{'user':{'requests_per_second':1,'burst':4}}");
-    person_start(&child, &greedy, ask_too_much, NULL);
+    char first[] = "first", second[] = "second";
+    person_start(&child, &greedy, ask_too_much, first);
     child_hear(&child, 1);
     struct shmview_connection *conn = client_connect(&d);
     for (int i = 0; i < 200; i++)
         OK(shmview_ping(conn));
     struct child other;
-    person_start(&other, &calm, ask_too_much, NULL); /* each user has a burst */
+    person_start(&other, &calm, ask_too_much, second);
+    child_hear(&other, 1); /* each user has a burst */
     child_kill(&other);
     child_kill(&child);
     OK(shmview_disconnect(conn));
@@ -253,7 +257,8 @@ static void ends(void (*end_it)(struct child *))
 {
     struct child child;
     begin("{'total':{'requests_per_second':1,'burst':4}}");
-    child_start(&child, ask_too_much, NULL);
+    char name[] = "his";
+    child_start(&child, ask_too_much, name);
     child_hear(&child, 1);
     ck_assert_uint_eq(daemon_objects(&d), 3);
     end_it(&child);
