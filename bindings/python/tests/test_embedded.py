@@ -18,6 +18,7 @@ pytestmark = pytest.mark.usefixtures("daemon")
 EMBEDDING = r"""
 #include <Python.h>
 #include <pthread.h>
+#include <signal.h>
 
 static char **arguments;
 static wchar_t program[4096];
@@ -46,6 +47,10 @@ int main(int argc, char **argv)
     arguments = argv;
     if (argc != 4 || pthread_create(&thread, NULL, interpret, NULL))
         return 1;
+    /* This thread would take a signal at any later time, when Python has removed its handler. */
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
     pthread_join(thread, NULL);
     return 0;
 }
