@@ -65,12 +65,20 @@ def segment(format="d", n=1000):
 
 
 def with_lock():
-    return "with x: pass", {"x": segment()[0]}
+    return "with x.locked(): pass", {"x": segment()[0]}
 
 
-row("with segment:", "threading.RLock", 0.6,
+def with_guard():
+    return "with x: pass", {"x": segment()[0].locked()}
+
+
+row("with guard:", "threading.RLock", 0.6,
+    statements(with_guard, lambda: ("with x: pass", {"x": threading.RLock()})))
+row("with guard:", "multiprocessing.Array", 0.3,
+    statements(with_guard, lambda: ("with x: pass", {"x": multiprocessing.Array("d", 1000)})))
+row("with segment.locked():", "threading.RLock", 0.85,
     statements(with_lock, lambda: ("with x: pass", {"x": threading.RLock()})))
-row("with segment:", "multiprocessing.Array", 0.3,
+row("with segment.locked():", "multiprocessing.Array", 0.4,
     statements(with_lock, lambda: ("with x: pass", {"x": multiprocessing.Array("d", 1000)})))
 row("with segment.shared():", "multiprocessing.RLock", None,
     statements(lambda: ("with x.shared(): pass", {"x": segment()[0]}),
@@ -86,8 +94,8 @@ row("view[i, j]", "numpy", 0.6,
                lambda: ("x[5, 6]", {"x": numpy.zeros((10, 100))})))
 row("view[a:b]", "numpy", 1.2,
     statements(lambda: ("x[5:900]", {"x": segment()[1]}), lambda: ("x[5:900]", {"x": numpy.zeros(1000)})))
-row("with segment: view[i] = x", "multiprocessing.Array", None,
-    statements(lambda: (lambda s, v: ("with s: x[5] = 7", {"s": s, "x": v}))(*segment()),
+row("with segment.locked(): view[i] = x", "multiprocessing.Array", None,
+    statements(lambda: (lambda s, v: ("with s.locked(): x[5] = 7", {"s": s, "x": v}))(*segment()),
                lambda: ("x[5] = 7", {"x": multiprocessing.Array("d", 1000)})))
 row("numpy.frombuffer(view)", "frombuffer(Array.get_obj())", 0.85,
     statements(lambda: ("f(x)", {"x": segment()[1], "f": numpy.frombuffer}),
@@ -131,7 +139,7 @@ def creation_used():
 
     def ours():
         segment = shmview.create("bench-use", 100000)
-        with segment:
+        with segment.locked():
             segment.buf[:] = frame
         segment.close()
 

@@ -18,11 +18,11 @@ LAYOUTS = {"float": {"A": ("f4", N), "B": ("f4", N), "C": ("f4", N)},
 def worker(seg, name, low):
     """Fills one array in the first phase, and half of D in the second."""
     seg.wait(phase="float", timeout=60)
-    with seg:
+    with seg.locked():
         numpy.asarray(seg.view(name))[:] = numpy.arange(low, low + N)
         seg.notify()
     seg.wait(phase="int", timeout=60)
-    with seg:
+    with seg.locked():
         numpy.asarray(seg.view("D"))[low % 2::2] = low
         seg.notify()
 
@@ -44,11 +44,11 @@ def main():
     for process in workers:
         process.start()
 
-    with seg:
+    with seg.locked():
         seg.switch("float")
         a, b, c = (seg.view(name) for name in "ABC")
     wait_for(seg, lambda: a[-1] == N - 1 and b[-1] == N)
-    with seg:
+    with seg.locked():
         numpy.add(a, b, out=numpy.asarray(c))
         print("float:", c[0], c[N - 1], c.summary().sum)  # 1.0 1999.0 1000000.0
 

@@ -4,7 +4,7 @@
     import shmview
 
     seg = shmview.create("demo", float={"A": ("f4", 1000)}, int={"D": ("i2", 2000)})
-    with seg:                               # holds the lock
+    with seg.locked():                      # holds the lock
         seg.switch("float")                 # makes this layout the current one
         seg.view("A")[:3] = [1, 2, 3]
 

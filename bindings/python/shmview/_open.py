@@ -63,7 +63,7 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
             segment._define(layout, views)
         segment._layouts = names(resolved)
         if phase is not None:
-            with segment:
+            with segment.locked():
                 segment.switch(phase)
     except BaseException:
         if lifetime != "attached":

@@ -4,7 +4,8 @@
  *
  *   connection.c                  Connection, and the one that the process uses by default
  *   segment.c segment_type.c      Segment: creating, attaching, closing; the table of methods
- *   lock.c phase.c layouts.c      its lock; its phases and changes; its layouts
+ *   lock.c guard.c                its lock; the with statement that holds it
+ *   phase.c layouts.c             its phases and changes; its layouts
  *   creation.c                    waiting for a segment to be created
  *   segment_view.c view.c         views of a segment; the type View and its table (view_type.c)
  *   index.c assign.c item*.c      reading and setting elements
@@ -144,6 +145,7 @@ struct segment {
     PyObject_HEAD struct state *state;
     struct connection *connection;  /* owned */
     struct shmview_segment *handle; /* NULL: closed */
+    struct shmview_segment *parked; /* the handle of a segment that was closed early, or NULL */
     PyObject *name;                 /* a str, also of a closed segment */
     Py_ssize_t n_out;               /* views and buffers that need the mapping */
     Py_ssize_t n_calls;             /* calls that use the handle without the GIL now */
@@ -152,6 +154,7 @@ struct segment {
     PyObject *watch;                /* the Watch of shmview._aio for this segment, or NULL */
     PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
     PyObject *weakrefs;
+    struct guard *spare_guard; /* memory for its next guard, or NULL */
 };
 extern PyType_Spec segment_spec;
 
@@ -205,6 +208,15 @@ static inline struct shmview_segment *segment_use(struct segment *segment)
     return segment->handle;
 }
 
+/* Returns the handle for a view or a buffer, which need it also after the segment was closed early
+ * (see segment_exit()). */
+static inline struct shmview_segment *segment_mapped(const struct segment *segment)
+{
+    return LIKELY(segment->handle != NULL) ? segment->handle : segment->parked;
+}
+/* Ends the use of the mapping by a view or a buffer, which n_out has counted. */
+void segment_out_ends(struct segment *segment);
+
 /* The functions of the module, which shmview/_open.py wraps. */
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -248,8 +260,10 @@ int lock_take(struct segment *segment, int mode, int64_t deadline, PyObject **re
 /* Gives the lock back. If repaired is false, the next owner gets OwnerDied. Returns 0, or -1 with
  * an exception. */
 int lock_give(struct segment *segment, bool repaired);
+/* Takes the lock for a caller that does not repair. Returns 0, or -1 with an exception and without
+ * the lock: OwnerDied if the last owner died inside, TimedOut after the deadline. */
+int lock_hold(struct segment *segment, int mode, int64_t deadline);
 
-extern PyType_Spec guard_spec;
 /* --- stats.c ------------------------------------------------------------- */
 
 /* stats(name, connection): figures as tuples, for shmview._stats. */

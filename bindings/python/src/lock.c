@@ -117,7 +117,8 @@ static int give(struct shmview_segment *handle, bool repaired)
 
 int lock_give(struct segment *segment, bool repaired)
 {
-    struct shmview_segment *handle = segment_use(segment);
+    /* A lock that was taken before the segment was closed early can still be given back. */
+    struct shmview_segment *handle = segment->parked ? segment->parked : segment_use(segment);
     int r;
     if (UNLIKELY(!handle))
         return -1;
@@ -151,144 +152,14 @@ static int raise_unless_held(struct segment *segment, int r, PyObject *died)
     return r ? -1 : 0;
 }
 
-/* Takes the lock. Returns 0, or -1 with an exception and without the lock. */
-static int take_or_raise(struct segment *segment, int mode, int64_t deadline)
+int lock_hold(struct segment *segment, int mode, int64_t deadline)
 {
     PyObject *died = NULL;
     int r = lock_take(segment, mode, deadline, &died);
     return LIKELY(r == 0) ? 0 : raise_unless_held(segment, r, died);
 }
 
-/* --- with segment: ------------------------------------------------------- */
-
-/* Segment.__enter__(). It repeats the first steps of lock_take() inline, because a with statement
- * is the common way to take the lock, and each call in between is measurable. */
-PyObject *segment_enter(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
-{
-    struct segment *self = (struct segment *)op;
-    struct shmview_segment *handle = self->handle;
-    PyObject *died = NULL;
-    int r = NOT_TRIED;
-    if (LIKELY(handle && is_entered(self) && (r = shmview_trylock(handle)) == 0))
-        return Py_NewRef(op);
-    if (!segment_use(self))
-        return NULL;
-    r = take_after(self, SHMVIEW_EXCLUSIVE, SHMVIEW_FOREVER, r, &died);
-    return raise_unless_held(self, r, died) ? NULL : Py_NewRef(op);
-}
-
-PyObject *segment_exit(PyObject *op, PyObject *const *Py_UNUSED(args), Py_ssize_t Py_UNUSED(n))
-{
-    struct segment *self = (struct segment *)op;
-    struct shmview_segment *handle = self->handle;
-    int r = 0;
-    if (LIKELY(handle && is_entered(self) && (r = shmview_unlock(handle)) == 0))
-        Py_RETURN_NONE;
-    if (r)
-        return raise_error(self->state, r, NULL);
-    if (lock_give(self, true))
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-/* --- with segment.shared():, with segment.recover(): ---------------------- */
-
-/* The object between "with" and ":". It belongs to one thread at a time, like the block itself. */
-struct guard {
-    PyObject_HEAD struct segment *segment; /* owned */
-    int mode;                              /* of lock_take() */
-    bool recovers;                         /* made by recover(): does not raise OwnerDied */
-    bool died;                             /* the last owner died, and the block repairs now */
-};
-
-static PyObject *guard_make(struct segment *segment, int mode, bool recovers)
-{
-    PyTypeObject *type = segment->state->guard_type;
-    struct guard *self = (struct guard *)type->tp_alloc(type, 0);
-    if (self) {
-        self->segment = (struct segment *)Py_NewRef((PyObject *)segment);
-        self->mode = mode;
-        self->recovers = recovers;
-    }
-    return (PyObject *)self;
-}
-
-static PyObject *guard_enter(PyObject *op, PyObject *Py_UNUSED(unused))
-{
-    struct guard *self = (struct guard *)op;
-    PyObject *died = NULL;
-    if (!self->recovers) {
-        if (take_or_raise(self->segment, self->mode, SHMVIEW_FOREVER))
-            return NULL;
-        return Py_NewRef((PyObject *)self->segment);
-    }
-    int r = lock_take(self->segment, self->mode, SHMVIEW_FOREVER, &died);
-    if (r < 0)
-        return NULL;
-    self->died = r == SHMVIEW_OWNER_DIED;
-    return self->died ? died : Py_NewRef(Py_None);
-}
-
-/* Gives the lock back. If the block of recover() has raised, the bytes are not repaired, and the
- * next owner gets OwnerDied again. */
-static PyObject *guard_exit(PyObject *op, PyObject *const *args, Py_ssize_t n)
-{
-    struct guard *self = (struct guard *)op;
-    bool failed = n > 0 && args[0] != Py_None;
-    bool repaired = !(self->died && failed);
-    self->died = false;
-    if (lock_give(self->segment, repaired))
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-static int guard_traverse(PyObject *op, visitproc visit, void *arg)
-{
-    Py_VISIT(Py_TYPE(op));
-    Py_VISIT((PyObject *)((struct guard *)op)->segment);
-    return 0;
-}
-
-static void guard_dealloc(PyObject *op)
-{
-    PyTypeObject *type = Py_TYPE(op);
-    PyObject_GC_UnTrack(op);
-    Py_XDECREF((PyObject *)((struct guard *)op)->segment);
-    type->tp_free(op);
-    Py_DECREF(type);
-}
-
-static PyMethodDef guard_methods[] = {
-    {"__enter__", guard_enter, METH_NOARGS, NULL},
-    {"__exit__", (PyCFunction)(void (*)(void))guard_exit, METH_FASTCALL, NULL},
-    {NULL, NULL, 0, NULL},
-};
-static PyType_Slot guard_slots[] = {
-    {Py_tp_doc, "The result of Segment.shared() and Segment.recover(), for a with statement."},
-    {Py_tp_new, refuse_new},
-    {Py_tp_dealloc, guard_dealloc},
-    {Py_tp_traverse, guard_traverse},
-    {Py_tp_methods, guard_methods},
-    {0, NULL},
-};
-PyType_Spec guard_spec = {
-    .name = "shmview.Guard",
-    .basicsize = sizeof(struct guard),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .slots = guard_slots,
-};
-
-PyObject *segment_shared(PyObject *op, PyObject *Py_UNUSED(unused))
-{
-    return guard_make((struct segment *)op, SHMVIEW_SHARED, false);
-}
-
-PyObject *segment_recover(PyObject *op, PyObject *Py_UNUSED(unused))
-{
-    return guard_make((struct segment *)op, SHMVIEW_EXCLUSIVE, true);
-}
-
-/* --- Without a with statement -------------------------------------------- */
+/* --- Methods ------------------------------------------------------------- */
 
 PyObject *segment_lock(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -298,7 +169,7 @@ PyObject *segment_lock(PyObject *op, PyObject *args, PyObject *kwargs)
     int64_t deadline;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O$p:lock", keywords, &timeout, &shared) ||
         parse_timeout(timeout, &deadline) ||
-        take_or_raise((struct segment *)op, shared ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE, deadline))
+        lock_hold((struct segment *)op, shared ? SHMVIEW_SHARED : SHMVIEW_EXCLUSIVE, deadline))
         return NULL;
     Py_RETURN_NONE;
 }

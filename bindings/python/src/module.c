@@ -5,6 +5,7 @@
  * process gets a module of its own, with its own GIL from CPython 3.12 on. */
 #include <pthread.h>
 
+#include "guard.h"
 #include "segment.h"
 #include "special.h"
 #include "view.h"
@@ -76,8 +77,8 @@ static int module_exec(PyObject *module)
     if (!s->view_type || !s->lease_type || !s->connection_type || !s->segment_type ||
         !s->guard_type)
         return -1;
-    if (special_add(s, s->segment_type, "__enter__", segment_enter) ||
-        special_add(s, s->segment_type, "__exit__", segment_exit))
+    if (special_add(s, s->guard_type, "__enter__", guard_enter) ||
+        special_add(s, s->guard_type, "__exit__", guard_exit))
         return -1;
     return PyModule_AddStringConstant(module, "version", shmview_version());
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A segment: creating, attaching and closing it, its attributes, and its bytes as a buffer.
  *
- * A segment is closed at a moment that the program chooses, or by the end of its last reference.
+ * A segment is closed by close(), at the end of a with block, or by the end of its last reference.
  * Views, buffers and calls of other threads use its mapping, so each of them is counted, and
- * close() raises Busy unless there is none. The end of the last reference needs no check, because
- * views and buffers have a reference to the segment. */
+ * close() raises Busy unless there is none. A with block instead closes the segment early if only
+ * views and buffers are out: its methods can no longer be called, and the last of the views
+ * detaches it. The end of the last reference needs no check, because views and buffers have a
+ * reference to the segment. */
 #include "segment.h"
 
 #include <string.h>
@@ -207,6 +209,18 @@ static int stop_watch(struct segment *self)
     return done ? 0 : -1;
 }
 
+/* Raises Busy if a thread is in a call of the segment. Returns 0, or -1 with the exception. */
+static int check_no_calls(struct segment *self)
+{
+    char text[160];
+    if (!calls_of(self))
+        return 0;
+    PyOS_snprintf(text, sizeof text, "%zd threads are in calls of '%.80s'", self->n_calls,
+                  shmview_name(self->handle));
+    raise_text(self->state, SHMVIEW_ERR_BUSY, text);
+    return -1;
+}
+
 /* Detaches the segment. The checks and the clearing of the handle happen without a release of the
  * GIL in between, so no thread can begin a call after the check. */
 PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
@@ -225,11 +239,8 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
                       self->n_out, shmview_name(self->handle));
         return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
     }
-    if (calls_of(self)) {
-        PyOS_snprintf(text, sizeof text, "%zd threads are in calls of '%.80s'", self->n_calls,
-                      shmview_name(self->handle));
-        return raise_text(self->state, SHMVIEW_ERR_BUSY, text);
-    }
+    if (check_no_calls(self))
+        return NULL;
     struct shmview_segment *handle = self->handle;
     self->handle = NULL; /* other threads must not use it while it is detached */
     UNLOCKED_CALL(r, busy = shmview_detach(handle));
@@ -240,6 +251,43 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
     if (r)
         return raise_error(self->state, r, NULL);
     Py_RETURN_NONE;
+}
+
+PyObject *segment_enter(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return segment_use((struct segment *)op) ? Py_NewRef(op) : NULL;
+}
+
+/* Segment.__exit__(): close(), except that views and buffers do not prevent it. The variables of a
+ * block outlive the block, so that close() would almost always find some. An exception of the block
+ * is not replaced: if the segment cannot be closed, the end of its last reference detaches it. */
+PyObject *segment_exit(PyObject *op, PyObject *args)
+{
+    struct segment *self = (struct segment *)op;
+    bool failed = PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None;
+    PyObject *done = NULL;
+    if (!self->handle || !self->n_out) {
+        done = segment_close(op, NULL);
+    } else if (!stop_watch(self) && !(self->handle && check_no_calls(self))) {
+        self->parked = segment_mapped(self);
+        self->handle = NULL;
+        done = Py_NewRef(Py_None);
+    }
+    if (done || !failed)
+        return done;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+void segment_out_ends(struct segment *segment)
+{
+    struct shmview_segment *handle = segment->parked;
+    COUNT_ADD(segment->n_out, -1);
+    if (LIKELY(!handle) || COUNT(segment->n_out))
+        return;
+    segment->parked = NULL;
+    shmview_detach_later(handle);
+    COUNT_ADD(segment->connection->n_calls, -1);
 }
 
 int segment_traverse(PyObject *op, visitproc visit, void *arg)
@@ -270,12 +318,13 @@ void segment_dealloc(PyObject *op)
     if (self->weakrefs)
         PyObject_ClearWeakRefs(op);
     segment_clear(op);
-    if (self->handle) {
-        shmview_detach_later(self->handle);
+    if (segment_mapped(self)) {
+        shmview_detach_later(segment_mapped(self));
         COUNT_ADD(self->connection->n_calls, -1);
     }
     Py_XDECREF((PyObject *)self->connection);
     Py_XDECREF(self->name);
+    PyObject_Free(self->spare_guard);
     type->tp_free(op);
     Py_DECREF(type);
 }
@@ -361,5 +410,5 @@ int segment_getbuffer(PyObject *op, Py_buffer *buffer, int flags)
 
 void segment_releasebuffer(PyObject *op, Py_buffer *Py_UNUSED(buffer))
 {
-    COUNT_ADD(((struct segment *)op)->n_out, -1);
+    segment_out_ends((struct segment *)op);
 }

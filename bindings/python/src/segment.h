@@ -8,6 +8,8 @@
 
 /* segment.c */
 PyObject *segment_close(PyObject *self, PyObject *unused);
+PyObject *segment_enter(PyObject *self, PyObject *unused);
+PyObject *segment_exit(PyObject *self, PyObject *args);
 PyObject *segment_remove(PyObject *self, PyObject *unused);
 PyObject *segment_entrust(PyObject *self, PyObject *number);
 PyObject *segment_reduce(PyObject *self, PyObject *unused);
@@ -23,11 +25,12 @@ void segment_dealloc(PyObject *self);
 int segment_getbuffer(PyObject *self, Py_buffer *buffer, int flags);
 void segment_releasebuffer(PyObject *self, Py_buffer *buffer);
 
+/* guard.c */
+PyObject *segment_locked(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *segment_shared(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *segment_recover(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+
 /* lock.c */
-PyObject *segment_enter(PyObject *self, PyObject *const *args, Py_ssize_t n);
-PyObject *segment_exit(PyObject *self, PyObject *const *args, Py_ssize_t n);
-PyObject *segment_shared(PyObject *self, PyObject *unused);
-PyObject *segment_recover(PyObject *self, PyObject *unused);
 PyObject *segment_lock(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_trylock(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_unlock(PyObject *self, PyObject *args, PyObject *kwargs);

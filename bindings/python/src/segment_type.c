@@ -4,18 +4,23 @@
 
 #include <stddef.h>
 
-PyDoc_STRVAR(segment_doc,
-             "An attached segment: a named region of shared memory. create() and attach() return\n"
-             "it.\n\n"
-             "    with seg:            holds its lock exclusively\n"
-             "    with seg.shared():   holds its lock together with other readers\n\n"
-             "Both raise OwnerDied, and do not hold the lock, if the last owner died inside; use\n"
-             "recover() then. Views and buffers of a segment keep it attached. close() detaches\n"
-             "it, and so does the end of the last reference. A pickled segment consists of the\n"
-             "path of its daemon's socket, its name and its access; loading it attaches the\n"
-             "segment.");
+PyDoc_STRVAR(
+    segment_doc,
+    "An attached segment: a named region of shared memory. create() and attach() return\n"
+    "it.\n\n"
+    "    with shmview.attach(name) as seg:    closes it at the end of the block\n"
+    "    with seg.locked():                   holds its lock exclusively\n"
+    "    with seg.shared():                   holds its lock together with other readers\n\n"
+    "The last two raise OwnerDied, and do not hold the lock, if the last owner died inside;\n"
+    "use recover() then. close() detaches the segment, and so do the end of a with block\n"
+    "and the end of the last reference. Views and buffers keep it attached: close() raises\n"
+    "Busy while some exist, and after a with block the last of them detaches it. A pickled\n"
+    "segment consists of the path of its daemon's socket, its name and its access; loading\n"
+    "it attaches the segment.");
 
 #define WITH_KEYWORDS(f) (PyCFunction)(void (*)(void))(f), METH_VARARGS | METH_KEYWORDS
+
+#define WITH_TIMEOUT(f) (PyCFunction)(void (*)(void))(f), METH_FASTCALL | METH_KEYWORDS
 
 static PyMethodDef methods[] = {
     {"close", segment_close, METH_NOARGS,
@@ -33,13 +38,28 @@ static PyMethodDef methods[] = {
      "the segment with lifetime='creator'. pid must be this process or an ancestor of it, and\n"
      "belong to the same user.\n\nRaises Denied, NotFound, Invalid, Disconnected."},
     {"__reduce__", segment_reduce, METH_NOARGS, NULL},
-    {"shared", segment_shared, METH_NOARGS,
-     "shared()\n--\n\nReturns a Guard for 'with seg.shared():', which holds the lock together "
-     "with\n"
-     "other readers. Entering the block raises what lock(shared=True) raises."},
-    {"recover", segment_recover, METH_NOARGS,
-     "recover()\n--\n\nReturns a Guard for 'with seg.recover() as died:', which takes the lock\n"
-     "exclusively, also if its last owner died inside. died is then an OwnerDied with the facts\n"
+    {"__enter__", segment_enter, METH_NOARGS,
+     "Returns the segment. Raises ValueError if it is closed."},
+    {"__exit__", segment_exit, METH_VARARGS,
+     "Closes the segment. Views and buffers that still exist keep it attached; it ends with the\n"
+     "last of them. Raises Busy while a thread of this process holds its lock or is in a call of\n"
+     "it, unless the block has raised."},
+    {"locked", WITH_TIMEOUT(segment_locked),
+     "locked(timeout=None)\n--\n\nReturns a Guard for 'with seg.locked():', which holds the lock\n"
+     "exclusively. The block gets the segment. Entering the block waits for at most timeout "
+     "seconds\n"
+     "(None: as long as necessary), and raises what lock() raises.\n\n"
+     "'async with seg.locked():' waits without blocking the event loop, and excludes the other "
+     "tasks\n"
+     "of the loop as well."},
+    {"shared", WITH_TIMEOUT(segment_shared),
+     "shared(timeout=None)\n--\n\nLike locked(), but holds the lock together with other readers.\n"
+     "Entering the block raises what lock(shared=True) raises."},
+    {"recover", WITH_TIMEOUT(segment_recover),
+     "recover(timeout=None)\n--\n\nReturns a Guard for 'with seg.recover() as died:', which takes "
+     "the\n"
+     "lock exclusively, also if its last owner died inside. died is then an OwnerDied with the "
+     "facts\n"
      "of the death; otherwise it is None. Repair the bytes in the block. If the block raises, the\n"
      "bytes count as not repaired, and the next owner gets OwnerDied again."},
     {"lock", WITH_KEYWORDS(segment_lock),

@@ -3,8 +3,9 @@
  *
  * A with statement looks both methods up and binds them to the object before it calls them. For
  * methods of CPython this makes two objects that the garbage collector tracks, which costs more
- * than taking the lock. A descriptor of this file binds to a smaller object without tracking. It
- * has a reference only to the object itself, which the statement keeps anyway. */
+ * than taking the lock. A descriptor of this file binds to a smaller object without tracking, and
+ * keeps the memory of the last one for the next. It has references only to the object itself, which
+ * the statement keeps anyway, and to the descriptor. */
 #include <stddef.h>
 
 #include "special.h"
@@ -16,14 +17,14 @@ struct special {
     PyTypeObject *bound_type; /* owned */
     special_call *call;
     const char *name;
+    struct bound *spare; /* memory for the next bound method, or NULL */
 };
 
 /* The method after it was bound to an object. */
 struct bound {
     PyObject_HEAD vectorcallfunc vectorcall;
-    PyObject *self; /* owned */
-    special_call *call;
-    const char *name;
+    PyObject *self;          /* owned */
+    struct special *special; /* owned */
 };
 
 static int refuse_keywords(PyObject *names)
@@ -41,32 +42,51 @@ static PyObject *bound_vectorcall(PyObject *op, PyObject *const *args, size_t n,
     struct bound *self = (struct bound *)op;
     if (UNLIKELY(names != NULL) && refuse_keywords(names))
         return NULL;
-    return self->call(self->self, args, PyVectorcall_NARGS(n));
+    return self->special->call(self->self, args, PyVectorcall_NARGS(n));
 }
 
 static void bound_dealloc(PyObject *op)
 {
+    struct bound *self = (struct bound *)op;
     PyTypeObject *type = Py_TYPE(op);
-    Py_DECREF(((struct bound *)op)->self);
-    PyObject_Free(op);
+    struct special *special = self->special;
+    Py_DECREF(self->self);
+    if (special->spare)
+        PyObject_Free(op);
+    else
+        special->spare = self;
+    Py_DECREF((PyObject *)special);
     Py_DECREF(type);
 }
 
 static PyObject *bound_repr(PyObject *op)
 {
     struct bound *self = (struct bound *)op;
-    return PyUnicode_FromFormat("<method %s of %R>", self->name, self->self);
+    return PyUnicode_FromFormat("<method %s of %R>", self->special->name, self->self);
 }
 
 static PyMemberDef bound_members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(struct bound, vectorcall), READONLY, NULL},
     {"__self__", T_OBJECT, offsetof(struct bound, self), READONLY, NULL},
-    {"__name__", T_STRING, offsetof(struct bound, name), READONLY, NULL},
     {NULL, 0, 0, 0, NULL},
 };
+static PyObject *get_name(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyUnicode_FromString(((struct bound *)op)->special->name);
+}
+
+static PyGetSetDef bound_getset[] = {
+    {"__name__", get_name, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
 static PyType_Slot bound_slots[] = {
-    {Py_tp_new, refuse_new},         {Py_tp_dealloc, bound_dealloc}, {Py_tp_repr, bound_repr},
-    {Py_tp_call, PyVectorcall_Call}, {Py_tp_members, bound_members}, {0, NULL},
+    {Py_tp_getset, bound_getset},
+    {Py_tp_new, refuse_new},
+    {Py_tp_dealloc, bound_dealloc},
+    {Py_tp_repr, bound_repr},
+    {Py_tp_call, PyVectorcall_Call},
+    {Py_tp_members, bound_members},
+    {0, NULL},
 };
 PyType_Spec bound_spec = {
     .name = "shmview._core.bound",
@@ -96,13 +116,15 @@ static PyObject *special_get(PyObject *op, PyObject *object, PyObject *Py_UNUSED
         return Py_NewRef(op);
     if (check_owner(self, object))
         return NULL;
-    struct bound *bound = PyObject_New(struct bound, self->bound_type);
+    struct bound *bound = self->spare;
+    self->spare = NULL;
+    bound = bound ? (struct bound *)PyObject_Init((PyObject *)bound, self->bound_type)
+                  : PyObject_New(struct bound, self->bound_type);
     if (!bound)
         return NULL;
     bound->vectorcall = bound_vectorcall;
     bound->self = Py_NewRef(object);
-    bound->call = self->call;
-    bound->name = self->name;
+    bound->special = (struct special *)Py_NewRef(op);
     return (PyObject *)bound;
 }
 
@@ -124,6 +146,7 @@ static void special_dealloc(PyObject *op)
 {
     PyTypeObject *type = Py_TYPE(op);
     Py_XDECREF((PyObject *)((struct special *)op)->bound_type);
+    PyObject_Free(((struct special *)op)->spare);
     PyObject_Free(op);
     Py_DECREF(type);
 }
@@ -165,6 +188,7 @@ int special_add(struct state *state, PyTypeObject *owner, const char *name, spec
     self->bound_type = (PyTypeObject *)Py_NewRef((PyObject *)state->bound_type);
     self->call = call;
     self->name = name;
+    self->spare = NULL;
     int r = PyObject_SetAttrString((PyObject *)owner, name, (PyObject *)self);
     Py_DECREF((PyObject *)self);
     return r;

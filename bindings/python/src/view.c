@@ -29,7 +29,7 @@ static void let_go(struct segment **its)
     struct segment *segment = *its;
     *its = NULL;
     if (segment) {
-        COUNT_ADD(segment->n_out, -1);
+        segment_out_ends(segment);
         Py_DECREF((PyObject *)segment);
     }
 }
@@ -97,10 +97,11 @@ int view_complain(struct view *view)
     }
     if (!shmview_view_is_stale(&view->v))
         return 0;
-    shmview_phase_read(view->segment->handle, &phase); /* sends no request: the GIL is held */
+    shmview_phase_read(segment_mapped(view->segment),
+                       &phase); /* sends no request: the GIL is held */
     PyOS_snprintf(text, sizeof text,
                   "the view is of phase %u of '%.80s', which is in phase %u%s%.64s%s now",
-                  view->v.generation, shmview_name(view->segment->handle), phase.generation,
+                  view->v.generation, shmview_name(segment_mapped(view->segment)), phase.generation,
                   phase.name[0] ? " ('" : "", phase.name, phase.name[0] ? "')" : "");
     raise_text(view->segment->state, SHMVIEW_ERR_STALE, text);
     return -1;
@@ -175,16 +176,17 @@ PyObject *view_repr(PyObject *op)
     PyObject *shape = view_tuple(self->v.shape, self->v.ndim);
     if (!shape)
         return NULL;
-    PyObject *said = PyUnicode_FromFormat(
-        "<shmview.View of '%s', format '%s', shape %R%s>", shmview_name(self->segment->handle),
-        self->v.format, shape, self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "");
+    PyObject *said =
+        PyUnicode_FromFormat("<shmview.View of '%s', format '%s', shape %R%s>",
+                             shmview_name(segment_mapped(self->segment)), self->v.format, shape,
+                             self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "");
     Py_DECREF(shape);
     return said;
 }
 
 static ptrdiff_t offset_of(const struct view *self)
 {
-    return self->v.data - (unsigned char *)shmview_data(self->segment->handle);
+    return self->v.data - (unsigned char *)shmview_data(segment_mapped(self->segment));
 }
 
 /* Pickles the view as the arguments of shmview._types.load_view(): its segment, which pickles

@@ -37,7 +37,7 @@ def test_changed(run):
         assert seen == 19
         task = asyncio.ensure_future(seg.changed())
         await asyncio.sleep(0.01)
-        with other:
+        with other.locked():
             other.switch("one")
         await task
         assert seg.phase == "one"

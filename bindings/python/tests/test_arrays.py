@@ -82,7 +82,7 @@ def test_another_process(run):
     assert run("""
 import shmview
 view = shmview.attach_array("shared")
-with view.segment:
+with view.segment.locked():
     view.array[1, 2] = 50
 try:
     shmview.attach_array("shared", readonly=True).array[0] = 1

@@ -41,7 +41,7 @@ def test_blocks_of_code(capsys):
     seg = names["seg"]
 
     def switch():
-        with seg:
+        with seg.locked():
             seg.switch("int")
     thread = threading.Thread(target=switch)
     thread.start()

@@ -37,12 +37,12 @@ def outcome(call):
 # The lock is held and the daemon is stopped: a call that needed the daemon would end by the alarm.
 VIEW = PROLOGUE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
-with seg:
+with seg.locked():
     seg.switch("one")
 late = shmview.attach("gil")  # does not know the other layout
 views = late.view("A"), seg.view("A")
 seg.define(two={"B": "f"})
-with seg:
+with seg.locked():
     seg.switch("two")
 def complaints():
     said = [outcome(lambda: view[0]) for view in views]
@@ -65,12 +65,12 @@ DEATH = PROLOGUE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
 late = shmview.attach("gil")
 seg.define(two={"B": "f"})
-with seg:
+with seg.locked():
     seg.switch("two")
 seg.lock()
 seg.unlock(repaired=False)
 os.kill(daemon, signal.SIGSTOP)
-takes = [late.lock, lambda: late.lock(timeout=0.2), lambda: late.lock(shared=True), late.trylock, late.__enter__,
+takes = [late.lock, lambda: late.lock(timeout=0.2), lambda: late.lock(shared=True), late.trylock, late.locked().__enter__,
          late.shared().__enter__]
 for take in takes:
     died = outcome(take)
@@ -107,13 +107,13 @@ print("done")
 
 FORK = PROLOGUE + """
 seg = shmview.create("gil", 100)
-with seg:
+with seg.locked():
     pass
 calls = {
-    "with": lambda: seg.__enter__() and seg.__exit__(None, None, None),
+    "with": lambda: seg.locked().__enter__() and seg.locked().__exit__(None, None, None),
     "shared": lambda: seg.shared().__enter__() and seg.unlock(), "lock": lambda: seg.lock(timeout=20) or seg.unlock(),
     "trylock": lambda: seg.trylock() and seg.unlock(), "recover": lambda: seg.recover().__enter__() or seg.unlock(),
-    "unlock": seg.unlock, "exit": lambda: seg.__exit__(None, None, None),
+    "unlock": seg.unlock, "exit": lambda: seg.locked().__exit__(None, None, None),
     "not repaired": lambda: seg.unlock(repaired=False), "notify": seg.notify,
 }
 pid = os.fork()
@@ -122,7 +122,7 @@ if pid == 0:
     is_mistake = sys.argv[2] in ("unlock", "exit", "not repaired")
     r = both(seg.connection, lambda: outcome(calls[sys.argv[2]]))
     assert type(r) is shmview.NotOwner if is_mistake else r is None, r
-    with seg:
+    with seg.locked():
         assert [p.pid for p in seg.lock_status().parties] == [os.getpid()]
     assert not seg.lock_status().parties
     os._exit(0)
@@ -167,7 +167,7 @@ ENDED = PROLOGUE + """
 seg = shmview.create("gil", 100, one={"A": "i"})
 late = shmview.attach("gil")
 seg.define(two={"B": "f"})
-with seg:
+with seg.locked():
     seg.switch("two")
 def interrupt():
     time.sleep(0.2)
@@ -186,7 +186,7 @@ if pid == 0:
         sys.exit("nothing ended the wait")
     os.kill(daemon, signal.SIGCONT)
     sender.join()
-    with late:  # which is as good as before
+    with late.locked():  # which is as good as before
         assert [p.pid for p in late.lock_status().parties] == [os.getpid()]
     print("done")
 sys.stdout.flush()

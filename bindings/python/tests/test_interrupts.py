@@ -33,7 +33,7 @@ seg = shmview.create(None, 100, one={"A": "i"})
 lock, rlock, array, value = shmview.Lock(), shmview.RLock(), shmview.Array("i", 3), shmview.Value("i")
 held, leave = threading.Event(), threading.Event()
 def hold():
-    with seg, lock, rlock, array, value:
+    with seg.locked(), lock, rlock, array, value:
         held.set()
         leave.wait()
 holder = threading.Thread(target=hold)
@@ -44,7 +44,7 @@ async def changed():
 waits = {
     "Lock": lock.acquire, "RLock": rlock.acquire, "with Array": array.__enter__, "Array[0]": lambda: array[0],
     "Array[:]": lambda: array.__setitem__(slice(None), [1, 2, 3]), "Value": lambda: value.value,
-    "timeout": lambda: lock.acquire(timeout=1000), "segment": seg.lock, "with segment": seg.__enter__,
+    "timeout": lambda: lock.acquire(timeout=1000), "segment": seg.lock, "with segment": seg.locked().__enter__,
     "shared": seg.shared().__enter__, "recover": seg.recover().__enter__, "change": seg.wait,
     "phase": lambda: seg.wait("one"), "attach": lambda: shmview.attach("nobody", timeout=1000),
     "asyncio": lambda: asyncio.run(changed()),
@@ -99,7 +99,7 @@ calls = {
     "attach until": lambda: shmview.attach("nobody", timeout=1000), "another thread's": behind_another_thread,
 }
 ended = False
-with seg:
+with seg.locked():
     os.kill(daemon, signal.SIGSTOP)
     try:
         sender.start()
@@ -175,7 +175,7 @@ def test_a_view_is_opened_without_the_gil(daemon):
     seg = shmview.create("gil", 100)
     late = shmview.attach("gil")
     seg.define(two={"B": "f"})
-    with seg:
+    with seg.locked():
         seg.switch("two")
     views = []
     thread = threading.Thread(target=lambda: views.append(late.view("B")))

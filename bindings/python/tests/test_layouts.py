@@ -73,7 +73,7 @@ def test_phases():
     assert (seg.phase, seg.generation, seg.change) == (None, 0, 0)
     with pytest.raises(shmview.NotOwner):
         seg.switch("float")
-    with seg:
+    with seg.locked():
         seg.switch("float")
     assert (seg.phase, seg.generation) == ("float", 1)
     a = seg.view("A")
@@ -84,7 +84,7 @@ def test_phases():
         seg.view("D")
     d = seg.view("D", "int")
     assert d.stale  # it belongs to a phase that has not begun
-    with seg:
+    with seg.locked():
         seg.switch("int")
     assert a.stale and row.stale and (a.generation, seg.generation) == (1, 2)
     for use in (lambda: a[0], lambda: row[0], lambda: a.tolist(), lambda: a.__setitem__(0, 1), lambda: memoryview(a),
@@ -97,7 +97,7 @@ def test_phases():
     assert len(a) == 4 and a.format == "f"  # these members are valid in every phase
     assert seg.view("D").tolist() == array.view("i4").tolist()
     with pytest.raises(shmview.NoLayout):
-        with seg:
+        with seg.locked():
             seg.switch("none")
 
 
@@ -119,7 +119,7 @@ def test_an_attacher_knows_the_layouts():
         other.view("C")
     seg.define(late={"L": ("B", 3)})
     assert other.view("L").nbytes == 3 and list(other.layouts["late"]) == ["L"]
-    with seg:
+    with seg.locked():
         seg.switch("int")
     assert other.view("A").format == "i"
     rows = shmview.create("rows", 256)
@@ -159,7 +159,7 @@ def test_wait():
                threading.Thread(target=lambda: found.append(other.wait(change=2, timeout=60)))]
     for thread in threads:
         thread.start()
-    with seg:
+    with seg.locked():
         seg.switch("float")
         seg.switch("int")
     for thread in threads:
@@ -172,10 +172,10 @@ def test_closing_while_another_waits():
     seg, other = shmview.create("seg", 100), shmview.attach("seg")
 
     def wait():
-        with seg:
+        with seg.locked():
             pass
     thread = threading.Thread(target=wait)
-    with other:
+    with other.locked():
         thread.start()
         await_(lambda: "waits" in [party.role for party in other.lock_status().parties])
         with pytest.raises(shmview.Busy, match="1 threads"):
@@ -187,7 +187,7 @@ def test_closing_while_another_waits():
 def test_no_lock():
     seg = shmview.create("seg", 100, lock=False)
     for use in (seg.lock, seg.trylock, seg.notify, seg.lock_status, lambda: seg.wait(timeout=0), lambda: seg.phase,
-                seg.shared().__enter__, seg.recover().__enter__, seg.__enter__):
+                seg.shared().__enter__, seg.recover().__enter__, seg.locked().__enter__):
         with pytest.raises(shmview.NoLock):
             use()
     seg.buf[:3] = b"abc"

@@ -54,7 +54,7 @@ def test_threads():
 
     def work():
         for _ in range(500):
-            with seg:
+            with seg.locked():
                 counter[0] += 1
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -71,7 +71,7 @@ def test_owner_died():
         with pytest.raises(shmview.TimedOut):
             seg.lock(timeout=0.01)
         kill(child)
-        for take in (seg.__enter__, seg.lock, seg.shared().__enter__, lambda: seg.lock(shared=True)):
+        for take in (seg.locked().__enter__, seg.lock, seg.shared().__enter__, lambda: seg.lock(shared=True)):
             with pytest.raises(shmview.OwnerDied) as e:
                 take()
             assert not seg.lock_status().held  # a call that raises holds nothing
@@ -94,7 +94,7 @@ def test_owner_died():
     with pytest.raises(ZeroDivisionError):
         with seg.recover() as died:
             1 // 0
-    with seg:
+    with seg.locked():
         assert seg.buf[0] == 1
     seg.lock()
     seg.unlock(repaired=False)
@@ -110,7 +110,7 @@ def test_death_wakes_a_waiter():
 
     def wait():
         try:
-            with seg:
+            with seg.locked():
                 found.append(None)
         except shmview.OwnerDied as died:
             found.append(died.pid)
@@ -149,20 +149,21 @@ def test_shared():
 
 def test_exit_stack_and_methods():
     seg = shmview.create("seg", 100)
+    guard = seg.locked()
     with contextlib.ExitStack() as stack:
-        assert stack.enter_context(seg) is seg
-        stack.enter_context(seg)
+        assert stack.enter_context(guard) is seg
+        stack.enter_context(guard)
         assert seg.lock_status().held
     assert not seg.lock_status().held
-    enter, leave = seg.__enter__, seg.__exit__
-    assert enter() is seg and enter.__self__ is seg and enter.__name__ == "__enter__" and "__enter__" in repr(enter)
+    enter, leave = guard.__enter__, guard.__exit__
+    assert enter() is seg and enter.__self__ is guard and enter.__name__ == "__enter__" and "__enter__" in repr(enter)
     leave(None, None, None)
-    assert "Segment" in repr(shmview.Segment.__enter__)
-    for wrong in (lambda: shmview.Segment.__enter__(5), lambda: shmview.Segment.__enter__(), lambda: enter(x=1),
-                  lambda: type(enter)(), lambda: shmview.Segment.__dict__["__enter__"].__get__(5)):
+    assert "Guard" in repr(shmview.Guard.__enter__)
+    for wrong in (lambda: shmview.Guard.__enter__(5), lambda: shmview.Guard.__enter__(), lambda: enter(x=1),
+                  lambda: type(enter)(), lambda: shmview.Guard.__dict__["__enter__"].__get__(5), lambda: shmview.Guard()):
         with pytest.raises(TypeError):
             wrong()
-    with shmview.create("two", 10):  # only the statement refers to the segment
+    with shmview.create("two", 10).locked():  # only the statement refers to the segment
         two = shmview.attach("two")
         assert not two.trylock()
 
@@ -178,7 +179,7 @@ def interrupt(*_):
 @pytest.mark.parametrize("wait", ["lock", "with", "shared", "recover", "change", "phase", "attach"])
 def test_signals_end_a_wait(wait, run):
     seg = shmview.create("seg", 100, one={"A": "i"})
-    calls = {"lock": seg.lock, "with": seg.__enter__, "shared": lambda: seg.lock(shared=True),
+    calls = {"lock": seg.lock, "with": seg.locked().__enter__, "shared": lambda: seg.lock(shared=True),
              "recover": seg.recover().__enter__, "change": seg.wait, "phase": lambda: seg.wait("one"),
              "attach": lambda: shmview.attach("nobody", timeout=None)}
     main = threading.get_ident()
@@ -235,7 +236,7 @@ def test_signals_that_do_not_raise(run):
     try:
         while not started.wait(0.01):
             pass
-        with seg:
+        with seg.locked():
             assert len(seen) == 3
     finally:
         thread.join()
@@ -276,13 +277,13 @@ def test_lost():
     seg = shmview.create("lost", 100)
     shmview.attach("lost").close()  # a second slot
     with pytest.raises(shmview.Lost, match="has ended this attachment of 'lost'") as e:
-        with seg:
+        with seg.locked():
             lose()
             with contextlib.suppress(RuntimeError):
-                with shmview.attach("lost"):  # this gets the lock at once
+                with shmview.attach("lost").locked():  # this gets the lock at once
                     pass
     assert isinstance(e.value, RuntimeError) and e.value.code == 48
-    for take in seg.lock, seg.trylock, seg.__enter__, seg.shared().__enter__, seg.recover().__enter__:
+    for take in seg.lock, seg.trylock, seg.locked().__enter__, seg.shared().__enter__, seg.recover().__enter__:
         with pytest.raises(shmview.Lost):
             take()
     with pytest.raises(shmview.NotOwner):

@@ -60,7 +60,7 @@ def test_everything_is_documented():
             if not name.startswith("_"):
                 assert member.__doc__, (cls, name)
         assert len(pydoc.render_doc(cls)) > 800
-    for part in ("with seg:", "phase", "OwnerDied", "create("):
+    for part in ("with seg.locked():", "phase", "OwnerDied", "create("):
         assert part in pydoc.render_doc(shmview)
     assert inspect.signature(shmview.Segment.lock).parameters["timeout"].default is None
 

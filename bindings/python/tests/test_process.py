@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("daemon")
 
 def add(seg, view, n):
     for _ in range(n):
-        with seg:
+        with seg.locked():
             view[0] += 1
 
 
@@ -87,7 +87,7 @@ def test_forked_while_a_thread_waits():
 def test_forked_while_it_is_held():
     seg = shmview.create("seg", 80)
     view = seg.cast("q", 10)
-    with seg:
+    with seg.locked():
         def act():
             held = seg.trylock()  # the parent holds it, not the child
             try:
@@ -100,7 +100,7 @@ def test_forked_while_it_is_held():
         assert view[1] == 5
 
     def more():
-        with seg:
+        with seg.locked():
             view[2] = 6
             copy = pickle.loads(pickle.dumps(view))
             return copy[2]

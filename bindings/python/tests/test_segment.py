@@ -135,9 +135,9 @@ def test_no_space():
 
 def test_lock():
     seg = shmview.create("one", 10)
-    with seg as same:
+    with seg.locked() as same:
         assert same is seg
-        with seg:
+        with seg.locked():
             assert seg.lock_status().held
         assert seg.trylock()
         seg.unlock()
@@ -150,7 +150,7 @@ def test_lock():
         with pytest.raises(shmview.Deadlock):
             seg.lock()
     other = shmview.attach("one")
-    with seg:
+    with seg.locked():
         assert not other.trylock()
         with pytest.raises(TimeoutError):
             other.lock(timeout=0.01)
@@ -189,7 +189,7 @@ def test_no_leak(no_leak):
     no_leak(errors)
 
     def locks():
-        with seg, seg.shared():
+        with seg.locked(), seg.shared(), shmview.attach(seg.name):
             seg.lock_status()
     no_leak(locks)
     no_leak(lambda: memoryview(seg).release())

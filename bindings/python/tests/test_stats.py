@@ -30,7 +30,7 @@ def test_figures_of_a_segment():
     seg = shmview.create("seg", 5000, lifetime="manual", one={"A": "i4"}, phase="one")
     late = shmview.attach("seg", access="read")
     seg.notify()
-    with seg:
+    with seg.locked():
         found = shmview.stats("seg")
         first, second = found.parties
     assert (found.name, found.size, found.lifetime, found.layouts) == ("seg", 5000, "manual", 1)

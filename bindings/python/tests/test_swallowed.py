@@ -101,7 +101,7 @@ def descriptors():
     return sorted(os.listdir("/proc/self/fd"))
 connection = shmview.Connection()
 seg = shmview.create("swallowed", 100, one={"A": "i"}, connection=connection)
-with seg:
+with seg.locked():
     seg.switch("one")
 """
 
@@ -138,7 +138,7 @@ interrupted("lock_query", seg.lock_status)
 interrupted("change_fd", seg._change_fd)
 interrupted("notify", seg.notify)
 interrupted("wait_change", seg.wait, change=seg.change - 1)
-with seg:
+with seg.locked():
     interrupted("switch", seg.switch, "two")
     assert seg.phase == "two"
 interrupted("remove", shmview.remove, "swallowed", connection=connection)
@@ -149,7 +149,7 @@ LOCKS = PROLOGUE + """
 def while_held(name, call, *args, **kwargs):
     held, leave = threading.Event(), threading.Event()
     def hold():
-        with seg:
+        with seg.locked():
             held.set()
             leave.wait(0.1)
     holder = threading.Thread(target=hold)
@@ -162,7 +162,7 @@ def while_held(name, call, *args, **kwargs):
     seg.unlock()
 while_held("lock_until", seg.lock)
 while_held("lock_until", seg.lock, timeout=20)
-while_held("lock_until", seg.__enter__)
+while_held("lock_until", seg.locked().__enter__)
 while_held("lock_until", seg.recover().__enter__)
 while_held("lock_shared_until", seg.lock, shared=True)
 while_held("lock_shared_until", seg.shared().__enter__)
@@ -174,7 +174,7 @@ pid = os.fork()
 if pid == 0:
     interrupted(sys.argv[2], seg.trylock, shared="shared" in sys.argv[2])
     assert not seg.lock_status().parties
-    with seg:
+    with seg.locked():
         pass
     os._exit(0)
 assert os.waitpid(pid, 0)[1] == 0

@@ -31,7 +31,7 @@ if __name__ == "__main__":
     assert isinstance(raw, ctypes.c_double * 3) and isinstance(raw, shmview._sync.Quick)
     assert isinstance(array, multiprocessing.sharedctypes.SynchronizedArray)
     seg = shmview.create(None, one={"A": ("f4", 4), "S": "T{i:a:d:b:}"})
-    with seg:
+    with seg.locked():
         seg.switch("one")
         seg.view("A")[:] = [1, 2, 3, 4]
     child = multiprocessing.get_context("spawn").Process(target=work, args=(array, seg.name))

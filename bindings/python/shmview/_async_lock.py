@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""'async with seg.locked():', and the same for seg.shared() and seg.recover().
+
+The lock of a segment belongs to a thread, and is recursive for it. All tasks of an event loop run in
+one thread, so the lock alone would not keep them apart. Therefore a Turn excludes the tasks of one
+loop from each other, and one task takes the lock for the thread of the loop.
+
+If the lock is not free, a helper thread waits for it, because the loop must not block. The lock
+cannot be handed to another thread. So the helper holds it until the loop's thread waits for it as
+well, and then gives it back. The wait of the loop's thread is then as short as the unlock, unless
+another process gets the lock first; then all of it is repeated."""
+
+import asyncio
+import threading
+import time
+import weakref
+
+from ._errors import TimedOut
+
+SLICE_SECONDS = 0.1       # after which a helper looks whether its task still waits
+TAKE_OVER_SECONDS = 0.005  # the longest time that the event loop blocks
+
+
+class Turn:
+    """Keeps the tasks of one event loop apart that hold the lock of one segment. Sharing tasks hold
+    it together: the first takes the room and the lock, and the last gives them back."""
+
+    def __init__(self):
+        self.door = asyncio.Lock()  # held while a task gets in, so that tasks enter in order
+        self.room = asyncio.Lock()  # held while any task is inside
+        self.n_sharing = 0
+
+
+_turns = weakref.WeakKeyDictionary()  # segment: {loop: Turn}, both weak
+
+
+def _turn(segment):
+    loop = asyncio.get_running_loop()
+    its = _turns.setdefault(segment, weakref.WeakKeyDictionary())
+    turn = its.get(loop)
+    if turn is None:
+        turn = its[loop] = Turn()
+    return turn
+
+
+async def _enter(guard):
+    deadline = None if guard.timeout is None else time.monotonic() + guard.timeout
+    turn = _turn(guard.segment)
+    async with _Until(turn.door, deadline):
+        if guard._shared and turn.n_sharing:
+            turn.n_sharing += 1
+            return guard.segment
+        await _acquire(turn.room, deadline)
+        try:
+            got = await _take(guard, deadline)
+        except BaseException:
+            turn.room.release()
+            raise
+        turn.n_sharing = 1 if guard._shared else 0
+        return got
+
+
+async def _leave(guard, error):
+    turn = _turn(guard.segment)
+    if guard._shared:
+        turn.n_sharing -= 1
+        if turn.n_sharing:
+            return
+    try:
+        guard.__exit__(*error)
+    finally:
+        turn.room.release()
+
+
+class _Until:
+    """'async with lock:' until a deadline."""
+
+    def __init__(self, lock, deadline):
+        self.lock, self.deadline = lock, deadline
+
+    async def __aenter__(self):
+        await _acquire(self.lock, self.deadline)
+
+    async def __aexit__(self, *error):
+        self.lock.release()
+
+
+async def _acquire(lock, deadline):
+    if not lock.locked() or deadline is None:
+        await lock.acquire()
+        return
+    try:
+        await asyncio.wait_for(lock.acquire(), max(0, deadline - time.monotonic()))
+    except asyncio.TimeoutError:
+        raise TimedOut("another task of this event loop holds the lock") from None
+
+
+async def _take(guard, deadline):
+    """Takes the lock for this thread, and returns what the block gets."""
+    helper, pause = None, 0
+    while True:
+        try:
+            return guard._enter(pause)
+        except TimedOut:
+            if deadline is not None and time.monotonic() >= deadline:
+                raise
+        finally:
+            if helper:
+                helper.join()  # it ends now, and must not hold the lock when the block ends
+        helper, pause = _Helper(guard, deadline), TAKE_OVER_SECONDS
+        try:
+            await helper.ready
+        finally:
+            helper.go_on.set()
+
+
+class _Helper(threading.Thread):
+    """Waits until the lock is free. It is no daemon thread, because such a thread could end at the
+    exit of the interpreter while it holds the lock, which others would take for a death."""
+
+    def __init__(self, guard, deadline):
+        super().__init__(name="shmview-async-lock")
+        self.segment, self.shared, self.deadline = guard.segment, guard._shared, deadline
+        self.loop = asyncio.get_running_loop()
+        self.ready = self.loop.create_future()  # done when the task may try again
+        self.go_on = threading.Event()          # set when the task is about to wait, or has given up
+        self.start()
+
+    def run(self):
+        try:
+            if self._wait():
+                self._report()
+                self.go_on.wait()
+                self.segment.unlock()
+        except Exception:
+            pass  # the task meets the same error when it tries again
+        self._report()
+
+    def _wait(self):
+        """Returns whether this thread holds the lock. False: the task waits no longer."""
+        while not self.go_on.is_set() and not self.loop.is_closed():
+            left = SLICE_SECONDS
+            if self.deadline is not None:
+                left = min(left, self.deadline - time.monotonic())
+            try:
+                self.segment.lock(max(0, left), shared=self.shared)
+                return True
+            except TimedOut:
+                if left < SLICE_SECONDS:
+                    return False
+        return False
+
+    def _report(self):
+        try:
+            self.loop.call_soon_threadsafe(_finish, self.ready)
+        except RuntimeError:  # the loop is closed, so no task waits
+            self.go_on.set()
+
+
+def _finish(future):
+    if not future.done():
+        future.set_result(None)
+
+
+def enter(guard, _):
+    return _enter(guard)
+
+
+def leave(guard, error):
+    return _leave(guard, error)

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a with statement does: 'with segment:' closes it, 'with segment.locked():' holds its lock, and
+'async with segment.locked():' keeps tasks apart as well."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import shmview
+
+# --- with segment: -----------------------------------------------------------
+
+
+def test_a_block_closes_the_segment_and_takes_no_lock():
+    with shmview.create("one", 10) as seg:
+        assert not seg.closed and not seg.lock_status().held
+        with shmview.attach("one") as other:
+            other.buf[0] = 7
+            assert seg.buf[0] == 7
+        assert other.closed and not seg.closed
+    assert seg.closed and not shmview.exists("one")
+    with pytest.raises(ValueError, match="closed"):
+        seg.__enter__()
+    with shmview.create("two", 10) as seg:
+        seg.close()
+
+
+def test_views_that_outlive_the_block_keep_their_memory():
+    with shmview.create("one", 16, view={"A": ("u1", 16)}) as seg:
+        view, array = seg["A"], memoryview(seg["A"])
+        view[:] = range(16)
+        assert view.segment is seg
+    assert seg.closed and shmview.exists("one")
+    assert view.tolist() == list(range(16)) and list(array) == list(range(16))
+    assert view[2:4].cast("H").shape == (1,) and view.offset == 0 and "one" in repr(view)
+    for call in (seg.lock, seg.locked().__enter__, lambda: seg.buf, lambda: seg["A"], lambda: memoryview(seg)):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    seg.close()
+    assert view[3] == 3
+    view.release()
+    assert shmview.exists("one")
+    array.release()
+    assert not shmview.exists("one") and "closed" in repr(seg)
+
+
+def test_the_bytes_of_a_segment_outlive_the_block():
+    with shmview.create("one", 16) as seg:
+        seg.buf[5] = 7
+        whole = memoryview(seg)
+    assert whole[5] == 7 and shmview.exists("one")
+    del whole
+    assert not shmview.exists("one")
+
+
+def test_the_segment_may_go_before_its_views():
+    with shmview.create("one", 16) as seg:
+        view = seg.buf
+    del seg
+    assert view.segment.closed and shmview.exists("one")
+    del view
+    assert not shmview.exists("one")
+
+
+def test_a_lock_that_is_held_at_the_end_is_an_error():
+    with pytest.raises(shmview.Busy, match="holds the lock"):
+        with shmview.create("one", 16) as seg:
+            seg.lock()
+    assert not seg.closed
+    seg.unlock()
+    with pytest.raises(KeyError, match="mine"):
+        with seg:
+            seg.lock()
+            raise KeyError("mine")  # which is not replaced
+    seg.unlock()
+    seg.close()
+
+
+def test_a_lock_outlives_the_block_with_a_view():
+    other = None
+    with shmview.create("one", 16) as seg:
+        other = shmview.attach("one")
+        view = seg.buf
+        seg.lock()
+    assert not other.trylock()
+    seg.unlock()
+    assert other.trylock()
+    other.unlock()
+    assert view[0] == 0
+
+
+def test_a_block_waits_for_no_thread():
+    with shmview.create("one", 16) as seg:
+        other = shmview.attach("one")
+        other.lock()
+        started, results = threading.Event(), []
+
+        def wait():
+            started.set()
+            try:
+                seg.lock()
+                seg.unlock()
+                results.append(True)
+            except Exception as e:
+                results.append(e)
+        thread = threading.Thread(target=wait)
+        thread.start()
+        started.wait()
+        while not any(p.role == "waits" for p in other.lock_status().parties):
+            time.sleep(0.001)
+        view = seg.buf
+        for keep in view, None:
+            del view
+            view = keep
+            with pytest.raises(shmview.Busy, match="in calls"):
+                seg.__exit__(None, None, None)
+        other.unlock()
+        thread.join()
+        assert results == [True]
+
+# --- with segment.locked(): --------------------------------------------------
+
+
+def test_a_guard_has_a_timeout():
+    seg = shmview.create("one", 16)
+    other = shmview.attach("one")
+    guards = [seg.locked(timeout=0.01), seg.locked(0), seg.shared(timeout=0.01), seg.recover(timeout=0.01)]
+    assert [guard.timeout for guard in guards] == [0.01, 0, 0.01, 0.01] and seg.locked().timeout is None
+    assert [repr(guard) for guard in guards[1:]] == [f"<shmview.Guard: {kind}() of 'one'>"
+                                                     for kind in ("locked", "shared", "recover")]
+    with other.locked():
+        for guard in guards:
+            with pytest.raises(shmview.TimedOut):
+                guard.__enter__()
+    for guard in guards:
+        for _ in range(2):
+            with guard:
+                assert not other.trylock()
+        assert guard.segment is seg
+    for wrong in (lambda: seg.locked(1, 2), lambda: seg.shared(time=1), lambda: seg.recover("x")):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(ValueError):
+        seg.locked(timeout=-1)
+
+
+# --- async with segment.locked(): --------------------------------------------
+
+def test_tasks_exclude_each_other():
+    seg = shmview.create(size=16)
+    inside, order = [], []
+
+    async def task(n):
+        async with seg.locked() as got:
+            assert got is seg and seg.lock_status().held
+            inside.append(n)
+            assert inside == [n]
+            await asyncio.sleep(0)
+            order.append(n)
+            inside.remove(n)
+
+    async def main():
+        await asyncio.gather(*(task(n) for n in range(20)))
+    asyncio.run(main())
+    assert order == sorted(order) and len(order) == 20 and not seg.lock_status().held
+
+
+def test_sharing_tasks_are_inside_together():
+    seg = shmview.create(size=16)
+    other = shmview.attach(seg.name)
+
+    async def main():
+        both, inside = asyncio.Event(), []
+
+        async def share(n):
+            async with seg.shared():
+                inside.append(n)
+                if len(inside) == 2:
+                    both.set()
+                await both.wait()
+                assert other.trylock(shared=True) and not other.unlock() and not other.trylock()
+
+        async def write():
+            async with seg.locked():
+                assert len(inside) == 2 and not other.trylock(shared=True)
+        await asyncio.gather(share(1), share(2), write())
+    asyncio.run(main())
+    assert other.trylock()
+    other.unlock()
+
+
+@pytest.mark.parametrize("wanted", ["locked", "shared", "recover"])
+def test_the_loop_runs_while_a_task_waits(wanted):
+    seg = shmview.create(size=16)
+    other = shmview.attach(seg.name)
+
+    async def main():
+        async def take():
+            async with getattr(seg, wanted)():
+                assert not other.trylock()
+        other.lock()
+        waiter = asyncio.ensure_future(take())
+        while not any(p.role.startswith("waits") for p in other.lock_status().parties):
+            await asyncio.sleep(0.001)
+        other.unlock()
+        await waiter
+    asyncio.run(main())
+    assert other.trylock()
+    other.unlock()
+
+
+def test_timeouts_and_cancelled_tasks_leave_nothing():
+    seg = shmview.create(size=16)
+    other = shmview.attach(seg.name)
+
+    async def take(guard):
+        async with guard:
+            await asyncio.sleep(0)
+
+    async def main():
+        other.lock()
+        for guard in seg.locked(timeout=0.01), seg.shared(timeout=0), seg.recover(timeout=0.01):
+            with pytest.raises(shmview.TimedOut):
+                await take(guard)
+        waiter = asyncio.ensure_future(take(seg.locked()))
+        behind = asyncio.ensure_future(take(seg.locked(timeout=0.01)))
+        with pytest.raises(shmview.TimedOut):
+            await behind
+        waiter.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiter
+        other.unlock()
+        await take(seg.locked())
+    asyncio.run(main())
+    for thread in threading.enumerate():
+        if thread.name == "shmview-async-lock":
+            thread.join()
+    assert other.trylock()
+    other.unlock()
+    seg.close()
+
+
+def test_a_death_is_reported_to_a_task():
+    seg = shmview.create(size=16)
+    other = shmview.attach(seg.name)
+    other.lock()
+
+    async def main():
+        async def take():
+            async with seg.locked():
+                raise AssertionError("OwnerDied was not raised")
+
+        async def repair():
+            async with seg.recover() as died:
+                return died
+        waiters = [asyncio.ensure_future(take()) for _ in range(2)]
+        await asyncio.sleep(0.01)
+        other.unlock(repaired=False)
+        for waiter in waiters:
+            with pytest.raises(shmview.OwnerDied):
+                await waiter
+        with pytest.raises(ValueError):
+            async with seg.recover() as died:
+                assert isinstance(died, shmview.OwnerDied)
+                raise ValueError
+        assert isinstance(await repair(), shmview.OwnerDied)
+        assert await repair() is None
+    asyncio.run(main())
+
+
+def test_two_loops_in_two_threads():
+    seg = shmview.create(size=8)
+    view = seg.cast("q")
+
+    async def count():
+        for _ in range(50):
+            async with seg.locked():
+                seen = view[0]
+                await asyncio.sleep(0)
+                view[0] = seen + 1
+    threads = [threading.Thread(target=asyncio.run, args=(count(),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert view[0] == 100
