@@ -36,7 +36,7 @@ objects that it inherits, and never holds its parent's lock.
 """
 
 from . import _errors
-from ._core import Connection, Guard, Segment, View, remove
+from ._core import Connection, Guard, Reading, Segment, View, remove
 from ._core import version as __version__
 from ._cuda import CudaError, NoCuda, Pinned, pin
 from ._errors import *  # noqa: F401,F403
@@ -44,8 +44,8 @@ from ._open import attach, connect, create, make
 from ._types import LockParty, LockStatus, Summary
 
 __all__ = [
-    "Connection", "CudaError", "Guard", "LockParty", "LockStatus", "NoCuda", "Pinned", "Segment",
-    "Summary", "View", "attach", "connect", "create", "make", "pin", "remove",
+    "Connection", "CudaError", "Guard", "LockParty", "LockStatus", "NoCuda", "Pinned", "Reading",
+    "Segment", "Summary", "View", "attach", "connect", "create", "make", "pin", "remove",
 ] + _errors.__all__
 
 # Classes name the package as their module, because users import them from there. Pickle and help()

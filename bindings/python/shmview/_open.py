@@ -8,7 +8,7 @@ import time
 
 from . import _core
 from ._errors import Limit, NotFound, Quota, Unsupported
-from ._layouts import collect, names
+from ._layouts import _numbers, _split_dtype, collect, names, resolve
 
 
 def connect(path=None, *, start=True):
@@ -73,17 +73,43 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     return segment
 
 
-def make(nbytes, format, shape=None, strides=None, offset=0, readonly=False, *, connection=None):
-    """Creates a zeroed segment of nbytes bytes with an unused name, and returns a View of it.
-    Children and other processes that get the pickled view share its memory. view.segment is the
-    Segment, which has the lock.
+def make(nbytes=None, format=None, shape=None, strides=None, offset=0, readonly=False, *, name=None,
+         **options):
+    """Creates a zeroed segment, and returns a View of it. Children and other processes that get the
+    pickled view share its memory. view.segment is the Segment, which has the lock.
 
-    format, shape, strides, offset: see Segment.cast(). Without a shape, the view has one dimension to
-    the end. readonly: whether this view is read-only; other views of the segment can be written.
+        make(4000, "f4")                        as many elements as there is room for
+        make(format="f4", shape=(10, 100))      as many bytes as the elements need
+        make(format=a)                          the format and shape of an array, without its values
+
+    nbytes: the size of the segment in bytes. None: what the view needs. format, shape, strides,
+    offset: see Segment.cast(). format may also be an array of numpy or another View. None: 'B'.
+    readonly: whether this view is read-only; other views of the segment can be written.
+    name, options: the name of the segment, and the options of create().
 
     Raises the errors of create() and of Segment.cast()."""
-    segment = create(None, nbytes, connection=connection)
-    return segment.cast(format, shape, strides=strides, offset=offset, readonly=readonly)
+    if hasattr(format, "tolist") and not isinstance(format, type):  # an array, or a View
+        shape = format.shape if shape is None else shape
+        format = getattr(format, "dtype", None) or format.format
+    base, inner = _split_dtype(format)
+    if inner and (nbytes is None or shape is not None):
+        format, shape = base, _numbers(() if shape is None else shape) + tuple(inner)
+    format = "B" if format is None else format
+    if nbytes is None:
+        if shape is None:
+            raise TypeError("make() needs nbytes, or a shape: make(format='f4', shape=(10, 100))")
+        view = {"format": format, "shape": shape, "strides": strides, "offset": offset}
+        nbytes = resolve({"view": view})[1] or 1  # a segment has at least one byte
+    elif not hasattr(nbytes, "__index__"):
+        raise TypeError(f"nbytes is a number of bytes, not {nbytes!r}: make(format='f4', shape=(10, 100))")
+    segment = create(name, nbytes, **options)
+    try:
+        return segment.cast(format, shape, strides=strides, offset=offset, readonly=readonly)
+    except BaseException:
+        if options.get("lifetime") not in (None, "attached"):
+            segment.remove()
+        segment.close()
+        raise
 
 
 def attach(name, readonly=False, *, access=None, timeout=0, populate=False, connection=None):

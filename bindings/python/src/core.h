@@ -4,7 +4,7 @@
  *
  *   connection.c                  Connection, and the one that the process uses by default
  *   segment.c segment_type.c      Segment: creating, attaching, closing; the table of methods
- *   lock.c guard.c                its lock; the with statement that holds it
+ *   lock.c guard.c reading.c      its lock; the with statement that holds it; reads without it
  *   phase.c layouts.c             its phases and changes; its layouts
  *   creation.c                    waiting for a segment to be created
  *   segment_view.c view.c         views of a segment; the type View and its table (view_type.c)
@@ -65,7 +65,7 @@ static inline PyObject *Py_NewRef(PyObject *o)
 struct state {
     PyTypeObject *connection_type;
     PyTypeObject *segment_type;
-    PyTypeObject *guard_type;
+    PyTypeObject *guard_type, *reading_type;
     PyTypeObject *view_type, *lease_type;
     PyTypeObject *special_type, *bound_type; /* special.c */
     PyObject *make_error;                    /* shmview._errors.make */

@@ -72,10 +72,11 @@ static int module_exec(PyObject *module)
     s->connection_type = add_type(module, &connection_spec, "Connection");
     s->segment_type = add_type(module, &segment_spec, "Segment");
     s->guard_type = add_type(module, &guard_spec, "Guard");
+    s->reading_type = add_type(module, &reading_spec, "Reading");
     s->view_type = add_type(module, &view_spec, "View");
     s->lease_type = add_type(module, &lease_spec, "Lease");
     if (!s->view_type || !s->lease_type || !s->connection_type || !s->segment_type ||
-        !s->guard_type)
+        !s->guard_type || !s->reading_type)
         return -1;
     if (special_add(s, s->guard_type, "__enter__", guard_enter) ||
         special_add(s, s->guard_type, "__exit__", guard_exit))
@@ -89,6 +90,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->connection_type);
     Py_VISIT((PyObject *)s->segment_type);
     Py_VISIT((PyObject *)s->guard_type);
+    Py_VISIT((PyObject *)s->reading_type);
     Py_VISIT((PyObject *)s->special_type);
     Py_VISIT((PyObject *)s->bound_type);
     Py_VISIT((PyObject *)s->view_type);
@@ -109,6 +111,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->connection_type);
     Py_CLEAR(s->segment_type);
     Py_CLEAR(s->guard_type);
+    Py_CLEAR(s->reading_type);
     Py_CLEAR(s->special_type);
     Py_CLEAR(s->bound_type);
     Py_CLEAR(s->view_type);

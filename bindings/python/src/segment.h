@@ -36,6 +36,10 @@ PyObject *segment_trylock(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_unlock(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_lock_status(PyObject *self, PyObject *unused);
 
+/* reading.c */
+PyObject *segment_reading(PyObject *self, PyObject *unused);
+extern PyType_Spec reading_spec;
+
 /* segment_view.c */
 PyObject *segment_cast(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_get_buf(PyObject *self, void *closure);

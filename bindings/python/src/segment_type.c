@@ -62,6 +62,16 @@ static PyMethodDef methods[] = {
      "facts\n"
      "of the death; otherwise it is None. Repair the bytes in the block. If the block raises, the\n"
      "bytes count as not repaired, and the next owner gets OwnerDied again."},
+    {"reading", segment_reading, METH_NOARGS,
+     "reading()\n--\n\nReturns a Reading for 'with seg.reading() as r:', which reads without the\n"
+     "lock and disturbs nobody. Others may write in the meantime: copy elements in the block, and\n"
+     "follow no index or length among them. Use the copy only if r.valid is true afterwards.\n\n"
+     "    with seg.reading() as r:\n"
+     "        copy = view.tolist()\n"
+     "    if not r.valid:              # somebody wrote, or has died inside: wait for the lock\n"
+     "        with seg.shared():\n"
+     "            copy = view.tolist()\n\n"
+     "Does not wait. Entering the block raises NoLock, Lost."},
     {"lock", WITH_KEYWORDS(segment_lock),
      "lock(timeout=None, *, shared=False)\n--\n\n"
      "Takes the lock: exclusively, and recursively for this thread; or shared with other\n"
