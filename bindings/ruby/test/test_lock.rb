@@ -81,6 +81,7 @@ class TestLock < ShmviewTest
       assert_equal ["seg", pid, "one", 1, 0], [died.name, died.pid, died.phase, died.generation, died.code]
       assert died.command.start_with?("ruby")
       assert_operator died.when, :<=, Process.clock_gettime(Process::CLOCK_MONOTONIC)
+      assert_in_delta Time.now.to_f, died.died_at.to_f, 600
       assert_match(/process #{pid} \(ruby.*\) died while it held the lock of 'seg'; see Segment#recover/, died.message)
       assert @seg.lock_status.dirty
       check_recovery(pid)
@@ -124,7 +125,8 @@ class TestLock < ShmviewTest
       (thread.join rescue nil)
       died = Thread.new { @seg.lock(timeout: 60) rescue $! }.value
       assert_kind_of Shmview::OwnerDied, died
-      assert_equal Process.pid, died.pid
+      assert_equal [Process.pid, nil], [died.pid, died.died_at]
+      assert_match(/\Aa thread of this process \(ruby.*\) died while/, died.message)
       @seg.recover { |found| assert_kind_of Shmview::OwnerDied, found }
     end
     Thread.new { @seg.lock(shared: true) }.join

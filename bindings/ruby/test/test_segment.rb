@@ -22,7 +22,8 @@ class TestSegment < ShmviewTest
     other.shared { assert_equal [1.0, 2.0, 3.0], other["A"][0..2].to_a }
     assert_equal 3.0, other.view("A", layout: :float)[2]
     [seg, other].each(&:close)
-    assert_equal "#<Shmview::Segment closed>", seg.inspect
+    assert_equal ["demo", "#<Shmview::Segment 'demo', closed>"], [seg.name, seg.inspect]
+    assert_raises(Shmview::Closed) { seg.remove }
     assert_raises(Shmview::NotFound) { Shmview.attach("demo") }
   end
 

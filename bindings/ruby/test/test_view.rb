@@ -199,6 +199,9 @@ class TestView < ShmviewTest
     assert_equal [4096, "B", [4096]], [@seg.buf.nbytes, @seg.buf.format, @seg.buf.shape]
     assert_equal %w[q f h ?], %w[i8 float32 i2 ?].map { |f| @seg.cast(f, 1).format }
     assert_predicate @seg.cast("b", 1, readonly: true), :readonly?
+    names = %w[float double single int uint complex] + [:float32, Integer, Float, Complex]
+    assert_equal %w[d d f q Q Zd f q d Zd], names.map { |f| @seg.cast(f, 1).format }
+    assert_raises(Shmview::FormatError) { @seg.cast(String) }
   end
 
   def test_strings

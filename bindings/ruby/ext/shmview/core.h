@@ -152,6 +152,8 @@ struct segment {
     VALUE layouts;                  /* nil, or a frozen Hash: name of a view => layouts that have
                                      * it, of those that were declared through this object */
     VALUE owner;                    /* of foreign memory: the object that exports it; else nil */
+    VALUE name;                     /* a frozen String, which a closed segment keeps; "": foreign
+                                     * memory */
     struct shmview_segment *handle; /* NULL: closed */
     struct link *link;              /* of the connection; NULL: foreign memory */
     atomic_size_t n_calls;          /* calls that use the handle without the GVL now */
@@ -232,7 +234,8 @@ void Init_phase(void);
 
 /* --- segment_view.c ------------------------------------------------------ */
 
-/* Returns a format as a NUL-terminated String in libshmview's spelling. */
+/* Returns a format as a NUL-terminated String in libshmview's spelling. format is a String, a
+ * Symbol, or a class: Integer, Float or Complex. */
 VALUE format_text(VALUE format);
 /* Converts an Array of numbers, or one Integer, to at most SHMVIEW_MAX_NDIM numbers in ret. what
  * names the argument in errors. Returns how many there are. Raises ArgumentError. */

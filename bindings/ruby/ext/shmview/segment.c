@@ -22,6 +22,7 @@ static void segment_mark(void *data)
     rb_gc_mark_movable(self->connection);
     rb_gc_mark_movable(self->layouts);
     rb_gc_mark_movable(self->owner);
+    rb_gc_mark_movable(self->name);
 }
 
 static void segment_compact(void *data)
@@ -30,6 +31,7 @@ static void segment_compact(void *data)
     self->connection = rb_gc_location(self->connection);
     self->layouts = rb_gc_location(self->layouts);
     self->owner = rb_gc_location(self->owner);
+    self->name = rb_gc_location(self->name);
 }
 
 /* Consumers may still have buffers of the segment: each keeps the mapping alive by itself. */
@@ -65,11 +67,12 @@ const rb_data_type_t segment_type = {
     .flags = RUBY_TYPED_WB_PROTECTED | RUBY_TYPED_FROZEN_SHAREABLE,
 };
 
-static VALUE segment_new(void)
+static VALUE segment_new(const char *name)
 {
     struct segment *segment;
     VALUE self = TypedData_Make_Struct(cSegment, struct segment, &segment_type, segment);
-    segment->connection = segment->layouts = segment->owner = Qnil;
+    segment->connection = segment->layouts = segment->owner = segment->name = Qnil;
+    RB_OBJ_WRITE(self, &segment->name, rb_obj_freeze(rb_utf8_str_new_cstr(name)));
     segment->forks = n_forks;
     segment->entered = n_forks;
     return self;
@@ -87,7 +90,7 @@ int segment_call(VALUE self, int (*call)(void *), void *arg, struct told *told)
 
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)
 {
-    VALUE self = segment_new();
+    VALUE self = segment_new("");
     struct segment *segment = segment_of(self);
     segment->handle = handle;
     RB_OBJ_WRITE(self, &segment->owner, owner);
@@ -142,7 +145,7 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
 {
     struct told told;
     struct link *link = connection_use(connection);
-    VALUE self = segment_new();
+    VALUE self = segment_new(o->name);
     struct segment *segment = segment_of(self);
     RB_OBJ_WRITE(self, &segment->connection, connection);
     segment->link = link_take(link);
@@ -236,10 +239,10 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     return Qnil;
 }
 
-/* Returns the name, a String; empty for memory of another object. Raises Closed. */
+/* Returns the name, a String, also of a closed segment; empty for memory of another object. */
 static VALUE segment_name(VALUE self)
 {
-    return rb_utf8_str_new_cstr(shmview_name(segment_use(self)->handle));
+    return segment_of(self)->name;
 }
 
 /*
@@ -248,8 +251,8 @@ static VALUE segment_name(VALUE self)
  */
 static VALUE segment_remove(VALUE self)
 {
-    VALUE name = segment_name(self);
-    return core_remove(Qnil, name, segment_of(self)->connection);
+    const struct segment *segment = segment_use(self);
+    return core_remove(Qnil, segment->name, segment->connection);
 }
 
 /* --- Closing ------------------------------------------------------------- */
@@ -335,15 +338,15 @@ static VALUE segment_connection(VALUE self)
 /* Describes the segment for people. */
 static VALUE segment_inspect(VALUE self)
 {
-    const struct shmview_segment *handle = segment_of(self)->handle;
-    if (!handle)
-        return rb_utf8_str_new_cstr("#<Shmview::Segment closed>");
-    if (NIL_P(segment_of(self)->connection))
-        return rb_sprintf("#<Shmview::Segment of a %" PRIsVALUE ", %llu bytes, %s>",
-                          rb_obj_class(segment_of(self)->owner),
-                          (unsigned long long)shmview_size(handle), access_name(handle));
-    return rb_sprintf("#<Shmview::Segment '%s', %llu bytes, %s>", shmview_name(handle),
-                      (unsigned long long)shmview_size(handle), access_name(handle));
+    const struct segment *segment = segment_of(self);
+    VALUE what = NIL_P(segment->connection)
+                     ? rb_sprintf("of a %" PRIsVALUE, rb_obj_class(segment->owner))
+                     : rb_sprintf("'%" PRIsVALUE "'", segment->name);
+    if (!segment->handle)
+        return rb_sprintf("#<Shmview::Segment %" PRIsVALUE ", closed>", what);
+    return rb_sprintf("#<Shmview::Segment %" PRIsVALUE ", %llu bytes, %s>", what,
+                      (unsigned long long)shmview_size(segment->handle),
+                      access_name(segment->handle));
 }
 
 static VALUE segment_layouts(VALUE self)

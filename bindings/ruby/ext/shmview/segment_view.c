@@ -10,14 +10,30 @@
 
 /* --- Arguments ----------------------------------------------------------- */
 
+/* Names of numpy and classes of Ruby, as the bindings for Python have them; libshmview has the
+ * other names. */
+static const char *basic_format(const char *s)
+{
+    static const char *const names[][2] = {
+        {"float", "d"},    {"double", "d"},  {"single", "f"}, {"int", "l"},      {"uint", "L"},
+        {"complex", "Zd"}, {"Integer", "q"}, {"Float", "d"},  {"Complex", "Zd"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(s, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
 /* A short name of numpy is a letter and digits ("f4"), which no format of PEP 3118 is. It gets the
  * mark of this machine's byte order, by which libshmview recognises a typestr ("<f4"). Every other
  * text goes to libshmview as it is. */
 VALUE format_text(VALUE format)
 {
     VALUE text = rb_String(format);
-    const char *s = StringValueCStr(text);
+    const char *s = StringValueCStr(text), *basic = basic_format(s);
     size_t n = strlen(s);
+    if (basic)
+        return rb_utf8_str_new_cstr(basic);
     if (n < 2 || !((s[0] >= 'a' && s[0] <= 'z') || (s[0] >= 'A' && s[0] <= 'Z')) ||
         strspn(s + 1, "0123456789") != n - 1)
         return text;

@@ -136,8 +136,13 @@ module Shmview
     # phase has begun since then. It is also nil if the Segment does not know the name yet, because
     # taking a lock does not call the daemon; Segment#phase does.
     attr_reader :generation, :phase
-    # The time of the death in seconds of Process::CLOCK_MONOTONIC.
+    # The time of the death in seconds of Process::CLOCK_MONOTONIC; 0: unknown.
     attr_reader :when
+
+    # Returns the time of the death as a Time, or nil if it is unknown.
+    def died_at
+      Time.now - (Process.clock_gettime(Process::CLOCK_MONOTONIC) - self.when) if self.when&.positive?
+    end
   end
 
   # Makes the exceptions that the extension raises. Its methods are called from ext/shmview/error.c.
@@ -152,7 +157,7 @@ module Shmview
     end
 
     def self.make_death(name, pid, generation, phase, command, at)
-      who = pid.zero? ? "an unknown process" : "process #{pid}"
+      who = { 0 => "an unknown process", Process.pid => "a thread of this process" }.fetch(pid, "process #{pid}")
       who += " (#{command})" unless command.empty?
       died = OwnerDied.new("#{who} died while it held the lock of '#{name}'; see Segment#recover")
       fill(died, facts: { name: name }, pid: pid, generation: generation, phase: phase,

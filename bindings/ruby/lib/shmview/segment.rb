@@ -9,8 +9,8 @@ module Shmview
   class Segment
     # Returns a View of the bytes as elements of +format+, from byte +offset+ on.
     #
-    # format:: in the notation of PEP 3118 ("f", "<i4", "T{d:x:d:y:}"), numpy ("f4") or DLPack
-    #          ("float32")
+    # format:: in the notation of PEP 3118 ("f", "<i4", "T{d:x:d:y:}"), numpy ("f4", "int") or DLPack
+    #          ("float32"); or Integer, Float or Complex
     # shape:: the number of elements in each dimension: an Integer, or an Array of at most 8; nil: one
     #         dimension to the end of the segment
     # strides:: bytes from one element to the next in each dimension, may be negative or 0; nil:
