@@ -68,6 +68,16 @@ struct link *connection_use(VALUE self)
     return connection->link;
 }
 
+int connection_call(VALUE self, int (*call)(void *), void *arg, struct told *told)
+{
+    struct link *link = connection_use(self);
+    atomic_fetch_add(&link->n_out, 1);
+    int state = call_unlocked(call, arg, told);
+    atomic_fetch_sub(&link->n_out, 1);
+    RB_GC_GUARD(self);
+    return state;
+}
+
 VALUE connection_value(VALUE argument)
 {
     if (NIL_P(argument))
@@ -196,12 +206,9 @@ static int ping(void *arg)
  */
 static VALUE connection_ping(VALUE self)
 {
-    struct link *link = connection_use(self);
-    struct plain_call c = {.handle = link->handle};
-    atomic_fetch_add(&link->n_out, 1);
+    struct plain_call c = {.handle = connection_use(self)->handle};
     struct told told;
-    int state = call_unlocked(ping, &c, &told);
-    atomic_fetch_sub(&link->n_out, 1);
+    int state = connection_call(self, ping, &c, &told);
     if (state)
         rb_jump_tag(state);
     if (c.r)

@@ -70,6 +70,8 @@ NORETURN(void raise_closed(const char *what));
 /* Returns an OwnerDied without raising it. name is that of the segment; phase is the name of the
  * phase of the death, or Qnil. */
 VALUE make_death(VALUE name, const struct shmview_death *death, VALUE phase);
+/* Returns text, which may have bytes that a client wrote, as valid UTF-8. */
+VALUE text_of(const char *text);
 /* Returns the Hash {key => value}. */
 VALUE fact(const char *key, VALUE value);
 void Init_error(void);
@@ -140,6 +142,9 @@ void link_drop(struct link *link);
 VALUE connection_value(VALUE argument);
 /* Returns the link of a Connection, borrowed. Raises Closed if the connection is closed. */
 struct link *connection_use(VALUE connection);
+/* Like call_unlocked(), for a call that uses the handle of the connection's link. The connection
+ * cannot be closed before this returns. */
+int connection_call(VALUE connection, int (*call)(void *arg), void *arg, struct told *told);
 void Init_connection(void);
 
 /* --- segment.c ----------------------------------------------------------- */
@@ -231,6 +236,14 @@ void Init_held(void);
 /* --- phase.c ------------------------------------------------------------- */
 
 void Init_phase(void);
+
+/* --- describe.c ---------------------------------------------------------- */
+
+void Init_describe(void);
+
+/* --- stats.c ------------------------------------------------------------- */
+
+void Init_stats(void);
 
 /* --- segment_view.c ------------------------------------------------------ */
 

@@ -17,8 +17,8 @@ static VALUE utf8(const char *text)
     return rb_str_scrub(rb_utf8_str_new_cstr(text), Qnil);
 }
 
-/* Returns text as valid UTF-8. rb_str_scrub() returns nil if nothing had to be replaced. */
-static VALUE text_of(const char *text)
+/* rb_str_scrub() returns nil if nothing had to be replaced. */
+VALUE text_of(const char *text)
 {
     VALUE said = utf8(text);
     return NIL_P(said) ? rb_utf8_str_new_cstr(text) : said;

@@ -339,6 +339,15 @@ VALUE foreign_view(VALUE object)
     return open_foreign(object, false, true);
 }
 
+/* Core.foreign(object): returns foreign_view(), or nil if the class of the object exports nothing.
+ */
+static VALUE core_foreign(VALUE module, VALUE object)
+{
+    (void)module;
+    VALUE view = foreign_view(object);
+    return view == Qundef ? Qnil : view;
+}
+
 /*
  * call-seq: Shmview.wrap(object, writable: false) -> View
  *
@@ -403,5 +412,6 @@ void Init_foreign(void)
     cView = rb_define_class_under(mShmview, "View", rb_cObject);
 #endif
     rb_define_singleton_method(mShmview, "wrap", shmview_s_wrap, -1);
+    rb_define_module_function(rb_path2class("Shmview::Core"), "foreign", core_foreign, 1);
     rb_define_method(cView, "==", view_equal, 1);
 }

@@ -56,6 +56,8 @@ void Init_core(void)
     Init_held();
     Init_lock();
     Init_phase();
+    Init_describe();
+    Init_stats();
     Init_view();
     Init_segment_view();
     Init_index();

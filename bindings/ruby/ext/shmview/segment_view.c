@@ -288,8 +288,8 @@ static VALUE component_value(const struct shmview_component *c)
     return hash;
 }
 
-/* Core.format(text): returns [canonical text, itemsize, align, components]. layouts.rb needs them
- * to place views that have no offset. Raises FormatError. */
+/* Core.format(text): returns [canonical text, itemsize, align, components, whether an element is an
+ * Array in Ruby]. layouts.rb needs them to place views that have no offset. Raises FormatError. */
 static VALUE core_format(VALUE module, VALUE format)
 {
     (void)module;
@@ -311,9 +311,9 @@ static VALUE core_format(VALUE module, VALUE format)
     VALUE components = rb_ary_new();
     for (uint32_t i = 0; i < n; i++)
         rb_ary_push(components, component_value(&list[i]));
-    VALUE told =
-        rb_ary_new_from_args(4, rb_utf8_str_new_cstr(parsed->text), UINT2NUM(parsed->itemsize),
-                             UINT2NUM(parsed->align), components);
+    VALUE told = rb_ary_new_from_args(5, rb_utf8_str_new_cstr(parsed->text),
+                                      UINT2NUM(parsed->itemsize), UINT2NUM(parsed->align),
+                                      components, truth(parsed->dtype == SHMVIEW_STRUCT));
     rb_free_tmp_buffer(&list_room);
     rb_free_tmp_buffer(&room);
     RB_GC_GUARD(text);

@@ -58,7 +58,7 @@ module Shmview
       raise ArgumentError, "create needs a size, or layouts that have one" unless size
 
       segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, connection)
-      prepare(segment, resolved, phase, lifetime)
+      open_or_discard(segment, lifetime: lifetime) { prepare(segment, resolved, phase) }
       lend(segment, &block)
     end
 
@@ -80,10 +80,29 @@ module Shmview
       lend(attach_until(timeout) { Core.attach(name.to_s, access, populate, connection) }, &block)
     end
 
-    # Creates a segment of +nbytes+ zeroed bytes with a random name, and returns a View of it.
-    # view.segment is the segment, with its lock. Blocks and raises like create and Segment#cast.
-    def make(nbytes, format, shape = nil, connection: nil, **cast)
-      create(nil, nbytes, connection: connection).cast(format, shape, **cast)
+    # Creates a segment of +nbytes+ zeroed bytes, and returns a View of it. view.segment is the segment,
+    # with its lock.
+    #
+    #   Shmview.make(4000, "f4")                       # as many elements as there is room for
+    #   Shmview.make(format: "f4", shape: [100, 10])   # as many bytes as the elements need
+    #
+    # nbytes:: nil: what the shape needs
+    # format, shape, strides, offset, readonly:: as for Segment#cast
+    # options:: +name+ of the segment (nil: a random one), and the options of create
+    #
+    # Blocks and raises like create and Segment#cast.
+    def make(nbytes = nil, a_format = "B", a_shape = nil, format: a_format, shape: a_shape, strides: nil, offset: 0,
+             readonly: false, name: nil, **options)
+      unless nbytes
+        raise ArgumentError, "make needs a number of bytes or a shape" unless shape
+
+        view = { format: format, shape: shape, strides: strides, offset: offset }
+        nbytes = [Layouts.resolve(make: { view: view })[1], 1].max # a segment has at least one byte
+      end
+      segment = create(name, nbytes, **options)
+      open_or_discard(segment, options) do
+        segment.cast(format, shape, strides: strides, offset: offset, readonly: readonly)
+      end
     end
 
     # Removes the name of a segment at once; the memory is freed with the last attachment. Returns
@@ -107,18 +126,24 @@ module Shmview
       "rb-#{Process.pid}-#{Random.bytes(8).unpack1('H*')}"
     end
 
-    # Declares the layouts and begins the phase of a new segment. If that raises, closes and removes
-    # the segment, so that no half prepared one keeps the name. A segment of lifetime attached ends
-    # by the close alone.
-    def prepare(segment, resolved, phase, lifetime)
-      done = false
+    # Declares the layouts and begins the phase of a new segment.
+    def prepare(segment, resolved, phase)
       resolved.each { |layout, views| segment.send(:_define, layout, views) }
       segment.send(:_layouts=, Layouts.names(resolved))
       segment.synchronize { segment.switch(phase) } if phase
+    end
+
+    # Returns the value of the block, which prepares a new segment. If anything leaves the block, closes
+    # and removes the segment, so that no half prepared one keeps the name. A segment of lifetime
+    # attached ends by the close alone.
+    def open_or_discard(segment, options)
+      done = false
+      value = yield
       done = true
+      value
     ensure
       unless done
-        segment.remove unless lifetime.to_s == "attached"
+        segment.remove unless options.fetch(:lifetime, "attached").to_s == "attached"
         segment.close
       end
     end
