@@ -108,6 +108,8 @@ class TestArrays < ShmviewTest
     assert_equal [[], 8], Shmview.make(format: "d", shape: []).then { |v| [v.shape, v.segment.size] }
     assert_equal 1, Shmview.make(shape: [0]).segment.size
     assert_predicate Shmview.make(8, "d", readonly: true), :readonly?
+    assert_equal ["i", [2, 3]], Shmview.make(format: Shmview.zeros([2, 3], "i4", order: "F")).then { |v| [v.format, v.shape] }
+    assert_equal [["i", [2]], 20], Shmview.make(20, Shmview.zeros([1], "i4"), 2).then { |v| [[v.format, v.shape], v.segment.size] }
     assert_raises(ArgumentError) { Shmview.make(format: "d") }
     assert_raises(Shmview::Bounds) { Shmview.make(8, "d", 2, name: "no", lifetime: :manual) }
     refute Shmview.exist?("no")

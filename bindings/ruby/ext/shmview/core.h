@@ -106,10 +106,11 @@ int run_interrupts(void);
 /* A call of libshmview that waits until deadline at the latest. */
 typedef int wait_call(struct shmview_segment *handle, int64_t deadline, void *arg);
 struct segment;
-/* Makes the call without the GVL and stores its result in *ret. A signal handler that raises,
- * Thread#raise and Thread#kill end the wait; after other interrupts the call is made again. The
- * segment cannot be closed before this returns. Returns 0, or the state of the exception; then the
- * call has not succeeded. */
+/* Makes the call without the GVL and stores its result in *ret. segment is NULL for a call that
+ * uses no segment; it gets the handle NULL. A signal handler that raises, Thread#raise and
+ * Thread#kill end the wait; after other interrupts the call is made again. The segment cannot be
+ * closed before this returns. Returns 0, or the state of the exception; then the call has not
+ * succeeded. */
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret);
 
 /* Converts seconds, or nil for no limit, to a deadline. Raises ArgumentError or TypeError. */
@@ -240,6 +241,14 @@ void Init_phase(void);
 /* --- describe.c ---------------------------------------------------------- */
 
 void Init_describe(void);
+
+/* --- reading.c ----------------------------------------------------------- */
+
+void Init_reading(void);
+
+/* --- events.c ------------------------------------------------------------ */
+
+void Init_events(void);
 
 /* --- stats.c ------------------------------------------------------------- */
 

@@ -58,6 +58,8 @@ void Init_core(void)
     Init_phase();
     Init_describe();
     Init_stats();
+    Init_reading();
+    Init_events();
     Init_view();
     Init_segment_view();
     Init_index();

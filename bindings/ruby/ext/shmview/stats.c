@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Figures of the daemon and its segments, for Shmview.stats, list and exist?. lib/shmview/stats.rb
  * has the classes of the results, in the order of whose members this file builds them. */
-#include "core.h"
+#include "facts.h"
 
 #include <shmview/stats.h>
 
@@ -26,41 +26,20 @@ static int get_stats(void *arg)
     return a->r = shmview_stats_get(a->connection, &options, &a->stats);
 }
 
-/* Returns microseconds of CLOCK_REALTIME as a Time; nil if they are not known. */
-static VALUE time_of(int64_t us)
-{
-    return us > 0 ? rb_time_nano_new((time_t)(us / 1000000), (long)(us % 1000000 * 1000)) : Qnil;
-}
-
-static VALUE text_or_nil(const char *text)
-{
-    return text[0] ? rb_utf8_str_new_cstr(text) : Qnil;
-}
-
-/* Returns names[i], of n, as a Symbol; nil for any other number. */
-static VALUE symbol(const char *const *names, size_t n, uint32_t i)
-{
-    return i < n && names[i] ? ID2SYM(rb_intern(names[i])) : Qnil;
-}
-
 static VALUE build_party(VALUE class, const struct shmview_party_stats *p)
 {
-    static const char *const accesses[] = {NULL, "peek", "read", "write"};
-    static const char *const modes[] = {NULL, "exclusive", "shared"};
     return rb_struct_new(class, LL2NUM(p->attachment), LL2NUM(p->pid), LL2NUM(p->uid),
-                         text_of(p->command), symbol(accesses, 4, p->access),
-                         symbol(modes, 3, p->holds), symbol(modes, 3, p->waits), LL2NUM(p->slot),
-                         time_of(p->since_us));
+                         text_of(p->command), access_of(p->access), mode_of(p->holds),
+                         mode_of(p->waits), LL2NUM(p->slot), time_of(p->since_us));
 }
 
 static VALUE build_segment(VALUE class, VALUE party_class, const struct shmview_segment_stats *s)
 {
-    static const char *const lifetimes[] = {NULL, "attached", "manual", "creator"};
     VALUE parties = rb_ary_new();
     for (size_t i = 0; i < s->n_parties; i++)
         rb_ary_push(parties, build_party(party_class, s->parties[i]));
     return rb_struct_new(class, rb_utf8_str_new_cstr(s->name), LL2NUM(s->id), LL2NUM(s->size),
-                         truth(s->is_named), truth(s->has_lock), symbol(lifetimes, 4, s->lifetime),
+                         truth(s->is_named), truth(s->has_lock), lifetime_of(s->lifetime),
                          UINT2NUM(s->mode), LL2NUM(s->owner), LL2NUM(s->group),
                          LL2NUM(s->attachments), LL2NUM(s->layouts), time_of(s->created_us),
                          LL2NUM(s->resident), LL2NUM(s->generation), text_or_nil(s->layout),

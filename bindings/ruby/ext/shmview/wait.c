@@ -106,15 +106,19 @@ static void *run_wait(void *arg)
 
 int wait_unlocked(struct segment *segment, wait_call *call, void *arg, int64_t deadline, int *ret)
 {
-    struct wait w = {segment->handle, call, arg, deadline, rb_thread_current(), false, 0};
+    struct wait w = {.call = call, .arg = arg, .deadline = deadline, .thread = rb_thread_current()};
     int state = 0;
-    call_begins(segment);
+    if (segment) {
+        w.handle = segment->handle;
+        call_begins(segment);
+    }
     while (!w.over && !state) {
         rb_thread_call_without_gvl2(run_wait, &w, RUBY_UBF_IO, NULL);
         if (!w.over)
             state = run_interrupts();
     }
-    call_ends(segment);
+    if (segment)
+        call_ends(segment);
     *ret = w.r;
     return state;
 }

@@ -77,7 +77,8 @@ module Shmview
       raise ArgumentError, "access: :write is not readonly" if readonly && access&.to_s == "write"
 
       access ||= readonly ? :read : :write
-      lend(attach_until(timeout) { Core.attach(name.to_s, access, populate, connection) }, &block)
+      attempt = -> { Core.attach(name.to_s, access, populate, connection) }
+      lend(attach_until(name, timeout, connection, attempt), &block)
     end
 
     # Creates a segment of +nbytes+ zeroed bytes, and returns a View of it. view.segment is the segment,
@@ -85,14 +86,20 @@ module Shmview
     #
     #   Shmview.make(4000, "f4")                       # as many elements as there is room for
     #   Shmview.make(format: "f4", shape: [100, 10])   # as many bytes as the elements need
+    #   Shmview.make(format: view)                     # the format and shape of a view, without its values
     #
     # nbytes:: nil: what the shape needs
-    # format, shape, strides, offset, readonly:: as for Segment#cast
+    # format, shape, strides, offset, readonly:: as for Segment#cast; format may also be a View or another
+    #                                            object that exports a MemoryView
     # options:: +name+ of the segment (nil: a random one), and the options of create
     #
     # Blocks and raises like create and Segment#cast.
     def make(nbytes = nil, a_format = "B", a_shape = nil, format: a_format, shape: a_shape, strides: nil, offset: 0,
              readonly: false, name: nil, **options)
+      if (like = Core.foreign(format))
+        shape ||= like.shape
+        format = like.format
+      end
       unless nbytes
         raise ArgumentError, "make needs a number of bytes or a shape" unless shape
 
@@ -158,21 +165,42 @@ module Shmview
       end
     end
 
-    # Calls the block until it no longer raises NotFound or the timeout is over. Polls, every 50 ms
-    # at most, because the daemon has no request that waits for a name.
-    def attach_until(timeout)
-      last = timeout && Process.clock_gettime(Process::CLOCK_MONOTONIC) + timeout
-      pause = 0.001
-      begin
-        yield
-      rescue NotFound
-        left = last ? last - Process.clock_gettime(Process::CLOCK_MONOTONIC) : pause
-        raise unless left.positive?
+    # Calls attempt until it no longer raises NotFound or the timeout is over. The wait ends with each
+    # event of a segment of this name. The subscription begins before an attempt, because a segment
+    # could be created between the two otherwise. Polls if the daemon has no room for a subscription.
+    def attach_until(name, timeout, connection, attempt)
+      attempt.call
+    rescue NotFound
+      raise if timeout&.zero?
 
-        sleep([pause, left].min)
-        pause = [pause * 2, 0.05].min
-        retry
+      last = timeout && now + timeout
+      subscription = begin
+        events(name.to_s, kinds: %i[created access_changed], connection: connection)
+      rescue Limit, Quota, Unsupported
+        nil
       end
+      begin
+        attempt.call
+      rescue NotFound
+        left = last && [last - now, 0].max
+        raise if left&.zero?
+
+        subscription ? await_event(subscription, left) : sleep([0.05, left].compact.min)
+        retry
+      ensure
+        subscription&.close
+      end
+    end
+
+    # Returns after the next event, or after the time.
+    def await_event(subscription, left)
+      subscription.next(timeout: left)
+    rescue TimedOut, Disconnected
+      nil
+    end
+
+    def now
+      Process.clock_gettime(Process::CLOCK_MONOTONIC)
     end
   end
 

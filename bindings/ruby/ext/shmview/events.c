@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shmview::Events: a subscription to the events of a daemon. lib/shmview/events.rb has the methods
+ * that iterate, and the class of one event.
+ *
+ * A monitor of libshmview serves one thread at a time, and only the process that opened it. So a
+ * call that waits marks the object, and other threads get Busy until it returns. */
+#include "facts.h"
+
+#include <shmview/monitor.h>
+#include <string.h>
+
+static VALUE cEvents;
+
+struct events {
+    struct shmview_monitor *monitor; /* NULL: closed */
+    unsigned forks;                  /* n_forks when it was opened */
+    bool is_used;                    /* a thread waits for an event, or reads one */
+};
+
+static void events_free(void *data)
+{
+    struct events *self = data;
+    shmview_monitor_close(self->monitor);
+    xfree(self);
+}
+
+static size_t events_size(const void *data)
+{
+    (void)data;
+    return sizeof(struct events);
+}
+
+static const rb_data_type_t events_type = {
+    .wrap_struct_name = "Shmview::Events",
+    .function = {.dfree = events_free, .dsize = events_size},
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY | RUBY_TYPED_WB_PROTECTED,
+};
+
+static struct events *events_of(VALUE self)
+{
+    return rb_check_typeddata(self, &events_type);
+}
+
+/* Returns the subscription if this thread may use it now. Raises Closed, Busy. */
+static struct events *events_use(VALUE self)
+{
+    struct events *events = events_of(self);
+    if (!events->monitor)
+        raise_closed("the subscription");
+    if (events->forks != n_forks)
+        rb_raise(rb_path2class("Shmview::Closed"),
+                 "the subscription belongs to the parent process; open another one");
+    if (events->is_used)
+        raise_text(SHMVIEW_ERR_BUSY, "another thread waits for an event of this subscription");
+    return events;
+}
+
+/* --- Opening and closing ------------------------------------------------- */
+
+/* One call of shmview_monitor_open(). */
+struct opening {
+    struct shmview_connection *connection;
+    struct shmview_monitor_options options;
+    struct shmview_monitor *monitor;
+    int r;
+};
+
+static int open_monitor(void *arg)
+{
+    struct opening *o = arg;
+    o->monitor = NULL; /* a forked child calls again: then the monitor is that of its parent */
+    return o->r = shmview_monitor_open(o->connection, &o->options, &o->monitor);
+}
+
+/* The number of kinds that a bit of the options can name. */
+#define N_KINDS 32
+
+/* Returns the bit of the kind called name, a Symbol or String. Raises ArgumentError. */
+static uint32_t kind_bit(VALUE name)
+{
+    VALUE text = rb_String(name), all = rb_ary_new();
+    for (int kind = 1; kind < N_KINDS; kind++) {
+        const char *its_name = shmview_event_kind_name(kind);
+        if (its_name && strcmp(StringValueCStr(text), its_name) == 0)
+            return SHMVIEW_EVENT_BIT(kind);
+        if (its_name)
+            rb_ary_push(all, rb_str_new_cstr(its_name));
+    }
+    rb_raise(rb_eArgError, "no kind of events: %+" PRIsVALUE "; the kinds are %" PRIsVALUE, name,
+             rb_ary_join(all, rb_str_new_cstr(", ")));
+}
+
+/* Core.events(names, kinds, after, connection): opens an Events. names and kinds are Arrays. after
+ * is nil or a serial number; libshmview has the number 1 for "all that are remembered". */
+static VALUE core_events(VALUE module, VALUE names, VALUE kinds, VALUE after, VALUE connection)
+{
+    (void)module;
+    struct events *events;
+    VALUE self = TypedData_Make_Struct(cEvents, struct events, &events_type, events);
+    VALUE room, texts = rb_ary_new();
+    long n = RARRAY_LEN(names);
+    const char **list = rb_alloc_tmp_buffer(&room, (n + 1) * (long)sizeof *list);
+    struct opening o = {.options = {.struct_bytes = sizeof o.options, .names = list}};
+    for (long i = 0; i < n; i++) {
+        VALUE text = name_of(rb_ary_entry(names, i));
+        rb_ary_push(texts, text);
+        list[i] = StringValueCStr(text);
+    }
+    o.options.n_names = (size_t)n;
+    for (long i = 0; i < RARRAY_LEN(kinds); i++)
+        o.options.kinds |= kind_bit(rb_ary_entry(kinds, i));
+    if (!NIL_P(after))
+        o.options.after = NUM2ULL(after) ? NUM2ULL(after) : SHMVIEW_MONITOR_REMEMBERED;
+    connection = connection_value(connection);
+    o.connection = connection_use(connection)->handle;
+    struct told told;
+    int state = connection_call(connection, open_monitor, &o, &told);
+    events->monitor = o.monitor;
+    events->forks = n_forks;
+    RB_GC_GUARD(texts);
+    rb_free_tmp_buffer(&room);
+    if (state)
+        rb_jump_tag(state);
+    if (o.r)
+        raise_told(&told, Qnil);
+    return self;
+}
+
+/*
+ * Ends the subscription; does nothing if it has ended. Returns nil. Does not block. Raises Busy if
+ * another thread waits for an event.
+ */
+static VALUE events_close(VALUE self)
+{
+    struct events *events = events_of(self);
+    if (!events->monitor)
+        return Qnil;
+    if (events->forks == n_forks) /* the other threads of the parent do not exist in the child */
+        events_use(self);
+    shmview_monitor_close(events->monitor);
+    events->monitor = NULL;
+    return Qnil;
+}
+
+/* Returns whether close was called. */
+static VALUE events_is_closed(VALUE self)
+{
+    return truth(!events_of(self)->monitor);
+}
+
+/* --- Reading ------------------------------------------------------------- */
+
+/* One call of shmview_monitor_next(). */
+struct waiting {
+    struct events *events;
+    const struct shmview_event *event;
+};
+
+static int next_event(struct shmview_segment *none, int64_t deadline, void *arg)
+{
+    struct waiting *waiting = arg;
+    (void)none;
+    return shmview_monitor_next(waiting->events->monitor, deadline, &waiting->event);
+}
+
+static VALUE or_nil(int64_t number)
+{
+    return number < 0 ? Qnil : LL2NUM(number);
+}
+
+static VALUE build_event(VALUE arg)
+{
+    const struct shmview_event *e = ((struct waiting *)arg)->event;
+    const char *kind = shmview_event_kind_name((int)e->kind);
+    return rb_struct_new(rb_path2class("Shmview::Event"), ULL2NUM(e->serial), time_of(e->time_us),
+                         ID2SYM(rb_intern(kind ? kind : "unknown")), text_or_nil(e->segment),
+                         ULL2NUM(e->id), or_nil(e->uid), UINT2NUM(e->pid), text_or_nil(e->command),
+                         ULL2NUM(e->attachment), access_of(e->access), or_nil(e->slot),
+                         mode_of(e->held), ULL2NUM(e->size), UINT2NUM(e->generation),
+                         text_or_nil(e->layout), UINT2NUM(e->switches), ULL2NUM(e->deaths),
+                         ULL2NUM(e->segments), ULL2NUM(e->attachments), ULL2NUM(e->lost),
+                         INT2NUM(e->error), text_or_nil(e->reason));
+}
+
+static VALUE end_use(VALUE arg)
+{
+    ((struct waiting *)arg)->events->is_used = false;
+    return Qnil;
+}
+
+/* _next(timeout): returns the next Event, or nil after the timeout. Waits without the GVL. An event
+ * that has come is never lost to an interrupt. Raises Busy, Closed, Disconnected. */
+static VALUE events_next(VALUE self, VALUE timeout)
+{
+    int r;
+    int64_t deadline = parse_timeout(timeout);
+    struct waiting waiting = {.events = events_use(self)};
+    waiting.events->is_used = true;
+    int state = wait_unlocked(NULL, next_event, &waiting, deadline, &r);
+    if (state == 0 && r == 0)
+        return rb_ensure(build_event, (VALUE)&waiting, end_use, (VALUE)&waiting);
+    waiting.events->is_used = false;
+    RB_GC_GUARD(self);
+    if (state)
+        rb_jump_tag(state);
+    if (r != -SHMVIEW_ERR_TIMED_OUT)
+        raise_error(r, Qnil);
+    return Qnil;
+}
+
+/* _fd: returns the descriptor of to_io, which belongs to the subscription; -1 without a daemon. */
+static VALUE events_fd(VALUE self)
+{
+    return INT2NUM(shmview_monitor_fd(events_use(self)->monitor));
+}
+
+void Init_events(void)
+{
+    cEvents = rb_define_class_under(mShmview, "Events", rb_cObject);
+    rb_undef_alloc_func(cEvents);
+    rb_undef_method(CLASS_OF(cEvents), "new");
+    rb_define_method(cEvents, "close", events_close, 0);
+    rb_define_method(cEvents, "closed?", events_is_closed, 0);
+    rb_define_private_method(cEvents, "_next", events_next, 1);
+    rb_define_private_method(cEvents, "_fd", events_fd, 0);
+    rb_define_module_function(rb_path2class("Shmview::Core"), "events", core_events, 4);
+}
