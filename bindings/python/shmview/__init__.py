@@ -62,6 +62,8 @@ del _name, _object
 # __getattr__() imports these modules at the first use. The drop-ins for multiprocessing import ctypes
 # and multiprocessing, which programs without drop-ins do not need.
 _lazy = {
+    "_access": ("Access", "get_access", "set_access"),
+    "_events": ("Event", "Events", "events"),
     "_stats": ("AttachmentStats", "SegmentStats", "Stats", "exists", "list", "stats"),
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),

@@ -9,6 +9,7 @@ from ._layouts import _numbers, _split_dtype
 from ._open import attach, create
 
 _NAME = "array"
+_ACCESS = {"mode", "owner", "group", "entries"}
 _OF_SCALAR = {bool: "?", int: "q", float: "d", complex: "Zd"}
 
 
@@ -21,32 +22,35 @@ def _strides(shape, itemsize):
     return tuple(strides)
 
 
-def zeros(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+def zeros(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None, **access):
     """Creates a segment with an array of zeros, and returns a View of it. view.array is the array of
     numpy, and view.segment the Segment, which has the lock. Another process calls
     attach_array(view.segment.name), or gets the pickled view.
 
     shape: an int or a tuple of ints. dtype: a format, see Segment.cast(). order: 'C' or 'F'.
-    name, lifetime, lock, connection: see create().
+    name, lifetime, lock, connection, access (mode, owner, group, entries): see create().
 
     Raises the errors of create() and of Segment.cast()."""
     base, inner = _split_dtype(dtype)
     shape = _numbers(shape) + tuple(inner)
+    if not _ACCESS.issuperset(access):
+        raise TypeError(f"unknown options: {', '.join(sorted(set(access) - _ACCESS))}")
     if order not in ("C", "F"):
         raise ValueError(f"order is 'C' or 'F', not {order!r}")
     strides = _strides(shape, _core.format_size(base)[1]) if order == "F" and 0 not in shape else None
     layout = {_NAME: {"format": base, "shape": shape, "strides": strides}}
     size = 1 if 0 in shape else None  # a segment has at least one byte
-    segment = create(name, size, layouts={_NAME: layout}, lifetime=lifetime, lock=lock, connection=connection)
+    segment = create(name, size, layouts={_NAME: layout}, lifetime=lifetime, lock=lock, connection=connection, **access)
     return segment.view(_NAME, _NAME)
 
 
-def empty(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+def empty(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None, **access):
     """Like zeros(): new memory is always zero."""
-    return zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+    return zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
 
 
-def full(shape, fill_value, dtype=None, order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+def full(shape, fill_value, dtype=None, order="C", *, name=None, lifetime="attached", lock=True, connection=None,
+         **access):
     """Like zeros(), but each element is fill_value, an element or an array that numpy repeats to the
     shape. dtype: None stands for the type of fill_value.
 
@@ -57,16 +61,16 @@ def full(shape, fill_value, dtype=None, order="C", *, name=None, lifetime="attac
         fill_value = numpy.asarray(fill_value)
     if dtype is None:
         dtype = _OF_SCALAR[type(fill_value)] if is_scalar else fill_value.dtype
-    view = zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+    view = zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
     return _filled(view, lambda: view.fill(fill_value) if is_scalar else view.array.__setitem__(..., fill_value))
 
 
-def ones(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+def ones(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None, **access):
     """Like zeros(), but each element is 1."""
-    return full(shape, 1, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+    return full(shape, 1, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
 
 
-def array(a, dtype=None, order="C", *, name=None, lifetime="attached", lock=True, connection=None):
+def array(a, dtype=None, order="C", *, name=None, lifetime="attached", lock=True, connection=None, **access):
     """Like zeros(), but with the shape and a copy of the elements of a.
 
     a: an array of numpy or a tensor in the memory of the processor; a View, bytes, an array.array or
@@ -81,7 +85,7 @@ def array(a, dtype=None, order="C", *, name=None, lifetime="attached", lock=True
         a = numpy.asarray(a)
     if dtype is None:
         dtype = getattr(a, "dtype", None) or a.format
-    view = zeros(a.shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection)
+    view = zeros(a.shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
     by_numpy = hasattr(a, "dtype")  # which converts as numpy.array(a, dtype) does
     return _filled(view, lambda: view.array.__setitem__(..., a) if by_numpy else view.__setitem__(_all(a), a))
 

@@ -26,7 +26,7 @@ def connect(path=None, *, start=True):
 
 
 def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached", lock=True,
-           populate=False, connection=None, **more):
+           populate=False, mode=None, owner=None, group=None, entries=None, connection=None, **more):
     """Creates a zeroed segment, attaches it for writing, and returns the Segment.
 
     name: 1 to 128 letters, digits, '.', '_' and '-', not beginning with a dot. None: an unused name.
@@ -36,6 +36,8 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     removed) or 'creator' (with the client that created it).
     lock: False for a segment that has only bytes, and no lock, phases or changes.
     populate: whether to map every page now instead of at its first use.
+    mode, owner, group, entries: who may use the segment, see set_access(). None: the mode that the
+    daemon is configured with (0o600 by default), and this user and group.
     connection: a Connection. None: the default connection of the process.
 
     Further keywords, and the entries of the dict layouts, are layouts to declare: dicts of views, for
@@ -56,8 +58,12 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
         size = end
     if name is None:
         name = f"py-{os.getpid()}-{secrets.token_hex(8)}"
+    access = None
+    if (mode, owner, group, entries) != (None, None, None, None):
+        from ._access import change
+        access = change(mode, owner, group, entries)
     segment = _core.create(name, size, lifetime=lifetime, lock=lock, populate=populate,
-                           connection=connection)
+                           access=access, connection=connection)
     try:
         for layout, views in resolved.items():
             segment._define(layout, views)

@@ -6,7 +6,8 @@
  *   segment.c segment_type.c      Segment: creating, attaching, closing; the table of methods
  *   lock.c guard.c reading.c      its lock; the with statement that holds it; reads without it
  *   phase.c layouts.c             its phases and changes; its layouts
- *   creation.c                    waiting for a segment to be created
+ *   creation.c events.c           waiting for a segment to be created; events of the daemon
+ *   access.c                      the users who may use a segment
  *   segment_view.c view.c         views of a segment; the type View and its table (view_type.c)
  *   index.c assign.c item*.c      reading and setting elements
  *   shape.c buffer.c dlpack.c     other views of the same elements; exports to other libraries
@@ -65,7 +66,7 @@ static inline PyObject *Py_NewRef(PyObject *o)
 struct state {
     PyTypeObject *connection_type;
     PyTypeObject *segment_type;
-    PyTypeObject *guard_type, *reading_type;
+    PyTypeObject *guard_type, *reading_type, *monitor_type;
     PyTypeObject *view_type, *lease_type;
     PyTypeObject *special_type, *bound_type; /* special.c */
     PyObject *make_error;                    /* shmview._errors.make */

@@ -5,6 +5,8 @@
  * process gets a module of its own, with its own GIL from CPython 3.12 on. */
 #include <pthread.h>
 
+#include "access.h"
+#include "events.h"
 #include "guard.h"
 #include "segment.h"
 #include "special.h"
@@ -73,10 +75,11 @@ static int module_exec(PyObject *module)
     s->segment_type = add_type(module, &segment_spec, "Segment");
     s->guard_type = add_type(module, &guard_spec, "Guard");
     s->reading_type = add_type(module, &reading_spec, "Reading");
+    s->monitor_type = add_type(module, &monitor_spec, "Monitor");
     s->view_type = add_type(module, &view_spec, "View");
     s->lease_type = add_type(module, &lease_spec, "Lease");
     if (!s->view_type || !s->lease_type || !s->connection_type || !s->segment_type ||
-        !s->guard_type || !s->reading_type)
+        !s->guard_type || !s->reading_type || !s->monitor_type)
         return -1;
     if (special_add(s, s->guard_type, "__enter__", guard_enter) ||
         special_add(s, s->guard_type, "__exit__", guard_exit))
@@ -91,6 +94,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->segment_type);
     Py_VISIT((PyObject *)s->guard_type);
     Py_VISIT((PyObject *)s->reading_type);
+    Py_VISIT((PyObject *)s->monitor_type);
     Py_VISIT((PyObject *)s->special_type);
     Py_VISIT((PyObject *)s->bound_type);
     Py_VISIT((PyObject *)s->view_type);
@@ -112,6 +116,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->segment_type);
     Py_CLEAR(s->guard_type);
     Py_CLEAR(s->reading_type);
+    Py_CLEAR(s->monitor_type);
     Py_CLEAR(s->special_type);
     Py_CLEAR(s->bound_type);
     Py_CLEAR(s->view_type);
@@ -140,6 +145,9 @@ static PyMethodDef functions[] = {
      "remove(name, *, connection=None)\n--\n\n"
      "Removes the name of a segment at once; the memory goes with the last attachment.\n\n"
      "Raises NotFound, Denied, Invalid, Disconnected."},
+    {"set_access", module_set_access, METH_VARARGS, NULL},
+    {"get_access", module_get_access, METH_VARARGS, NULL},
+    {"events", module_events, METH_VARARGS, NULL},
     {"stats", module_stats, METH_VARARGS, NULL},
     {"format_size", module_format_size, METH_O, NULL},
     {"await_creation", module_await_creation, METH_VARARGS, NULL},

@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "access.h"
+
 unsigned n_forks;
 
 void count_fork(void)
@@ -65,15 +67,18 @@ static int choose(const char *what, const char *name, const char *const *names)
 
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"name", "size", "lifetime", "lock", "populate", "connection", NULL};
+    static char *keywords[] = {"name",     "size",   "lifetime",   "lock",
+                               "populate", "access", "connection", NULL};
     static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
     struct state *state = PyModule_GetState(module);
     const char *name, *lifetime = "attached";
     unsigned long long size;
-    PyObject *number, *connection_arg = NULL;
+    PyObject *number, *access_arg = Py_None, *connection_arg = NULL;
+    struct access access;
     int lock = 1, populate = 0, r;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppO:create", keywords, &name, &number,
-                                     &lifetime, &lock, &populate, &connection_arg))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOO:create", keywords, &name, &number,
+                                     &lifetime, &lock, &populate, &access_arg, &connection_arg) ||
+        (access_arg != Py_None && access_parse(access_arg, &access)))
         return NULL;
     int chosen = choose("lifetime", lifetime, lifetimes);
     PyObject *index = chosen ? PyNumber_Index(number) : NULL;
@@ -90,6 +95,7 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
         .struct_bytes = sizeof options,
         .lifetime = (uint32_t)chosen,
         .flags = (lock ? 0 : SHMVIEW_NO_LOCK) | (populate ? SHMVIEW_POPULATE : 0),
+        .access = access_arg == Py_None ? NULL : &access.change,
     };
     struct connection *connection = connection_take(state, connection_arg);
     struct shmview_connection *handle = connection ? connection_use(connection) : NULL;

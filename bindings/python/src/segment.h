@@ -41,6 +41,9 @@ PyObject *segment_reading(PyObject *self, PyObject *unused);
 extern PyType_Spec reading_spec;
 
 /* segment_view.c */
+PyObject *segment_set_access(PyObject *self, PyObject *args, PyObject *kwargs);
+/* closure: the name of a member of shmview.Access. */
+PyObject *segment_get_right(PyObject *self, void *closure);
 PyObject *segment_cast(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_get_buf(PyObject *self, void *closure);
 PyObject *segment_view(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -152,6 +152,9 @@ static PyMethodDef methods[] = {
      "Increments the counter of changes, and wakes all waiters for a change; with one=True, only\n"
      "one of them.\n\n"
      "Raises NoLock."},
+    {"set_access", WITH_KEYWORDS(segment_set_access),
+     "set_access(*, mode=None, owner=None, group=None, entries=None)\n\n"
+     "Changes who may use the segment; see shmview.set_access(). Attachments that exist stay."},
     {"_change_fd", segment_change_fd, METH_NOARGS, NULL},
     {"_handle", segment_handle, METH_NOARGS, NULL},
     {"_define", segment_define_views, METH_VARARGS, NULL},
@@ -166,6 +169,14 @@ static PyGetSetDef getset[] = {
      "'write' (also change the bytes).",
      NULL},
     {"closed", segment_get_closed, NULL, "Whether close() was called.", NULL},
+    {"mode", segment_get_right, NULL,
+     "The rights of the owner, the group and all others: bits like those of a file. This and the\n"
+     "next three each send a request to the daemon; set_access() changes them.",
+     "mode"},
+    {"owner", segment_get_right, NULL, "The uid of the user who is charged for it.", "owner"},
+    {"group", segment_get_right, NULL, "The gid of its group.", "group"},
+    {"entries", segment_get_right, NULL,
+     "The rights of further users and groups: a dict such as {'user:alice': 'write'}.", "entries"},
     {"buf", segment_get_buf, NULL, "A new View of all bytes, with format 'B'.", NULL},
     {"layouts", segment_get_layouts, NULL,
      "All layouts of the segment, in the form that define() takes: a dict of layouts by name.\n"

@@ -327,6 +327,21 @@ PyObject *segment_changed(PyObject *op, PyObject *args, PyObject *kwargs)
     return forward(op, "shmview._aio", "changed", args, kwargs);
 }
 
+PyObject *segment_set_access(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return segment_use((struct segment *)op)
+               ? forward(op, "shmview._access", "set_access_of", args, kwargs)
+               : NULL;
+}
+
+PyObject *segment_get_right(PyObject *op, void *closure)
+{
+    PyObject *args = segment_use((struct segment *)op) ? Py_BuildValue("(s)", closure) : NULL;
+    PyObject *right = args ? forward(op, "shmview._access", "get_access_of", args, NULL) : NULL;
+    Py_XDECREF(args);
+    return right;
+}
+
 /* --- For Cython ---------------------------------------------------------- */
 
 /* _handle(): the handle in a capsule, for segment_of() in shmview.pxd. The caller must keep the

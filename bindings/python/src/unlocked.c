@@ -60,6 +60,23 @@ void unlocked_begin(PyThreadState **ret_thread)
         shmview_on_wait(run_handlers, ret_thread);
 }
 
+/* Like run_handlers(), for unlocked_begin_until(). */
+static int run_or_stop(void *arg)
+{
+    struct unlocked_wait *wait = arg;
+    if (wait->is_main && run_handlers(&wait->thread))
+        return 1;
+    return __atomic_load_n(wait->stop, __ATOMIC_RELAXED);
+}
+
+void unlocked_begin_until(struct unlocked_wait *wait, const int *stop)
+{
+    wait->stop = stop;
+    wait->is_main = runs_handlers();
+    wait->thread = PyEval_SaveThread();
+    shmview_on_wait(run_or_stop, wait);
+}
+
 int unlocked_end(PyThreadState **thread, int r)
 {
     shmview_on_wait(NULL, NULL);
