@@ -96,7 +96,6 @@ class TestEvents < ShmviewTest
       end
       await { thread.status == "sleep" }
       assert_match(/another thread/, assert_raises(Shmview::Busy) { events.next }.message)
-      assert_raises(Shmview::Busy) { events.close }
       interrupt.call(thread)
       assert thread.join(20)
     end
@@ -115,6 +114,28 @@ class TestEvents < ShmviewTest
     assert_match(/subscribed, lost/, assert_raises(ArgumentError) { Shmview.events(kinds: :none) }.message)
     assert_raises(TypeError) { Shmview.events(after: "now") }
     assert_raises(Shmview::Closed) { Shmview.events(connection: Shmview::Connection.new.tap(&:close)) }
+  end
+
+  # A wait ends when another thread closes the subscription.
+  def test_closing_during_a_wait
+    found = []
+    waits = [->(events) { events.next }, ->(events) { events.each { |e| found << e.kind } }].map do |use|
+      events = Shmview.events("seg")
+      events.next
+      thread = Thread.new do
+        use.call(events) && :over
+      rescue Shmview::Closed
+        :closed
+      end
+      await { thread.status == "sleep" }
+      assert_nil events.close
+      assert_predicate events, :closed?
+      assert_raises(Shmview::Closed) { events.poll }
+      thread.value
+    end
+    assert_equal [%i[closed over], []], [waits, found]
+    events = Shmview.events
+    assert_same events, events.each { events.close }
   end
 
   def test_a_child_cannot_use_it

@@ -238,6 +238,10 @@ void Init_held(void);
 
 void Init_phase(void);
 
+/* --- access.c ------------------------------------------------------------ */
+
+void Init_access(void);
+
 /* --- describe.c ---------------------------------------------------------- */
 
 void Init_describe(void);

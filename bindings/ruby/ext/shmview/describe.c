@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the daemon knows about a segment: its layouts, for Segment#layouts and Shmview.attach_array.
  */
-#include "core.h"
+#include "facts.h"
 
 #include <shmview/describe.h>
 
@@ -62,20 +62,31 @@ static VALUE build_layouts(VALUE arg)
     return layouts;
 }
 
+/* Returns [mode, owner, group, entries]; an entry is [kind, id, right]. */
+static VALUE build_access(VALUE arg)
+{
+    const struct shmview_description *d = ((struct asking *)arg)->description;
+    VALUE entries = rb_ary_new();
+    for (size_t i = 0; i < d->n_entries; i++) {
+        const struct shmview_entry_description *e = d->entries[i];
+        rb_ary_push(entries,
+                    rb_ary_new_from_args(3, UINT2NUM(e->kind), LL2NUM(e->id), access_of(e->right)));
+    }
+    return rb_ary_new_from_args(4, LL2NUM(d->mode), LL2NUM(d->owner), LL2NUM(d->group), entries);
+}
+
 static VALUE free_description(VALUE arg)
 {
     shmview_description_free(((struct asking *)arg)->description);
     return Qnil;
 }
 
-/* Asks the daemon and returns what build makes of the description. Raises Closed, and the errors
- * and interrupts of the request. */
-static VALUE ask(VALUE self, VALUE (*build)(VALUE asking))
+/* Asks the daemon and returns what build makes of the description. Raises the errors and interrupts
+ * of the request. */
+static VALUE ask(VALUE name, VALUE connection, VALUE (*build)(VALUE asking))
 {
-    const struct segment *segment = segment_use(self);
-    VALUE name = segment->name, connection = segment->connection;
-    if (NIL_P(connection))
-        raise_text(SHMVIEW_ERR_INVALID, "foreign memory is no segment of a daemon");
+    name = name_of(name);
+    connection = connection_value(connection);
     struct asking a = {
         .connection = connection_use(connection)->handle,
         .name = StringValueCStr(name),
@@ -92,22 +103,23 @@ static VALUE ask(VALUE self, VALUE (*build)(VALUE asking))
     return rb_ensure(build, (VALUE)&a, free_description, (VALUE)&a);
 }
 
-/*
- * Returns the layouts of the segment: a Hash, for each name of a layout, of the names of its views,
- * in the form that define takes. Asks the daemon each time, because another process may have
- * declared one since. Blocks for one round trip. Raises NotFound (its name was removed), Invalid
- * (foreign memory), Closed, Disconnected.
- */
-static VALUE segment_layouts(VALUE self)
+/* Core.layouts(name, connection): returns the Hash of Segment#layouts. */
+static VALUE core_layouts(VALUE module, VALUE name, VALUE connection)
 {
-    return ask(self, build_layouts);
+    (void)module;
+    return ask(name, connection, build_layouts);
+}
+
+/* Core.access(name, connection): returns [mode, owner, group, entries]. */
+static VALUE core_access(VALUE module, VALUE name, VALUE connection)
+{
+    (void)module;
+    return ask(name, connection, build_access);
 }
 
 void Init_describe(void)
 {
-#if 0 /* for RDoc, which looks at one file at a time */
-    mShmview = rb_define_module("Shmview");
-    cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);
-#endif
-    rb_define_method(cSegment, "layouts", segment_layouts, 0);
+    VALUE core = rb_path2class("Shmview::Core");
+    rb_define_module_function(core, "layouts", core_layouts, 2);
+    rb_define_module_function(core, "access", core_access, 2);
 }

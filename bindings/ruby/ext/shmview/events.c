@@ -3,7 +3,8 @@
  * that iterate, and the class of one event.
  *
  * A monitor of libshmview serves one thread at a time, and only the process that opened it. So a
- * call that waits marks the object, and other threads get Busy until it returns. */
+ * call that waits marks the object, and other threads get Busy until it returns. They may close it:
+ * then the waiting thread, which polls for that, ends the monitor. */
 #include "facts.h"
 
 #include <shmview/monitor.h>
@@ -15,6 +16,7 @@ struct events {
     struct shmview_monitor *monitor; /* NULL: closed */
     unsigned forks;                  /* n_forks when it was opened */
     bool is_used;                    /* a thread waits for an event, or reads one */
+    atomic_bool ends;                /* close was called while a thread waits, which closes it */
 };
 
 static void events_free(void *data)
@@ -45,7 +47,7 @@ static struct events *events_of(VALUE self)
 static struct events *events_use(VALUE self)
 {
     struct events *events = events_of(self);
-    if (!events->monitor)
+    if (!events->monitor || atomic_load(&events->ends))
         raise_closed("the subscription");
     if (events->forks != n_forks)
         rb_raise(rb_path2class("Shmview::Closed"),
@@ -126,41 +128,58 @@ static VALUE core_events(VALUE module, VALUE names, VALUE kinds, VALUE after, VA
     return self;
 }
 
+static void end_monitor(struct events *events)
+{
+    shmview_monitor_close(events->monitor);
+    events->monitor = NULL;
+}
+
 /*
- * Ends the subscription; does nothing if it has ended. Returns nil. Does not block. Raises Busy if
- * another thread waits for an event.
+ * Ends the subscription; does nothing if it has ended. Returns nil. Does not block. If another
+ * thread waits for an event, its wait ends within 0.1 s: each returns, and next raises Closed. A
+ * forked child closes only its copy.
  */
 static VALUE events_close(VALUE self)
 {
     struct events *events = events_of(self);
-    if (!events->monitor)
-        return Qnil;
-    if (events->forks == n_forks) /* the other threads of the parent do not exist in the child */
-        events_use(self);
-    shmview_monitor_close(events->monitor);
-    events->monitor = NULL;
+    if (events->is_used &&
+        events->forks == n_forks) /* the child lacks the parent's other threads */
+        atomic_store(&events->ends, true);
+    else
+        end_monitor(events);
     return Qnil;
 }
 
 /* Returns whether close was called. */
 static VALUE events_is_closed(VALUE self)
 {
-    return truth(!events_of(self)->monitor);
+    struct events *events = events_of(self);
+    return truth(!events->monitor || atomic_load(&events->ends));
 }
 
 /* --- Reading ------------------------------------------------------------- */
 
-/* One call of shmview_monitor_next(). */
+/* One call of shmview_monitor_next(). event stays NULL if close ended the wait. */
 struct waiting {
     struct events *events;
+    VALUE thread;
     const struct shmview_event *event;
 };
+
+/* For shmview_on_wait(). Runs in the native thread of the waiting Thread, without the GVL. */
+static int is_over(void *arg)
+{
+    const struct waiting *waiting = arg;
+    return rb_thread_interrupted(waiting->thread) || atomic_load(&waiting->events->ends);
+}
 
 static int next_event(struct shmview_segment *none, int64_t deadline, void *arg)
 {
     struct waiting *waiting = arg;
     (void)none;
-    return shmview_monitor_next(waiting->events->monitor, deadline, &waiting->event);
+    shmview_on_wait(is_over, waiting);
+    int r = shmview_monitor_next(waiting->events->monitor, deadline, &waiting->event);
+    return r && atomic_load(&waiting->events->ends) ? 0 : r;
 }
 
 static VALUE or_nil(int64_t number)
@@ -184,7 +203,10 @@ static VALUE build_event(VALUE arg)
 
 static VALUE end_use(VALUE arg)
 {
-    ((struct waiting *)arg)->events->is_used = false;
+    struct events *events = ((struct waiting *)arg)->events;
+    events->is_used = false;
+    if (atomic_load(&events->ends))
+        end_monitor(events);
     return Qnil;
 }
 
@@ -194,15 +216,17 @@ static VALUE events_next(VALUE self, VALUE timeout)
 {
     int r;
     int64_t deadline = parse_timeout(timeout);
-    struct waiting waiting = {.events = events_use(self)};
+    struct waiting waiting = {.events = events_use(self), .thread = rb_thread_current()};
     waiting.events->is_used = true;
     int state = wait_unlocked(NULL, next_event, &waiting, deadline, &r);
-    if (state == 0 && r == 0)
+    if (state == 0 && r == 0 && waiting.event)
         return rb_ensure(build_event, (VALUE)&waiting, end_use, (VALUE)&waiting);
-    waiting.events->is_used = false;
+    end_use((VALUE)&waiting);
     RB_GC_GUARD(self);
     if (state)
         rb_jump_tag(state);
+    if (r == 0)
+        raise_closed("the subscription");
     if (r != -SHMVIEW_ERR_TIMED_OUT)
         raise_error(r, Qnil);
     return Qnil;

@@ -56,6 +56,7 @@ void Init_core(void)
     Init_held();
     Init_lock();
     Init_phase();
+    Init_access();
     Init_describe();
     Init_stats();
     Init_reading();

@@ -7,7 +7,7 @@
  * pointers; libshmview counts these and refuses to detach.
  *
  * Options are converted here; their defaults and layouts are in lib/shmview/open.rb. */
-#include "core.h"
+#include "access.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -167,10 +167,12 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     return self;
 }
 
-/* Core.create(name, size, lifetime, lock, populate, connection): returns a Segment. */
+/* Core.create(name, size, lifetime, lock, populate, access, connection): returns a Segment. access
+ * is nil, or as access_read() takes it. */
 static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
-                         VALUE populate, VALUE connection)
+                         VALUE populate, VALUE access, VALUE connection)
 {
+    struct access rights;
     static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
     (void)module;
     name = name_of(name);
@@ -189,10 +191,15 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
                     (RTEST(lock) ? 0 : SHMVIEW_NO_LOCK) | (RTEST(populate) ? SHMVIEW_POPULATE : 0),
             },
     };
-    VALUE facts = fact("name", name);
+    if (!NIL_P(access)) {
+        access_read(access, &rights);
+        o.options.access = &rights.change;
+    }
+    VALUE facts = fact("name", name), texts = NIL_P(access) ? Qnil : rights.texts;
     rb_hash_aset(facts, ID2SYM(rb_intern("size")), number);
     VALUE self = open_segment(connection_value(connection), &o, true, facts);
     RB_GC_GUARD(name);
+    RB_GC_GUARD(texts);
     return self;
 }
 
@@ -349,6 +356,15 @@ static VALUE segment_inspect(VALUE self)
                       access_name(segment->handle));
 }
 
+/* _daemon: returns the Connection of a segment of a daemon. Raises Closed, Invalid. */
+static VALUE segment_daemon(VALUE self)
+{
+    const struct segment *segment = segment_use(self);
+    if (NIL_P(segment->connection))
+        raise_text(SHMVIEW_ERR_INVALID, "foreign memory is no segment of a daemon");
+    return segment->connection;
+}
+
 static VALUE segment_layouts(VALUE self)
 {
     return segment_of(self)->layouts;
@@ -368,7 +384,7 @@ void Init_segment(void)
     mShmview = rb_define_module("Shmview");
 #endif
     VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
-    rb_define_module_function(core, "create", core_create, 6);
+    rb_define_module_function(core, "create", core_create, 7);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);
     cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);
@@ -382,6 +398,7 @@ void Init_segment(void)
     rb_define_method(cSegment, "remove", segment_remove, 0);
     rb_define_method(cSegment, "close", segment_close, 0);
     rb_define_method(cSegment, "inspect", segment_inspect, 0);
+    rb_define_private_method(cSegment, "_daemon", segment_daemon, 0);
     rb_define_private_method(cSegment, "_layouts", segment_layouts, 0);
     rb_define_private_method(cSegment, "_layouts=", segment_set_layouts, 1);
 }

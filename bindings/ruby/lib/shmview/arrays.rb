@@ -72,7 +72,8 @@ module Shmview
     # format:: as for Segment#cast
     # order:: "C": the last index varies fastest; "F": the first one
     # name:: of the segment; nil: a random one
-    # options:: +lifetime+, +lock+, +populate+ and +connection+ of create
+    # options:: +lifetime+, +lock+, +populate+, +mode+, +owner+, +group+, +entries+ and +connection+ of
+    #           create
     #
     # Blocks like create. Raises the errors of create and of Segment#cast.
     def zeros(shape, format = "d", order: "C", name: nil, **options, &block)

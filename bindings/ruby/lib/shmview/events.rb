@@ -41,12 +41,22 @@ module Shmview
       _next(timeout) || raise(Errors.make(TimedOut::CODE, "no event came in #{timeout} s", {}))
     end
 
-    # Yields each Event as it comes; without a block returns an Enumerator. Waits and raises like next,
-    # whose +timeout+ is for each event.
+    # Yields each Event as it comes, until close is called; without a block returns an Enumerator. Waits
+    # and raises like next, whose +timeout+ is for each event.
     def each(timeout: nil)
       return enum_for(:each, timeout: timeout) unless block_given?
 
-      yield self.next(timeout: timeout) while true
+      until closed?
+        begin
+          event = self.next(timeout: timeout)
+        rescue Closed
+          raise unless closed? # in a forked child
+
+          break
+        end
+        yield event
+      end
+      self
     end
 
     # Returns an Array of the events that have come. Does not wait. It is empty too if no daemon is

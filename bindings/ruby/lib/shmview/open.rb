@@ -47,17 +47,20 @@ module Shmview
     #            or :creator (with the connection that created it)
     # lock:: false: only bytes, without a lock, phases and changes
     # populate:: true: maps every page now and not at its first use
+    # mode, owner, group, entries:: who may use the segment, as for set_access; nil: the mode that the
+    #                               daemon is configured with (0600 by default), and this user and group
     # connection:: a Connection; nil: the default one of this process
     #
     # Blocks until the memory is allocated. Raises Exists, NoSpace (with size, free and limit),
     # Quota, Limit, Invalid, Denied, Disconnected, and the errors of Segment#define for layouts.
     def create(name = nil, size = nil, layouts: nil, phase: nil, lifetime: :attached, lock: true,
-               populate: false, connection: nil, &block)
+               populate: false, mode: nil, owner: nil, group: nil, entries: nil, connection: nil, &block)
       resolved, needed = Layouts.resolve(layouts || {})
       size ||= needed if needed.positive?
       raise ArgumentError, "create needs a size, or layouts that have one" unless size
 
-      segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, connection)
+      access = Rights.change(mode, owner, group, entries)
+      segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, access, connection)
       open_or_discard(segment, lifetime: lifetime) { prepare(segment, resolved, phase) }
       lend(segment, &block)
     end

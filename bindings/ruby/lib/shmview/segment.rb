@@ -44,6 +44,14 @@ module Shmview
       self
     end
 
+    # Returns the layouts of the segment: a Hash, for each name of a layout, of the names of its views,
+    # in the form that define takes. Asks the daemon each time, because another process may have
+    # declared one since. Blocks for one round trip. Raises NotFound (its name was removed), Invalid
+    # (foreign memory), Closed, Disconnected.
+    def layouts
+      Core.layouts(name, _daemon)
+    end
+
     # Yields the counter after each change from now on; without a block returns an Enumerator.
     # Several changes during one run of the block are yielded as one. +timeout+: seconds to wait for
     # each change before TimedOut is raised; nil: without limit.
