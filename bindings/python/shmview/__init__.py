@@ -87,7 +87,3 @@ def __getattr__(name):
 def __dir__():
     return sorted({*globals(), *__all__})
 
-
-import collections.abc as _abc  # noqa: E402
-
-_abc.Sequence.register(View)

@@ -83,10 +83,10 @@ def array(a, dtype=None, order="C", *, name=None, lifetime="attached", lock=True
     elif not isinstance(a, _core.View):
         import numpy
         a = numpy.asarray(a)
+    by_numpy = not isinstance(a, (_core.View, memoryview))  # which converts as numpy.array(a, dtype) does
     if dtype is None:
-        dtype = getattr(a, "dtype", None) or a.format
+        dtype = a.dtype if by_numpy else a.format
     view = zeros(a.shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
-    by_numpy = hasattr(a, "dtype")  # which converts as numpy.array(a, dtype) does
     return _filled(view, lambda: view.array.__setitem__(..., a) if by_numpy else view.__setitem__(_all(a), a))
 
 

@@ -13,11 +13,16 @@ A view without an offset follows the view before it, at the next multiple of its
 The first view begins at byte 0. So the layouts of a segment overlap, like the members of a union in
 C."""
 
+from operator import index
+
 from . import _core
 
 
 def _numbers(value):
-    return (value,) if hasattr(value, "__index__") else tuple(value)
+    try:
+        return (index(value),)  # a view or an array of numpy refuses this unless it is one number
+    except TypeError:
+        return tuple(value)
 
 
 def _split_dtype(format):

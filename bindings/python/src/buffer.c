@@ -130,7 +130,10 @@ static void lease_dealloc(PyObject *op)
 
 static PyObject *lease_repr(PyObject *op)
 {
-    return PyUnicode_FromFormat("<buffer of %R>", (PyObject *)((struct lease *)op)->view);
+    PyObject *view = view_brief((PyObject *)((struct lease *)op)->view, NULL);
+    PyObject *text = view ? PyUnicode_FromFormat("<buffer of %U>", view) : NULL;
+    Py_XDECREF(view);
+    return text;
 }
 
 static PyMemberDef lease_members[] = {

@@ -12,7 +12,8 @@
  *   index.c assign.c item*.c      reading and setting elements
  *   shape.c buffer.c dlpack.c     other views of the same elements; exports to other libraries
  *   foreign.c                     buffers of other objects, to copy from and to compare with
- *   scalar.c stats.c              a view of one element as a number; figures of segments
+ *   scalar.c sequence.c stats.c   a view of one element as a number, a view as a sequence; figures
+ *   forward.c                     methods that are written in Python
  *   special.c unlocked.c wait.c   fast __enter__ and __exit__; calls without the GIL; timeouts
  *
  * The module uses only the public headers <shmview/...>, so it works with every libshmview of the

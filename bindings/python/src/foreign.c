@@ -183,13 +183,19 @@ PyObject *view_tobytes(PyObject *op, PyObject *args, PyObject *kwargs)
     return bytes;
 }
 
-PyObject *view_hex(PyObject *op, PyObject *args, PyObject *kwargs)
+PyObject *view_bytes(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     PyObject *none = PyTuple_New(0);
     PyObject *bytes = none ? view_tobytes(op, none, NULL) : NULL;
+    Py_XDECREF(none);
+    return bytes;
+}
+
+PyObject *view_hex(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    PyObject *bytes = view_bytes(op, NULL);
     PyObject *hex = bytes ? PyObject_GetAttrString(bytes, "hex") : NULL;
     PyObject *text = hex ? PyObject_Call(hex, args, kwargs) : NULL;
-    Py_XDECREF(none);
     Py_XDECREF(bytes);
     Py_XDECREF(hex);
     return text;

@@ -50,10 +50,12 @@ PyObject *segment_view(PyObject *self, PyObject *args, PyObject *kwargs);
 /* seg["A"]: segment_view() of the current phase. */
 PyObject *segment_subscript(PyObject *self, PyObject *key);
 PyObject *segment_define_views(PyObject *self, PyObject *args);
-PyObject *segment_define(PyObject *self, PyObject *args, PyObject *kwargs);
-PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_bind(PyObject *self, PyObject *args);
 PyObject *segment_handle(PyObject *self, PyObject *unused);
+
+/* forward.c */
+PyObject *segment_define(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* layouts.c */
 PyObject *segment_get_layouts(PyObject *self, void *closure);

@@ -298,50 +298,6 @@ PyObject *segment_bind(PyObject *op, PyObject *args)
     return view_new(self, &v);
 }
 
-/* --- Methods that are written in Python ---------------------------------- */
-
-/* Calls a function of a module of the package, with the segment as its first argument. The module
- * is imported at the first call, so that a program without asyncio does not load it. */
-static PyObject *forward(PyObject *op, const char *module, const char *name, PyObject *args,
-                         PyObject *kwargs)
-{
-    PyObject *from = PyImport_ImportModule(module);
-    PyObject *function = from ? PyObject_GetAttrString(from, name) : NULL;
-    PyObject *front = function ? PyTuple_Pack(1, op) : NULL;
-    PyObject *all = front ? PySequence_Concat(front, args) : NULL;
-    PyObject *done = all ? PyObject_Call(function, all, kwargs) : NULL;
-    Py_XDECREF(from);
-    Py_XDECREF(function);
-    Py_XDECREF(front);
-    Py_XDECREF(all);
-    return done;
-}
-
-PyObject *segment_define(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    return forward(op, "shmview._layouts", "define", args, kwargs);
-}
-
-PyObject *segment_changed(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    return forward(op, "shmview._aio", "changed", args, kwargs);
-}
-
-PyObject *segment_set_access(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    return segment_use((struct segment *)op)
-               ? forward(op, "shmview._access", "set_access_of", args, kwargs)
-               : NULL;
-}
-
-PyObject *segment_get_right(PyObject *op, void *closure)
-{
-    PyObject *args = segment_use((struct segment *)op) ? Py_BuildValue("(s)", closure) : NULL;
-    PyObject *right = args ? forward(op, "shmview._access", "get_access_of", args, NULL) : NULL;
-    Py_XDECREF(args);
-    return right;
-}
-
 /* --- For Cython ---------------------------------------------------------- */
 
 /* _handle(): the handle in a capsule, for segment_of() in shmview.pxd. The caller must keep the

@@ -44,7 +44,7 @@ PyObject *view_cast(PyObject *op, PyObject *args, PyObject *kwargs)
  * are, or -1 with an exception. */
 static int parse_variadic(const char *what, PyObject *args, int64_t *ret)
 {
-    if (PyTuple_GET_SIZE(args) == 1 && !PyIndex_Check(PyTuple_GET_ITEM(args, 0)))
+    if (PyTuple_GET_SIZE(args) == 1)
         args = PyTuple_GET_ITEM(args, 0);
     return parse_numbers(what, args, ret);
 }

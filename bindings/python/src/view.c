@@ -144,7 +144,10 @@ int parse_numbers(const char *what, PyObject *sequence, int64_t *ret)
         PyObject *index = PyNumber_Index(sequence);
         int r = index ? parse_number(index, &ret[0]) : -1;
         Py_XDECREF(index);
-        return r ? r : 1;
+        /* A view or an array of numpy has __index__, and refuses it unless it is one number. */
+        if (index || !PyErr_ExceptionMatches(PyExc_TypeError) || !PySequence_Check(sequence))
+            return r ? r : 1;
+        PyErr_Clear();
     }
     PyObject *tuple = PySequence_Tuple(sequence);
     if (!tuple)
@@ -168,7 +171,7 @@ int parse_numbers(const char *what, PyObject *sequence, int64_t *ret)
 
 /* --- Attributes ---------------------------------------------------------- */
 
-PyObject *view_repr(PyObject *op)
+PyObject *view_brief(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct view *self = (struct view *)op;
     if (!self->segment)
@@ -177,11 +180,29 @@ PyObject *view_repr(PyObject *op)
     if (!shape)
         return NULL;
     PyObject *said =
-        PyUnicode_FromFormat("<shmview.View of '%s', format '%s', shape %R%s>",
+        PyUnicode_FromFormat("<shmview.View of '%s', format '%s', shape %R%s%s>",
                              shmview_name(segment_mapped(self->segment)), self->v.format, shape,
-                             self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "");
+                             self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "",
+                             shmview_view_is_stale(&self->v) ? ", stale" : "");
     Py_DECREF(shape);
     return said;
+}
+
+PyObject *view_get_none(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct view *self = (struct view *)op;
+    if (!self->segment) {
+        view_complain(self);
+        return NULL;
+    }
+    struct shmview_view v = self->v;
+    v.ndim = 1;
+    v.shape[0] = 0;
+    v.strides[0] = v.itemsize;
+    v.nbytes = 0;
+    v.flags &= ~(uint32_t)SHMVIEW_VIEW_INDIRECT;
+    v.layout = UINT32_MAX;
+    return view_new(self->segment, &v);
 }
 
 static ptrdiff_t offset_of(const struct view *self)
@@ -313,8 +334,14 @@ PyGetSetDef view_getset[] = {
      NULL},
     {"array", view_get_array, NULL,
      "numpy.asarray(view): an array of numpy that is the same memory. Raises ImportError without\n"
-     "numpy.",
+     "numpy; TypeError for elements that numpy has no dtype for, and for suboffsets, which it\n"
+     "cannot represent.",
      NULL},
+    {"dtype", view_get_dtype, NULL,
+     "The dtype of numpy for one element. Raises ImportError without numpy; TypeError if numpy\n"
+     "has none: for bfloat16 and float8 without ml_dtypes, addresses ('P') and Pascal strings.",
+     NULL},
+    {"_none", view_get_none, NULL, NULL, NULL},
     {"T", view_get_T, NULL, "The view with its dimensions reversed.", NULL},
     {"__array_interface__", view_get_array_interface, NULL, "numpy's array protocol, version 3.",
      NULL},

@@ -82,7 +82,10 @@ PyObject *view_enter(PyObject *self, PyObject *unused);
 PyObject *view_exit(PyObject *self, PyObject *args);
 PyObject *view_reduce(PyObject *self, PyObject *unused);
 PyObject *view_description(PyObject *self, PyObject *unused);
-PyObject *view_repr(PyObject *self);
+/* Returns a text of one line without the elements, for messages. Works for every view. */
+PyObject *view_brief(PyObject *self, PyObject *unused);
+/* _none: a new view of no elements of the same format, which is never stale. */
+PyObject *view_get_none(PyObject *self, void *closure);
 void view_dealloc(PyObject *self);
 extern PyGetSetDef view_getset[];
 
@@ -114,6 +117,11 @@ Py_ssize_t view_length(PyObject *self);
 PyObject *view_tolist(PyObject *self, PyObject *unused);
 PyObject *view_iter(PyObject *self);
 
+/* --- sequence.c ---------------------------------------------------------- */
+
+PyObject *view_index_of(PyObject *self, PyObject *args);
+PyObject *view_count_of(PyObject *self, PyObject *value);
+
 /* --- assign.c ------------------------------------------------------------ */
 
 int view_ass_subscript(PyObject *self, PyObject *key, PyObject *value);
@@ -136,6 +144,8 @@ void foreign_close(struct foreign *foreign);
 
 PyObject *view_richcompare(PyObject *self, PyObject *other, int op);
 PyObject *view_tobytes(PyObject *self, PyObject *args, PyObject *kwargs);
+/* __bytes__(). Without it, bytes() would take a view with __index__ for a number of zeros. */
+PyObject *view_bytes(PyObject *self, PyObject *unused);
 PyObject *view_hex(PyObject *self, PyObject *args, PyObject *kwargs);
 
 /* --- shape.c ------------------------------------------------------------- */
@@ -162,10 +172,19 @@ PyObject *view_dlpack_device(PyObject *self, PyObject *unused);
 
 /* --- scalar.c ------------------------------------------------------------ */
 
-PyObject *view_get_array(PyObject *self, void *closure);
 PyObject *view_int(PyObject *self);
 PyObject *view_float(PyObject *self);
+PyObject *view_complex(PyObject *self, PyObject *unused);
+PyObject *view_as_index(PyObject *self);
+int view_bool(PyObject *self);
 PyObject *view_item_of(PyObject *self, PyObject *args);
 PyObject *view_deepcopy(PyObject *self, PyObject *memo);
+
+/* --- forward.c ----------------------------------------------------------- */
+
+PyObject *view_repr(PyObject *self);
+PyObject *view_get_dtype(PyObject *self, void *closure);
+PyObject *view_get_array(PyObject *self, void *closure);
+PyObject *view_as_array(PyObject *self, PyObject *args, PyObject *kwargs);
 
 #endif

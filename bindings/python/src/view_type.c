@@ -70,6 +70,19 @@ static PyMethodDef methods[] = {
     {"item", view_item_of, METH_VARARGS,
      "item(*index)\n--\n\nReturns one element. Without an index, the view must have only one.\n"
      "Raises TypeError, and the errors of view[...]."},
+    {"index", view_index_of, METH_VARARGS,
+     "index(value[, start[, stop]])\n\nReturns the index of the first item of the first\n"
+     "dimension that equals value, between start and stop.\n\nRaises ValueError if there is none."},
+    {"count", view_count_of, METH_O,
+     "count(value, /)\n--\n\nReturns how many items of the first dimension equal value."},
+    {"__array__", WITH_KEYWORDS(view_as_array),
+     "__array__(dtype=None, copy=None)\n--\n\n"
+     "Returns an array of numpy: the same memory, or a copy if copy is true or if the dtype or\n"
+     "suboffsets need one.\n\nRaises ValueError if copy is False and a copy is needed; the errors "
+     "of dtype."},
+    {"__bytes__", view_bytes, METH_NOARGS, NULL},
+    {"__complex__", view_complex, METH_NOARGS, NULL},
+    {"_brief", view_brief, METH_NOARGS, NULL},
     {"__deepcopy__", view_deepcopy, METH_O, "Raises TypeError: a view is not copied by copy."},
     {"_description", view_description, METH_NOARGS, NULL},
     {"__enter__", view_enter, METH_NOARGS, NULL},
@@ -103,6 +116,8 @@ static PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_nb_int, view_int},
     {Py_nb_float, view_float},
+    {Py_nb_index, view_as_index},
+    {Py_nb_bool, view_bool},
     {Py_mp_length, view_length},
     {Py_mp_subscript, view_subscript},
     {Py_mp_ass_subscript, view_ass_subscript},

@@ -72,7 +72,7 @@ def test_version(python):
         for name, folder in ("_core", "src"), ("_sync", "sync"):
             command = [*shlex.split(os.environ.get("CC", "cc")), "-std=c11", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fPIC",
                        "-shared", "-fvisibility=hidden", f"-I{include}", f"-I{SOURCE}/include", f"-I{BUILD}/include",
-                       *sorted(glob.glob(f"{PYTHON}/{folder}/*.c")), "-o", f"{package}/{name}{suffix}",
+                       f"-I{PYTHON}", *sorted({*glob.glob(f"{PYTHON}/{folder}/*.c"), f"{PYTHON}/src/unlocked.c"}), "-o", f"{package}/{name}{suffix}",
                        f"-L{library}", "-lshmview", "-lm", f"-Wl,-rpath,{library}"]
             done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             assert done.returncode == 0, done.stdout.decode()

@@ -2,11 +2,11 @@
 """Views: elements of every type, parts, indices, assignment, comparison, formats and casts."""
 
 import array
-import collections.abc
 import copy
 import ctypes
 import itertools
 import math
+import operator
 import pickle
 import struct
 import weakref
@@ -232,7 +232,7 @@ def test_sequence(seg):
     v = seg.cast("i", 5)
     v[:] = range(5)
     assert list(v) == [0, 1, 2, 3, 4] == [*reversed(v)][::-1] and 3 in v and 9 not in v
-    assert isinstance(v, collections.abc.Sequence) and len(v) == 5
+    assert len(v) == 5
     assert [row.tolist() for row in seg.cast("i", (2, 2))] == [[0, 1], [2, 3]]
     a, b, *rest = v
     assert (a, b, rest) == (0, 1, [2, 3, 4])
@@ -248,7 +248,6 @@ def test_facts(seg):
     assert v.c_contiguous and v.contiguous and not v.f_contiguous and v.T.f_contiguous
     assert v.segment is seg and v.obj is seg and v.generation is None and not v.stale
     assert v[1, 1:].offset == 16 + 16 + 4 and v[1:].address == v.address + 16
-    assert repr(v) == "<shmview.View of 'seg', format 'f', shape (3, 4)>"
     assert weakref.ref(v)() is v
     strided = seg.cast("i", (2, 2), strides=(-16, 8), offset=64)
     strided[1, 1] = 9
@@ -339,7 +338,7 @@ def test_pickle(seg, run):
     assert other[1].segment is other[0] and other[1].strides == (-16,) and other[2].readonly
     text = run("import pickle, sys; v = pickle.loads(bytes.fromhex(sys.argv[1])); v[1, 1] = 5; print(v)",
                pickle.dumps(v).hex())
-    assert text == "<shmview.View of 'seg', format 'f', shape (3, 4)>\n" and v[1, 1] == 5
+    assert text == f"{v!r}\n" and v[1, 1] == 5
 
 
 def test_make():
@@ -409,6 +408,80 @@ def test_a_view_of_one_element_is_a_number(seg):
     assert seg.cast("i", (2, 3)).item(1, 2) == 0
     with pytest.raises(ValueError):
         int(seg.cast("3s", ()))
+    z = seg.cast("c16", ())
+    z[()] = 1 - 2j
+    assert (complex(z), complex(zero_d)) == (1 - 2j, complex(zero_d[()]))
+    with pytest.raises(TypeError):
+        float(z)
+    with pytest.raises(TypeError):
+        complex(seg.cast("c16", 2))
+
+
+def test_an_integer_without_dimensions_is_an_index(seg):
+    n, flag = seg.cast("i2", ()), seg.cast("?", (), offset=8)
+    n[()], flag[()] = 3, True
+    assert operator.index(n) == 3 and list(range(n)) == [0, 1, 2] and "abcde"[n] == "d"
+    assert seg.cast("B", 8)[n] == 0 and seg.cast("i2", n).shape == (3,) and seg.buf[:n].nbytes == 3
+    assert bytes(n) == b"\3\0"  # the bytes of the view, and not as many zeros
+    for view in flag, seg.cast("d", ()), seg.cast("i", 1), seg.cast("i", (2, 2)):
+        with pytest.raises(TypeError, match="index|integer"):
+            operator.index(view)
+    n.release()
+    with pytest.raises(ValueError, match="released"):
+        operator.index(n)
+
+
+def test_shapes_from_views(seg):
+    """A view of several integers is a sequence where one number or a sequence is possible."""
+    dims = seg.cast("i4", 2, offset=64)
+    dims[:] = [2, 3]
+    assert seg.cast("B", dims).shape == (2, 3) and seg.cast("B", 6).reshape(dims).shape == (2, 3)
+    assert shmview.create("dims", layout={"A": ("f4", dims)}).view("A").shape == (2, 3)
+
+
+def test_truth(seg):
+    zero_d = seg.cast("d", ())
+    assert not zero_d
+    zero_d[()] = 0.5
+    assert zero_d and seg.cast("d", 1, offset=64) and seg.cast("d", (2, 2), offset=64)
+    assert not seg.cast("d", 0) and not seg.cast("d", (0, 3))
+    zero_d.release()
+    with pytest.raises(ValueError, match="released"):
+        bool(zero_d)
+
+
+def test_index_and_count(seg):
+    """A view finds items as a list does."""
+    v = seg.cast("i4", 8)
+    v[:] = values = [5, 1, 5, 2, 5, 3, 5, 4]
+    for value in 5, 4, 4.0, 7, "5", None:
+        assert v.count(value) == values.count(value) and (value in v) == (value in values)
+        for bounds in (), (1,), (-3,), (3, 6), (-100, 100), (5, 2), (0, -1), (3, None)[:1]:
+            try:
+                assert v.index(value, *bounds) == values.index(value, *bounds)
+            except ValueError:
+                assert value not in values[slice(*(bounds + (None,) * (2 - len(bounds))))]
+    assert list(reversed(v)) == values[::-1]
+    rows = v.reshape(4, 2)
+    assert rows.index(v[2:4]) == 1 and rows.count(v[2:4]) == 1 and rows[3] in rows and 5 not in rows
+    assert seg.cast("T{i:a:i:b:}", 4).index((5, 3)) == 2
+    assert [row.tolist() for row in reversed(rows)][0] == [5, 4]
+    for call in (lambda v: v.index(1), lambda v: v.count(1), lambda v: 1 in v, reversed):
+        with pytest.raises(TypeError):
+            call(seg.cast("i", ()))
+    for wrong in (), (1, "a"), (1, 2, 3, 4):
+        with pytest.raises(TypeError):
+            v.index(*wrong)
+
+
+def test_a_comparison_that_releases_the_view(seg):
+    class Releases:
+        def __eq__(self, other):
+            v.release()
+    for search in (lambda: v.index(Releases()), lambda: v.count(Releases())):
+        v = seg.cast("i4", 4)
+        with pytest.raises(ValueError, match="released"):
+            search()
 
 
 def test_64_bit_integers_are_exported_as_longs(seg):
