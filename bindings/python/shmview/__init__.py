@@ -38,32 +38,34 @@ objects that it inherits, and never holds its parent's lock.
 from . import _errors
 from ._core import Connection, Guard, Reading, Segment, View, remove
 from ._core import version as __version__
-from ._cuda import CudaError, NoCuda, Pinned, pin
 from ._errors import *  # noqa: F401,F403
 from ._open import attach, connect, create, make
-from ._types import LockParty, LockStatus, Summary
+from . import _types  # noqa: F401
 
 __all__ = [
-    "Connection", "CudaError", "Guard", "LockParty", "LockStatus", "NoCuda", "Pinned", "Reading",
-    "Segment", "Summary", "View", "attach", "connect", "create", "make", "pin", "remove",
+    "Connection", "Guard", "Reading", "Segment", "View", "attach", "connect", "create", "make", "remove",
 ] + _errors.__all__
 
 # Classes name the package as their module, because users import them from there. Pickle and help()
 # then show "shmview.Segment" and not a private module.
-for _name in __all__:
-    _object = globals()[_name]
-    if getattr(_object, "__module__", "").startswith("shmview._"):
-        try:
-            _object.__module__ = "shmview"
-        except (AttributeError, TypeError):
-            pass
-del _name, _object
+def _name_the_package(objects):
+    for each in objects:
+        if getattr(each, "__module__", "").startswith("shmview._"):
+            try:
+                each.__module__ = __name__
+            except (AttributeError, TypeError):
+                pass
 
-# __getattr__() imports these modules at the first use. The drop-ins for multiprocessing import ctypes
-# and multiprocessing, which programs without drop-ins do not need.
+
+_name_the_package(globals()[name] for name in __all__)
+
+# __getattr__() imports these modules at the first use, because a program that does not use them
+# would pay for typing, ctypes and multiprocessing.
 _lazy = {
     "_access": ("Access", "get_access", "set_access"),
     "_events": ("Event", "Events", "events"),
+    "_tuples": ("LockParty", "LockStatus", "Summary"),
+    "_cuda": ("CudaError", "NoCuda", "Pinned", "pin"),
     "_stats": ("AttachmentStats", "SegmentStats", "Stats", "exists", "list", "stats"),
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),
@@ -80,6 +82,8 @@ def __getattr__(name):
             from importlib import import_module
             found = import_module(f"{__name__}.{module}")
             globals().update({each: getattr(found, each) for each in its_names})
+            if module.startswith("_"):
+                _name_the_package(globals()[each] for each in its_names)
             return found if name == module else globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -4,7 +4,6 @@ catches FileNotFoundError or BufferError works without change."""
 
 import errno
 import os
-import re
 import time
 
 
@@ -231,6 +230,7 @@ def make(code, text, facts):
     if facts:
         made.__dict__.update(facts)
     if cls is NoSpace:
+        import re
         figures = re.search(r"(\d+) are free, .* holds (\d+)", text)
         if figures:
             made.free, made.limit = map(int, figures.groups())

@@ -3,7 +3,6 @@
 functions of the extension module."""
 
 import os
-import secrets
 import time
 
 from . import _core
@@ -57,7 +56,7 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
             raise TypeError("create() needs a size, or layouts that have one")
         size = end
     if name is None:
-        name = f"py-{os.getpid()}-{secrets.token_hex(8)}"
+        name = f"py-{os.getpid()}-{os.urandom(8).hex()}"
     access = None
     if (mode, owner, group, entries) != (None, None, None, None):
         from ._access import change

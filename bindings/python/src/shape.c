@@ -145,7 +145,7 @@ PyObject *view_summary(PyObject *op, PyObject *Py_UNUSED(unused))
     bool exact = dtype >= SHMVIEW_INT8 && dtype <= SHMVIEW_INT64 && s.n > 0;
     PyObject *least = exact ? PyLong_FromLongLong(s.min_int64) : PyFloat_FromDouble(s.min);
     PyObject *most = exact ? PyLong_FromLongLong(s.max_int64) : PyFloat_FromDouble(s.max);
-    return PyObject_CallMethod(self->segment->state->types, "Summary", "KKNNd",
+    return PyObject_CallMethod(self->segment->state->types, "make_summary", "KKNNd",
                                (unsigned long long)s.n, (unsigned long long)s.n_nan, least, most,
                                s.sum);
 }
