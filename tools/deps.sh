@@ -9,7 +9,7 @@ build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev
 demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" dpkg-dev file)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
-    cython3 python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
+    cython3 mypy python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
     ruby-minitest)
 # CPython's own tests; the name of their package contains the version.
 case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in

@@ -9,16 +9,17 @@ from multiprocessing import Process
 import numpy as np
 
 from shmview import Array
+from shmview.sharedctypes import SynchronizedArray
 
 
-def fill(buf):
+def fill(buf: "SynchronizedArray[int]") -> None:
     """Fills the array with 0, 1, 2, ..., as 16-bit integers."""
     with buf:
         numbers = np.frombuffer(buf.get_obj(), dtype=np.int16)
         numbers[:] = range(len(numbers))
 
 
-def main():
+def main() -> None:
     buf = Array("b", 10)
     with buf:
         print("before:", np.frombuffer(buf.get_obj(), dtype=np.int16).sum())

@@ -5,6 +5,7 @@ parent adds them into C. In the second, the same bytes are the integer arrays D 
 first phase then raises StaleViewError."""
 
 import multiprocessing
+from typing import Callable
 
 import numpy
 
@@ -15,19 +16,19 @@ LAYOUTS = {"float": {"A": ("f4", N), "B": ("f4", N), "C": ("f4", N)},
            "int": {"D": ("i2", 2 * N), "E": ("i4", N)}}
 
 
-def worker(seg, name, low):
+def worker(seg: shmview.Segment, name: str, low: int) -> None:
     """Fills one array in the first phase, and half of D in the second."""
     seg.wait(phase="float", timeout=60)
     with seg.locked():
-        numpy.asarray(seg.view(name))[:] = numpy.arange(low, low + N)
+        seg[name].array[:] = numpy.arange(low, low + N)
         seg.notify()
     seg.wait(phase="int", timeout=60)
     with seg.locked():
-        numpy.asarray(seg.view("D"))[low % 2::2] = low
+        seg["D"].array[low % 2::2] = low
         seg.notify()
 
 
-def wait_for(seg, condition):
+def wait_for(seg: shmview.Segment, condition: Callable[[], object]) -> None:
     """Waits for a change until condition() holds under the lock."""
     seen = seg.change
     while True:
@@ -37,7 +38,7 @@ def wait_for(seg, condition):
         seen = seg.wait(change=seen, timeout=60)
 
 
-def main():
+def main() -> None:
     seg = shmview.create(layouts=LAYOUTS)
     workers = [multiprocessing.Process(target=worker, args=(seg, name, low))
                for name, low in (("A", 0), ("B", 1))]
@@ -49,7 +50,7 @@ def main():
         a, b, c = (seg.view(name) for name in "ABC")
     wait_for(seg, lambda: a[-1] == N - 1 and b[-1] == N)
     with seg.locked():
-        numpy.add(a, b, out=numpy.asarray(c))
+        numpy.add(a.array, b.array, out=c.array)
         print("float:", c[0], c[N - 1], c.summary().sum)  # 1.0 1999.0 1000000.0
 
         seg.switch("int")

@@ -44,12 +44,57 @@ def test_stubs_tell_all():
             assert hasattr(cls, member), (name, member)
 
 
-def test_stubs_are_types():
+# The types that a program gets, as mypy must see them, and a mistake that it must find.
+TYPES = """
+import ctypes, datetime, multiprocessing.sharedctypes, shmview
+from typing import List, Optional
+a: List[int] = shmview.Array("i", 3)[:]
+b: float = shmview.Value("d", 1.0).value
+c: bytes = shmview.Array("c", b"abc").value
+d: float = shmview.Array(ctypes.c_float, [1.0, 2.0])[0]
+e: ctypes.c_int = shmview.Value(ctypes.c_int, 3, lock=False)
+f: "multiprocessing.sharedctypes.Synchronized[int]" = shmview.Value(ctypes.c_int, 3)
+g: "shmview.ShareableList[int]" = shmview.ShareableList([1, 2, 3])
+async def wait(seg: shmview.Segment) -> None:
+    try:
+        with seg.locked(timeout=1) as same, seg.shared(), shmview.attach("x"):
+            h: int = same.size
+        with seg.recover() as died:
+            i: Optional[datetime.datetime] = died.died_at if died else None
+        async with seg.locked() as same:
+            j: int = await seg.changed()
+    except shmview.NoSpace as e:
+        k: int = e.size
+        l: Optional[int] = e.free
+    except shmview.OwnerDied as died:
+        m: float = died.when
+class Index:
+    def __index__(self) -> int:
+        return 5
+n: shmview.View = shmview.make(Index(), "d", (Index(), 2), offset=Index())
+o: str = shmview.Array("i", 3)[0]  # WRONG
+"""
+
+
+def test_stubs_are_types(tmp_path):
     if not shutil.which("mypy"):
         pytest.skip("no mypy")
-    done = subprocess.run(["mypy", "--strict", "--cache-dir=/dev/null", f"{here}/__init__.pyi"], stdout=subprocess.PIPE,
-                          env={**os.environ, "LD_PRELOAD": ""})
-    assert done.returncode == 0, done.stdout.decode()
+    examples = [f"{SOURCE}/bindings/python/examples/{name}.py" for name in ("array", "phases")]
+    program = tmp_path / "program.py"
+    program.write_text(TYPES)
+    done = subprocess.run(["mypy", "--strict", "--cache-dir=/dev/null", f"{here}/__init__.pyi", *examples, program],
+                          stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": "", "MYPYPATH": os.path.dirname(here)})
+    errors = [line for line in done.stdout.decode().splitlines() if "error:" in line]
+    wrong = 1 + TYPES.splitlines().index(next(line for line in TYPES.splitlines() if "WRONG" in line))
+    assert len(errors) == 1 and errors[0].startswith(f"{program}:{wrong}: "), done.stdout.decode()
+
+
+def test_stubs_of_errors():
+    with open(f"{here}/_errors.pyi") as stub:
+        classes = {node.name: [base.id for base in node.bases] for node in ast.parse(stub.read()).body
+                   if isinstance(node, ast.ClassDef)}
+    assert classes == {name: [base.__name__ for base in getattr(shmview, name).__bases__]
+                       for name in shmview._errors.__all__}
 
 
 def test_everything_is_documented():
