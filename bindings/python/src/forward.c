@@ -61,6 +61,16 @@ PyObject *view_repr(PyObject *op)
                                         : view_brief(op, NULL);
 }
 
+PyObject *view_html(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return forward_self(op, "shmview._picture", "of_view");
+}
+
+PyObject *segment_html(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return forward_self(op, "shmview._picture", "of_segment");
+}
+
 PyObject *view_get_dtype(PyObject *op, void *Py_UNUSED(closure))
 {
     return forward_self(op, "shmview._numpy", "dtype");

@@ -41,9 +41,6 @@ PyObject *segment_reading(PyObject *self, PyObject *unused);
 extern PyType_Spec reading_spec;
 
 /* segment_view.c */
-PyObject *segment_set_access(PyObject *self, PyObject *args, PyObject *kwargs);
-/* closure: the name of a member of shmview.Access. */
-PyObject *segment_get_right(PyObject *self, void *closure);
 PyObject *segment_cast(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_get_buf(PyObject *self, void *closure);
 PyObject *segment_view(PyObject *self, PyObject *args, PyObject *kwargs);
@@ -56,6 +53,10 @@ PyObject *segment_handle(PyObject *self, PyObject *unused);
 /* forward.c */
 PyObject *segment_define(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *segment_changed(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *segment_set_access(PyObject *self, PyObject *args, PyObject *kwargs);
+/* closure: the name of a member of shmview.Access. */
+PyObject *segment_get_right(PyObject *self, void *closure);
+PyObject *segment_html(PyObject *self, PyObject *unused);
 
 /* layouts.c */
 PyObject *segment_get_layouts(PyObject *self, void *closure);

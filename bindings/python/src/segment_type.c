@@ -155,6 +155,9 @@ static PyMethodDef methods[] = {
     {"set_access", WITH_KEYWORDS(segment_set_access),
      "set_access(*, mode=None, owner=None, group=None, entries=None)\n\n"
      "Changes who may use the segment; see shmview.set_access(). Attachments that exist stay."},
+    {"_repr_html_", segment_html, METH_NOARGS,
+     "_repr_html_()\n--\n\nReturns a picture of the segment's views as HTML, for notebooks. "
+     "Sends a\nrequest to the daemon."},
     {"_change_fd", segment_change_fd, METH_NOARGS, NULL},
     {"_handle", segment_handle, METH_NOARGS, NULL},
     {"_define", segment_define_views, METH_VARARGS, NULL},

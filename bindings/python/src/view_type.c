@@ -82,6 +82,9 @@ static PyMethodDef methods[] = {
      "of dtype."},
     {"__bytes__", view_bytes, METH_NOARGS, NULL},
     {"__complex__", view_complex, METH_NOARGS, NULL},
+    {"_repr_html_", view_html, METH_NOARGS,
+     "_repr_html_()\n--\n\nReturns repr() and a picture of the segment's views as HTML, for\n"
+     "notebooks. Sends a request to the daemon."},
     {"_brief", view_brief, METH_NOARGS, NULL},
     {"__deepcopy__", view_deepcopy, METH_O, "Raises TypeError: a view is not copied by copy."},
     {"_description", view_description, METH_NOARGS, NULL},
