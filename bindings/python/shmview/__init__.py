@@ -19,7 +19,8 @@ No daemon needs to run before: if there is none, the first call starts one for t
 create() and attach() return a Segment, make() a View of a new segment, and connect() a Connection;
 remove() removes a segment. list(), exists() and stats() look at segments without attaching them.
 array(), zeros(), ones(), full() and empty() share one array in one call, and attach_array(name) opens
-it; view.array is the array of numpy.
+it; view.array is the array of numpy. wrap() and from_dlpack() are views of memory that other objects
+own. set_access() and get_access() are about who may use a segment; events() reports what happens.
 
 Segment, View and Connection can be pickled: a pickled object names the segment or the daemon, and
 contains no bytes. Every error is a subclass of Error and of Python's own class for such an error:
@@ -66,6 +67,7 @@ _lazy = {
     "_events": ("Event", "Events", "events"),
     "_tuples": ("LockParty", "LockStatus", "Summary"),
     "_cuda": ("CudaError", "NoCuda", "Pinned", "pin"),
+    "_foreign": ("from_dlpack", "wrap"),
     "_stats": ("AttachmentStats", "SegmentStats", "Stats", "exists", "list", "stats"),
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),

@@ -11,7 +11,7 @@
  *   segment_view.c view.c         views of a segment; the type View and its table (view_type.c)
  *   index.c assign.c item*.c      reading and setting elements
  *   shape.c buffer.c dlpack.c     other views of the same elements; exports to other libraries
- *   foreign.c                     buffers of other objects, to copy from and to compare with
+ *   foreign.c wrap.c              buffers of other objects: to copy from, to compare with; as views
  *   scalar.c sequence.c stats.c   a view of one element as a number, a view as a sequence; figures
  *   forward.c                     methods that are written in Python
  *   special.c unlocked.c wait.c   fast __enter__ and __exit__; calls without the GIL; timeouts
@@ -95,6 +95,10 @@ PyObject *raise_error(struct state *state, int r, const char *format, ...);
  * For errors that this module finds itself. */
 PyObject *raise_text(struct state *state, int error, const char *text);
 
+/* Like raise_error() without facts, but turns errors other than MemoryError into BufferError,
+ * because consumers and producers of buffers expect only these. Returns NULL. */
+PyObject *raise_as_buffer_error(struct state *state, int r);
+
 /* --- connection.c -------------------------------------------------------- */
 
 struct connection {
@@ -145,7 +149,7 @@ PyObject *module_forget_connections(PyObject *module, PyObject *unused);
 
 struct segment {
     PyObject_HEAD struct state *state;
-    struct connection *connection;  /* owned */
+    struct connection *connection;  /* owned; NULL: memory of another object (wrap.c) */
     struct shmview_segment *handle; /* NULL: closed */
     struct shmview_segment *parked; /* the handle of a segment that was closed early, or NULL */
     PyObject *name;                 /* a str, also of a closed segment */
@@ -210,6 +214,15 @@ static inline struct shmview_segment *segment_use(struct segment *segment)
     return segment->handle;
 }
 
+/* Makes the Segment for a handle, and takes over the handle. connection is NULL for the memory of
+ * another object. Returns NULL with an exception if memory is short; then the caller still owns the
+ * handle. */
+PyObject *segment_wrap(struct state *state, struct connection *connection,
+                       struct shmview_segment *handle);
+/* Returns the handle of the connection for a request about the segment. Returns NULL with
+ * ValueError if the segment is closed, or with Invalid if it has no connection. */
+struct shmview_connection *segment_connection(struct segment *segment);
+
 /* Returns the handle for a view or a buffer, which need it also after the segment was closed early
  * (see segment_exit()). */
 static inline struct shmview_segment *segment_mapped(const struct segment *segment)
@@ -247,6 +260,16 @@ PyObject *module_format_size(PyObject *module, PyObject *format);
 /* Converts a timeout in seconds to a deadline of libshmview. None and NULL are SHMVIEW_FOREVER; 0
  * stays 0, which tries once. Returns 0, or -1 with an exception. */
 int parse_timeout(PyObject *timeout, int64_t *ret_deadline);
+
+/* --- wrap.c -------------------------------------------------------------- */
+
+/* Like shmview_detach() and shmview_detach_later(), for memory of another object. The caller holds
+ * the GIL, and any code of Python may run. */
+int wrap_detach(struct shmview_segment *handle);
+void wrap_detach_later(struct shmview_segment *handle);
+/* wrap(object, readonly) and from_dlpack(capsule). */
+PyObject *module_wrap(PyObject *module, PyObject *args);
+PyObject *module_from_dlpack(PyObject *module, PyObject *capsule);
 
 /* --- lock.c -------------------------------------------------------------- */
 

@@ -41,6 +41,14 @@ PyObject *raise_error(struct state *state, int r, const char *format, ...)
     return raise_made(state, -r, text[0] ? text : shmview_strerror(r), facts);
 }
 
+PyObject *raise_as_buffer_error(struct state *state, int r)
+{
+    raise_error(state, r, NULL);
+    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_MemoryError))
+        PyErr_SetString(PyExc_BufferError, shmview_error_text());
+    return NULL;
+}
+
 PyObject *raise_text(struct state *state, int error, const char *text)
 {
     return raise_made(state, error, text, NULL);

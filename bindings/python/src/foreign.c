@@ -33,11 +33,9 @@ static void reach(const Py_buffer *b, char **ret_first, size_t *ret_bytes)
         *ret_bytes = 0;
 }
 
-/* Makes f->segment and f->v from f->copy, or else from f->buffer. Returns 0, or -1 with an
- * exception; Misaligned means that take_copy() may help. */
-static int wrap(struct state *state, struct foreign *f)
+int foreign_wrap(struct state *state, const Py_buffer *b, unsigned flags, void (*release)(void *),
+                 void *arg, struct shmview_segment **ret_segment, struct shmview_view *ret_view)
 {
-    const Py_buffer *b = &f->buffer;
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
     size_t bytes;
     char *first;
@@ -54,28 +52,35 @@ static int wrap(struct state *state, struct foreign *f)
         .format = b->format ? b->format : "B",
         .ndim = (uint32_t)b->ndim,
         .shape = shape,
-        .strides = b->strides && !f->copy ? strides : NULL,
+        .strides = b->strides ? strides : NULL,
     };
     reach(b, &first, &bytes);
-    if (f->copy) {
-        first = f->copy;
-        bytes = (size_t)b->len;
-    } else if (bytes) {
+    if (bytes)
         spec.offset = (uint64_t)((char *)b->buf - first);
-    }
-    int r =
-        shmview_wrap(bytes ? first : NULL, bytes, SHMVIEW_WRAP_READ_ONLY, NULL, NULL, &f->segment);
+    int r = shmview_wrap(bytes ? first : NULL, bytes, flags, release, arg, ret_segment);
     if (r == 0)
-        r = shmview_view_make(f->segment, &spec, &f->v);
+        r = shmview_view_make(*ret_segment, &spec, ret_view);
     if (r) {
         raise_error(state, r, "{s:s}", "format", spec.format);
         return -1;
     }
-    if (f->v.itemsize == (uint64_t)b->itemsize)
+    if (ret_view->itemsize == (uint64_t)b->itemsize)
         return 0;
     PyErr_Format(PyExc_ValueError, "a buffer of format '%s' has elements of %zd bytes, not %u",
-                 spec.format, b->itemsize, f->v.itemsize);
+                 spec.format, b->itemsize, ret_view->itemsize);
     return -1;
+}
+
+/* Makes f->segment and f->v from f->copy, or else from f->buffer. Returns 0, or -1 with an
+ * exception; Misaligned means that take_copy() may help. */
+static int wrap(struct state *state, struct foreign *f)
+{
+    Py_buffer b = f->buffer;
+    if (f->copy) {
+        b.buf = f->copy;
+        b.strides = NULL;
+    }
+    return foreign_wrap(state, &b, SHMVIEW_WRAP_READ_ONLY, NULL, NULL, &f->segment, &f->v);
 }
 
 /* Copies the elements of the buffer to f->copy in C order. Returns 0, or -1 with an exception. */

@@ -42,14 +42,15 @@ PyObject *segment_changed(PyObject *op, PyObject *args, PyObject *kwargs)
 
 PyObject *segment_set_access(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    return segment_use((struct segment *)op)
+    return segment_connection((struct segment *)op)
                ? forward(op, "shmview._access", "set_access_of", args, kwargs)
                : NULL;
 }
 
 PyObject *segment_get_right(PyObject *op, void *closure)
 {
-    PyObject *args = segment_use((struct segment *)op) ? Py_BuildValue("(s)", closure) : NULL;
+    PyObject *args =
+        segment_connection((struct segment *)op) ? Py_BuildValue("(s)", closure) : NULL;
     PyObject *right = args ? forward(op, "shmview._access", "get_access_of", args, NULL) : NULL;
     Py_XDECREF(args);
     return right;

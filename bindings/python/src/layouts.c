@@ -57,7 +57,7 @@ PyObject *segment_get_layouts(PyObject *op, void *Py_UNUSED(closure))
 {
     struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = segment_use(self);
-    struct shmview_connection *connection = handle ? connection_use(self->connection) : NULL;
+    struct shmview_connection *connection = segment_connection(self);
     const struct shmview_description *told = NULL;
     int r;
     if (!connection)

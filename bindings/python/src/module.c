@@ -148,6 +148,8 @@ static PyMethodDef functions[] = {
     {"set_access", module_set_access, METH_VARARGS, NULL},
     {"get_access", module_get_access, METH_VARARGS, NULL},
     {"events", module_events, METH_VARARGS, NULL},
+    {"wrap", module_wrap, METH_VARARGS, NULL},
+    {"from_dlpack", module_from_dlpack, METH_O, NULL},
     {"stats", module_stats, METH_VARARGS, NULL},
     {"format_size", module_format_size, METH_O, NULL},
     {"await_creation", module_await_creation, METH_VARARGS, NULL},

@@ -22,10 +22,8 @@ void count_fork(void)
 
 /* --- Opening ------------------------------------------------------------- */
 
-/* Makes the object for a handle, and takes over the handle. Returns NULL with an exception if
- * memory is short; then the caller still owns the handle. */
-static PyObject *segment_wrap(struct state *state, struct connection *connection,
-                              struct shmview_segment *handle)
+PyObject *segment_wrap(struct state *state, struct connection *connection,
+                       struct shmview_segment *handle)
 {
     struct segment *self = (struct segment *)state->segment_type->tp_alloc(state->segment_type, 0);
     if (!self)
@@ -39,9 +37,22 @@ static PyObject *segment_wrap(struct state *state, struct connection *connection
     self->handle = handle;
     self->forks = n_forks;
     self->entered = n_forks;
-    self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
-    COUNT_ADD(connection->n_calls, 1);
+    if (connection) {
+        self->connection = (struct connection *)Py_NewRef((PyObject *)connection);
+        COUNT_ADD(connection->n_calls, 1);
+    }
     return (PyObject *)self;
+}
+
+struct shmview_connection *segment_connection(struct segment *segment)
+{
+    if (!segment_use(segment))
+        return NULL;
+    if (segment->connection)
+        return connection_use(segment->connection);
+    raise_text(segment->state, SHMVIEW_ERR_INVALID,
+               "memory of another object has no name and no daemon");
+    return NULL;
 }
 
 /* Detaches a handle for which there is no object. handle may be NULL: shmview_create() and
@@ -175,11 +186,10 @@ PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs)
 PyObject *segment_remove(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;
-    struct shmview_segment *handle = segment_use(self);
     char name[256]; /* a copy, because another thread may close the segment during the call */
-    if (!handle)
+    if (!segment_connection(self))
         return NULL;
-    PyOS_snprintf(name, sizeof name, "%s", shmview_name(handle));
+    PyOS_snprintf(name, sizeof name, "%s", shmview_name(self->handle));
     return remove_name(self->state, self->connection, name);
 }
 
@@ -249,10 +259,13 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
         return NULL;
     struct shmview_segment *handle = self->handle;
     self->handle = NULL; /* other threads must not use it while it is detached */
-    UNLOCKED_CALL(r, busy = shmview_detach(handle));
+    if (self->connection)
+        UNLOCKED_CALL(r, busy = shmview_detach(handle));
+    else
+        r = busy = wrap_detach(handle);
     if (busy)
         self->handle = handle;
-    else
+    else if (self->connection)
         COUNT_ADD(self->connection->n_calls, -1);
     if (r)
         return raise_error(self->state, r, NULL);
@@ -285,6 +298,17 @@ PyObject *segment_exit(PyObject *op, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* Detaches a handle that can no longer be used, as soon as its last tensor has ended. */
+static void let_go(struct segment *self, struct shmview_segment *handle)
+{
+    if (!self->connection) {
+        wrap_detach_later(handle);
+        return;
+    }
+    shmview_detach_later(handle);
+    COUNT_ADD(self->connection->n_calls, -1);
+}
+
 void segment_out_ends(struct segment *segment)
 {
     struct shmview_segment *handle = segment->parked;
@@ -292,8 +316,7 @@ void segment_out_ends(struct segment *segment)
     if (LIKELY(!handle) || COUNT(segment->n_out))
         return;
     segment->parked = NULL;
-    shmview_detach_later(handle);
-    COUNT_ADD(segment->connection->n_calls, -1);
+    let_go(segment, handle);
 }
 
 int segment_traverse(PyObject *op, visitproc visit, void *arg)
@@ -324,10 +347,8 @@ void segment_dealloc(PyObject *op)
     if (self->weakrefs)
         PyObject_ClearWeakRefs(op);
     segment_clear(op);
-    if (segment_mapped(self)) {
-        shmview_detach_later(segment_mapped(self));
-        COUNT_ADD(self->connection->n_calls, -1);
-    }
+    if (segment_mapped(self))
+        let_go(self, segment_mapped(self));
     Py_XDECREF((PyObject *)self->connection);
     Py_XDECREF(self->name);
     PyObject_Free(self->spare_guard);
@@ -367,13 +388,17 @@ PyObject *segment_get_closed(PyObject *op, void *Py_UNUSED(closure))
 
 PyObject *segment_get_connection(PyObject *op, void *Py_UNUSED(closure))
 {
-    return Py_NewRef((PyObject *)((struct segment *)op)->connection);
+    PyObject *connection = (PyObject *)((struct segment *)op)->connection;
+    return Py_NewRef(connection ? connection : Py_None);
 }
 
 PyObject *segment_repr(PyObject *op)
 {
     const struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = self->handle;
+    if (!self->connection)
+        return PyUnicode_FromFormat("<shmview.Segment of another object's memory%s>",
+                                    handle ? "" : ", closed");
     if (!handle)
         return PyUnicode_FromFormat("<shmview.Segment '%U', closed>", self->name);
     return PyUnicode_FromFormat("<shmview.Segment '%U', %llu bytes, %s>", self->name,
@@ -385,7 +410,7 @@ PyObject *segment_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = segment_use(self);
-    struct shmview_connection *connection = handle ? connection_use(self->connection) : NULL;
+    struct shmview_connection *connection = segment_connection(self);
     if (!connection)
         return NULL;
     PyObject *load = PyObject_GetAttrString(self->state->types, "load_segment");

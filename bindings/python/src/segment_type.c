@@ -194,7 +194,8 @@ static PyGetSetDef getset[] = {
     {"change", segment_get_change, NULL,
      "The counter of changes. notify() and switch() increment it, and it wraps to 0.", NULL},
     {"connection", segment_get_connection, NULL,
-     "The Connection through which the segment was attached.", NULL},
+     "The Connection through which the segment was attached; None for memory of another object.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 static PyMemberDef members[] = {

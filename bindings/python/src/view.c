@@ -81,10 +81,7 @@ PyObject *view_raise(struct view *view, int r)
 
 PyObject *view_raise_as_buffer_error(struct view *view, int r)
 {
-    view_raise(view, r);
-    if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_MemoryError))
-        PyErr_SetString(PyExc_BufferError, shmview_error_text());
-    return NULL;
+    return raise_as_buffer_error(view->segment->state, r);
 }
 
 int view_complain(struct view *view)

@@ -73,8 +73,7 @@ PyObject *view_tuple(const ptrdiff_t *numbers, uint32_t n);
 int parse_numbers(const char *what, PyObject *sequence, int64_t *ret);
 /* Raises the error r of a call on the view, which must not be released. Returns NULL. */
 PyObject *view_raise(struct view *view, int r);
-/* Like view_raise(), but turns errors other than MemoryError into BufferError, because consumers of
- * buffers expect only these. */
+/* Like view_raise(), but by raise_as_buffer_error(). */
 PyObject *view_raise_as_buffer_error(struct view *view, int r);
 
 PyObject *view_release(PyObject *self, PyObject *unused);
@@ -141,6 +140,13 @@ struct foreign {
  * exception. */
 int foreign_open(struct state *state, PyObject *object, struct foreign *ret);
 void foreign_close(struct foreign *foreign);
+
+/* Wraps the memory of a buffer without suboffsets as shmview_wrap() does, with its last three
+ * arguments, and makes a view of its elements. Returns 0, or -1 with an exception. If *ret_segment
+ * is not NULL then, the memory was wrapped nevertheless, and the caller must detach it. */
+int foreign_wrap(struct state *state, const Py_buffer *buffer, unsigned flags,
+                 void (*release)(void *), void *arg, struct shmview_segment **ret_segment,
+                 struct shmview_view *ret_view);
 
 PyObject *view_richcompare(PyObject *self, PyObject *other, int op);
 PyObject *view_tobytes(PyObject *self, PyObject *args, PyObject *kwargs);
