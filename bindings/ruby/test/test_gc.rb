@@ -115,7 +115,8 @@ class TestGC < ShmviewTest
     part = view[(-1..) % -1]
     actions = {
       fiddle: -> { Fiddle::MemoryView.new(part).release }, ours: -> { MV.new(view).release },
-      refused: -> { MV.new(part, MV::ROW_MAJOR) rescue nil }, lock: -> { seg.lock.unlock }
+      refused: -> { MV.new(part, MV::ROW_MAJOR) rescue nil }, lock: -> { seg.lock.unlock },
+      reading: -> { seg.reading(&:valid?) }, dlpack: -> { Shmview.from_dlpack(seg.buf.to_dlpack).segment.close }
     }
     before = [descriptors, mappings]
     actions.each do |name, action|

@@ -200,6 +200,20 @@ class TestMemoryView < ShmviewTest
     assert_equal 4096, Shmview.wrap(@seg).nbytes
   end
 
+  # Fiddle exports all memory as read-only; only the caller knows whether it may be written.
+  def test_wrap_for_writing
+    memory = Fiddle::Pointer.malloc(24, Fiddle::RUBY_FREE)
+    view = Shmview.wrap(memory, "q", writable: true)
+    view[] = [1, 2, 3]
+    assert_equal [[1, 2, 3], [3]], [memory[0, 24].unpack("q*"), view.shape]
+    assert_equal [[1, 0], [2, 0], [3, 0]], Shmview.wrap(Fiddle::Pointer.new(memory.to_i, 24), "i4", [3, 2]).map(&:to_a)
+    assert_raises(Shmview::ReadOnly) { Shmview.wrap(memory)[0] = 1 }
+    assert_raises(Shmview::ReadOnly) { Shmview.wrap(Shmview.attach(@seg.name, readonly: true), writable: true) }
+    assert_raises(Shmview::IllSized) { Shmview.wrap(memory, "q", [5]) }
+    assert_raises(Shmview::FormatError) { Shmview.wrap(memory, "quatsch") }
+    assert_match(/String exports no MemoryView; Fiddle::Pointer/, assert_raises(TypeError) { Shmview.wrap("text") }.message)
+  end
+
   # Wraps objects with formats, shapes and strides; our own views come back by Ruby's format.
   def test_wrap_keeps_what_was_exported
     exporter = Exporter

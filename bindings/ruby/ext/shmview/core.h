@@ -49,7 +49,7 @@ static inline VALUE name_of(VALUE value)
 
 /* Names of keyword arguments, interned once by init.c. */
 extern ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major,
-    id_shared, id_start, id_timeout, id_writable;
+    id_shared, id_start, id_timeout, id_versioned, id_writable;
 
 extern VALUE mShmview, cConnection, cSegment, cView;
 

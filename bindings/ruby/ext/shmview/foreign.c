@@ -76,6 +76,9 @@ struct got *got_get(VALUE object, int flags)
 
 void got_release(struct got *got)
 {
+    if (!has_ended)
+        shmview_detach_later(got->tensor);
+    got->tensor = NULL;
     if (NIL_P(got->view.obj) || has_ended)
         return;
     if (got->view._memory_view_entry) {
@@ -92,6 +95,11 @@ void got_free(struct got *got)
     got_release(got);
     link_out(got);
     free(got);
+}
+
+void got_give_back(void *got)
+{
+    got_free(got);
 }
 
 void got_end(void)
@@ -151,18 +159,13 @@ static void reach(const rb_memory_view_t *view, const ssize_t *strides, size_t *
 
 /* --- Wrapping ------------------------------------------------------------ */
 
-/* libshmview calls it when the segment of the wrapped memory ends. */
-static void give_back(void *got)
-{
-    got_free(got);
-}
-
 /* One call of open_foreign(). rb_ensure() frees what it owns if anything raises. */
 struct wrapping {
     VALUE object;
     struct got *got;
     bool is_mine;  /* this struct owns got; otherwise the segment does */
     bool may_copy; /* if the memory cannot be wrapped where it is */
+    bool writable; /* the caller wants to write */
     VALUE segment; /* Qnil: not made yet */
     char *format;  /* malloc() */
 };
@@ -266,12 +269,23 @@ static int wrap_here(struct wrapping *w, const ssize_t *strides, struct shmview_
     w->segment = segment_wrap(NULL, w->object);
     struct segment *segment = segment_of(w->segment);
     int r = shmview_wrap(first, before + behind, view->readonly ? SHMVIEW_WRAP_READ_ONLY : 0,
-                         give_back, w->got, &segment->handle);
+                         got_give_back, w->got, &segment->handle);
     if (r)
         return r;
     w->is_mine = false;
     w->got->segment = segment;
     return make_view(w, before, strides, ret);
+}
+
+/* Returns whether object is a Fiddle::Pointer. Ruby has no such class if fiddle is not loaded. */
+static bool is_pointer(VALUE object)
+{
+    ID fiddle = rb_intern("Fiddle"), pointer = rb_intern("Pointer");
+    if (!rb_const_defined(rb_cObject, fiddle))
+        return false;
+    VALUE module = rb_const_get(rb_cObject, fiddle);
+    return rb_const_defined(module, pointer) &&
+           RTEST(rb_obj_is_kind_of(object, rb_const_get(module, pointer)));
 }
 
 static VALUE wrap(VALUE arg)
@@ -280,6 +294,9 @@ static VALUE wrap(VALUE arg)
     rb_memory_view_t *view = &w->got->view;
     ssize_t strides[SHMVIEW_MAX_NDIM];
     struct shmview_view v;
+    /* Fiddle exports all memory as read-only, because it does not know whether it may be written */
+    if (w->writable && is_pointer(w->object))
+        view->readonly = false;
     check_shape(view);
     if (view->format)
         rb_memory_view_prepare_item_desc(view);
@@ -325,6 +342,7 @@ static VALUE open_foreign(VALUE object, bool writable, bool may_copy)
         .got = got_get(object, ALL_FLAGS | (writable ? RUBY_MEMORY_VIEW_WRITABLE : 0)),
         .is_mine = true,
         .may_copy = may_copy,
+        .writable = writable,
         .segment = Qnil,
     };
     if (!w.got)
@@ -349,34 +367,42 @@ static VALUE core_foreign(VALUE module, VALUE object)
 }
 
 /*
- * call-seq: Shmview.wrap(object, writable: false) -> View
+ * call-seq: Shmview.wrap(object, format = nil, shape = nil, writable: false) -> View
  *
- * Returns a View of the memory that object exports as a MemoryView, without a copy: of a
- * Fiddle::Pointer, or of an array of another extension. The view keeps the object alive. Its
- * segment is that memory, without a name, a lock and a daemon; closing the segment releases the
- * MemoryView.
+ * Returns a View of the memory that object exports as a MemoryView, without a copy: of an array of
+ * another extension, or of any memory as <tt>Fiddle::Pointer.new(address, size)</tt>. The view has
+ * the format, shape and strides of the MemoryView; +format+ and +shape+ are as for View#cast. It
+ * keeps the object alive. Its segment is that memory, without a name, a lock and a daemon; closing
+ * the segment releases the MemoryView.
+ *
+ * writable:: true: elements can be set. The caller vouches that the memory of a Fiddle::Pointer may
+ * be written, because Fiddle exports all memory as read-only
  *
  * Raises TypeError (the object exports none), ReadOnly (it must not be written), NotContiguous (its
  * rows lie behind pointers), Misaligned (for both: <tt>view[] = object</tt> copies), Limit (more
- * than 8 dimensions), Bounds, Overflow.
+ * than 8 dimensions), Bounds, Overflow, and the errors of View#cast.
  */
 static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
 {
     const ID keywords[] = {id_writable};
-    VALUE object, options, writable;
+    VALUE object, format, shape, options, writable;
     (void)self;
-    rb_scan_args(argc, argv, "1:", &object, &options);
+    rb_scan_args(argc, argv, "12:", &object, &format, &shape, &options);
     rb_get_kwargs(options, keywords, 0, 1, &writable);
     bool wish = writable != Qundef && RTEST(writable);
     VALUE view = open_foreign(object, wish, false);
     if (view == Qundef)
-        rb_raise(rb_eTypeError, "%" PRIsVALUE " exports no MemoryView", rb_class_of(object));
-    if (view != object)
-        return view;
-    if (wish)
+        rb_raise(rb_eTypeError,
+                 "%" PRIsVALUE " exports no MemoryView; Fiddle::Pointer.new(address, size) exports "
+                 "any memory",
+                 rb_class_of(object));
+    if (wish) /* also after an exporter that ignores the flag for memory to be written */
         view_use_writable(view);
-    const struct view *same = view_use(view);
-    return view_new(same->segment, &same->v);
+    if (view == object) {
+        const struct view *same = view_use(view);
+        view = view_new(same->segment, &same->v);
+    }
+    return NIL_P(format) ? view : rb_funcall(view, rb_intern("cast"), 2, format, shape);
 }
 
 /* --- Comparing ----------------------------------------------------------- */

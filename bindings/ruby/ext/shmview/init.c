@@ -7,7 +7,7 @@
 
 VALUE mShmview;
 ID id_change, id_generation, id_layout, id_one, id_phase, id_repaired, id_row_major, id_shared,
-    id_start, id_timeout, id_writable;
+    id_start, id_timeout, id_versioned, id_writable;
 
 /* Core.version: returns the version of the libshmview that is loaded. */
 static VALUE core_version(VALUE module)
@@ -48,6 +48,7 @@ void Init_core(void)
     id_shared = rb_intern("shared");
     id_start = rb_intern("start");
     id_timeout = rb_intern("timeout");
+    id_versioned = rb_intern("versioned");
     id_writable = rb_intern("writable");
     mShmview = rb_define_module("Shmview");
     Init_error();
@@ -68,6 +69,7 @@ void Init_core(void)
     Init_shape();
     Init_memory_view();
     Init_foreign();
+    Init_dlpack();
     Init_consumer();
     Init_io_buffer();
     watch_the_end();

@@ -20,14 +20,15 @@ char *pep_format(const rb_memory_view_item_component_t *list, size_t n, size_t i
 
 /* --- foreign.c ----------------------------------------------------------- */
 
-/* A MemoryView that this extension obtained from an object of any class. It must be released while
- * that object still exists. So all of them are in a list, which the end of the process releases
- * before Ruby frees its objects. It is not in Ruby's memory, because it may outlive the Ruby object
- * that obtained it. */
+/* A MemoryView that this extension obtained from an object of any class, or a tensor of DLPack. It
+ * must be released while that object still exists. So all of them are in a list, which the end of
+ * the process releases before Ruby frees its objects. It is not in Ruby's memory, because it may
+ * outlive the Ruby object that obtained it. */
 struct got {
-    rb_memory_view_t view;    /* obj is Qnil: released */
-    struct segment *segment;  /* the segment that wraps it, or NULL */
-    struct got *next, **prev; /* in the list of all; under its mutex */
+    rb_memory_view_t view;          /* obj is Qnil: released, or a tensor */
+    struct shmview_segment *tensor; /* owns the tensor; NULL: released, or a MemoryView */
+    struct segment *segment;        /* the segment that wraps it, or NULL */
+    struct got *next, **prev;       /* in the list of all; under its mutex */
 };
 /* Returns whether the class of the object exports MemoryViews and the object can export one now. */
 bool got_is_available(VALUE object);
@@ -36,10 +37,12 @@ struct got *got_new(void);
 /* Obtains a MemoryView from the object. Returns NULL if it exports none, or none that fits the
  * flags; otherwise the caller owes got_free(). */
 struct got *got_get(VALUE object, int flags);
-/* Releases the MemoryView. Does nothing if it was released before. */
+/* Releases the MemoryView or the tensor. Does nothing if it was released before. */
 void got_release(struct got *got);
-/* Releases the MemoryView and frees the struct. */
+/* Releases it and frees the struct. */
 void got_free(struct got *got);
+/* Like got_free(), for shmview_wrap(): libshmview calls it when the segment that wraps got ends. */
+void got_give_back(void *got);
 /* Releases all of them. Call before Ruby frees its objects. */
 void got_end(void);
 

@@ -122,6 +122,10 @@ void Init_foreign(void);
 
 void Init_memory_view(void);
 
+/* --- dlpack.c ------------------------------------------------------------ */
+
+void Init_dlpack(void);
+
 /* --- consumer.c ---------------------------------------------------------- */
 
 void Init_consumer(void);
