@@ -41,6 +41,11 @@ class Event(NamedTuple):
     error: int  #: [quota_refused] the code of the Error
     reason: Optional[str]  #: [quota_refused] a sentence with the figures
 
+    def __repr__(self):
+        """Shows the members that the kind of the event has."""
+        has = (name for name, value in zip(self._fields, self) if value or value == 0 and name in ("uid", "slot"))
+        return f"Event({', '.join(f'{name}={getattr(self, name)!r}' for name in has)})"
+
 
 class Events:
     """A subscription: an iterator of Event, and an asynchronous one. events() makes it.
@@ -156,6 +161,12 @@ class Events:
         return self
 
     def __exit__(self, *error):
+        self.close()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
         self.close()
 
     def __repr__(self):

@@ -176,10 +176,12 @@ PyObject *view_brief(PyObject *op, PyObject *Py_UNUSED(unused))
     PyObject *shape = view_tuple(self->v.shape, self->v.ndim);
     if (!shape)
         return NULL;
+    const char *name = shmview_name(segment_mapped(self->segment));
+    const char *quote = name[0] ? "'" : "";
     PyObject *said =
-        PyUnicode_FromFormat("<shmview.View of '%s', format '%s', shape %R%s%s>",
-                             shmview_name(segment_mapped(self->segment)), self->v.format, shape,
-                             self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "",
+        PyUnicode_FromFormat("<shmview.View of %s%s%s, format '%s', shape %R%s%s>", quote,
+                             name[0] ? name : "another object's memory", quote, self->v.format,
+                             shape, self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "",
                              shmview_view_is_stale(&self->v) ? ", stale" : "");
     Py_DECREF(shape);
     return said;

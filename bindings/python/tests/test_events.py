@@ -44,6 +44,8 @@ def test_the_life_of_a_segment():
         assert (created.segment, created.size, created.uid, created.pid) == ("life", 5000, os.getuid(), os.getpid())
         assert before - 1 < created.time < time.time() + 1 and created.id == shmview.stats("life").id
         assert (created.layout, created.reason, created.error) == (None, None, 0)
+        assert "kind='created'" in repr(created) and "size=5000" in repr(created) and "uid=" in repr(created)
+        assert "reason" not in repr(created)  # which it does not have
         assert (phase.layout, phase.generation, phase.switches) == ("one", seg.generation, 1)
         assert (detached.access, detached.held) == ("read", None) and detached.slot is not None
         assert found["access_changed"].segment == "life"
@@ -237,7 +239,7 @@ def test_asyncio():
 
     async def both():
         seen = []
-        with shmview.events(kinds=["created"]) as events:
+        async with shmview.events(kinds=["created"]) as events:
             task = asyncio.ensure_future(follow(events, seen))
             await asyncio.sleep(0.05)
             with pytest.raises(shmview.Busy):

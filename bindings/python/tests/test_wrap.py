@@ -136,6 +136,7 @@ def test_closing():
     view = shmview.wrap(owner)
     seg = view.segment
     assert repr(seg) == "<shmview.Segment of another object's memory>" and seg.connection is None
+    assert repr(seg.buf[:2]).startswith("<shmview.View of another object's memory, format 'B', shape (2,): ")
     with pytest.raises(shmview.Busy):
         seg.close()
     view.release()
