@@ -154,7 +154,7 @@ class Events:
     def fileno(self):
         """Returns the descriptor to poll in an event loop of another kind. When it is readable, call
         next(0) until it raises TimedOut. It is another one after each 'subscribed' event, and -1 while
-        there is no daemon; then call next(0) from a timer."""
+        there is no daemon; then call next(0) from a timer. Raises Busy while another thread waits."""
         return self._monitor.fileno()
 
     def __enter__(self):

@@ -26,7 +26,7 @@ def from_dlpack(tensor):
 
     tensor: an object with the methods of DLPack, such as a tensor of torch or an array of numpy, or a
     capsule that such a method has returned. The View is read-only if the tensor is; only the versioned
-    form of DLPack, which is asked for first, can tell.
+    form of DLPack, which is requested first, has a flag for that.
 
     The tensor is kept until the last view, buffer and tensor of its memory is gone, or until
     view.segment.close(). view.segment has no name, no lock and no daemon.

@@ -35,7 +35,7 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     removed) or 'creator' (with the client that created it).
     lock: False for a segment that has only bytes, and no lock, phases or changes.
     populate: whether to map every page now instead of at its first use.
-    mode, owner, group, entries: who may use the segment, see set_access(). None: the mode that the
+    mode, owner, group, entries: the users who may use the segment, see set_access(). None: the mode that the
     daemon is configured with (0o600 by default), and this user and group.
     connection: a Connection. None: the default connection of the process.
 

@@ -14,8 +14,8 @@ struct owner {
     PyInterpreterState *interpreter;
 };
 
-/* This thread has the GIL in wrap_detach() or wrap_detach_later(). PyGILState_Check() cannot tell
- * in a process with several interpreters. */
+/* This thread is in wrap_detach() or wrap_detach_later(), and has the GIL. PyGILState_Check() is
+ * not reliable in a process with several interpreters. */
 static __thread bool has_gil;
 
 int wrap_detach(struct shmview_segment *handle)
@@ -33,9 +33,10 @@ void wrap_detach_later(struct shmview_segment *handle)
     has_gil = false;
 }
 
-/* Returns the memory to its object; the release function of shmview_wrap(). The object lives on,
- * and nothing else, if the interpreter has ended. The same holds if a consumer without the GIL ends
- * a tensor of another interpreter than the main one, because that one may have ended as well. */
+/* Returns the memory to its object; the release function of shmview_wrap(). If the interpreter has
+ * ended, the object is left alone. It is also left alone if a consumer without the GIL ends a
+ * tensor of another interpreter than the main one, because there is no safe way to find out whether
+ * such an interpreter still exists. */
 static void release(void *arg)
 {
     struct owner *owner = arg;
