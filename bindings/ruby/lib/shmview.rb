@@ -20,7 +20,8 @@
 # No daemon needs to run: if there is none, one is started for this user.
 #
 # Methods in C are documented in ext/shmview. The Ruby files have the parts where Ruby is shorter than
-# C and speed does not matter: keyword arguments with defaults, layouts, the classes of errors.
+# C and speed does not matter: keyword arguments with defaults, layouts, the classes of results and
+# errors.
 module Shmview
 end
 

@@ -34,6 +34,8 @@ class TestEvents < ShmviewTest
     assert_equal ["one", 1, 1], [phase.layout, phase.generation, phase.switches]
     assert_equal found.map(&:serial).sort, found.map(&:serial)
     assert_in_delta Time.now.to_f, created.time.to_f, 600
+    assert_match(/\A#<Shmview::Event serial=\d+, time=.*, kind=:created, segment="seg", id=\d+, uid=\d+, pid=\d+, .*size=100>\z/,
+                 created.inspect)
     assert_raises(Shmview::TimedOut) { events.next(timeout: 0) }
     case created
     in { kind: :created, segment: }

@@ -30,13 +30,14 @@ static const char *basic_format(const char *s)
 VALUE format_text(VALUE format)
 {
     VALUE text = rb_String(format);
-    const char *s = StringValueCStr(text), *basic = basic_format(s);
+    const char *s = StringValueCStr(text);
     size_t n = strlen(s);
-    if (basic)
-        return rb_utf8_str_new_cstr(basic);
-    if (n < 2 || !((s[0] >= 'a' && s[0] <= 'z') || (s[0] >= 'A' && s[0] <= 'Z')) ||
-        strspn(s + 1, "0123456789") != n - 1)
+    if (n < 2 || !((s[0] >= 'a' && s[0] <= 'z') || (s[0] >= 'A' && s[0] <= 'Z')))
         return text;
+    if (strspn(s + 1, "0123456789") != n - 1) {
+        const char *basic = basic_format(s);
+        return basic ? rb_utf8_str_new_cstr(basic) : text;
+    }
     bool is_byte = strcmp(s + 1, "1") == 0 || s[0] == 'S';
     return rb_sprintf("%s%s",
                       is_byte                                     ? "|"

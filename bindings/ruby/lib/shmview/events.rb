@@ -25,7 +25,14 @@ module Shmview
   #                                       attachments that keep the memory. lost: how many events
   # error, reason:: quota_refused: the number of the error, and a sentence with the figures
   Event = Struct.new(:serial, :time, :kind, :segment, :id, :uid, :pid, :command, :attachment, :access, :slot, :held,
-                     :size, :generation, :layout, :switches, :deaths, :segments, :attachments, :lost, :error, :reason)
+                     :size, :generation, :layout, :switches, :deaths, :segments, :attachments, :lost, :error, :reason) do
+    # Describes the event for people: the members that its kind has.
+    def inspect
+      has = to_h.reject { |name, value| value.nil? || (value == 0 && !%i[uid slot].include?(name)) }
+      "#<Shmview::Event #{has.map { |name, value| "#{name}=#{value.inspect}" }.join(', ')}>"
+    end
+    alias_method :to_s, :inspect
+  end
 
   # A subscription to the events of a daemon, which Shmview.events opens. Its first event is :subscribed.
   # If the daemon ends, the subscription continues with the next one. One thread at a time may use it; a
