@@ -10,7 +10,8 @@
  *   access.c                      the users who may use a segment
  *   segment_view.c view.c         views of a segment; the type View and its table (view_type.c)
  *   index.c assign.c item*.c      reading and setting elements
- *   shape.c buffer.c dlpack.c     other views of the same elements; exports to other libraries
+ *   shape.c                       other views of the same elements
+ *   buffer.c dlpack.c arrow.c     exports to other libraries
  *   foreign.c wrap.c              buffers of other objects: to copy from, to compare with; as views
  *   scalar.c sequence.c stats.c   a view of one element as a number, a view as a sequence; figures
  *   forward.c                     methods that are written in Python

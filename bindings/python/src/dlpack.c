@@ -80,36 +80,52 @@ static PyObject *export_versioned(struct view *view, const struct shmview_view *
     return capsule;
 }
 
-/* Copies the elements to private memory, which the tensor owns, and exports that. Returns a capsule
- * or NULL with an exception. */
-static PyObject *export_copy(struct view *view, bool is_versioned)
+int view_copy(struct view *view, struct shmview_segment **ret_segment, struct shmview_view *ret)
 {
     const struct shmview_view *v = &view->v;
     struct shmview_segment *segment;
-    struct shmview_view copy;
     int64_t shape[SHMVIEW_MAX_NDIM];
     /* DLPack requires an alignment of 256 bytes; aligned_alloc() needs a multiple of it */
     size_t bytes = ((size_t)v->nbytes + 255) / 256 * 256;
     void *memory = aligned_alloc(256, bytes ? bytes : 256);
-    if (!memory)
-        return PyErr_NoMemory();
+    if (!memory) {
+        PyErr_NoMemory();
+        return -1;
+    }
     int r = shmview_wrap(memory, v->nbytes, 0, free, memory, &segment);
     if (r) {
         free(memory);
-        return view_raise(view, r);
+        view_raise(view, r);
+        return -1;
     }
     for (uint32_t d = 0; d < v->ndim; d++)
         shape[d] = v->shape[d];
     struct shmview_view_spec spec = {.format = v->format, .ndim = v->ndim, .shape = shape};
-    r = shmview_view_make(segment, &spec, &copy);
+    r = shmview_view_make(segment, &spec, ret);
     if (r == 0) {
         Py_BEGIN_ALLOW_THREADS
-        r = shmview_copy(&copy, v);
+        r = shmview_copy(ret, v);
         Py_END_ALLOW_THREADS
     }
-    PyObject *capsule = r              ? view_raise(view, r)
-                        : is_versioned ? export_versioned(view, &copy, true)
-                                       : export_plain(view, &copy);
+    if (r) {
+        view_raise(view, r);
+        shmview_detach(segment);
+        return -1;
+    }
+    *ret_segment = segment;
+    return 0;
+}
+
+/* Exports a copy of the elements, which the tensor owns. Returns a capsule or NULL with an
+ * exception. */
+static PyObject *export_copy(struct view *view, bool is_versioned)
+{
+    struct shmview_segment *segment;
+    struct shmview_view copy;
+    if (view_copy(view, &segment, &copy))
+        return NULL;
+    PyObject *capsule =
+        is_versioned ? export_versioned(view, &copy, true) : export_plain(view, &copy);
     shmview_detach_later(segment); /* the last tensor detaches it, which frees the memory */
     return capsule;
 }

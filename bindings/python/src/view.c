@@ -341,6 +341,12 @@ PyGetSetDef view_getset[] = {
      "has none: for bfloat16 and float8 without ml_dtypes, addresses ('P') and Pascal strings.",
      NULL},
     {"_none", view_get_none, NULL, NULL, NULL},
+    {"__arrow_c_array__", view_get_arrow, NULL,
+     "A method for Arrow, which pyarrow and polars call: returns a schema and an array, in\n"
+     "capsules. A view without gaps is not copied. AttributeError for more than one dimension, and "
+     "for\n"
+     "elements that are no numbers of the machine's byte order and no strings of fixed length.",
+     NULL},
     {"T", view_get_T, NULL, "The view with its dimensions reversed.", NULL},
     {"__array_interface__", view_get_array_interface, NULL, "numpy's array protocol, version 3.",
      NULL},

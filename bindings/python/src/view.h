@@ -175,6 +175,14 @@ PyObject *view_get_array_interface(PyObject *self, void *closure);
 
 PyObject *view_dlpack(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *view_dlpack_device(PyObject *self, PyObject *unused);
+/* Copies the elements to private memory, in C order, and *ret is a view of the copy. The caller
+ * prevents the release of the view, and owes *ret_segment a shmview_detach_later(), which frees the
+ * memory after the last export of *ret. Returns 0, or -1 with an exception. */
+int view_copy(struct view *view, struct shmview_segment **ret_segment, struct shmview_view *ret);
+
+/* --- arrow.c ------------------------------------------------------------- */
+
+PyObject *view_get_arrow(PyObject *self, void *closure);
 
 /* --- scalar.c ------------------------------------------------------------ */
 

@@ -251,14 +251,19 @@ def test_torch_asarray(seg):
 
 def test_polars(seg):
     polars = pytest.importorskip("polars")
-    for view in seg.cast("i2", 6), seg.cast("d", 6)[::-2], seg.cast("?", 4):
-        assert polars.Series(view).to_list() == view.tolist()
+    for view in seg.cast("i2", 6), seg.cast("d", 6)[::-2]:
+        series = polars.Series(view)
+        assert series.to_list() == view.tolist() and str(series.dtype) == {"h": "Int16", "d": "Float64"}[view.format]
+    for view in seg.cast("?", 4), seg.cast("bfloat16", 4):
+        with pytest.raises(TypeError):
+            polars.Series(view)
 
 
 def test_pyarrow(seg):
     pyarrow = pytest.importorskip("pyarrow")
-    for view in seg.cast("i2", 6), seg.cast("d", 6)[::-2], seg.cast("?", 4):
+    for view in seg.cast("i2", 6), seg.cast("d", 6)[::-2], seg.cast("?", 4), seg.cast("bfloat16", 4):
         assert pyarrow.array(view).to_pylist() == view.tolist()
+    assert pyarrow.array(seg.cast("i2", 6)).type == pyarrow.int16()
 
 
 def test_sequences_of_views(seg):

@@ -137,6 +137,7 @@ def test_closing():
     seg = view.segment
     assert repr(seg) == "<shmview.Segment of another object's memory>" and seg.connection is None
     assert repr(seg.buf[:2]).startswith("<shmview.View of another object's memory, format 'B', shape (2,): ")
+    assert "<svg" in seg._repr_html_() and "<svg" in seg.buf._repr_html_()
     with pytest.raises(shmview.Busy):
         seg.close()
     view.release()
