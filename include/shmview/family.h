@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/family.h - memory without a name, and mutexes in it, for a family of processes: a program
- * and its children, or programs that pass each other a descriptor.
+/* shmview/family.h - memory without a name, mutexes in it, and words to wait on, for a family of
+ * processes: a program and its children, or programs that pass each other a descriptor.
  *
  *     struct results { struct shmview_mutex mutex; double sum; } *results;
  *     struct shmview_anonymous memory;
@@ -162,6 +162,37 @@ struct shmview_mutex_status {
  * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID, _LAYOUT_VERSION, _NO_MEMORY or _SYSTEM as
  * shmview_mutex_lock() does. */
 int shmview_mutex_query(struct shmview_mutex *mutex, struct shmview_mutex_status *ret_status);
+
+/* --- Words --------------------------------------------------------------- */
+
+/* The parts of further protocols: a word of shared memory that threads wait on, and a word that
+ * names a process. The caller reads and writes words as C11 atomics. */
+
+/* Waits while the word, which is aligned to 4, has the value, but not longer than 0.1 s: the
+ * process that should wake the caller may have been killed. So the caller must look at its words
+ * again after each return, and wait again if they demand it. deadline_ns is an absolute time of
+ * CLOCK_MONOTONIC, see shmview_deadline(); SHMVIEW_FOREVER never passes, and 0 has passed.
+ *
+ * Returns 0 if the caller was woken, if the word has another value, or after 0.1 s. Returns
+ * -SHMVIEW_ERR_TIMED_OUT after the deadline if the word still has the value, or _INTERRUPTED by
+ * shmview_on_wait(). A call that took a wake-up of shmview_word_wake() returns 0. */
+int shmview_word_wait(const uint32_t *word, uint32_t value, int64_t deadline_ns);
+
+/* Wakes up to n threads, or all for 0, that wait on the word. Returns how many threads it has
+ * woken. One system call. Does not block. Never fails. */
+int shmview_word_wake(const uint32_t *word, int n);
+
+/* Returns in *ret_name a number that names the calling process: its kernel id and its birth, as in
+ * the owner of a mutex of processes. It is never 0, and no other process of this pid namespace has
+ * it until the machine is started again. A forked child has another one. Does not block.
+ *
+ * Returns 0 on success. In a process' first call, returns -SHMVIEW_ERR_NO_MEMORY or _SYSTEM. */
+int shmview_process_name(uint64_t *ret_name);
+
+/* Returns 1 if the process with this name has ended, otherwise 0. A process about which the kernel
+ * gives no information, and a name that shmview_process_name() cannot have returned, count as
+ * alive. Makes a few system calls, about 10 us. Does not block. */
+int shmview_process_has_ended(uint64_t name);
 
 #ifdef __cplusplus
 }

@@ -26,10 +26,12 @@ Segment, View and Connection can be pickled: a pickled object names the segment 
 contains no bytes. Every error is a subclass of Error and of Python's own class for such an error:
 FileNotFoundError, TimeoutError, BufferError, ValueError and so on. pin() is for CUDA.
 
-Drop-ins: Array, Value, RawArray, RawValue, Lock, RLock and copy work like those of multiprocessing;
+Drop-ins: get_context() returns a context of multiprocessing with locks, Condition, Semaphore, Event,
+Barrier, queues, Value and Array of shmview; they, RawArray, RawValue and copy are also in this module.
 SharedMemory, ShareableList and SharedMemoryManager like those of multiprocessing.shared_memory and
 multiprocessing.managers. With these, the death of a lock's holder blocks no other process, and no
-memory is left behind. The modules sharedctypes, shared_memory and managers have them too.
+memory is left behind. The modules context, synchronize, queues, sharedctypes, shared_memory and
+managers have them too.
 
 Threads: any thread may use any object. Every call that waits or sends a request releases the GIL.
 Signals: handlers run while a call waits, and end it if they raise. Fork: a child can use the
@@ -64,7 +66,7 @@ _name_the_package(globals()[name] for name in __all__)
 # would pay for typing, ctypes and multiprocessing.
 _lazy = {
     "_access": ("Access", "get_access", "set_access"),
-    "_events": ("Event", "Events", "events"),
+    "_events": ("SegmentEvent", "Events", "events"),
     "_tuples": ("LockParty", "LockStatus", "Summary"),
     "_cuda": ("CudaError", "NoCuda", "Pinned", "pin"),
     "_foreign": ("from_dlpack", "wrap"),
@@ -72,6 +74,9 @@ _lazy = {
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),
     "sharedctypes": ("Array", "RawArray", "RawValue", "Value", "copy", "synchronized"),
+    "synchronize": ("Barrier", "BoundedSemaphore", "Condition", "Event", "Semaphore"),
+    "queues": ("JoinableQueue", "Queue", "SimpleQueue"),
+    "context": ("get_context",),
     "shared_memory": ("ShareableList", "SharedMemory"),
     "managers": ("SharedMemoryManager",),
 }

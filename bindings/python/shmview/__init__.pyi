@@ -20,10 +20,14 @@ from ._errors import (Bounds as Bounds, Busy as Busy, ConversionError as Convers
                       SystemCallFailed as SystemCallFailed, TimedOut as TimedOut,
                       TooDeep as TooDeep, Unsupported as Unsupported)
 from ._shared import Lock as Lock, OwnerDiedWarning as OwnerDiedWarning, RLock as RLock
+from .context import get_context as get_context
 from .managers import SharedMemoryManager as SharedMemoryManager
+from .queues import JoinableQueue as JoinableQueue, Queue as Queue, SimpleQueue as SimpleQueue
 from .shared_memory import ShareableList as ShareableList, SharedMemory as SharedMemory
 from .sharedctypes import (Array as Array, RawArray as RawArray, RawValue as RawValue,
                            Value as Value, copy as copy, synchronized as synchronized)
+from .synchronize import (Barrier as Barrier, BoundedSemaphore as BoundedSemaphore,
+                          Condition as Condition, Event as Event, Semaphore as Semaphore)
 
 __version__: str
 
@@ -281,7 +285,7 @@ def set_access(name: str, *, mode: Optional[int] = None, owner: Union[int, str, 
                connection: Optional[Connection] = None) -> None: ...
 _Kind = Literal["created", "attached", "detached", "died", "owner_died", "removed", "access_changed", "phase",
                 "quota_refused", "recovered", "subscribed", "lost"]
-class Event(NamedTuple):
+class SegmentEvent(NamedTuple):
     serial: int
     time: float
     kind: str
@@ -305,11 +309,11 @@ class Event(NamedTuple):
     error: int
     reason: Optional[str]
 class Events:
-    def next(self, timeout: Optional[float] = None) -> Event: ...
+    def next(self, timeout: Optional[float] = None) -> SegmentEvent: ...
     def __iter__(self) -> Events: ...
-    def __next__(self) -> Event: ...
+    def __next__(self) -> SegmentEvent: ...
     def __aiter__(self) -> Events: ...
-    async def __anext__(self) -> Event: ...
+    async def __anext__(self) -> SegmentEvent: ...
     @property
     def closed(self) -> bool: ...
     def close(self) -> None: ...

@@ -10,7 +10,7 @@ from ._errors import Busy, Disconnected, TimedOut, make
 RETRY_SECONDS = 0.1  # between attempts of an event loop to reach a daemon that is gone
 
 
-class Event(NamedTuple):
+class SegmentEvent(NamedTuple):
     """One event. A text, a user or a slot that the kind of the event does not have is None, and such a
     number is 0. The kinds in brackets have the member."""
     serial: int  #: grows from event to event, also from one daemon to the next
@@ -44,11 +44,11 @@ class Event(NamedTuple):
     def __repr__(self):
         """Shows the members that the kind of the event has."""
         has = (name for name, value in zip(self._fields, self) if value or value == 0 and name in ("uid", "slot"))
-        return f"Event({', '.join(f'{name}={getattr(self, name)!r}' for name in has)})"
+        return f"SegmentEvent({', '.join(f'{name}={getattr(self, name)!r}' for name in has)})"
 
 
 class Events:
-    """A subscription: an iterator of Event, and an asynchronous one. events() makes it.
+    """A subscription: an iterator of SegmentEvent, and an asynchronous one. events() makes it.
 
     One thread or task at a time may wait for an event. A forked child may only close its copy."""
 
@@ -57,7 +57,7 @@ class Events:
         self._wait = None  # of the task that waits: (loop, its thread, descriptor or None, future)
 
     def next(self, timeout=None):
-        """Waits for the next Event, and returns it. timeout: the seconds to wait at most; None: as long
+        """Waits for the next event, and returns it. timeout: the seconds to wait at most; None: as long
         as necessary. Without a daemon it waits for the next one. The wait releases the GIL, and signal
         handlers run.
 
@@ -68,7 +68,7 @@ class Events:
         found = self._monitor.next(timeout)
         if found is None:
             raise make(TimedOut.code, f"no event in {timeout} s", {})
-        return Event(*found)
+        return SegmentEvent(*found)
 
     def _refuse_two(self):
         if self._wait:
@@ -101,7 +101,7 @@ class Events:
                     raise StopAsyncIteration from None
                 raise
             if found is not None:
-                return Event(*found)
+                return SegmentEvent(*found)
             await self._wait_in_loop(self._monitor.fileno() if lives else -1)
 
     async def _wait_in_loop(self, fd):
@@ -186,7 +186,7 @@ def events(*names, kinds=None, after=None, connection=None):
 
     names: of the only segments that are wanted, at most 64; they need not exist yet. None: all
     segments that this user may see. Events that belong to no segment are reported in any case.
-    kinds: the kinds that are wanted, see Event.kind. None: all. The first event is always 'subscribed';
+    kinds: the kinds that are wanted, see SegmentEvent. None: all. The first event is always 'subscribed';
     nothing is missed after it.
     after: the serial number of an event. The later events are reported too, as far as the daemon
     remembers them. 0: all that it remembers.

@@ -22,10 +22,9 @@ class OwnerDiedWarning(RuntimeWarning):
     pid = 0
 
 
-def _tell_death(pid):
+def _tell_death(pid, what="died while it held this lock: what the lock guards may be half written"):
     who = "a thread of this process" if pid == os.getpid() else f"process {pid}"
-    warning = OwnerDiedWarning(f"{who} died while it held this lock: what the lock guards "
-                               "may be half written")
+    warning = OwnerDiedWarning(f"{who} {what}")
     warning.pid = pid
     warnings.warn(warning, stacklevel=2)
 

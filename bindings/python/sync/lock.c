@@ -60,9 +60,21 @@ int lock_fail(const struct lock *lock, int r)
 
 /* --- Methods ------------------------------------------------------------- */
 
-/* Parses the arguments of acquire() by the rules of multiprocessing: a negative timeout counts as
- * 0, and block=False ignores the timeout. Returns 0, or -1 with an exception. */
-static int parse_acquire(PyObject *args, PyObject *kwargs, int64_t *ret_deadline)
+int deadline_of(PyObject *timeout, int64_t *ret_deadline)
+{
+    *ret_deadline = SHMVIEW_FOREVER;
+    if (timeout == Py_None)
+        return 0;
+    double seconds = PyFloat_AsDouble(timeout);
+    if (seconds == -1 && PyErr_Occurred())
+        return -1;
+    *ret_deadline = !(seconds > 0)  ? 0
+                    : seconds > 3e9 ? SHMVIEW_FOREVER
+                                    : shmview_deadline((int64_t)(seconds * 1e9));
+    return 0;
+}
+
+int parse_deadline(PyObject *args, PyObject *kwargs, int64_t *ret_deadline)
 {
     static char *keywords[] = {"block", "timeout", NULL};
     PyObject *timeout = Py_None;
@@ -72,23 +84,14 @@ static int parse_acquire(PyObject *args, PyObject *kwargs, int64_t *ret_deadline
         return 0;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|pO:acquire", keywords, &block, &timeout))
         return -1;
-    if (!block)
-        *ret_deadline = 0;
-    else if (timeout != Py_None) {
-        double seconds = PyFloat_AsDouble(timeout);
-        if (seconds == -1 && PyErr_Occurred())
-            return -1;
-        *ret_deadline = !(seconds > 0)  ? 0
-                        : seconds > 3e9 ? SHMVIEW_FOREVER
-                                        : shmview_deadline((int64_t)(seconds * 1e9));
-    }
-    return 0;
+    *ret_deadline = 0;
+    return block ? deadline_of(timeout, ret_deadline) : 0;
 }
 
 static PyObject *acquire(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     int64_t deadline;
-    if (parse_acquire(args, kwargs, &deadline))
+    if (parse_deadline(args, kwargs, &deadline))
         return NULL;
     int r = lock_take((struct lock *)op, deadline);
     return r < 0 ? NULL : PyBool_FromLong(r == 0);
@@ -175,25 +178,6 @@ static PyObject *get_owner_pid(PyObject *op, void *Py_UNUSED(closure))
 
 /* --- The types ----------------------------------------------------------- */
 
-/* Returns the address of the memory of a Block, or NULL with an exception. The memory exists as
- * long as the Block. */
-static void *block_address(PyObject *block)
-{
-    PyObject *bytes = PyObject_CallMethod(block, "create_memoryview", NULL);
-    Py_buffer buffer;
-    void *address = NULL;
-    if (bytes && PyObject_GetBuffer(bytes, &buffer, PyBUF_WRITABLE) == 0) {
-        if (buffer.len < (Py_ssize_t)sizeof(struct shmview_mutex) ||
-            (uintptr_t)buffer.buf % _Alignof(struct shmview_mutex))
-            PyErr_SetString(PyExc_ValueError, "not the memory of a lock");
-        else
-            address = buffer.buf;
-        PyBuffer_Release(&buffer);
-    }
-    Py_XDECREF(bytes);
-    return address;
-}
-
 /* Makes a lock in a new block, or, with _block, an object for the lock that is already in the given
  * block: unpickling in a child does that. */
 static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -206,7 +190,8 @@ static PyObject *lock_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *block = given ? Py_NewRef(given)
                             : PyObject_CallMethod(state->helpers, "_new_block", "n",
                                                   (Py_ssize_t)sizeof(struct shmview_mutex));
-    void *address = block ? block_address(block) : NULL;
+    Py_ssize_t bytes;
+    void *address = block ? block_address(block, sizeof(struct shmview_mutex), &bytes) : NULL;
     struct lock *self = address ? (struct lock *)type->tp_alloc(type, 0) : NULL;
     if (!self) {
         Py_XDECREF(block);

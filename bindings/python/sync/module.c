@@ -4,6 +4,8 @@
  * do not need. */
 #include "sync.h"
 
+#include <string.h>
+
 static struct PyModuleDef definition;
 
 struct state *state_of(PyTypeObject *type)
@@ -32,6 +34,9 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, const char *n
     return (PyTypeObject *)type;
 }
 
+static PyType_Spec *const waiting_specs[] = {&event_spec, &waiters_spec, &semaphore_spec,
+                                             &barrier_spec, &queue_spec};
+
 static int module_exec(PyObject *module)
 {
     struct state *s = PyModule_GetState(module);
@@ -44,6 +49,10 @@ static int module_exec(PyObject *module)
         !(s->place_type = add_type(module, &place_spec, "Place", NULL)) ||
         !(s->quick_type = add_type(module, &quick_spec, "Quick", NULL)))
         return -1;
+    for (size_t i = 0; i < sizeof waiting_specs / sizeof *waiting_specs; i++)
+        if (!(s->waiting_types[i] = add_type(module, waiting_specs[i],
+                                             strrchr(waiting_specs[i]->name, '.') + 1, NULL)))
+            return -1;
     return 0;
 }
 
@@ -71,6 +80,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->array_type);
     Py_VISIT((PyObject *)s->place_type);
     Py_VISIT((PyObject *)s->quick_type);
+    for (size_t i = 0; i < sizeof waiting_specs / sizeof *waiting_specs; i++)
+        Py_VISIT((PyObject *)s->waiting_types[i]);
     Py_VISIT(s->helpers);
     Py_VISIT(s->codes);
     return 0;
@@ -87,6 +98,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->array_type);
     Py_CLEAR(s->place_type);
     Py_CLEAR(s->quick_type);
+    for (size_t i = 0; i < sizeof waiting_specs / sizeof *waiting_specs; i++)
+        Py_CLEAR(s->waiting_types[i]);
     Py_CLEAR(s->helpers);
     Py_CLEAR(s->codes);
     return 0;

@@ -10,6 +10,13 @@
  *   element.c        one element of a plain type of ctypes, without ctypes
  *   elements.c       elements by index and slice
  *   quick.c          RawArray: an array of ctypes whose elements are accessed without ctypes
+ *   shared.c         the base of the following objects
+ *   event.c          Event
+ *   condition.c      the waiters of a Condition
+ *   monitor.c        state that several processes change and wait for; monitor.h has the rules
+ *   semaphore.c      Semaphore, on a monitor
+ *   barrier.c        Barrier, on a monitor
+ *   queue.c, ring.c  what a Queue has in shared memory, on a monitor
  *
  * Why elements are handled here: access through ctypes makes an object for each step and costs more
  * than the lock. This module handles the usual values of the plain types itself. It leaves every
@@ -55,8 +62,9 @@ struct state {
     PyTypeObject *arena_type, *lock_type, *rlock_type;
     PyTypeObject *base_type, *value_type, *array_type;
     PyTypeObject *place_type, *quick_type;
-    PyObject *helpers; /* the module shmview._shared */
-    PyObject *codes;   /* dict of a plain ctypes type: its letter */
+    PyTypeObject *waiting_types[5]; /* of the specs in module.c */
+    PyObject *helpers;              /* the module shmview._shared */
+    PyObject *codes;                /* dict of a plain ctypes type: its letter */
 };
 /* Returns the state of the module for a type of the module or a subclass of one; borrowed. NULL
  * with an exception for another type. */
@@ -65,6 +73,13 @@ struct state *state_of(PyTypeObject *type);
 /* --- arena.c ------------------------------------------------------------- */
 
 extern PyType_Spec arena_spec;
+
+/* --- shared.c and its users ---------------------------------------------- */
+
+/* Returns the address of the memory of a Block, which has at least that many bytes and exists as
+ * long as the Block, and its size; or NULL with an exception. */
+void *block_address(PyObject *block, Py_ssize_t least, Py_ssize_t *ret_bytes);
+extern PyType_Spec event_spec, waiters_spec, semaphore_spec, barrier_spec, queue_spec;
 
 /* --- lock.c -------------------------------------------------------------- */
 
@@ -84,6 +99,13 @@ int lock_take_slowly(struct lock *lock, int r, int64_t deadline);
 /* Raises the exception for r, the error of a call on the mutex. The classes and texts are those of
  * multiprocessing. Returns -1. */
 int lock_fail(const struct lock *lock, int r);
+
+/* Parses the arguments of acquire() by the rules of multiprocessing: a negative timeout counts as
+ * 0, and block=False ignores the timeout. Returns 0, or -1 with an exception. */
+int parse_deadline(PyObject *args, PyObject *kwargs, int64_t *ret_deadline);
+/* The deadline that is timeout seconds from now; None is forever. Returns 0, or -1 with an
+ * exception. */
+int deadline_of(PyObject *timeout, int64_t *ret_deadline);
 
 /* Takes the lock; a deadline of 0 tries once. Returns 0; 1 if the deadline has passed; or -1 with
  * an exception, and without the lock. If the last owner died inside, issues OwnerDiedWarning. */

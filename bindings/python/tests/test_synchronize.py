@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Semaphore, BoundedSemaphore, Condition, Event and Barrier, and what a killed process leaves in
+them. CPython's own tests of these classes are in cpython.py."""
+
+import multiprocessing.synchronize
+import os
+import pickle
+import signal
+import threading
+import time
+import warnings
+
+import pytest
+from conftest import PATIENCE, await_, outcome
+
+import shmview
+
+pytestmark = pytest.mark.usefixtures("no_arena_left")
+
+
+@pytest.fixture(params=["fork", "spawn", "forkserver"])
+def ctx(request):
+    return shmview.get_context(request.param)
+
+
+def killed(ctx, target, *args, until=lambda: True):
+    """Runs target(*args, ready) in a child until it has called ready.set() and until() is true, and
+    kills it."""
+    ready = ctx.Event()
+    child = ctx.Process(target=target, args=(*args, ready))
+    child.start()
+    assert ready.wait(PATIENCE)
+    await_(until)
+    os.kill(child.pid, signal.SIGKILL)
+    child.join()
+    return child.pid
+
+
+def deaths(call, *args):
+    """Returns the result of call, and the process ids of the deaths that it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = call(*args)
+    return result, [each.message.pid for each in caught]
+
+
+def test_they_are_those_of_multiprocessing():
+    for name, args in (("Semaphore", ()), ("BoundedSemaphore", ()), ("Condition", ()), ("Event", ()),
+                       ("Barrier", (2,))):
+        thing = getattr(shmview, name)(*args)
+        assert isinstance(thing, getattr(multiprocessing.synchronize, name))
+        assert type(thing).__module__ == "shmview.synchronize"
+        with pytest.raises(RuntimeError, match="inheritance"):
+            pickle.dumps(thing)
+
+
+# --- Semaphore ----------------------------------------------------------------
+
+def test_semaphore():
+    semaphore = shmview.Semaphore(1)
+    assert repr(semaphore) == "<Semaphore(value=1)>"
+    with semaphore as entered:
+        assert entered is True and semaphore.get_value() == 0
+        assert not semaphore.acquire(timeout=0.01) and not semaphore.acquire(block=False)
+    semaphore.release()
+    assert semaphore.get_value() == 2
+    assert outcome(shmview.Semaphore, -1) is ValueError
+    bounded = shmview.BoundedSemaphore(1)
+    assert outcome(bounded.release) is ValueError and bounded.get_value() == 1
+    with pytest.raises(ValueError):
+        shmview._sync.Semaphore(shmview.Event()._block)
+
+
+def take(semaphore, n, ready):
+    for _ in range(n):
+        semaphore.acquire()
+    ready.set()
+    time.sleep(10 * PATIENCE)
+
+
+def test_permits_of_a_killed_process_come_back(ctx):
+    semaphore = ctx.Semaphore(3)
+    pid = killed(ctx, take, semaphore, 3)
+    assert semaphore.get_value() == 0
+    assert deaths(semaphore.acquire) == (True, [pid])
+    assert semaphore.get_value() == 2
+    pid = killed(ctx, take, semaphore, 2)
+    assert deaths(semaphore.acquire, False) == (True, [pid])  # also without waiting
+
+
+def test_an_exception_leaves_the_permit():
+    ctx = shmview.get_context("fork")
+    semaphore = ctx.BoundedSemaphore(1)
+    killed(ctx, take, semaphore, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", shmview.OwnerDiedWarning)
+        assert outcome(semaphore.acquire) is shmview.OwnerDiedWarning
+    assert semaphore.get_value() == 1
+
+
+def give(semaphore, ready):
+    semaphore.release()
+    ready.set()
+    time.sleep(10 * PATIENCE)
+
+
+def test_a_permit_may_be_given_back_by_another_process():
+    ctx = shmview.get_context("fork")
+    semaphore = ctx.Semaphore(1)
+    semaphore.acquire()
+    killed(ctx, give, semaphore)  # it gave back that of this process, which holds none now
+    assert deaths(semaphore.acquire, False) == (True, [])
+    assert semaphore.get_value() == 0
+
+
+def test_events_that_were_counted_do_not_come_back():
+    ctx = shmview.get_context("fork")
+    semaphore = ctx.Semaphore(0)
+    for _ in range(2):
+        semaphore.release()
+    killed(ctx, take, semaphore, 2)
+    assert deaths(semaphore.acquire, True, 0.3) == (False, [])
+
+
+# --- Dying inside -------------------------------------------------------------
+
+def words(thing):
+    return thing._block.create_memoryview().cast("I")
+
+
+def test_a_change_is_completed_by_the_next_process():
+    """A process noted a change, and was killed before it had carried it out: see sync/monitor.h."""
+    semaphore = shmview.Semaphore(5)
+    memory, value = words(semaphore), 208 // 4
+    assert memory[value] == 5
+    memory[128 // 4:128 // 4 + 4] = memoryview(b"".join(
+        n.to_bytes(4, "little") for n in (208, 9, 2**31, 7))).cast("I")
+    die_inside(memory, n_writes=2)
+    assert semaphore.acquire() and semaphore.get_value() == 8  # the second write is none of its words
+
+
+def die_inside(memory, n_writes):
+    """Leaves the mutex of a monitor to a process that has ended."""
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    memory[4 // 4] = n_writes
+    mutex = 64 // 4
+    memory[mutex + 4] = pid  # the owner: its id, and a birth of 0, which is not known
+    memory[mutex + 7] = pid
+
+
+# --- Event --------------------------------------------------------------------
+
+def test_event():
+    event = shmview.Event()
+    assert "unset" in repr(event) and not event.wait(0.01) and not event.is_set()
+    waiter = []
+    thread = threading.Thread(target=lambda: waiter.append(event.wait(PATIENCE)))
+    thread.start()
+    event.set()
+    event.set()
+    thread.join()
+    assert waiter == [True] and event.is_set() and event.wait(0) and " set" in repr(event)
+    event.clear()
+    event.clear()
+    assert not event.is_set()
+
+
+def test_a_signal_ends_the_waits():
+    class Interrupted(Exception):
+        pass
+
+    def handler(*_):
+        raise Interrupted
+
+    condition, barrier = shmview.Condition(), shmview.Barrier(2)
+    old = signal.signal(signal.SIGALRM, handler)
+    try:
+        with condition:
+            for wait in (shmview.Event().wait, shmview.Semaphore(0).acquire, condition.wait,
+                         barrier.wait, shmview.Queue().get, shmview.SimpleQueue().get):
+                signal.setitimer(signal.ITIMER_REAL, 0.05)
+                assert outcome(wait) is Interrupted
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert barrier.n_waiting == 0 and condition._waiters.count() == 0
+
+
+# --- Condition ----------------------------------------------------------------
+
+def wait_for_it(condition, ready):
+    with condition:
+        ready.set()
+        condition.wait()
+
+
+def test_a_killed_waiter_takes_no_notification(ctx):
+    condition = ctx.Condition()
+    killed(ctx, wait_for_it, condition, until=lambda: condition._waiters.count() == 1)
+    got = []
+
+    def wait():
+        with condition:
+            got.append(condition.wait(PATIENCE))
+    thread = threading.Thread(target=wait)
+    thread.start()
+    await_(lambda: condition._waiters.count() == 2)
+    with condition:
+        condition.notify()
+    thread.join()
+    assert got == [True]
+    with condition:
+        condition.notify_all()  # there is nobody
+    assert condition._waiters.count() == 0
+
+
+def test_a_notification_of_a_killed_waiter_goes_to_another():
+    """The child waits, is stopped, notified and killed."""
+    ctx = shmview.get_context("fork")
+    condition, ready = ctx.Condition(), ctx.Event()
+    child = ctx.Process(target=wait_for_it, args=(condition, ready))
+    child.start()
+    assert ready.wait(PATIENCE)
+    await_(lambda: condition._waiters.count() == 1)
+    with condition:
+        os.kill(child.pid, signal.SIGSTOP)
+        condition.notify()
+        thread = threading.Thread(target=lambda: [condition.acquire(), got.append(condition.wait(PATIENCE)),
+                                                  condition.release()])
+        got = []
+        thread.start()
+    await_(lambda: condition._waiters.count() == 2)
+    os.kill(child.pid, signal.SIGKILL)
+    thread.join()
+    assert got == [True]
+    child.join()
+
+
+def test_condition():
+    for lock in shmview.RLock(), shmview.Lock(), multiprocessing.RLock():
+        condition = shmview.Condition(lock)
+        assert outcome(condition.wait) is AssertionError and outcome(condition.notify) is AssertionError
+        with condition:
+            assert condition.wait(0.001) is False
+            assert condition.wait_for(lambda: 0, 0.001) == 0 and condition.wait_for(lambda: 3) == 3
+            assert lock._semlock._is_mine()
+    assert outcome(condition.notify) is AssertionError
+
+
+def test_too_many_waiters():
+    condition = shmview.Condition()
+    places = condition._waiters._block.create_memoryview().cast("I")
+    for place in range(252):
+        places[16 + 4 * place] = os.getpid()
+        places[16 + 4 * place + 2] = 1
+    with condition:
+        with pytest.raises(RuntimeError, match="252 threads wait"):
+            condition.wait(0)
+
+
+# --- Barrier ------------------------------------------------------------------
+
+def pass_twice(barrier, ready):
+    barrier.wait()
+    ready.set()
+    barrier.wait()
+
+
+def test_a_killed_party_breaks_the_barrier(ctx):
+    barrier = ctx.Barrier(3)
+    others = [threading.Thread(target=lambda: found.append(outcome(barrier.wait))) for _ in range(4)]
+    found = []
+    for thread in others[:2]:
+        thread.start()
+    killed(ctx, pass_twice, barrier, until=lambda: barrier.n_waiting == 1 and len(found) == 2)
+    for thread in others[2:]:  # the dead party has arrived in this filling, and one more is missing
+        thread.start()
+        thread.join()
+    assert found[2:] == [threading.BrokenBarrierError] * 2
+    assert barrier.broken
+    barrier.reset()
+    assert not barrier.broken and barrier.n_waiting == 0
+
+
+def never_wait(barrier, ready):
+    ready.set()
+    time.sleep(10 * PATIENCE)
+
+
+def leave_in_order(barrier, ready):
+    ready.set()
+
+
+def test_a_party_that_is_killed_before_it_waits(ctx):
+    barrier = ctx.Barrier(2)
+    killed(ctx, never_wait, barrier)
+    assert outcome(barrier.wait) is threading.BrokenBarrierError
+    assert barrier.broken
+
+
+def test_a_party_that_ends_in_order_breaks_nothing(ctx):
+    barrier = ctx.Barrier(2)
+    child = ctx.Process(target=leave_in_order, args=(barrier, ctx.Event()))
+    child.start()
+    child.join()
+    thread = threading.Thread(target=lambda: indexes.append(barrier.wait(PATIENCE)))
+    indexes = []
+    thread.start()
+    await_(lambda: barrier.n_waiting == 1)
+    time.sleep(0.2)  # longer than a waiter waits before it asks the kernel
+    indexes.append(barrier.wait(PATIENCE))
+    thread.join()
+    assert sorted(indexes) == [0, 1]
+
+
+def test_an_action_that_raises():
+    def fail():
+        raise KeyError
+    barrier = shmview.Barrier(1, fail)
+    assert outcome(barrier.wait) is KeyError and barrier.broken
+    assert outcome(barrier.wait) is threading.BrokenBarrierError
+    assert outcome(shmview.Barrier, 0) is ValueError
