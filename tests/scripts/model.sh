@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# model.sh [--long] [PATTERN]: searches every state of the models of the lock and of the mutex, in
-# the configurations below whose name matches PATTERN. Names of the mutex begin with "mutex:".
+# model.sh [--long] [PATTERN]: searches every state of the models of the lock, of the mutex and
+# of the monitor, in the configurations below whose name matches PATTERN. Names of the last two begin
+# with "mutex:" and "monitor:".
 #
 # A configuration that "holds" must have no error. The others have a planted fault: one that
 # "breaks" must violate an assertion, and one that "sticks" must leave a thread asleep forever.
@@ -72,6 +73,16 @@ rows=(
     "sticks|mutex: taken over without W|FAULT_TAKE_OVER_WITHOUT_W DEATHS=1 THREADS=3"
     "sticks|mutex: silent timeout|FAULT_SILENT_TIMEOUT TIMED THREADS=3 ROUNDS=2"
     "sticks|mutex: interrupted when woken|FAULT_INTERRUPTED_WOKEN INTERRUPTED THREADS=3"
+
+    "holds|monitor: three processes, two permits|THREADS=3 ROUNDS=2 PERMITS=2"
+    "holds|monitor: two processes, two deaths|ROUNDS=2 DEATHS=2"
+    "holds|monitor: three processes, a death|THREADS=3 PERMITS=2 DEATHS=1"
+    "breaks|monitor: written at once|FAULT_NO_NOTES DEATHS=1"
+    "breaks|monitor: change not completed|FAULT_NOT_REDONE DEATHS=1"
+    "sticks|monitor: unbounded parks|FAULT_UNBOUNDED THREADS=3 DEATHS=1"
+    "sticks|monitor: permits of the dead|FAULT_NOT_BURIED THREADS=3 DEATHS=1"
+    "sticks|monitor: sequence after the wake-up|FAULT_SEQUENCE_LATE THREADS=3"
+    "sticks|monitor: waiting forgotten|FAULT_WAITING_CLEARED THREADS=3"
 )
 if [ $long = yes ]; then
     rows+=(
@@ -114,7 +125,7 @@ n_rows=0
 n_wrong=0
 run_row() {
     local expected=$1 name=$2 flags=$3 model=lock begun=$EPOCHREALTIME got seconds
-    [[ $name == mutex:* ]] && model=mutex
+    [[ $name =~ ^(mutex|monitor): ]] && model=${BASH_REMATCH[1]}
     case $expected in
     # the search finds an error so soon that optimised building would take longer
     breaks) search "$flags" -O0 -E "$model" ;;

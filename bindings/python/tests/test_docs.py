@@ -8,6 +8,8 @@ import builtins
 import inspect
 import os
 import re
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -33,7 +35,7 @@ def run_block(source, names):
 
 def test_blocks_of_code(capsys):
     pytest.importorskip("numpy")
-    first, recovery, reading, waiting = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)
+    first, recovery, reading, waiting, _ = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)
     names = {}
     run_block(first, names)
     assert capsys.readouterr().out == "Summary(n=1000, n_nan=0, min=0.0, max=3.0, sum=6.0)\n"
@@ -51,6 +53,15 @@ def test_blocks_of_code(capsys):
     thread.join()
     assert names["seen"] == seg.change and seg.phase == "int"
     names.clear()
+
+
+def test_program(tmp_path):
+    """The program with several processes runs from a file, because its child imports it."""
+    program = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)[-1]
+    (tmp_path / "program.py").write_text(program)
+    done = subprocess.run([sys.executable, str(tmp_path / "program.py")], stdout=subprocess.PIPE,
+                          timeout=100, check=True)
+    assert done.stdout == b"49\n"
 
 
 def test_module_text():
@@ -84,7 +95,7 @@ def test_names():
 def test_imports():
     """The left column of MIGRATION.md works with shmview in the place of multiprocessing."""
     imports = re.findall(r"^\| `from (multiprocessing\S*) import ([^`]+)`", page("MIGRATION.md"), re.M)
-    assert len(imports) == 5
+    assert len(imports) == 7
     for module, names in imports:
         for name in names.split(", "):
             theirs, ours = {}, {}
