@@ -4,7 +4,7 @@
 
 require_relative "helper"
 
-# Optimistic reads: a block without the lock, and whether a writer was inside meanwhile.
+# Optimistic reads: a block without the lock, and whether an owner was inside since its beginning.
 class TestReading < ShmviewTest
   def setup
     super

@@ -2,10 +2,10 @@
 /* Tensors of DLPack, by their addresses. Ruby has no object that stands for a tensor, so a program
  * gets addresses from a library that it calls through Fiddle, or from another extension.
  *
- * A tensor belongs to one owner at a time, who must call its deleter once. shmview_dlpack_import()
- * makes a segment that does so when it is detached. A second segment around the same memory belongs
- * to the Ruby object, because its end runs through struct got, which also ends it before Ruby frees
- * its objects: the deleter may be a Fiddle::Closure. */
+ * A tensor belongs to one owner at a time, and the owner must call its deleter once.
+ * shmview_dlpack_import() makes a segment that does so when it is detached. A second segment around
+ * the same memory belongs to the Ruby object, because its end runs through struct got, which also
+ * ends it before Ruby frees its objects: the deleter may be a Fiddle::Closure. */
 #include "memory_view.h"
 
 static bool is_versioned(VALUE options)
@@ -107,9 +107,9 @@ static VALUE shmview_s_from_dlpack(int argc, VALUE *argv, VALUE module)
  * call-seq: to_dlpack(versioned: true) -> Integer
  *
  * Returns the address of a new tensor of DLPack that shows the elements, without a copy: of a
- * DLManagedTensorVersioned, or of a DLManagedTensor with <tt>versioned: false</tt>. Whoever gets
- * the address owns the tensor and must call its deleter once, on any thread. Until then the segment
- * cannot be closed (Busy), and stays mapped.
+ * DLManagedTensorVersioned, or of a DLManagedTensor with <tt>versioned: false</tt>. The caller owns
+ * the tensor, or the library that the caller passes it to; the owner must call its deleter once, on
+ * any thread. Until then the segment cannot be closed (Busy), and stays mapped.
  *
  * Raises ConversionError (DLPack has no such type: structs, strings, the other byte order),
  * NotContiguous (strides that are no whole number of elements, suboffsets), ReadOnly (a read-only

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimistic reads: a block reads without the lock, and then asks whether a writer was inside
- * meanwhile. */
+/* Optimistic reads: a block reads without the lock, and then asks whether an owner was inside since
+ * its beginning. */
 #include "core.h"
 
 static VALUE cReading;

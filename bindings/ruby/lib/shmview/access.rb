@@ -21,7 +21,8 @@ module Shmview
       def change(mode, owner, group, entries)
         return unless mode || owner || group || entries
 
-        [mode, id("user", owner) { |name| Etc.getpwnam(name).uid }, id("group", group) { |name| Etc.getgrnam(name).gid },
+        [mode, id("user", owner) { |name| Etc.getpwnam(name).uid },
+         id("group", group) { |name| Etc.getgrnam(name).gid },
          entries&.map { |key, right| entry(key.to_s, right) }]
       end
 
@@ -44,7 +45,9 @@ module Shmview
 
       def entry(key, right)
         kind, name = key.split(":", 2)
-        raise ArgumentError, "an entry is for 'user:NAME' or 'group:NAME', not '#{key}'" unless KINDS[kind] && name != ""
+        unless KINDS[kind] && name != ""
+          raise ArgumentError, "an entry is for 'user:NAME' or 'group:NAME', not '#{key}'"
+        end
 
         number = RIGHTS.fetch(right&.to_s) do
           raise ArgumentError, "the right of '#{key}' is :read, :write or nil, not #{right.inspect}"
