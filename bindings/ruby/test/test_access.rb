@@ -64,7 +64,7 @@ class TestAccess < ShmviewTest
     assert_equal "there is no user 'no such user'", assert_raises(Shmview::Invalid) { seg.set_access(owner: "no such user") }.message
     assert_raises(Shmview::Invalid) { seg.set_access(group: "no such group") }
     assert_raises(Shmview::Invalid) { seg.set_access(entries: { "user:no such user" => :read }) }
-    ["alice", "user:", "users:alice"].each { |key| assert_raises(ArgumentError) { seg.set_access(entries: { key => :read }) } }
+    %w[alice user user: users:alice].each { |key| assert_raises(ArgumentError) { seg.set_access(entries: { key => :read }) } }
     assert_match(/:read, :write or nil, not :peek/, assert_raises(ArgumentError) { seg.set_access(entries: { "user:0" => :peek }) }.message)
     assert_raises(Shmview::Limit) { seg.set_access(entries: (1..33).to_h { |i| ["user:#{i}", :read] }) }
     assert_raises(TypeError) { seg.set_access(mode: "rw") }

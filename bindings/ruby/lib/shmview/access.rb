@@ -45,7 +45,7 @@ module Shmview
 
       def entry(key, right)
         kind, name = key.split(":", 2)
-        unless KINDS[kind] && name != ""
+        if !KINDS[kind] || name.to_s.empty?
           raise ArgumentError, "an entry is for 'user:NAME' or 'group:NAME', not '#{key}'"
         end
 

@@ -25,7 +25,8 @@ module Shmview
   #                                       attachments that keep the memory. lost: how many events
   # error, reason:: quota_refused: the number of the error, and a sentence with the figures
   Event = Struct.new(:serial, :time, :kind, :segment, :id, :uid, :pid, :command, :attachment, :access, :slot, :held,
-                     :size, :generation, :layout, :switches, :deaths, :segments, :attachments, :lost, :error, :reason) do
+                     :size, :generation, :layout, :switches, :deaths, :segments, :attachments, :lost, :error,
+                     :reason) do
     # Describes the event for people: the members that its kind has.
     def inspect
       has = to_h.reject { |name, value| value.nil? || (value == 0 && !%i[uid slot].include?(name)) }
