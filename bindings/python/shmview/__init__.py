@@ -6,36 +6,57 @@
     seg = shmview.create("demo", float={"A": ("f4", 1000)}, int={"D": ("i2", 2000)})
     with seg.locked():                      # holds the lock
         seg.switch("float")                 # makes this layout the current one
-        seg.view("A")[:3] = [1, 2, 3]
+        seg["A"][:3] = [1, 2, 3]
 
-    # in another process
-    seg = shmview.attach("demo")
+    seg = shmview.attach("demo")            # in another process
     seg.wait(phase="float")
     with seg.shared():
-        print(numpy.asarray(seg.view("A")).sum())
+        print(numpy.asarray(seg["A"]).sum())
 
-No daemon needs to run before: if there is none, the first call starts one for this user.
+The first call starts a daemon for this user if none runs. help(shmview.NAME) describes each NAME.
 
-create() and attach() return a Segment, make() a View of a new segment, and connect() a Connection;
-remove() removes a segment. list(), exists() and stats() look at segments without attaching them.
-array(), zeros(), ones(), full() and empty() share one array in one call, and attach_array(name) opens
-it; view.array is the array of numpy. wrap() and from_dlpack() are views of memory that other objects
-own. set_access() and get_access() are about who may use a segment; events() reports what happens.
+Share one array      array, zeros, ones, full, empty; attach_array opens it. view.array is numpy's
+Create and open      create, attach, connect; make creates a segment and returns a View of it
+Look                 list, exists, stats (Stats, SegmentStats, AttachmentStats), events (Events, SegmentEvent)
+Rights               get_access, set_access (Access)
+Remove               remove, Segment.remove
+Others' memory       wrap, from_dlpack return a View of it
 
-Segment, View and Connection can be pickled: a pickled object names the segment or the daemon, and
-contains no bytes. Every error is a subclass of Error and of Python's own class for such an error:
-FileNotFoundError, TimeoutError, BufferError, ValueError and so on. pin() is for CUDA.
+Segment              its bytes and its layouts, its lock, its phase and its changes:
+    with seg:                               closes it at the end of the block
+    locked, shared, recover                 hold the lock: 'with seg.locked():', also 'async with'
+    reading                                 reads without the lock (Reading)
+    lock, trylock, unlock, lock_status      (LockStatus, LockParty)
+    view, cast, buf; seg["A"]               Views of its bytes
+    define, layouts, switch, phase          layouts that share the bytes in turn
+    notify, wait, changed                   wait for other processes; 'await seg.changed()'
+View                 a buffer and a sequence of N dimensions, for numpy, torch and memoryview:
+    v[1, 2], v[::2], v["x"], v[:] = ...     elements, parts, fields, values
+    cast, reshape, transpose, T, field      other views of the same elements
+    array, tolist, item, summary            numpy's array, Python's values, figures (Summary)
 
-Drop-ins: get_context() returns a context of multiprocessing with locks, Condition, Semaphore, Event,
-Barrier, queues, Value and Array of shmview; they, RawArray, RawValue and copy are also in this module.
-SharedMemory, ShareableList and SharedMemoryManager like those of multiprocessing.shared_memory and
-multiprocessing.managers. With these, the death of a lock's holder blocks no other process, and no
-memory is left behind. The modules context, synchronize, queues, sharedctypes, shared_memory and
-managers have them too.
+Instead of multiprocessing's
+    get_context: a context with all of these; Array, Value, RawArray, RawValue, copy, synchronized
+    Lock, RLock, Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, JoinableQueue, SimpleQueue
+    SharedMemory, ShareableList, SharedMemoryManager
+    The death of a holder blocks nobody (OwnerDiedWarning), and no memory is left behind.
 
-Threads: any thread may use any object. Every call that waits or sends a request releases the GIL.
-Signals: handlers run while a call waits, and end it if they raise. Fork: a child can use the
-objects that it inherits, and never holds its parent's lock.
+For CUDA             pin
+
+Errors are subclasses of Error and of Python's own class:
+    no such name         NotFound, NoLayout                 FileNotFoundError, LookupError
+    not now              Exists, Busy, TimedOut, NoDaemon   FileExistsError, BufferError, TimeoutError,
+                                                            ConnectionError
+    no room, no right    NoSpace, Limit, Quota, Denied      OSError, PermissionError
+    wrong value, place   FormatError, Bounds, IllSized, Misaligned, ConversionError    ValueError
+    a holder has died    OwnerDied: 'with seg.recover() as died:' takes the lock and repairs
+    shmview.Error.__subclasses__() has the others, such as StaleViewError, Deadlock and Lost.
+
+Objects can be pickled: a pickled Segment or View is its name, without the bytes. Threads may share
+all objects, and calls that wait release the GIL. A forked child can use the objects that it inherits,
+and never holds its parent's lock.
+
+docs/PYTHON.md explains how the calls belong together.
 """
 
 from . import _errors
@@ -45,7 +66,7 @@ from ._errors import *  # noqa: F401,F403
 from ._open import attach, connect, create, make
 from . import _types  # noqa: F401
 
-__all__ = [
+_names = [
     "Connection", "Guard", "Reading", "Segment", "View", "attach", "connect", "create", "make", "remove",
 ] + _errors.__all__
 
@@ -60,7 +81,7 @@ def _name_the_package(objects):
                 pass
 
 
-_name_the_package(globals()[name] for name in __all__)
+_name_the_package(globals()[name] for name in _names)
 
 # __getattr__() imports these modules at the first use, because a program that does not use them
 # would pay for typing, ctypes and multiprocessing.
@@ -80,7 +101,12 @@ _lazy = {
     "shared_memory": ("ShareableList", "SharedMemory"),
     "managers": ("SharedMemoryManager",),
 }
-__all__ += [_name for _names in _lazy.values() for _name in _names if _name != "list"]
+_names += [_name for _of_module in _lazy.values() for _name in _of_module]
+
+# Empty for two reasons. "from shmview import *" would hide the type list and the modules array and
+# copy. And help() prints each member of __all__ in full, here thousands of lines, so that nobody would
+# find a call by its task.
+__all__ = []
 
 
 def __getattr__(name):
@@ -96,5 +122,5 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_names})
 

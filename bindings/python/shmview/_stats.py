@@ -98,4 +98,4 @@ def exists(name, *, connection=None):
     return any(segment[3] for segment in _core.stats(name, connection)[-1])
 
 
-list = list_names  # as shmview.list(); not in __all__, because it would hide the type
+list = list_names  # as shmview.list(); the functions of this module need the type

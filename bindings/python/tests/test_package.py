@@ -3,9 +3,11 @@
 installs it."""
 
 import ast
+import builtins
 import inspect
 import os
 import pydoc
+import re
 import shutil
 import subprocess
 import sys
@@ -35,7 +37,7 @@ def stub_names():
 
 def test_stubs_tell_all():
     names, members = stub_names()
-    assert names == {*shmview.__all__, "list"}  # from shmview import * does not hide the type
+    assert names == set(shmview._names)
     for name in ("Connection", "Segment", "View"):
         cls = getattr(shmview, name)
         real = {member for member in vars(cls) if not member.startswith("_")}
@@ -98,16 +100,36 @@ def test_stubs_of_errors():
 
 
 def test_everything_is_documented():
-    for name in shmview.__all__:
+    for name in shmview._names:
         assert inspect.getdoc(getattr(shmview, name)), name
     for cls in (shmview.Segment, shmview.View, shmview.Connection):
         for name, member in vars(cls).items():
             if not name.startswith("_"):
                 assert member.__doc__, (cls, name)
         assert len(pydoc.render_doc(cls)) > 800
-    for part in ("with seg.locked():", "phase", "OwnerDied", "create("):
-        assert part in pydoc.render_doc(shmview)
     assert inspect.signature(shmview.Segment.lock).parameters["timeout"].default is None
+
+
+def test_help():
+    """help(shmview) is at most two screens, names every function and class, and names nothing else."""
+    text = pydoc.plain(pydoc.render_doc(shmview))
+    assert len(text.splitlines()) <= 110
+    for name in set(shmview._names) - set(shmview._errors.__all__) - {"Connection", "CudaError", "Guard", "NoCuda", "Pinned"}:
+        assert re.search(rf"\b{name}\b", shmview.__doc__), name
+    table = shmview.__doc__.split("\nSegment ")[1].split("\nInstead of")[0]
+    segment, view = table.split("\nView ")
+    for rows, cls in (segment, shmview.Segment), (view, shmview.View):
+        left = " ".join(re.findall(r"^    (\w+(?:, \w+)*)", rows, re.M))
+        members = set(re.findall(r"\b[a-z_]\w+", left)) - {"with"}
+        assert len(members) > 5 and all(hasattr(cls, name) for name in members), members
+    for name in re.findall(r"\b[A-Z]\w+Error\b|\b[A-Z]\w+Died\b|\bNo[A-Z]\w+", shmview.__doc__):
+        assert hasattr(shmview, name) or hasattr(builtins, name), name
+    assert {*shmview._names} <= {*dir(shmview)}
+
+
+def test_import_star(run):
+    """It binds nothing, so that it hides neither the type list nor the module array."""
+    run("import array; before = {*globals(), 'before'}; from shmview import *; assert {*globals()} == before")
 
 
 def test_errors():
