@@ -4,8 +4,10 @@
 The array is the view 'array' of the layout 'array'. So a program in any language can open it, and a
 segment that another program made is opened by attach_array() as well, if it has only one view."""
 
+import time
+
 from . import _core
-from ._layouts import _numbers, _split_dtype
+from ._layouts import _numbers, _split_dtype, resolve
 from ._open import attach, create
 
 _NAME = "array"
@@ -31,6 +33,11 @@ def zeros(shape, dtype="float64", order="C", *, name=None, lifetime="attached", 
     name, lifetime, lock, connection, access (mode, owner, group, entries): see create().
 
     Raises the errors of create() and of Segment.cast()."""
+    return _new(shape, dtype, order, None, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
+
+
+def _new(shape, dtype, order, fill, *, name, lifetime, lock, connection, **access):
+    """Implements zeros(), and calls fill(view) if it is not None and the array has elements."""
     base, inner = _split_dtype(dtype)
     shape = _numbers(shape) + tuple(inner)
     if not _ACCESS.issuperset(access):
@@ -39,9 +46,29 @@ def zeros(shape, dtype="float64", order="C", *, name=None, lifetime="attached", 
         raise ValueError(f"order is 'C' or 'F', not {order!r}")
     strides = _strides(shape, _core.format_size(base)[1]) if order == "F" and 0 not in shape else None
     layout = {_NAME: {"format": base, "shape": shape, "strides": strides}}
-    size = 1 if 0 in shape else None  # a segment has at least one byte
-    segment = create(name, size, layouts={_NAME: layout}, lifetime=lifetime, lock=lock, connection=connection, **access)
-    return segment.view(_NAME, _NAME)
+    size = resolve(layout)[1] or 1  # a segment has at least one byte
+    segment = create(name, size, lifetime=lifetime, lock=lock, connection=connection, **access)
+    view = None
+    try:
+        # Another process can find the array only while the lock is held. Otherwise it could read the
+        # elements under the lock before they are there.
+        if lock:
+            segment.lock()
+        try:
+            segment.define({_NAME: layout})
+            view = segment.view(_NAME, _NAME)
+            if fill is not None and view.nbytes:
+                fill(view)
+        finally:
+            if lock:
+                segment.unlock()
+    except BaseException:
+        segment.remove()
+        if view is not None:
+            view.release()
+        segment.close()
+        raise
+    return view
 
 
 def empty(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None, **access):
@@ -61,8 +88,13 @@ def full(shape, fill_value, dtype=None, order="C", *, name=None, lifetime="attac
         fill_value = numpy.asarray(fill_value)
     if dtype is None:
         dtype = _OF_SCALAR[type(fill_value)] if is_scalar else fill_value.dtype
-    view = zeros(shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
-    return _filled(view, lambda: view.fill(fill_value) if is_scalar else view.array.__setitem__(..., fill_value))
+
+    def fill(view):
+        if is_scalar:
+            view.fill(fill_value)
+        else:
+            view.array[...] = fill_value
+    return _new(shape, dtype, order, fill, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
 
 
 def ones(shape, dtype="float64", order="C", *, name=None, lifetime="attached", lock=True, connection=None, **access):
@@ -86,39 +118,36 @@ def array(a, dtype=None, order="C", *, name=None, lifetime="attached", lock=True
     by_numpy = not isinstance(a, (_core.View, memoryview))  # which converts as numpy.array(a, dtype) does
     if dtype is None:
         dtype = a.dtype if by_numpy else a.format
-    view = zeros(a.shape, dtype, order, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
-    return _filled(view, lambda: view.array.__setitem__(..., a) if by_numpy else view.__setitem__(_all(a), a))
+
+    def fill(view):
+        if by_numpy:
+            view.array[...] = a
+        else:
+            view[slice(None) if a.ndim else ()] = a
+    return _new(a.shape, dtype, order, fill, name=name, lifetime=lifetime, lock=lock, connection=connection, **access)
 
 
-def _all(a):
-    return slice(None) if a.ndim else ()
-
-
-def _filled(view, fill):
-    """Fills a new view. Removes its segment if that fails."""
-    try:
-        if view.nbytes:
-            fill()
-    except BaseException:
-        segment = view.segment
-        segment.remove()
-        view.release()
-        segment.close()
-        raise
-    return view
+def _views(segment):
+    return [(view, layout) for layout, views in segment.layouts.items() for view in views]
 
 
 def attach_array(name, readonly=False, *, timeout=0, connection=None):
     """Attaches a segment that has one view, as array(), zeros() and similar functions make, and
     returns that View.
 
-    readonly: whether elements can only be read. timeout, connection: see attach().
+    readonly: whether elements can only be read. timeout, connection: see attach(); a timeout also waits
+    until the segment has a view. The elements are there when the lock is free.
 
     Raises LookupError if the segment has no view or several: then use attach() and Segment.view().
     Raises the errors of attach()."""
+    end = None if timeout is None else time.monotonic() + timeout
     segment = attach(name, readonly, timeout=timeout, connection=connection)
     try:
-        views = [(view, layout) for layout, views in segment.layouts.items() for view in views]
+        views, pause = _views(segment), 0.001
+        while not views and (end is None or time.monotonic() < end):  # its creator has yet to declare one
+            time.sleep(pause)
+            pause = min(pause * 2, 0.05)
+            views = _views(segment)
         if len(views) != 1:
             several = ", ".join(f"{view!r} of {layout!r}" for view, layout in views)
             raise LookupError(f"the segment {name!r} has {len(views)} views ({several or 'none'}): "

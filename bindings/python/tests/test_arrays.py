@@ -3,6 +3,7 @@
 
 import array
 import gc
+import threading
 
 import pytest
 
@@ -103,3 +104,33 @@ def test_attach_array_needs_one_view():
         assert text in str(caught.value)
     for seg in (one, two, none):
         seg.close()
+
+
+def test_attach_array_waits_for_the_array():
+    """With a timeout, a segment that has no view yet is no error."""
+    seg = shmview.create("late", 80)
+    with pytest.raises(LookupError):
+        shmview.attach_array("late")
+    with pytest.raises(LookupError):
+        shmview.attach_array("late", timeout=0.01)
+    found = []
+    thread = threading.Thread(target=lambda: found.append(shmview.attach_array("late", timeout=60)))
+    thread.start()
+    seg.define(numbers={"numbers": ("f8", 10)})
+    thread.join()
+    assert found[0].shape == (10,)
+    found.clear()
+    seg.close()
+
+
+def test_elements_are_there_when_the_lock_is_free():
+    class Number:
+        def __float__(self):
+            other = shmview.attach_array("filled")
+            free.append(other.segment.trylock())
+            return 7.0
+    free = []
+    view = shmview.full(2, numpy.array(Number(), dtype=object), "f8", name="filled")
+    assert free and not any(free) and view.tolist() == [7, 7]
+    assert view.segment.trylock()
+    view.segment.unlock()
