@@ -39,7 +39,7 @@ Instead of multiprocessing's
     get_context: a context with all of these; Array, Value, RawArray, RawValue, copy, synchronized
     Lock, RLock, Condition, Semaphore, BoundedSemaphore, Event, Barrier, Queue, JoinableQueue, SimpleQueue
     SharedMemory, ShareableList, SharedMemoryManager
-    The death of a holder blocks nobody (OwnerDiedWarning), and no memory is left behind.
+    The death of a holder blocks nobody (OwnerDiedWarning), and no memory is left.
 
 For CUDA             pin
 
@@ -56,7 +56,8 @@ Objects can be pickled: a pickled Segment or View is its name, without the bytes
 all objects, and calls that wait release the GIL. A forked child can use the objects that it inherits,
 and never holds its parent's lock.
 
-docs/PYTHON.md explains how the calls belong together.
+docs/PYTHON.md explains how the calls belong together, docs/COOKBOOK.md has complete programs, and
+docs/TROUBLESHOOTING.md has the errors with their remedies.
 """
 
 from . import _errors
