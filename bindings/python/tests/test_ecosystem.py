@@ -160,7 +160,8 @@ def test_unusable_views(seg):
         seg.switch("one")
         view = seg["A"]
         seg.switch("two")
-    for use in numpy.asarray, numpy.array, lambda v: v.array, lambda v: v.__array__(), lambda v: v.__array__("i2", True):
+    for use in (numpy.asarray, numpy.array, lambda v: v.array, lambda v: v.__array__(),
+                lambda v: v.__array__("i2", copy=True)):
         with pytest.raises(shmview.StaleViewError):
             use(view)
     view.release()
