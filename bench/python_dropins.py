@@ -48,6 +48,14 @@ beside("with array:", "threading.RLock", 0.6, lambda: ours(WITH), lambda: (WITH,
 for _name in "Lock", "RLock":
     beside(f"with {_name}:", f"multiprocessing.{_name}", None, lambda n=_name: of(shmview, n)(WITH),
            lambda n=_name: of(multiprocessing, n)(WITH))
+for _name, _what, _statement, _target in (
+        ("Semaphore", "acquire, release", "x.acquire(); x.release()", None),
+        ("Event", "set, clear", "x.set(); x.clear()", None),
+        ("SimpleQueue", "put, get", "x.put(1); x.get()", 1),
+        ("Queue", "put, get", "x.put(1); x.get()", 1)):
+    beside(f"{_name}, {_what}", f"multiprocessing.{_name}", _target,
+           lambda n=_name, s=_statement: of(shmview, n)(s),
+           lambda n=_name, s=_statement: of(multiprocessing, n)(s), 2000)
 for _what, _statement in (("get", "x[5]"), ("set", "x[5] = 1.5")):
     beside(f"locked item, {_what}", "multiprocessing.Array", 0.15, lambda s=_statement: ours(s),
            lambda s=_statement: theirs(s))
