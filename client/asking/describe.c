@@ -85,7 +85,8 @@ static void fill_view(const struct wire_view *w, uint64_t nbytes,
         .itemsize = desc->item->itemsize,
         .ndim = desc->ndim,
         .flags = (desc->read_only ? SHMVIEW_VIEW_READ_ONLY : 0) |
-                 (desc->indirect ? SHMVIEW_VIEW_INDIRECT : 0),
+                 (desc->indirect ? SHMVIEW_VIEW_INDIRECT : 0) |
+                 (desc->item->aligned ? SHMVIEW_VIEW_UNALIGNED : 0),
         .dtype = desc->item->dtype,
         .shape = desc->shape,
         .strides = desc->strides,
@@ -111,6 +112,7 @@ static int read_view(struct box *box, struct wire_view *w, struct shmview_view_d
     if (view_resolve(&w->desc, &box->formats, w->format, w->has_strides, &fault) ||
         view_check(&w->desc, (uint64_t)box->description.size, &nbytes, &fault))
         return fail_declared(w, &fault);
+    view_settle(&w->desc, 0);
     fill_view(w, nbytes, ret);
     return 0;
 }

@@ -134,6 +134,11 @@ static int make_exported(const struct shmview_view *view, struct dlpack_tensor *
                     view->format);
     if (view->flags & SHMVIEW_VIEW_INDIRECT)
         return fail(SHMVIEW_ERR_CONTIGUOUS, "the view has suboffsets, which DLPack does not have");
+    if (view->flags & SHMVIEW_VIEW_UNALIGNED)
+        return fail(SHMVIEW_ERR_MISALIGNED,
+                    "elements of format \"%.80s\" are unaligned, but consumers of DLPack read them "
+                    "by typed pointers: copy the view first",
+                    view->format);
     CLEANUP_FREE struct exported *e = calloc(1, sizeof *e);
     if (!e)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");

@@ -37,14 +37,16 @@ int shmview_format_parse(const char *text, struct shmview_format *ret,
         return fail(SHMVIEW_ERR_FORMAT, "format \"%.32s\": character %zu: %s", text ? text : "",
                     fault.at, fault.why);
     }
+    const struct format *aligned = format_aligned(f);
     *ret = (struct shmview_format){
         .itemsize = f->itemsize,
-        .align = f->align,
+        .align = aligned->align,
+        .least_align = f->align,
         .dtype = f->dtype,
         .n_components = f->n_nodes,
     };
-    snprintf(ret->text, sizeof ret->text, "%s", f->text);
+    snprintf(ret->text, sizeof ret->text, "%s", aligned->text);
     for (uint32_t i = 0; ret_components && i < f->n_nodes && i < n; i++)
-        tell_component(f, &f->nodes[i], &ret_components[i]);
+        tell_component(aligned, &f->nodes[i], &ret_components[i]);
     return 0;
 }

@@ -25,9 +25,9 @@ const struct format *segment_format(struct shmview_segment *segment, const char 
 void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
                struct shmview_view *ret);
 void view_describe(const struct shmview_view *view, struct view_desc *ret);
-/* Checks a description against the segment, and fills *ret like view_fill(). Returns 0 or an error,
- * whose text has the name of the view unless name is NULL. */
-int view_finish(struct shmview_segment *segment, const struct view_desc *desc, const char *name,
+/* Checks a description against the segment, settles it (view_settle()), and fills *ret like
+ * view_fill(). Returns 0 or an error, whose text has the name of the view unless name is NULL. */
+int view_finish(struct shmview_segment *segment, struct view_desc *desc, const char *name,
                 struct shmview_view *ret);
 
 /* Finds a layout by its name. Asks the daemon if the handle does not know the name. Returns its

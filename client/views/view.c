@@ -39,6 +39,7 @@ void view_fill(struct shmview_segment *segment, const struct view_desc *desc,
         .dtype = desc->item->dtype,
         .ndim = desc->ndim,
         .flags = (desc->indirect ? SHMVIEW_VIEW_INDIRECT : 0) |
+                 (desc->item->aligned ? SHMVIEW_VIEW_UNALIGNED : 0) |
                  (desc->read_only || segment->access != SHMVIEW_WRITE ? SHMVIEW_VIEW_READ_ONLY : 0),
         .layout = UINT32_MAX,
     };
@@ -79,16 +80,19 @@ static int check_base(const struct shmview_segment *segment, const struct view_d
     if ((uintptr_t)segment->data % align == 0)
         return 0;
     return view_fault_set(fault, SHMVIEW_ERR_MISALIGNED,
-                          "the memory begins at address %p, no multiple of %u, the alignment of %s",
-                          segment->data, align, format_name(desc->item));
+                          "the memory begins at address %p, no multiple of %u, the alignment of "
+                          "%.64s%s",
+                          segment->data, align, format_name(desc->item),
+                          desc->item->align > 1 ? VIEW_ALIGNMENT_HINT : "");
 }
 
-int view_finish(struct shmview_segment *segment, const struct view_desc *desc, const char *name,
+int view_finish(struct shmview_segment *segment, struct view_desc *desc, const char *name,
                 struct shmview_view *ret)
 {
     struct view_fault fault;
     if (view_check(desc, segment->size, NULL, &fault) || check_base(segment, desc, &fault))
         return fail_view(name, &fault);
+    view_settle(desc, (uintptr_t)segment->data);
     view_fill(segment, desc, ret);
     return 0;
 }
@@ -176,6 +180,7 @@ static int write_view(struct shmview_segment *segment, const struct shmview_view
     if (describe(segment, spec, &ret->desc, &fault) ||
         view_check(&ret->desc, segment->size, NULL, &fault))
         return fail_view(spec->name, &fault);
+    view_settle(&ret->desc, 0);
     ret->format = ret->desc.item->text;
     return 0;
 }

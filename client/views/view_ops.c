@@ -11,7 +11,7 @@
 /* Ends each call: r is the result of the operation, *desc what it made. The new view belongs to the
  * phase of the given one. Reads that phase first, because ret may be view. Returns 0 or an
  * error. */
-static int finish(const struct shmview_view *view, int r, const struct view_desc *desc,
+static int finish(const struct shmview_view *view, int r, struct view_desc *desc,
                   const struct view_fault *fault, struct shmview_view *ret)
 {
     uint32_t layout = view->layout, generation = view->generation;

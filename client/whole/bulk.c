@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/views/dtype.h"
+#include "common/views/format.h"
 
 int bulk_check_writable(const struct shmview_view *view)
 {
@@ -24,11 +24,18 @@ bool bulk_same_shape(const struct shmview_view *a, const struct shmview_view *b)
     return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
 }
 
+/* Returns the canonical text of the format, without the mark that only unaligned views have. */
+static const char *text_of(const struct shmview_view *view)
+{
+    const struct format *item = view->item;
+    return view->flags & SHMVIEW_VIEW_UNALIGNED ? format_aligned(item)->text : view->format;
+}
+
 bool bulk_same_format(const struct shmview_view *a, const struct shmview_view *b)
 {
     if (number_is_type(a->dtype) || number_is_type(b->dtype))
         return a->dtype == b->dtype;
-    return strcmp(a->format, b->format) == 0;
+    return strcmp(text_of(a), text_of(b)) == 0;
 }
 
 void bulk_index(const struct shmview_view *view, uint64_t at, ptrdiff_t *ret_index)

@@ -7,55 +7,68 @@
 
 #include "common/views/format_read.h"
 
-/* A format of a pool, in one allocation with its nodes and then its text. */
+/* A format of a pool, in both forms, in one allocation with its nodes and then its texts. */
 struct kept_format {
     struct kept_format *next;
     uint32_t hash; /* of the text, because many texts can begin with the same long struct */
     struct format format;
+    struct format free;
     struct format_node nodes[];
 };
 
 /* --- Types that are not made of others ----------------------------------- */
 
-/* Static formats of the base types, so that the common ones need no pool and no memory. */
-#define EACH_PLAIN(X)                                                                              \
-    X(SHMVIEW_INT8, int8_t, "b")                                                                   \
-    X(SHMVIEW_UINT8, uint8_t, "B")                                                                 \
-    X(SHMVIEW_INT16, int16_t, "h")                                                                 \
-    X(SHMVIEW_UINT16, uint16_t, "H")                                                               \
-    X(SHMVIEW_INT32, int32_t, "i")                                                                 \
-    X(SHMVIEW_UINT32, uint32_t, "I")                                                               \
-    X(SHMVIEW_INT64, int64_t, "q")                                                                 \
-    X(SHMVIEW_UINT64, uint64_t, "Q")                                                               \
-    X(SHMVIEW_FLOAT32, float, "f")                                                                 \
-    X(SHMVIEW_FLOAT64, double, "d")                                                                \
-    X(SHMVIEW_FLOAT16, uint16_t, "e")                                                              \
-    X(SHMVIEW_COMPLEX64, float _Complex, "Zf")                                                     \
-    X(SHMVIEW_COMPLEX128, double _Complex, "Zd")                                                   \
-    X(SHMVIEW_LONGDOUBLE, long double, "g")                                                        \
-    X(SHMVIEW_BOOL, bool, "?")                                                                     \
-    X(SHMVIEW_CHAR, char, "c")                                                                     \
-    X(SHMVIEW_POINTER, void *, "P")                                                                \
-    X(SHMVIEW_BYTES, char, "s")                                                                    \
-    X(SHMVIEW_PASCAL, char, "p")                                                                   \
-    X(SHMVIEW_BFLOAT16, uint16_t, "bfloat16")                                                      \
-    X(SHMVIEW_FLOAT8_E3M4, uint8_t, "float8_e3m4")                                                 \
-    X(SHMVIEW_FLOAT8_E4M3, uint8_t, "float8_e4m3")                                                 \
-    X(SHMVIEW_FLOAT8_E4M3B11FNUZ, uint8_t, "float8_e4m3b11fnuz")                                   \
-    X(SHMVIEW_FLOAT8_E4M3FN, uint8_t, "float8_e4m3fn")                                             \
-    X(SHMVIEW_FLOAT8_E4M3FNUZ, uint8_t, "float8_e4m3fnuz")                                         \
-    X(SHMVIEW_FLOAT8_E5M2, uint8_t, "float8_e5m2")                                                 \
-    X(SHMVIEW_FLOAT8_E5M2FNUZ, uint8_t, "float8_e5m2fnuz")                                         \
-    X(SHMVIEW_FLOAT8_E8M0FNU, uint8_t, "float8_e8m0fnu")
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ORDER "<"
+#else
+#define ORDER ">"
+#endif
 
-#define NODE(code, type, text) [code] = {.bytes = sizeof(type), .repeat = 1, .dtype = (code)},
+/* Static formats of the base types, so that the common ones need no pool and no memory: code, type,
+ * the mark of the free form, text. Types without a mark have no free form. */
+#define EACH_PLAIN(X)                                                                              \
+    X(SHMVIEW_INT8, int8_t, "", "b")                                                               \
+    X(SHMVIEW_UINT8, uint8_t, "", "B")                                                             \
+    X(SHMVIEW_INT16, int16_t, ORDER, "h")                                                          \
+    X(SHMVIEW_UINT16, uint16_t, ORDER, "H")                                                        \
+    X(SHMVIEW_INT32, int32_t, ORDER, "i")                                                          \
+    X(SHMVIEW_UINT32, uint32_t, ORDER, "I")                                                        \
+    X(SHMVIEW_INT64, int64_t, ORDER, "q")                                                          \
+    X(SHMVIEW_UINT64, uint64_t, ORDER, "Q")                                                        \
+    X(SHMVIEW_FLOAT32, float, ORDER, "f")                                                          \
+    X(SHMVIEW_FLOAT64, double, ORDER, "d")                                                         \
+    X(SHMVIEW_FLOAT16, uint16_t, ORDER, "e")                                                       \
+    X(SHMVIEW_COMPLEX64, float _Complex, ORDER, "Zf")                                              \
+    X(SHMVIEW_COMPLEX128, double _Complex, ORDER, "Zd")                                            \
+    X(SHMVIEW_LONGDOUBLE, long double, "^", "g")                                                   \
+    X(SHMVIEW_BOOL, bool, "", "?")                                                                 \
+    X(SHMVIEW_CHAR, char, "", "c")                                                                 \
+    X(SHMVIEW_POINTER, void *, "^", "P")                                                           \
+    X(SHMVIEW_BYTES, char, "", "s")                                                                \
+    X(SHMVIEW_PASCAL, char, "", "p")                                                               \
+    X(SHMVIEW_BFLOAT16, uint16_t, "", "bfloat16")                                                  \
+    X(SHMVIEW_FLOAT8_E3M4, uint8_t, "", "float8_e3m4")                                             \
+    X(SHMVIEW_FLOAT8_E4M3, uint8_t, "", "float8_e4m3")                                             \
+    X(SHMVIEW_FLOAT8_E4M3B11FNUZ, uint8_t, "", "float8_e4m3b11fnuz")                               \
+    X(SHMVIEW_FLOAT8_E4M3FN, uint8_t, "", "float8_e4m3fn")                                         \
+    X(SHMVIEW_FLOAT8_E4M3FNUZ, uint8_t, "", "float8_e4m3fnuz")                                     \
+    X(SHMVIEW_FLOAT8_E5M2, uint8_t, "", "float8_e5m2")                                             \
+    X(SHMVIEW_FLOAT8_E5M2FNUZ, uint8_t, "", "float8_e5m2fnuz")                                     \
+    X(SHMVIEW_FLOAT8_E8M0FNU, uint8_t, "", "float8_e8m0fnu")
+
+#define NODE(code, type, mark, text) [code] = {.bytes = sizeof(type), .repeat = 1, .dtype = (code)},
 static const struct format_node plain_nodes[] = {EACH_PLAIN(NODE)};
 #undef NODE
 
-#define PLAIN(code, type, text)                                                                    \
-    [code] = {sizeof(type), _Alignof(type), code, 1, &plain_nodes[code], text},
+#define PLAIN(code, type, mark, text)                                                              \
+    [code] = {sizeof(type), _Alignof(type), code, 1, &plain_nodes[code], text, NULL},
 static const struct format plain[] = {EACH_PLAIN(PLAIN)};
 #undef PLAIN
+
+#define FREE(code, type, mark, text)                                                               \
+    [code] = {sizeof(type), 1, code, 1, &plain_nodes[code], mark text, &plain[code]},
+static const struct format plain_free[] = {EACH_PLAIN(FREE)};
+#undef FREE
 
 /* --- Alignment ----------------------------------------------------------- */
 
@@ -104,23 +117,33 @@ void formats_deinit(struct formats *pool)
     }
 }
 
-/* Returns the format of the pool with this canonical text; adds it if there is none. */
-static const struct format *keep(struct formats *pool, const struct format_tree *t,
-                                 const char *text)
+/* Returns the aligned format, or its free form if there is one and no leaf wants its alignment. */
+static const struct format *form_of(const struct format *aligned, const struct format *free_form,
+                                    const struct format_tree *t)
 {
-    size_t nodes_bytes = t->n * sizeof *t->nodes, text_bytes = strlen(text) + 1;
+    return t->wants_alignment || aligned->align == 1 ? aligned : free_form;
+}
+
+/* Returns the formats of the pool with this canonical text; adds them if there are none. */
+static struct kept_format *keep(struct formats *pool, struct format_tree *t, const char *text)
+{
+    char free_text[SHMVIEW_FORMAT_BYTES];
     uint32_t hash = 0;
     for (size_t i = 0; text[i]; i++)
         hash = hash * 31 + (unsigned char)text[i];
     for (struct kept_format *k = pool->first; k; k = k->next)
         if (k->hash == hash && strcmp(k->format.text, text) == 0)
-            return &k->format;
-    struct kept_format *k = malloc(sizeof *k + nodes_bytes + text_bytes);
+            return k;
+    bool has_free_text = format_write_free(t, free_text);
+    size_t nodes_bytes = t->n * sizeof *t->nodes, text_bytes = strlen(text) + 1;
+    size_t free_bytes = has_free_text ? strlen(free_text) + 1 : 0;
+    struct kept_format *k = malloc(sizeof *k + nodes_bytes + text_bytes + free_bytes);
     if (!k)
         return NULL;
     char *own_text = (char *)k->nodes + nodes_bytes;
     memcpy(k->nodes, t->nodes, nodes_bytes);
     memcpy(own_text, text, text_bytes);
+    memcpy(own_text + text_bytes, free_text, free_bytes);
     k->format = (struct format){
         .itemsize = t->itemsize,
         .align = alignment(t),
@@ -129,10 +152,14 @@ static const struct format *keep(struct formats *pool, const struct format_tree 
         .nodes = k->nodes,
         .text = own_text,
     };
+    k->free = k->format;
+    k->free.align = 1;
+    k->free.text = own_text + (has_free_text ? text_bytes : 0);
+    k->free.aligned = &k->format;
     k->hash = hash;
     k->next = pool->first;
     pool->first = k;
-    return &k->format;
+    return k;
 }
 
 /* Makes a format of a tree, whose names point into the text `from`. */
@@ -143,22 +170,24 @@ static const struct format *format_from(struct formats *pool, struct format_tree
     uint32_t dtype = dtype_of_tree(t);
     bool is_string = dtype == SHMVIEW_BYTES || dtype == SHMVIEW_PASCAL;
     if (dtype && !(dtype & SHMVIEW_SWAPPED) && (!is_string || t->itemsize == 1))
-        return &plain[dtype];
+        return form_of(&plain[dtype], &plain_free[dtype], t);
     fault->at = 0;
     if (format_write(t, from, text)) {
         strcpy(fault->why, "its canonical form is too long");
         return NULL;
     }
     fault->why[0] = '\0';
-    return keep(pool, t, text);
+    const struct kept_format *k = keep(pool, t, text);
+    return k ? form_of(&k->format, &k->free, t) : NULL;
 }
 
 /* --- Reading ------------------------------------------------------------- */
 
-static const struct format *from_type(struct formats *pool, const struct dtype *type, bool swapped,
-                                      struct format_fault *fault)
+/* Makes the format of a base type. mark is the mark of byte order before its name, or '\0'. */
+static const struct format *from_type(struct formats *pool, const struct dtype *type, char mark,
+                                      bool swapped, struct format_fault *fault)
 {
-    struct format_tree t = {.itemsize = type->itemsize, .n = 1};
+    struct format_tree t = {.itemsize = type->itemsize, .n = 1, .wants_alignment = !mark};
     t.nodes[0] = plain_nodes[type->code];
     if (swapped && type->is_ordered)
         t.nodes[0].dtype = (uint16_t)(t.nodes[0].dtype | SHMVIEW_SWAPPED);
@@ -180,9 +209,10 @@ static bool from_alias(struct formats *pool, const char *text, const struct form
     const struct dtype *type = dtype_by_name(text);
     const char *p = text;
     bool swapped = false;
+    char mark = '\0';
     if (!type && *p && strchr("<>=|", *p)) {
         swapped = *p == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
-        p++;
+        mark = *p++;
     }
     if (!type && is_string_typestr(p)) {
         struct format_tree t = {.n = 1};
@@ -198,7 +228,7 @@ static bool from_alias(struct formats *pool, const char *text, const struct form
     if (!type || (*text == '|' && type->is_ordered) ||
         (swapped && type->code == SHMVIEW_LONGDOUBLE)) /* has no form in the other order */
         return false;
-    *ret = from_type(pool, type, swapped, fault);
+    *ret = from_type(pool, type, mark, swapped, fault);
     return true;
 }
 
@@ -267,6 +297,7 @@ int format_find(const struct format *f, const char *name)
 
 const char *format_name(const struct format *f)
 {
+    f = format_aligned(f);
     bool by_name = f->dtype && !(f->dtype & SHMVIEW_SWAPPED) && f->text == plain[f->dtype].text;
     return by_name ? dtype_of(f->dtype)->name : f->text;
 }

@@ -30,14 +30,21 @@ struct format_node {
     uint32_t shape[SHMVIEW_MAX_NDIM];
 };
 
-/* A parsed format; never changes. */
+/* A parsed format; never changes.
+ *
+ * A format whose leaves all have a mark other than '@' comes in two forms. Elements of the free
+ * form may begin at any byte. view_settle() replaces it by the aligned form for a view whose
+ * elements happen to be aligned, so that fast access is possible. A format with a leaf in mode '@'
+ * has only the aligned form. So does a format whose alignment is 1, which needs no other. */
 struct format {
     uint32_t itemsize; /* never 0 */
     uint32_t align;    /* a power of two; see alignment() in format.c for structs */
     uint32_t dtype;    /* enum shmview_dtype, perhaps with SHMVIEW_SWAPPED */
     uint32_t n_nodes;
     const struct format_node *nodes;
-    const char *text; /* canonical */
+    const char *text; /* canonical; that of the free form parses as the free form */
+    const struct format
+        *aligned; /* of the free form, whose align is 1: the other form; else NULL */
 };
 
 /* Why a text is not a format. */
@@ -54,13 +61,20 @@ struct formats {
 /* Frees all formats of the pool. */
 void formats_deinit(struct formats *pool);
 
+/* Returns the aligned form of f, whose text and alignment do not depend on marks. */
+static inline const struct format *format_aligned(const struct format *f)
+{
+    return f->aligned ? f->aligned : f;
+}
+
 /* Parses text, which ends with a NUL and need not be trusted. Returns a format that lives as long
  * as the pool. Returns NULL with *ret_fault on failure; its `why` is "" if memory was short. */
 const struct format *formats_get(struct formats *pool, const char *text,
                                  struct format_fault *ret_fault);
 
-/* Returns the format of one component of f, or of one entry if the component is an array. It lives
- * as long as the pool. Returns NULL if memory is short. */
+/* Returns the format of one component of f, or of one entry if the component is an array. It has
+ * the free form if there is one, because a component of a packed struct may begin at any byte. It
+ * lives as long as the pool. Returns NULL if memory is short. */
 const struct format *formats_get_node(struct formats *pool, const struct format *f, uint32_t node);
 
 /* Finds the direct component called name. If name is NULL, finds the only direct component,

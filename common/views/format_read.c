@@ -341,6 +341,8 @@ static int read_leaf(struct reader *r, struct frame_of *of, const struct member 
     if (!node)
         return -1;
     node->dtype = (uint16_t)(t->code | (t->is_ordered && is_swapped(r) ? SHMVIEW_SWAPPED : 0));
+    if (r->mode == '@' && t->align > 1)
+        r->tree->wants_alignment = true;
     if (place(r, of, m, node, t->align, is_string ? m->count : t->itemsize))
         return -1;
     return read_name(r, of, node);
@@ -396,6 +398,7 @@ int format_read(const char *text, struct format_tree *ret, struct format_fault *
     struct reader r = {.text = text, .p = text, .mode = '@', .tree = ret, .fault = fault};
     struct frame_of all = {.align = 1};
     ret->n = 0;
+    ret->wants_alignment = false;
     if (strnlen(text, SHMVIEW_FORMAT_BYTES) == SHMVIEW_FORMAT_BYTES)
         return fault_at(&r, text + SHMVIEW_FORMAT_BYTES - 1, "more than %d characters",
                         SHMVIEW_FORMAT_BYTES - 1);

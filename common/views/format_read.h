@@ -14,6 +14,7 @@
 struct format_tree {
     uint32_t itemsize;
     uint32_t n;
+    bool wants_alignment; /* some leaf with an alignment is in mode '@' */
     struct format_node nodes[LIMIT_FORMAT_NODES + FORMAT_BRACES];
 };
 
@@ -30,5 +31,9 @@ void format_take_braces_off(struct format_tree *tree);
 /* Writes the canonical text of a tree whose names are in `from`, and lets the names point into the
  * new text. Returns 0, or -1 if the text is too long. */
 int format_write(struct format_tree *tree, const char *from, char text[SHMVIEW_FORMAT_BYTES]);
+
+/* Writes the text of the free form, and returns true, if it is not the canonical text. That is so
+ * for a leaf that is not swapped, and for an array of it: only its free form has a mark. */
+bool format_write_free(const struct format_tree *tree, char text[SHMVIEW_FORMAT_BYTES]);
 
 #endif

@@ -126,11 +126,11 @@ static uint32_t write_struct(struct writer *w, struct format_tree *t, uint32_t i
     return i;
 }
 
-/* Writes a single leaf. It needs a mark only if its bytes are swapped. */
-static void write_plain(struct writer *w, const struct format_node *node)
+/* Writes a single leaf. It needs a mark only if its bytes are swapped, or in the free form. */
+static void write_plain(struct writer *w, const struct format_node *node, bool free_form)
 {
     put_shape(w, node);
-    if (node->dtype & SHMVIEW_SWAPPED)
+    if (free_form || node->dtype & SHMVIEW_SWAPPED)
         put_mark(w, mark_of(node->dtype));
     put_letters(w, node);
 }
@@ -139,11 +139,22 @@ int format_write(struct format_tree *tree, const char *from, char text[SHMVIEW_F
 {
     struct writer w = {.text = text, .mode = '@', .from = from};
     if (format_is_plain(tree) && tree->nodes[0].dtype)
-        write_plain(&w, &tree->nodes[0]);
+        write_plain(&w, &tree->nodes[0], false);
     else if (format_is_plain(tree))
         write_node(&w, tree, 0);
     else
         write_struct(&w, tree, 0, 0, 0, tree->itemsize);
     text[w.n] = '\0';
     return w.is_full ? -1 : 0;
+}
+
+bool format_write_free(const struct format_tree *tree, char text[SHMVIEW_FORMAT_BYTES])
+{
+    struct writer w = {.text = text, .mode = '@'};
+    const struct format_node *leaf = &tree->nodes[0];
+    if (!format_is_plain(tree) || !leaf->dtype || leaf->dtype & SHMVIEW_SWAPPED)
+        return false;
+    write_plain(&w, leaf, true);
+    text[w.n] = '\0';
+    return true;
 }

@@ -148,26 +148,29 @@ static int count_bytes(const struct view_desc *desc, int64_t *ret_nbytes, struct
     return 0;
 }
 
-/* Checks offset and strides: an unaligned access is undefined in C, and not atomic. */
+/* Checks offset and strides. A program that reads elements by the pointers of element.h relies on
+ * it, because an unaligned access is undefined in C, and not atomic. */
 static int check_alignment(const struct view_desc *desc, struct view_fault *fault)
 {
     bool stored = steps_over_stored(desc, 0);
     uint32_t align = stored ? VIEW_STORED_BYTES : desc->item->align;
     if (desc->offset % align)
         return view_fault_set(fault, SHMVIEW_ERR_MISALIGNED,
-                              "byte %" PRIu64 " is not a multiple of %u, the alignment of %s",
+                              "byte %" PRIu64 " is not a multiple of %u, the alignment of %.64s%s",
                               desc->offset, align,
-                              stored ? "a stored offset" : format_name(desc->item));
+                              stored ? "a stored offset" : format_name(desc->item),
+                              stored ? "" : VIEW_ALIGNMENT_HINT);
     for (uint32_t d = 0; d < desc->ndim; d++) {
         stored = steps_over_stored(desc, d);
         align = stored ? VIEW_STORED_BYTES : desc->item->align;
         if (desc->shape[d] > 1 && desc->strides[d] % (int64_t)align)
             return view_fault_set(fault, SHMVIEW_ERR_MISALIGNED,
                                   "dimension %u: stride %" PRId64 " puts element 1 at byte %" PRId64
-                                  ", no multiple of %u, the alignment of %s",
+                                  ", no multiple of %u, the alignment of %.64s%s",
                                   d, desc->strides[d],
                                   (int64_t)(desc->offset + (uint64_t)desc->strides[d]), align,
-                                  stored ? "a stored offset" : format_name(desc->item));
+                                  stored ? "a stored offset" : format_name(desc->item),
+                                  stored ? "" : VIEW_ALIGNMENT_HINT);
     }
     return 0;
 }
@@ -266,6 +269,17 @@ int view_check(const struct view_desc *desc, uint64_t size, uint64_t *ret_nbytes
     if (ret_nbytes)
         *ret_nbytes = (uint64_t)nbytes;
     return 0;
+}
+
+void view_settle(struct view_desc *desc, uintptr_t base)
+{
+    const struct format *aligned = desc->item->aligned;
+    if (!aligned || desc->indirect || (base + desc->offset) % aligned->align)
+        return;
+    for (uint32_t d = 0; d < desc->ndim; d++)
+        if (desc->shape[d] > 1 && desc->strides[d] % (int64_t)aligned->align)
+            return;
+    desc->item = aligned;
 }
 
 /* --- Finding ------------------------------------------------------------- */

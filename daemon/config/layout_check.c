@@ -55,6 +55,7 @@ static int check_view(struct wire_view *view, size_t index, uint64_t segment_byt
     if (r == 0)
         r = view_check(&view->desc, segment_bytes, NULL, &fault);
     if (r == 0) {
+        view_settle(&view->desc, 0);
         view->format = view->desc.item->text;
         return 0;
     }

@@ -49,7 +49,7 @@ struct shmview_view_description {
     /* Dimensions, at most SHMVIEW_MAX_NDIM. */
     uint32_t ndim;
     /* SHMVIEW_VIEW_READ_ONLY if it is declared so, SHMVIEW_VIEW_INDIRECT if it
-     * has suboffsets. */
+     * has suboffsets, SHMVIEW_VIEW_UNALIGNED if elements may be unaligned. */
     uint32_t flags;
     /* enum shmview_dtype, with SHMVIEW_SWAPPED if the bytes of a number are
      * reversed. */

@@ -9,9 +9,9 @@
  * Everything here is inline, so that an access costs what a raw pointer costs and a compiler can
  * vectorise loops. libshmview exports the same functions as symbols for other languages. The calls
  * before "Checked access" check nothing: the call that filled the view has proved that every index
- * inside the shape leads to an aligned element inside the segment. The program must keep its
- * indices inside the shape and use the right type. Access is not synchronised: hold the segment's
- * lock.
+ * inside the shape leads to an element inside the segment, which is aligned unless the view has
+ * SHMVIEW_VIEW_UNALIGNED. The program must keep its indices inside the shape and use the right
+ * type. Access is not synchronised: hold the segment's lock.
  *
  * These are the ways to walk a view, fastest first:
  *   contiguous    float *a = SHMVIEW_DATA(float, &v);             a[i]
@@ -79,9 +79,16 @@ enum shmview_dtype {
 
 /* Flags of a view. READ_ONLY: the program must not write through it, and a write raises SIGSEGV if
  * the attachment is read-only. INDIRECT: it has suboffsets, so that only shmview_view_pointer() and
- * other calls of view.h find its elements. */
+ * other calls of view.h find its elements. UNALIGNED: an element may begin at an address that is no
+ * multiple of its type's alignment, as in a packed struct. C must not access such an element by a
+ * pointer to its type: the calls of view.h and shmview_value_load() read and write it, and so does
+ * memcpy() at the address of shmview_at(). */
 #define SHMVIEW_VIEW_READ_ONLY 1u
 #define SHMVIEW_VIEW_INDIRECT  2u
+#define SHMVIEW_VIEW_UNALIGNED 4u
+
+/* The flags of views that typed pointers must not access. */
+#define SHMVIEW_VIEW_BY_VALUE (SHMVIEW_VIEW_INDIRECT | SHMVIEW_VIEW_UNALIGNED)
 
 struct shmview_segment;
 
@@ -200,7 +207,8 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
     return 1;
 }
 
-/* Element access. type must be the C type of view->dtype: nothing checks it here. DATA and ROW are
+/* Element access. type must be the C type of view->dtype, and the view must not have the flags of
+ * SHMVIEW_VIEW_BY_VALUE: nothing checks it here. DATA and ROW are
  * pointers to the first element of the view and of row i; ELEM, AT1, AT2 and AT3 are elements, also
  * on the left of an assignment. s is a struct shmview_strided_row. */
 #define SHMVIEW_DATA(type, view)         ((type *)(void *)(view)->data)
@@ -254,8 +262,8 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
  *
  * The functions take dtype, the type that elements must have, and without, the flags that the view
  * must not have: SHMVIEW_VIEW_READ_ONLY for a program that writes, else 0. They always refuse
- * suboffsets. The macros derive both from a C type: use const float for a view that may be
- * read-only.
+ * suboffsets and SHMVIEW_VIEW_UNALIGNED. The macros derive both from a C type: use const float for
+ * a view that may be read-only.
  *
  *   SHMVIEW_IS(type, view)                 1 if the elements have this type, else 0
  *   SHMVIEW_IS_ND(type, view, ndim)        1 if the view has that many dimensions as well
@@ -286,17 +294,17 @@ SHMVIEW_INLINE int shmview_is_contiguous(const struct shmview_view *view)
 #define SHMVIEW_NEVER(condition) ((void)0)
 #endif
 
-/* Return 1 if the elements have the type dtype and no suboffsets, and the view has none of the
- * flags in without, else 0. The second form also compares the number of dimensions. One branch
- * decides all of it. */
+/* Return 1 if the elements have the type dtype, are aligned, and have no suboffsets, and the view
+ * has none of the flags in without, else 0. The second form also compares the number of dimensions.
+ * One branch decides all of it. */
 SHMVIEW_INLINE int shmview_fits(const struct shmview_view *view, uint32_t dtype, uint32_t without)
 {
-    return !((view->dtype ^ dtype) | (view->flags & (without | SHMVIEW_VIEW_INDIRECT)));
+    return !((view->dtype ^ dtype) | (view->flags & (without | SHMVIEW_VIEW_BY_VALUE)));
 }
 SHMVIEW_INLINE int shmview_fits_nd(const struct shmview_view *view, uint32_t dtype,
                                    uint32_t without, uint32_t ndim)
 {
-    return !((view->dtype ^ dtype) | (view->flags & (without | SHMVIEW_VIEW_INDIRECT)) |
+    return !((view->dtype ^ dtype) | (view->flags & (without | SHMVIEW_VIEW_BY_VALUE)) |
              (view->ndim ^ ndim));
 }
 

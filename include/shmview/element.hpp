@@ -398,8 +398,8 @@ template <class T, std::size_t N> class strided
 /* --- From views ---------------------------------------------------------- */
 
 /* Returns a view as an array of T with N dimensions. Returns nullopt if its elements have another
- * type, if it has another number of dimensions or suboffsets, or if it is read-only and T is not
- * const. */
+ * type, if it has another number of dimensions or suboffsets, if they are unaligned
+ * (SHMVIEW_VIEW_UNALIGNED), or if it is read-only and T is not const. */
 template <class T, std::size_t N>
 [[nodiscard]] std::optional<strided<T, N>> as(const shmview_view &view) noexcept
 {

@@ -15,8 +15,8 @@
  *
  * struct shmview_view (element.h) is plain data. Copy it freely; it needs no release and is valid
  * until its segment is detached. A call that fills one has checked that each index within the shape
- * leads to aligned bytes inside the segment. Therefore the inline calls of element.h need no
- * further check.
+ * leads to bytes inside the segment. They are aligned for the type of the element, except in a view
+ * with SHMVIEW_VIEW_UNALIGNED. Therefore the inline calls of element.h need no further check.
  *
  * Suboffsets. If suboffsets[d] is 0 or more, index d leads not to elements but to 8 bytes, aligned
  * to 8, that store the byte of the segment at which the row begins, as a native uint64. The
@@ -76,11 +76,12 @@ struct shmview_component {
 /* What a format means. */
 struct shmview_format {
     uint32_t itemsize;     /* bytes of one element */
-    uint32_t align;        /* its offset in memory must be a multiple of this */
+    uint32_t align;        /* typed pointers need addresses that are multiples of this */
     uint32_t dtype;        /* enum shmview_dtype, SHMVIEW_SWAPPED */
     uint32_t n_components; /* at most 64 */
     uint32_t error_at;     /* where parsing failed: the character, from 0 */
-    uint32_t reserved;
+    uint32_t least_align;  /* addresses in a view must be multiples of this: align, or 1 if marks
+                              other than @ say that there is no alignment */
     /* The canonical text. Two formats mean the same if these are equal. */
     char text[SHMVIEW_FORMAT_BYTES];
 };
@@ -118,6 +119,10 @@ int shmview_format_parse(const char *text, struct shmview_format *ret,
 /* Makes a one-dimensional view of nbytes bytes from offset on. nbytes must be a multiple of the
  * element's size, or SHMVIEW_REST. The view is read-only if the attachment is. It belongs to no
  * phase, so it never becomes stale.
+ *
+ * A format with alignment needs an offset that is a multiple of it. A format whose numbers all have
+ * the marks ^ = < > ! may begin at any byte. If it is not aligned there, the view has
+ * SHMVIEW_VIEW_UNALIGNED, and its format keeps a mark.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_FORMAT, _MISALIGNED if offset is not a multiple of the
  * element's alignment or foreign memory is itself misaligned, _ILL_SIZED if nbytes is not a
@@ -199,7 +204,8 @@ int shmview_fill_strides(uint32_t ndim, const int64_t *shape, uint32_t itemsize,
  * checks the offset that is stored there, each time.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_BOUNDS if an index or a stored offset leads outside,
- * or _MISALIGNED if a stored offset leads to an address at which no such element can lie. */
+ * or _MISALIGNED if a stored offset leads to an address at which no such element can lie. An
+ * element of a view with SHMVIEW_VIEW_UNALIGNED may lie at any address. */
 int shmview_view_pointer(const struct shmview_view *view, const ptrdiff_t *index,
                          void **ret_pointer);
 
@@ -261,7 +267,8 @@ int shmview_view_broadcast(const struct shmview_view *view, uint32_t ndim, const
 
 /* Selects one field of a struct by its name. If name is NULL, selects the only component of an
  * element without names ("3f"). The dimensions of an array field come after those of the view. Also
- * returns -SHMVIEW_ERR_NOT_FOUND, _MISALIGNED (a field of a packed struct) or _NO_MEMORY. */
+ * returns -SHMVIEW_ERR_NOT_FOUND or _NO_MEMORY. A field of a packed struct may be unaligned; the
+ * result then has SHMVIEW_VIEW_UNALIGNED. */
 int shmview_view_field(const struct shmview_view *view, const char *name,
                        struct shmview_view *ret_view);
 
@@ -455,8 +462,8 @@ struct DLManagedTensorVersioned;
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_CONVERSION if DLPack has no such type (structs,
  * strings, addresses, long doubles, the other byte order), _CONTIGUOUS if a stride is no whole
- * number of elements or the view has suboffsets, _READ_ONLY, _INVALID after shmview_detach_later(),
- * or _NO_MEMORY. */
+ * number of elements or the view has suboffsets, _MISALIGNED for SHMVIEW_VIEW_UNALIGNED,
+ * _READ_ONLY, _INVALID after shmview_detach_later(), or _NO_MEMORY. */
 int shmview_dlpack_export(const struct shmview_view *view, struct DLManagedTensor **ret_tensor);
 int shmview_dlpack_export_versioned(const struct shmview_view *view,
                                     struct DLManagedTensorVersioned **ret_tensor);

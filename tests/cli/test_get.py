@@ -102,6 +102,16 @@ def test_structs(ctl, directory):
         "a": 1, "b": 0.25, "c": {"x": [1, 2], "y": "abc"}}
 
 
+def test_packed_structs(ctl, directory):
+    packed = numpy.array([(1, 0.5, 2), (-1, 1.5, 3)], [("flag", "i1"), ("x", "<f4"), ("n", ">i2")])
+    create(ctl, directory, "packed", packed)
+    assert ctl("get", "packed/array").out == "[(1, 0.5, 2) (-1, 1.5, 3)]\n"
+    assert ctl("get", "packed/array['x']").out == "[0.5 1.5]\n"
+    assert ctl("set", "packed/array['x'][1]", "2.5").status == 0
+    assert ctl("fill", "packed/array['n']", "7").status == 0
+    assert ctl("get", "packed/array").out == "[(1, 0.5, 7) (-1, 2.5, 7)]\n"
+
+
 SLICES = ["[1]", "[-1]", "[1:3]", "[::-1]", "[..., 2]", "[1, ::2]", "[:, 1:, ::-2]", "[1][2]",
           "[:0]", "[1, 2, 3]", "[-3:-1, ..., 0]", "[10:]", "[::2][1]"]
 

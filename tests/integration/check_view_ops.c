@@ -271,7 +271,16 @@ START_TEST(fields)
     ck_assert_int_eq(v.shape[1], 3);
     OK(shmview_view_cast(seg, "T{<b:a:i:b:}", 0, 10, &all)); /* packed */
     OK(shmview_view_field(&all, "a", &v));
-    REFUSED(shmview_view_field(&all, "b", &v), MISALIGNED, "byte 1 is not a multiple of 4");
+    ck_assert_uint_eq(v.flags, 0);
+    OK(shmview_view_field(&all, "b", &v));
+    ck_assert_uint_eq(v.flags, SHMVIEW_VIEW_UNALIGNED);
+    ck_assert_str_eq(v.format, "<i");
+    OK(shmview_view_index(&v, 0, 1, &v)); /* byte 6 */
+    ck_assert_uint_eq(v.flags, SHMVIEW_VIEW_UNALIGNED);
+    OK(shmview_view_cast(seg, "T{<b:a:i:b:}", 3, 5, &all));
+    OK(shmview_view_field(&all, "b", &v)); /* byte 4 */
+    ck_assert_uint_eq(v.flags, 0);
+    ck_assert_str_eq(v.format, "i");
     end();
 }
 END_TEST
@@ -295,6 +304,8 @@ START_TEST(formats_tell_their_components)
     ck_assert_uint_eq(c[2].dtype, SHMVIEW_STRUCT);
     OK(shmview_format_parse("<f4", &f, NULL, 0));
     ck_assert_str_eq(f.text, "f");
+    ck_assert_uint_eq(f.align, 4);
+    ck_assert_uint_eq(f.least_align, 1);
     REFUSED(shmview_format_parse("hh$", &f, c, 3), FORMAT, "character 2: '$' is no type code");
     ck_assert_uint_eq(f.error_at, 2);
     REFUSED(shmview_format_parse(NULL, &f, c, 3), FORMAT, "a type code is missing");

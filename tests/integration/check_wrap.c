@@ -132,6 +132,10 @@ START_TEST(memory_that_is_not_aligned)
     OK(shmview_view_cast(s, "h", 2, SHMVIEW_REST, &v));
     ck_assert_int_eq(v.shape[0], 9);
     REFUSED(shmview_view_cast(s, "i", 0, 4, &v), MISALIGNED, "no multiple of 4");
+    OK(shmview_view_cast(s, "<i", 0, 4, &v));
+    ck_assert_uint_eq(v.flags, SHMVIEW_VIEW_UNALIGNED);
+    OK(shmview_view_cast(s, "<i", 2, 4, &v));
+    ck_assert_uint_eq(v.flags, 0);
     OK(shmview_detach(s));
 }
 END_TEST

@@ -66,7 +66,7 @@ int64_t case_number(struct choices *from, int64_t low, int64_t high)
 
 const struct format *case_format(struct view_case *c, struct choices *from, uint32_t most)
 {
-    static const char *const plain[] = {"B", "h", "i", "d", "f", "q", "3f", "T{h:a:i:b:}"};
+    static const char *const plain[] = {"B", "h", "i", "d", "f", "q", "3f", "T{<h:a:2xi:b:}"};
     struct format_fault fault;
     if (choose_rarely(from, 2)) {
         char text[SHMVIEW_FORMAT_BYTES];
@@ -74,6 +74,8 @@ const struct format *case_format(struct view_case *c, struct choices *from, uint
         tree_generate(&tree, from);
         tree_write(&tree, text, sizeof text);
         const struct format *item = formats_get(&c->formats, text, &fault);
+        if (item) /* the public call gets the canonical text, in which a struct has marks */
+            item = formats_get(&c->formats, item->text, &fault);
         if (item && item->itemsize <= most)
             return item;
     }

@@ -25,7 +25,8 @@ void meaning_of(const struct format *f, struct meaning *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->itemsize = f->itemsize;
-    ret->align = f->align;
+    ret->align = format_aligned(f)->align;
+    ret->least_align = f->align;
     ret->dtype = f->dtype;
     ret->n_parts = f->n_nodes;
     for (uint32_t i = 0; i < f->n_nodes; i++) {
@@ -62,11 +63,14 @@ static bool same_part(struct format_trial *t, uint32_t i, const struct meaning_p
 bool same_meaning(struct format_trial *t, const struct meaning *got, const struct meaning *wanted)
 {
     if (got->itemsize != wanted->itemsize || got->align != wanted->align ||
-        got->dtype != wanted->dtype || got->n_parts != wanted->n_parts)
-        return trial_differs(
-            t, "%" PRIu64 " bytes, aligned to %u, dtype %u, %u parts; not %" PRIu64 ", %u, %u, %u",
-            got->itemsize, got->align, got->dtype, got->n_parts, wanted->itemsize, wanted->align,
-            wanted->dtype, wanted->n_parts);
+        got->least_align != wanted->least_align || got->dtype != wanted->dtype ||
+        got->n_parts != wanted->n_parts)
+        return trial_differs(t,
+                             "%" PRIu64 " bytes, aligned to %u or %u, dtype %u, %u parts; "
+                             "not %" PRIu64 ", %u, %u, %u, %u",
+                             got->itemsize, got->align, got->least_align, got->dtype, got->n_parts,
+                             wanted->itemsize, wanted->align, wanted->least_align, wanted->dtype,
+                             wanted->n_parts);
     for (uint32_t i = 0; i < got->n_parts; i++)
         if (!same_part(t, i, &got->parts[i], &wanted->parts[i]))
             return false;
@@ -112,7 +116,8 @@ static bool check_braces(struct format_trial *t)
     return (open == 0 && !in_name) || trial_differs(t, "accepted with braces or names left open");
 }
 
-/* The canonical text has the same meaning, and its canonical text is itself. */
+/* The canonical text has the same meaning, and its canonical text is itself. That of a struct has
+ * marks without alignment, so it gives the free form. */
 static bool check_canonical(struct format_trial *t, struct formats *pool, const struct format *f)
 {
     struct format_fault fault = {0};
@@ -123,6 +128,8 @@ static bool check_canonical(struct format_trial *t, struct formats *pool, const 
         return trial_differs(t, "canonical %s becomes %s", f->text, again->text);
     meaning_of(f, &t->wanted);
     meaning_of(again, &t->got);
+    if (again->aligned == f)
+        t->wanted.least_align = 1;
     if (same_meaning(t, &t->got, &t->wanted))
         return true;
     size_t n = strlen(t->wrong);
@@ -146,7 +153,8 @@ static bool check_component(struct format_trial *t, struct formats *pool, const 
     meaning_of(part, &t->got);
     memset(&t->wanted, 0, sizeof t->wanted);
     t->wanted.itemsize = node->bytes;
-    t->wanted.align = part->align;
+    t->wanted.align = format_aligned(part)->align;
+    t->wanted.least_align = 1;
     for (uint32_t i = at; i < f->n_nodes && (i == at || f->nodes[i].depth > node->depth); i++) {
         struct meaning_part *inner = &t->wanted.parts[t->wanted.n_parts++];
         *inner = whole.parts[i];
@@ -224,8 +232,9 @@ static bool check_public(struct format_trial *t, const struct format *f, size_t 
     if (!f)
         return (format.error_at == at && format.itemsize == 0x5a5a5a5a) ||
                trial_differs(t, "the public call names character %u", format.error_at);
-    if (format.itemsize != f->itemsize || format.align != f->align || format.dtype != f->dtype ||
-        format.n_components != f->n_nodes || strcmp(format.text, f->text) != 0)
+    if (format.itemsize != f->itemsize || format.align != format_aligned(f)->align ||
+        format.least_align != f->align || format.dtype != f->dtype ||
+        format.n_components != f->n_nodes || strcmp(format.text, format_aligned(f)->text) != 0)
         return trial_differs(t, "the public call says %s of %u bytes", format.text,
                              format.itemsize);
     for (uint32_t i = 0; i < f->n_nodes && i < room; i++)

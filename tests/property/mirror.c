@@ -28,8 +28,11 @@ static bool same_view(struct play *play)
 {
     const struct shmview_view *v = &play->view;
     const struct view_desc *d = &play->c.desc;
-    uint32_t flags =
-        (d->read_only ? SHMVIEW_VIEW_READ_ONLY : 0) | (d->indirect ? SHMVIEW_VIEW_INDIRECT : 0);
+    struct view_desc settled = *d;
+    view_settle(&settled, (uintptr_t)play->c.memory.bytes);
+    const uint32_t flags = (d->read_only ? SHMVIEW_VIEW_READ_ONLY : 0) |
+                           (d->indirect ? SHMVIEW_VIEW_INDIRECT : 0) |
+                           (settled.item->aligned ? SHMVIEW_VIEW_UNALIGNED : 0);
     if (v->ndim != d->ndim || !same_numbers(v->shape, d->shape, d->ndim) ||
         !same_numbers(v->strides, d->strides, d->ndim) ||
         (d->indirect && !same_suboffsets(v->suboffsets, d->suboffsets, d->ndim)))
@@ -37,7 +40,7 @@ static bool same_view(struct play *play)
     if (v->data != play->c.memory.bytes + d->offset || v->flags != flags)
         return play_differs(play, "the public view: byte %td, flags %u",
                             v->data - play->c.memory.bytes, v->flags);
-    if (strcmp(v->format, d->item->text) != 0 || v->itemsize != d->item->itemsize ||
+    if (strcmp(v->format, settled.item->text) != 0 || v->itemsize != d->item->itemsize ||
         v->dtype != d->item->dtype)
         return play_differs(play, "the public view: %s of %u bytes", v->format, v->itemsize);
     if ((wide)v->nbytes != shape_product(d->shape, d->ndim, false) * d->item->itemsize)

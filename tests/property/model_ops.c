@@ -360,11 +360,5 @@ verdict model_field(const struct origin *of, uint32_t node, const struct format 
     verdict v = shift_verdict(of->desc, m->ndim, of_field->offset);
     if (shape_product(ret->shape, ret->ndim, false) == 0)
         v |= ACCEPTED;
-    bool may_misalign = item->align > m->align || of_field->offset % item->align;
-    if (may_misalign && (m->is_indirect || !ret->has_list || m->n == 0))
-        return v | REFUSED(MISALIGNED);
-    for (size_t i = 0; i < ret->n && !m->is_indirect; i++)
-        if (ret->places[i].at % item->align)
-            return REFUSED(MISALIGNED);
     return v;
 }

@@ -224,6 +224,7 @@ struct evaluation {
     const struct tree *tree;
     struct meaning *meaning;
     char mark; /* holds until the next mark, across all braces */
+    bool wants_alignment;
 };
 
 /* The size, and the alignment that @ gives: for a struct, the largest of its parts aligned by @. */
@@ -255,7 +256,7 @@ static bool is_swapped(char mark)
     return little ? mark == '>' || mark == '!' : mark == '<';
 }
 
-static struct extent leaf_evaluate(const struct evaluation *e, const struct part *part,
+static struct extent leaf_evaluate(struct evaluation *e, const struct part *part,
                                    struct meaning_part *ret)
 {
     const struct leaf *leaf = leaf_of(part);
@@ -265,6 +266,7 @@ static struct extent leaf_evaluate(const struct evaluation *e, const struct part
     ret->dtype = native ? leaf->native_dtype : leaf->standard_dtype;
     if (!native && !leaf->is_complex && x.bytes < x.align)
         x.align = leaf->standard; /* l of four bytes */
+    e->wants_alignment = e->wants_alignment || (e->mark == '@' && x.align > 1);
     if (is_text)
         x.bytes = part->count ? part->count : 1;
     else if (x.bytes > 1 && is_swapped(e->mark))
@@ -385,5 +387,6 @@ void tree_evaluate(const struct tree *tree, struct meaning *ret)
         most = ret->parts[i].align > most ? ret->parts[i].align : most;
     bool all = leaves_aligned(ret, 0, ret->n_parts, 0, 0) && ret->itemsize % most == 0;
     ret->align = all ? most : 1;
+    ret->least_align = e.wants_alignment ? ret->align : 1;
     meaning_unwrap(ret);
 }

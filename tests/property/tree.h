@@ -39,7 +39,8 @@ struct meaning_part {
 struct meaning {
     uint64_t itemsize;
     uint32_t align, dtype, n_parts;
-    bool has_too_many; /* some part has too many dimensions: not a valid format */
+    uint32_t least_align; /* that a view requires: align, or 1 if no leaf in mode @ wants its own */
+    bool has_too_many;    /* some part has too many dimensions: not a valid format */
     struct meaning_part parts[64];
 };
 

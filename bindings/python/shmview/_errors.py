@@ -73,7 +73,7 @@ class FormatError(Error, ValueError):
 
 
 class Misaligned(Error, ValueError):
-    """A view is not aligned to its elements. The text names the dimension and the byte."""
+    """A view of a native format is not aligned to its elements. The text names the dimension and the byte."""
     code = 12
 
 

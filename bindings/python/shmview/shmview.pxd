@@ -20,6 +20,7 @@ cdef extern from "shmview/element.h" nogil:
     enum: SHMVIEW_MAX_NDIM
     enum: SHMVIEW_VIEW_READ_ONLY
     enum: SHMVIEW_VIEW_INDIRECT
+    enum: SHMVIEW_VIEW_UNALIGNED
 
     struct shmview_segment:
         pass

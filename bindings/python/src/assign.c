@@ -56,12 +56,32 @@ static int adapt_text(struct view *view, const struct shmview_view *to, struct s
     return r ? -1 : 0;
 }
 
+static int assign(struct view *view, const struct shmview_view *to, PyObject *value);
+
+/* Sets structs from structs of another format, field by field as numpy does, by way of tuples.
+ * Returns 0, or -1 with an exception. */
+static int assign_structs(struct view *view, const struct shmview_view *to, PyObject *value)
+{
+    PyObject *list = PyObject_CallMethod(value, "tolist", NULL);
+    int r = list ? assign(view, to, list) : -1;
+    Py_XDECREF(list);
+    return r;
+}
+
 static int assign_buffer(struct view *view, const struct shmview_view *to, PyObject *value)
 {
     struct foreign foreign;
-    if (foreign_open(view->segment->state, value, &foreign))
+    bool has_list = to->dtype == SHMVIEW_STRUCT && PyObject_HasAttrString(value, "tolist");
+    int r = foreign_open(view->segment->state, value, &foreign);
+    if (has_list && (r || strcmp(foreign.v.format, to->format) != 0)) {
+        PyErr_Clear();
+        if (!r)
+            foreign_close(&foreign);
+        return assign_structs(view, to, value);
+    }
+    if (r)
         return -1;
-    int r = adapt_text(view, to, &foreign.v);
+    r = adapt_text(view, to, &foreign.v);
     if (r == 0)
         r = copy_view(view, to, &foreign.v);
     foreign_close(&foreign);

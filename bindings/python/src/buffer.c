@@ -9,10 +9,12 @@
 #include "view.h"
 
 /* The format of the element, as Python, numpy and struct write it on this platform. They call a
- * 64-bit integer of C a long, and compare formats as texts. */
+ * 64-bit integer of C a long, and compare formats as texts. An unaligned long needs the canonical
+ * format, whose mark says so. */
 static char *exported_format(const struct shmview_view *v)
 {
-    const char *format = v->dtype == SHMVIEW_INT64 && sizeof(long) == 8    ? "l"
+    const char *format = v->flags & SHMVIEW_VIEW_UNALIGNED                 ? v->format
+                         : v->dtype == SHMVIEW_INT64 && sizeof(long) == 8  ? "l"
                          : v->dtype == SHMVIEW_UINT64 && sizeof(long) == 8 ? "L"
                                                                            : v->format;
     return (char *)(uintptr_t)format;

@@ -253,7 +253,8 @@ PyObject *layouts_with(struct segment *segment, PyObject *view);
 /* Converts a format in any form that users may pass (text, dtype, type of ctypes) to a text that
  * libshmview parses. Returns a new str, or NULL with an exception. */
 PyObject *format_text(struct state *state, PyObject *format);
-/* format_size(format): the canonical text, the item size and the alignment. */
+/* format_size(format): the text for libshmview, the item size and the alignment. The text is not
+ * the canonical one, which lacks the mark that permits unaligned elements. */
 PyObject *module_format_size(PyObject *module, PyObject *format);
 
 /* --- wait.c -------------------------------------------------------------- */

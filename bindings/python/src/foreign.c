@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens buffers of other objects as views of libshmview, which can then copy from them and compare
  * with them. Most buffers are used in place. A buffer with suboffsets has addresses in memory that
- * libshmview does not know, and a packed buffer may be misaligned; these are copied first. */
+ * libshmview does not know, and a buffer of a native format may be misaligned; these are copied
+ * first. */
 #include <string.h>
 
 #include "view.h"
@@ -33,8 +34,29 @@ static void reach(const Py_buffer *b, char **ret_first, size_t *ret_bytes)
         *ret_bytes = 0;
 }
 
-int foreign_wrap(struct state *state, const Py_buffer *b, unsigned flags, void (*release)(void *),
-                 void *arg, struct shmview_segment **ret_segment, struct shmview_view *ret_view)
+/* Returns the text of the format of a buffer. For a struct of numpy it is made from the dtype,
+ * because the format that numpy exports counts on an alignment that PEP 3118 does not define.
+ * *ret_owner keeps the text, and may be NULL. */
+static const char *format_of(struct state *state, const Py_buffer *b, PyObject **ret_owner)
+{
+    *ret_owner = NULL;
+    if (!b->format || !strchr(b->format, 'T') || !b->obj)
+        return b->format ? b->format : "B";
+    PyObject *dtype = PyObject_GetAttrString(b->obj, "dtype");
+    *ret_owner = dtype ? format_text(state, dtype) : NULL;
+    Py_XDECREF(dtype);
+    const char *text = *ret_owner ? PyUnicode_AsUTF8(*ret_owner) : NULL;
+    if (text)
+        return text;
+    PyErr_Clear(); /* not numpy's, or a dtype without a format: the size of the element decides */
+    return b->format;
+}
+
+/* Makes a segment and a view of the memory of a buffer whose element is `format`. Returns like
+ * foreign_wrap(). */
+static int wrap_as(struct state *state, const Py_buffer *b, const char *format, unsigned flags,
+                   void (*release)(void *), void *arg, struct shmview_segment **ret_segment,
+                   struct shmview_view *ret_view)
 {
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM];
     size_t bytes;
@@ -49,7 +71,7 @@ int foreign_wrap(struct state *state, const Py_buffer *b, unsigned flags, void (
         strides[d] = b->strides ? b->strides[d] : 0;
     }
     struct shmview_view_spec spec = {
-        .format = b->format ? b->format : "B",
+        .format = format,
         .ndim = (uint32_t)b->ndim,
         .shape = shape,
         .strides = b->strides ? strides : NULL,
@@ -69,6 +91,16 @@ int foreign_wrap(struct state *state, const Py_buffer *b, unsigned flags, void (
     PyErr_Format(PyExc_ValueError, "a buffer of format '%s' has elements of %zd bytes, not %u",
                  spec.format, b->itemsize, ret_view->itemsize);
     return -1;
+}
+
+int foreign_wrap(struct state *state, const Py_buffer *b, unsigned flags, void (*release)(void *),
+                 void *arg, struct shmview_segment **ret_segment, struct shmview_view *ret_view)
+{
+    PyObject *owner;
+    const char *format = format_of(state, b, &owner);
+    int r = wrap_as(state, b, format, flags, release, arg, ret_segment, ret_view);
+    Py_XDECREF(owner);
+    return r;
 }
 
 /* Makes f->segment and f->v from f->copy, or else from f->buffer. Returns 0, or -1 with an

@@ -68,8 +68,9 @@ static PyObject *load_single(struct view *view, const struct shmview_view *singl
 
 /* --- Parts --------------------------------------------------------------- */
 
-/* Shortens dimension d of a direct view to n elements. Does what shmview_view_slice() does, without
- * its checks, because PySlice_AdjustIndices() has brought the bounds into range. */
+/* Shortens dimension d of a direct, aligned view to n elements. The part is aligned as well. Does
+ * what shmview_view_slice() does, without its checks, because PySlice_AdjustIndices() has brought
+ * the bounds into range. */
 static void cut(struct shmview_view *v, uint32_t d, Py_ssize_t start, Py_ssize_t n, Py_ssize_t step)
 {
     ptrdiff_t stride;
@@ -88,7 +89,7 @@ static int apply_slice(struct view *view, struct shmview_view *v, uint32_t d, Py
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step))
         return -1;
-    if (LIKELY(!(v->flags & SHMVIEW_VIEW_INDIRECT))) {
+    if (LIKELY(!(v->flags & SHMVIEW_VIEW_BY_VALUE))) {
         Py_ssize_t n = PySlice_AdjustIndices(v->shape[d], &start, &stop, step);
         cut(v, d, start, n, step);
         return 0;

@@ -3,6 +3,7 @@
  * tuple again, and an array is a list. libshmview describes a format as a flat list of components;
  * shmview_part_next() walks it as a tree. */
 #include <stddef.h>
+#include <string.h>
 
 #include <shmview/value.h>
 
@@ -105,8 +106,42 @@ static int store_part(struct view *view, const struct shmview_part *whole, char 
     return r;
 }
 
+/* Sets the element at p from an object that exports a buffer: a record of numpy, or a view without
+ * dimensions. Copies the bytes if the buffer is one element of the same format. Returns 0; 1 if the
+ * caller must convert each field; or -1 with an exception. */
+static int copy_record(struct view *view, char *p, PyObject *value)
+{
+    struct foreign foreign;
+    if (foreign_open(view->segment->state, value, &foreign)) {
+        PyErr_Clear(); /* a format that has no view here may still have fields */
+        return 1;
+    }
+    int r = foreign.v.ndim || strcmp(foreign.v.format, view->v.format) != 0;
+    if (r == 0) {
+        r = shmview_get_bytes(&foreign.v, NULL, p);
+        if (r) {
+            view_raise(view, r);
+            r = -1;
+        }
+    }
+    foreign_close(&foreign);
+    return r;
+}
+
 int struct_set(struct view *view, char *p, PyObject *value)
 {
     const struct shmview_part *whole = parts_of(view);
-    return whole ? store_part(view, whole, p, value) : -1;
+    if (!whole)
+        return -1;
+    if (PyTuple_CheckExact(value) || PyList_CheckExact(value) || !PyObject_CheckBuffer(value))
+        return store_part(view, whole, p, value);
+    int r = copy_record(view, p, value);
+    if (r <= 0)
+        return r;
+    if (!PyObject_HasAttrString(value, "tolist"))
+        return store_part(view, whole, p, value);
+    PyObject *list = PyObject_CallMethod(value, "tolist", NULL);
+    r = list ? store_part(view, whole, p, list) : -1;
+    Py_XDECREF(list);
+    return r;
 }

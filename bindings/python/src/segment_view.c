@@ -320,7 +320,7 @@ PyObject *module_format_size(PyObject *module, PyObject *format)
     if (parsed) {
         int r = shmview_format_parse(utf8, parsed, NULL, 0);
         told = r ? raise_error(state, r, "{s:O,s:I}", "format", text, "at", parsed->error_at)
-                 : Py_BuildValue("sII", parsed->text, parsed->itemsize, parsed->align);
+                 : Py_BuildValue("OII", text, parsed->itemsize, parsed->align);
         PyMem_Free(parsed);
     } else if (utf8) {
         PyErr_NoMemory();

@@ -52,7 +52,7 @@ static PyMethodDef methods[] = {
     {"field", view_field, METH_O,
      "field(name, /)\n--\n\nReturns a View of one field of every struct. name=None selects the\n"
      "only part of an element without names, such as '3f'. An array field adds its dimensions.\n\n"
-     "Raises NotFound, Misaligned."},
+     "Raises NotFound."},
     {"toreadonly", view_toreadonly, METH_NOARGS,
      "toreadonly()\n--\n\nReturns a read-only View of the same elements."},
     {"fill", view_fill, METH_O,

@@ -183,6 +183,48 @@ class TestView < ShmviewTest
     assert_raises(Shmview::ConversionError) { @seg.cast("4s").summary }
   end
 
+  def test_elements_at_any_byte
+    view = @seg.cast("<i2", 4, offset: 1)
+    view[] = [5, -2, 3, 4]
+    assert_equal ["<h", [5, -2, 3, 4], 10.0], [view.format, view.to_a, view.summary.sum]
+    assert_equal "h", @seg.cast("<i2", 4, offset: 1, strides: [3])[(1..) % 2].format
+    records = @seg.cast("T{<b:flag:f:x:}", 3, offset: 64)
+    records[] = [[1, 0.5], [2, 1.5], [3, 2.5]]
+    assert_equal ["<f", [0.5, 1.5, 2.5]], [records["x"].format, records["x"].to_a]
+    records["x"][1] = 9
+    assert_equal [[1, 0.5], [2, 9.0], [3, 2.5]], records.to_a
+    "bBhHiIqQefd?".chars.product(["<", ">"], (0..8).to_a) { |parts| same_at_any_byte(*parts) }
+    %w[h @h int16 3h].each { |native| assert_raises(Shmview::Misaligned) { @seg.cast(native, 2, offset: 1) } }
+  end
+
+  def same_at_any_byte(letter, mark, offset)
+    view = @seg.cast(mark + letter, 3, offset: offset)
+    view[] = [1, 0, 1].map { |i| letter == "?" ? i == 1 : i }
+    aligned = @seg.cast(mark + letter, 3, offset: 512)
+    aligned[] = view
+    assert_equal view.to_a, aligned.to_a
+    assert_equal view, aligned
+  end
+
+  def test_unaligned_view_of_a_layout
+    seg = Shmview.create(100, layouts: { l: { a: ["i4", 3, 1] } })
+    assert_equal "<i", seg.view("a").format
+    seg.close
+  end
+
+  def test_structs_in_structs
+    view = @seg.cast("T{T{i:b:}:a:h:n:}", 2)
+    view[0] = [[1], 2]
+    assert_equal [[[1], 2], [[0], 0]], view.to_a
+    view[] = [[[3], 4], [[5], 6]]
+    assert_equal [[[3], 4], [[5], 6]], view.to_a
+    view[0..] = [[7], 8] # one struct for all
+    assert_equal [[[7], 8]] * 2, view.to_a
+    single = @seg.cast("T{T{i:b:}:a:}", 2)
+    single[0] = [[9]]
+    assert_equal [[[9]], [single[1][0]]], single.to_a
+  end
+
   def test_casts_are_checked
     assert_raises(Shmview::FormatError) { @seg.cast("quatsch") }
     error = assert_raises(Shmview::FormatError) { @seg.cast("T{i:a:k}") }

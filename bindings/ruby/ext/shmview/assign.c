@@ -124,11 +124,15 @@ static void assign_array(VALUE self, struct view *view, const struct shmview_vie
 }
 
 /* An element of a struct format is an Array too. Returns whether array is one such element: its
- * first entry is not an Array itself. */
+ * first entries are not nested deeper than the first fields. */
 static bool is_one_struct(struct view *view, VALUE array)
 {
-    return view->v.dtype == SHMVIEW_STRUCT && RARRAY_LEN(array) &&
-           !RB_TYPE_P(RARRAY_AREF(array, 0), T_ARRAY);
+    uint32_t depth = 0;
+    if (view->v.dtype != SHMVIEW_STRUCT || RARRAY_LEN(array) == 0)
+        return false;
+    for (VALUE v = array; RB_TYPE_P(v, T_ARRAY); depth++)
+        v = RARRAY_LEN(v) ? RARRAY_AREF(v, 0) : Qnil;
+    return depth <= struct_depth(view);
 }
 
 /* Sets a part of any shape, by the class of value. */

@@ -114,7 +114,7 @@ static int single_index(struct shmview_view *v, uint32_t d, int64_t i)
 }
 
 /* Makes a view of one field. name is a String, a Symbol, or nil for the only part of an element
- * without names. Raises NotFound, Misaligned. */
+ * without names. Raises NotFound. */
 static void field(const struct shmview_view *v, VALUE name, struct shmview_view *ret)
 {
     VALUE text = NIL_P(name) ? Qnil : rb_String(name);
@@ -171,7 +171,7 @@ static VALUE part(int argc, const VALUE *argv, VALUE self)
  * outside are dropped. A part is a View of the same memory.
  *
  * An element is an Integer, Float, Complex, true or false, a binary String, or, of a struct, an
- * Array. Raises Bounds, NotFound (no such field), Misaligned, StaleView, Closed, TypeError.
+ * Array. Raises Bounds, NotFound (no such field), StaleView, Closed, TypeError.
  */
 static VALUE view_aref(int argc, VALUE *argv, VALUE self)
 {
@@ -184,8 +184,7 @@ static VALUE view_aref(int argc, VALUE *argv, VALUE self)
  * call-seq: field(name = nil)
  *
  * Returns a field of a struct, like view[name]. nil is the only part of an element without names:
- * for "3h" the three numbers, as a further dimension. Raises NotFound, Misaligned, StaleView,
- * Closed.
+ * for "3h" the three numbers, as a further dimension. Raises NotFound, StaleView, Closed.
  */
 static VALUE view_field(int argc, VALUE *argv, VALUE self)
 {

@@ -61,6 +61,19 @@ VALUE struct_get(struct view *view, const char *p)
     return load_part(parts_of(view), p);
 }
 
+uint32_t struct_depth(struct view *view)
+{
+    struct shmview_part whole = *parts_of(view), part;
+    uint32_t depth = 0;
+    for (; !has_value(&whole); depth++) {
+        part = (struct shmview_part){.component = NULL};
+        if (!shmview_part_next(&whole, &part))
+            return depth + 1; /* only padding */
+        whole = part;
+    }
+    return depth;
+}
+
 /* --- Setting ------------------------------------------------------------- */
 
 /* Returns a copy of value, an Array of n entries, because methods of its entries could change the

@@ -239,7 +239,7 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
         VALUE view = RARRAY_AREF(views, i);
         memset(&all[i], 0, sizeof all[i]);
         all[i].name_at = keep_text(texts, RARRAY_AREF(view, NAME));
-        all[i].format_at = keep_text(texts, RARRAY_AREF(view, FORMAT));
+        all[i].format_at = keep_text(texts, format_text(RARRAY_AREF(view, FORMAT)));
         describe(&all[i], RARRAY_AREF(view, OFFSET), RARRAY_AREF(view, SHAPE),
                  RARRAY_AREF(view, STRIDES), RARRAY_AREF(view, SUBOFFSETS),
                  RARRAY_AREF(view, READONLY));

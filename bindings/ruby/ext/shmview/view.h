@@ -89,6 +89,9 @@ void item_store(struct view *view, uint32_t dtype, uint32_t itemsize, char *p, V
 /* The item_get and item_set of views of structs. */
 VALUE struct_get(struct view *view, const char *p);
 void struct_set(struct view *view, char *p, VALUE value);
+/* Returns how deep the first value of a struct is nested in Arrays: 1 for T{i:a:}, 2 for
+ * T{T{i:b:}:a:}. Raises NoMemory. */
+uint32_t struct_depth(struct view *view);
 
 /* --- index.c ------------------------------------------------------------- */
 

@@ -46,7 +46,8 @@ module Shmview
         at = last = 0
         list = views.map do |name, view|
           parts = parts_of(name, view)
-          format, itemsize, align = Core.format(parts[:format])
+          format = parts[:format]
+          _, itemsize, align = Core.format(format)
           shape = Array(parts[:shape])
           offset = parts[:offset] || (at + align - 1) / align * align
           at = offset + reach(shape, parts[:strides], itemsize)

@@ -103,8 +103,9 @@ START_TEST(cast_refused)
     assert_fails(shmview_view_cast(&s, "int32", 0, 10, &v), SHMVIEW_ERR_ILL_SIZED,
                  "10 bytes at byte 0 do not divide into int32 of 4 bytes: the last whole one ends "
                  "at byte 8");
-    assert_fails(shmview_view_cast(&s, "int16", 1, 2, &v), SHMVIEW_ERR_MISALIGNED,
-                 "byte 1 is not a multiple of 2, the alignment of int16");
+    assert_fails(
+        shmview_view_cast(&s, "int16", 1, 2, &v), SHMVIEW_ERR_MISALIGNED,
+        "byte 1 is not a multiple of 2, the alignment of int16; a format with '<' or '=' has none");
     assert_fails(shmview_view_cast(&s, "b", 4000, 1, &v), SHMVIEW_ERR_BOUNDS,
                  "1 bytes at byte 4000 lie outside the segment's 4000 bytes");
     assert_fails(shmview_view_cast(&s, "y", 0, 1, &v), SHMVIEW_ERR_FORMAT,

@@ -36,12 +36,12 @@ static void assert_format(const char *text, const char *canonical, uint32_t item
                           uint32_t align)
 {
     char buffer[SHMVIEW_FORMAT_BYTES + 8];
-    const struct format *f = get(text);
+    const struct format *f = format_aligned(get(text));
     ck_assert_msg(strcmp(f->text, here(canonical, buffer)) == 0, "\"%s\": \"%s\", not \"%s\"", text,
                   f->text, buffer);
     ck_assert_msg(f->itemsize == itemsize && f->align == align, "\"%s\": %u bytes, aligned to %u",
                   text, f->itemsize, f->align);
-    ck_assert_ptr_eq(get(canonical), f); /* the same text gives the same format */
+    ck_assert_ptr_eq(format_aligned(get(canonical)), f); /* the same text gives the same format */
 }
 
 static void assert_refused(const char *text, size_t at, const char *why)
@@ -115,7 +115,7 @@ START_TEST(every_type_by_every_text)
             if (*mark == '|' && types[i].bytes > 1)
                 assert_refused(marked, 0, "'|'");
             else
-                ck_assert_ptr_eq(get(marked), f);
+                ck_assert_ptr_eq(format_aligned(get(marked)), f);
         }
     }
 }
@@ -228,10 +228,55 @@ START_TEST(components)
     ck_assert_int_eq(format_find(get("4x"), NULL), -1);
     char buffer[SHMVIEW_FORMAT_BYTES + 8];
     ck_assert_str_eq(formats_get_node(&pool, f, 1)->text, here("T{<h:x:>d:y:}", buffer));
-    ck_assert_ptr_eq(formats_get_node(&pool, f, 2), get("h"));
+    ck_assert_ptr_eq(formats_get_node(&pool, f, 2), get("<h"));
     ck_assert_ptr_eq(formats_get_node(&pool, f, 3), get(">d"));
     ck_assert_ptr_eq(formats_get_node(&pool, f, 4), get("5s"));
-    ck_assert_ptr_eq(formats_get_node(&pool, get("T{T{T{i}}:a:}"), 0), get("i"));
+    ck_assert_ptr_eq(formats_get_node(&pool, get("T{T{T{i}}:a:}"), 0), get("<i"));
+}
+END_TEST
+
+/* --- Alignment ----------------------------------------------------------- */
+
+static void assert_free(const char *text, const char *free_text, uint32_t align)
+{
+    char buffer[SHMVIEW_FORMAT_BYTES + 8];
+    const struct format *f = get(text);
+    ck_assert_msg(f->aligned != NULL, "\"%s\" has no free form", text);
+    ck_assert_str_eq(f->text, here(free_text, buffer));
+    ck_assert_uint_eq(f->align, 1);
+    ck_assert_uint_eq(f->aligned->align, align);
+    ck_assert_ptr_eq(get(free_text), f);
+    ck_assert_uint_eq(f->aligned->dtype, f->dtype);
+    ck_assert_uint_eq(f->aligned->itemsize, f->itemsize);
+}
+
+START_TEST(marks_without_alignment)
+{
+    static const char *const native[] = {"i",
+                                         "@i",
+                                         "int32",
+                                         "i4",
+                                         "(3)h",
+                                         "T{i:a:}",
+                                         "T{<h:a:@i:b:}",
+                                         "bfloat16",
+                                         "T{b:a:i:b:<h:c:2x}"};
+    static const char *const always[] = {"<b", "=?", "<5s", "^c", "T{<b:a:f:b:}", "<b"};
+    assert_free("<i", "<i", 4);
+    assert_free("=i4", "<i", 4);
+    assert_free("^l", "<q", 8);
+    assert_free(">d", ">d", 8);
+    assert_free("<Zd", "<Zd", 8);
+    assert_free("^g", "^g", _Alignof(long double));
+    assert_free("^P", "^P", sizeof(void *));
+    assert_free("<3h", "(3)<h", 2);
+    assert_free("(2,2)>h", "(2,2)>h", 2);
+    assert_free("T{<i:a:h:b:2x}", "T{<i:a:h:b:2x}", 4);
+    assert_free("T{b:a:3x<i:b:}", "T{<b:a:3xi:b:}", 4); /* @ aligns no byte */
+    for (size_t i = 0; i < sizeof native / sizeof *native; i++)
+        ck_assert_msg(!get(native[i])->aligned, "\"%s\" has a free form", native[i]);
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        ck_assert_msg(!get(always[i])->aligned && get(always[i])->align == 1, "%s", always[i]);
 }
 END_TEST
 
@@ -320,4 +365,5 @@ END_TEST
 
 UNIT_MAIN("format", UNIT_TEST(every_type_by_every_text), UNIT_TEST(the_other_byte_order),
           UNIT_TEST(sizes_are_native_or_standard), UNIT_TEST(structs_and_arrays),
-          UNIT_TEST(components), UNIT_TEST(refused), UNIT_TEST(limits))
+          UNIT_TEST(components), UNIT_TEST(marks_without_alignment), UNIT_TEST(refused),
+          UNIT_TEST(limits))

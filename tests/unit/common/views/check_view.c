@@ -3,8 +3,9 @@
 #include "unit/unit.h"
 
 #include "common/views/view.h"
+#include "common/views/view_ops.h"
 
-static struct formats pool; /* has only plain types, so it allocates nothing */
+static struct formats pool; /* a test with formats that are not plain empties it */
 
 static struct view_desc desc_of(const char *format, uint64_t offset, uint32_t ndim,
                                 const int64_t *shape, const int64_t *strides)
@@ -27,6 +28,7 @@ static struct view_desc desc_of(const char *format, uint64_t offset, uint32_t nd
         __VA_ARGS__                                                                                \
     }
 #define C_ORDER NULL
+#define HINT    "; a format with '<' or '=' has none"
 
 static void assert_fault(int r, const struct view_fault *fault, enum shmview_error error,
                          const char *text)
@@ -139,13 +141,13 @@ END_TEST
 START_TEST(cast_misaligned)
 {
     refuses_cast("int16", 1, 2, 16, SHMVIEW_ERR_MISALIGNED,
-                 "byte 1 is not a multiple of 2, the alignment of int16");
+                 "byte 1 is not a multiple of 2, the alignment of int16" HINT);
     refuses_cast("int32", 2, 4, 16, SHMVIEW_ERR_MISALIGNED,
-                 "byte 2 is not a multiple of 4, the alignment of int32");
+                 "byte 2 is not a multiple of 4, the alignment of int32" HINT);
     refuses_cast("float64", 4, 8, 16, SHMVIEW_ERR_MISALIGNED,
-                 "byte 4 is not a multiple of 8, the alignment of float64");
+                 "byte 4 is not a multiple of 8, the alignment of float64" HINT);
     refuses_cast("int16", 15, 0, 16, SHMVIEW_ERR_MISALIGNED, /* empty too */
-                 "byte 15 is not a multiple of 2, the alignment of int16");
+                 "byte 15 is not a multiple of 2, the alignment of int16" HINT);
 }
 END_TEST
 
@@ -277,11 +279,11 @@ END_TEST
 START_TEST(misaligned_offset)
 {
     refuses(100, desc_of("h", 3, 0, NULL, C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 3 is not a multiple of 2, the alignment of int16");
+            "byte 3 is not a multiple of 2, the alignment of int16" HINT);
     refuses(100, desc_of("d", 4, 1, INTS(1), C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 4 is not a multiple of 8, the alignment of float64");
+            "byte 4 is not a multiple of 8, the alignment of float64" HINT);
     refuses(100, desc_of("d", UINT64_MAX, 1, INTS(1), C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 18446744073709551615 is not a multiple of 8, the alignment of float64");
+            "byte 18446744073709551615 is not a multiple of 8, the alignment of float64" HINT);
     for (uint64_t offset = 0; offset < 16; offset++)
         accepts(100, desc_of("b", offset, 1, INTS(1), C_ORDER), 1);
 }
@@ -291,15 +293,57 @@ START_TEST(misaligned_strides)
 {
     refuses(100, desc_of("i", 4, 1, INTS(2), INTS(3)), SHMVIEW_ERR_MISALIGNED,
             "dimension 0: stride 3 puts element 1 at byte 7, no multiple of 4, the alignment of "
-            "int32");
+            "int32" HINT);
     refuses(100, desc_of("i", 8, 2, INTS(2, 2), INTS(8, -2)), SHMVIEW_ERR_MISALIGNED,
             "dimension 1: stride -2 puts element 1 at byte 6, no multiple of 4, the alignment of "
-            "int32");
+            "int32" HINT);
     refuses(100, desc_of("h", 0, 2, INTS(2, 0), INTS(1, 2)), SHMVIEW_ERR_MISALIGNED,
             "dimension 0: stride 1 puts element 1 at byte 1, no multiple of 2, the alignment of "
-            "int16");
+            "int16" HINT);
     accepts(100, desc_of("d", 0, 1, INTS(1), INTS(3)), 8); /* never stepped */
     accepts(100, desc_of("d", 0, 1, INTS(0), INTS(3)), 0);
+}
+END_TEST
+
+static struct view_desc settled(struct view_desc d, uintptr_t base)
+{
+    accepts(100, d, (uint64_t)d.item->itemsize * (uint64_t)(d.ndim ? d.shape[0] : 1));
+    view_settle(&d, base);
+    return d;
+}
+
+START_TEST(marks_have_no_alignment)
+{
+    const uintptr_t page = 4096;
+    struct view_desc d = desc_of("<i", 5, 1, INTS(3), INTS(7));
+    ck_assert_str_eq(settled(d, page).item->text, "<i");
+    ck_assert_uint_eq(settled(d, page).item->dtype, SHMVIEW_INT32);
+    ck_assert_str_eq(settled(desc_of("=h", 0, 1, INTS(4), INTS(2)), page).item->text, "h");
+    ck_assert_str_eq(settled(desc_of("=h", 0, 1, INTS(4), INTS(3)), page).item->text, "<h");
+    ck_assert_str_eq(settled(desc_of("=h", 0, 1, INTS(1), INTS(3)), page).item->text, "h");
+    ck_assert_str_eq(settled(desc_of("<h", 3, 0, NULL, C_ORDER), page).item->text, "<h");
+    ck_assert_str_eq(settled(desc_of("<h", 3, 0, NULL, C_ORDER), page + 1).item->text, "h");
+    ck_assert_str_eq(settled(desc_of(">h", 3, 0, NULL, C_ORDER), page).item->text, ">h");
+    ck_assert_ptr_nonnull(settled(desc_of(">h", 3, 0, NULL, C_ORDER), page).item->aligned);
+    ck_assert_ptr_null(settled(desc_of(">h", 4, 0, NULL, C_ORDER), page).item->aligned);
+    d = desc_of("<h", 0, 1, INTS(2), INTS(8));
+    d.indirect = true; /* rows may lie anywhere, and later elsewhere */
+    d.suboffsets[0] = 0;
+    ck_assert_str_eq(settled(d, page).item->text, "<h");
+    formats_deinit(&pool);
+}
+END_TEST
+
+START_TEST(fields_have_no_alignment)
+{
+    struct view_fault fault;
+    struct view_desc d = desc_of("T{<b:flag:f:x:}", 3, 1, INTS(2), C_ORDER);
+    ck_assert_ptr_null(d.item->aligned);
+    ck_assert_int_eq(view_field(&d, &pool, "x", &fault), 0);
+    ck_assert_str_eq(d.item->text, "<f");
+    ck_assert_uint_eq(d.offset, 4);
+    accepts(100, d, 8);
+    formats_deinit(&pool);
 }
 END_TEST
 
@@ -398,7 +442,7 @@ START_TEST(empty_views)
     refuses(100, desc_of("i", 104, 1, INTS(0), C_ORDER), SHMVIEW_ERR_BOUNDS,
             "the first element, 4 bytes at byte 104, lies outside the segment's 100 bytes");
     refuses(100, desc_of("i", 99, 1, INTS(0), C_ORDER), SHMVIEW_ERR_MISALIGNED,
-            "byte 99 is not a multiple of 4, the alignment of int32");
+            "byte 99 is not a multiple of 4, the alignment of int32" HINT);
 }
 END_TEST
 
@@ -408,6 +452,7 @@ UNIT_MAIN("view", UNIT_TEST(format_fault_names_the_character), UNIT_TEST(cast_wh
           UNIT_TEST(negative_lengths), UNIT_TEST(sizes_that_overflow),
           UNIT_TEST(steps_that_overflow), UNIT_TEST(segment_too_large),
           UNIT_TEST(misaligned_offset), UNIT_TEST(misaligned_strides),
+          UNIT_TEST(marks_have_no_alignment), UNIT_TEST(fields_have_no_alignment),
           UNIT_TEST(misaligned_at_the_edge_of_numbers), UNIT_TEST(first_element_outside),
           UNIT_TEST(ends_outside), UNIT_TEST(starts_before_byte_0), UNIT_TEST(zero_strides),
           UNIT_TEST(overlapping_elements), UNIT_TEST(empty_views))
