@@ -47,8 +47,9 @@ int shmview_word_wait(const uint32_t *word, uint32_t value, int64_t deadline_ns)
     struct timespec t = {.tv_nsec = left < WAIT_NS ? left : WAIT_NS};
     if (syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0) == 0 || errno == EAGAIN)
         return 0;
+    bool is_over = errno == ETIMEDOUT && left <= WAIT_NS; /* a signal may have ended the park */
     int r = wait_ask();
-    return r || left > WAIT_NS || load(word) != value ? r : fail_timed_out();
+    return r || !is_over || load(word) != value ? r : fail_timed_out();
 }
 
 int shmview_word_wake(const uint32_t *word, int n)

@@ -66,7 +66,7 @@ class Queue(_standard.Queue):
         self._change = threading.Condition()  # a finalizer may take its lock
         self._buffer = collections.deque()  # pickled items, of which the first is being written
         self._thread = self._jointhread = None
-        self._joincancelled = self._closed = False
+        self._joincancelled = self._closed = self._was_used = False
         self._opid = os.getpid()
 
     def __getstate__(self):
@@ -90,6 +90,7 @@ class Queue(_standard.Queue):
         except Exception as e:
             self._on_queue_feeder_error(e, obj)
             return
+        self._was_used = True
         how = self._memory.put(data, block, timeout, not self._buffer)
         if how == 0:
             raise Full
@@ -115,7 +116,10 @@ class Queue(_standard.Queue):
         return self._memory.qsize()
 
     def empty(self):
-        """Returns whether get() would have to wait."""
+        """Returns whether get() would have to wait. Raises OSError after close() if put() was called in
+        this process."""
+        if self._closed and self._was_used:
+            raise OSError(f"Queue {self!r} is closed")
         return self._memory.empty()
 
     def full(self):
