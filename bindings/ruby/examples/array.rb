@@ -32,9 +32,9 @@ Shmview.create(nil, 10) do |seg|
     memory_view.release # otherwise the segment could not be closed
   end
 
-  # libshmview refuses a view whose integers are not aligned; the error names the byte
+  # a native integer must be aligned, and the error names the byte; "<i2" may begin at any byte
   begin
-    seg.cast("i2", 2, offset: 3)
+    seg.cast("int16", 2, offset: 3)
   rescue Shmview::Misaligned => e
     puts "refused: #{e.message}"
   end
