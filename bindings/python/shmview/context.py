@@ -27,6 +27,10 @@ def _get_context(self, method=None):
     return self if method is None else get_context(method)
 
 
+def _reduce(self):
+    return get_context, (self.get_start_method(),)
+
+
 def _pool(self, processes=None, initializer=None, initargs=(), maxtasksperchild=None):
     """Returns a Pool of multiprocessing, which uses pipes and locks of its own."""
     standard = multiprocessing.get_context(self.get_start_method())
@@ -47,7 +51,7 @@ def get_context(method=None):
     method = standard.get_start_method()
     if method not in _contexts:
         made = {name: _ours(module, name) for module, names in _NAMES.items() for name in names}
-        made.update(get_context=_get_context, Pool=_pool, __module__=__name__,
+        made.update(get_context=_get_context, Pool=_pool, __reduce__=_reduce, __module__=__name__,
                     __doc__=get_context.__doc__)
         _contexts[method] = type(f"Shmview{type(standard).__name__}", (type(standard),), made)()
     return _contexts[method]

@@ -322,3 +322,9 @@ def test_an_action_that_raises():
     assert outcome(barrier.wait) is KeyError and barrier.broken
     assert outcome(barrier.wait) is threading.BrokenBarrierError
     assert outcome(shmview.Barrier, 0) is ValueError
+
+
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_a_context_is_pickled_by_its_start_method(method):
+    context = shmview.get_context(method)
+    assert pickle.loads(pickle.dumps(context)) is context and context.get_start_method() == method
