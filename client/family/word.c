@@ -42,13 +42,16 @@ int shmview_word_wait(const uint32_t *word, uint32_t value, int64_t deadline_ns)
     if (has_passed(deadline_ns, now))
         return fail_timed_out();
     NOT_CANCELLED;
+    int r = caller_is_known() ? 0 : caller_look_up(); /* wait_ask() needs the process */
+    if (r)
+        return r;
     if (!spin_for_change(word, value))
         return 0;
     struct timespec t = {.tv_nsec = left < WAIT_NS ? left : WAIT_NS};
     if (syscall(SYS_futex, word, FUTEX_WAIT, value, &t, NULL, 0) == 0 || errno == EAGAIN)
         return 0;
     bool is_over = errno == ETIMEDOUT && left <= WAIT_NS; /* a signal may have ended the park */
-    int r = wait_ask();
+    r = wait_ask();
     return r || !is_over || load(word) != value ? r : fail_timed_out();
 }
 

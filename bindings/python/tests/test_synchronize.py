@@ -168,6 +168,19 @@ def test_event():
     assert not event.is_set()
 
 
+def wait_first(event, done):
+    event.wait(0.3)  # longer than a park
+    done.set()
+
+
+def test_a_wait_is_the_first_call_of_a_process(ctx):
+    event, done = ctx.Event(), ctx.Event()
+    child = ctx.Process(target=wait_first, args=(event, done))
+    child.start()
+    child.join()
+    assert child.exitcode == 0 and done.is_set()
+
+
 def test_a_signal_ends_the_waits():
     class Interrupted(Exception):
         pass
