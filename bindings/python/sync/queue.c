@@ -11,11 +11,19 @@
  * Counts. An item that was put counts until it was got, so that maxsize holds: in ITEMS once its
  * first frame is in the ring, before that in PENDING and in entry a of its process, which keeps it
  * in a buffer of its own. In a queue that can be joined, an item that was got and is not done
- * counts in TAKEN and in entry b of its process. The counts of a process that has ended are taken
- * back. */
+ * counts in TAKEN and in entry b of its process. task_done() may be called before get(), as in
+ * CPython; the next item that is got then counts as done. The counts of a process that has ended
+ * are taken back. */
 #include "ring.h"
 
 #include <string.h>
+
+/* The items that count as done although no process has got them. */
+static uint32_t done_early(struct monitor *m)
+{
+    uint32_t early = monitor_word(m, EARLY);
+    return early ? early - 1 : 0;
+}
 
 /* Inside: takes back the counts of processes that have ended. */
 static void bury(struct monitor *m, bool now)
@@ -24,6 +32,9 @@ static void bury(struct monitor *m, bool now)
         uint32_t pending = monitor_load(&p->a), taken = monitor_load(&p->b);
         ring_note_less(m, PENDING, pending);
         ring_note_less(m, TAKEN, taken);
+        uint32_t left = ring_size(m) > pending ? ring_size(m) - pending : 0;
+        if (done_early(m) > left)
+            monitor_note_word(m, EARLY, 1 + left);
         monitor_note(m, &p->a, 0);
         monitor_note(m, &p->b, 0);
         monitor_note_word(m, DIED, (uint32_t)p->process & SHMVIEW_MUTEX_ID);
@@ -33,15 +44,10 @@ static void bury(struct monitor *m, bool now)
     }
 }
 
-static uint32_t size(struct monitor *m)
-{
-    return monitor_word(m, ITEMS) + monitor_word(m, PENDING);
-}
-
 static bool is_full(struct monitor *m)
 {
     uint32_t most = monitor_word(m, MAXSIZE);
-    return most && size(m) >= most;
+    return most && ring_size(m) >= most;
 }
 
 /* Parses (block, timeout). Returns 0, or -1 with an exception. */
@@ -155,15 +161,19 @@ static PyObject *task_done(PyObject *op, PyObject *Py_UNUSED(unused))
     for (uint32_t i = 0; (!p || !monitor_load(&p->b)) && i < m->n_parties; i++)
         p = &m->memory->parties[i];
     bool was_taken = monitor_word(m, TAKEN);
-    if (was_taken) {
+    bool is_early = !was_taken && monitor_word(m, EARLY) && done_early(m) < ring_size(m);
+    if (was_taken)
         ring_note_less(m, TAKEN, 1);
-        if (p && monitor_load(&p->b))
-            monitor_note(m, &p->b, monitor_load(&p->b) - 1);
+    if (was_taken && p && monitor_load(&p->b))
+        monitor_note(m, &p->b, monitor_load(&p->b) - 1);
+    if (is_early)
+        monitor_note_word(m, EARLY, 2 + done_early(m));
+    if (was_taken || is_early) {
         monitor_commit(m);
         monitor_ring(m, DONE_BELL, 0);
     }
     monitor_leave(m);
-    if (was_taken)
+    if (was_taken || is_early)
         Py_RETURN_NONE;
     return PyErr_Format(PyExc_ValueError, "task_done() called too many times");
 }
@@ -173,7 +183,7 @@ static PyObject *join(PyObject *op, PyObject *Py_UNUSED(unused))
     struct monitor *m = (struct monitor *)op;
     if (monitor_enter(m))
         return NULL;
-    while (size(m) + monitor_word(m, TAKEN)) {
+    while (ring_size(m) + monitor_word(m, TAKEN) > done_early(m)) {
         int how = monitor_wait(m, DONE_BELL, SHMVIEW_FOREVER);
         if (how < 0)
             return NULL;
@@ -193,7 +203,7 @@ static PyObject *join(PyObject *op, PyObject *Py_UNUSED(unused))
 
 static PyObject *qsize(PyObject *op, PyObject *Py_UNUSED(unused))
 {
-    return PyLong_FromUnsignedLong(size((struct monitor *)op));
+    return PyLong_FromUnsignedLong(ring_size((struct monitor *)op));
 }
 
 static PyObject *empty(PyObject *op, PyObject *Py_UNUSED(unused))

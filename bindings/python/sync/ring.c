@@ -65,6 +65,11 @@ void ring_note_less(struct monitor *m, int word, uint32_t n)
     monitor_note_word(m, word, value > n ? value - n : 0);
 }
 
+uint32_t ring_size(struct monitor *m)
+{
+    return monitor_word(m, ITEMS) + monitor_word(m, PENDING);
+}
+
 /* --- The process between two frames -------------------------------------- */
 
 static uint64_t name_in(struct monitor *m, int word)
@@ -243,23 +248,30 @@ bool ring_has_item(struct monitor *m)
     return used(m) > 0;
 }
 
-/* Notes that this process has taken an item, or, with less, that it was none. */
-static void note_taken(struct monitor *m, bool less)
+/* Notes that this process has taken an item. Returns whether it counts in TAKEN. */
+static bool note_taken(struct monitor *m)
 {
-    struct party *own = monitor_word(m, JOINABLE) ? monitor_own(m) : NULL;
-    uint32_t taken = monitor_word(m, TAKEN), b = own ? monitor_load(&own->b) : 0;
-    if (!monitor_word(m, JOINABLE))
-        return;
-    monitor_note_word(m, TAKEN, less ? taken - (taken > 0) : taken + 1);
+    uint32_t early = monitor_word(m, EARLY);
+    struct party *own = early == 1 ? monitor_own(m) : NULL;
+    if (early > 1)
+        monitor_note_word(m, EARLY, early - 1); /* task_done() was called for it before */
+    if (early != 1)
+        return false;
+    monitor_note_word(m, TAKEN, monitor_word(m, TAKEN) + 1);
     if (own)
-        monitor_note(m, &own->b, less ? b - (b > 0) : b + 1);
+        monitor_note(m, &own->b, monitor_load(&own->b) + 1);
+    return true;
 }
 
 /* Inside: drops the item that this process reads, because its writer has died. */
-static void drop(struct monitor *m)
+static void drop(struct monitor *m, bool is_taken)
 {
+    struct party *own = is_taken ? monitor_own(m) : NULL;
     note_name(m, READER, 0);
-    note_taken(m, true);
+    if (is_taken)
+        ring_note_less(m, TAKEN, 1);
+    if (own && monitor_load(&own->b))
+        monitor_note(m, &own->b, monitor_load(&own->b) - 1);
     monitor_commit(m);
     monitor_ring(m, ITEM_BELL, 0);
     monitor_ring(m, DONE_BELL, 0);
@@ -311,7 +323,7 @@ int ring_read(struct monitor *m, PyObject **ret_item)
     bool is_whole = frame.bytes == frame.total;
     note_read(m, &frame, PyBytes_AS_STRING(item));
     ring_note_less(m, ITEMS, 1);
-    note_taken(m, false);
+    bool is_taken = note_taken(m);
     if (!is_whole)
         note_name(m, READER, me);
     monitor_commit(m);
@@ -319,7 +331,7 @@ int ring_read(struct monitor *m, PyObject **ret_item)
     monitor_ring(m, SPACE_BELL, 0);
     int r = is_whole ? 1 : read_rest(m, PyBytes_AS_STRING(item), frame.bytes, (size_t)frame.total);
     if (r == 0)
-        drop(m);
+        drop(m, is_taken);
     if (r == 1) {
         monitor_leave(m);
         *ret_item = item;

@@ -13,7 +13,7 @@ enum {
     PENDING,
     TAKEN,
     MAXSIZE,    /* of ITEMS + PENDING; 0: none */
-    JOINABLE,   /* TAKEN is counted */
+    EARLY,      /* 1 + items that are not got yet and done already; 0: TAKEN is not counted */
     WRITER,     /* shmview_process_name() of the process between two frames of an item; two words */
     READER = 9, /* likewise */
     DIED = 11,  /* process id of one whose counts were taken back since the last join(); 0: none */
@@ -35,6 +35,9 @@ uint32_t ring_capacity(struct monitor *m);
 
 /* Inside: notes that a word gets smaller by n, but not below 0. */
 void ring_note_less(struct monitor *m, int word, uint32_t n);
+
+/* Inside: the items that were put and not got. */
+uint32_t ring_size(struct monitor *m);
 
 /* Inside: writes an item of one frame if there is room for it now. Returns whether it did. */
 bool ring_try(struct monitor *m, const char *data, size_t n);

@@ -172,6 +172,27 @@ def test_join_after_a_death(ctx):
     assert deaths(queue.join) == (None, [])
 
 
+def test_items_that_are_done_before_they_are_got(ctx):
+    queue = ctx.JoinableQueue()
+    for n in range(3):
+        queue.put(n)
+    for _ in range(3):
+        queue.task_done()  # of items that nobody has got yet: only their number counts
+    assert outcome(queue.task_done) is ValueError
+    queue.join()
+    assert [queue.get() for _ in range(3)] == [0, 1, 2]
+    assert outcome(queue.task_done) is ValueError
+    queue.join()
+    queue.put(3)
+    assert queue.get() == 3
+    queue.put(4)
+    for _ in range(2):
+        queue.task_done()
+    assert queue.get() == 4 and outcome(queue.task_done) is ValueError
+    queue.join()
+    assert outcome(ctx.Queue()._memory.task_done) is ValueError
+
+
 def test_a_death_inside():
     queue = shmview.Queue(1)
     queue.put("kept")
