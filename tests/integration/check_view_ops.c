@@ -16,11 +16,7 @@ static struct shmview_connection *conn;
 static struct shmview_segment *seg;
 static struct shmview_view whole; /* 4 x 6 of int16: row i, column j holds 10 i + j */
 
-#define INTS(...)                                                                                  \
-    (const int64_t[])                                                                              \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
+#define INTS(...) ((const int64_t[]){__VA_ARGS__})
 
 static void begin(void)
 {

@@ -2,6 +2,7 @@
 """Views as buffers: a view answers every request as CPython's memoryview of the same bytes
 answers it."""
 
+import array
 import ctypes
 import itertools
 
@@ -86,3 +87,11 @@ def test_segment_as_a_buffer():
     assert ask(other, WRITABLE) is None
     with open("/dev/zero", "rb") as zero:
         assert zero.readinto(seg.buf) == 512
+
+
+def test_64_bit_integers_are_exported_as_longs(seg):
+    """memoryview compares formats as texts, and numpy's int64 is a long."""
+    from_array = array.array("l", [1, -2, 3])
+    memoryview(seg.cast("q", 3))[:] = from_array
+    assert memoryview(seg.cast("int64", 3)) == from_array and seg.cast("q", 3).tolist() == [1, -2, 3]
+    assert memoryview(seg.cast("Q", 3)).format == "L" and seg.cast("l", 3).format == "q"
