@@ -175,7 +175,8 @@ int shmview_mutex_query(struct shmview_mutex *mutex, struct shmview_mutex_status
  *
  * Returns 0 if the caller was woken, if the word has another value, or after 0.1 s. Returns
  * -SHMVIEW_ERR_TIMED_OUT after the deadline if the word still has the value, _INTERRUPTED by
- * shmview_on_wait(), or, in a process' first call, _NO_MEMORY or _SYSTEM. A call that took a wake-up of shmview_word_wake() returns 0. */
+ * shmview_on_wait(), or, in a process' first call, _NO_MEMORY or _SYSTEM. A call that took a
+ * wake-up of shmview_word_wake() returns 0. */
 int shmview_word_wait(const uint32_t *word, uint32_t value, int64_t deadline_ns);
 
 /* Wakes up to n threads, or all for 0, that wait on the word. Returns how many threads it has

@@ -166,7 +166,8 @@ static const char *name_of(uint32_t i, const char *const *names, uint32_t n)
     return i > 0 && i <= n ? names[i - 1] : NULL;
 }
 
-/* Returns the members of a SegmentEvent of shmview._events in its order, or NULL with an exception. */
+/* Returns the members of a SegmentEvent of shmview._events in its order, or NULL with an exception.
+ */
 static PyObject *build_event(const struct shmview_event *e)
 {
     static const char *const accesses[] = {"peek", "read", "write"};
