@@ -170,7 +170,8 @@ static const struct format *format_from(struct formats *pool, struct format_tree
     uint32_t dtype = dtype_of_tree(t);
     bool is_string = dtype == SHMVIEW_BYTES || dtype == SHMVIEW_PASCAL;
     if (dtype && !(dtype & SHMVIEW_SWAPPED) && (!is_string || t->itemsize == 1))
-        return form_of(&plain[dtype], &plain_free[dtype], t);
+        return dtype == SHMVIEW_BFLOAT16 ? &plain[dtype] /* no text can have its free form */
+                                         : form_of(&plain[dtype], &plain_free[dtype], t);
     fault->at = 0;
     if (format_write(t, from, text)) {
         strcpy(fault->why, "its canonical form is too long");

@@ -154,7 +154,7 @@ static bool check_component(struct format_trial *t, struct formats *pool, const 
     memset(&t->wanted, 0, sizeof t->wanted);
     t->wanted.itemsize = node->bytes;
     t->wanted.align = format_aligned(part)->align;
-    t->wanted.least_align = 1;
+    t->wanted.least_align = node->dtype == SHMVIEW_BFLOAT16 ? 2 : 1; /* which has no mark */
     for (uint32_t i = at; i < f->n_nodes && (i == at || f->nodes[i].depth > node->depth); i++) {
         struct meaning_part *inner = &t->wanted.parts[t->wanted.n_parts++];
         *inner = whole.parts[i];

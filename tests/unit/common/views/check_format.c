@@ -275,6 +275,7 @@ START_TEST(marks_without_alignment)
     assert_free("T{b:a:3x<i:b:}", "T{<b:a:3xi:b:}", 4); /* @ aligns no byte */
     for (size_t i = 0; i < sizeof native / sizeof *native; i++)
         ck_assert_msg(!get(native[i])->aligned, "\"%s\" has a free form", native[i]);
+    ck_assert_ptr_eq(formats_get_node(&pool, get("bfloat16"), 0), get("bfloat16"));
     for (size_t i = 0; i < sizeof always / sizeof *always; i++)
         ck_assert_msg(!get(always[i])->aligned && get(always[i])->align == 1, "%s", always[i]);
 }
