@@ -334,8 +334,13 @@ static json_t *told_by_pointer(uint32_t dtype, const void *p)
 
 static json_t *dimension_by_pointers(const struct shmview_view *view, uint32_t d, ptrdiff_t *index)
 {
-    if (d == view->ndim)
-        return told_by_pointer(view->dtype, shmview_at(view, index));
+    if (d == view->ndim) {
+        /* a copy, because the element may begin at any byte */
+        _Alignas(long double) char element[sizeof(double _Complex)] = {0};
+        size_t n = view->itemsize < sizeof element ? view->itemsize : sizeof element;
+        memcpy(element, shmview_at(view, index), n);
+        return told_by_pointer(view->dtype, element);
+    }
     json_t *all = json_array();
     for (index[d] = 0; index[d] < view->shape[d]; index[d]++)
         json_array_append_new(all, dimension_by_pointers(view, d + 1, index));
