@@ -29,9 +29,11 @@ enum place {
     PLACE_FREE,
 };
 
+#define CPUS_MAX 64
+
 struct cpus {
     cpu_set_t all;
-    unsigned cpu[2]; /* the first two that this process may use */
+    unsigned cpu[CPUS_MAX]; /* the first ones that this process may use */
     int n;
 };
 
@@ -40,7 +42,7 @@ const char *place_name(enum place place);
 /* Returns false for PLACE_TWO on a machine with one CPU. */
 bool place_exists(const struct cpus *cpus, enum place place);
 /* Pins all threads of pid (0: the caller) to the CPUs of one side: 0 is the measuring process, 1
- * its peer. */
+ * its peer, and in PLACE_TWO further peers have further CPUs, as long as there are any. */
 void place_process(const struct cpus *cpus, enum place place, int side, pid_t pid);
 
 int64_t now_ns(void);
@@ -108,7 +110,11 @@ struct table {
     struct row *rows;
     size_t n;
     unsigned n_missed;
-    bool json; /* printed at the end as one object; otherwise row by row */
+    enum {
+        FORM_TEXT,     /* row by row, in columns */
+        FORM_MARKDOWN, /* row by row, as a table of Markdown */
+        FORM_JSON,     /* at the end, as one object */
+    } form;
 };
 
 void table_begin(const struct table *table);
@@ -190,6 +196,10 @@ void bench_death(struct bench *bench);
 void bench_slots(struct bench *bench);
 /* readers.c */
 void bench_readers(struct bench *bench);
+/* many.c */
+void bench_many(struct bench *bench);
+/* many_notified.c */
+void bench_many_notified(struct bench *bench);
 /* elements.c */
 void bench_elements(struct bench *bench);
 /* bulk.c */

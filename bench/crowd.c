@@ -44,6 +44,12 @@ void crowd_deinit(struct crowd *crowd)
     crowd->shared = NULL;
 }
 
+/* Readers without a writer never sleep, and need no pause to let others in. */
+static bool only_readers(const struct crowd *crowd)
+{
+    return crowd->reads && !crowd->first;
+}
+
 /* --- One of them --------------------------------------------------------- */
 
 static int64_t cpu_ns(void)
@@ -65,13 +71,20 @@ static int take(const struct seat *seat, struct crowd_member *me)
     return r;
 }
 
-/* Uses a lock once: changes four words while holding it, then pauses a moment. Equal for all
- * locks, so that only the lock makes a difference. */
+/* Whether this process only looks at the words. */
+static bool only_reads(const struct seat *seat)
+{
+    return seat->crowd->reads && seat->lock != seat->crowd->first;
+}
+
+/* Uses a lock once: changes four words while holding it, or looks at them. Equal for all locks, so
+ * that only the lock makes a difference. */
 static void use(const struct seat *seat)
 {
     volatile uint32_t *data = seat->crowd->shared->data;
+    bool reads = only_reads(seat);
     for (size_t i = 0; i < ARRAY_LEN(seat->crowd->shared->data); i++)
-        if (seat->crowd->reads)
+        if (reads)
             (void)data[i];
         else
             data[i] = data[i] + 1;
@@ -81,6 +94,7 @@ static void pound(const struct seat *seat)
 {
     struct crowd_shared *s = seat->crowd->shared;
     struct crowd_member me = {0};
+    int pause = only_readers(seat->crowd) ? 0 : 50;
     int64_t start = now_ns(), start_cpu = cpu_ns();
     while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
         if (take(seat, &me)) {
@@ -90,7 +104,7 @@ static void pound(const struct seat *seat)
         use(seat);
         seat->lock->unlock(seat->lock->of);
         me.pairs++;
-        for (volatile int i = seat->crowd->reads ? 50 : 0; i < 50; i++)
+        for (volatile int i = 0; i < pause; i++)
             continue;
     }
     me.ns = now_ns() - start;
@@ -103,7 +117,7 @@ static void run_member(void *arg)
     const struct seat *seat = arg;
     const struct crowd_lock *lock = seat->lock;
     struct crowd_shared *s = seat->crowd->shared;
-    place_process(seat->crowd->cpus, seat->crowd->place, seat->number % 2, 0);
+    place_process(seat->crowd->cpus, seat->crowd->place, seat->number, 0);
     if (lock->lock(lock->of) || lock->unlock(lock->of)) /* a forked process attaches here */
         atomic_store(&s->broken, true);
     __sync_fetch_and_add(&s->ready, 1);
@@ -121,7 +135,7 @@ static int run_once(struct crowd *crowd, const struct crowd_lock *lock)
     pid_t pids[CROWD_MAX];
     memset(s, 0, sizeof *s);
     for (int i = 0; i < crowd->n; i++) {
-        struct seat seat = {crowd, lock, i};
+        struct seat seat = {crowd, i == 0 && crowd->first ? crowd->first : lock, i};
         pids[i] = child_start(run_member, &seat);
     }
     int r = wait_for(&s->ready, (uint32_t)crowd->n);
@@ -150,7 +164,7 @@ static bool is_disturbed(const struct crowd *crowd)
 
 int crowd_run(struct crowd *crowd, const struct crowd_lock *lock)
 {
-    int r, attempts = crowd->reads ? ATTEMPTS : 1;
+    int r, attempts = only_readers(crowd) ? ATTEMPTS : 1;
     do
         r = run_once(crowd, lock);
     while (r == 0 && --attempts > 0 && is_disturbed(crowd));

@@ -7,7 +7,7 @@
 #include "bench.h"
 #include "locks.h"
 
-#define CROWD_MAX 8
+#define CROWD_MAX CPUS_MAX
 
 /* What one process of the crowd did. */
 struct crowd_member {
@@ -32,10 +32,11 @@ struct crowd_shared;
 
 struct crowd {
     const struct cpus *cpus;
+    const struct crowd_lock *first; /* how the first process takes the lock; NULL: as the others */
     enum place place;
     int n;
     double seconds;
-    bool reads; /* inside: looks at the words and does not change them; no pause */
+    bool reads; /* inside: all but `first` look at the words and do not change them */
     bool timed; /* each wait for the lock */
     struct crowd_shared *shared;
     struct crowd_member member[CROWD_MAX]; /* of the last run */

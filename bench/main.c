@@ -25,6 +25,7 @@ static const char help[] =
     "  --rounds N      exactly N rounds for every row\n"
     "  --only PATTERN  only rows whose name holds this shell pattern\n"
     "  --json          print one JSON object\n"
+    "  --markdown      print a table of Markdown\n"
     "  --check         exit with 1 if a target is missed\n"
     "  --help          show this and exit\n"
     "\n"
@@ -48,13 +49,10 @@ static int read_rounds(const char *text, unsigned *ret)
 static int read_options(struct bench *bench, bool *ret_check, int argc, char **argv)
 {
     static const struct option table[] = {
-        {"quick", no_argument, NULL, 'q'},
-        {"rounds", required_argument, NULL, 'r'},
-        {"only", required_argument, NULL, 'o'},
-        {"json", no_argument, NULL, 'j'},
-        {"check", no_argument, NULL, 'c'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+        {"quick", no_argument, NULL, 'q'},      {"rounds", required_argument, NULL, 'r'},
+        {"only", required_argument, NULL, 'o'}, {"json", no_argument, NULL, 'j'},
+        {"markdown", no_argument, NULL, 'm'},   {"check", no_argument, NULL, 'c'},
+        {"help", no_argument, NULL, 'h'},       {NULL, 0, NULL, 0},
     };
     for (int o; (o = getopt_long(argc, argv, "", table, NULL)) != -1;)
         switch (o) {
@@ -69,7 +67,10 @@ static int read_options(struct bench *bench, bool *ret_check, int argc, char **a
             bench->only = optarg;
             break;
         case 'j':
-            bench->table.json = true;
+            bench->table.form = FORM_JSON;
+            break;
+        case 'm':
+            bench->table.form = FORM_MARKDOWN;
             break;
         case 'c':
             *ret_check = true;
@@ -108,6 +109,8 @@ static int run_rows(struct bench *bench, bool check)
      * once in a process, and for its children, whether to spin */
     bench_slots(bench);
     bench_readers(bench);
+    bench_many(bench);
+    bench_many_notified(bench);
     bench_elements(bench);
     bench_bulk(bench);
     bench_files(bench);

@@ -19,7 +19,7 @@ void cpus_read(struct cpus *ret)
 {
     *ret = (struct cpus){0};
     sched_getaffinity(0, sizeof ret->all, &ret->all);
-    for (unsigned i = 0; i < CPU_SETSIZE && ret->n < 2; i++)
+    for (unsigned i = 0; i < CPU_SETSIZE && ret->n < CPUS_MAX; i++)
         if (CPU_ISSET(i, &ret->all))
             ret->cpu[ret->n++] = i;
 }
@@ -32,7 +32,7 @@ const char *place_name(enum place place)
 
 bool place_exists(const struct cpus *cpus, enum place place)
 {
-    return place != PLACE_TWO || cpus->n == 2;
+    return place != PLACE_TWO || cpus->n >= 2;
 }
 
 void place_process(const struct cpus *cpus, enum place place, int side, pid_t pid)
@@ -40,7 +40,7 @@ void place_process(const struct cpus *cpus, enum place place, int side, pid_t pi
     cpu_set_t set = cpus->all;
     if (place != PLACE_FREE) {
         CPU_ZERO(&set);
-        CPU_SET(cpus->cpu[place == PLACE_TWO ? side : 0], &set);
+        CPU_SET(cpus->cpu[place == PLACE_TWO ? side % cpus->n : 0], &set);
     }
     if (pid == 0) {
         sched_setaffinity(0, sizeof set, &set);

@@ -29,14 +29,16 @@ static const char *figure(char *ret, size_t bytes, double v)
 
 void table_begin(const struct table *table)
 {
-    if (table->json)
-        return;
-    printf("%-34s %8s  %-26s %8s  %-9s %6s  %-12s %-8s\n", "what", "ours", "reference", "", "unit",
-           "ratio", "min..max", "target");
+    if (table->form == FORM_TEXT)
+        printf("%-34s %8s  %-26s %8s  %-9s %6s  %-12s %-8s\n", "what", "ours", "reference", "",
+               "unit", "ratio", "min..max", "target");
+    else if (table->form == FORM_MARKDOWN)
+        puts("| row | ours | reference | | unit | ratio | min..max | target |\n"
+             "|---|---|---|---|---|---|---|---|");
     fflush(stdout);
 }
 
-static void print_row(const struct row *row)
+static void print_row(const struct row *row, bool markdown)
 {
     char ours[32], reference[32] = "", ratio[16] = "", range[48] = "", target[32] = "";
     figure(ours, sizeof ours, row->ours);
@@ -51,8 +53,12 @@ static void print_row(const struct row *row)
         snprintf(target, sizeof target, "<= %g", row->target.bound);
     else if (row->target.kind == TARGET_LEAST)
         snprintf(target, sizeof target, ">= %g", row->target.bound);
-    printf("%-34s %8s  %-26s %8s  %-9s %6s  %-12s %-8s %s\n", row->what, ours, row->reference_name,
-           reference, row->unit, ratio, range, target, verdict(row));
+    if (markdown)
+        printf("| %s | %s | %s | %s | %s | %s | %s | %s %s |\n", row->what, ours,
+               row->reference_name, reference, row->unit, ratio, range, target, verdict(row));
+    else
+        printf("%-34s %8s  %-26s %8s  %-9s %6s  %-12s %-8s %s\n", row->what, ours,
+               row->reference_name, reference, row->unit, ratio, range, target, verdict(row));
     fflush(stdout);
 }
 
@@ -64,8 +70,8 @@ int table_add(struct table *table, const struct row *row)
     table->rows = rows;
     rows[table->n++] = *row;
     table->n_missed += verdict(row)[0] == 'M';
-    if (!table->json)
-        print_row(row);
+    if (table->form != FORM_JSON)
+        print_row(row, table->form == FORM_MARKDOWN);
     return 0;
 }
 
@@ -89,7 +95,7 @@ static json_t *write_row(const struct row *row)
 
 void table_end(struct table *table)
 {
-    if (table->json) {
+    if (table->form == FORM_JSON) {
         json_t *list = json_array();
         for (size_t i = 0; i < table->n; i++)
             json_array_append_new(list, write_row(&table->rows[i]));
