@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Short names for the CMake commands that are used daily; `make help` lists them.
 
+VERSION = $(shell sed -n 's/^\#define SHMVIEW_VERSION_[A-Z]* *//p' include/shmview/shmview.h | paste -sd .)
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # How many tests run at a time. More than there are processors, because most tests mainly wait.
@@ -15,7 +16,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl format clean help deps deps-check deps-deb deps-demo \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history format clean help deps deps-check deps-deb deps-demo \
     build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -35,6 +36,7 @@ help:
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make bench-ruby    the Ruby package beside the classes of Ruby itself'
 	@echo 'make bench-ctl     shmviewctl beside programs that do the like with files'
+	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      Debian packages, in build/deb'
 	@echo 'make format   reformat the sources'
@@ -86,6 +88,19 @@ bench-ruby: deps all
 
 bench-ctl: deps all
 	@PYTHONPATH=$(CURDIR)/build/python /usr/bin/python3 bench/ctl.py --build build/release $(BENCH_ARGS)
+
+# For a release: run it on an idle machine.
+bench-history: BENCH_ARGS += --json
+bench-history: deps all
+	@mkdir -p build/history
+	@$(MAKE) -s bench BENCH_ARGS='$(BENCH_ARGS)' > build/history/c.json
+	@for table in python python_dropins; do \
+	    PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
+	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) > build/history/$$table.json || exit; \
+	done
+	@$(MAKE) -s bench-ruby BENCH_ARGS='$(BENCH_ARGS)' > build/history/ruby.json
+	@bench/history.py record $(VERSION) build/history/*.json
+	@bench/history.py plot
 
 deps:
 	@tools/deps.sh build

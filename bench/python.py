@@ -3,7 +3,7 @@
 """The Python package beside the standard library and numpy, in one run.
 
     make bench-python
-    PYTHONPATH=build/python bench/python.py [--quick] [--only PATTERN] [--check] [--daemon PATH]
+    PYTHONPATH=build/python bench/python.py [--quick] [--only PATTERN] [--json] [--check] [--daemon PATH]
 
 The two sides of a row take turns. ours and the reference are medians over the rounds in
 nanoseconds, the cost of an empty loop taken off; ratio is ours divided by the reference round by
@@ -11,6 +11,7 @@ round, then the median; min..max are the extreme rounds. Less is better."""
 
 import argparse
 import fnmatch
+import json
 import multiprocessing
 import os
 import signal
@@ -280,30 +281,45 @@ class Daemon:
         self.folder.cleanup()
 
 
+def as_json(name, reference, target, a, b, ratio, low, high, met):
+    result = {"what": name, "ours": a, "unit": "ns", "reference_name": reference, "reference": b,
+              "ratio": ratio, "ratio_min": low, "ratio_max": high}
+    if target is not None:
+        result |= {"target_of": "ratio", "bound": "most", "target": target, "ok": met}
+    return result
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a quarter of the rounds")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--only", default="*", help="rows whose name holds this shell pattern")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, as bench does")
     parser.add_argument("--check", action="store_true", help="exit status 1 if a target is missed")
     parser.add_argument("--daemon", default=os.environ.get("SHMVIEW_DAEMON", "shmviewd"))
     options = parser.parse_args()
     multiprocessing.set_start_method("fork")
     daemon = Daemon(options.daemon)
-    missed = 0
+    missed, results = 0, []
     try:
-        print(f"{'row':28} {'ours ns':>10} {'reference':28} {'ns':>10} {'ratio':>6} {'min..max':>12} target")
+        if not options.json:
+            print(f"{'row':28} {'ours ns':>10} {'reference':28} {'ns':>10} {'ratio':>6} {'min..max':>12} target")
         for name, reference, target, make in rows:
             if not fnmatch.fnmatch(name, f"*{options.only}*"):
                 continue
             a, b, ratio, low, high = measure(make, max(3, options.rounds // (4 if options.quick else 1)))
             met = target is None or ratio <= target
             missed += not met
+            if options.json:
+                results.append(as_json(name, reference, target, a, b, ratio, low, high, met))
+                continue
             said = "" if target is None else f"{target} {'' if met else 'MISSED'}"
             print(f"{name:28} {a:10.1f} {reference:28} {b:10.1f} {ratio:6.2f} {low:5.2f}..{high:<5.2f} {said}", flush=True)
     finally:
         shmview._core._forget_connections()
         daemon.stop()
+    if options.json:
+        print(json.dumps({"rows": results}, indent=2))
     return options.check and missed > 0
 
 

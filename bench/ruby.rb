@@ -6,13 +6,14 @@
 # The Ruby package beside Ruby's own classes, in one run.
 #
 #     make bench-ruby
-#     RUBYLIB=build/ruby ruby bench/ruby.rb [--quick] [--only PATTERN] [--check] [--daemon PATH]
+#     RUBYLIB=build/ruby ruby bench/ruby.rb [--quick] [--only PATTERN] [--json] [--check] [--daemon PATH]
 #
 # The two sides of a row take turns. ours and the reference are medians over the rounds in
 # nanoseconds, the cost of an empty loop taken off; ratio is ours divided by the reference round by
 # round, then the median; min..max are the extreme rounds. Less is better.
 
 require "fiddle"
+require "json"
 require "monitor"
 require "optparse"
 require "shmview"
@@ -243,31 +244,47 @@ def with_daemon(program)
   end
 end
 
+def as_json(row, ours, theirs, ratio, low, high, met)
+  result = { what: row.name, ours: ours, unit: "ns", reference_name: row.reference, reference: theirs,
+             ratio: ratio, ratio_min: low, ratio_max: high }
+  result.merge!(target_of: "ratio", bound: "most", target: row.target, ok: met) if row.target
+  result
+end
+
 def main
   options = { rounds: 21, only: "*", daemon: ENV.fetch("SHMVIEW_DAEMON", "shmviewd") }
   OptionParser.new do |parser|
     parser.on("--quick", "a quarter of the rounds") { options[:quick] = true }
     parser.on("--rounds N", Integer) { |n| options[:rounds] = n }
     parser.on("--only PATTERN", "rows whose name holds this shell pattern") { |p| options[:only] = p }
+    parser.on("--json", "print one JSON object, as bench does") { options[:json] = true }
     parser.on("--check", "exit status 1 if a target is missed") { options[:check] = true }
     parser.on("--daemon PATH") { |path| options[:daemon] = path }
   end.parse!
   rounds = [3, options[:rounds] / (options[:quick] ? 4 : 1)].max
   missed = 0
+  results = []
   with_daemon(options[:daemon]) do
-    puts format("%-28s %10s %-28s %10s %6s %12s target", "row", "ours ns", "reference", "ns", "ratio", "min..max")
+    unless options[:json]
+      puts format("%-28s %10s %-28s %10s %6s %12s target", "row", "ours ns", "reference", "ns", "ratio", "min..max")
+    end
     ROWS.each do |row|
       next unless File.fnmatch("*#{options[:only]}*", row.name)
 
       a, b, ratio, low, high = measure(row.make, rounds)
       met = row.target.nil? || ratio <= row.target
       missed += 1 unless met
+      if options[:json]
+        results << as_json(row, a, b, ratio, low, high, met)
+        next
+      end
       puts format("%-28s %10.1f %-28s %10.1f %6.2f %5.2f..%-5.2f %s", row.name, a, row.reference, b, ratio, low,
                   high, row.target && "#{row.target} #{'MISSED' unless met}")
       $stdout.flush
     end
     GC.start # what segments are left over end while their daemon is there
   end
+  puts JSON.pretty_generate(rows: results) if options[:json]
   exit(1) if options[:check] && missed.positive?
 end
 
