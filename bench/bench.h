@@ -190,6 +190,8 @@ void bench_hammer(struct bench *bench);
 void bench_handoff(struct bench *bench);
 /* change.c */
 void bench_change(struct bench *bench);
+/* busy.c */
+void bench_busy(struct bench *bench);
 /* death.c */
 void bench_death(struct bench *bench);
 /* slots.c */

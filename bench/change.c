@@ -30,9 +30,6 @@ static void run_waiter(void *arg)
     struct telling *t = arg;
     struct shared *s = t->shared;
     uint32_t seen = 0;
-    /* wait once before this process is pinned: the first wait decides whether spinning pays */
-    place_process(t->cpus, PLACE_FREE, 1, 0);
-    shmview_wait_change(t->segment, shmview_change(t->segment), shmview_deadline(1000), &seen);
     place_process(t->cpus, PLACE_TWO, 1, 0);
     for (uint32_t i = 1; i <= NOTIFIES; i++) {
         seen = shmview_change(t->segment);

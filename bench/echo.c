@@ -29,8 +29,9 @@ static int take_descriptors(struct msghdr *msg, int *ret_fds)
     return (int)(bytes / sizeof *ret_fds);
 }
 
-/* Receives one message up to its NUL. Returns the number of descriptors or -1. */
-static int receive_text(int fd, char *text, size_t bytes, size_t *ret_n, int *ret_fds)
+/* Receives one message up to its NUL. With MSG_DONTWAIT in flags, polls. Returns the number of
+ * descriptors or -1. */
+static int receive_text(int fd, int flags, char *text, size_t bytes, size_t *ret_n, int *ret_fds)
 {
     union {
         struct cmsghdr align;
@@ -45,13 +46,15 @@ static int receive_text(int fd, char *text, size_t bytes, size_t *ret_n, int *re
             msg.msg_control = control.bytes;
             msg.msg_controllen = sizeof control.bytes;
         }
-        ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+        ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | flags);
+        if (n < 0 && errno == EAGAIN && flags)
+            continue;
         if (n <= 0)
             return -1;
         if (ret_fds && n_fds == 0)
             n_fds = take_descriptors(&msg, ret_fds);
         have += (size_t)n;
-    } while (text[have - 1] != '\0' && have < bytes);
+    } while (have == 0 || (text[have - 1] != '\0' && have < bytes));
     *ret_n = have;
     return n_fds;
 }
@@ -84,7 +87,7 @@ static int record(struct exchange *e, int fd)
     e->request_bytes = strlen(e->request_text) + 1;
     if (send_text(fd, e->request_text, e->request_bytes))
         return failed("the daemon takes no request: %s", strerror(errno));
-    int n = receive_text(fd, e->reply_text, sizeof e->reply_text, &e->reply_bytes, fds);
+    int n = receive_text(fd, 0, e->reply_text, sizeof e->reply_text, &e->reply_bytes, fds);
     for (int i = 0; i < n; i++)
         close(fds[i]);
     e->request = json_loads(e->request_text, JSON_REJECT_DUPLICATES, NULL);
@@ -141,7 +144,8 @@ void exchange_free(struct exchange *list, size_t n)
 int echo_start(struct echo *echo, bool json, struct exchange *list, size_t n, uint64_t data_bytes)
 {
     int ends[2];
-    *echo = (struct echo){.pid = -1, .fd = -1, .json = json, .list = list, .n = n};
+    *echo = (struct echo){
+        .pid = -1, .fd = -1, .json = json, .polls = echo->polls, .list = list, .n = n};
     echo->data_bytes = data_bytes;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
         return failed("socketpair: %s", strerror(errno));
@@ -190,7 +194,7 @@ int echo_call(struct echo *echo, size_t which, int *ret_fds)
     int r =
         echo->json ? send_json(echo, e) : send_text(echo->fd, e->request_text, e->request_bytes);
     if (r == 0)
-        r = receive_text(echo->fd, text, sizeof text, &n, ret_fds);
+        r = receive_text(echo->fd, echo->polls ? MSG_DONTWAIT : 0, text, sizeof text, &n, ret_fds);
     if (r < 0 || n != e->reply_bytes || (echo->json && !is_success(text, n)))
         return failed("the echo server gives no answer: %s", strerror(errno));
     return r;

@@ -41,12 +41,14 @@ struct echo {
     pid_t pid;
     int fd;
     bool json;
+    bool polls; /* neither side ever sleeps */
     struct exchange *list;
     size_t n;
     uint64_t data_bytes; /* of the object that ECHO_MAKE makes for the user */
 };
 
-/* Starts the server, in a child, and connects. list is borrowed. Returns 0 or -1. */
+/* Starts the server, in a child, and connects. list is borrowed. The caller has set polls, and
+ * nothing else. Returns 0 or -1. */
 int echo_start(struct echo *echo, bool json, struct exchange *list, size_t n, uint64_t data_bytes);
 void echo_stop(struct echo *echo);
 

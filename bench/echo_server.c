@@ -139,8 +139,14 @@ static void on_readable(uv_poll_t *poll, int status, int events)
         answer_bytes(s->echo, s->in);
 }
 
+static void on_idle(uv_idle_t *idle)
+{
+    (void)idle; /* an active one alone keeps the loop from sleeping */
+}
+
 void echo_serve(void *echo)
 {
+    uv_idle_t idle;
     static struct server s;
     uv_loop_t loop;
     uv_poll_t poll;
@@ -149,5 +155,8 @@ void echo_serve(void *echo)
     if (uv_loop_init(&loop) || uv_poll_init(&loop, &poll, s.echo->fd) ||
         uv_poll_start(&poll, UV_READABLE, on_readable))
         return;
+    uv_idle_init(&loop, &idle);
+    if (s.echo->polls)
+        uv_idle_start(&idle, on_idle);
     uv_run(&loop, UV_RUN_DEFAULT);
 }

@@ -104,9 +104,8 @@ static int run_rows(struct bench *bench, bool check)
     bench_hammer(bench);
     bench_handoff(bench);
     bench_change(bench);
+    bench_busy(bench);
     bench_death(bench);
-    /* last of the locks: these are pinned and may wait, and the library asks only
-     * once in a process, and for its children, whether to spin */
     bench_slots(bench);
     bench_readers(bench);
     bench_many(bench);

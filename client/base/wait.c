@@ -3,12 +3,11 @@
 #include "client/base/wait.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <stdatomic.h>
 #include <time.h>
 
 #include "client/base/error.h"
 #include "client/base/process.h"
+#include "common/base/spin.h"
 
 /* The number of looks in a spin: 2 to 4 us. A cache line comes from another core in about 100 ns,
  * and many critical sections are as short. */
@@ -32,14 +31,7 @@ void relax(void)
 
 int spins_allowed(void)
 {
-    static _Atomic int cached; /* 0: not yet known; -1: none are allowed */
-    int n = atomic_load_explicit(&cached, memory_order_relaxed);
-    if (n == 0) {
-        cpu_set_t set;
-        n = sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 1 ? SPINS : -1;
-        atomic_store_explicit(&cached, n, memory_order_relaxed);
-    }
-    return n < 0 ? 0 : n;
+    return spin_is_possible() ? SPINS : 0;
 }
 
 void shmview_on_wait(int (*is_over)(void *arg), void *arg)

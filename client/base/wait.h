@@ -21,8 +21,8 @@ static inline bool has_passed(int64_t deadline, int64_t now)
     return deadline != NEVER && (deadline == 0 || now >= deadline);
 }
 
-/* Returns how often to read a word again before sleeping. 0 on one processor, because the owner
- * cannot run while this thread spins. */
+/* Returns how often to read a word again before sleeping. 0 on a machine with one processor,
+ * because the owner cannot run while this thread spins. */
 int spins_allowed(void);
 /* Lets the processor pause between two reads of a spin. */
 void relax(void);

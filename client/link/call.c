@@ -8,6 +8,7 @@
  * A request that was sent whole and not answered may have been carried out. It is sent again only
  * if a second time does no harm; otherwise the call fails. */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,10 +146,12 @@ static void poll_for_reply(struct shmview_connection *c)
 {
     if (!spins_allowed())
         return;
-    uint32_t ns = spin_ns(&c->spin);
+    uint32_t ns = spin_begin(&c->spin);
     int64_t began = now_ns(), now = began;
     bool seen = false;
     while (!seen && now - began < ns) {
+        if (c->spin.yields)
+            sched_yield();
         seen = has_reply(c->fd);
         now = now_ns();
     }

@@ -4,6 +4,7 @@
  * Threads park on change_waits and not on the counter. Its low bit is set while a thread may be
  * parked, so that a notification without waiters makes no system call. */
 #include <limits.h>
+#include <sched.h>
 
 #include "client/lock/word.h"
 #include "common/base/util.h"
@@ -12,38 +13,62 @@
  * each of them changes the word and ends the parks that begin at that moment. */
 #define CHANGE_WAITED 1u
 
+/* How often to look at the counter between two looks at the clock. Fewer where the thread yields
+ * its processor in between, because the peer may need it. */
+#define LOOKS     64
+#define LOOKS_FEW 16
+
 uint32_t shmview_change(const struct shmview_segment *segment)
 {
     struct shmview_control *c = ((const struct lock *)(const void *)segment)->control;
     return c ? atomic_load_explicit(word(&c->change), memory_order_acquire) : 0;
 }
 
-/* Returns whether the counter has changed from seen before the time until. Reads the clock once in
- * 64 looks, because it costs more than a look. */
-static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, int64_t until)
+/* Looks n times whether the counter has changed from seen. 64 looks take about a microsecond. */
+static bool look_for_change(const struct shmview_control *c, uint32_t seen, int n)
 {
-    do
-        for (int i = 0; i < 64; i++) {
-            if (atomic_load_explicit(const_word(&c->change), memory_order_acquire) != seen)
-                return true;
-            relax();
-        }
-    while (now_ns() < until);
+    for (int i = 0; i < n; i++) {
+        if (atomic_load_explicit(const_word(&c->change), memory_order_acquire) != seen)
+            return true;
+        relax();
+    }
     return false;
 }
 
-/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). */
+/* Looks until the counter has changed from seen, or the time is over. Returns whether it has. */
+static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, bool yields,
+                               int64_t until)
+{
+    do {
+        if (yields)
+            sched_yield();
+        if (look_for_change(c, seen, yields ? LOOKS_FEW : LOOKS))
+            return true;
+    } while (now_ns() < until);
+    return false;
+}
+
+/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). The
+ * first looks need no clock, which costs as much as a change from another processor. */
 static void spin_for_change(struct lock *l, uint32_t seen, int64_t deadline)
 {
     struct spin spin = atomic_load_explicit(&l->spin, memory_order_relaxed);
     if (!spins_allowed() || atomic_load(word(&l->control->change)) != seen)
         return;
-    uint32_t ns = spin_ns(&spin);
-    int64_t began = now_ns(), until = began + ns;
-    if (ns && spin_until_changed(l->control, seen, deadline < until ? deadline : until))
-        spin_hit(&spin, ns, now_ns() - began);
-    else
-        spin_missed(&spin, ns);
+    uint32_t ns = spin_begin(&spin);
+    if (ns && look_for_change(l->control, seen, spin.yields ? LOOKS_FEW : LOOKS)) {
+        if (spin.in_vain == 1)
+            return;
+        spin_hit(&spin, ns, 0);
+    } else {
+        int64_t began = now_ns(), until = began + ns;
+        if (deadline < until)
+            until = deadline;
+        if (ns && spin_until_changed(l->control, seen, spin.yields, until))
+            spin_hit(&spin, ns, now_ns() - began);
+        else
+            spin_missed(&spin, ns);
+    }
     atomic_store_explicit(&l->spin, spin, memory_order_relaxed);
 }
 

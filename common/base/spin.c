@@ -1,22 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/base/spin.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
 #define NS_FIRST 50000  /* the first poll, and each new attempt */
 #define NS_MOST  100000 /* the longest poll */
 #define NS_LEAST 2000   /* shorter polls are not worth it */
-#define ANEW     256    /* after useless polls, one wait of so many polls again */
+#define ANEW     16     /* after useless polls, one wait of so many polls again */
 
-uint32_t spin_ns(const struct spin *spin)
+bool spin_is_possible(void)
 {
-    uint32_t ns = spin->in_vain % ANEW == 0 ? NS_FIRST : spin->ns;
+    static _Atomic int cached; /* 0: not yet known; -1: not possible */
+    int n = atomic_load_explicit(&cached, memory_order_relaxed);
+    if (n == 0) {
+        n = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? 1 : -1;
+        atomic_store_explicit(&cached, n, memory_order_relaxed);
+    }
+    return n > 0;
+}
+
+/* Whether this thread may run on one processor only. */
+static bool is_pinned(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) == 1;
+}
+
+uint32_t spin_begin(struct spin *spin)
+{
+    uint32_t ns = spin->ns;
+    if (spin->in_vain % ANEW == 0) {
+        ns = NS_FIRST;
+        spin->yields = is_pinned();
+    }
     return ns < NS_LEAST ? 0 : ns;
 }
 
 /* The next poll may take twice as long as this answer took, so that a slower one is seen, too. */
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns)
 {
+    if (took_ns > 2 * (int64_t)ns) { /* another thread had the processor meanwhile */
+        spin_missed(spin, ns);
+        return;
+    }
     int64_t twice = took_ns < NS_MOST / 2 ? 2 * took_ns : NS_MOST;
-    *spin = (struct spin){.ns = twice > ns ? (uint32_t)twice : ns, .in_vain = 1};
+    spin->ns = twice > ns ? (uint32_t)twice : ns;
+    spin->in_vain = 1;
 }
 
 void spin_missed(struct spin *spin, uint32_t ns)

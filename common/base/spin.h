@@ -3,26 +3,37 @@
  * while the waiter polls, no sleeping processor has to be woken, which takes longer than most
  * answers.
  *
- * Polling is useless, and harmful, if the peer needs the processor that polls. Waits for the same
- * peer resemble each other. Therefore a useless poll halves the next one. When a poll would be very
- * short, only one wait in 256 polls again. A fixed time of 20 us was too short for a consumer that
- * waits for its next frame. */
+ * Waits for the same peer resemble each other. Therefore a useless poll halves the next one. When a
+ * poll would be very short, only one wait in 16 polls again. If both sides sleep, both must try
+ * again soon, because a side that sleeps answers too late for the other one's poll. One poll in 16
+ * waits of a millisecond takes a third of a percent of a processor.
+ *
+ * Polling is harmful if the peer needs the processor that polls. A thread that may run on one
+ * processor only shares it perhaps with its peer: it polls too, but yields in between. */
 #ifndef COMMON_SPIN_H
 #define COMMON_SPIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Whether polling can help at all: the machine has more than one processor. Those that this thread
+ * may use do not matter, because the peer may use others. */
+bool spin_is_possible(void);
 
 /* The experience with one kind of wait. Start from zero. One thread at a time. */
 struct spin {
     uint32_t ns;      /* how long the next poll may take */
-    uint32_t in_vain; /* counts useless waits; 0: no wait so far, 1: the last one was useful */
+    uint16_t in_vain; /* counts useless waits; 0: no wait so far, 1: the last one was useful */
+    uint16_t yields;  /* 1: this thread has one processor, and yields it while it polls */
 };
 
 /* Returns how many nanoseconds to poll now; 0: not at all. After the wait the caller must report
  * the result by one of the next two functions: spin_hit() if the answer came during the poll,
  * took_ns after its beginning; otherwise spin_missed(), also if it did not poll. ns is the result
- * of spin_ns(). */
-uint32_t spin_ns(const struct spin *spin);
+ * of spin_begin(). An answer that took more than twice as long counts as missed.
+ *
+ * If yields is set, the caller must call sched_yield() now and then while it polls. */
+uint32_t spin_begin(struct spin *spin);
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns);
 void spin_missed(struct spin *spin, uint32_t ns);
 

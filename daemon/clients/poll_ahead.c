@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/clients/poll_ahead.h"
 
+#include <sched.h>
 #include <sys/resource.h>
 
 #include "common/base/util.h"
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle; /* nothing to do: an active idle handle alone keeps the loop from sleeping */
+    /* an active idle handle alone keeps the loop from sleeping */
+    const struct poll_ahead *l = idle->data;
+    if (l->spin.yields)
+        sched_yield();
 }
 
 void poll_ahead_init(struct poll_ahead *poll_ahead, uv_loop_t *loop)
 {
-    *poll_ahead = (struct poll_ahead){.is_possible = uv_available_parallelism() > 1};
+    *poll_ahead = (struct poll_ahead){.is_possible = spin_is_possible()};
     uv_idle_init(loop, &poll_ahead->idle);
+    poll_ahead->idle.data = poll_ahead;
 }
 
 void poll_ahead_note(struct poll_ahead *poll_ahead)
@@ -31,7 +36,7 @@ static long times_preempted(void)
 /* Begins a poll after a request, unless polls were useless lately. */
 static void begin(struct poll_ahead *l, int64_t now)
 {
-    l->ns = spin_ns(&l->spin);
+    l->ns = spin_begin(&l->spin);
     l->began_ns = now;
     if (l->ns > 0) {
         l->preempted = times_preempted();
@@ -51,7 +56,7 @@ void poll_ahead_before_wait(struct poll_ahead *poll_ahead)
         return;
     int64_t now = now_ns();
     /* a client that had to preempt this thread was delayed by the poll, so the poll was useless */
-    if (looks && was_asked && times_preempted() != l->preempted)
+    if (looks && was_asked && !l->spin.yields && times_preempted() != l->preempted)
         spin_missed(&l->spin, l->ns);
     else if (looks && was_asked)
         spin_hit(&l->spin, l->ns, now - l->began_ns);
