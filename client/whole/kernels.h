@@ -17,6 +17,14 @@
 
 #pragma GCC visibility push(hidden)
 
+/* On x86-64 the kernels that gain by it are compiled twice, for any processor and for those with
+ * AVX2 (client/CMakeLists.txt). Both give the same results bit by bit. kernels.c chooses. */
+#ifdef KERNELS_AVX2
+#define KERNEL_SET(name) name##_avx2
+#else
+#define KERNEL_SET(name) name##_plain
+#endif
+
 #define BLOCK 512 /* elements in a buffer, for functions with a limit */
 
 /* --- kernels_bytes.c: elements as bytes ---------------------------------- */
@@ -63,6 +71,8 @@ struct kernel_conversion {
 
 /* Returns the kernel for two types. run is NULL if one of the types is not in the list above. */
 struct kernel_conversion kernel_to_convert(uint32_t to, uint32_t from);
+struct kernel_conversion kernel_to_convert_plain(uint32_t to, uint32_t from);
+struct kernel_conversion kernel_to_convert_avx2(uint32_t to, uint32_t from); /* few pairs */
 
 /* --- kernels_small.c: floats of one or two bytes ------------------------- */
 
@@ -82,6 +92,8 @@ kernel_code *kernel_to_encode(uint32_t to, bool exact);
  * order only: if the result is NULL, try the types the other way round. */
 typedef size_t kernel_differ(const void *a, const void *b, size_t n);
 kernel_differ *kernel_to_compare(uint32_t a, uint32_t b);
+kernel_differ *kernel_to_compare_plain(uint32_t a, uint32_t b);
+kernel_differ *kernel_to_compare_avx2(uint32_t a, uint32_t b);
 
 /* --- kernels_sum.c ------------------------------------------------------- */
 
@@ -113,6 +125,8 @@ struct sum {
  * float64. */
 typedef void kernel_sum(struct sum *sum, const void *from, size_t n);
 kernel_sum *kernel_to_sum(uint32_t dtype);
+kernel_sum *kernel_to_sum_plain(uint32_t dtype);
+kernel_sum *kernel_to_sum_avx2(uint32_t dtype);
 
 #pragma GCC visibility pop
 

@@ -63,7 +63,7 @@ DIFFER(differ_int64_float64, int64_at, float64_at, bool, bad | int64_differs(x, 
 DIFFER(differ_uint64_float64, uint64_at, float64_at, bool, bad | uint64_differs(x, y),
        uint64_differs(x, y))
 
-kernel_differ *kernel_to_compare(uint32_t a, uint32_t b)
+kernel_differ *KERNEL_SET(kernel_to_compare)(uint32_t a, uint32_t b)
 {
     static const struct {
         uint32_t a, b;

@@ -126,7 +126,7 @@ SUM_INTEGER(sum_uint32, uint32_t, uint64_t)
 SUM_WIDE(sum_int64, int64_t, (uint64_t)1 << 63)
 SUM_WIDE(sum_uint64, uint64_t, 0)
 
-kernel_sum *kernel_to_sum(uint32_t dtype)
+kernel_sum *KERNEL_SET(kernel_to_sum)(uint32_t dtype)
 {
     static kernel_sum *const all[] = {
         [SHMVIEW_INT8] = sum_int8,       [SHMVIEW_INT16] = sum_int16,

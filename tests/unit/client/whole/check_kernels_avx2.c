@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks that the kernels for AVX2 give the same results as those for any processor, bit by bit. */
+#include <shmview/element.h>
+
+#include "client/whole/kernels.h"
+#include "common/base/util.h"
+#include "unit/unit.h"
+
+#if defined __x86_64__
+
+#define MOST (3 * BLOCK + 7)
+
+static const uint32_t dtypes[] = {SHMVIEW_INT8,    SHMVIEW_INT16,  SHMVIEW_INT32,  SHMVIEW_INT64,
+                                  SHMVIEW_UINT8,   SHMVIEW_UINT16, SHMVIEW_UINT32, SHMVIEW_UINT64,
+                                  SHMVIEW_FLOAT32, SHMVIEW_FLOAT64};
+static const size_t bytes[] = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8};
+
+/* Not aligned, because no element needs to be. */
+static unsigned char memory[2][8 * MOST + 1];
+static uint64_t state;
+
+static uint64_t next(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return state >> 16;
+}
+
+/* Fills both rows with equal elements: random bits, among which are NaN and infinities, or numbers
+ * of a usual size. */
+static void fill(uint32_t dtype, size_t size, size_t n, bool usual)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t bits = next() << 32 ^ next();
+        float f = (float)(int64_t)bits / 3e9f;
+        double d = (double)(int64_t)bits / 3e9;
+        const void *from = &bits;
+        if (usual && dtype == SHMVIEW_FLOAT32)
+            from = &f;
+        else if (usual && dtype == SHMVIEW_FLOAT64)
+            from = &d;
+        memcpy(memory[0] + 1 + i * size, from, size);
+        memcpy(memory[1] + 1 + i * size, from, size);
+    }
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+
+static void check_sums(uint32_t dtype, size_t size, bool usual)
+{
+    struct sum a = SUM_OF_NOTHING, b = SUM_OF_NOTHING;
+    size_t n = 1 + next() % MOST;
+    fill(dtype, size, n, usual);
+    kernel_to_sum_plain(dtype)(&a, memory[0] + 1, n);
+    kernel_to_sum_avx2(dtype)(&b, memory[0] + 1, n);
+    ck_assert_mem_eq(&a.min, &b.min, sizeof a.min);
+    ck_assert_mem_eq(&a.max, &b.max, sizeof a.max);
+    if (a.total == a.total || b.total == b.total) /* of two NaN the bits may differ */
+        ck_assert_mem_eq(&a.total, &b.total, sizeof a.total);
+    if (a.rest == a.rest || b.rest == b.rest)
+        ck_assert_mem_eq(&a.rest, &b.rest, sizeof a.rest);
+    ck_assert_uint_eq(a.n_nan, b.n_nan);
+    ck_assert(a.whole == b.whole && a.min_whole == b.min_whole && a.max_whole == b.max_whole);
+}
+
+START_TEST(sums)
+{
+    state = 1;
+    for (size_t k = 0; k < ARRAY_LEN(dtypes); k++)
+        for (int round = 0; has_avx2() && round < 40; round++)
+            check_sums(dtypes[k], bytes[k], round % 4);
+}
+END_TEST
+
+static void check_differences(size_t i, size_t k, bool usual)
+{
+    kernel_differ *plain = kernel_to_compare_plain(dtypes[i], dtypes[k]);
+    kernel_differ *avx2 = kernel_to_compare_avx2(dtypes[i], dtypes[k]);
+    size_t n = 1 + next() % MOST;
+    ck_assert_int_eq(!plain, !avx2);
+    if (!plain)
+        return;
+    fill(dtypes[i], bytes[i], n, usual);
+    const void *a = memory[0] + 1, *b = memory[1] + 1;
+    ck_assert_uint_eq(plain(a, b, n), avx2(a, b, n));
+    memory[1][1 + next() % n * bytes[k]] ^= 1; /* one element differs */
+    ck_assert_uint_eq(plain(a, b, n), avx2(a, b, n));
+}
+
+START_TEST(differences)
+{
+    state = 2;
+    for (size_t i = 0; i < ARRAY_LEN(dtypes); i++)
+        for (size_t k = 0; k < ARRAY_LEN(dtypes); k++)
+            for (int round = 0; has_avx2() && round < 20; round++)
+                check_differences(i, k, round % 4);
+}
+END_TEST
+
+START_TEST(conversions)
+{
+    static unsigned char to[2][4 * MOST];
+    state = 7;
+    struct kernel_conversion plain = kernel_to_convert_plain(SHMVIEW_FLOAT32, SHMVIEW_FLOAT64);
+    struct kernel_conversion avx2 = kernel_to_convert_avx2(SHMVIEW_FLOAT32, SHMVIEW_FLOAT64);
+    ck_assert_int_eq(plain.is_total, avx2.is_total);
+    ck_assert_ptr_null(kernel_to_convert_avx2(SHMVIEW_INT32, SHMVIEW_FLOAT32).run);
+    for (int round = 0; has_avx2() && round < 40; round++) {
+        size_t n = 1 + next() % MOST;
+        fill(SHMVIEW_FLOAT64, 8, n,
+             round % 4); /* random bits soon have a value that is too large */
+        size_t done = plain.run(to[0], 4, memory[0] + 1, 8, n);
+        ck_assert_uint_eq(done, avx2.run(to[1], 4, memory[0] + 1, 8, n));
+        ck_assert_mem_eq(to[0], to[1], 4 * done);
+    }
+}
+END_TEST
+
+UNIT_MAIN("kernels_avx2", UNIT_TEST(sums), UNIT_TEST(differences), UNIT_TEST(conversions))
+
+#else
+
+int main(void)
+{
+    return 77;
+}
+
+#endif
