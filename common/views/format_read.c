@@ -307,9 +307,11 @@ static int fault_code(struct reader *r)
         return fault_at(r, r->p, "a type code is missing");
     if (c == 'O' || c == '&' || c == 'X')
         return fault_at(r, r->p, "'%c': an address means nothing in another process", c);
-    if (c == 'u' || c == 'w' || c == 't')
+    if (c == 'u' || c == 'w' || c == 'U')
+        return fault_at(r, r->p, "'%c': wide characters are not supported; share text as bytes", c);
+    if (c == 'M' || c == 'm' || c == 't')
         return fault_at(r, r->p, "'%c': %s are not supported", c,
-                        c == 't' ? "bits" : "wide characters");
+                        c == 't' ? "bits" : "dates; share them as int64");
     if (strchr("nNPg", c))
         return fault_at(r, r->p, "'%c' has no standard size: only with @ or ^", c);
     if (c == 'Z' || c == 'T')

@@ -27,6 +27,8 @@ def format_text(format):
     if where.__module__.partition(".")[0] == "numpy":
         import numpy
         return _of_dtype(numpy.dtype(format))
+    if format is str:
+        raise TypeError("no format for str: share text as bytes, for example as 'S20'")
     raise TypeError(f"no format: {format!r}; a text of PEP 3118, a dtype or a type of ctypes")
 
 
@@ -66,6 +68,9 @@ def _of_scalar(dtype):
         return "^" + dtype.char.lower() if kind == "f" else "^Zg"
     if kind == "V" and dtype.name[:4] != "void":
         return dtype.name  # of ml_dtypes: libshmview knows bfloat16 and float8 by the same names
+    if kind == "U":
+        raise TypeError(f"no format for {dtype}: share text as bytes, for example as 'S{size}', with str.encode() and "
+                        "bytes.decode()")
     if kind in "mM":
         raise TypeError(f"no format for {dtype}: share it as int64, and use numpy.asarray(view).view({dtype.str!r})")
     raise TypeError(f"no format for {dtype}: numbers, truth values, bytes, arrays and structs of these have one")

@@ -21,8 +21,12 @@ int item_fail(struct view *view, PyObject *value)
     PyObject *said = PyObject_Repr(value);
     const char *utf8 = said ? PyUnicode_AsUTF8(said) : NULL;
     if (utf8) {
-        PyOS_snprintf(text, sizeof text, "%.120s is no value of format '%.100s'", utf8,
-                      view->v.format);
+        if (PyBytes_Check(value) && PyBytes_GET_SIZE(value) > (Py_ssize_t)view->v.itemsize)
+            PyOS_snprintf(text, sizeof text, "%.120s: %zd bytes do not fit in format '%.100s'",
+                          utf8, PyBytes_GET_SIZE(value), view->v.format);
+        else
+            PyOS_snprintf(text, sizeof text, "%.120s is no value of format '%.100s'", utf8,
+                          view->v.format);
         raise_text(view->segment->state, SHMVIEW_ERR_CONVERSION, text);
     }
     Py_XDECREF(said);

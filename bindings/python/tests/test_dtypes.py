@@ -224,7 +224,7 @@ def test_packed_structs_keep_their_size():
 @pytest.mark.parametrize("dtype, why", [
     ({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [0, 2]}, "'b' begins at byte 2, before the end of an"),
     ({"names": ["a", "b"], "formats": ["i4", "i4"], "offsets": [4, 0]}, "'b' begins at byte 0, before the end of an"),
-    ([(("title", "a"), "i4")], "'a' has a title"), ("U3", "no format for <U3"), ("M8[ns]", "share it as int64"),
+    ([(("title", "a"), "i4")], "'a' has a title"), ("U3", "share text as bytes, for example as 'S12'"), ("M8[ns]", "share it as int64"),
     ("O", "no format for object"), ([("a", "V3")], "no format for |V3"), (">g", "no format for >f16"),
 ])
 def test_refused(dtype, why):
