@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview_describe(): one segment with its layouts and entries, as the daemon describes it.
+/* shmview_describe(): one segment with its layouts and entries, as the daemon describes it. If
+ * there are many views, the layouts come in several replies.
  *
  * The program gets a pointer to constant structs, and frees all of them by one call. Each view is
  * checked here as strictly as one that the program makes, so that the program can rely on shapes
  * and extents; a fault of the daemon is an error of protocol. */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +23,9 @@
  * versions can add members to the structs. */
 struct box {
     struct shmview_description description; /* first: its address is what the program has */
-    struct reply reply;                     /* owns the strings */
-    struct wire_layout *wire;               /* owns shapes and strides */
+    json_t *roots[LIMIT_LAYOUTS]; /* of the replies; own the strings. The first has the segment */
+    size_t n_roots;
+    struct wire_layout *wire; /* owns shapes and strides */
     size_t n_wire;
     struct formats formats;
     struct shmview_view_description *views;
@@ -37,7 +40,8 @@ static void box_free(struct box *box)
 {
     wire_layouts_free(box->wire, box->n_wire);
     formats_deinit(&box->formats);
-    reply_deinit(&box->reply);
+    for (size_t i = 0; i < box->n_roots; i++)
+        json_decref(box->roots[i]);
     free(box->views);
     free(box->view_list);
     free(box->layouts);
@@ -174,24 +178,81 @@ static int read_entries(struct box *box, const struct wire_acl_entry *acl, size_
     return 0;
 }
 
-static int read_reply(struct box *box)
+/* Reads the segment and its entries. Returns 0 or an error. */
+static int read_segment(struct box *box, const json_t *parameters)
 {
-    const json_t *p = box->reply.wire.parameters;
     struct wire_fault fault;
     CLEANUP_FREE struct wire_acl_entry *acl = NULL;
     size_t n_acl = 0;
-    if (wire_read_segment(p, "segment", &box->description, &fault) ||
-        wire_read_acl(p, "segment", &acl, &n_acl, &fault) ||
-        wire_read_layouts(p, "layouts", &box->wire, &box->n_wire, &fault))
+    if (wire_read_segment(parameters, "segment", &box->description, &fault) ||
+        wire_read_acl(parameters, "segment", &acl, &n_acl, &fault))
         return fail_reply(&fault);
-    int r = read_entries(box, acl, n_acl);
-    return r ? r : read_layouts(box);
+    return read_entries(box, acl, n_acl);
+}
+
+/* Adds the layouts of one reply to those that came before. *ret_next is what the reply has. Returns
+ * 0 or an error. */
+static int read_page(struct box *box, const json_t *parameters, int64_t *ret_next)
+{
+    struct wire_fault fault;
+    struct wire_described page;
+    if (wire_read_described(parameters, &page, &fault))
+        return fail_reply(&fault);
+    const size_t n = box->n_wire + page.n_layouts;
+    struct wire_layout *all = realloc(box->wire, (n + 1) * sizeof *all);
+    if (!all) {
+        wire_layouts_free(page.layouts, page.n_layouts);
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    }
+    memcpy(all + box->n_wire, page.layouts, page.n_layouts * sizeof *all);
+    free(page.layouts);
+    box->wire = all;
+    box->n_wire = n;
+    *ret_next = page.next;
+    if (page.next != WIRE_ABSENT && (uint64_t)page.next != n)
+        return fail(SHMVIEW_ERR_PROTOCOL, "%zu layouts came before layout %" PRId64, n, page.next);
+    return 0;
+}
+
+/* Requests the segment with the layouts from describe->from on, and sets that to the index of those
+ * that the next request must ask for. Returns 0 or an error. */
+static int ask(struct box *box, struct shmview_connection *connection,
+               struct wire_describe *describe)
+{
+    struct reply reply;
+    int r =
+        connection_call(connection, "io.shmview.Describe", wire_describe_text(describe), &reply);
+    if (r)
+        return r;
+    const json_t *parameters = reply.wire.parameters;
+    if (box->n_roots == 0)
+        r = read_segment(box, parameters);
+    box->roots[box->n_roots++] = json_incref(reply.wire.root);
+    if (r == 0)
+        r = read_page(box, parameters, &describe->from);
+    reply_deinit(&reply);
+    return r;
+}
+
+/* Requests the segment and all its layouts. The requests after the first have the id, because the
+ * name may belong to another segment by then. Returns 0 or an error. */
+static int ask_for_all(struct box *box, struct shmview_connection *connection, const char *name)
+{
+    struct wire_describe describe = {.name = name, .id = WIRE_ABSENT, .from = WIRE_ABSENT};
+    do {
+        if (box->n_roots == LIMIT_LAYOUTS)
+            return fail(SHMVIEW_ERR_PROTOCOL, "more than %d replies with layouts", LIMIT_LAYOUTS);
+        int r = ask(box, connection, &describe);
+        if (r)
+            return r;
+        describe.id = box->description.id;
+    } while (describe.from != WIRE_ABSENT);
+    return read_layouts(box);
 }
 
 int shmview_describe(struct shmview_connection *connection, const char *name,
                      const struct shmview_description **ret_description)
 {
-    const struct wire_describe describe = {.name = name, .id = WIRE_ABSENT};
     NOT_CANCELLED;
     int r = check_segment_name(name);
     if (r)
@@ -199,13 +260,7 @@ int shmview_describe(struct shmview_connection *connection, const char *name,
     struct box *box = calloc(1, sizeof *box);
     if (!box)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    r = connection_call(connection, "io.shmview.Describe", wire_describe_text(&describe),
-                        &box->reply);
-    if (r) {
-        free(box);
-        return r;
-    }
-    r = read_reply(box);
+    r = ask_for_all(box, connection, name);
     if (r)
         box_free(box);
     else

@@ -28,6 +28,7 @@
 void reply_deinit(struct reply *reply)
 {
     wire_reply_deinit(&reply->wire);
+    free(reply->layouts);
     frame_descriptors_close(&reply->fds);
 }
 
@@ -185,6 +186,7 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
     char *text;
     size_t n;
     struct wire_fault fault;
+    struct wire_text layouts;
     while (!frame_next(&c->in, &text, &n)) {
         ssize_t r = reserve(&c->in);
         if (r == 0) {
@@ -204,7 +206,9 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
     if (c->in.used != c->in.n)
         return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "a reply without a request");
     reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
-                                            &reply->attachment);
+                                            &reply->attachment, &layouts);
+    if (reply->is_attached && layouts.n > strlen("[]"))
+        reply->layouts = strndup(layouts.bytes, layouts.n);
     if (!reply->is_attached && wire_reply_parse(&reply->wire, text, n, &fault))
         return connection_unreadable(c, &fault);
     return 0;

@@ -43,6 +43,7 @@ struct reply {
     struct shmview_description segment; /* its strings are in room */
     struct wire_attachment attachment;
     char room[LIMIT_NAME_BYTES + 1];
+    char *layouts; /* owned: their text, an array; NULL: none, or no memory */
     struct frame_descriptors fds;
     int64_t held; /* the id of the attachment that the reply gives, which held.c has; 0: none */
 };

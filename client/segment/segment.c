@@ -59,24 +59,13 @@ struct shmview_segment *segment_new(struct shmview_connection *connection)
     return s;
 }
 
-void layouts_forget_declared(struct shmview_segment *segment)
-{
-    struct declared *declared;
-    while ((declared = SLIST_FIRST(&segment->declared))) {
-        SLIST_REMOVE_HEAD(&segment->declared, link);
-        free(declared);
-    }
-}
-
 /* Frees everything except the mappings of the lock and the handle itself. */
 static void segment_deinit(struct shmview_segment *s)
 {
     if (s->data && s->connection)
         munmap(s->data, (size_t)s->size);
     change_close(s);
-    wire_layouts_free(s->layouts.list, s->layouts.n);
-    json_decref(s->layouts.root);
-    layouts_forget_declared(s);
+    known_deinit(&s->known);
     formats_deinit(&s->formats);
 }
 
@@ -90,8 +79,7 @@ static void segment_free(struct shmview_segment *s)
 /* --- Attaching ----------------------------------------------------------- */
 
 /* Reads the reply to Create or Attach; strings are borrowed from it. The usual reply was read
- * without JSON values already. Returns 0 or an error; the caller must call wire_layouts_free() in
- * both cases. */
+ * without JSON values already. Returns 0 or an error. */
 static int read_attached(const struct reply *reply, struct shmview_description *ret_segment,
                          struct wire_attachment *ret_attachment)
 {
@@ -109,20 +97,22 @@ static int read_attached(const struct reply *reply, struct shmview_description *
     return fail_reply(&fault);
 }
 
-/* Fills a new handle from the reply. Keeps a reference to its JSON, to which the strings of the
- * layouts belong. Returns 0 or an error. */
-static int take_attachment(struct shmview_segment *s, const struct reply *reply,
+/* Fills a new handle from the reply, and takes the text of the layouts from it. If there was no
+ * memory for the text, the layouts are requested later. Returns 0 or an error. */
+static int take_attachment(struct shmview_segment *s, struct reply *reply,
                            struct wire_attachment *a)
 {
     struct shmview_description told;
     int r = read_attached(reply, &told, a);
-    s->layouts = (struct layouts){json_incref(reply->wire.root), a->layouts, a->n_layouts};
     s->lock.attachment = a->id;
     if (r)
         return r;
     s->id = (uint64_t)told.id;
     s->size = (uint64_t)told.size;
     s->access = (int)a->access;
+    s->known.text =
+        reply->is_attached ? reply->layouts : wire_attached_layouts(reply->wire.parameters);
+    reply->layouts = NULL;
     snprintf(s->name, sizeof s->name, "%s", told.name);
     return 0;
 }
@@ -335,7 +325,6 @@ static int attach_again(struct shmview_segment *s, uint32_t epoch)
     if (r)
         return r;
     r = read_attached(&reply, &told, &a);
-    wire_layouts_free(a.layouts, a.n_layouts);
     if (r == 0)
         r = segment_check_attachment(&a, &reply.fds);
     if (r == 0 && (a.slot != WIRE_ABSENT) != (s->lock.control != NULL))

@@ -10,27 +10,13 @@
 
 #include "client/link/call.h"
 #include "client/lock/lock.h"
+#include "client/segment/known.h"
 #include "common/views/view.h"
 
 #pragma GCC visibility push(hidden)
 
-/* Layouts as the daemon reported them. The strings of list belong to root. */
-struct layouts {
-    json_t *root;
-    struct wire_layout *list;
-    size_t n;
-};
-
-/* A layout that this handle declared. Its name and index are kept so that its phase has a name
- * without a request. */
-struct declared {
-    SLIST_ENTRY(declared) link;
-    int64_t index; /* as the daemon reported it */
-    char name[LIMIT_VIEW_NAME_BYTES + 1];
-};
-
-/* data, size, id, access and name never change. layouts, declared and change_fd change under
- * process->details, and within NOT_FORKED where a fork could copy half of a change. */
+/* data, size, id, access and name never change. known and change_fd change under process->details,
+ * and within NOT_FORKED where a fork could copy half of a change. */
 struct shmview_segment {
     struct lock lock; /* first, see lock_of(). Without a lock: attachment and process */
     struct shmview_connection *connection;
@@ -40,8 +26,7 @@ struct shmview_segment {
     dev_t data_device; /* of the data object: whether two handles have the same bytes */
     ino_t data_inode;  /* 0 for foreign memory */
     int access;
-    struct layouts layouts;
-    SLIST_HEAD(, declared) declared;
+    struct known known;  /* its layouts */
     int change_fd;       /* -1 until shmview_change_fd() */
     dev_t change_device; /* of change_fd, as of a connection's socket */
     ino_t change_inode;
@@ -51,9 +36,6 @@ struct shmview_segment {
     void *release_arg;
     char name[LIMIT_NAME_BYTES + 1];
 };
-
-/* Frees the list of layouts that this handle declared. */
-void layouts_forget_declared(struct shmview_segment *segment);
 
 /* Makes the attachment this process's own: a forked child attaches the segment again. Does nothing
  * in the process that attached. Blocks as a request. Returns 0 or an error. */

@@ -19,6 +19,10 @@
 const struct format *segment_format(struct shmview_segment *segment, const char *text,
                                     struct view_fault *fault);
 
+/* Calls view_resolve() with the pool of the segment. */
+int segment_resolve(struct shmview_segment *segment, struct view_desc *desc, const char *format,
+                    bool has_strides, struct view_fault *fault);
+
 /* Convert between a public view and its description. view_fill() needs a description that was
  * checked for this segment; its result belongs to no phase, and is read-only if the attachment is.
  * Never fail. */
@@ -30,6 +34,12 @@ void view_describe(const struct shmview_view *view, struct view_desc *ret);
 int view_finish(struct shmview_segment *segment, struct view_desc *desc, const char *name,
                 struct shmview_view *ret);
 
+/* --- layouts.c ----------------------------------------------------------- */
+
+/* Notes a layout that this handle has declared, from the reply, so that the name of its phase needs
+ * no request. If memory is short, the name is requested later. */
+void layout_declared(struct shmview_segment *segment, const char *layout,
+                     const struct reply *reply);
 /* Finds a layout by its name. Asks the daemon if the handle does not know the name. Returns its
  * index or an error. */
 int layout_find(struct shmview_segment *segment, const char *layout);

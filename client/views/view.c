@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views of a segment: made from a description, or opened by name; and the layouts that the handle
- * knows.
- *
- * A handle gets the layouts of its segment with the reply to Attach. A layout that was declared
- * later is unknown until somebody asks for it; then find_twice() requests all layouts again.
- * Layouts cannot be changed or removed, so a known one is never out of date. If this handle
- * declared a layout, it keeps the name and the index too, so that the name of a phase with this
- * layout needs no request.
- *
- * The lists are shared by all threads: DETAILS guards them, and NOT_FORKED keeps a fork from
- * copying them half changed. Neither is held while the daemon is asked. */
+/* Views of a segment: made from a description, or from the bytes of a range; and the declaration of
+ * layouts. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,9 +99,8 @@ int shmview_view_cast(struct shmview_segment *segment, const char *format, uint6
     return view_finish(segment, &desc, NULL, ret_view);
 }
 
-/* Calls view_resolve() with the pool of the segment. */
-static int resolve(struct shmview_segment *segment, struct view_desc *desc, const char *format,
-                   bool has_strides, struct view_fault *fault)
+int segment_resolve(struct shmview_segment *segment, struct view_desc *desc, const char *format,
+                    bool has_strides, struct view_fault *fault)
 {
     NOT_FORKED;
     return view_resolve(desc, &segment->formats, format ? format : "", has_strides, fault);
@@ -140,7 +130,7 @@ static int describe(struct shmview_segment *segment, const struct shmview_view_s
         if (spec->suboffsets)
             memcpy(ret->suboffsets, spec->suboffsets, bytes);
     }
-    return resolve(segment, ret, spec->format, spec->strides != NULL, fault);
+    return segment_resolve(segment, ret, spec->format, spec->strides != NULL, fault);
 }
 
 int shmview_view_make(struct shmview_segment *segment, const struct shmview_view_spec *spec,
@@ -185,25 +175,6 @@ static int write_view(struct shmview_segment *segment, const struct shmview_view
     return 0;
 }
 
-/* Keeps the name and the index of a layout that was just declared, so that the name of its phase
- * needs no request. If memory is short, the name is requested later. */
-static void note_declared(struct shmview_segment *segment, const char *layout,
-                          const struct reply *reply)
-{
-    struct wire_fault fault;
-    int64_t index;
-    struct declared *declared = calloc(1, sizeof *declared);
-    if (!declared || wire_read_int(reply->wire.parameters, "index", &index, &fault)) {
-        free(declared);
-        return;
-    }
-    declared->index = index;
-    snprintf(declared->name, sizeof declared->name, "%s", layout);
-    DETAILS;
-    NOT_FORKED;
-    SLIST_INSERT_HEAD(&segment->declared, declared, link);
-}
-
 int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n)
 {
@@ -228,189 +199,10 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
         r = connection_call(segment->connection, "io.shmview.DefineLayout",
                             wire_define_text(&define), &reply);
         if (r == 0) {
-            note_declared(segment, layout, &reply);
+            layout_declared(segment, layout, &reply);
             reply_deinit(&reply);
         }
     }
     free(list);
     return r;
-}
-
-/* What a search in the known layouts found. FOUND_FAULTY: a view whose description cannot be
- * used. */
-enum found {
-    FOUND,
-    NOT_FOUND,
-    FOUND_FAULTY
-};
-
-/* Finds a view by name among the known layouts. FOUND_FAULTY comes with *fault. */
-static enum found find_view(struct shmview_segment *segment, const char *layout, const char *view,
-                            struct view_desc *ret, uint32_t *ret_layout, struct view_fault *fault)
-{
-    const struct layouts *known = &segment->layouts;
-    for (size_t i = 0; i < known->n; i++)
-        for (size_t k = 0; strcmp(known->list[i].name, layout) == 0 && k < known->list[i].n_views;
-             k++) {
-            const struct wire_view *v = &known->list[i].views[k];
-            if (strcmp(v->name, view) != 0)
-                continue;
-            *ret_layout = (uint32_t)i;
-            *ret = v->desc;
-            return resolve(segment, ret, v->format, v->has_strides, fault) ? FOUND_FAULTY : FOUND;
-        }
-    return NOT_FOUND;
-}
-
-/* Requests the layouts again and replaces the known ones. Checks the id, because the name may
- * belong to another segment by now. Returns 0 or an error. */
-static int refresh_layouts(struct shmview_segment *segment)
-{
-    struct reply reply;
-    struct wire_fault fault;
-    struct shmview_description told;
-    struct layouts now = {0};
-    struct wire_describe describe = {.name = segment->name, .id = (int64_t)segment->id};
-    int r = connection_call(segment->connection, "io.shmview.Describe",
-                            wire_describe_text(&describe), &reply);
-    if (r)
-        return r;
-    const json_t *p = reply.wire.parameters;
-    if (wire_read_segment(p, "segment", &told, &fault) ||
-        wire_read_layouts(p, "layouts", &now.list, &now.n, &fault)) {
-        r = fail_reply(&fault);
-    } else if ((uint64_t)told.id != segment->id) {
-        wire_layouts_free(now.list, now.n);
-        r = fail(SHMVIEW_ERR_PROTOCOL, "the daemon described another segment '%s'", segment->name);
-    } else {
-        now.root = json_incref(reply.wire.root);
-        struct layouts old;
-        {
-            DETAILS;
-            NOT_FORKED;
-            old = segment->layouts;
-            segment->layouts = now;
-        }
-        wire_layouts_free(old.list, old.n);
-        json_decref(old.root);
-    }
-    reply_deinit(&reply);
-    return r;
-}
-
-/* Runs find, and if it finds nothing, once more after refresh_layouts(). Returns an enum found or
- * an error. */
-static int find_twice(struct shmview_segment *segment,
-                      enum found (*find)(struct shmview_segment *, void *), void *arg)
-{
-    enum found found = NOT_FOUND;
-    for (int attempt = 0; attempt < 2 && found == NOT_FOUND; attempt++) {
-        int r = attempt ? refresh_layouts(segment) : 0;
-        if (r)
-            return r;
-        DETAILS;
-        found = find(segment, arg);
-    }
-    return (int)found;
-}
-
-/* A search for a layout by name or by index; the result is in the other member. */
-struct name_query {
-    const char *wanted; /* NULL: search by index */
-    uint32_t index;
-    char *name;
-    size_t bytes;
-};
-
-/* Returns the name of a layout that was declared through this handle, or NULL. */
-static const char *find_declared(const struct shmview_segment *segment, uint32_t index)
-{
-    const struct declared *declared = SLIST_FIRST(&segment->declared);
-    while (declared && declared->index != index)
-        declared = SLIST_NEXT(declared, link);
-    return declared ? declared->name : NULL;
-}
-
-/* Finds a layout for find_twice(). Layouts that only this handle declared are found by index: their
- * names are kept for the phase. */
-static enum found match_layout(struct shmview_segment *segment, void *arg)
-{
-    struct name_query *q = arg;
-    for (uint32_t i = 0; i < segment->layouts.n; i++)
-        if (q->wanted ? strcmp(segment->layouts.list[i].name, q->wanted) == 0 : i == q->index) {
-            q->index = i;
-            if (q->name)
-                snprintf(q->name, q->bytes, "%s", segment->layouts.list[i].name);
-            return FOUND;
-        }
-    const char *declared = q->wanted ? NULL : find_declared(segment, q->index);
-    if (declared)
-        snprintf(q->name, q->bytes, "%s", declared);
-    return declared ? FOUND : NOT_FOUND;
-}
-
-int fail_no_layout(const struct shmview_segment *segment, const char *layout)
-{
-    return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout '%.70s'", segment->name, layout);
-}
-
-int layout_find(struct shmview_segment *segment, const char *layout)
-{
-    struct name_query q = {.wanted = layout};
-    int r = find_twice(segment, match_layout, &q);
-    if (r == NOT_FOUND)
-        return fail_no_layout(segment, layout);
-    return r ? r : (int)q.index;
-}
-
-int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes)
-{
-    struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
-    int r = find_twice(segment, match_layout, &q);
-    if (r == NOT_FOUND)
-        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no layout %u: its phase is rubbish",
-                    segment->name, index);
-    return r;
-}
-
-void layout_known_name(struct shmview_segment *segment, uint32_t index, char *ret_name,
-                       size_t bytes)
-{
-    struct name_query q = {.index = index, .name = ret_name, .bytes = bytes};
-    DETAILS;
-    match_layout(segment, &q);
-}
-
-/* A search for a view by two names, and its result. */
-struct view_query {
-    const char *layout, *view;
-    struct view_desc desc;
-    uint32_t index;
-    struct view_fault fault;
-};
-
-static enum found match_view(struct shmview_segment *segment, void *arg)
-{
-    struct view_query *q = arg;
-    return find_view(segment, q->layout, q->view, &q->desc, &q->index, &q->fault);
-}
-
-int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
-                      struct shmview_view *ret_view)
-{
-    struct view_query q = {.layout = layout, .view = view};
-    int r = find_twice(segment, match_view, &q);
-    if (r == NOT_FOUND)
-        return fail(SHMVIEW_ERR_NO_LAYOUT, "segment '%s' has no view '%.70s' in a layout '%.70s'",
-                    segment->name, view, layout);
-    if (r < 0)
-        return r;
-    if (r == FOUND_FAULTY)
-        return fail_view(view, &q.fault);
-    r = view_finish(segment, &q.desc, view, ret_view);
-    if (r)
-        return r;
-    ret_view->layout = q.index;
-    ret_view->generation = phase_generation(&segment->lock);
-    return 0;
 }

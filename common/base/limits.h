@@ -21,6 +21,12 @@
 #define LIMIT_VIEW_NAME_BYTES 64  /* of a layout or a view */
 #define LIMIT_VIEWS           256 /* views of one layout */
 #define LIMIT_LAYOUTS         64  /* layouts of one segment, as its control object has entries */
+/* Of the text of all layouts in the reply to Attach. If there is more, the reply has their names,
+ * so that many views make no attachment slow. */
+#define LIMIT_ATTACHED_BYTES 4096
+/* Of the text of layouts in one reply to Describe, unless one layout alone is longer: some 100 us
+ * of the daemon's loop. */
+#define LIMIT_DESCRIBED_BYTES (64 * 1024)
 #define LIMIT_SEGMENT_BYTES   ((uint64_t)1 << 56) /* far above any memory, far below overflow */
 #define LIMIT_WATCHES         64   /* of one segment: one message carries all their sockets */
 #define LIMIT_ATTACHMENTS     4096 /* of one connection */

@@ -142,3 +142,35 @@ bool fields_scan(struct fields_scan *scan, const struct field *fields, void *ret
     return fields_scan_literal(scan, "{") && fields_scan_members(scan, fields, ret) &&
            fields_scan_literal(scan, "}");
 }
+
+/* Skips a string without escapes. An escape could hide its end. */
+static bool skip_string(struct fields_scan *scan)
+{
+    const char *at = scan->at + 1;
+    while (*at != '"' && *at != '\\' && *at)
+        at++;
+    scan->at = at + 1;
+    return *at == '"';
+}
+
+/* Brackets in strings do not count. */
+bool fields_scan_array(struct fields_scan *scan, const char **ret, size_t *ret_n)
+{
+    const char *from = scan->at;
+    unsigned depth = 0;
+    if (*from != '[')
+        return false;
+    do {
+        char c = *scan->at;
+        if (c == '"' ? !skip_string(scan) : !c)
+            return false;
+        if (c == '"')
+            continue;
+        depth += c == '[';
+        depth -= c == ']';
+        scan->at++;
+    } while (depth);
+    *ret = from;
+    *ret_n = (size_t)(scan->at - from);
+    return true;
+}

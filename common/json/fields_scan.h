@@ -28,6 +28,11 @@ bool fields_scan(struct fields_scan *scan, const struct field *fields, void *ret
 /* Like fields_scan(), but reads the members of an object without its braces. */
 bool fields_scan_members(struct fields_scan *scan, const struct field *fields, void *ret);
 
+/* Skips an array without reading its elements. *ret is its text with the brackets, borrowed, and
+ * *ret_n the bytes of it. Only the brackets are compared, so the text between them need not be
+ * JSON. Returns whether an array without escapes in its strings was there. */
+bool fields_scan_array(struct fields_scan *scan, const char **ret, size_t *ret_n);
+
 /* Skips exactly that text. Returns whether it was there. */
 bool fields_scan_literal(struct fields_scan *scan, const char *literal);
 

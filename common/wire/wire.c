@@ -15,26 +15,6 @@ static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
 
-static const struct field view_fields[] = {
-    {"name", FIELD_STRING, false, .offset = AT(wire_view, name), .max = LIMIT_VIEW_NAME_BYTES},
-    {"format", FIELD_STRING, false, .offset = AT(wire_view, format), .max = LIMIT_FORMAT_BYTES},
-    {"shape", FIELD_INTS, false, .offset = AT(wire_view, desc.shape),
-     .count = AT(wire_view, desc.ndim)},
-    {"strides", FIELD_INTS, true, .offset = AT(wire_view, desc.strides),
-     .present = AT(wire_view, has_strides), .count = AT(wire_view, desc.ndim)},
-    {"suboffsets", FIELD_INTS, true, .offset = AT(wire_view, desc.suboffsets),
-     .present = AT(wire_view, desc.indirect), .count = AT(wire_view, desc.ndim)},
-    {"offset", FIELD_INT, true, .offset = AT(wire_view, desc.offset), .max = INT64_MAX},
-    {"readonly", FIELD_BOOL, true, .offset = AT(wire_view, desc.read_only)},
-    FIELDS_END,
-};
-static const struct field layout_fields[] = {
-    {"name", FIELD_STRING, false, .offset = AT(wire_layout, name), .max = LIMIT_VIEW_NAME_BYTES},
-    {"views", FIELD_OBJECTS, false, .offset = AT(wire_layout, views),
-     .count = AT(wire_layout, n_views), .of = view_fields, .of_bytes = sizeof(struct wire_view),
-     .max = LIMIT_VIEWS},
-    FIELDS_END,
-};
 /* "acl" has no row, because the public struct has entries of another form. "group" and "mode" are
  * optional, because older daemons send none. */
 #define OF_SEGMENT(member) AT(shmview_description, member)
@@ -68,34 +48,21 @@ static const struct field acl_fields[] = {
                                     .of = acl_fields, .of_bytes = sizeof(struct wire_acl_entry),   \
                                     .max = LIMIT_ACL_ENTRIES                                       \
     }
-/* An attachment without its layouts, which the daemon adds as text (struct wire_text). */
-#define ATTACHMENT_HEAD                                                                            \
-    {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},                 \
-        {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),                       \
-         .enums = wire_access_names},                                                              \
-        {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),              \
-         .max = LIMIT_DESCRIPTORS},                                                                \
-        {"data", FIELD_INT, false, .offset = AT(wire_attachment, data),                            \
-         .max = LIMIT_DESCRIPTORS - 1},                                                            \
-        {"control", FIELD_INT, true, .offset = AT(wire_attachment, control),                       \
-         .max = LIMIT_DESCRIPTORS - 1},                                                            \
-        {"liveness", FIELD_INT, true, .offset = AT(wire_attachment, liveness),                     \
-         .max = LIMIT_DESCRIPTORS - 1},                                                            \
-        {"slot", FIELD_INT, true, .offset = AT(wire_attachment, slot),                             \
-         .max = SHMVIEW_SLOTS_MAX - 1},                                                            \
-    {                                                                                              \
-        "generation", FIELD_INT, true, .offset = AT(wire_attachment, generation), .min = 1,        \
-                                       .max = SHMVIEW_GENERATION_MASK                              \
-    }
-static const struct field attachment_head_fields[] = {
-    ATTACHMENT_HEAD,
-    FIELDS_END,
-};
+/* An attachment without its layouts, which are read and written as text (struct wire_text). */
 static const struct field attachment_fields[] = {
-    ATTACHMENT_HEAD,
-    {"layouts", FIELD_OBJECTS, false, .offset = AT(wire_attachment, layouts),
-     .count = AT(wire_attachment, n_layouts), .of = layout_fields,
-     .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
+    {"id", FIELD_INT, false, .offset = AT(wire_attachment, id), .max = INT64_MAX},
+    {"access", FIELD_ENUM, false, .offset = AT(wire_attachment, access),
+     .enums = wire_access_names},
+    {"descriptors", FIELD_INT, false, .offset = AT(wire_attachment, descriptors),
+     .max = LIMIT_DESCRIPTORS},
+    {"data", FIELD_INT, false, .offset = AT(wire_attachment, data), .max = LIMIT_DESCRIPTORS - 1},
+    {"control", FIELD_INT, true, .offset = AT(wire_attachment, control),
+     .max = LIMIT_DESCRIPTORS - 1},
+    {"liveness", FIELD_INT, true, .offset = AT(wire_attachment, liveness),
+     .max = LIMIT_DESCRIPTORS - 1},
+    {"slot", FIELD_INT, true, .offset = AT(wire_attachment, slot), .max = SHMVIEW_SLOTS_MAX - 1},
+    {"generation", FIELD_INT, true, .offset = AT(wire_attachment, generation), .min = 1,
+     .max = SHMVIEW_GENERATION_MASK},
     FIELDS_END,
 };
 static const struct field create_fields[] = {
@@ -119,11 +86,6 @@ static const struct field attach_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_attach, name), .max = LIMIT_NAME_BYTES},
     {"access", FIELD_ENUM, false, .offset = AT(wire_attach, access), .enums = wire_access_names},
     {"id", FIELD_INT, true, .offset = AT(wire_attach, id), .max = INT64_MAX},
-    FIELDS_END,
-};
-static const struct field describe_fields[] = {
-    {"name", FIELD_STRING, false, .offset = AT(wire_describe, name), .max = LIMIT_NAME_BYTES},
-    {"id", FIELD_INT, true, .offset = AT(wire_describe, id), .max = INT64_MAX},
     FIELDS_END,
 };
 static const struct field entrust_fields[] = {
@@ -157,24 +119,12 @@ static const struct field claimed_fields[] = {
 };
 static const struct field define_fields[] = {
     {"name", FIELD_STRING, false, .offset = AT(wire_define, name), .max = LIMIT_NAME_BYTES},
-    {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = layout_fields},
+    {"layout", FIELD_OBJECT, false, .offset = AT(wire_define, layout), .of = wire_layout_fields},
     {"id", FIELD_INT, true, .offset = AT(wire_define, id), .max = INT64_MAX},
     FIELDS_END,
 };
 
 /* --- The messages -------------------------------------------------------- */
-
-void wire_layouts_free(struct wire_layout *layouts, size_t n)
-{
-    for (size_t i = 0; layouts && i < n; i++)
-        free(layouts[i].views);
-    free(layouts);
-}
-
-int wire_read_layout(const json_t *json, struct wire_layout *ret, struct wire_fault *fault)
-{
-    return fields_read(json, layout_fields, true, ret, fault);
-}
 
 int wire_read_none(const json_t *parameters, struct wire_fault *fault)
 {
@@ -221,13 +171,6 @@ int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct
 {
     *ret = (struct wire_entrust){0};
     return fields_read(parameters, entrust_fields, true, ret, fault);
-}
-
-int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
-                       struct wire_fault *fault)
-{
-    *ret = (struct wire_describe){.id = WIRE_ABSENT};
-    return fields_read(parameters, describe_fields, true, ret, fault);
 }
 
 int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault)
@@ -281,11 +224,7 @@ int wire_read_attachment(const json_t *parameters, const char *member, struct wi
     *ret = (struct wire_attachment)NO_ATTACHMENT;
     const struct field fields[] = {{member, FIELD_OBJECT, false, .of = attachment_fields},
                                    FIELDS_END};
-    if (fields_read(parameters, fields, false, ret, fault) == 0)
-        return 0;
-    wire_layouts_free(ret->layouts, ret->n_layouts);
-    ret->layouts = NULL;
-    return -1;
+    return fields_read(parameters, fields, false, ret, fault);
 }
 
 int wire_read_segment(const json_t *parameters, const char *member, struct shmview_description *ret,
@@ -320,37 +259,24 @@ int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_
 
 bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
                         struct shmview_description *ret_segment,
-                        struct wire_attachment *ret_attachment)
+                        struct wire_attachment *ret_attachment, struct wire_text *ret_layouts)
 {
     struct fields_scan scan = {text, room, room_bytes};
     *ret_segment = (struct shmview_description)NO_SEGMENT;
     *ret_attachment = (struct wire_attachment)NO_ATTACHMENT;
     return fields_scan_literal(&scan, "{\"parameters\":{\"segment\":{") &&
            fields_scan_members(&scan, segment_fields, ret_segment) &&
-           fields_scan_literal(&scan, ",\"acl\":[]},\"attachment\":") &&
-           fields_scan(&scan, attachment_fields, ret_attachment) &&
-           fields_scan_literal(&scan, "}}") && !*scan.at;
+           fields_scan_literal(&scan, ",\"acl\":[]},\"attachment\":{") &&
+           fields_scan_members(&scan, attachment_fields, ret_attachment) &&
+           fields_scan_literal(&scan, ",\"layouts\":") &&
+           fields_scan_array(&scan, &ret_layouts->bytes, &ret_layouts->n) &&
+           fields_scan_literal(&scan, "}}}") && !*scan.at;
 }
 
-int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
-                      size_t *ret_n, struct wire_fault *fault)
+char *wire_attached_layouts(const json_t *parameters)
 {
-    struct {
-        struct wire_layout *layouts;
-        size_t n;
-    } got = {0};
-    const struct field fields[] = {
-        {member, FIELD_OBJECTS, false, .count = sizeof(void *), .of = layout_fields,
-         .of_bytes = sizeof(struct wire_layout), .max = LIMIT_LAYOUTS},
-        FIELDS_END,
-    };
-    if (fields_read(parameters, fields, false, &got, fault)) {
-        wire_layouts_free(got.layouts, got.n);
-        return -1;
-    }
-    *ret = got.layouts;
-    *ret_n = got.n;
-    return 0;
+    const json_t *attachment = json_object_get(parameters, "attachment");
+    return json_text(json_object_get(attachment, "layouts"), NULL);
 }
 
 int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct wire_fault *fault)
@@ -403,11 +329,6 @@ char *wire_define_text(const struct wire_define *define)
     return fields_message(CALL("DefineLayout"), define_fields, define, "}", NULL);
 }
 
-char *wire_describe_text(const struct wire_describe *describe)
-{
-    return fields_message(CALL("Describe"), describe_fields, describe, "}", NULL);
-}
-
 char *wire_set_access_text(const struct wire_set_access *set)
 {
     return fields_message(CALL("SetAccess"), set_access_fields, set, "}", NULL);
@@ -436,11 +357,6 @@ char *wire_claimed_text(const struct wire_claimed *claimed, size_t *ret_bytes)
     return fields_message(REPLY, claimed_fields, claimed, "}", ret_bytes);
 }
 
-char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes)
-{
-    return fields_message("", layout_fields, layout, "", ret_bytes);
-}
-
 void wire_add_segment(struct json_text *text, const struct shmview_description *segment,
                       const struct wire_acl_entry *acl, size_t n)
 {
@@ -463,24 +379,10 @@ char *wire_attached_text(const struct shmview_description *segment,
     json_text_raw(&t, SEGMENT_REPLY);
     wire_add_segment(&t, segment, acl, n);
     json_text_raw(&t, ",\"attachment\":{");
-    fields_text_members(attachment_head_fields, attachment, &t);
+    fields_text_members(attachment_fields, attachment, &t);
     json_text_raw(&t, ",\"layouts\":[");
     json_text_add(&t, layouts->bytes, layouts->n);
     json_text_raw(&t, "]}}}");
-    return json_text_end(&t, ret_bytes);
-}
-
-char *wire_described_text(const struct shmview_description *segment,
-                          const struct wire_acl_entry *acl, size_t n,
-                          const struct wire_text *layouts, size_t *ret_bytes)
-{
-    struct json_text t;
-    json_text_begin(&t);
-    json_text_raw(&t, SEGMENT_REPLY);
-    wire_add_segment(&t, segment, acl, n);
-    json_text_raw(&t, ",\"layouts\":[");
-    json_text_add(&t, layouts->bytes, layouts->n);
-    json_text_raw(&t, "]}}");
     return json_text_end(&t, ret_bytes);
 }
 

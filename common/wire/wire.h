@@ -16,8 +16,8 @@
  * Arrays in it are new if their declaration has "new when decoded". After an error a decoder has
  * freed what it made, unless its comment states otherwise.
  *
- * Nothing here has state, and nothing blocks: any thread may call. wire_events.h and wire_stats.h
- * have the messages of Monitor and Stats. */
+ * Nothing here has state, and nothing blocks: any thread may call. wire_layouts.h has layouts and
+ * the messages of Describe, wire_events.h and wire_stats.h those of Monitor and Stats. */
 #ifndef COMMON_WIRE_H
 #define COMMON_WIRE_H
 
@@ -33,27 +33,11 @@
 
 #include "common/json/fields.h"
 #include "common/json/json_text.h"
-#include "common/views/view.h"
+#include "common/wire/wire_layouts.h"
 
 #define WIRE_ABSENT FIELDS_ABSENT /* an optional integer that is not there */
 
 /* --- Contents of messages ------------------------------------------------ */
-
-/* A view of a layout, as it was declared. desc is incomplete until view_resolve(): it has no item
- * size, strides only if they were declared, and is indirect if suboffsets were declared. */
-struct wire_view {
-    const char *name;
-    const char *format;
-    bool has_strides;
-    struct view_desc desc;
-};
-
-/* A layout, as it was declared. */
-struct wire_layout {
-    const char *name;
-    struct wire_view *views; /* new when decoded: wire_layouts_free() */
-    size_t n_views;
-};
 
 /* An attachment, in the reply that gives it. data, control and liveness are indices into the
  * descriptors of the message. An index can be out of range, because only the receiver knows how
@@ -63,8 +47,6 @@ struct wire_attachment {
     int64_t descriptors; /* how many belong to the message */
     int64_t data;
     int64_t control, liveness, slot, generation; /* WIRE_ABSENT without a lock */
-    struct wire_layout *layouts;                 /* new when decoded */
-    size_t n_layouts;
     int64_t access;
 };
 
@@ -112,11 +94,6 @@ struct wire_attach {
     int64_t id;
 };
 
-struct wire_describe {
-    const char *name;
-    int64_t id; /* as in wire_attach */
-};
-
 struct wire_entrust {
     const char *name;
     int64_t pid;
@@ -157,13 +134,6 @@ struct wire_define {
     int64_t id; /* as in wire_attach */
 };
 
-/* Decodes a layout of the configuration or of the registry, as strictly as one of a request.
- * Returns 0, or -1 with *fault. Also after an error *ret may have allocations, which the caller
- * frees. */
-int wire_read_layout(const json_t *json, struct wire_layout *ret, struct wire_fault *fault);
-/* Frees n layouts and the array itself, which may be NULL. */
-void wire_layouts_free(struct wire_layout *layouts, size_t n);
-
 /* --- Requests ------------------------------------------------------------ */
 
 /* A call, whatever its method. */
@@ -189,8 +159,6 @@ int wire_read_create(const json_t *parameters, struct wire_create *ret, struct w
 int wire_read_set_access(const json_t *parameters, struct wire_set_access *ret,
                          struct wire_fault *fault);
 int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault);
-int wire_read_describe(const json_t *parameters, struct wire_describe *ret,
-                       struct wire_fault *fault);
 int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct wire_fault *fault);
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault);
 int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault);
@@ -207,7 +175,6 @@ char *wire_remove_text(const char *name);
 char *wire_attach_text(const struct wire_attach *attach);
 char *wire_detach_text(int64_t attachment);
 char *wire_define_text(const struct wire_define *define);
-char *wire_describe_text(const struct wire_describe *describe);
 char *wire_set_access_text(const struct wire_set_access *set);
 char *wire_entrust_text(const struct wire_entrust *entrust);
 char *wire_claim_text(const struct wire_claim *claim);
@@ -235,18 +202,11 @@ void wire_reply_deinit(struct wire_reply *reply);
  * may be NULL: none. */
 char *wire_reply_text(const char *error, json_t *parameters, size_t *ret_bytes);
 
-/* The text of the layouts of a segment, with commas between them. The daemon makes it when a layout
- * is declared, so that no reply converts the layouts again. */
-struct wire_text {
-    const char *bytes;
-    size_t n;
-};
-
 /* The functions wire_*_text() from here on return the text of a whole reply as wire_reply_text()
  * does.
  *
  * wire_attached_text(): the reply to Attach, and to Create with an access. acl has n entries, or is
- * NULL. The members attachment->layouts and n_layouts are ignored; the text is used. */
+ * NULL. layouts is the text of the layouts, which the reader of the reply gets as text too. */
 char *wire_attached_text(const struct shmview_description *segment,
                          const struct wire_acl_entry *acl, size_t n,
                          const struct wire_attachment *attachment, const struct wire_text *layouts,
@@ -259,22 +219,14 @@ char *wire_segment_text(const struct shmview_description *segment, const struct 
 /* The reply to Claim. */
 char *wire_claimed_text(const struct wire_claimed *claimed, size_t *ret_bytes);
 
-/* The reply to Describe. */
-char *wire_described_text(const struct shmview_description *segment,
-                          const struct wire_acl_entry *acl, size_t n,
-                          const struct wire_text *layouts, size_t *ret_bytes);
-
 /* Adds a segment, as replies contain it. Here and above, only acl has the entries of the segment;
  * those in *segment are ignored. */
 void wire_add_segment(struct json_text *text, const struct shmview_description *segment,
                       const struct wire_acl_entry *acl, size_t n);
 
-/* Returns the text of one layout, which is new, or NULL if memory is short. *ret_bytes is its
- * length with the NUL. */
-char *wire_layout_text(const struct wire_layout *layout, size_t *ret_bytes);
-
 /* Decode the object that is called `member` in the parameters of a reply. Return 0, or -1 with
- * *fault. wire_read_attachment(): the caller owes wire_layouts_free() for ret->layouts. */
+ * *fault. An attachment is decoded without its layouts, for which the caller has
+ * wire_attached_layouts(). */
 int wire_read_attachment(const json_t *parameters, const char *member, struct wire_attachment *ret,
                          struct wire_fault *fault);
 /* Decodes a segment without its entries and layouts. */
@@ -285,15 +237,16 @@ int wire_read_segment(const json_t *parameters, const char *member, struct shmvi
 int wire_read_acl(const json_t *parameters, const char *member, struct wire_acl_entry **ret,
                   size_t *ret_n, struct wire_fault *fault);
 /* Decodes the usual reply to Attach and Create without making values: text as wire_attached_text()
- * writes it for a segment without layouts and entries. It takes 0.5 us in place of 11. text ends
- * with a NUL; strings are copied to room. Returns false if the text has any other form: then use
- * wire_reply_parse(), and both results are undefined. */
+ * writes it for a segment without entries. It takes 0.5 us in place of 11. text ends with a NUL;
+ * strings are copied to room. *ret_layouts is the text of the member "layouts" with its brackets,
+ * borrowed from text. Returns false if the text has any other form: then use wire_reply_parse(),
+ * and all results are undefined. */
 bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
                         struct shmview_description *ret_segment,
-                        struct wire_attachment *ret_attachment);
-/* Decodes an array of layouts. *ret is new: wire_layouts_free(). */
-int wire_read_layouts(const json_t *parameters, const char *member, struct wire_layout **ret,
-                      size_t *ret_n, struct wire_fault *fault);
+                        struct wire_attachment *ret_attachment, struct wire_text *ret_layouts);
+/* Returns the text of the layouts in a reply to Attach or Create, which is new: an array. Returns
+ * NULL if memory is short, or if there are none. */
+char *wire_attached_layouts(const json_t *parameters);
 /* Decodes the reply to Claim. Returns 0, and the caller owes free(ret->held); or -1 with *fault. */
 int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct wire_fault *fault);
 

@@ -70,7 +70,8 @@ static void answer_attached(const struct attachment *a, const struct segment_gri
     size_t n = 0;
     struct wire_attachment attachment = hand_over(a, grip, answer);
     struct shmview_description head = describe_head(a->segment, room, &grant);
-    struct wire_text layouts = describe_layouts(a->segment);
+    char names[DESCRIBE_NAMES_BYTES];
+    struct wire_text layouts = describe_layouts(a->segment, names);
     char *text = wire_attached_text(&head, grant.acl, grant.n_acl, &attachment, &layouts, &n);
     answer->attachment = a->id;
     answer_with_text(answer, text, n);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/requests/describe.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #include "daemon/clients/refusal.h"
 
 /* Returns the right of an entry. A permission to write without one to read counts as none, as in
@@ -52,11 +55,23 @@ struct shmview_description describe_head(const struct segment *s, struct wire_ac
     };
 }
 
-struct wire_text describe_layouts(const struct segment *s)
+/* Writes the names of all layouts to room. They need no escapes, because they were checked. Returns
+ * the bytes of the text. */
+static size_t describe_names(const struct layouts *layouts, char *room)
 {
-    struct wire_text text;
-    text.bytes = layouts_text(&s->layouts, &text.n);
-    return text;
+    char *at = room;
+    for (size_t i = 0; i < layouts->n; i++)
+        at += sprintf(at, "%s{\"name\":\"%s\"}", i ? "," : "", layouts->list[i].name);
+    return (size_t)(at - room);
+}
+
+struct wire_text describe_layouts(const struct segment *s, char *room)
+{
+    size_t n, end;
+    const char *text = layouts_text(&s->layouts, 0, LIMIT_ATTACHED_BYTES, &n, &end);
+    if (end == s->layouts.n && n <= LIMIT_ATTACHED_BYTES)
+        return (struct wire_text){text, n};
+    return (struct wire_text){room, describe_names(&s->layouts, room)};
 }
 
 void describe_segment(const struct segment *s, struct answer *answer)
@@ -77,13 +92,37 @@ void describe_in_list(const struct segment *s, struct json_text *text)
     wire_add_segment(text, &head, grant.acl, grant.n_acl);
 }
 
-void describe_all(const struct segment *s, struct answer *answer)
+/* Returns the text of the layouts that the client wants, and fills in *ret for them. */
+static struct wire_text wanted_layouts(const struct layouts *layouts,
+                                       const struct wire_describe *want, struct wire_described *ret)
+{
+    struct wire_text text = {"", 0};
+    size_t from = want->from > 0 ? (size_t)want->from : 0, end = layouts->n;
+    *ret = (struct wire_described){.index = WIRE_ABSENT, .next = WIRE_ABSENT};
+    if (want->layout) {
+        const struct layout *l = layouts_find(layouts, want->layout);
+        if (!l || strcmp(l->name, want->layout) != 0)
+            return text;
+        from = (size_t)(l - layouts->list);
+        text.bytes = layouts_text_of(layouts, l, &text.n);
+    } else {
+        text.bytes = layouts_text(layouts, from, LIMIT_DESCRIBED_BYTES, &text.n, &end);
+    }
+    if (text.n)
+        ret->index = (int64_t)from;
+    if (end < layouts->n)
+        ret->next = (int64_t)end;
+    return text;
+}
+
+void describe_all(const struct segment *s, const struct wire_describe *want, struct answer *answer)
 {
     struct wire_acl_entry room[LIMIT_ACL_ENTRIES];
     struct wire_grant grant;
+    struct wire_described described;
     size_t n = 0;
-    struct wire_text layouts = describe_layouts(s);
+    struct wire_text layouts = wanted_layouts(&s->layouts, want, &described);
     struct shmview_description head = describe_head(s, room, &grant);
-    char *text = wire_described_text(&head, grant.acl, grant.n_acl, &layouts, &n);
+    char *text = wire_described_text(&head, grant.acl, grant.n_acl, &described, &layouts, &n);
     answer_with_text(answer, text, n);
 }

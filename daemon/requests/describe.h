@@ -12,8 +12,13 @@
 struct shmview_description describe_head(const struct segment *segment, struct wire_acl_entry *room,
                                          struct wire_grant *ret_grant);
 
-/* Returns the text of the layouts, borrowed until a layout is added or removed. */
-struct wire_text describe_layouts(const struct segment *segment);
+/* The bytes that describe_names() may need. */
+#define DESCRIBE_NAMES_BYTES (LIMIT_LAYOUTS * (LIMIT_VIEW_NAME_BYTES + sizeof "{\"name\":\"\"},"))
+
+/* Returns the text of the layouts for the reply to an attachment: the layouts, or only their names
+ * if they have more than LIMIT_ATTACHED_BYTES. It is borrowed from the segment, until a layout is
+ * added or removed, or from room, which must have DESCRIBE_NAMES_BYTES. */
+struct wire_text describe_layouts(const struct segment *segment, char *room);
 
 /* Replies with the segment, without its layouts: for SetAccess, and for Create without an
  * access. */
@@ -22,7 +27,8 @@ void describe_segment(const struct segment *segment, struct answer *answer);
 /* Adds one segment to the reply to List. */
 void describe_in_list(const struct segment *segment, struct json_text *text);
 
-/* Replies to Describe: the segment with its layouts. */
-void describe_all(const struct segment *segment, struct answer *answer);
+/* Replies to Describe: the segment with the layouts that are wanted, as many as fit into one reply.
+ */
+void describe_all(const struct segment *s, const struct wire_describe *want, struct answer *answer);
 
 #endif

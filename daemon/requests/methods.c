@@ -155,7 +155,7 @@ static void describe(struct request *r, const union wanted *want)
 {
     const struct segment *s = request_find(r, want->describe.name, want->describe.id);
     if (s)
-        describe_all(s, r->answer);
+        describe_all(s, &want->describe, r->answer);
 }
 
 /* Checks everything about a new layout before it is charged: that the client may write the segment

@@ -16,10 +16,21 @@ void layouts_deinit(struct layouts *layouts)
     *layouts = (struct layouts){0};
 }
 
-const char *layouts_text(const struct layouts *layouts, size_t *ret_bytes)
+const char *layouts_text(const struct layouts *layouts, size_t from, size_t most, size_t *ret_bytes,
+                         size_t *ret_end)
 {
-    *ret_bytes = layouts->n ? layouts->text_bytes - 1 : 0; /* without the last comma */
-    return layouts->n ? layouts->text : "";
+    const struct layout *list = layouts->list;
+    size_t end = from + 1;
+    *ret_bytes = 0;
+    *ret_end = layouts->n;
+    if (from >= layouts->n)
+        return "";
+    const size_t begin = list[from].at;
+    while (end < layouts->n && list[end].at + list[end].n - begin <= most)
+        end++;
+    *ret_bytes = list[end - 1].at + list[end - 1].n - begin;
+    *ret_end = end;
+    return layouts->text + begin;
 }
 
 const char *layouts_text_of(const struct layouts *layouts, const struct layout *layout,

@@ -32,9 +32,13 @@ int layouts_add(struct layouts *layouts, const char *name, const char *text, siz
 /* Removes the layout that was added last. There must be one. */
 void layouts_drop_last(struct layouts *layouts);
 
-/* Return the text of all layouts, with commas between them, or of one layout. The text has
- * *ret_bytes bytes and no NUL, and is borrowed until a layout is added or removed. */
-const char *layouts_text(const struct layouts *layouts, size_t *ret_bytes);
+/* Returns the text of layouts with commas between them: from the index `from` on, as many as have
+ * at most `most` bytes together, but at least one if there is one. *ret_end is the index after the
+ * last of them. The text has *ret_bytes bytes and no NUL, and is borrowed until a layout is added
+ * or removed. */
+const char *layouts_text(const struct layouts *layouts, size_t from, size_t most, size_t *ret_bytes,
+                         size_t *ret_end);
+/* Like layouts_text(), for one layout. */
 const char *layouts_text_of(const struct layouts *layouts, const struct layout *layout,
                             size_t *ret_bytes);
 

@@ -177,8 +177,12 @@ int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n);
 
 /* Opens a view of a layout, both by name. The view belongs to the phase that is current now; see
- * shmview_view_is_stale(). Blocks as a request if the layout is new to this handle, else not at
- * all.
+ * shmview_view_is_stale().
+ *
+ * A handle knows the layouts that the segment had when it was attached. If their text has more than
+ * 4 KiB, some forty views, it knows only their names, and the call requests a layout when its first
+ * view is opened. It also requests a layout that is new to the handle. In these two cases it blocks
+ * as a request, otherwise not at all. Therefore open a view once before you open it under a lock.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_NO_LAYOUT if there is no such layout or view,
  * _NOT_FOUND if this user may not see the segment any longer, _INVALID for foreign memory, or an

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks view.c of the library: casting, making, defining and opening views. */
+/* Checks view.c of the library: casting and making views, and defining layouts. */
 #include "client/views/handle.h"
 
 #include "unit/faults.h"
@@ -197,13 +197,6 @@ START_TEST(make_refused)
 }
 END_TEST
 
-static void forget(struct shmview_segment *s)
-{
-    wire_layouts_free(s->layouts.list, s->layouts.n);
-    json_decref(s->layouts.root);
-    layouts_forget_declared(s);
-}
-
 /* --- Define -------------------------------------------------------------- */
 
 static void expect_known(struct shmview_segment *s, uint32_t index, const char *name)
@@ -249,7 +242,7 @@ START_TEST(define)
     expect_known(&s, 0, "l");
     expect_known(&s, 1, "empty");
     expect_known(&s, 2, "");
-    forget(&s);
+    known_deinit(&s.known);
     ck_assert_int_eq(shmview_disconnect(conn), 0);
     stub_end(&stub);
 }
@@ -305,7 +298,7 @@ START_TEST(every_allocation_of_a_definition_fails)
         r = shmview_define(&s, "l", &v, 1);
         if (faults_end() && r == 0)
             r = 1;
-        forget(&s);
+        known_deinit(&s.known);
         ck_assert_int_eq(shmview_disconnect(conn), 0);
     }
     shutdown(stub.listener, SHUT_RDWR);
@@ -314,126 +307,7 @@ START_TEST(every_allocation_of_a_definition_fails)
 }
 END_TEST
 
-/* --- Open ---------------------------------------------------------------- */
-
-#define TOLD                                                                                       \
-    "'segment':{'name':'seg','id':77,'size':4000,'lock':true,'lifetime':'manual','owner':0,'"      \
-    "attachments':1}"
-#define DESCRIBED(layouts) "{'parameters':{" TOLD ",'layouts':[" layouts "]}}"
-#define FLOATS                                                                                     \
-    "{'name':'float','views':[{'name':'A','format':'f','shape':[10]},{'name':'B','format':'f',"    \
-    "'shape':[2,3],'strides':[-12,4],'offset':100,'readonly':true}]}"
-#define INTEGERS "{'name':'int','views':[{'name':'A','format':'i','shape':[4],'offset':40}]}"
-
-START_TEST(open_asks_once)
-{
-    const struct stub_step steps[] = {
-        STUB_GREETING,
-        {.method = "io.shmview.Describe", .reply = DESCRIBED(FLOATS)},
-        {.method = "io.shmview.Describe", .reply = DESCRIBED(FLOATS "," INTEGERS)},
-        {.method = "io.shmview.Describe", .reply = DESCRIBED(FLOATS "," INTEGERS)},
-        {.method = "io.shmview.Describe", .reply = DESCRIBED(FLOATS "," INTEGERS)}};
-    struct shmview_view v;
-    stub_start(&stub, steps, 5);
-    ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
-    struct shmview_segment s = local(SHMVIEW_WRITE);
-    ck_assert_int_eq(shmview_view_open(&s, "float", "A", &v), 0);
-    ck_assert_uint_eq(v.layout, 0);
-    ck_assert_uint_eq(v.dtype, SHMVIEW_FLOAT32);
-    ck_assert_uint_eq(v.nbytes, 40);
-    ck_assert_ptr_eq(v.data, bytes);
-    ck_assert_int_eq(shmview_view_open(&s, "float", "B", &v), 0); /* known by now */
-    ck_assert_ptr_eq(v.data, bytes + 100);
-    ck_assert_int_eq(v.strides[0], -12);
-    ck_assert_uint_eq(v.flags, SHMVIEW_VIEW_READ_ONLY);
-    ck_assert_int_eq(shmview_view_open(&s, "int", "A", &v), 0); /* declared since */
-    ck_assert_uint_eq(v.layout, 1);
-    ck_assert_uint_eq(v.dtype, SHMVIEW_INT32);
-    assert_fails(shmview_view_open(&s, "int", "B", &v), SHMVIEW_ERR_NO_LAYOUT,
-                 "segment 'seg' has no view 'B' in a layout 'int'");
-    assert_fails(shmview_view_open(&s, "double", "A", &v), SHMVIEW_ERR_NO_LAYOUT,
-                 "segment 'seg' has no view 'A' in a layout 'double'");
-    unit_assert_holds(stub.requests[1], "\"id\":77");
-    forget(&s);
-    ck_assert_int_eq(shmview_disconnect(conn), 0);
-    stub_end(&stub);
-}
-END_TEST
-
-/* The library checks the views that a daemon describes like any others. */
-START_TEST(open_what_does_not_hold)
-{
-    static const struct {
-        const char *view;
-        int error;
-    } cases[] = {
-        {"'format':'f','shape':[1001]", SHMVIEW_ERR_BOUNDS},
-        {"'format':'f','shape':[2],'offset':4000", SHMVIEW_ERR_BOUNDS},
-        {"'format':'f','shape':[2],'strides':[-4]", SHMVIEW_ERR_BOUNDS},
-        {"'format':'f','shape':[2],'offset':2", SHMVIEW_ERR_MISALIGNED},
-        {"'format':'y','shape':[2]", SHMVIEW_ERR_FORMAT},
-        {"'format':'f','shape':[-2]", SHMVIEW_ERR_INVALID},
-        {"'format':'f','shape':[4611686018427387904,4]", SHMVIEW_ERR_OVERFLOW},
-        {"'format':'f','shape':[1,2],'strides':[4000]", SHMVIEW_ERR_PROTOCOL},
-        {"'format':'f','shape':[1],'strides':[4],'suboffsets':[-1,-1]", SHMVIEW_ERR_PROTOCOL},
-        {"'format':'f','shape':[1],'suboffsets':[-1]", SHMVIEW_ERR_INVALID},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char reply[600];
-        snprintf(reply, sizeof reply,
-                 "{'parameters':{" TOLD ",'layouts':[{'name':'l','views':[{'name':'A',%s}]}]}}",
-                 cases[i].view);
-        const struct stub_step steps[] = {STUB_GREETING, {.method = "Describe", .reply = reply}};
-        struct shmview_view v;
-        stub_start(&stub, steps, 2);
-        ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
-        struct shmview_segment s = local(SHMVIEW_WRITE);
-        int r = shmview_view_open(&s, "l", "A", &v);
-        ck_assert_msg(r == -cases[i].error, "%s: %d: %s", cases[i].view, r, shmview_error_text());
-        forget(&s);
-        ck_assert_int_eq(shmview_disconnect(conn), 0);
-        stub_end(&stub);
-    }
-}
-END_TEST
-
-START_TEST(open_when_the_daemon_talks_nonsense)
-{
-    static const struct {
-        const char *reply;
-        int error;
-    } cases[] = {
-        {"{'error':'io.shmview.SegmentNotFound','parameters':{}}", SHMVIEW_ERR_NOT_FOUND},
-        {"{'parameters':{}}", SHMVIEW_ERR_PROTOCOL},
-        {"{'parameters':{" TOLD "}}", SHMVIEW_ERR_PROTOCOL},
-        {"{'parameters':{" TOLD ",'layouts':[{}]}}", SHMVIEW_ERR_PROTOCOL},
-        {"{'parameters':{" TOLD ",'layouts':[" FLOATS ",{'name':'l','views':[1]}]}}",
-         SHMVIEW_ERR_PROTOCOL},
-        {"{'parameters':{'segment':{'name':'seg','id':78,'size':4000,'lock':true,"
-         "'lifetime':'manual','owner':0,'attachments':1},'layouts':[" FLOATS "]}}",
-         SHMVIEW_ERR_PROTOCOL},
-        {NULL, SHMVIEW_ERR_DISCONNECTED},
-    };
-    for (size_t i = 0; i < 7; i++) {
-        /* the library asks again after a hang-up, three times in all */
-        const struct stub_step step = {.method = "Describe", .reply = cases[i].reply};
-        const struct stub_step steps[] = {STUB_GREETING, step,          STUB_GREETING,
-                                          step,          STUB_GREETING, step};
-        struct shmview_view v = {.nbytes = 99};
-        stub_start(&stub, steps, cases[i].reply ? 2 : 6);
-        ck_assert_int_eq(shmview_connect(stub.path, 0, &conn), 0);
-        struct shmview_segment s = local(SHMVIEW_WRITE);
-        ck_assert_int_eq(shmview_view_open(&s, "float", "A", &v), -cases[i].error);
-        ck_assert_uint_eq(v.nbytes, 99);
-        ck_assert_uint_eq(s.layouts.n, 0);
-        ck_assert_int_eq(shmview_disconnect(conn), 0);
-        stub_end(&stub);
-    }
-}
-END_TEST
-
 UNIT_MAIN("client_view", UNIT_TEST(cast), UNIT_TEST(casts_see_the_same_bytes),
           UNIT_TEST(cast_refused), UNIT_TEST(read_only_by_access), UNIT_TEST(make),
           UNIT_TEST(make_refused), UNIT_TEST(define), UNIT_TEST(define_refused),
-          UNIT_TEST(every_allocation_of_a_definition_fails), UNIT_TEST(open_asks_once),
-          UNIT_TEST(open_what_does_not_hold), UNIT_TEST(open_when_the_daemon_talks_nonsense))
+          UNIT_TEST(every_allocation_of_a_definition_fails))

@@ -65,8 +65,8 @@ START_TEST(layouts_are_copies)
     char name[] = "none", text[sizeof none];
     strcpy(text, none);
     ck_assert_ptr_null(layouts_find(&s->layouts, "none"));
-    size_t n_all, n_first, n_last;
-    layouts_text(&s->layouts, &n_all);
+    size_t n_all, n_first, n_last, n_part, end;
+    layouts_text(&s->layouts, 0, SIZE_MAX, &n_all, &end);
     ck_assert_uint_eq(n_all, 0);
     ck_assert_int_eq(segment_add_layout(s, name, text, sizeof text), 0);
     memset(name, 'x', sizeof name - 1);
@@ -76,7 +76,7 @@ START_TEST(layouts_are_copies)
     ck_assert_str_eq(l->name, "none");
     ck_assert_int_eq(add(s, "two", views, 2), 1);
     ck_assert_ptr_null(layouts_find(&s->layouts, "tw"));
-    const char *all = layouts_text(&s->layouts, &n_all),
+    const char *all = layouts_text(&s->layouts, 0, SIZE_MAX, &n_all, &end),
                *last = layouts_text_of(&s->layouts, &s->layouts.list[1], &n_last);
     layouts_text_of(&s->layouts, &s->layouts.list[0], &n_first);
     static const char begin[] = "{\"name\":\"two\",\"views\":[{\"name\":\"v\",\"format\":\"i\",";
@@ -87,8 +87,18 @@ START_TEST(layouts_are_copies)
     ck_assert_int_eq(strncmp(last, begin, strlen(begin)), 0);
     ck_assert_ptr_eq(last + n_last, all + n_all);
     ck_assert_uint_eq(s->layouts.text_bytes, n_all + 1);
+    ck_assert_uint_eq(end, 2);
+    ck_assert_ptr_eq(layouts_text(&s->layouts, 0, n_all - 1, &n_part, &end), all);
+    ck_assert_uint_eq(n_part, n_first); /* they fit only one by one */
+    ck_assert_uint_eq(end, 1);
+    ck_assert_ptr_eq(layouts_text(&s->layouts, 1, 0, &n_part, &end), last);
+    ck_assert_uint_eq(n_part, n_last);
+    ck_assert_uint_eq(end, 2);
+    layouts_text(&s->layouts, 2, SIZE_MAX, &n_part, &end);
+    ck_assert_uint_eq(n_part, 0);
+    ck_assert_uint_eq(end, 2);
     layouts_drop_last(&s->layouts);
-    layouts_text(&s->layouts, &n_all);
+    layouts_text(&s->layouts, 0, SIZE_MAX, &n_all, &end);
     ck_assert_uint_eq(n_all, n_first);
     layouts_drop_last(&s->layouts);
     ck_assert_uint_eq(s->layouts.text_bytes, 0);

@@ -127,4 +127,29 @@ START_TEST(not_scanned)
 }
 END_TEST
 
-UNIT_MAIN("fields_scan", UNIT_TEST(scanned), UNIT_TEST(not_scanned))
+/* Brackets in strings do not end an array, and a string with an escape is left to jansson. */
+START_TEST(arrays_are_skipped)
+{
+    static const struct {
+        const char *text;
+        size_t n; /* 0: refused */
+    } cases[] = {
+        {"[]}", 2},         {"[[],[1]],", 8}, {"[\"]\",\"[\"]", 9}, {"[{\"a\":[\"}\"]}]x", 13},
+        {"[\"\\\"]\"]", 0}, {"[", 0},         {"[[]", 0},           {"[\"]", 0},
+        {"{}", 0},          {"", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct fields_scan scan = {.at = cases[i].text};
+        const char *found;
+        size_t n;
+        ck_assert_int_eq(fields_scan_array(&scan, &found, &n), cases[i].n > 0);
+        if (!cases[i].n)
+            continue;
+        ck_assert_ptr_eq(found, cases[i].text);
+        ck_assert_uint_eq(n, cases[i].n);
+        ck_assert_ptr_eq(scan.at, found + n);
+    }
+}
+END_TEST
+
+UNIT_MAIN("fields_scan", UNIT_TEST(scanned), UNIT_TEST(not_scanned), UNIT_TEST(arrays_are_skipped))

@@ -88,7 +88,21 @@ START_TEST(every_allocation_of_a_reply_fails)
     }
     ck_assert_int_eq(r, 0);
     ck_assert_uint_gt(n, 30);
-    wire_layouts_free(a.layouts, a.n_layouts);
+    char *array = wire_attached_layouts(reply.parameters);
+    struct wire_layout *list;
+    json_t *root;
+    size_t n_layouts;
+    for (n = 1; faults_begin(FAULTS_MEMORY, n),
+        r = wire_layouts_parse(array, strlen(array), &root, &list, &n_layouts, &fault),
+        faults_end();
+         n++) {
+        ck_assert_int_eq(r, -1);
+        ck_assert(fault.no_memory);
+    }
+    ck_assert_uint_eq(n_layouts, 1);
+    wire_layouts_free(list, n_layouts);
+    json_decref(root);
+    free(array);
     wire_reply_deinit(&reply);
     free(text);
 }

@@ -146,12 +146,14 @@ START_TEST(describe)
 {
     const int64_t ids[] = {WIRE_ABSENT, 0, INT64_MAX};
     for (size_t i = 0; i < 3; i++) {
-        struct wire_describe from = {"seg", ids[i]}, to;
+        struct wire_describe from = {"seg", ids[i], i ? "l" : NULL, i ? 63 : WIRE_ABSENT}, to;
         struct wire_fault fault;
         struct wire_call call = travel("io.shmview.Describe", wire_describe_text(&from));
         ck_assert_int_eq(wire_read_describe(call.parameters, &to, &fault), 0);
         ck_assert_str_eq(to.name, "seg");
         ck_assert_int_eq(to.id, ids[i]);
+        ck_assert_pstr_eq(to.layout, from.layout);
+        ck_assert_int_eq(to.from, i ? 63 : 0);
         wire_call_deinit(&call);
     }
 }

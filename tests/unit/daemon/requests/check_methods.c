@@ -100,10 +100,11 @@ START_TEST(every_method_refuses_what_it_does_not_know)
                                           "Remove", "List",   "Describe", "DefineLayout"};
     struct guest *g = begin();
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
-        house_refused(g, methods[i],
-                      "{'name':'a','size':1,'access':'write','attachment':1,"
-                      "'layout':{'name':'l','views':[]},'bogus':1}",
-                      INVALID, "is not a known member");
+        char text[200];
+        snprintf(text, sizeof text,
+                 "{'name':'a','size':1,'access':'write','attachment':1,'layout':%s,'bogus':1}",
+                 strcmp(methods[i], "Describe") == 0 ? "'l'" : "{'name':'l','views':[]}");
+        house_refused(g, methods[i], text, INVALID, "is not a known member");
         if (i != 0 && i != 5)
             house_refused(g, methods[i], "{}", INVALID, "is missing");
     }

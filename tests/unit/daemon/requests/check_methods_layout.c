@@ -49,6 +49,80 @@ START_TEST(define_and_describe)
 }
 END_TEST
 
+/* Returns how many layouts a Describe returns. The first of them must have the name that is
+ * expected, and the index. */
+static size_t described(struct guest *g, const char *parameters, const char *name, json_int_t index,
+                        json_int_t next)
+{
+    json_t *p = house_call(g, "Describe", parameters), *layouts = json_object_get(p, "layouts");
+    const json_t *first = json_array_get(layouts, 0);
+    ck_assert_pstr_eq(json_string_value(json_object_get(first, "name")), name);
+    const json_t *at = json_object_get(p, "index"), *then = json_object_get(p, "next");
+    ck_assert_int_eq(at ? json_integer_value(at) : -1, index);
+    ck_assert_int_eq(then ? json_integer_value(then) : -1, next);
+    return json_array_size(layouts);
+}
+
+static void define_large(struct guest *g, const char *name, size_t views)
+{
+    char *text = NULL;
+    size_t n;
+    FILE *f = open_memstream(&text, &n);
+    fprintf(f, "{'name':'s','layout':{'name':'%s','views':[", name);
+    for (size_t i = 0; i < views; i++)
+        fprintf(f, "%s{'name':'v%02zu','format':'b','shape':[]}", i ? "," : "", i);
+    fputs("]}}", f);
+    fclose(f);
+    house_call(g, "DefineLayout", text);
+    free(text);
+}
+
+/* 16 layouts of 4 KB fit into one reply to Describe, and a 17th one does not. */
+START_TEST(describe_in_parts)
+{
+    struct guest *g = begin();
+    ck_assert_uint_eq(described(g, "{'name':'s'}", NULL, -1, -1), 0);
+    for (int i = 0; i < 18; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "l%02d", i);
+        define_large(g, name, 60);
+    }
+    ck_assert_uint_eq(described(g, "{'name':'s'}", "l00", 0, 16), 16);
+    ck_assert_uint_eq(described(g, "{'name':'s','from':1}", "l01", 1, 17), 16);
+    ck_assert_uint_eq(described(g, "{'name':'s','from':2}", "l02", 2, -1), 16);
+    ck_assert_uint_eq(described(g, "{'name':'s','from':17}", "l17", 17, -1), 1);
+    ck_assert_uint_eq(described(g, "{'name':'s','from':18}", NULL, -1, -1), 0);
+    ck_assert_uint_eq(described(g, "{'name':'s','from':64}", NULL, -1, -1), 0);
+    ck_assert_uint_eq(described(g, "{'name':'s','layout':'l09'}", "l09", 9, -1), 1);
+    ck_assert_uint_eq(described(g, "{'name':'s','layout':'l18'}", NULL, -1, -1), 0);
+    house_refused(g, "Describe", "{'name':'s','from':65}", INVALID, "");
+    house_refused(g, "Describe", "{'name':'s','from':-1}", INVALID, "");
+    house_close(&house);
+}
+END_TEST
+
+/* The reply to an attachment has at most 4096 bytes of layouts: otherwise it has only names. */
+START_TEST(attach_with_large_layouts)
+{
+    struct guest *g = begin();
+    house_call(g, "DefineLayout", LAYOUT("small", VIEW("A", "'format':'b','shape':[]")));
+    define_large(g, "most-------------------------x", 59); /* 4096 bytes with the other one */
+    json_t *p = house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    json_t *layouts = json_object_get(json_object_get(p, "attachment"), "layouts");
+    ck_assert_uint_eq(json_array_size(json_object_get(json_array_get(layouts, 0), "views")), 1);
+    ck_assert_uint_eq(json_array_size(json_object_get(json_array_get(layouts, 1), "views")), 59);
+    define_large(g, "more", 1);
+    p = house_call(g, "Attach", "{'name':'s','access':'peek'}");
+    layouts = json_object_get(json_object_get(p, "attachment"), "layouts");
+    json_t *wanted = json_loads(
+        unit_json("[{'name':'small'},{'name':'most-------------------------x'},{'name':'more'}]"),
+        0, NULL);
+    ck_assert(json_equal(layouts, wanted));
+    json_decref(wanted);
+    house_close(&house);
+}
+END_TEST
+
 START_TEST(needs_a_writer_on_this_connection)
 {
     struct guest *g = begin(), *other = house_admit(&house);
@@ -321,9 +395,10 @@ START_TEST(names_that_are_said_again)
 }
 END_TEST
 
-UNIT_MAIN("methods_layout", UNIT_TEST(define_and_describe),
-          UNIT_TEST(needs_a_writer_on_this_connection), UNIT_TEST(by_id_when_the_name_is_gone),
-          UNIT_TEST(names), UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
+UNIT_MAIN("methods_layout", UNIT_TEST(define_and_describe), UNIT_TEST(describe_in_parts),
+          UNIT_TEST(attach_with_large_layouts), UNIT_TEST(needs_a_writer_on_this_connection),
+          UNIT_TEST(by_id_when_the_name_is_gone), UNIT_TEST(names),
+          UNIT_TEST(views_that_do_not_hold), UNIT_TEST(number_of_layouts),
           UNIT_TEST(layouts_are_charged), UNIT_TEST(format_that_is_cut),
           UNIT_TEST(member_that_is_cut), UNIT_TEST(inner_member_that_is_cut),
           UNIT_TEST(names_that_are_said_again))

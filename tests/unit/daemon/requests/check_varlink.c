@@ -183,7 +183,7 @@ START_TEST(requests)
                               .strides = {4},
                               .suboffsets = {-1}}};
     struct wire_define define = {"s", {"l", &view, 1}, 5};
-    struct wire_describe describe_it = {"s", 5};
+    struct wire_describe describe_it = {"s", 5, "l", 1};
     struct wire_acl_entry acl[] = {{.user = 7, .is_user = true, .right = WIRE_RIGHT_WRITE}};
     struct wire_grant grant = {0600, 1, 2, acl, 1};
     struct wire_create create = {"s", 1, SHMVIEW_WRITE, SHMVIEW_MANUAL, false, grant};
