@@ -194,6 +194,8 @@ void bench_change(struct bench *bench);
 void bench_busy(struct bench *bench);
 /* death.c */
 void bench_death(struct bench *bench);
+/* views.c */
+void bench_views(struct bench *bench);
 /* slots.c */
 void bench_slots(struct bench *bench);
 /* readers.c */

@@ -96,6 +96,7 @@ static int run_rows(struct bench *bench, bool check)
     table_begin(&bench->table);
     bench_create(bench);
     bench_calls(bench);
+    bench_views(bench);
     bench_floor(bench);
     bench_scale(bench);
     bench_greed(bench);
