@@ -38,6 +38,7 @@ inline forget()
     forget_waiting();
     x = 0;
     i = 0;
+    g = 0;
     patience = 0;
     n_failed = 0;
     shared = false;
@@ -61,6 +62,19 @@ inline next_slot()
     x = 0;
     i++;
     goto slot
+}
+
+/* After the word of a dead owner was taken: that owner may have cleared a group and not set it
+ * again, or, if it runs, may clear it yet. */
+inline distrust_groups()
+{
+#if defined EARLY && !defined FAULT_NO_TAKEOVERS
+    groups = groups + TAKEOVER;
+#endif
+#ifndef FAULT_GROUPS_TRUSTED
+    groups = groups | ALL_GROUPS;
+#endif
+    skip
 }
 
 /* futex_waitv looks at one word after the other, and queues as it goes. An outcast receives no
@@ -92,6 +106,7 @@ active [THREADS] proctype client()
     byte generation = 1, n_left = ROUNDS;
     byte v;    /* the value of the word */
     byte x, i; /* the value of a reader slot, and its number */
+    byte g;    /* the value of groups */
     byte patience, n_failed;
     bool shared, busy, told;
 #ifdef EARLY
@@ -123,20 +138,28 @@ next: {
         }
 
         /* --- Shared: my slot, then the word --- */
-        atomic { check(!readers_used, announce) }
-#ifndef FAULT_USED_LATE
-        readers_used = true;
-#endif
 announce:
+#ifdef FAULT_GROUP_BEFORE_COUNT
+        busy = ((groups & MY_GROUP) != 0);
+#endif
 #ifdef FAULT_READER_REORDERED /* the increment waits in the store buffer */
         v = word;
         atomic { check(SLOT_IS_MINE, next); MY_READERS++ }
 #else
         atomic { check(SLOT_IS_MINE, next); MY_READERS++ }
+#endif
+#ifdef FAULT_GROUP_LATE /* waits in the store buffer, or comes too late */
         v = word;
 #endif
-#ifdef FAULT_USED_LATE /* waits in the store buffer, or comes too late */
-        readers_used = true;
+#ifdef FAULT_GROUP_BEFORE_COUNT
+        atomic { check(!busy, counted) }
+#else
+        atomic { check(!(groups & MY_GROUP), counted) }
+#endif
+        groups = groups | MY_GROUP;
+counted:
+#if !defined FAULT_READER_REORDERED && !defined FAULT_GROUP_LATE
+        v = word;
 #endif
         atomic { check(!OWNER(v) && !dirty, leave); go_reading() }
 read_inside:
@@ -190,8 +213,8 @@ left:
 
         /* --- The word --- */
 take:
-#ifdef FAULT_USED_EARLY /* read before this thread has the word */
-        busy = readers_used;
+#ifdef FAULT_GROUPS_EARLY /* read before this thread has the word */
+        busy = ((groups & ALL_GROUPS) != 0);
 #endif
 #ifdef EARLY
         atomic { late = OUTCAST; check_slot(next) }
@@ -254,8 +277,12 @@ claim:
 #else
             word = ME | W | (v & R);
 #endif
-            forget_waiting()
+            if
+            :: OWNER(v) -> forget_waiting()
+            :: else -> forget_waiting(); goto owner
+            fi
         }
+        distrust_groups();
 
         /* --- The word is mine --- */
 owner:
@@ -268,22 +295,27 @@ owner:
         atomic {
             if
             :: SLOT_IS_MINE -> MY_READERS++; go_reading()
-            :: else -> shared = false
-            fi;
-            goto release
+            :: else -> shared = false; goto release
+            fi
         }
+        atomic { check(!(groups & MY_GROUP), release) }
+        atomic { groups = groups | MY_GROUP; goto release }
 exclude:
-#ifdef FAULT_USED_EARLY
+#ifdef FAULT_GROUPS_EARLY
         atomic { check(busy, enter) }
 #else
-        atomic { check(readers_used, enter) }
+        atomic { check(groups & ALL_GROUPS, enter) }
 #endif
 look_at_slots:
         join(deaths);
-        atomic { join(drain); busy = false; i = 0 }
+        join(drain);
+        atomic { busy = false; i = 0; g = groups }
 slot:
         atomic {
-            check(i < SLOTS, looked);
+            if
+            :: i < SLOTS && !(g & GROUP(i)) -> next_slot()
+            :: else -> check(i < SLOTS, looked)
+            fi;
             x = readers[i];
             if
             :: COUNT(x) == 0 -> next_slot()
@@ -309,16 +341,58 @@ slot:
 looked:
         atomic {
             i = 0;
-            check(busy, enter);
+            check(busy, clear);
+            g = 0;
             choose_patience();
             check(patience != ONCE, release);
             may_expire(release)
         }
         park(at_drain, member(drain), look_at_slots);
 
+        /* Nobody reads. Now and then, clears the groups in which nobody did. */
+clear:
+        atomic {
+            forget_waiting();
+            if
+            :: g & ALL_GROUPS
+            :: goto enter
+            fi
+        }
+#if defined EARLY && !defined FAULT_TAKEOVERS_UNGUARDED
+        atomic { check_slot(enter) }
+#endif
+#ifdef FAULT_CLEARED_BLINDLY
+        atomic { groups = groups & ~(g & ALL_GROUPS) }
+#else
+        atomic { check(groups == g, enter); groups = groups & ~ALL_GROUPS }
+#endif
+#ifdef FAULT_NOT_LOOKED_AGAIN
+        goto enter;
+#endif
+        /* a reader that found its group set may have counted itself since */
+look_again:
+        atomic {
+            if
+            :: i < SLOTS && (!(g & GROUP(i)) || COUNT(readers[i]) == 0) -> i++; goto look_again
+            :: else -> check(i < SLOTS, enter)
+            fi;
+            x = readers[i]
+        }
+        atomic { check(USER(x) && live[i] == USER(x), reap_again) }
+        atomic { groups = groups | GROUP(i); x = 0; i++; goto look_again }
+reap_again:
+        atomic {
+            if
+            :: readers[i] == x -> readers[i] = 0
+            :: else
+            fi;
+            x = 0;
+            goto look_again
+        }
+
         /* --- Inside --- */
 enter:
-        atomic { forget_waiting(); busy = false; patience = 0; told = TOLD }
+        atomic { forget_waiting(); busy = false; i = 0; g = 0; patience = 0; told = TOLD }
         atomic { assert_not_late(); dirty = MARK; go_writing(); told = false }
         atomic {
             if
@@ -337,6 +411,8 @@ release:
         atomic {
             patience = 0;
             busy = false;
+            i = 0;
+            g = 0;
             v = word;
             assert(OUTCAST || OWNER(v) == ME);
 #ifndef FAULT_PLAIN_STORE
@@ -360,6 +436,7 @@ wake_writer:
 attach: /* a word that names a new id is as old as the last wrap */
         MY_READERS = generation * 8;
         atomic { check(OWNER(word) == ME, next) }
+        distrust_groups();
         atomic { dirty = MARK; marked = true; goto release }
     } unless { killed[MY_SLOT] }
 

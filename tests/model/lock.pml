@@ -62,9 +62,23 @@
 #define SLOT_IS_MINE (USER(MY_READERS) == generation)
 #endif
 
+/* The groups with readers. takeovers:4 groups:4, of which each has a bit. */
+#ifdef GROUPED
+#define GROUP(slot) 1
+#else
+#define GROUP(slot) (1 << (slot))
+#endif
+#define MY_GROUP    GROUP(MY_SLOT)
+#define ALL_GROUPS  15
+#define TAKEOVER    16
+
 byte word;
 byte readers[SLOTS] = 8;
-bool readers_used;
+#ifdef READ
+byte groups = ALL_GROUPS;
+#else
+byte groups;
+#endif
 #ifdef FAULT_DIRTY_IS_ID /* only the owner that takes over from the one inside gets the report */
 byte dirty;
 #define MARK ME

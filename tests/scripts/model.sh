@@ -35,6 +35,7 @@ rows=(
     "holds|two clients, every form|DEATHS=1 REUSE SHARED TIMED TRY SPOIL"
     "holds|two clients, the repairer dies|DEATHS=2 REUSE SHARED SPOIL"
     "holds|two clients, twice|ROUNDS=2 DEATHS=1 REUSE SHARED"
+    "holds|two clients, one group|ROUNDS=2 SHARED READ GROUPED DEATHS=1"
     "holds|three clients|THREADS=3 DEATHS=1 SHARED"
     "holds|three exclusive, the repairer dies|THREADS=3 DEATHS=2 TRY SPOIL"
     "holds|three exclusive, twice|THREADS=3 ROUNDS=2 TIMED"
@@ -44,8 +45,14 @@ rows=(
 
     "breaks|no generation in ids|FAULT_NO_GENERATION DEATHS=1 REUSE"
     "breaks|reader reordered|FAULT_READER_REORDERED SHARED"
-    "breaks|readers_used looked at early|FAULT_USED_EARLY SHARED"
-    "breaks|readers_used set late|FAULT_USED_LATE SHARED"
+    "breaks|groups looked at early|FAULT_GROUPS_EARLY SHARED"
+    "breaks|group set late|FAULT_GROUP_LATE SHARED"
+    "breaks|group looked at before the count|FAULT_GROUP_BEFORE_COUNT THREADS=3 SHARED READ"
+    "breaks|cleared, not looked at again|FAULT_NOT_LOOKED_AGAIN THREADS=3 SHARED READ"
+    "breaks|groups of a dead owner|FAULT_GROUPS_TRUSTED ROUNDS=2 DEATHS=1 REUSE SHARED"
+    "breaks|takeovers not counted|FAULT_NO_TAKEOVERS EARLY THREADS=3 REUSE SHARED READ"
+    "breaks|cleared after a takeover|FAULT_TAKEOVERS_UNGUARDED EARLY THREADS=3 REUSE SHARED READ"
+    "breaks|cleared whatever they are|FAULT_CLEARED_BLINDLY EARLY THREADS=3 REUSE SHARED READ"
     "breaks|dirty is an id|FAULT_DIRTY_IS_ID DEATHS=2 REUSE"
     "breaks|slot not checked|FAULT_NOT_CHECKED EARLY THREADS=3 REUSE"
     "breaks|word freed by plain store|FAULT_PLAIN_STORE EARLY THREADS=3 REUSE"
@@ -103,7 +110,7 @@ search() {
     local -a defines
     read -ra defines <<< "$1"
     spin "-P${CC:-cc} -E -x c" -a "${defines[@]/#/-D}" "$models/$4.pml" &&
-        "${CC:-cc}" -w "$2" -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM=3900 pan.c -o pan &&
+        "${CC:-cc}" -w "$2" -DSAFETY -DNOREDUCE -DCOLLAPSE -DMEMLIM=6000 pan.c -o pan &&
         ./pan -m100000 -w22 ${3:+"$3"}
 }
 
