@@ -132,7 +132,7 @@ __attribute__((always_inline)) static inline int take(struct lock *l, int64_t de
             !is_ready(l) || this_thread.held || !slot_is_mine(l) || !swap(&c->lock, &free, me), 0))
         return take_slowly(l, deadline, false);
     STEP(AT_TAKEN);
-    if (__builtin_expect(atomic_load(word(&c->readers_used)) != 0, 0))
+    if (__builtin_expect(any_group(atomic_load(word64(&c->reader_groups))), 0))
         return take_slowly(l, deadline, true);
     return go_inside(l, c, me);
 }

@@ -39,15 +39,16 @@ struct lock {
     uint32_t nested;                 /* how often the owner has taken it again */
     _Atomic(const void *) owner;     /* the thread's own address, NULL: none */
     uint32_t untidy;                 /* UNTIDY_*: unlock needs more than the usual steps */
-    uint32_t dead;                   /* the owner that died inside, until this owner unlocks */
+    uint32_t me;                     /* this client's id in the lock word */
     struct shmview_control *control; /* NULL: no lock */
     const struct shmview_liveness *live;
-    uint32_t *my_readers;     /* the count of readers in this client's slot */
-    const uint32_t *my_life;  /* the generation of that slot, which only the daemon writes */
-    uint32_t me;              /* this client's id in the lock word */
-    _Atomic uint32_t process; /* the epoch of the process that has the attachment */
+    uint32_t *my_readers;      /* the count of readers in this client's slot */
+    const uint32_t *my_life;   /* the generation of that slot, which only the daemon writes */
+    _Atomic uint64_t my_group; /* its bit in reader_groups; 0 until a thread shares the lock */
 
-    int64_t attachment;                          /* its id in the daemon, through connection */
+    uint32_t dead;            /* the owner that died inside, until this owner unlocks */
+    _Atomic uint32_t process; /* the epoch of the process that has the attachment */
+    int64_t attachment;       /* its id in the daemon, through connection */
     const struct shmview_connection *connection; /* NULL: foreign memory */
     const char *name;                            /* of the segment */
     int (*prepare)(struct lock *l); /* makes epoch this process's. Returns 0 or an error */

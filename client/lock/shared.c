@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shared calls, and optimistic reads.
  *
- * A reader counts itself in its slot and then reads the lock word. An owner takes the word and
- * then reads the slots. Both steps are seq_cst, so at least one of the two sees the other. The
- * count is in the slot, not in the word, because the next owner must be able to remove the share
- * of a dead client.
+ * A reader counts itself in its slot, sets the bit of its group in reader_groups if it is clear,
+ * and then reads the lock word. An owner takes the word, and then reads reader_groups and the slots
+ * of the groups that are set. These steps are seq_cst, so at least one of the two sees the other.
+ * The count is in the slot, not in the word, because the next owner must be able to remove the
+ * share of a dead client.
  *
  * A reader that finds the word owned removes itself from the count and parks on reader_gate. After
  * a few failures it takes the word as a writer does and counts itself while it has it; otherwise a
@@ -99,7 +100,6 @@ static void wait_at_gate(struct lock *l, struct wait *w)
  * Returns the word, whose owner is 0 in the first case. */
 static uint32_t try_slot(struct lock *l, bool *ret_dirty)
 {
-    STEP(AT_COUNTED);
     uint32_t v = atomic_load(word(&l->control->lock));
     *ret_dirty = !owner_of(v) && who_inside(load_inside(l));
     if (!owner_of(v) && !*ret_dirty) {
@@ -176,15 +176,19 @@ __attribute__((noinline)) static int take_shared_again(struct lock *l, int64_t d
 __attribute__((always_inline)) static inline int take_shared(struct lock *l, int64_t deadline)
 {
     struct shmview_control *c = l->control;
-    if (__builtin_expect(!is_ready(l) || this_thread.held || !atomic_load(word(&c->readers_used)) ||
-                             !slot_is_mine(l),
-                         0))
+    if (__builtin_expect(!is_ready(l) || this_thread.held || !slot_is_mine(l), 0))
         return take_shared_slowly(l, deadline);
+    uint64_t group = atomic_load_explicit(&l->my_group, memory_order_relaxed);
     STEP(AT_COUNTS);
     atomic_fetch_add(word(l->my_readers), 1);
     STEP(AT_COUNTED);
-    /* a thread that is inside exclusively finds the word owned, and nests in the slow function */
-    if (__builtin_expect(owner_of(atomic_load(word(&c->lock))) || who_inside(load_inside(l)), 0))
+    /* the slow function sets a group that is clear. A thread that is inside exclusively finds the
+     * word owned, and nests there */
+    if (__builtin_expect(
+            !(atomic_load(word64(&c->reader_groups)) & group) ||
+                owner_of(atomic_load(word(&c->lock))) ||
+                who_inside(atomic_load_explicit(word64(&c->inside), memory_order_relaxed)),
+            0))
         return take_shared_again(l, deadline);
     this_thread.held = l;
     STEP(AT_SHARES);

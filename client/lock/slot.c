@@ -41,8 +41,8 @@ bool lock_is_held(const struct lock *l)
 
 bool lock_may_be_shared(const struct lock *l)
 {
-    return is_shared(l) || (is_signed(l) && (is_lost(l) || !slot_is_mine(l)) &&
-                            atomic_load(word(&l->control->readers_used)));
+    return is_shared(l) ||
+           (is_signed(l) && (is_lost(l) || !slot_is_mine(l)) && atomic_load(&l->my_group));
 }
 
 void lock_take_slot(struct lock *l, uint32_t slot, uint32_t generation, uint32_t v)
@@ -52,10 +52,12 @@ void lock_take_slot(struct lock *l, uint32_t slot, uint32_t generation, uint32_t
     l->my_life = &l->live->generation[slot];
     l->nested = l->untidy = l->dead = 0;
     atomic_store(&l->owner, NULL);
+    atomic_store(&l->my_group, 0);
     atomic_store(&l->epoch, UNSIGNED_EPOCH);
     /* No other client has this id. A word that names it is left from before the generations
      * wrapped. Others would wait for this client, so mark an owner that died and release it. */
     if (owner_of(v) == l->me && owner_of(lock_word(l)) == l->me) {
+        distrust_groups(l);
         store_inside(l->control, load_inside(l), l->me);
         release_word(l, lock_word(l));
     }

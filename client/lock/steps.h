@@ -16,11 +16,17 @@
     X(TAKES_FREE, "take: the word is free, which it was not before")                               \
     X(TAKES_DEAD, "take: the word names a dead owner")                                             \
     X(TAKEN_LATE, "take: the word is mine after looking again")                                    \
+    X(TAKEN_OVER, "take: the word of a dead owner is mine, its takeover not counted")              \
+    X(TAKEOVER_COUNTED, "take: the takeover is counted, the groups are not set")                   \
+    X(GROUPS_DISTRUSTED, "take: the takeover is counted, all groups are set")                      \
     X(W_SET, "take: W is set, the deadline not yet looked at")                                     \
     X(PARKS, "take: the deadline has not passed, not yet parked")                                  \
     X(UNPARKED, "take: parked, and back")                                                          \
     X(READERS_SEEN, "drain: deaths and event are read, the slots are not")                         \
     X(READER_CLEARED, "drain: the count of a dead reader is cleared")                              \
+    X(CLEARS_GROUPS, "drain: no reader is left, the groups are not yet cleared")                   \
+    X(GROUPS_CLEARED, "drain: the groups are cleared, not looked at again")                        \
+    X(GROUP_READS, "drain: a group that is cleared has a reader")                                  \
     X(DRAIN_PARKS, "drain: a living reader is left, not yet parked")                               \
     X(DRAIN_UNPARKED, "drain: parked, and back")                                                   \
     X(DRAIN_GIVES_UP, "drain: the deadline passed, the word is still mine")                        \
@@ -35,9 +41,9 @@
     X(GATE_OPENED, "wake: the gate has its event, readers are not woken")                          \
     X(GATE_WOKEN, "wake: readers are woken, no writer is")                                         \
     X(WOKEN, "wake: all are woken that the flags asked for")                                       \
-    X(READERS_USED, "reader: the flag is set, the count is not")                                   \
     X(COUNTS, "reader: not yet counted")                                                           \
-    X(COUNTED, "reader: counted, the word not yet read")                                           \
+    X(COUNTED, "reader: counted, its group and the word not yet read")                             \
+    X(GROUP_SET, "reader: counted and its group set, the word not yet read")                       \
     X(SHARES, "reader: counted, and the word was free")                                            \
     X(UNCOUNTS, "reader: still counted, on the way out")                                           \
     X(UNCOUNTED, "reader: uncounted, the word not yet read")                                       \

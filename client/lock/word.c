@@ -72,7 +72,11 @@ static int take_word_once(struct lock *l, struct wait *w)
         /* W, because the wake-up may have been for one of several that are parked */
         uint32_t mine = l->me | SHMVIEW_LOCK_WRITERS | (v & SHMVIEW_LOCK_READERS);
         STEP(owner_of(v) ? AT_TAKES_DEAD : AT_TAKES_FREE);
-        return swap(&c->lock, &v, mine) ? WORD_TAKEN : LOOK_AGAIN;
+        if (!swap(&c->lock, &v, mine))
+            return LOOK_AGAIN;
+        if (owner_of(v))
+            distrust_groups(l);
+        return WORD_TAKEN;
     }
     if (w->deadline == 0)
         return -SHMVIEW_ERR_TIMED_OUT; /* a try never parks, so it has received no wake-up */
@@ -146,46 +150,96 @@ int release_word(struct lock *l, uint32_t v)
 
 /* --- Readers ------------------------------------------------------------- */
 
-/* Whether a living client has readers inside. Clears the counts of dead clients. It looks only at
- * slots that were ever used, because the others may have no memory. */
-static bool any_reader(struct lock *l)
+/* After so many versions, which is after as many exclusive holds, an owner clears the groups. A
+ * reader then sets its group again, which costs it several shared pairs. The stress test clears
+ * them more often, because the race with a reader is rare. */
+#ifdef SHMVIEW_STEPS
+#define CLEAR_EVERY 2
+#else
+#define CLEAR_EVERY 256
+#endif
+
+void distrust_groups(struct lock *l)
+{
+    STEP(AT_TAKEN_OVER);
+    atomic_fetch_add(word64(&l->control->reader_groups), SHMVIEW_READER_TAKEOVER);
+    STEP(AT_TAKEOVER_COUNTED);
+    atomic_fetch_or(word64(&l->control->reader_groups), SHMVIEW_READER_GROUPS_MASK);
+    STEP(AT_GROUPS_DISTRUSTED);
+}
+
+/* Whether the user of the slot is alive and has readers inside. Clears the count of a dead one. */
+static bool slot_reads(struct lock *l, uint32_t slot)
+{
+    uint32_t *at = &slot_at(l, slot)->readers;
+    uint32_t v = atomic_load(word(at));
+    while (v & SHMVIEW_READER_COUNT_MASK) {
+        uint32_t generation = v >> SHMVIEW_READER_COUNT_BITS;
+        if (is_alive(l, generation << SHMVIEW_SLOT_BITS | slot))
+            return true;
+        /* only that value: if the slot has a new user by now, look again */
+        if (swap(at, &v, 0)) {
+            STEP(AT_READER_CLEARED);
+            break;
+        }
+    }
+    return false;
+}
+
+/* Whether a living client of these groups has readers inside. It looks only at slots that were
+ * ever used, because the others may have no memory. */
+static bool any_reader(struct lock *l, uint64_t groups)
 {
     bool busy = false;
     uint32_t high = atomic_load(const_word(&l->live->high));
     if (high > SHMVIEW_SLOTS_MAX)
         high = SHMVIEW_SLOTS_MAX;
-    for (uint32_t slot = 0; slot < high; slot++) {
-        uint32_t *at = &slot_at(l, slot)->readers;
-        uint32_t v = atomic_load(word(at));
-        while (v & SHMVIEW_READER_COUNT_MASK) {
-            uint32_t generation = v >> SHMVIEW_READER_COUNT_BITS;
-            if (is_alive(l, generation << SHMVIEW_SLOT_BITS | slot)) {
-                busy = true;
-                break;
-            }
-            /* only that value: if the slot has a new user by now, look again */
-            if (swap(at, &v, 0)) {
-                STEP(AT_READER_CLEARED);
-                break;
-            }
-        }
-    }
+    for (groups &= SHMVIEW_READER_GROUPS_MASK; groups; groups &= groups - 1)
+        for (uint32_t slot = (uint32_t)__builtin_ctzll(groups); slot < high;
+             slot += SHMVIEW_READER_GROUPS)
+            busy |= slot_reads(l, slot);
     return busy;
+}
+
+/* Clears the groups, so that later owners need not look at their slots. The caller has the word,
+ * and has found no reader in the groups `seen`.
+ *
+ * A reader that found its group set may have counted itself after the caller looked. Therefore the
+ * caller looks again after it has cleared the groups, and sets those that have a reader. If it dies
+ * before that, the owner that takes its word sets all groups, and counts a takeover. The swap then
+ * fails, also if the caller runs although it was declared dead: it read `seen` before its slot was
+ * lost, thus before the takeover. */
+__attribute__((noinline)) static void clear_groups(struct lock *l, uint64_t seen)
+{
+    _Atomic uint64_t *at = word64(&l->control->reader_groups);
+    uint64_t expected = seen;
+    STEP(AT_CLEARS_GROUPS);
+    if (!slot_is_mine(l) ||
+        !atomic_compare_exchange_strong(at, &expected, seen & ~SHMVIEW_READER_GROUPS_MASK))
+        return;
+    STEP(AT_GROUPS_CLEARED);
+    for (seen &= SHMVIEW_READER_GROUPS_MASK; seen; seen &= seen - 1)
+        if (any_reader(l, seen & -seen)) {
+            STEP(AT_GROUP_READS);
+            atomic_fetch_or(at, seen & -seen);
+        }
 }
 
 int drain_readers(struct lock *l, struct wait *w)
 {
     struct shmview_control *c = l->control;
-    /* a reader sets the flag before it reads the word, which this client has already */
-    if (!atomic_load(word(&c->readers_used)))
-        return 0;
-    for (int spins = spins_allowed() / 8;;) {
+    for (int looks = 0;; looks++) {
         uint32_t deaths = atomic_load(const_word(&l->live->deaths));
         uint32_t event = atomic_load(word(&c->drain));
+        /* a reader sets its group before it reads the word, which this client has already */
+        uint64_t groups = atomic_load(word64(&c->reader_groups));
         STEP(AT_READERS_SEEN);
-        if (!any_reader(l))
+        if (!any_reader(l, groups)) {
+            if (any_group(groups) && load_inside(l) / SHMVIEW_INSIDE_VERSION % CLEAR_EVERY == 0)
+                clear_groups(l, groups);
             return 0;
-        if (spins-- > 0) {
+        }
+        if (looks < spins_allowed() / 8) {
             relax();
             continue;
         }

@@ -9,7 +9,7 @@
  *   shared.c     the shared calls, and optimistic reads
  *
  * If two processes access a word, each access is a C11 atomic on its address in the mapping. The
- * accesses to lock, readers, readers_used, drain, reader_gate and deaths are mostly seq_cst,
+ * accesses to lock, readers, reader_groups, drain, reader_gate and deaths are mostly seq_cst,
  * because each side writes one of them and then reads another: at least one side must see the
  * other. The accesses that name a weaker order do not take part in such a pair. */
 #ifndef CLIENT_WORD_H
@@ -140,6 +140,10 @@ int take_word(struct lock *l, struct wait *w);
  * -SHMVIEW_ERR_NOT_OWNER, without any change, if the word names another client. */
 int release_word(struct lock *l, uint32_t v);
 
+/* Counts a takeover and sets all groups; the caller has the word of a dead client, which may have
+ * cleared groups whose readers are inside. */
+void distrust_groups(struct lock *l);
+
 /* Waits until no living reader is left; the caller has the lock word and keeps it. Returns 0,
  * WAIT_ASKS, or -SHMVIEW_ERR_TIMED_OUT or _LOST without an error text. */
 int drain_readers(struct lock *l, struct wait *w);
@@ -200,18 +204,36 @@ void abandon(struct lock *l);
 
 /* --- The slot ------------------------------------------------------------ */
 
-/* Counts this thread as a reader in the slot. The flag readers_used is set first, because an owner
- * that finds it clear does not look at the slots. Returns whether the thread is counted; false
+/* Whether a group is set in this value of reader_groups. Each owner asks; a shift takes less than a
+ * mask of 47 bits, which is an instruction of its own. */
+static inline bool any_group(uint64_t groups)
+{
+    return groups << (64 - SHMVIEW_READER_GROUPS);
+}
+
+/* Whether this client's group is set; false if it has not shared the lock yet. */
+static inline bool group_is_set(const struct lock *l)
+{
+    return atomic_load(word64(&l->control->reader_groups)) &
+           atomic_load_explicit(&l->my_group, memory_order_relaxed);
+}
+
+/* Counts this thread as a reader in the slot, and then sets its group if it is clear, because an
+ * owner looks only at the slots of groups that are set. The count must come first: an owner clears
+ * a group, and sets it again if it then finds a count. Returns whether the thread is counted; false
  * means that this client has lost the slot. */
 static inline bool enter_slot(struct lock *l)
 {
-    struct shmview_control *c = l->control;
-    if (__builtin_expect(!atomic_load(word(&c->readers_used)), 0))
-        atomic_store(word(&c->readers_used), 1);
-    STEP(AT_READERS_USED);
     if (!slot_is_mine(l))
         return false;
+    uint64_t group = UINT64_C(1) << (l->me & SHMVIEW_SLOT_MASK) % SHMVIEW_READER_GROUPS;
+    atomic_store_explicit(&l->my_group, group, memory_order_relaxed);
+    STEP(AT_COUNTS);
     atomic_fetch_add(word(l->my_readers), 1);
+    STEP(AT_COUNTED);
+    if (!group_is_set(l))
+        atomic_fetch_or(word64(&l->control->reader_groups), group);
+    STEP(AT_GROUP_SET);
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/layout.h - the bytes that daemon and clients share, layout version 1.
+/* shmview/layout.h - the bytes that daemon and clients share, layout version 2.
  *
  * Programs do not need this header: shmview.h and view.h hide all of it. It is
  * for tools, and for implementations of the client side in other languages.
@@ -34,7 +34,7 @@
  * mean. */
 #define SHMVIEW_CONTROL_MAGIC  0x63764d53u /* "SMvc" */
 #define SHMVIEW_LIVENESS_MAGIC 0x6c764d53u /* "SMvl" */
-#define SHMVIEW_LAYOUT_VERSION 1u
+#define SHMVIEW_LAYOUT_VERSION 2u
 
 /* The most attachments with a slot, and the most layouts, of one segment. The
  * slots are as many as fit into the page of the liveness object. */
@@ -66,6 +66,14 @@
 #define SHMVIEW_READER_COUNT_BITS 12u
 #define SHMVIEW_READER_COUNT_MASK 0xfffu
 
+/* The word reader_groups.  takeovers:17 groups:47
+ *
+ * Slot s belongs to group s % 47. Up to 47 clients are alone in theirs. The number is prime, so
+ * that the slots of one group do not share the same sets of a processor's cache. */
+#define SHMVIEW_READER_GROUPS      47u
+#define SHMVIEW_READER_GROUPS_MASK 0x7fffffffffffu
+#define SHMVIEW_READER_TAKEOVER    0x800000000000u
+
 /* The beginning of the control and of the liveness object. The daemon writes it
  * before another process can open the object, and does not change it. A client
  * refuses an unknown magic, version or feature. */
@@ -73,7 +81,7 @@ struct shmview_object_header {
     uint32_t magic;
     uint32_t version;
     uint32_t header_bytes; /* size of the whole header of this object */
-    uint32_t features;     /* 0 in version 1 */
+    uint32_t features;     /* 0 in version 2 */
     uint64_t segment_id;
     uint64_t reserved;
 };
@@ -113,8 +121,11 @@ struct shmview_slot {
  *                  Clients only test for 0, because the client that repairs may die too; the id is
  *                  for people. The high 34 bits are a version, which the owner advances when it
  *                  leaves: optimistic readers compare it
- *   readers_used   set to 1, and never back, by the first client that takes the lock shared, before
- *                  it does. Until then an owner need not look at the slots
+ *   reader_groups  groups: an owner need not look at the slots of a group whose bit is 0. A reader
+ *                  that has counted itself sets the bit, if it is 0, before it reads the lock word.
+ *                  An owner may clear bits after it has found no reader; it then looks again.
+ *                  takeovers: how many owners took the lock from a dead client; each of them sets
+ *                  all bits
  *   held_version, held_since_ns
  *                  written by the first client that waits for an owner: inside as it was then, and
  *                  the time. For people
@@ -145,11 +156,12 @@ struct shmview_control {
     uint32_t slot_bytes;   /* from one slot to the next */
     uint8_t pad0[88];
     uint32_t lock;
-    uint32_t readers_used;
+    uint32_t reserved;
     uint64_t inside;
     uint64_t held_version;
     uint64_t held_since_ns; /* CLOCK_MONOTONIC */
-    uint8_t pad1[96];
+    uint64_t reader_groups;
+    uint8_t pad1[88];
     uint32_t reader_gate;
     uint8_t pad2[124];
     uint32_t drain;
@@ -225,10 +237,11 @@ SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1536, "control header");
 SHMVIEW_AT_OFFSET(shmview_control, slots_offset, 32);
 SHMVIEW_AT_OFFSET(shmview_control, slot_bytes, 36);
 SHMVIEW_AT_OFFSET(shmview_control, lock, 128);
-SHMVIEW_AT_OFFSET(shmview_control, readers_used, 132);
 SHMVIEW_AT_OFFSET(shmview_control, inside, 136);
 SHMVIEW_AT_OFFSET(shmview_control, held_version, 144);
 SHMVIEW_AT_OFFSET(shmview_control, held_since_ns, 152);
+SHMVIEW_AT_OFFSET(shmview_control, reader_groups, 160);
+SHMVIEW_LAYOUT_ASSERT(SHMVIEW_READER_TAKEOVER == UINT64_C(1) << SHMVIEW_READER_GROUPS, "groups");
 SHMVIEW_AT_OFFSET(shmview_control, reader_gate, 256);
 SHMVIEW_AT_OFFSET(shmview_control, drain, 384);
 SHMVIEW_AT_OFFSET(shmview_control, phase, 512);

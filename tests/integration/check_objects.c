@@ -111,15 +111,15 @@ START_TEST(lock_objects_are_as_laid_out)
     ck_assert_int_eq(pread(liveness, &l, sizeof l, 0), sizeof l);
     ck_assert_uint_eq(c.header.magic, SHMVIEW_CONTROL_MAGIC);
     ck_assert_uint_eq(l.header.magic, SHMVIEW_LIVENESS_MAGIC);
-    ck_assert_uint_eq(c.header.version, 1);
-    ck_assert_uint_eq(l.header.version, 1);
+    ck_assert_uint_eq(c.header.version, 2);
+    ck_assert_uint_eq(l.header.version, 2);
     ck_assert_uint_eq(c.header.features | l.header.features, 0);
     ck_assert_uint_eq(c.header.segment_id, (uint64_t)raw_int(a, "segment.id"));
     ck_assert_uint_eq(l.header.segment_id, (uint64_t)raw_int(a, "segment.id"));
     ck_assert_uint_eq(c.header.header_bytes, sizeof c);
     ck_assert_uint_eq(c.slots_offset, sizeof c);
     ck_assert_uint_eq(c.slot_bytes, sizeof(struct shmview_slot));
-    ck_assert_uint_eq(c.lock | c.inside | c.readers_used, 0);
+    ck_assert_uint_eq(c.lock | c.inside | c.reader_groups, 0);
     ck_assert_uint_eq(l.generation[raw_int(a, "attachment.slot")],
                       (uint64_t)raw_int(a, "attachment.generation"));
     ck_assert_uint_gt(l.high, (uint64_t)raw_int(a, "attachment.slot"));

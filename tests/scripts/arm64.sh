@@ -29,7 +29,7 @@ expect() { # SOURCE FUNCTION INSTRUCTION WHAT
     body "$1" "$2" | grep -qE "\\b$3\\b" || { echo "$2: no $3: $4" >&2; exit 1; }
 }
 expect client/lock/exclusive.c shmview_lock casal "taking the word"
-expect client/lock/exclusive.c shmview_lock ldar "readers_used after the word"
+expect client/lock/exclusive.c shmview_lock ldar "reader_groups after the word"
 expect client/lock/exclusive.c shmview_unlock casal "giving the word back"
 expect client/lock/shared.c shmview_lock_shared ldaddal "counting oneself"
 expect client/lock/shared.c shmview_lock_shared ldar "the word after the count"
