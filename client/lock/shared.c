@@ -228,9 +228,8 @@ int release_shared(struct lock *l)
 
 /* --- Optimistic reads ---------------------------------------------------- */
 
-int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version)
+__attribute__((noinline)) static int read_begin_slowly(struct lock *l, uint64_t *ret_version)
 {
-    struct lock *l = lock_of(segment);
     int r = lock_enter(l);
     if (r)
         return r;
@@ -243,6 +242,18 @@ int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version)
     if (who_inside(inside))
         return fail(SHMVIEW_ERR_BUSY, "an owner of the lock of '%s' is inside, or died there",
                     l->name);
+    *ret_version = inside;
+    return 0;
+}
+
+int shmview_read_begin(struct shmview_segment *segment, uint64_t *ret_version)
+{
+    struct lock *l = lock_of(segment);
+    if (__builtin_expect(!is_ready(l), 0))
+        return read_begin_slowly(l, ret_version);
+    uint64_t inside = atomic_load_explicit(word64(&l->control->inside), memory_order_acquire);
+    if (__builtin_expect(who_inside(inside) != 0, 0))
+        return read_begin_slowly(l, ret_version);
     *ret_version = inside;
     return 0;
 }
