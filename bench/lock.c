@@ -14,7 +14,7 @@
 #include "bench.h"
 #include "locks.h"
 
-#define PAIRS        200000
+#define PAIRS        LOCKS_PAIRS
 #define PAIRS_STRICT 100000
 
 /* --- What a pair costs --------------------------------------------------- */
@@ -32,16 +32,6 @@ static int run_shmview(void *arg, double *ret)
     for (int i = 0; i < PAIRS; i++)
         if (shmview_lock(s) || shmview_unlock(s))
             return failed("lock: %s", shmview_error_text());
-    return finish(start, ret);
-}
-
-static int run_mutex(void *arg, double *ret)
-{
-    pthread_mutex_t *m = arg;
-    int64_t start = now_ns();
-    for (int i = 0; i < PAIRS; i++)
-        if (pthread_mutex_lock(m) || pthread_mutex_unlock(m))
-            return failed("a mutex refuses to be locked");
     return finish(start, ret);
 }
 
@@ -69,7 +59,7 @@ static void run_uncontended(struct bench *bench, struct shmview_segment *segment
     };
     for (enum mutex_kind k = 0; k < MUTEX_KINDS; k++)
         contest.list[contest.n++] =
-            (struct contestant){mutex_name(k), run_mutex, &locks->mutex[k].mutex, {0}};
+            (struct contestant){mutex_name(k), run_mutex_pairs, &locks->mutex[k].mutex, {0}};
     contest.list[MUTEX_ROBUST_RECURSIVE + 1].target = (struct target){TARGET_RATIO, 0.9};
     contest.list[contest.n++] = (struct contestant){"sem_t", run_semaphore, &locks->semaphore, {0}};
     place_process(&bench->cpus, PLACE_SAME, 0, 0);

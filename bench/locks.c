@@ -69,3 +69,14 @@ void locks_free(struct locks *locks)
     if (locks)
         munmap(locks, sizeof *locks);
 }
+
+int run_mutex_pairs(void *arg, double *ret)
+{
+    pthread_mutex_t *m = arg;
+    int64_t start = now_ns();
+    for (int i = 0; i < LOCKS_PAIRS; i++)
+        if (pthread_mutex_lock(m) || pthread_mutex_unlock(m))
+            return failed("a mutex refuses to be locked");
+    *ret = (double)(now_ns() - start) / LOCKS_PAIRS;
+    return 0;
+}

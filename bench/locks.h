@@ -38,6 +38,10 @@ struct locks {
 struct locks *locks_new(void);
 void locks_free(struct locks *locks);
 
+/* A run of a contest: time of one of LOCKS_PAIRS pairs of the mutex `arg`, in ns. */
+#define LOCKS_PAIRS 200000
+int run_mutex_pairs(void *arg, double *ret);
+
 const char *mutex_name(enum mutex_kind kind);
 const char *rwlock_name(enum rwlock_kind kind);
 

@@ -74,7 +74,7 @@ static void run_uncontended(struct bench *bench, struct shmview_segment *segment
         .rounds_quick = 11,
         .n = 2,
         .list = {{"shmview", run_optimistic, segment, {0}},
-                 {"shared pair", run_shared, segment, {0}}},
+                 {"shared pair", run_shared, segment, {TARGET_RATIO, 1}}},
     };
     place_process(&bench->cpus, PLACE_SAME, 0, 0);
     contest_run(bench, &shared);
