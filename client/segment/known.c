@@ -183,7 +183,7 @@ bool known_has_views(const struct known *known, int index)
     return known->list[index].views;
 }
 
-const struct wire_view *known_view(const struct known *known, int index, const char *name)
+struct wire_view *known_view(const struct known *known, int index, const char *name)
 {
     const struct known_views *views = known->list[index].views;
     for (uint32_t at = (uint32_t)layout_hash(name);; at++) {

@@ -51,8 +51,8 @@ const char *known_name(const struct known *known, size_t index);
 /* Whether the views of the layout are known. */
 bool known_has_views(const struct known *known, int index);
 /* Returns a view of a layout whose views are known, or NULL if it has none with this name. Borrowed
- * until known_deinit(). */
-const struct wire_view *known_view(const struct known *known, int index, const char *name);
+ * until known_deinit(). The caller may resolve its description, which then has an item. */
+struct wire_view *known_view(const struct known *known, int index, const char *name);
 
 #pragma GCC visibility pop
 

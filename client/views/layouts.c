@@ -134,6 +134,18 @@ struct view_query {
     struct view_fault fault; /* FAULTY */
 };
 
+/* Resolves the description of a known view, and keeps the result for the next time. Returns FOUND
+ * or FAULTY. */
+static enum found resolve(struct shmview_segment *segment, struct wire_view *view,
+                          struct view_query *q)
+{
+    if (segment_resolve(segment, &q->desc, view->format, view->has_strides, &q->fault))
+        return FAULTY;
+    NOT_FORKED;
+    view->desc = q->desc;
+    return FOUND;
+}
+
 /* Looks for a view among those that are known. Returns an enum found or an error. */
 static int find_view(struct shmview_segment *segment, struct view_query *q)
 {
@@ -145,12 +157,11 @@ static int find_view(struct shmview_segment *segment, struct view_query *q)
     q->index = known_find(known, q->layout);
     if (q->index < 0 || !known_has_views(known, q->index))
         return UNKNOWN;
-    const struct wire_view *v = known_view(known, q->index, q->view);
+    struct wire_view *v = known_view(known, q->index, q->view);
     if (!v)
         return NOT_FOUND;
     q->desc = v->desc;
-    return segment_resolve(segment, &q->desc, v->format, v->has_strides, &q->fault) ? FAULTY
-                                                                                    : FOUND;
+    return v->desc.item ? FOUND : (int)resolve(segment, v, q);
 }
 
 int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
