@@ -42,5 +42,19 @@ report missing "declared in a public header, not exported"
 report extra "exported, not declared in a public header"
 report bare "exported outside a version node"
 
+# A program pays for relocations when it starts. Where they can be packed, those that remain are the
+# functions of other libraries.
+readelf -rW "$SHMVIEW_LIBRARY" > "$scratch/relocations"
+own=$(grep -cE 'JUMP_SLO.* shmview_' "$scratch/relocations" || true)
+relative=$(grep -c '_RELATIVE' "$scratch/relocations" || true)
+if [ -z "${SHMVIEW_SANITIZE_FLAGS:-}" ] && [ "$own" -gt 0 ]; then
+    echo "$own calls of the library's own functions go through the linkage table" >&2
+    wrong=1
+fi
+if readelf -d "$SHMVIEW_LIBRARY" | grep -q '(RELR)' && [ "$relative" -gt 0 ]; then
+    echo "$relative relative relocations are not packed" >&2
+    wrong=1
+fi
+
 echo "$(wc -l < "$scratch/declared") declared, $(wc -l < "$scratch/exported") exported"
 [ -s "$scratch/declared" ] && [ "$wrong" -eq 0 ]
