@@ -107,6 +107,15 @@ row("numpy.asarray(view)", "asarray(Array.get_obj())", None,
 row("view[:1000].tolist()", "numpy", 1.2,
     statements(lambda: ("x[:1000].tolist()", {"x": segment("d", 2000)[1]}),
                lambda: ("x[:1000].tolist()", {"x": numpy.zeros(2000)}), 300))
+row("view[:] = array of 1000", "numpy", 1.1,
+    statements(lambda: ("x[:] = y", {"x": segment()[1], "y": numpy.ones(1000)}),
+               lambda: ("x[:] = y", {"x": numpy.zeros(1000), "y": numpy.ones(1000)}), 5000))
+row("view[:] = array of f4, to i4", "numpy, unchecked", None,
+    statements(lambda: ("x[:] = y", {"x": segment("i")[1], "y": numpy.ones(1000, "f4")}),
+               lambda: ("x[:] = y", {"x": numpy.zeros(1000, "i4"), "y": numpy.ones(1000, "f4")}), 5000))
+row("view.summary()", "numpy's sum, min and max", 1,
+    statements(lambda: ("x.summary()", {"x": segment()[1]}),
+               lambda: ("x.sum(); x.min(); x.max()", {"x": numpy.zeros(1000)}), 2000))
 row("view[:] = list of 1000", "numpy", 1.2,
     statements(lambda: ("x[:] = y", {"x": segment()[1], "y": [1.5] * 1000}),
                lambda: ("x[:] = y", {"x": numpy.zeros(1000), "y": [1.5] * 1000}), 300))

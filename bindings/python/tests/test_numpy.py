@@ -244,6 +244,28 @@ def test_assigning_arrays(seg):
     assert (numpy.asarray(view) + 1).shape == (3, 4) and numpy.add(view, view).shape == (3, 4)
 
 
+@pytest.mark.parametrize("dtype", [*TYPES, ">f8", ">i2", "S3"])
+@pytest.mark.parametrize("source", [*TYPES, ">f8", ">i2", "S3"])
+def test_assign_every_type(dtype, source):
+    """Equal types without gaps are copied as bytes; others are converted, or refused."""
+    view, expected = shmview.zeros((3, 4), dtype), numpy.zeros((3, 4), dtype)
+    array = (numpy.arange(12).reshape(3, 4) % 2).astype(source)
+    if "complex" in source and "complex" not in dtype:
+        array, source = array.real, "float64"
+    if (dtype == "S3") != (source == "S3"):
+        with pytest.raises((TypeError, ValueError)):
+            view[:] = array
+        return
+    for key, value in ((slice(None), array), (1, array[0]), (slice(0, 2), array[1:]), (slice(None), array[::-1]),
+                       ((slice(None), slice(None, None, 2)), array[:, 1::2]), (slice(None), array[2:]),
+                       (slice(None), array.reshape(4, 3).T), (slice(0, 0), array[:0])):
+        view[key] = value
+        expected[key] = value
+        assert (view.array == expected).all(), key
+    with pytest.raises(ValueError):
+        view[:] = array.reshape(12)
+
+
 def test_no_leak(seg, no_leak):
     view = seg.cast("f4", (3, 4))
 
