@@ -167,6 +167,16 @@ int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct w
     return fields_read(parameters, attach_fields, true, ret, fault);
 }
 
+int wire_read_list(const json_t *parameters, struct wire_list *ret, struct wire_fault *fault)
+{
+    static const struct field fields[] = {
+        {"after", FIELD_INT, true, .offset = offsetof(struct wire_list, after), .max = INT64_MAX},
+        FIELDS_END,
+    };
+    *ret = (struct wire_list){0};
+    return fields_read(parameters, fields, true, ret, fault);
+}
+
 int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct wire_fault *fault)
 {
     *ret = (struct wire_entrust){0};

@@ -86,6 +86,11 @@ struct wire_set_access {
     struct wire_grant grant;
 };
 
+/* The parameters of List: segments with ids above `after`. */
+struct wire_list {
+    int64_t after;
+};
+
 struct wire_attach {
     const char *name;
     int64_t access;
@@ -159,6 +164,7 @@ int wire_read_create(const json_t *parameters, struct wire_create *ret, struct w
 int wire_read_set_access(const json_t *parameters, struct wire_set_access *ret,
                          struct wire_fault *fault);
 int wire_read_attach(const json_t *parameters, struct wire_attach *ret, struct wire_fault *fault);
+int wire_read_list(const json_t *parameters, struct wire_list *ret, struct wire_fault *fault);
 int wire_read_entrust(const json_t *parameters, struct wire_entrust *ret, struct wire_fault *fault);
 int wire_read_define(const json_t *parameters, struct wire_define *ret, struct wire_fault *fault);
 int wire_read_claim(const json_t *parameters, struct wire_claim *ret, struct wire_fault *fault);

@@ -26,6 +26,7 @@ union wanted {
     struct wire_claim claim;
     struct wire_create create;
     struct wire_attach attach;
+    struct wire_list list;
     struct wire_entrust entrust;
     struct wire_set_access set_access;
     struct wire_describe describe;

@@ -49,14 +49,11 @@ static void end(void)
     daemon_stop(&d);
 }
 
-static void assert_listed(size_t n)
+/* Notes the segments of one reply. Returns their number. */
+static size_t note_listed(const json_t *list, bool *seen)
 {
-    static bool seen[SEGMENTS];
     size_t i;
-    json_t *reply = raw_call(&raw, "List", NULL), *s;
-    const json_t *list = json_object_get(reply, "segments");
-    memset(seen, 0, sizeof seen);
-    ck_assert_uint_eq(json_array_size(list), n);
+    json_t *s;
     json_array_foreach (list, i, s) {
         const char *name = json_string_value(json_object_get(s, "name"));
         unsigned k = (unsigned)strtoul(name + strlen("segment"), NULL, 10);
@@ -64,7 +61,24 @@ static void assert_listed(size_t n)
         ck_assert_msg(!seen[k], "%s is listed twice", name);
         seen[k] = true;
     }
-    json_decref(reply);
+    return json_array_size(list);
+}
+
+static void assert_listed(size_t n)
+{
+    static bool seen[SEGMENTS];
+    json_int_t after = 0;
+    size_t listed = 0;
+    memset(seen, 0, sizeof seen);
+    do {
+        char parameters[64];
+        snprintf(parameters, sizeof parameters, "{'after': %lld}", (long long)after);
+        json_t *reply = raw_call(&raw, "List", parameters);
+        listed += note_listed(json_object_get(reply, "segments"), seen);
+        after = json_integer_value(json_object_get(reply, "next"));
+        json_decref(reply);
+    } while (after);
+    ck_assert_uint_eq(listed, n);
 }
 
 /* Each has its own bytes. */

@@ -228,7 +228,8 @@ class SetAccess(Method):
 
 class List(Method):
     def done(self, siege, op, reply, fds):
-        siege.check_visible(op, {s["id"]: s for s in reply["segments"]})
+        if "next" not in reply:  # otherwise it is not the last reply
+            siege.check_visible(op, {s["id"]: s for s in reply["segments"]})
 
 
 class Describe(Method):

@@ -441,6 +441,57 @@ START_TEST(list_and_describe)
 }
 END_TEST
 
+/* Counts the segments that all parts of a list have, and checks their order. */
+static unsigned count_all(struct guest *g, json_int_t last, unsigned *ret_parts)
+{
+    unsigned n = 0;
+    json_int_t after = 0;
+    for (*ret_parts = 0; after >= 0; ++*ret_parts) {
+        char parameters[64];
+        size_t i;
+        json_t *s;
+        snprintf(parameters, sizeof parameters, "{'after':%lld}", (long long)after);
+        json_t *p = house_call(g, "List", parameters), *next = json_object_get(p, "next");
+        ck_assert_uint_le(json_array_size(json_object_get(p, "segments")), 100);
+        json_array_foreach (json_object_get(p, "segments"), i, s) {
+            json_int_t id = json_integer_value(json_object_get(s, "id"));
+            ck_assert_int_gt(id, after);
+            after = id;
+            n++;
+        }
+        ck_assert(!next || json_integer_value(next) >= after);
+        after = next ? json_integer_value(next) : -1;
+        ck_assert_int_le(after, last);
+    }
+    return n;
+}
+
+START_TEST(long_lists_come_in_parts)
+{
+    struct guest *g = begin(), *other = house_admit(&house);
+    json_int_t last = 0;
+    unsigned parts;
+    g->connection->peer.uid = 1001;
+    other->connection->peer.uid = 1002;
+    for (int i = 0; i < 250; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{'name':'s%d','size':1,'lock':false}", i);
+        last = house_int(house_call(i % 50 ? g : other, "Create", text), "segment", "id");
+    }
+    ck_assert_uint_eq(count_all(g, last, &parts), 245);
+    ck_assert_uint_eq(parts, 3);
+    ck_assert_uint_eq(count_all(other, last, &parts), 5);
+    ck_assert_uint_eq(parts, 1);
+    house_call(g, "Remove", "{'name':'s120'}");
+    ck_assert_uint_eq(count_all(g, last, &parts), 244);
+    json_t *p = house_call(g, "List", "{'after':9223372036854775807}");
+    ck_assert_uint_eq(json_array_size(json_object_get(p, "segments")), 0);
+    ck_assert_ptr_null(json_object_get(p, "next"));
+    house_refused(g, "List", "{'after':-1}", INVALID, "after");
+    end();
+}
+END_TEST
+
 UNIT_MAIN("methods", UNIT_TEST(info), UNIT_TEST(descriptions), UNIT_TEST(unknown_methods),
           UNIT_TEST(upgrade_and_oneway), UNIT_TEST(every_method_refuses_what_it_does_not_know),
           UNIT_TEST(create_without_access), UNIT_TEST(create_with_access),
@@ -450,4 +501,4 @@ UNIT_MAIN("methods", UNIT_TEST(info), UNIT_TEST(descriptions), UNIT_TEST(unknown
           UNIT_TEST(attach_refused), UNIT_TEST(attach_by_id_when_the_name_is_gone),
           UNIT_TEST(refusals_are_counted_by_name), UNIT_TEST(every_slot_taken),
           UNIT_TEST(lifetimes_end_with_their_connection), UNIT_TEST(other_users),
-          UNIT_TEST(list_and_describe))
+          UNIT_TEST(list_and_describe), UNIT_TEST(long_lists_come_in_parts))
