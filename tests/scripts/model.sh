@@ -93,7 +93,7 @@ rows=(
 )
 if [ $long = yes ]; then
     rows+=(
-        "holds|two clients, twice, two deaths|DEATHS=2 ROUNDS=2 REUSE SHARED TIMED TRY SPOIL"
+        "holds|two clients, twice, two deaths|DEATHS=2 ROUNDS=2 REUSE SHARED"
         "holds|three clients, tries|THREADS=3 DEATHS=1 SHARED TRY SPOIL"
         "holds|three clients, twice|THREADS=3 ROUNDS=2 SHARED"
         "holds|three exclusive, two deaths, reuse|THREADS=3 DEATHS=2 REUSE TRY SPOIL"
