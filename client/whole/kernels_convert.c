@@ -65,6 +65,9 @@ TYPE(truth, uint8_t, uint8_t);
 #define FITS(from, to) (sizeof(from##_value) <= sizeof(to##_value))
 #define WORD(from, x)  ((from##_word)(x))
 
+/* The set for AVX2 does not use all helpers. */
+#define HELPER __attribute__((unused)) static inline
+
 /* The number of elements in a group. Measured: the fastest one for each compiler. */
 #ifdef __clang__
 #define GROUP 16
@@ -156,7 +159,7 @@ TYPE(truth, uint8_t, uint8_t);
 /* Whether a float with so many bits of mantissa would round a. An integer is exactly representable
  * if its highest and its lowest set bit are fewer than `bits` places apart. a | -a has the lowest
  * set bit and all bits above it. */
-static inline bool is_rounded(uint64_t a, int bits)
+HELPER bool is_rounded(uint64_t a, int bits)
 {
     return (a >> bits & (a | (0 - a))) != 0;
 }
@@ -172,13 +175,13 @@ static inline bool is_rounded(uint64_t a, int bits)
 
 #define FLOAT_HELPERS(name)                                                                        \
     /* Returns 0 instead of NaN and of values outside the range, whose cast would be undefined. */ \
-    static inline name##_value name##_inside(name##_value x, name##_value low, name##_value high)  \
+    HELPER name##_value name##_inside(name##_value x, name##_value low, name##_value high)         \
     {                                                                                              \
         x = x >= low ? x : 0;                                                                      \
         return x < high ? x : 0;                                                                   \
     }                                                                                              \
     /* Returns 0 for +0 and -0, and another value for every other number. */                       \
-    static inline name##_word name##_bits(name##_value x)                                          \
+    HELPER name##_word name##_bits(name##_value x)                                                 \
     {                                                                                              \
         name##_word bits;                                                                          \
         memcpy(&bits, &x, sizeof bits);                                                            \
