@@ -18,16 +18,16 @@ struct subject {
     const char *name;
     struct shmview_segment *segment; /* keeps it alive */
     struct shmview_segment *other;   /* another attachment, which opens views */
-    char layout[8], view[8];         /* the last ones */
+    char layout[11], view[11];       /* the last ones */
     unsigned n_layouts, n_views;
 };
 
 static int define(struct shmview_segment *segment, unsigned layout, unsigned n)
 {
     static const int64_t shape[] = {4};
-    static char names[VIEWS_MOST][8];
+    static char names[VIEWS_MOST][11]; /* an unsigned number in decimal */
     struct shmview_view_spec views[VIEWS_MOST];
-    char name[8];
+    char name[11];
     for (unsigned i = 0; i < n; i++) {
         snprintf(names[i], sizeof names[i], "%u", i);
         views[i] = (struct shmview_view_spec){
