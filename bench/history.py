@@ -75,6 +75,7 @@ def series(folder):
 
 
 def plot(folder):
+    versions, found = series(folder)
     try:
         import matplotlib
     except ImportError:
@@ -82,7 +83,6 @@ def plot(folder):
     matplotlib.use("svg")
     matplotlib.rcParams["svg.hashsalt"] = "shmview"  # equal figures make equal files
     from matplotlib import pyplot
-    versions, found = series(folder)
     columns = 4
     lines = -(-len(found) // columns)
     figure, axes = pyplot.subplots(lines, columns, figsize=(4 * columns, 1.9 * lines), squeeze=False)
