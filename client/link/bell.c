@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bell: a socket on which this process reports to the daemon that a segment has changed.
+/* The bell: a socket on which this process reports to the daemon that a segment has changed, or
+ * that it waits for a holder of a lock.
  *
  * A ring never waits and has no reply. It needs no mutex either: across restarts of the daemon,
  * bell_take() puts the new socket under the old number. If it cannot, it leaves the old socket
@@ -45,15 +46,31 @@ void bell_close(struct shmview_connection *connection)
         close(fd);
 }
 
-bool bell_ring(const struct shmview_connection *connection, int64_t attachment)
+/* Sends n bytes without waiting. Returns whether the daemon will receive them, or needs no more: a
+ * daemon that finds a full socket wakes the watchers of all segments that this client has attached.
+ */
+static bool bell_send(const struct shmview_connection *connection, const void *bytes, size_t n)
 {
     int fd = atomic_load(&connection->bell);
     if (!is_ours(connection, fd))
         return false;
-    ssize_t n = send(fd, &attachment, sizeof attachment, MSG_DONTWAIT | MSG_NOSIGNAL);
-    /* A full socket is no failure: a daemon that finds so many rings wakes the watchers of all
-     * segments that this client has attached. */
-    return n == (ssize_t)sizeof attachment || (n < 0 && errno == EAGAIN);
+    ssize_t sent = send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent == (ssize_t)n || (sent < 0 && errno == EAGAIN);
+}
+
+bool bell_ring(const struct shmview_connection *connection, int64_t attachment)
+{
+    return bell_send(connection, &attachment, sizeof attachment);
+}
+
+void connection_report_wait(const struct shmview_connection *connection, int64_t attachment,
+                            uint32_t holder)
+{
+    NOT_CANCELLED;
+    int64_t message[2] = {attachment, holder};
+    int saved = errno;
+    bell_send(connection, message, sizeof message);
+    errno = saved;
 }
 
 void connection_ring(struct shmview_connection *connection, int64_t attachment)

@@ -67,6 +67,11 @@ bool connection_holds(struct shmview_connection *connection, int64_t attachment)
 /* Reports to the daemon that the segment of this attachment has changed, so that it wakes the event
  * loops of the watchers. Does not wait. */
 void connection_ring(struct shmview_connection *connection, int64_t attachment);
+/* Reports to the daemon that a thread waits for `holder`, an id in the lock of the attachment's
+ * segment. The daemon looks whether the holder's process is being ended. Does not wait, and keeps
+ * errno. The report is lost if the daemon is away or busy. */
+void connection_report_wait(const struct shmview_connection *connection, int64_t attachment,
+                            uint32_t holder);
 
 #pragma GCC visibility pop
 

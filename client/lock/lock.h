@@ -52,7 +52,9 @@ struct lock {
     const struct shmview_connection *connection; /* NULL: foreign memory */
     const char *name;                            /* of the segment */
     int (*prepare)(struct lock *l); /* makes epoch this process's. Returns 0 or an error */
-    _Atomic(struct spin) spin;      /* how long to spin for a change */
+    /* lets the daemon look whether this holder's process is being ended; does not wait */
+    void (*report_wait)(const struct lock *l, uint32_t holder);
+    _Atomic(struct spin) spin; /* how long to spin for a change */
     LIST_ENTRY(lock) link;
 };
 

@@ -75,10 +75,9 @@ static void note_owner(const struct lock *l, int64_t now)
 
 /* Records in the slot that this client waits. If another of its threads waits already, the time of
  * that thread stays, because it has waited longer. */
-static void note_wait(struct lock *l, uint32_t what)
+static void note_wait(struct lock *l, uint32_t what, int64_t now)
 {
     struct shmview_slot *slot = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
-    int64_t now = now_ns();
     if (!slot_is_mine(l))
         return;
     note_owner(l, now);
@@ -87,19 +86,78 @@ static void note_wait(struct lock *l, uint32_t what)
     atomic_store_explicit(word(&slot->waits), what, memory_order_release);
 }
 
+/* --- Reports to the daemon ----------------------------------------------- */
+
+/* A process that is killed keeps its locks until the kernel has freed its memory, unless the daemon
+ * looks at it (daemon/clients/exiting.h). So a thread that waits reports its holder, first after a
+ * millisecond, then whenever the wait has become longer by a part of it. While the lock goes from
+ * owner to owner, nobody reports.
+ *
+ * Of all waiters of a lock one reports, which the word reporter decides; another one takes its
+ * place later, in case that it has stopped waiting. */
+#define REPORT_FIRST_NS 1000000
+#define REPORT_PART     32
+#define SPARE_FIRST_NS  16000000
+#define SPARE_PART      4
+
+static int64_t at_least(int64_t ns, int64_t least)
+{
+    return ns > least ? ns : least;
+}
+
+/* Lets this thread be the one that reports for the next `ns`. Returns false if another one is. */
+static bool claim_reports(const struct lock *l, struct wait *w, int64_t now, int64_t ns)
+{
+    uint32_t *at = &l->control->reporter;
+    uint32_t until = atomic_load_explicit(word(at), memory_order_relaxed);
+    uint32_t now_ms = (uint32_t)(now / 1000000), left = until - now_ms;
+    /* a claim of longer than a report may take is rubbish */
+    if (until != w->claim && left != 0 && left <= WAIT_NS / 1000000 + 2)
+        return false;
+    w->claim = now_ms + (uint32_t)(ns / 1000000) + 2;
+    return swap(at, &until, w->claim);
+}
+
+/* Reports the holder if that is due, and decides when it is due again. */
+static void report_holder(const struct lock *l, struct wait *w, uint32_t holder, int64_t now)
+{
+    uint64_t turn = load_inside(l);
+    bool is_new = holder != w->holder || turn != w->turn;
+    if (is_new) {
+        w->holder = holder;
+        w->turn = turn;
+        w->since_ns = now;
+    } else if (now < w->report_ns) {
+        return;
+    }
+    int64_t waited = now - w->since_ns, step = at_least(waited / REPORT_PART, REPORT_FIRST_NS);
+    if (step > WAIT_NS)
+        step = WAIT_NS;
+    if (claim_reports(l, w, now, step)) {
+        if (!is_new)
+            l->report_wait(l, holder);
+        w->report_ns = now + step;
+    } else {
+        w->report_ns = now + at_least(waited / SPARE_PART, SPARE_FIRST_NS);
+    }
+}
+
 /* --- The wait of a call -------------------------------------------------- */
 
 void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t value,
-               const uint32_t *deaths)
+               const uint32_t *deaths, uint32_t holder)
 {
+    int64_t now = now_ns();
     if (!w->is_noted) {
-        note_wait(l, w->what);
+        note_wait(l, w->what, now);
         w->is_noted = true;
-        w->asked_ns = now_ns();
+        w->asked_ns = now;
     }
+    report_holder(l, w, owner_of(holder), now);
+    int64_t until = w->report_ns < w->deadline ? w->report_ns : w->deadline;
     /* not after each wake-up: an owner that waits for readers must release the word before the
      * function runs, and would lose it to new readers each time that an old reader leaves */
-    if (park(l, at, value, deaths, w->deadline) || now_ns() - w->asked_ns >= WAIT_NS)
+    if (park(l, at, value, deaths, until) || now_ns() - w->asked_ns >= WAIT_NS)
         w->is_due = true;
 }
 

@@ -91,7 +91,7 @@ static void wait_at_gate(struct lock *l, struct wait *w)
         return;
     STEP(AT_R_SET);
     STEP(AT_GATE_PARKS);
-    wait_park(l, w, &c->reader_gate, gate, &deaths);
+    wait_park(l, w, &c->reader_gate, gate, &deaths, v);
     STEP(AT_GATE_UNPARKED);
 }
 

@@ -87,7 +87,7 @@ static int take_word_once(struct lock *l, struct wait *w)
     if (over)
         return over;
     STEP(AT_PARKS);
-    wait_park(l, w, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths);
+    wait_park(l, w, &c->lock, v | SHMVIEW_LOCK_WRITERS, &deaths, v);
     STEP(AT_UNPARKED);
     return LOOK_AGAIN;
 }
@@ -168,37 +168,41 @@ void distrust_groups(struct lock *l)
     STEP(AT_GROUPS_DISTRUSTED);
 }
 
-/* Whether the user of the slot is alive and has readers inside. Clears the count of a dead one. */
-static bool slot_reads(struct lock *l, uint32_t slot)
+/* Returns the id of the slot's user if it is alive and has readers inside, otherwise 0. Clears the
+ * count of a dead one. */
+static uint32_t slot_reads(struct lock *l, uint32_t slot)
 {
     uint32_t *at = &slot_at(l, slot)->readers;
     uint32_t v = atomic_load(word(at));
     while (v & SHMVIEW_READER_COUNT_MASK) {
-        uint32_t generation = v >> SHMVIEW_READER_COUNT_BITS;
-        if (is_alive(l, generation << SHMVIEW_SLOT_BITS | slot))
-            return true;
+        uint32_t id = v >> SHMVIEW_READER_COUNT_BITS << SHMVIEW_SLOT_BITS | slot;
+        if (is_alive(l, id))
+            return id;
         /* only that value: if the slot has a new user by now, look again */
         if (swap(at, &v, 0)) {
             STEP(AT_READER_CLEARED);
             break;
         }
     }
-    return false;
+    return 0;
 }
 
-/* Whether a living client of these groups has readers inside. It looks only at slots that were
- * ever used, because the others may have no memory. */
-static bool any_reader(struct lock *l, uint64_t groups)
+/* Returns the id of a living client of these groups that has readers inside, or 0; the same one as
+ * long as it has. It looks only at slots that were ever used, because the others may have no
+ * memory.
+ */
+static uint32_t any_reader(struct lock *l, uint64_t groups)
 {
-    bool busy = false;
+    uint32_t reader = 0, id;
     uint32_t high = atomic_load(const_word(&l->live->high));
     if (high > SHMVIEW_SLOTS_MAX)
         high = SHMVIEW_SLOTS_MAX;
     for (groups &= SHMVIEW_READER_GROUPS_MASK; groups; groups &= groups - 1)
         for (uint32_t slot = (uint32_t)__builtin_ctzll(groups); slot < high;
              slot += SHMVIEW_READER_GROUPS)
-            busy |= slot_reads(l, slot);
-    return busy;
+            if ((id = slot_reads(l, slot)) && !reader)
+                reader = id;
+    return reader;
 }
 
 /* Clears the groups, so that later owners need not look at their slots. The caller has the word,
@@ -234,7 +238,8 @@ int drain_readers(struct lock *l, struct wait *w)
         /* a reader sets its group before it reads the word, which this client has already */
         uint64_t groups = atomic_load(word64(&c->reader_groups));
         STEP(AT_READERS_SEEN);
-        if (!any_reader(l, groups)) {
+        uint32_t reader = any_reader(l, groups);
+        if (!reader) {
             if (any_group(groups) && load_inside(l) / SHMVIEW_INSIDE_VERSION % CLEAR_EVERY == 0)
                 clear_groups(l, groups);
             return 0;
@@ -247,7 +252,7 @@ int drain_readers(struct lock *l, struct wait *w)
         if (over)
             return over;
         STEP(AT_DRAIN_PARKS);
-        wait_park(l, w, &c->drain, event, &deaths);
+        wait_park(l, w, &c->drain, event, &deaths, reader);
         STEP(AT_DRAIN_UNPARKED);
         if (!slot_is_mine(l))
             return -SHMVIEW_ERR_LOST;

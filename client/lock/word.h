@@ -110,11 +110,17 @@ struct wait {
     bool is_noted;     /* in this client's slot, for reports */
     bool is_due;       /* run the caller's function: a signal came, or WAIT_NS have passed */
     int64_t asked_ns;  /* when that function last ran, or when the wait began */
+    uint32_t holder;   /* the id that it last waited for */
+    uint32_t claim;    /* the value that it has stored in reporter */
+    uint64_t turn;     /* inside as it was when the wait for holder began, at since_ns */
+    int64_t since_ns;
+    int64_t report_ns; /* when to report to the daemon next */
 };
 
-/* Like park(), but first records in this client's slot that it waits. */
+/* Like park(), but first records in this client's slot that it waits, and may report to the daemon
+ * that it waits for holder, an id that owns the word or reads. */
 void wait_park(struct lock *l, struct wait *w, const uint32_t *at, uint32_t value,
-               const uint32_t *deaths);
+               const uint32_t *deaths, uint32_t holder);
 /* Records in the slot that this client has stopped waiting, if the wait was recorded. */
 void wait_over(struct lock *l, const struct wait *w);
 

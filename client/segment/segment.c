@@ -38,6 +38,11 @@ static int prepare_lock(struct lock *l)
     return l->control ? lock_sign(l) : fail_no_lock(segment);
 }
 
+static void report_wait(const struct lock *l, uint32_t holder)
+{
+    connection_report_wait(l->connection, l->attachment, holder);
+}
+
 /* --- The handle ---------------------------------------------------------- */
 
 /* Aligned to 64, so that the first members of the lock share one cache line. */
@@ -56,6 +61,7 @@ struct shmview_segment *segment_new(struct shmview_connection *connection)
     s->lock.connection = connection;
     s->lock.name = s->name;
     s->lock.prepare = prepare_lock;
+    s->lock.report_wait = report_wait;
     return s;
 }
 

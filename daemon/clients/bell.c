@@ -9,6 +9,7 @@
 
 #include "common/base/util.h"
 #include "daemon/base/loop.h"
+#include "daemon/clients/client.h"
 #include "daemon/clients/connection.h"
 #include "daemon/rights/turns.h"
 #include "daemon/segments/ringing.h"
@@ -28,9 +29,15 @@ struct bell {
     struct turn turn;
     struct connection *connection;
     int fd;         /* the daemon's end, owned */
-    unsigned n;     /* rings since the queue was empty */
+    unsigned n;     /* messages since the queue was empty */
     bool for_all;   /* there were so many of them that all segments must be rung for */
     bool has_ended; /* the client has closed its end */
+};
+
+/* What a client sends: the first member alone for a change, both if it waits for a holder. */
+struct message {
+    uint64_t attachment;
+    uint64_t holder; /* the id that the lock has for it */
 };
 
 static void ring_one(const struct bell *b, uint64_t id)
@@ -50,25 +57,48 @@ static void ring_all(const struct connection *c)
             ringing_add(a->segment->use);
 }
 
-/* Takes up to `most` rings from the queue, and rings for each until there are too many of them. */
-static void take_rings(struct bell *b, int most)
+/* A thread of the client waits for a holder of the lock. Returns the client that holds it if the
+ * kernel is ending its process, otherwise NULL. */
+static struct client *look_at_holder(const struct bell *b, const struct message *m)
+{
+    const struct client *own = b->connection->client;
+    const struct attachment *a = attachment_find(&b->connection->attachments, m->attachment),
+                            *holder;
+    if (!own || !a || !(holder = attachment_of_holder(a->segment, m->holder)))
+        return NULL;
+    struct client *c = client_find_exiting(own->clients, &holder->holder);
+    return c == own ? NULL : c; /* it has sent this message: it dies, and its end is noticed */
+}
+
+/* Takes up to `most` messages from the queue, and rings for each until there are too many of them.
+ * Looks at one holder at most, because a look takes time and a client that waits sends the next
+ * message soon. Returns a client for client_end_exiting(), or NULL. */
+static struct client *take_rings(struct bell *b, int most)
 {
     ssize_t n = 1;
+    struct client *exiting = NULL;
+    bool has_looked = false;
     for (int i = 0; i < most; i++) {
-        uint64_t id;
-        n = recv(b->fd, &id, sizeof id, MSG_DONTWAIT);
+        struct message m = {0};
+        n = recv(b->fd, &m, sizeof m, MSG_DONTWAIT);
         if (n <= 0)
             break;
-        b->n += id ? 1 : MANY_RINGS; /* 0 is the id of no attachment: it stands for all of them */
+        bool is_look = n == sizeof m;
+        /* 0 is the id of no attachment: it stands for all of them */
+        b->n += is_look || m.attachment ? 1 : MANY_RINGS;
         if (b->n >= MANY_RINGS)
             b->for_all = true;
-        else if (n == sizeof id)
-            ring_one(b, id);
+        else if (n == sizeof m.attachment)
+            ring_one(b, m.attachment);
+        if (is_look && !has_looked)
+            exiting = look_at_holder(b, &m);
+        has_looked |= is_look;
     }
     if (n <= 0)
         b->n = 0;
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         b->has_ended = true;
+    return exiting;
 }
 
 static void on_ring(uv_poll_t *poll, int status, int events);
@@ -88,20 +118,23 @@ static void serve(struct turn *turn)
 {
     struct bell *b = CONTAINER_OF(turn, struct bell, turn);
     b->turn.is_heavy = false;
-    take_rings(b, RINGS_A_TURN);
+    struct client *exiting = take_rings(b, RINGS_A_TURN);
     if (b->for_all)
         ring_all(b->connection);
     b->for_all = false;
     watch(b);
+    if (exiting)
+        client_end_exiting(exiting);
 }
 
 static void on_ring(uv_poll_t *poll, int status, int events)
 {
     struct bell *b = CONTAINER_OF(poll, struct bell, poll);
+    struct client *exiting = NULL;
     (void)events;
     b->has_ended = status < 0;
     if (status == 0 && turns_begin(b->turns, &b->turn)) {
-        take_rings(b, MANY_RINGS);
+        exiting = take_rings(b, MANY_RINGS);
         turns_end(b->turns, &b->turn);
     }
     if (b->for_all) { /* until that turn the socket is not polled, so more rings cost nothing */
@@ -110,6 +143,8 @@ static void on_ring(uv_poll_t *poll, int status, int events)
     }
     if (b->has_ended || b->turn.waits)
         watch(b);
+    if (exiting)
+        client_end_exiting(exiting);
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -4,6 +4,8 @@
  *
  *   client sends the id of an attachment -> on_ring() -> attachment_ring() wakes the watchers
  *   the client has rung often            -> all its segments wait in ringing.h for their turn
+ *   client sends that and the id of a holder for which it waits
+ *                                        -> if the holder's process is exiting, its client ends
  *
  * Clients do not ring each other directly, because a client must not get a socket of another one.
  * A client never waits for the daemon here: it drops a ring if the queue is full, and the daemon

@@ -2,7 +2,6 @@
 #include "daemon/clients/client.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -12,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/clients/connection.h"
+#include "daemon/clients/exiting.h"
 
 /* The kernel releases the lock of a presence a moment after inotify has reported its end, and
  * perhaps a moment after its client hung up. So a presence that is held is tested again after 1 ms,
@@ -322,18 +322,27 @@ struct client *client_find_survivor(struct clients *clients, const struct store_
     return c;
 }
 
-static bool is_dead(int pidfd)
+struct client *client_find_exiting(const struct clients *clients, const struct store_holder *holder)
 {
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
-    return pidfd >= 0 && poll(&p, 1, 0) > 0;
+    struct client *c = find(clients, holder);
+    return c && process_is_exiting(c->connection ? c->connection->peer.pidfd : c->pidfd) ? c : NULL;
+}
+
+void client_end_exiting(struct client *client)
+{
+    client->exiting = true; /* its presence is still held */
+    if (client->connection)
+        connection_end(client->connection);
+    else
+        client->clients->died(client);
 }
 
 bool client_lives(const struct connection *connection)
 {
     const struct client *c = connection->client;
-    if (!c || c->presence == PRESENCE_NONE ||
+    if (!c || c->presence == PRESENCE_NONE || c->exiting ||
         (LIST_EMPTY(&connection->attachments) && LIST_EMPTY(&connection->created)) ||
-        is_dead(connection->peer.pidfd))
+        process_is_exiting(connection->peer.pidfd))
         return false;
     int r = presence_test(&c->clients->presence, key_of(c));
     return r != PRESENCE_FREE && r != PRESENCE_ABSENT; /* after an error a doubt counts as alive */

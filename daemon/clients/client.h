@@ -9,7 +9,7 @@
  * A client that hangs up has died, unless its presence (presence.h) is held. A hang-up alone is no
  * evidence, because a stray close() or an exceeded quota ends the connection of a living process.
  * The daemon keeps the attachments and segments of a survivor until the client claims them or is
- * dead: its pidfd is readable, or its presence is free.
+ * dead: its pidfd is readable, or its presence is free, or its process is exiting.
  *
  * A process may have several connections. Each is a client with a number of its own, which it
  * chooses at random. A client with number 0 is a process to which segments are entrusted, or one
@@ -50,6 +50,7 @@ struct client {
     enum client_presence presence;
     bool doubted;                   /* in the list `doubted`: its presence must be tested again */
     bool released;                  /* inotify has reported the end of its presence */
+    bool exiting;                   /* its process is being ended by the kernel (exiting.h) */
     unsigned n_tests;               /* tests since it was doubted that found the lock held */
     int pidfd;                      /* of a survivor, owned; -1: none */
     uv_poll_t poll;                 /* of pidfd; in use only if there is one */
@@ -108,6 +109,14 @@ int client_claim(struct clients *clients, struct connection *connection,
 /* Call at the first request after Claim: the client maps its presence before that. Tests whether it
  * did. If not, the client has no presence. */
 void client_settle(struct client *client);
+
+/* Returns the client of the holder if its process is exiting (exiting.h), or NULL. For a client
+ * that others wait for, because such a process gives up its locks only after its memory is freed.
+ */
+struct client *client_find_exiting(const struct clients *clients,
+                                   const struct store_holder *holder);
+/* Ends a client that client_find_exiting() has returned, as after its death. May free it. */
+void client_end_exiting(struct client *client);
 
 /* Whether the client of a connection that has hung up lives on and holds something. */
 bool client_lives(const struct connection *connection);

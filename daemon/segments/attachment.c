@@ -302,6 +302,17 @@ struct attachment *attachment_find(const struct attachments *list, uint64_t id)
     return NULL;
 }
 
+const struct attachment *attachment_of_holder(const struct segment *segment, uint64_t id)
+{
+    const struct attachment *a;
+    if (!segment->use || id > SHMVIEW_LOCK_OWNER)
+        return NULL;
+    LIST_FOREACH (a, &segment->use->attachments, sibling)
+        if (a->slot == (id & SHMVIEW_SLOT_MASK) && a->generation == id >> SHMVIEW_SLOT_BITS)
+            return a;
+    return NULL;
+}
+
 struct attachment *attachment_find_writer(const struct attachments *list,
                                           const struct segment *segment)
 {

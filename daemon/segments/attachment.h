@@ -106,6 +106,9 @@ void attachment_ring(const struct segment *segment);
 /* Returns the attachment with that id in the list, or NULL. */
 struct attachment *attachment_find(const struct attachments *list, uint64_t id);
 
+/* Returns the attachment whose client has this id in the lock of the segment, or NULL. */
+const struct attachment *attachment_of_holder(const struct segment *segment, uint64_t id);
+
 /* Returns an attachment in the list to the segment with the access write, or NULL. */
 struct attachment *attachment_find_writer(const struct attachments *list,
                                           const struct segment *segment);

@@ -126,6 +126,8 @@ struct shmview_slot {
  *                  An owner may clear bits after it has found no reader; it then looks again.
  *                  takeovers: how many owners took the lock from a dead client; each of them sets
  *                  all bits
+ *   reporter       the time until which one waiter alone reports to the daemon that it waits, in ms
+ *                  of CLOCK_MONOTONIC. It decides nothing else
  *   held_version, held_since_ns
  *                  written by the first client that waits for an owner: inside as it was then, and
  *                  the time. For people
@@ -156,7 +158,7 @@ struct shmview_control {
     uint32_t slot_bytes;   /* from one slot to the next */
     uint8_t pad0[88];
     uint32_t lock;
-    uint32_t reserved;
+    uint32_t reporter;
     uint64_t inside;
     uint64_t held_version;
     uint64_t held_since_ns; /* CLOCK_MONOTONIC */
@@ -237,6 +239,7 @@ SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1536, "control header");
 SHMVIEW_AT_OFFSET(shmview_control, slots_offset, 32);
 SHMVIEW_AT_OFFSET(shmview_control, slot_bytes, 36);
 SHMVIEW_AT_OFFSET(shmview_control, lock, 128);
+SHMVIEW_AT_OFFSET(shmview_control, reporter, 132);
 SHMVIEW_AT_OFFSET(shmview_control, inside, 136);
 SHMVIEW_AT_OFFSET(shmview_control, held_version, 144);
 SHMVIEW_AT_OFFSET(shmview_control, held_since_ns, 152);

@@ -135,6 +135,32 @@ START_TEST(a_claim_wakes_whether_or_not_there_is_a_bell)
 }
 END_TEST
 
-UNIT_MAIN("bell", UNIT_TEST(a_ring_wakes), UNIT_TEST(rings_take_turns),
-          UNIT_TEST(rings_that_are_queued_at_the_end_count),
+/* A report of a wait for a holder: whatever it names, nothing ends, and a ring after it counts. */
+START_TEST(reports_of_waits_end_nobody_that_lives)
+{
+    begin();
+    house_call(ringer, "Claim", "{'client':1,'held':[]}");
+    int bell = bell_open(house.state.turns, ringer->connection, true);
+    house_run(&house);
+    was_woken();
+    const uint64_t ids[] = {0, 1, 1u << 10, 1u << 10 | 1, SHMVIEW_LOCK_OWNER, UINT64_MAX};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        for (uint64_t attachment = 0; attachment < 2; attachment++) {
+            uint64_t message[2] = {attachment ? rung : rung + 1000, ids[i]};
+            ck_assert_int_eq(send(bell, message, sizeof message, MSG_DONTWAIT), sizeof message);
+            house_run(&house);
+        }
+    ck_assert_ptr_nonnull(ringer->connection->bell);
+    ck_assert_ptr_nonnull(watcher->connection);
+    ck_assert(!was_woken());
+    ring(bell, rung);
+    house_run(&house);
+    ck_assert(was_woken());
+    close(bell);
+    end();
+}
+END_TEST
+
+UNIT_MAIN("bell", UNIT_TEST(reports_of_waits_end_nobody_that_lives), UNIT_TEST(a_ring_wakes),
+          UNIT_TEST(rings_take_turns), UNIT_TEST(rings_that_are_queued_at_the_end_count),
           UNIT_TEST(a_claim_wakes_whether_or_not_there_is_a_bell))
