@@ -7,12 +7,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <shmview/many.h>
+
 #include "bench.h"
 #include "echo.h"
 
 #define SEGMENT       "bench"
 #define SEGMENT_BYTES 65536
 #define CALLS         200
+#define TOGETHER      16
 
 enum {
     EXCHANGE_ATTACH,
@@ -64,6 +67,27 @@ static int run_attach(void *arg, double *ret)
             return failed("attach: %s", shmview_error_text());
     }
     return finish(start, ret);
+}
+
+/* As many as run_attach(), so many at a time. */
+static int run_attach_many(void *arg, double *ret)
+{
+    struct calls *calls = arg;
+    const char *names[TOGETHER];
+    struct shmview_segment *segments[TOGETHER];
+    int n = 0;
+    for (int i = 0; i < TOGETHER; i++)
+        names[i] = SEGMENT;
+    int64_t start = now_ns();
+    for (; n < CALLS; n += TOGETHER) {
+        if (shmview_attach_many(calls->bench->connection, names, TOGETHER, SHMVIEW_WRITE, 0,
+                                segments))
+            return failed("attach: %s", shmview_error_text());
+        if (shmview_detach_many(segments, TOGETHER))
+            return failed("detach: %s", shmview_error_text());
+    }
+    *ret = (double)(now_ns() - start) / n;
+    return 0;
 }
 
 /* --- References ---------------------------------------------------------- */
@@ -155,20 +179,32 @@ static void run_place(struct calls *calls, enum place place)
                  {"libuv echo of bytes", run_echo_attach, &calls->without, {0}},
                  {"shm_open mmap munmap close", run_raw, calls, {0}}},
     };
+    struct contest many = {
+        .unit = "us",
+        .scale = 1e-3,
+        .rounds = 41,
+        .rounds_quick = 7,
+        .n = 2,
+        .list = {{"shmview", run_attach_many, calls, {0}},
+                 {"libuv+jansson echo", run_echo_attach, &calls->with_json, {TARGET_RATIO, 0.6}}},
+    };
     snprintf(ping.what, sizeof ping.what, "ping, %s", place_name(place));
     snprintf(attach.what, sizeof attach.what, "attach+detach, %s", place_name(place));
+    snprintf(many.what, sizeof many.what, "attach+detach, 16 at once, %s", place_name(place));
     place_process(&b->cpus, place, 0, 0);
     place_process(&b->cpus, place, 1, b->instance->daemon);
     place_process(&b->cpus, place, 1, calls->with_json.pid);
     place_process(&b->cpus, place, 1, calls->without.pid);
     contest_run(b, &ping);
     contest_run(b, &attach);
+    contest_run(b, &many);
 }
 
 void bench_calls(struct bench *bench)
 {
     static struct calls calls;
-    if (!bench_wants_placed(bench, "ping") && !bench_wants_placed(bench, "attach+detach"))
+    if (!bench_wants_placed(bench, "ping") && !bench_wants_placed(bench, "attach+detach") &&
+        !bench_wants_placed(bench, "attach+detach, 16 at once"))
         return;
     if (calls_init(&calls, bench) == 0) {
         if (place_exists(&bench->cpus, PLACE_TWO))

@@ -203,7 +203,7 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
         if (r < 0)
             return connection_receive_failed(c, r);
     }
-    if (c->in.used != c->in.n)
+    if (c->in.used != c->in.n && c->n_follow == 0)
         return connection_fail(c, SHMVIEW_ERR_PROTOCOL, "a reply without a request");
     reply->is_attached = wire_attached_scan(text, reply->room, sizeof reply->room, &reply->segment,
                                             &reply->attachment, &layouts);
@@ -264,18 +264,23 @@ static bool is_one_of(const char *method, const char *const *list)
 static const char *const once_only[] = {"io.shmview.Create", "io.shmview.Remove",
                                         "io.shmview.DefineLayout", "io.shmview.Entrust", NULL};
 
-/* Allocates room for the reply and for the id of an attachment before the request is sent. So a
- * lack of memory cannot make the client lose a reply. Returns 0 or an error. */
-static int prepare(struct shmview_connection *c)
+int connection_be_ready(struct shmview_connection *connection, size_t n)
 {
-    return connection_reserve(c) || reserve(&c->in) ? fail(SHMVIEW_ERR_NO_MEMORY, "out of memory")
-                                                    : 0;
+    struct shmview_connection *c = connection;
+    int r = c->greets ? connection_be_greeted(c) : REACHED;
+    if (c->fd < 0 && r >= 0)
+        r = open_again(c);
+    if (r == NOT_REACHED)
+        return fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->where.path,
+                    strerror(errno));
+    if (r == 0 && (connection_reserve(c, n) || reserve(&c->in)))
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    return r;
 }
 
-/* Adds the attachment of a reply to the list while this thread still has the mutex, so that a claim
- * by another thread names it. */
-static void note_held(struct shmview_connection *c, struct reply *reply)
+void connection_note_held(struct shmview_connection *connection, struct reply *reply)
 {
+    struct shmview_connection *c = connection;
     const json_t *attachment = json_object_get(reply->wire.parameters, "attachment");
     reply->held = reply->is_attached ? reply->attachment.id
                                      : json_integer_value(json_object_get(attachment, "id"));
@@ -291,26 +296,32 @@ static int exchange(struct shmview_connection *c, const char *method, const char
                     struct reply *reply)
 {
     for (int attempt = 0;; attempt++) {
-        int r = c->greets ? connection_be_greeted(c) : REACHED;
-        if (c->fd < 0 && r >= 0)
-            r = open_again(c);
-        if (r == NOT_REACHED)
-            r = fail(SHMVIEW_ERR_DISCONNECTED, "%s: the daemon is gone: %s", c->where.path,
-                     strerror(errno));
-        if (r == 0)
-            r = prepare(c);
+        int r = connection_be_ready(c, 1);
         if (r)
             return r;
         bool sent;
         r = ask(c, text, n, reply, &sent);
         bool may_repeat = !sent || !is_one_of(method, once_only);
         if (r == 0)
-            note_held(c, reply);
+            connection_note_held(c, reply);
         if (r != -SHMVIEW_ERR_DISCONNECTED || !may_repeat || attempt == 2)
             return r;
         reply_deinit(reply);
         *reply = (struct reply){0};
     }
+}
+
+int connection_begin(struct shmview_connection *connection)
+{
+    if (wait_is_asking())
+        return fail(SHMVIEW_ERR_DEADLOCK,
+                    "%s: this thread waits for the daemon already, and is "
+                    "asked whether it goes on",
+                    connection->where.path);
+    int r = connection_lock(connection);
+    if (r == 0)
+        connection_settle(connection);
+    return r;
 }
 
 int connection_call(struct shmview_connection *connection, const char *method, char *call,
@@ -323,16 +334,10 @@ int connection_call(struct shmview_connection *connection, const char *method, c
         return fail(SHMVIEW_ERR_INVALID, "the segment is foreign memory, which no daemon knows");
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    if (wait_is_asking())
-        return fail(SHMVIEW_ERR_DEADLOCK,
-                    "%s: this thread waits for the daemon already, and is "
-                    "asked whether it goes on",
-                    connection->where.path);
     NOT_CANCELLED;
-    int r = connection_lock(connection);
+    int r = connection_begin(connection);
     if (r)
         return r;
-    connection_settle(connection); /* first the reports that earlier calls have left */
     r = exchange(connection, method, text, strlen(text) + 1, reply);
     connection_unlock(connection);
     if (r == 0 && reply->wire.error) {

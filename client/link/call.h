@@ -54,6 +54,17 @@ struct reply {
 int connection_call(struct shmview_connection *connection, const char *method, char *call,
                     struct reply *reply);
 
+/* The most requests of a batch. */
+#define BATCH_MAX 32
+
+/* Sends n requests at once, which may be repeated without harm, and waits for their replies. text
+ * has all of them, each with its NUL. replies has room for n. *ret_n is the number of replies that
+ * came, each of which is a success or a refusal and needs reply_deinit(), also after an error.
+ * Returns 0; or an error if not all came: -SHMVIEW_ERR_DISCONNECTED means that the other requests
+ * may be sent again. */
+int connection_call_batch(struct shmview_connection *connection, const char *text, size_t bytes,
+                          struct reply *replies, size_t n, size_t *ret_n);
+
 void reply_deinit(struct reply *reply);
 
 /* Adds n to the number of segments that are attached through the connection. */
@@ -62,6 +73,12 @@ void connection_count(struct shmview_connection *connection, int n);
  * another thread uses the connection, that thread sends the report. The daemon receives it before
  * any later request of the connection. */
 void connection_detach(struct shmview_connection *connection, int64_t attachment);
+/* Locks the mutex of the connection unless another thread has it. Reports of the caller then wait
+ * for connection_unlock() as well, which sends them together. In a forked child it first drops what
+ * the parent had. Returns whether the caller has the mutex. */
+bool connection_trylock(struct shmview_connection *connection);
+/* Sends the reports that were left to the owner of the mutex, and unlocks it. */
+void connection_unlock(struct shmview_connection *connection);
 /* Whether the daemon still has the attachment, according to the replies read so far. */
 bool connection_holds(struct shmview_connection *connection, int64_t attachment);
 /* Reports to the daemon that the segment of this attachment has changed, so that it wakes the event

@@ -32,8 +32,9 @@ struct shmview_connection {
     _Atomic int bell; /* -1: none. Changed by the owner of mutex, rung by any thread */
     _Atomic dev_t bell_device;
     _Atomic ino_t bell_inode;
-    bool greets;    /* a claim was sent, and its reply is not yet read */
-    bool may_start; /* starts a session daemon if there is none */
+    size_t n_follow; /* replies that are due after the next one */
+    bool greets;     /* a claim was sent, and its reply is not yet read */
+    bool may_start;  /* starts a session daemon if there is none */
     struct endpoint where;
     int64_t client; /* the number by which the daemon knows this client */
     _Atomic unsigned n_segments;
@@ -72,11 +73,16 @@ int connection_receive_failed(struct shmview_connection *connection, ssize_t r);
  * attachment, the daemon ends it when it reads a claim that does not name it. */
 int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault);
 
-/* Locks connection->mutex unless another thread has it. In a forked child it first drops what the
- * parent had. Returns whether the caller has the mutex. */
-bool connection_trylock(struct shmview_connection *connection);
-/* Sends the reports that other threads have left to the owner of the mutex, and unlocks it. */
-void connection_unlock(struct shmview_connection *connection);
+/* Begins a call: checks that this thread may make one, locks connection->mutex, and sends the
+ * reports that earlier calls have left. Returns 0, after which the caller must call
+ * connection_unlock(), or an error. */
+int connection_begin(struct shmview_connection *connection);
+/* Connects if necessary, and allocates room for n replies and the ids of their attachments, so that
+ * a lack of memory cannot make the client lose a reply. Returns 0 or an error. */
+int connection_be_ready(struct shmview_connection *connection, size_t n);
+/* Adds the attachment of a reply to the list while this thread still has the mutex, so that a claim
+ * by another thread names it. connection_be_ready() has made the room. */
+void connection_note_held(struct shmview_connection *connection, struct reply *reply);
 
 /* --- claim.c ------------------------------------------------------------- */
 
@@ -133,8 +139,8 @@ bool bell_ring(const struct shmview_connection *connection, int64_t attachment);
 
 /* --- held.c --------------------------------------------------------------- */
 
-/* Makes room for one more attachment. Returns 0 or -ENOMEM. */
-int connection_reserve(struct shmview_connection *connection);
+/* Makes room for n more attachments. Returns 0 or -ENOMEM. */
+int connection_reserve(struct shmview_connection *connection, size_t n);
 /* Adds an attachment, for which connection_reserve() has made room. */
 void connection_hold(struct shmview_connection *connection, int64_t attachment);
 /* Removes the attachments that the daemon does not have. held lists those that it has, sorted. Ids

@@ -13,14 +13,14 @@
 #include "common/base/descriptor.h"
 #include "common/base/util.h"
 
-int connection_reserve(struct shmview_connection *connection)
+int connection_reserve(struct shmview_connection *connection, size_t n)
 {
     struct shmview_connection *c = connection;
     DETAILS;
     NOT_FORKED;
-    if (c->n_held < c->held_capacity)
+    if (n <= c->held_capacity - c->n_held)
         return 0;
-    size_t capacity = c->held_capacity ? c->held_capacity * 2 : 8;
+    size_t capacity = c->held_capacity * 2 + n;
     int64_t *held = realloc(c->held, capacity * sizeof *held);
     if (!held)
         return -ENOMEM;
@@ -84,25 +84,30 @@ static void mark(struct shmview_connection *c, int64_t attachment)
             c->held[i] = -attachment;
 }
 
-/* Removes one marked attachment from the list. Returns its id, or 0 if there is none. */
-static int64_t take_marked(struct shmview_connection *c)
+/* How many reports are sent together. */
+#define REPORTS_MAX 32
+
+/* Removes marked attachments from the list, at most REPORTS_MAX. Returns how many: ids. */
+static size_t take_marked(struct shmview_connection *c, int64_t ids[REPORTS_MAX])
 {
+    size_t kept = 0, taken = 0;
     DETAILS;
     for (size_t i = 0; i < c->n_held; i++)
-        if (c->held[i] < 0) {
-            int64_t id = -c->held[i];
-            c->held[i] = c->held[--c->n_held];
-            return id;
-        }
-    return 0;
+        if (c->held[i] < 0 && taken < REPORTS_MAX)
+            ids[taken++] = -c->held[i];
+        else
+            c->held[kept++] = c->held[i];
+    c->n_held = kept;
+    return taken;
 }
 
-/* Puts back a marked id that was taken. There is room, because only the owner of the mutex adds
- * ids, and it has removed this one. */
-static void mark_again(struct shmview_connection *c, int64_t attachment)
+/* Puts back marked ids that were taken. There is room, because only the owner of the mutex adds
+ * ids, and it has removed these. */
+static void mark_again(struct shmview_connection *c, const int64_t *ids, size_t n)
 {
     DETAILS;
-    c->held[c->n_held++] = -attachment;
+    for (size_t i = 0; i < n; i++)
+        c->held[c->n_held++] = -ids[i];
 }
 
 /* Waits for at most WAIT_NS until the socket has room. Does not run the caller's function, because
@@ -124,14 +129,36 @@ enum sent {
     NOT_SENT
 };
 
-/* Sends a Detach that has no reply. A part of a request that was sent counts as NOT_SENT, and the
- * caller must hang up. */
-static enum sent send_detach(struct shmview_connection *c, int64_t attachment, bool may_wait)
+/* Returns the requests for a Detach of each of the ids, one after the other, and their length; or
+ * NULL. */
+static char *detach_texts(const int64_t *ids, size_t n, size_t *ret_bytes)
 {
-    CLEANUP_FREE char *text = wire_detach_text(attachment);
+    char *all = NULL;
+    *ret_bytes = 0;
+    for (size_t i = 0; i < n; i++) {
+        CLEANUP_FREE char *text = wire_detach_text(ids[i]);
+        size_t bytes = text ? strlen(text) + 1 : 0;
+        char *more = text ? realloc(all, *ret_bytes + bytes) : NULL;
+        if (!more) {
+            free(all);
+            return NULL;
+        }
+        all = more;
+        memcpy(all + *ret_bytes, text, bytes);
+        *ret_bytes += bytes;
+    }
+    return all;
+}
+
+/* Sends a Detach for each of the ids, which have no replies. A part that was sent counts as
+ * NOT_SENT, and the caller must hang up. */
+static enum sent send_detaches(struct shmview_connection *c, const int64_t *ids, size_t n_ids,
+                               bool may_wait)
+{
+    size_t n;
+    CLEANUP_FREE char *text = detach_texts(ids, n_ids, &n);
     if (!text || !connection_has_socket(c))
         return NOT_SENT;
-    size_t n = strlen(text) + 1;
     ssize_t sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EAGAIN && may_wait && has_room_soon(c->fd))
         sent = send(c->fd, text, n, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -145,11 +172,12 @@ static enum sent send_detach(struct shmview_connection *c, int64_t attachment, b
  * socket leaves the report to the next call. */
 static void tell_detached(struct shmview_connection *c, bool may_wait)
 {
-    int64_t id;
-    while ((id = take_marked(c))) {
-        enum sent sent = c->fd >= 0 ? send_detach(c, id, may_wait && !c->greets) : SENT;
+    int64_t ids[REPORTS_MAX];
+    size_t n;
+    while ((n = take_marked(c, ids))) {
+        enum sent sent = c->fd >= 0 ? send_detaches(c, ids, n, may_wait && !c->greets) : SENT;
         if (sent == SOCKET_IS_FULL && !c->presence) {
-            mark_again(c, id);
+            mark_again(c, ids, n);
             c->is_late = true;
             return;
         }

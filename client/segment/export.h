@@ -23,6 +23,11 @@
  * connection NULL: foreign memory. The caller must free it or complete it. */
 struct shmview_segment *segment_new(struct shmview_connection *connection);
 
+/* Completes an empty handle from the reply to Create or Attach; flags are those of
+ * shmview_attach(). Returns 0, or an error after it has ended the attachment and freed the handle.
+ * The caller still owes reply_deinit(). */
+int segment_take(struct shmview_segment *segment, struct reply *reply, unsigned flags);
+
 /* Counts one more buffer. Returns 0, after which the caller must call segment_drop() once, or an
  * error. Call both within one NOT_FORKED together with the change of what remembers the buffer, so
  * that a forked child inherits both or neither. */

@@ -132,6 +132,24 @@ static void check_held(struct shmview_segment *s)
         lock_lose(&s->lock);
 }
 
+int segment_take(struct shmview_segment *s, struct reply *reply, unsigned flags)
+{
+    struct wire_attachment a;
+    int r = take_attachment(s, reply, &a);
+    if (r == 0)
+        r = segment_map(s, &a, &reply->fds, flags);
+    if (r) {
+        if (reply->held)
+            connection_detach(s->connection, reply->held);
+        segment_free(s);
+        return r;
+    }
+    connection_count(s->connection, 1);
+    lock_enlist(&s->lock);
+    check_held(s);
+    return 0;
+}
+
 /* Sends a Create or Attach, and makes a handle from the reply. call is the text of the request; it
  * is new, and stolen. If the handle fails after the reply, ends the attachment. Returns 0 or an
  * error. */
@@ -139,7 +157,6 @@ static int attach_with(struct shmview_connection *connection, const char *method
                        unsigned flags, struct shmview_segment **ret_segment)
 {
     struct reply reply;
-    struct wire_attachment a;
     NOT_CANCELLED;
     struct shmview_segment *s = segment_new(connection);
     if (!s) {
@@ -151,21 +168,11 @@ static int attach_with(struct shmview_connection *connection, const char *method
         free(s);
         return r;
     }
-    r = take_attachment(s, &reply, &a);
-    if (r == 0)
-        r = segment_map(s, &a, &reply.fds, flags);
+    r = segment_take(s, &reply, flags);
     reply_deinit(&reply);
-    if (r) {
-        if (reply.held)
-            connection_detach(connection, reply.held);
-        segment_free(s);
-        return r;
-    }
-    connection_count(connection, 1);
-    lock_enlist(&s->lock);
-    check_held(s);
-    *ret_segment = s;
-    return 0;
+    if (r == 0)
+        *ret_segment = s;
+    return r;
 }
 
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,

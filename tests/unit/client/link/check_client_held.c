@@ -255,7 +255,7 @@ static void fill_the_socket(int file)
     int64_t began = now_ns();
     ino_t inode = conn->socket_inode;
     for (int64_t id = 1; id <= 1000; id++) {
-        ck_assert_int_eq(connection_reserve(conn), 0);
+        ck_assert_int_eq(connection_reserve(conn, 1), 0);
         connection_hold(conn, id);
     }
     shmview_on_wait(end_wait, &asked);

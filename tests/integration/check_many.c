@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many segments attached by one call: all of them, or none. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <shmview/many.h>
+#include <shmview/stats.h>
+
+#include "support/await.h"
+#include "support/client.h"
+#include "support/suite.h"
+
+#define N 100 /* more than three batches, and a part of one */
+
+static struct daemon d;
+static struct shmview_connection *conn, *creator;
+static struct shmview_segment *made[N], *got[N];
+static char text[N][16];
+static const char *names[N];
+
+static void begin(void)
+{
+    daemon_start(&d);
+    creator = client_connect(&d);
+    conn = client_connect(&d);
+    for (int i = 0; i < N; i++) {
+        snprintf(text[i], sizeof text[i], "s%d", i);
+        names[i] = text[i];
+        made[i] = client_create_with(creator, names[i], 4096, SHMVIEW_ATTACHED,
+                                     i % 3 ? 0 : SHMVIEW_NO_LOCK);
+        *(int *)shmview_data(made[i]) = i;
+    }
+}
+
+static void end(void)
+{
+    for (int i = 0; i < N; i++)
+        OK(shmview_detach(made[i]));
+    OK(shmview_disconnect(conn));
+    OK(shmview_disconnect(creator));
+    daemon_stop(&d);
+}
+
+/* Returns the number of attachments of the first segment and of the last one. */
+static int64_t n_attached(void)
+{
+    const struct shmview_stats *stats;
+    const char *const ends[] = {names[0], names[N - 1]};
+    struct shmview_stats_options o = {.struct_bytes = sizeof o, .names = ends, .n_names = 2};
+    int64_t n = 0;
+    OK(shmview_stats_get(creator, &o, &stats));
+    for (size_t i = 0; i < stats->n_segments; i++)
+        n += stats->segments[i]->attachments;
+    shmview_stats_free(stats);
+    return n;
+}
+
+static void must_have_all(void)
+{
+    for (int i = 0; i < N; i++) {
+        ck_assert_str_eq(shmview_name(got[i]), names[i]);
+        ck_assert_int_eq(*(const int *)shmview_data(got[i]), i);
+        if (i % 3 == 0)
+            REFUSED(shmview_trylock(got[i]), NO_LOCK, names[i]);
+        else
+            OK(shmview_lock(got[i]) || shmview_unlock(got[i]));
+    }
+    OK(shmview_detach_many(got, N));
+    for (int i = 0; i < N; i++)
+        ck_assert_ptr_null(got[i]);
+}
+
+START_TEST(all_are_attached)
+{
+    begin();
+    OK(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got));
+    ck_assert_int_eq(n_attached(), 4);
+    must_have_all();
+    OK(shmview_ping(conn)); /* the daemon does it after the detaches */
+    ck_assert_int_eq(n_attached(), 2);
+    OK(shmview_attach_many(conn, NULL, 0, SHMVIEW_WRITE, 0, NULL));
+    end();
+}
+END_TEST
+
+START_TEST(one_name_has_several_attachments)
+{
+    const char *const twice[] = {"s1", "s1", "s2"};
+    begin();
+    OK(shmview_attach_many(conn, twice, 3, SHMVIEW_READ, SHMVIEW_POPULATE, got));
+    ck_assert_ptr_ne(got[0], got[1]);
+    OK(shmview_lock_shared(got[0]));
+    OK(shmview_lock_shared(got[1]));
+    OK(shmview_unlock(got[0]));
+    OK(shmview_unlock(got[1]));
+    for (int i = 0; i < 3; i++)
+        OK(shmview_detach(got[i]));
+    end();
+}
+END_TEST
+
+static void must_have_none(void)
+{
+    for (int i = 0; i < N; i++)
+        ck_assert_ptr_null(got[i]);
+    OK(shmview_ping(conn));
+    ck_assert_int_eq(n_attached(), 2);
+}
+
+/* At the first, in the middle and at the last one of a batch, and of the last batch. */
+START_TEST(one_that_fails_undoes_all)
+{
+    static const int at[] = {0, 1, 31, 32, 50, N - 1};
+    begin();
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        memset(got, 1, sizeof got);
+        names[at[i]] = "missing";
+        REFUSED(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got), NOT_FOUND, "missing");
+        names[at[i]] = text[at[i]];
+        must_have_none();
+    }
+    names[7] = "missing"; /* the first error is reported */
+    names[8] = "lost";
+    REFUSED(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got), NOT_FOUND, "missing");
+    names[7] = text[7];
+    names[8] = text[8];
+    must_have_none();
+    OK(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got));
+    must_have_all();
+    end();
+}
+END_TEST
+
+START_TEST(arguments_are_checked_before_anything_is_sent)
+{
+    begin();
+    names[40] = "no/name";
+    REFUSED(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got), INVALID, "no/name");
+    names[40] = NULL;
+    REFUSED(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got), INVALID, "40");
+    names[40] = text[40];
+    REFUSED(shmview_attach_many(conn, names, N, 17, 0, got), INVALID, "17");
+    REFUSED(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 64, got), INVALID, "0x40");
+    must_have_none();
+    end();
+}
+END_TEST
+
+START_TEST(one_in_use_stops_the_detaching)
+{
+    begin();
+    OK(shmview_attach_many(conn, names, 5, SHMVIEW_WRITE, 0, got));
+    OK(shmview_lock(got[2]));
+    REFUSED(shmview_detach_many(got, 5), BUSY, "s2");
+    ck_assert(!got[0] && !got[1] && got[2] && got[3] && got[4]);
+    OK(shmview_unlock(got[2]));
+    OK(shmview_detach(got[3]));
+    got[3] = NULL;
+    OK(shmview_detach_many(got, 5));
+    OK(shmview_ping(conn));
+    ck_assert_int_eq(n_attached(), 2);
+    OK(shmview_detach_many(NULL, 0));
+    end();
+}
+END_TEST
+
+START_TEST(a_restarted_daemon_answers_the_rest)
+{
+    begin();
+    daemon_kill(&d);
+    daemon_restart(&d);
+    OK(shmview_attach_many(conn, names, N, SHMVIEW_WRITE, 0, got));
+    daemon_kill(&d);
+    daemon_restart(&d);
+    must_have_all();
+    OK(shmview_ping(conn));
+    ck_assert_int_eq(n_attached(), 2);
+    end();
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(all_are_attached),
+        SUITE_TEST(one_name_has_several_attachments),
+        SUITE_TEST(one_that_fails_undoes_all),
+        SUITE_TEST(arguments_are_checked_before_anything_is_sent),
+        SUITE_TEST(one_in_use_stops_the_detaching),
+        SUITE_TEST(a_restarted_daemon_answers_the_rest),
+        SUITE_END,
+    };
+    return suite_main("many", tests);
+}
