@@ -265,9 +265,14 @@ def create(name: Optional[str] = None, size: Optional[SupportsIndex] = None, *,
            lifetime: _Lifetime = "attached", lock: bool = True, populate: bool = False,
            mode: Optional[int] = None, owner: Union[int, str, None] = None, group: Union[int, str, None] = None,
            entries: Optional[_Entries] = None, connection: Optional[Connection] = None, **more: _Layout) -> Segment: ...
+@overload
 def attach(name: str, readonly: bool = False, *, access: Optional[_Access] = None,
            timeout: Optional[float] = 0, populate: bool = False,
            connection: Optional[Connection] = None) -> Segment: ...
+@overload
+def attach(name: Union[List[str], Tuple[str, ...]], readonly: bool = False, *, access: Optional[_Access] = None,
+           timeout: Optional[float] = 0, populate: bool = False,
+           connection: Optional[Connection] = None) -> List[Segment]: ...
 def make(nbytes: Optional[SupportsIndex] = None, format: Optional[_Format] = None, shape: Optional[_Shape] = None,
          strides: Optional[_Shape] = None, offset: SupportsIndex = 0, readonly: bool = False, *,
          name: Optional[str] = None, lifetime: _Lifetime = "attached", lock: bool = True,

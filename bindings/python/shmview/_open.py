@@ -118,7 +118,9 @@ def make(nbytes=None, format=None, shape=None, strides=None, offset=0, readonly=
 
 
 def attach(name, readonly=False, *, access=None, timeout=0, populate=False, connection=None):
-    """Attaches the segment called name, and returns the Segment.
+    """Attaches the segment called name, and returns the Segment. Given a list or tuple of names, attaches
+    all of them in one exchange with the daemon, and returns a list of Segments. If one of them cannot be
+    attached, none is.
 
     readonly: like access='read': the bytes cannot be changed, but the lock can be taken.
     access: 'peek' (see the bytes without the lock), 'read' or 'write' (the default).
@@ -134,6 +136,9 @@ def attach(name, readonly=False, *, access=None, timeout=0, populate=False, conn
     elif readonly and access == "write":
         raise ValueError("access='write' is not readonly")
 
+    if isinstance(name, (list, tuple)):
+        return _attach_many(name, access, timeout, populate, connection)
+
     def attempt():
         try:
             return _core.attach(name, access=access, populate=populate, connection=connection)
@@ -145,6 +150,26 @@ def attach(name, readonly=False, *, access=None, timeout=0, populate=False, conn
         if found is not None:
             return found
     return _core.attach(name, access=access, populate=populate, connection=connection)
+
+
+def _attach_many(names, access, timeout, populate, connection):
+    """Like attach() with names. If one is missing and there is a timeout, waits for each."""
+    end = None if timeout is None else time.monotonic() + timeout
+    try:
+        return _core.attach_many(names, access, populate, connection)
+    except NotFound:
+        if timeout == 0:
+            raise
+    segments = []
+    try:
+        for name in names:
+            left = None if end is None else max(end - time.monotonic(), 0)
+            segments.append(attach(name, access=access, timeout=left, populate=populate, connection=connection))
+    except BaseException:
+        for segment in segments:
+            segment.close()
+        raise
+    return segments
 
 
 def _await(name, timeout, connection, attempt):

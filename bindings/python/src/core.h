@@ -215,6 +215,8 @@ static inline struct shmview_segment *segment_use(struct segment *segment)
     return segment->handle;
 }
 
+/* Returns SHMVIEW_PEEK, _READ or _WRITE for 'peek', 'read' or 'write', or 0 with ValueError. */
+int access_called(const char *name);
 /* Makes the Segment for a handle, and takes over the handle. connection is NULL for the memory of
  * another object. Returns NULL with an exception if memory is short; then the caller still owns the
  * handle. */
@@ -236,6 +238,7 @@ void segment_out_ends(struct segment *segment);
 /* The functions of the module, which shmview/_open.py wraps. */
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *module_attach_many(PyObject *module, PyObject *args);
 PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
 
 /* --- creation.c ---------------------------------------------------------- */

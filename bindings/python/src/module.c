@@ -141,6 +141,7 @@ static void module_free(void *module)
 static PyMethodDef functions[] = {
     {"create", WITH_KEYWORDS(module_create), METH_VARARGS | METH_KEYWORDS, NULL},
     {"attach", WITH_KEYWORDS(module_attach), METH_VARARGS | METH_KEYWORDS, NULL},
+    {"attach_many", module_attach_many, METH_VARARGS, NULL},
     {"remove", WITH_KEYWORDS(module_remove), METH_VARARGS | METH_KEYWORDS,
      "remove(name, *, connection=None)\n--\n\n"
      "Removes the name of a segment at once; the memory goes with the last attachment.\n\n"

@@ -125,10 +125,15 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
     return made;
 }
 
+int access_called(const char *name)
+{
+    static const char *const accesses[] = {"peek", "read", "write", NULL};
+    return choose("access", name, accesses);
+}
+
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"name", "access", "populate", "connection", NULL};
-    static const char *const accesses[] = {"peek", "read", "write", NULL};
     struct state *state = PyModule_GetState(module);
     const char *name, *access = "write";
     PyObject *connection_arg = NULL;
@@ -136,7 +141,7 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|$spO:attach", keywords, &name, &access,
                                      &populate, &connection_arg))
         return NULL;
-    int chosen = choose("access", access, accesses);
+    int chosen = access_called(access);
     struct connection *connection = chosen ? connection_take(state, connection_arg) : NULL;
     struct shmview_connection *handle = connection ? connection_use(connection) : NULL;
     struct shmview_segment *segment = NULL;
