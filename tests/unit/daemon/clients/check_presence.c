@@ -58,13 +58,6 @@ static int claim(struct guest *g, const char *presence, const char *held)
     return fd;
 }
 
-static void hang_up(struct guest *g)
-{
-    house_leave(g);
-    while (g->connection)
-        house_run(&house);
-}
-
 static void await_end_of(const char *name)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
@@ -91,7 +84,7 @@ static void survive_and_end(bool polls)
     struct guest *g;
     open_house(polls);
     int fd = begin(&g);
-    hang_up(g);
+    house_end(g);
     for (int i = 0; i < 20; i++)
         house_run(&house);
     ck_assert_ptr_null(first_client()->connection);
@@ -135,8 +128,8 @@ START_TEST(a_connection_has_one_client)
     ck_assert_ptr_eq(first->connection, g[0]->connection);
     for (int i = 0; i < 4; i++)
         close_fdp(&fd[i]);
-    hang_up(g[0]);
-    hang_up(g[2]);
+    house_end(g[0]);
+    house_end(g[2]);
     close_house();
 }
 END_TEST
@@ -165,7 +158,7 @@ START_TEST(never_mapped)
     house_call(g, "Create", "{'name':'s','size':10,'access':'write'}");
     ck_assert_ptr_nonnull(g->connection);
     ck_assert_int_eq(first_client()->presence, PRESENCE_NONE);
-    hang_up(g);
+    house_end(g);
     ck_assert_ptr_null(registry_find(&house.state.registry, "s"));
     close_house();
 }
@@ -184,7 +177,7 @@ START_TEST(claims_again)
         snprintf(held, sizeof held, "{'attachment':%ju}", (uintmax_t)a->id);
         house_call(g, "Attach", "{'name':'s','access':'read'}"); /* it reads no reply */
         if (closed)
-            hang_up(g);
+            house_end(g);
         again = house_admit(&house);
         ck_assert_int_eq(claim(again, "kept", held), -1);
         while (g->connection)

@@ -192,17 +192,13 @@ START_TEST(of_a_client)
     house_refused(g, "Create", "{'name':'c','size':1}", "QuotaExceeded", "1 segments asked for");
     house_call(g, "Remove", "{'name':'b'}");
     ck_assert_uint_eq(house.state.quota.used[QUOTA_BYTES], 4096);
-    house_leave(g);
-    while (g->connection)
-        house_run(&house);
+    house_end(g);
     ck_assert_uint_eq(house.state.quota.used[QUOTA_ATTACHMENTS], 0);
     house_call(other, "Attach", "{'name':'a','access':'peek'}");
     house_call(other, "Remove", "{'name':'a'}");
     ck_assert_uint_eq(house.state.quota.used[QUOTA_SEGMENTS],
                       1); /* it lives while it is attached */
-    house_leave(other);
-    while (other->connection)
-        house_run(&house);
+    house_end(other);
     for (int i = 0; i < N_QUOTA_KINDS; i++)
         ck_assert_uint_eq(house.state.quota.used[i], 0);
     house_close(&house);
