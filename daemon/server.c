@@ -216,14 +216,16 @@ static void on_repair(struct alarm *alarm)
 static void on_counts(uv_prepare_t *counts)
 {
     struct server *s = counts->data;
+    meter_end_turn(&s->state.meter);
     if (has_segments(s) && !s->repair_alarm.is_set)
-        alarm_set(&s->repair_alarm, REPAIR_MS, REPAIR_MS);
+        alarm_set(&s->repair_alarm, REPAIR_MS, 0);
     turns_round(&s->turns);
     departures_round(&s->state.departures);
-    poll_ahead_before_wait(&s->poll_ahead);
     const struct segment *segments = s->state.registry.by_id;
     notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
                                                      .n_clients = s->state.tally.n_connections});
+    poll_ahead_before_wait(&s->poll_ahead);
+    meter_begin_turn(&s->state.meter);
 }
 
 /* --- Beginning and end --------------------------------------------------- */
@@ -356,6 +358,7 @@ int server_init(struct server *server, const struct listener *listener,
     if (r)
         return r;
     state_init(&server->state, &server->loop, &server->turns, config);
+    meter_init(&server->state.meter, &server->loop);
     server->state.registry.home.store = store;
     server->state.job_done = finish_stop;
     share_descriptors(server);

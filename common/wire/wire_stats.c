@@ -55,6 +55,7 @@ static const struct shmview_stats no_stats = {
     .total_lost = -1,
     .total_repaired = -1,
     .max_connections = -1,
+    .longest_turn_us = -1,
 };
 static const struct shmview_quota_stats no_quota = {
     .limit = -1,
@@ -141,6 +142,7 @@ static const struct field instance_fields[] = {
     NUMBER(shmview_stats, "memory_free", memory_free, false),
     NUMBER(shmview_stats, "memory_limit", memory_limit, false),
     NUMBER(shmview_stats, "max_connections", max_connections, true),
+    NUMBER(shmview_stats, "longest_turn", longest_turn_us, true),
     {"quotas", FIELD_LIST, false, .offset = AT(shmview_stats, quotas),
      .count = AT(shmview_stats, n_quotas), .of = quota_fields,
      .of_bytes = sizeof(struct shmview_quota_stats), .max = LIMIT_STATS_QUOTAS, .blank = &no_quota},

@@ -5,6 +5,7 @@
 #ifndef DAEMON_STATE_H
 #define DAEMON_STATE_H
 
+#include "daemon/base/meter.h"
 #include "daemon/clients/tally.h"
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
@@ -17,6 +18,7 @@ struct state {
     struct registry registry;
     struct clients clients;
     struct tally tally;
+    struct meter meter;
     struct quota quota;
     struct config *config; /* in force; owned. A reload replaces it: keep no pointer into it */
     struct declaring declared;

@@ -228,7 +228,7 @@ static struct shmview_stats describe_instance(const struct request *request,
         w.starts = w.connections = w.n_all_segments = w.attachments = w.allocated_bytes =
             w.removed_bytes = w.total_created = w.total_attached = w.total_died =
                 w.total_owner_died = w.total_requests = w.total_lost = w.total_repaired =
-                    w.max_connections = WIRE_ABSENT;
+                    w.max_connections = w.longest_turn_us = WIRE_ABSENT;
         return w;
     }
     const struct registry *r = &state->registry;
@@ -236,6 +236,7 @@ static struct shmview_stats describe_instance(const struct request *request,
     w.starts = r->home.store ? (int64_t)store_starts(r->home.store) : 1;
     w.connections = tally->n_connections;
     w.max_connections = state->max_connections;
+    w.longest_turn_us = (int64_t)(state->meter.longest_ns / 1000);
     w.n_all_segments = HASH_CNT(by_id, r->by_id);
     w.attachments = r->home.n_attachments;
     w.allocated_bytes = (int64_t)r->allocated_bytes;

@@ -167,6 +167,9 @@ struct shmview_stats {
     /* One for each error that the daemon has used. */
     const struct shmview_refusal_stats *const *refusals;
     size_t n_refusals;
+    /* The longest time since the daemon started, in microseconds of processor time,
+     * that it took from one look for new requests to the next. */
+    int64_t longest_turn_us;
 };
 
 /* As limit: all segments that this user may see. */
