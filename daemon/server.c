@@ -2,6 +2,7 @@
 #include "daemon/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -28,8 +29,10 @@
 
 /* A client holds a socket, a pidfd and a bell. */
 #define DESCRIPTORS_PER_CONNECTION 3
-#define DESCRIPTORS_OF_OURS        64  /* libuv, objects being made */
-#define REPAIR_MS                  500 /* some segments are checked this often */
+#define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made */
+#define DESCRIPTORS_AT_ONCE        16384 /* 128 KiB of the kernel's memory */
+#define REPAIR_MS                  500   /* from one check of all segments to the next one */
+#define REPAIR_MORE_MS             32    /* between two parts of a check */
 #define LINGER_LOOK_MS             10
 
 /* --- Connections --------------------------------------------------------- */
@@ -207,8 +210,8 @@ static void on_repair(struct alarm *alarm)
 {
     struct server *s = alarm->data;
     segment_repair_some(&s->state.registry, &s->repaired);
-    if (!has_segments(s))
-        alarm_stop(alarm);
+    if (has_segments(s))
+        alarm_set(alarm, s->repaired ? REPAIR_MORE_MS : REPAIR_MS, 0);
 }
 
 /* Runs before the loop waits for events. The timer for repairs is started here and stops itself, so
@@ -304,12 +307,23 @@ static unsigned raise_descriptor_limit(void)
     return limit.rlim_cur < 1000000 ? (unsigned)limit.rlim_cur : 1000000;
 }
 
+/* Lets the kernel enlarge this process's table of descriptors now. In a process with threads each
+ * doubling waits for all processors, which takes 5 to 12 ms. */
+static void enlarge_descriptor_table(unsigned n)
+{
+    unsigned most = n < DESCRIPTORS_AT_ONCE ? n : DESCRIPTORS_AT_ONCE;
+    int fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)most - 1);
+    if (fd >= 0)
+        close(fd);
+}
+
 /* Divides the descriptors among their uses, so that none can take those of another. A sixteenth
  * each is for segments that were attached lately, for watches, and for pidfds of clients without a
  * connection; the rest is for connections. */
 static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
+    enlarge_descriptor_table(n);
     unsigned ours = n / 16 * 3 + DESCRIPTORS_OF_OURS;
     s->state.registry.home.max_recent = n / 16 / N_USE_DESCRIPTORS;
     s->state.registry.home.max_watches = n / 16 / 2;

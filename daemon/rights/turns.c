@@ -36,7 +36,7 @@
 #define SHARE_PARTS 8
 #define BURST_NS    5000000
 /* How long turns are served at once after one look for events. */
-#define ROUND_NS 2000000
+#define ROUND_NS 500000
 /* How much of its debt a user pays back each time it is passed over. */
 #define QUANTUM_NS 50000
 

@@ -13,7 +13,7 @@
  *   - Its connection is slow, because many of its turns took long lately, and it is not the only
  *     active connection.
  *   - Its user has used up the share of time for being served at once, and others are active.
- *   - The loop has served events at once for 2 ms since it last looked for new ones.
+ *   - The loop has served events at once for 0.5 ms since it last looked for new ones.
  *
  * Waiting turns are served in slices of 0.25 ms. Between two slices the loop looks for new events,
  * so a quick request waits for one slice at most. Among waiting turns:
