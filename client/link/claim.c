@@ -24,15 +24,10 @@
 static char *claim_text(struct shmview_connection *c)
 {
     size_t n;
-    CLEANUP_FREE int64_t *ids = connection_claims(c, &n);
-    CLEANUP_FREE struct wire_held *held = ids ? calloc(n + 1, sizeof *held) : NULL;
-    struct wire_claim claim = {.client = c->client, .n_held = n};
+    CLEANUP_FREE int64_t *held = connection_claims(c, &n);
+    struct wire_claim claim = {.client = c->client, .held = held, .n_held = n, .bell = true};
     if (!held)
         return NULL;
-    for (size_t i = 0; i < n; i++)
-        held[i].attachment = ids[i];
-    claim.held = held;
-    claim.bell = true;
     claim.presence = c->presence ? WIRE_PRESENCE_KEPT : WIRE_PRESENCE_WANTED;
     return wire_claim_text(&claim);
 }
@@ -98,7 +93,7 @@ static void close_arrived(struct shmview_connection *c)
 /* The argument of lose_unless_held(). */
 struct keeps {
     const struct shmview_connection *connection;
-    const struct wire_held *held;
+    const int64_t *held;
     size_t n;
 };
 

@@ -145,7 +145,7 @@ int connection_reserve(struct shmview_connection *connection, size_t n);
 void connection_hold(struct shmview_connection *connection, int64_t attachment);
 /* Removes the attachments that the daemon does not have. held lists those that it has, sorted. Ids
  * whose end is not yet reported stay. */
-void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n);
+void connection_keep(struct shmview_connection *connection, const int64_t *held, size_t n);
 /* Whether there is any attachment, or one whose end is not yet reported. */
 bool connection_holds_any(struct shmview_connection *connection);
 /* Sends the reports that other threads have left to the owner of the mutex, which is the caller. If

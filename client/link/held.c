@@ -48,7 +48,7 @@ int64_t *connection_claims(struct shmview_connection *connection, size_t *ret_n)
     return ids;
 }
 
-void connection_keep(struct shmview_connection *connection, const struct wire_held *held, size_t n)
+void connection_keep(struct shmview_connection *connection, const int64_t *held, size_t n)
 {
     struct shmview_connection *c = connection;
     size_t kept = 0;

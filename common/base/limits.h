@@ -7,16 +7,17 @@
 #include <shmview/layout.h>
 #include <shmview/view.h>
 
-/* Of one request. A layout of LIMIT_VIEWS views with 8 dimensions fits easily. */
-#define LIMIT_REQUEST_BYTES (1024 * 1024)
+/* Of one request. The longest layout of LIMIT_VIEWS views with 8 dimensions fits. */
+#define LIMIT_REQUEST_BYTES (512 * 1024)
 /* Of one reply. List can be long; the limit protects a client from a daemon that has gone wrong. */
 #define LIMIT_REPLY_BYTES (256 * 1024 * 1024)
 #define LIMIT_JSON_DEPTH  64 /* valid requests need at most 8 */
-/* Objects, arrays, numbers and so on in one request. The daemon's loop needs much longer to make
- * these values than to read their bytes. A view of a layout has at most 32 of them: itself, a name,
- * a format, an offset, a flag, and three arrays of 8 numbers. An attachment in a claim has 2. All
- * of these are within at most 16 others. */
-#define LIMIT_JSON_VALUES     (LIMIT_VIEWS * 32 + 64)
+/* The weight of the values in one request, which stands for the time in which the daemon's loop
+ * makes them. An integer, true, false and null weigh 1, a string, an array and an object 2, a
+ * number with a fraction or an exponent 4; the name of a member adds 2. A view of a layout weighs
+ * at most 54: itself, 7 names, a name, a format, an offset, a flag, and three arrays of 8 integers.
+ * An attachment in a claim weighs 1. All other values of these requests weigh less than 64. */
+#define LIMIT_JSON_WEIGHT     (LIMIT_VIEWS * 54 + 64)
 #define LIMIT_NAME_BYTES      128 /* of a segment; fits into NAME_MAX */
 #define LIMIT_VIEW_NAME_BYTES 64  /* of a layout or a view */
 #define LIMIT_VIEWS           256 /* views of one layout */

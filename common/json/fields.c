@@ -135,6 +135,27 @@ static int read_objects(const json_t *v, const struct field *f, bool strict, cha
     return 0;
 }
 
+static int read_ids(const json_t *v, const struct field *f, char *base, struct wire_fault *fault)
+{
+    if (!json_is_array(v))
+        return wire_fault_set(fault, f->name, "must be an array of integers");
+    size_t n = json_array_size(v);
+    if (n > (size_t)f->max)
+        return wire_fault_set(fault, f->name, "has %zu elements, the limit is %" PRId64, n, f->max);
+    int64_t *array = calloc(n ? n : 1, sizeof *array);
+    if (!array)
+        return wire_fault_memory(fault, f->name);
+    memcpy(base + f->offset, &array, sizeof array);
+    memcpy(base + f->count, &n, sizeof n);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *e = json_array_get(v, i);
+        if (!json_is_integer(e) || json_integer_value(e) < 0)
+            return wire_fault_set(fault, f->name, "element %zu must be an integer from 0 on", i);
+        array[i] = json_integer_value(e);
+    }
+    return 0;
+}
+
 static int read_strings(const json_t *v, const struct field *f, char *base,
                         struct wire_fault *fault)
 {
@@ -201,6 +222,8 @@ static int read_field(const json_t *v, const struct field *f, bool strict, char 
     case FIELD_OBJECTS:
     case FIELD_LIST:
         return read_objects(v, f, strict, base, fault);
+    case FIELD_IDS:
+        return read_ids(v, f, base, fault);
     case FIELD_STRINGS:
         return read_strings(v, f, base, fault);
     case FIELD_SET:

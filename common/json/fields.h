@@ -48,6 +48,7 @@ enum field_kind {
      * was if the member is optional and absent. An optional member is not written if the pointer is
      * NULL (STRINGS: if the count is 0). */
     FIELD_OBJECTS, /* of structs */
+    FIELD_IDS,     /* of int64_t; when read, each is 0 or more */
     FIELD_STRINGS, /* of const char * */
     FIELD_LIST,    /* of pointers to structs; when read, one allocation has all of them */
 };
@@ -61,7 +62,7 @@ struct field {
     bool narrow;              /* INT, BOOL, ENUM: a uint32_t in the struct */
     size_t offset;            /* of the member in its struct */
     size_t present;           /* INT, INTS: offset of a bool that is set if it is there; 0: none */
-    size_t count;             /* INTS, OBJECTS, LIST, STRINGS: of the count */
+    size_t count;             /* INTS, OBJECTS, IDS, LIST, STRINGS: of the count */
     const char *const *enums; /* ENUM, SET: names of 1, 2, 3, then NULL */
     const struct field *of;   /* OBJECT, OBJECTS, LIST: their table */
     size_t of_bytes;          /* OBJECTS, LIST: size of one */

@@ -91,6 +91,7 @@ static bool scan_value(struct fields_scan *scan, const struct field *f, char *ba
     case FIELD_OBJECT:
         return fields_scan(scan, f->of, at);
     case FIELD_LIST:
+    case FIELD_IDS:
     case FIELD_OBJECTS: /* an array with elements would need memory; leave it to fields_read() */
         return fields_scan_literal(scan, "[]");
     case FIELD_INTS:

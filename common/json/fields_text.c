@@ -101,6 +101,7 @@ static struct member member_of(const struct field *f, const char *base)
         memcpy(&m.number, m.at, sizeof m.number);
         break;
     case FIELD_OBJECTS:
+    case FIELD_IDS:
     case FIELD_LIST:
     case FIELD_STRINGS:
         memcpy(&m.n, base + f->count, sizeof m.n);
@@ -122,6 +123,7 @@ static bool is_absent(const struct field *f, const struct member *m)
     case FIELD_STRING:
         return f->optional && (!m->pointer || !m->pointer[0]);
     case FIELD_OBJECTS:
+    case FIELD_IDS:
     case FIELD_LIST:
         return f->optional && !m->pointer;
     case FIELD_INT:
@@ -167,6 +169,9 @@ static void add_value(const struct field *f, const struct member *m, struct json
         break;
     case FIELD_OBJECTS:
         fields_text_array(f->of, f->of_bytes, m->pointer, m->n, text);
+        break;
+    case FIELD_IDS:
+        add_ints(text, (const int64_t *)(const void *)m->pointer, m->n);
         break;
     case FIELD_LIST:
         add_list(text, f->of, (const void *const *)(const void *)m->pointer, m->n);

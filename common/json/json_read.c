@@ -18,9 +18,9 @@
 struct reader {
     const char *begin, *at, *end;
     bool is_strict;
-    unsigned depth, n_values; /* arrays and objects that are open; values so far */
-    char *room;               /* owned */
-    size_t n, capacity;       /* bytes of room that are used, and all of them */
+    unsigned depth, weight; /* arrays and objects that are open; of the values so far */
+    char *room;             /* owned */
+    size_t n, capacity;     /* bytes of room that are used, and all of them */
     struct wire_fault *fault;
 };
 
@@ -38,6 +38,15 @@ static json_t *checked(struct reader *r, json_t *value)
     return value;
 }
 
+/* Adds to the weight of the text, which is limited (LIMIT_JSON_WEIGHT). Returns 0, or -1. */
+static int weigh(struct reader *r, unsigned weight)
+{
+    r->weight += weight;
+    if (r->is_strict && r->weight > LIMIT_JSON_WEIGHT)
+        return bad(r, "too many values");
+    return 0;
+}
+
 static void skip_space(struct reader *r)
 {
     while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' || *r->at == '\n' || *r->at == '\r'))
@@ -52,17 +61,22 @@ static bool takes(struct reader *r, char c)
     return is;
 }
 
-/* Adds n bytes to the stack. May move it, so positions in it are kept as numbers. */
-static int push(struct reader *r, const char *bytes, size_t n)
+static int enlarge_room(struct reader *r, size_t n)
 {
-    if (!r->room || n > r->capacity - r->n) {
-        size_t capacity = (r->n + n) * 2 + ROOM_BYTES_FIRST;
-        char *room = realloc(r->room, capacity);
-        if (!room)
-            return wire_fault_memory(r->fault, "");
-        r->room = room;
-        r->capacity = capacity;
-    }
+    size_t capacity = (r->n + n) * 2 + ROOM_BYTES_FIRST;
+    char *room = realloc(r->room, capacity);
+    if (!room)
+        return wire_fault_memory(r->fault, "");
+    r->room = room;
+    r->capacity = capacity;
+    return 0;
+}
+
+/* Adds n bytes to the stack. May move it, so positions in it are kept as numbers. */
+static inline int push(struct reader *r, const char *bytes, size_t n)
+{
+    if (__builtin_expect(!r->room || n > r->capacity - r->n, 0) && enlarge_room(r, n))
+        return -1;
     memcpy(r->room + r->n, bytes, n);
     r->n += n;
     return 0;
@@ -128,18 +142,26 @@ static int read_escape(struct reader *r)
     return push(r, &values[name - names], 1);
 }
 
+/* Skips the characters of a string up to its last quote, an escape, or the end of the text. */
+static int skip_plain(struct reader *r)
+{
+    while (r->at < r->end && *r->at != '"' && *r->at != '\\') {
+        const unsigned char *p = (const unsigned char *)r->at;
+        size_t n = *p < 0x80 ? 1 : utf8_length(p, (const unsigned char *)r->end);
+        if (n == 0 || *p < 0x20)
+            return bad(r, n ? "a control character" : "bytes that are not UTF-8");
+        r->at += n;
+    }
+    return 0;
+}
+
 /* Reads a string after its first quote, and pushes it with a NUL. */
 static int read_string(struct reader *r)
 {
     for (;;) {
         const char *from = r->at;
-        while (r->at < r->end && *r->at != '"' && *r->at != '\\') {
-            const unsigned char *p = (const unsigned char *)r->at;
-            size_t n = utf8_length(p, (const unsigned char *)r->end);
-            if (n == 0 || *p < 0x20)
-                return bad(r, n ? "a control character" : "bytes that are not UTF-8");
-            r->at += n;
-        }
+        if (skip_plain(r))
+            return -1;
         if (r->at > from && push(r, from, (size_t)(r->at - from)))
             return -1;
         if (takes(r, '"'))
@@ -149,6 +171,23 @@ static int read_string(struct reader *r)
         if (read_escape(r))
             return -1;
     }
+}
+
+/* Makes a value of a string after its first quote: of the text itself if that has no escape. */
+static json_t *read_text(struct reader *r)
+{
+    const char *from = r->at;
+    size_t mark = r->n;
+    if (skip_plain(r))
+        return NULL;
+    if (takes(r, '"'))
+        return checked(r, json_stringn_nocheck(from, (size_t)(r->at - from) - 1));
+    r->at = from;
+    if (read_string(r))
+        return NULL;
+    json_t *v = json_stringn_nocheck(r->room + mark, r->n - mark - 1);
+    r->n = mark;
+    return checked(r, v);
 }
 
 /* --- Numbers ------------------------------------------------------------- */
@@ -167,6 +206,8 @@ static bool skip_digits(struct reader *r)
 static json_t *read_real(struct reader *r, const char *from)
 {
     size_t mark = r->n;
+    if (weigh(r, 3)) /* with the 1 of any value */
+        return NULL;
     if (push(r, from, (size_t)(r->at - from)) || push(r, "", 1))
         return NULL;
     double value = strtod(r->room + mark, NULL);
@@ -224,7 +265,7 @@ static int read_member(struct reader *r, json_t *object)
     size_t mark = r->n;
     if (!takes(r, '"'))
         return bad(r, "a key is missing");
-    if (read_string(r))
+    if (weigh(r, 2) || read_string(r))
         return -1;
     if (r->is_strict && json_object_get(object, r->room + mark))
         return bad(r, "a duplicate key");
@@ -282,22 +323,15 @@ static bool takes_word(struct reader *r, const char *word)
 static json_t *read_value(struct reader *r)
 {
     skip_space(r);
-    if (r->is_strict && ++r->n_values > LIMIT_JSON_VALUES)
-        return wire_fault_set(r->fault, "", "byte %zu: more than %d values",
-                              (size_t)(r->at - r->begin), LIMIT_JSON_VALUES),
-               NULL;
+    char first = r->at < r->end ? *r->at : '\0';
+    if (weigh(r, first == '"' || first == '[' || first == '{' ? 2 : 1))
+        return NULL;
     if (takes(r, '{'))
         return read_members(r, json_object(), '}', read_member);
     if (takes(r, '['))
         return read_members(r, json_array(), ']', read_element);
-    if (takes(r, '"')) {
-        size_t mark = r->n;
-        if (read_string(r))
-            return NULL;
-        json_t *v = json_stringn_nocheck(r->room + mark, r->n - mark - 1);
-        r->n = mark;
-        return checked(r, v);
-    }
+    if (takes(r, '"'))
+        return read_text(r);
     if (takes_word(r, "true"))
         return json_true();
     if (takes_word(r, "false"))

@@ -19,9 +19,9 @@
 #include "common/json/fields.h"
 
 /* Reads n bytes of text: one value of RFC 8259, in UTF-8, without a character of code 0, nested
- * LIMIT_JSON_DEPTH deep at most. is_strict refuses an object that has the same key twice, and more
- * than LIMIT_JSON_VALUES values; otherwise the last value of a key counts. A number with a fraction
- * or an exponent becomes a real.
+ * LIMIT_JSON_DEPTH deep at most. is_strict refuses an object that has the same key twice, and
+ * values that weigh more than LIMIT_JSON_WEIGHT; otherwise the last value of a key counts. A number
+ * with a fraction or an exponent becomes a real.
  *
  * Returns a new value, or NULL with *fault. fault->no_memory distinguishes lack of memory from bad
  * text; fault->reason of bad text begins with the byte at which reading stopped. Any thread. */

@@ -93,22 +93,22 @@ static const struct field entrust_fields[] = {
     {"pid", FIELD_INT, false, .offset = AT(wire_entrust, pid), .min = 1, .max = INT32_MAX},
     FIELDS_END,
 };
-static const struct field held_fields[] = {
-    {"attachment", FIELD_INT, false, .offset = AT(wire_held, attachment), .max = INT64_MAX},
+/* of an int64_t: the parameters of methods that need only an attachment */
+static const struct field attachment_id_fields[] = {
+    {"attachment", FIELD_INT, false, .max = INT64_MAX},
     FIELDS_END,
 };
 static const char *const presence_names[] = {"wanted", "kept", NULL};
 static const struct field claim_fields[] = {
     {"client", FIELD_INT, false, .offset = AT(wire_claim, client), .min = 1, .max = INT64_MAX},
-    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claim, held), .count = AT(wire_claim, n_held),
-     .of = held_fields, .of_bytes = sizeof(struct wire_held), .max = LIMIT_ATTACHMENTS},
+    {"held", FIELD_IDS, false, .offset = AT(wire_claim, held), .count = AT(wire_claim, n_held),
+     .max = LIMIT_ATTACHMENTS},
     {"presence", FIELD_ENUM, true, .offset = AT(wire_claim, presence), .enums = presence_names},
     {"bell", FIELD_BOOL, true, .offset = AT(wire_claim, bell)},
     FIELDS_END,
 };
 static const struct field claimed_fields[] = {
-    {"held", FIELD_OBJECTS, false, .offset = AT(wire_claimed, held),
-     .count = AT(wire_claimed, n_held), .of = held_fields, .of_bytes = sizeof(struct wire_held),
+    {"held", FIELD_IDS, false, .offset = AT(wire_claimed, held), .count = AT(wire_claimed, n_held),
      .max = LIMIT_ATTACHMENTS},
     {"descriptors", FIELD_INT, true, .offset = AT(wire_claimed, descriptors),
      .max = LIMIT_DESCRIPTORS},
@@ -323,8 +323,8 @@ char *wire_attach_text(const struct wire_attach *attach)
 
 char *wire_detach_text(int64_t attachment)
 {
-    const struct wire_held held = {attachment};
-    return fields_message(CALL("Detach"), held_fields, &held, ",\"oneway\":true}", NULL);
+    return fields_message(CALL("Detach"), attachment_id_fields, &attachment, ",\"oneway\":true}",
+                          NULL);
 }
 
 char *wire_remove_text(const char *name)
@@ -356,10 +356,9 @@ char *wire_claim_text(const struct wire_claim *claim)
 
 char *wire_attachment_text(const char *method, int64_t attachment)
 {
-    const struct wire_held held = {attachment};
     char head[100];
     snprintf(head, sizeof head, "{\"method\":\"%s\",\"parameters\":", method);
-    return fields_message(head, held_fields, &held, "}", NULL);
+    return fields_message(head, attachment_id_fields, &attachment, "}", NULL);
 }
 
 char *wire_claimed_text(const struct wire_claimed *claimed, size_t *ret_bytes)

@@ -104,23 +104,18 @@ struct wire_entrust {
     int64_t pid;
 };
 
-/* An attachment that a client still has. Also the parameters of methods that need only an id. */
-struct wire_held {
-    int64_t attachment;
-};
-
-/* Sorts the list by attachment, for wire_held_has(). */
-void wire_held_sort(struct wire_held *held, size_t n);
+/* Sorts the ids of attachments, for wire_held_has(). */
+void wire_held_sort(int64_t *held, size_t n);
 /* Whether the attachment is in the list, which must be sorted. A search in an unsorted list would
  * be quadratic, because a claim may have LIMIT_ATTACHMENTS of them. */
-bool wire_held_has(const struct wire_held *held, size_t n, int64_t attachment);
+bool wire_held_has(const int64_t *held, size_t n, int64_t attachment);
 
 #define WIRE_PRESENCE_WANTED 1 /* the client has no presence */
 #define WIRE_PRESENCE_KEPT   2 /* the client has mapped one */
 
 struct wire_claim {
     int64_t client;
-    struct wire_held *held; /* new when decoded: free() */
+    int64_t *held; /* the attachments that the client still has; new when decoded: free() */
     size_t n_held;
     int64_t presence; /* 0: none, or one of the above */
     bool bell;
@@ -128,7 +123,7 @@ struct wire_claim {
 
 /* The reply to Claim. presence and bell are indices into the descriptors of the message. */
 struct wire_claimed {
-    struct wire_held *held; /* new when decoded: free() */
+    int64_t *held; /* new when decoded: free() */
     size_t n_held;
     int64_t descriptors, presence, bell; /* WIRE_ABSENT */
 };

@@ -168,18 +168,17 @@ const char *wire_lifetime_name(int64_t lifetime)
 
 static int compare_held(const void *a, const void *b)
 {
-    const struct wire_held *x = a, *y = b;
-    return (x->attachment > y->attachment) - (x->attachment < y->attachment);
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
 }
 
-void wire_held_sort(struct wire_held *held, size_t n)
+void wire_held_sort(int64_t *held, size_t n)
 {
     if (n)
         qsort(held, n, sizeof *held, compare_held);
 }
 
-bool wire_held_has(const struct wire_held *held, size_t n, int64_t attachment)
+bool wire_held_has(const int64_t *held, size_t n, int64_t attachment)
 {
-    const struct wire_held key = {.attachment = attachment};
-    return n && bsearch(&key, held, n, sizeof *held, compare_held);
+    return n && bsearch(&attachment, held, n, sizeof *held, compare_held);
 }

@@ -307,7 +307,7 @@ static bool receive(struct connection *c)
     if (n == 0)
         c->end_of_stream = true;
     else if (n == -EMSGSIZE)
-        violation(c, "a request of more than 1 MiB");
+        violation(c, "a request of more than 512 KiB");
     else if (n == -EPROTO)
         violation(c, "a descriptor with a request");
     else if (n < 0)

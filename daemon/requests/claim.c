@@ -20,7 +20,7 @@ static char *claimed(const struct connection *c, struct wire_claimed told, size_
     if (!told.held)
         return NULL;
     LIST_FOREACH (a, &c->attachments, link)
-        told.held[told.n_held++].attachment = (int64_t)a->id;
+        told.held[told.n_held++] = (int64_t)a->id;
     char *text = wire_claimed_text(&told, ret_bytes);
     free(told.held);
     return text;

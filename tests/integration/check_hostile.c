@@ -18,7 +18,7 @@
 #include "support/raw.h"
 #include "support/suite.h"
 
-#define MIB (1024 * 1024)
+#define MOST (512 * 1024) /* bytes of a request */
 
 static struct daemon d;
 static struct bystander bystander;
@@ -98,15 +98,15 @@ END_TEST
 
 START_TEST(brackets_without_end_are_refused)
 {
-    char *brackets = malloc(2 * MIB);
+    char *brackets = malloc(2 * MOST);
     ck_assert_ptr_nonnull(brackets);
-    memset(brackets, '[', 2 * MIB);
+    memset(brackets, '[', 2 * MOST);
     begin();
-    expect_violation(brackets, 2 * MIB); /* too long, no NUL */
-    brackets[MIB - 1] = '\0';
-    expect_violation(brackets, MIB); /* as long as may be, far too deep */
+    expect_violation(brackets, 2 * MOST); /* too long, no NUL */
+    brackets[MOST - 1] = '\0';
+    expect_violation(brackets, MOST); /* as long as may be, far too deep */
     memset(brackets, '{', 5);
-    expect_violation(brackets, MIB);
+    expect_violation(brackets, MOST);
     end();
     free(brackets);
 }
@@ -120,46 +120,46 @@ static bool is_read(const struct raw *raw)
     return unread == 0;
 }
 
-START_TEST(a_request_has_at_most_a_mebibyte)
+START_TEST(a_request_has_at_most_512_KiB)
 {
     static const char head[] = "{\"method\":\"io.shmview.Ping\",\"parameters\":{\"x\":\"";
     struct raw raw;
-    char *text = malloc(MIB);
+    char *text = malloc(MOST);
     ck_assert_ptr_nonnull(text);
-    memset(text, 'x', MIB);
+    memset(text, 'x', MOST);
     memcpy(text, head, sizeof head - 1);
     begin();
-    memcpy(text + MIB - 4, "\"}}", 4); /* with its NUL 1 MiB */
+    memcpy(text + MOST - 4, "\"}}", 4); /* with its NUL as long as may be */
     raw_connect(&raw, d.socket);
-    ck_assert(raw_send(&raw, text, MIB));
+    ck_assert(raw_send(&raw, text, MOST));
     json_decref(raw_receive_error(&raw, "org.varlink.service.InvalidParameter", "x"));
     raw_do(&raw, "Ping", NULL);
-    memset(text + MIB - 4, 'x', 4);
-    ck_assert(raw_send(&raw, text, MIB));
+    memset(text + MOST - 4, 'x', 4);
+    ck_assert(raw_send(&raw, text, MOST));
     AWAIT(is_read(&raw));
     raw_send(&raw, "\"}}", 4); /* too late */
     raw_expect_end(&raw);
     raw_close(&raw);
-    AWAIT(daemon_said(&d, "more than 1 MiB"));
+    AWAIT(daemon_said(&d, "more than 512 KiB"));
     end();
     free(text);
 }
 END_TEST
 
 /* Reading all of them would keep the other clients waiting for a tenth of a second. */
-START_TEST(a_request_has_at_most_8256_values)
+START_TEST(the_values_of_a_request_are_limited)
 {
     static const char head[] = "{\"method\":\"io.shmview.Ping\",\"parameters\":{\"x\":[{}";
-    char *text = malloc(MIB);
+    char *text = malloc(MOST);
     ck_assert_ptr_nonnull(text);
     size_t n = sizeof head - 1;
     memcpy(text, head, n);
-    for (; n + 6 < MIB; n += 3)
+    for (; n + 6 < MOST; n += 3)
         memcpy(text + n, ",{}", 3);
     memcpy(text + n, "]}}", 4);
     begin();
     expect_violation(text, n + 4);
-    AWAIT(daemon_said(&d, "more than 8256 values"));
+    AWAIT(daemon_said(&d, "too many values"));
     end();
     free(text);
 }
@@ -306,8 +306,8 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(what_is_no_call_ends_the_connection),
         SUITE_TEST(brackets_without_end_are_refused),
-        SUITE_TEST(a_request_has_at_most_a_mebibyte),
-        SUITE_TEST(a_request_has_at_most_8256_values),
+        SUITE_TEST(a_request_has_at_most_512_KiB),
+        SUITE_TEST(the_values_of_a_request_are_limited),
         SUITE_TEST(deep_parameters_are_refused),
         SUITE_TEST(silence_disturbs_nobody),
         SUITE_TEST(a_request_may_come_byte_by_byte),

@@ -308,7 +308,7 @@ static void look_around(struct child *me, void *arg)
     ck_assert_uint_eq(json_array_size(json_object_get(list, "segments")), 0);
     json_decref(list);
     /* somebody else's attachments are not to be had by claiming them */
-    list = raw_call(&raw, "Claim", "{'client':1,'held':[{'attachment':4294967297}]}");
+    list = raw_call(&raw, "Claim", "{'client':1,'held':[4294967297]}");
     ck_assert_uint_eq(json_array_size(json_object_get(list, "held")), 0);
     json_decref(list);
     raw_close(&raw);

@@ -346,7 +346,7 @@ def use_daemon(path):
     client.learn()
     assert {"org.varlink.service", "io.shmview"} <= set(client.interfaces)
     client.call(SHMVIEW + "Ping")
-    held = client.call(SHMVIEW + "Claim", client=7, held=[{"attachment": 1}])
+    held = client.call(SHMVIEW + "Claim", client=7, held=[1])
     assert held == {"held": []}
     assert client.call(SHMVIEW + "List") == {"segments": []}
     writer = share_bytes(client)

@@ -18,7 +18,7 @@ class Claim(Method):
         held = [a.id for a in mine if rng.random() < 0.85]
         if rng.random() < 0.1:
             held.append(rng.choice([0, 1, rng.getrandbits(60)] + list(model.attachments)))
-        p = {"client": client, "held": [{"attachment": i} for i in dict.fromkeys(held)]}
+        p = {"client": client, "held": list(dict.fromkeys(held))}
         if rng.random() < 0.85:
             p["presence"] = "kept" if client in conn.agent.mapped and rng.random() < 0.7 else "wanted"
         if model.has_bell and rng.random() < 0.5:
@@ -48,7 +48,7 @@ class Claim(Method):
     @staticmethod
     def _held(op):
         try:
-            return {h["attachment"] for h in op.params["held"]}
+            return set(op.params["held"])
         except (KeyError, TypeError):
             return set()
 
@@ -107,7 +107,7 @@ class Claim(Method):
             self._doubt_all(siege, op, fds)
             return
         conn.agent.answered[op.params["client"]] = op.number
-        held, got = self._held(op), {h["attachment"] for h in reply["held"]}
+        held, got = self._held(op), set(reply["held"])
         for a in self._parties(model, op):
             if a.id in got:
                 need(a.id in held or op.before.get(a.id) != LIVE,

@@ -238,8 +238,7 @@ static void every_claim(unsigned classes, int error)
         struct attachment *a;
         LIST_FOREACH (a, &survivor()->attachments, link)
             if (a->segment == get("s"))
-                sprintf(held + strlen(held), "%s{\"attachment\":%ju}", held[0] ? "," : "",
-                        (uintmax_t)a->id);
+                sprintf(held + strlen(held), "%s%ju", held[0] ? "," : "", (uintmax_t)a->id);
         char text[300];
         snprintf(text, sizeof text, "{\"client\":1,\"held\":[%s]}", held);
         json_t *parameters = json_loads(text, 0, NULL);

@@ -95,6 +95,10 @@ END_TEST
 START_TEST(parameters_of_claim)
 {
     accepts('K', "{'client':1,'held':[],'presence':'kept'}");
+    accepts('K', "{'client':1,'held':[0,9223372036854775807]}");
+    refuses('K', "{'client':1,'held':{}}", "held", "must be an array of integers");
+    refuses('K', "{'client':1,'held':[1,-1]}", "held", "element 1 must be an integer from 0 on");
+    refuses('K', "{'client':1,'held':['1']}", "held", "element 0 must be an integer from 0 on");
     refuses('K', "{'client':1,'held':[],'presence':'maybe'}", "presence",
             "must be \"wanted\" or \"kept\"");
 }

@@ -190,7 +190,7 @@ START_TEST(requests)
     struct wire_set_access set_access = {"s", 5, grant};
     struct wire_attach attach_to = {"s", SHMVIEW_WRITE, 5};
     struct wire_entrust entrust = {"s", 5};
-    struct wire_held held[] = {{1}, {2}};
+    int64_t held[] = {1, 2};
     struct wire_claim claim = {7, held, 2, WIRE_PRESENCE_KEPT, true};
     json_t *written[] = {parameters_of(wire_define_text(&define)),
                          parameters_of(wire_create_text(&create)),
