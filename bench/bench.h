@@ -178,6 +178,8 @@ void bench_create(struct bench *bench);
 void bench_floor(struct bench *bench);
 /* scale.c */
 void bench_scale(struct bench *bench);
+/* storm.c */
+void bench_storm(struct bench *bench);
 /* greed.c */
 void bench_greed(struct bench *bench);
 /* large.c */

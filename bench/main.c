@@ -99,6 +99,7 @@ static int run_rows(struct bench *bench, bool check)
     bench_views(bench);
     bench_floor(bench);
     bench_scale(bench);
+    bench_storm(bench);
     bench_greed(bench);
     bench_large(bench);
     bench_lock(bench);

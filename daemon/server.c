@@ -32,7 +32,7 @@
 #define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made */
 #define DESCRIPTORS_AT_ONCE        16384 /* 128 KiB of the kernel's memory */
 #define REPAIR_MS                  500   /* from one check of all segments to the next one */
-#define REPAIR_MORE_MS             32    /* between two parts of a check */
+#define REPAIR_MORE_MS             16    /* between two parts of a check */
 #define LINGER_LOOK_MS             10
 
 /* --- Connections --------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include "daemon/requests/state.h"
 
 /* What departures may use between two looks of the loop for events. */
-#define SLICE_NS 500000
+#define SLICE_NS 250000
 
 /* What one dead client had. */
 struct departure {

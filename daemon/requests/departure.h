@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends the attachments and segments of dead clients, in slices of half a millisecond. It also
- * ends the attachments that a client did not name when it claimed again.
+/* Ends the attachments and segments of dead clients, in slices of a quarter of a millisecond. It
+ * also ends the attachments that a client did not name when it claimed again.
  *
  *   client died -> slots announced as dead -> attachments and segments ended -> freed
  *

@@ -18,7 +18,7 @@
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
 
-#define TURN_NS 1000000
+#define TURN_NS 400000
 
 /* --- A segment ----------------------------------------------------------- */
 

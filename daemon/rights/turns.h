@@ -13,7 +13,7 @@
  *   - Its connection is slow, because many of its turns took long lately, and it is not the only
  *     active connection.
  *   - Its user has used up the share of time for being served at once, and others are active.
- *   - The loop has served events at once for 0.5 ms since it last looked for new ones.
+ *   - The loop has served events at once for 0.25 ms since it last looked for new ones.
  *
  * Waiting turns are served in slices of 0.25 ms. Between two slices the loop looks for new events,
  * so a quick request waits for one slice at most. Among waiting turns:
@@ -69,7 +69,9 @@ struct turns {
     struct turns_seen quick_open;   /* quick_connections without connections that were closed */
     int64_t began_ns, began_cpu_ns; /* of the current turn; CPU time 0: not measured */
     unsigned n_turns;
-    int64_t round_ns; /* time used by turns at once since the last look for events */
+    /* since the last look for events: the time used by turns at once, and the time that closing the
+     * connections takes that ended */
+    int64_t round_ns, closing_ns;
 };
 
 /* Returns 0 or -errno. Closing all handles of the loop closes those of turns, too. */
@@ -94,7 +96,7 @@ void turns_again(struct turns *turns, struct turn *turn);
 /* Removes a turn from its queue, if it waits. Call before its memory is freed. */
 void turns_cancel(struct turns *turns, struct turn *turn);
 
-/* Call when a connection is closed that is the `who` of turns. */
+/* Call when a connection ends that is the `who` of turns. */
 void turns_gone(struct turns *turns, const void *who);
 
 /* Counts time that was used for the user in the turn of another payer, such as accepting the user's

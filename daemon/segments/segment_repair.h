@@ -20,7 +20,7 @@
  * a thread commits or frees the memory after this call, and its errors show at the next check. */
 int segment_repair(struct segment *segment);
 
-/* Repairs up to 64 segments, in the order of their ids, beginning with the first one above *after.
+/* Repairs up to 32 segments, in the order of their ids, beginning with the first one above *after.
  * Sets *after for the next call: to 0 when this one reached the last segment, so that the next one
  * begins with the first again. Errors are ignored, because a later call tries again. */
 void segment_repair_some(const struct registry *registry, uint64_t *after);
