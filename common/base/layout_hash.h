@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of the name of a layout or a view. The daemon writes it into the control object, and clients find the
- * index of a layout by it without asking the daemon. */
+/* The hash of the name of a layout or a view. The daemon writes it into the control object, and
+ * clients find the index of a layout by it without asking the daemon. */
 #ifndef COMMON_LAYOUT_HASH_H
 #define COMMON_LAYOUT_HASH_H
 

@@ -174,8 +174,8 @@ static inline void house_leave(struct guest *g)
     g->reply = NULL;
 }
 
-/* Lets the guest leave, and ends all that ends with it. The daemon would do that in slices, of which
- * a busy machine needs several. */
+/* Lets the guest leave, and ends all that ends with it. The daemon would do that in slices, of
+ * which a busy machine needs several. */
 static inline void house_end(struct guest *g)
 {
     int64_t deadline = now_ns() + HOUSE_WAIT_NS;
