@@ -13,7 +13,10 @@
 #include "common/base/util.h"
 #include "daemon/store/store_file.h"
 
-#define TABLES_MOST    16
+#define TABLES_MOST 16
+/* The map of a trial is five times as large as the file, and ROOM_BYTES. A changed page is copied
+ * and may be split, and a value with pages of its own is written twice, before anything is free. */
+#define ROOM_PARTS     ((size_t)5)
 #define ROOM_BYTES     ((size_t)4 << 20)
 #define FREE_DBI       0 /* LMDB's table of free pages, by transaction */
 #define MAIN_DBI       1 /* LMDB's table of tables */
@@ -265,11 +268,16 @@ static int run(struct trial *t)
     return 0;
 }
 
+static size_t map_bytes(size_t bytes)
+{
+    return ROOM_PARTS * bytes + ROOM_BYTES;
+}
+
 /* Whether there is address space for twice the map of the trial, which is more than LMDB needs in
  * all. */
 static bool has_room(size_t bytes)
 {
-    size_t room = 2 * (2 * bytes + ROOM_BYTES);
+    size_t room = 2 * map_bytes(bytes);
     void *p = mmap(NULL, room, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p != MAP_FAILED)
         munmap(p, room);
@@ -284,7 +292,7 @@ static int try_env(struct trial *t, const char *path, size_t bytes)
     if (r == 0)
         r = mdb_env_set_maxdbs(t->env, TABLES_MOST);
     if (r == 0)
-        r = mdb_env_set_mapsize(t->env, 2 * bytes + ROOM_BYTES);
+        r = mdb_env_set_mapsize(t->env, map_bytes(bytes));
     if (r == 0) {
         r = mdb_env_open(t->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_WRITEMAP, 0);
         if (r == ENOMEM && has_room(bytes))

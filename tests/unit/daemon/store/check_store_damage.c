@@ -286,6 +286,28 @@ START_TEST(sound_ones_are_used)
 }
 END_TEST
 
+/* A start packs the pages of the file. The trial of the next start splits all of them, which takes
+ * three times as much room. */
+START_TEST(large_ones_are_used)
+{
+    struct store_segment s = {.size = 100, .lifetime = SHMVIEW_MANUAL};
+    struct store *store;
+    bool was_bad;
+    strcpy(s.name, "segment000000"); /* of 30 such records no byte of a page is left */
+    for (int round = 0; round < 3; round++) {
+        ck_assert_int_eq(open_checked(&store, &was_bad), 0);
+        ck_assert(!was_bad);
+        for (s.id = 1; round == 0 && s.id <= 50000; s.id++)
+            ck_assert_int_eq(store_put_segment(store, &s), 0);
+        unsigned n = 0;
+        ck_assert_int_eq(store_each_segment(store, see_segment, &n), 0);
+        ck_assert_uint_eq(n, 50000);
+        store_close(store, false);
+    }
+    remove_files();
+}
+END_TEST
+
 UNIT_MAIN("store_damage", UNIT_TEST(bytes_change), UNIT_TEST(words_change),
           UNIT_TEST(more_pages_than_there_can_be), UNIT_TEST(free_list_names_pages_in_use),
-          UNIT_TEST(sound_ones_are_used))
+          UNIT_TEST(sound_ones_are_used), UNIT_TEST(large_ones_are_used))
