@@ -175,7 +175,7 @@ static void run_place(struct calls *calls, enum place place)
         .rounds_quick = 7,
         .n = 4,
         .list = {{"shmview", run_attach, calls, {0}},
-                 {"libuv+jansson echo", run_echo_attach, &calls->with_json, {TARGET_RATIO, 1.3}},
+                 {"libuv+jansson echo", run_echo_attach, &calls->with_json, {TARGET_RATIO, 1.1}},
                  {"libuv echo of bytes", run_echo_attach, &calls->without, {0}},
                  {"shm_open mmap munmap close", run_raw, calls, {0}}},
     };

@@ -203,7 +203,7 @@ static void run_calls(struct bench *bench, struct realm *many, struct realm *few
         int (*run)(void *, double *);
         struct target target;
     } rows[] = {
-        {"create, 100000 segments there", run_create, {TARGET_RATIO, 1.15}},
+        {"create, 100000 segments there", run_create, {TARGET_RATIO, 1.10}},
         {"attach+detach in turn, 100000", run_in_turn, {TARGET_RATIO, 1.15}},
         {"attach+detach at random, 100000", run_at_random, {0}},
     };
@@ -248,7 +248,7 @@ static void run_segments(struct bench *bench)
         bench->n_failed++;
     } else {
         add_value(bench, "daemon's memory a segment, 100000", "bytes", many.bytes,
-                  (struct target){TARGET_VALUE, 512});
+                  (struct target){TARGET_VALUE, 256});
         add_value(bench, "its registry a segment, 100000", "bytes", many.registry,
                   (struct target){0});
         run_calls(bench, &many, &few);

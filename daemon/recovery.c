@@ -239,8 +239,8 @@ static void restore_attachment(struct recovery *r, const struct store_attachment
 /* Links segments of lifetime "creator" to the client with which they end. */
 static void find_creators(struct recovery *r)
 {
-    struct segment *s, *next;
-    HASH_ITER (by_id, r->state->registry.by_id, s, next) {
+    const struct registry *registry = &r->state->registry;
+    for (struct segment *s = registry_next(registry, 0); s; s = registry_next(registry, s->id)) {
         if (r->error || s->lifetime != SHMVIEW_CREATOR || !s->named)
             continue;
         struct client *who = find_holder(r, &s->holder, &r->error);
@@ -255,11 +255,12 @@ static void find_creators(struct recovery *r)
 static void settle(struct recovery *r)
 {
     struct registry *registry = &r->state->registry;
-    struct segment *s, *next;
     struct attachment *a;
     while ((a = LIST_FIRST(&r->dead)))
         attachment_died(registry, a);
-    HASH_ITER (by_id, registry->by_id, s, next) {
+    uint64_t id = 0;
+    for (struct segment *s; (s = registry_next(registry, id));) {
+        id = s->id; /* s may be freed */
         segment_restored(s);
         if (s->lifetime == SHMVIEW_CREATOR && s->named && !s->has_creator)
             registry_remove(registry, s, ACTOR_NONE);
@@ -298,7 +299,7 @@ static void tell(const struct recovery *r)
 {
     struct event *e =
         events_add(&r->state->registry.home.events, SHMVIEW_EVENT_RECOVERED, NULL, ACTOR_NONE);
-    e->segments = HASH_CNT(by_id, r->state->registry.by_id);
+    e->segments = registry_count(&r->state->registry);
     e->attachments = (uint32_t)(r->n_attachments - r->n_dead);
     e->deaths = r->n_dead;
     e->lost = r->n_lost;
@@ -336,7 +337,7 @@ int recovery_run(struct state *state)
         if (r.n_segments)
             log_event(LOG_INFO, &(struct log_event){.kind = LOG_TAKE_OVER},
                       "took over %u segments; %u were lost, %u of %zu attachments had died",
-                      HASH_CNT(by_id, state->registry.by_id), r.n_lost, r.n_dead, r.n_attachments);
+                      registry_count(&state->registry), r.n_lost, r.n_dead, r.n_attachments);
     }
     struct attachment *a;
     while ((a = LIST_FIRST(&r.dead))) /* only after an error; settle() has emptied the list */

@@ -201,7 +201,7 @@ static struct quota_user *on_admit(void *arg, int fd)
 
 static bool has_segments(const struct server *s)
 {
-    return s->state.registry.by_id != NULL;
+    return registry_count(&s->state.registry) > 0;
 }
 
 /* --- From time to time --------------------------------------------------- */
@@ -224,9 +224,9 @@ static void on_counts(uv_prepare_t *counts)
         alarm_set(&s->repair_alarm, REPAIR_MS, 0);
     turns_round(&s->turns);
     departures_round(&s->state.departures);
-    const struct segment *segments = s->state.registry.by_id;
-    notify_status(&s->notify, (struct notify_status){.n_segments = HASH_CNT(by_id, segments),
-                                                     .n_clients = s->state.tally.n_connections});
+    notify_status(&s->notify,
+                  (struct notify_status){.n_segments = registry_count(&s->state.registry),
+                                         .n_clients = s->state.tally.n_connections});
     poll_ahead_before_wait(&s->poll_ahead);
     meter_begin_turn(&s->state.meter);
 }

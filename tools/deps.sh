@@ -4,7 +4,7 @@
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
-build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev uthash-dev libsystemd-dev
+build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev libsystemd-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
 demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" dpkg-dev file)

@@ -148,7 +148,7 @@ static void take_lists(struct client *c, struct connection *from)
     struct segment *segment;
     while ((a = LIST_FIRST(&from->attachments))) {
         LIST_REMOVE(a, link);
-        LIST_INSERT_HEAD(&c->attachments, a, link);
+        attachment_insert(&c->attachments, a);
     }
     while ((segment = LIST_FIRST(&from->created))) {
         LIST_REMOVE(segment, created);
@@ -389,7 +389,7 @@ static void give_lists(struct client *from, struct connection *to, const struct 
         if (a->unclaimed)
             continue;
         LIST_REMOVE(a, link);
-        LIST_INSERT_HEAD(&to->attachments, a, link);
+        attachment_insert(&to->attachments, a);
     }
     while ((segment = LIST_FIRST(&from->created))) {
         LIST_REMOVE(segment, created);

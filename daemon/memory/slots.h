@@ -13,18 +13,29 @@
 
 #include <stdint.h>
 
-struct slots {
-    uint32_t high;       /* slots [0, high) have been used at least once */
-    uint32_t capacity;   /* of entries */
-    uint32_t n_used;     /* slots that are taken now */
-    uint32_t head, tail; /* of the queue of free slots; valid if n_used < high */
-    struct slot_entry {
-        uint32_t generation;
-        /* of a free slot: the next one in the queue. Of a taken slot: SLOT_UNCLAIMED if
-         * slots_restore() found it taken and no client has claimed it; otherwise undefined. */
-        uint32_t next;
-    } * entries;
+struct slot_entry {
+    uint32_t generation;
+    /* of a free slot: the next one in the queue. Of a taken slot: SLOT_UNCLAIMED if slots_restore()
+     * found it taken and no client has claimed it; otherwise undefined. */
+    uint32_t next;
 };
+
+/* There may be a hundred thousand of these, of which most have had one slot in use at most. */
+struct slots {
+    uint16_t high;       /* slots [0, high) have been used at least once */
+    uint16_t n_used;     /* slots that are taken now */
+    uint16_t head, tail; /* of the queue of free slots; valid if n_used < high */
+    union {
+        struct slot_entry one;   /* if high is 0 or 1 */
+        struct slot_entry *many; /* owned; its capacity follows from high */
+    };
+};
+
+/* Returns the entry of a slot below high. Borrowed until a slot is taken. */
+static inline struct slot_entry *slots_entry(struct slots *slots, uint32_t slot)
+{
+    return slots->high <= 1 ? &slots->one : &slots->many[slot];
+}
 
 /* Frees the entries. A struct of zeroes is empty and valid; its owner owes this call. */
 void slots_deinit(struct slots *slots);

@@ -173,8 +173,10 @@ void departure_begin(struct state *state, struct attachments *attachments,
         return;
     }
     /* departure_settle() finds them by these marks */
-    LIST_FOREACH (a, &d->attachments, link)
+    LIST_FOREACH (a, &d->attachments, link) {
         a->departed = true;
+        a->of = NULL;
+    }
     LIST_FOREACH (s, &d->created, created)
         s->departing = true;
     put_back(all, d);

@@ -237,7 +237,7 @@ static struct shmview_stats describe_instance(const struct request *request,
     w.connections = tally->n_connections;
     w.max_connections = state->max_connections;
     w.longest_turn_us = (int64_t)(state->meter.longest_ns / 1000);
-    w.n_all_segments = HASH_CNT(by_id, r->by_id);
+    w.n_all_segments = registry_count(r);
     w.attachments = r->home.n_attachments;
     w.allocated_bytes = (int64_t)r->allocated_bytes;
     w.removed_bytes = (int64_t)r->removed_bytes;

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-static _Thread_local int hash_failed;
-#define HASH_NONFATAL_OOM            1
-#define uthash_nonfatal_oom(element) (hash_failed = 1)
-
 #include "daemon/rights/access.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <uthash.h>
-
 #include "common/base/util.h"
+#include "daemon/base/table.h"
 
 /* --- Sharing ------------------------------------------------------------- */
 
@@ -20,10 +15,10 @@ static _Thread_local int hash_failed;
 struct shared {
     struct access access;
     size_t n; /* copies that access_share() returned and that are still in use */
-    UT_hash_handle hh;
+    struct table_link link;
 };
 
-static struct shared *table;
+static struct table table;
 
 static size_t used_bytes(const struct access *access)
 {
@@ -49,23 +44,21 @@ bool access_same_entries(const struct access *a, const struct access *b)
 const struct access *access_share(const struct access *access)
 {
     struct shared *s;
-    size_t n = used_bytes(access);
-    HASH_FIND(hh, table, access, n, s);
-    if (s) {
-        s->n++;
-        return &s->access;
+    const size_t n = used_bytes(access);
+    const uint32_t hash = table_hash_bytes(access, n);
+    for (struct table_link *l = table_first(&table, hash); l; l = table_next(l)) {
+        s = CONTAINER_OF(l, struct shared, link);
+        if (used_bytes(&s->access) == n && memcmp(&s->access, access, n) == 0) {
+            s->n++;
+            return &s->access;
+        }
     }
     s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     memcpy(&s->access, access, n);
     s->n = 1;
-    hash_failed = 0;
-    HASH_ADD_KEYPTR(hh, table, &s->access, n, s);
-    if (hash_failed) {
-        free(s);
-        return NULL;
-    }
+    table_add(&table, &s->link, hash);
     return &s->access;
 }
 
@@ -74,7 +67,7 @@ const struct access *access_unshare(const struct access *access)
     struct shared *s =
         access ? CONTAINER_OF((struct access *)(uintptr_t)access, struct shared, access) : NULL;
     if (s && --s->n == 0) {
-        HASH_DELETE(hh, table, s);
+        table_remove(&table, &s->link);
         free(s);
     }
     return NULL;

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-static _Thread_local int hash_failed;
-#define uthash_nonfatal_oom(element) (hash_failed = 1)
-
 #include "daemon/rights/quota.h"
 
 #include <errno.h>
@@ -23,14 +20,15 @@ void quota_init(struct quota *quota, const struct quota_limits *limits)
 
 static void forget(struct quota_user *user)
 {
-    HASH_DEL(user->quota->users, user);
+    table_remove(&user->quota->users, &user->by_uid);
+    LIST_REMOVE(user, sibling);
     free(user);
 }
 
 void quota_deinit(struct quota *quota)
 {
-    struct quota_user *u, *next;
-    HASH_ITER (hh, quota->users, u, next)
+    struct quota_user *u;
+    while ((u = LIST_FIRST(&quota->all)))
         forget(u);
 }
 
@@ -50,22 +48,33 @@ static bool is_idle(const struct quota_user *user, int64_t now)
  * adding a user is cheap on average. */
 static void sweep(struct quota *quota)
 {
-    struct quota_user *u, *next;
     int64_t now = now_ns();
-    HASH_ITER (hh, quota->users, u, next)
+    for (struct quota_user *u = LIST_FIRST(&quota->all), *next; u; u = next) {
+        next = LIST_NEXT(u, sibling);
         if (is_idle(u, now))
             forget(u);
-    quota->n_sweep = HASH_COUNT(quota->users) * 2 + SWEEP_FIRST;
+    }
+    quota->n_sweep = (unsigned)quota->users.n * 2 + SWEEP_FIRST;
+}
+
+static struct quota_user *find(const struct quota *quota, uid_t uid)
+{
+    struct table_link *l = table_first(&quota->users, table_hash_number(uid));
+    for (; l; l = table_next(l)) {
+        struct quota_user *u = CONTAINER_OF(l, struct quota_user, by_uid);
+        if (u->uid == uid)
+            return u;
+    }
+    return NULL;
 }
 
 /* Finds a user or adds one. May free users without charges. Returns NULL if memory is short. */
 static struct quota_user *user_of(struct quota *quota, uid_t uid)
 {
-    struct quota_user *u;
-    HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
+    struct quota_user *u = find(quota, uid);
     if (u)
         return u;
-    if (HASH_COUNT(quota->users) >= quota->n_sweep)
+    if (quota->users.n >= quota->n_sweep)
         sweep(quota);
     u = calloc(1, sizeof *u);
     if (!u)
@@ -76,12 +85,8 @@ static struct quota_user *user_of(struct quota *quota, uid_t uid)
     TAILQ_INIT(&u->quick);
     task_user_init(&u->tasks);
     TAILQ_INIT(&u->slow);
-    hash_failed = 0;
-    HASH_ADD(hh, quota->users, uid, sizeof u->uid, u);
-    if (hash_failed) {
-        free(u);
-        return NULL;
-    }
+    table_add(&quota->users, &u->by_uid, table_hash_number(uid));
+    LIST_INSERT_HEAD(&quota->all, u, sibling);
     return u;
 }
 
@@ -185,8 +190,7 @@ void quota_refund(struct quota_user *user, enum quota_kind kind, uint64_t amount
 struct quota_usage quota_usage(const struct quota *quota, uid_t uid, bool is_admin,
                                enum quota_kind kind)
 {
-    const struct quota_user *u;
-    HASH_FIND(hh, quota->users, &uid, sizeof uid, u);
+    const struct quota_user *u = find(quota, uid);
     return (struct quota_usage){
         .what = names[kind],
         .used = u ? u->used[kind] : 0,

@@ -26,10 +26,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-/* without this uthash ends the process if a table cannot grow */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
-
+#include "daemon/base/table.h"
 #include "daemon/base/task.h"
 
 #define QUOTA_UNLIMITED UINT64_MAX
@@ -89,12 +86,15 @@ struct quota_user {
     /* daemon/base/task.c */
     struct task_user tasks;
     bool is_linked; /* in the list of throttle.c */
-    UT_hash_handle hh;
+    /* quota.c */
+    struct table_link by_uid;
+    LIST_ENTRY(quota_user) sibling; /* in the list of all users */
 };
 
 struct quota {
     const struct quota_limits *limits; /* in force; borrowed, replaced by reload.c */
-    struct quota_user *users;          /* hash table by uid */
+    struct table users;                /* by uid */
+    LIST_HEAD(, quota_user) all;       /* of users */
     uint64_t used[N_QUOTA_KINDS];      /* by all users together */
     int64_t paid_until_ns;             /* as of a user, for the requests of all */
     unsigned n_sweep;                  /* from so many users on, idle users are freed */

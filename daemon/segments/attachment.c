@@ -37,7 +37,8 @@ static void fill(struct attachment *a, struct attachments *list, struct segment 
         .payer = payer,
         .watch = {-1, -1},
     };
-    LIST_INSERT_HEAD(list, a, link);
+    attachment_insert(list, a);
+    table_add(&segment->home->attachments, &a->by_id, table_hash_number(a->id));
     LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
     segment->home->n_attachments++;
 }
@@ -159,11 +160,19 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
 
 /* --- The end ------------------------------------------------------------- */
 
+/* Takes the attachment out of the table and its lists, except that of watchers. */
+static void forget(struct attachment *a)
+{
+    struct segment_home *home = a->segment->home;
+    table_remove(&home->attachments, &a->by_id);
+    LIST_REMOVE(a, link);
+    LIST_REMOVE(a, sibling);
+    home->n_attachments--;
+}
+
 void attachment_abandon(struct attachment *attachment)
 {
-    LIST_REMOVE(attachment, link);
-    LIST_REMOVE(attachment, sibling);
-    attachment->segment->home->n_attachments--;
+    forget(attachment);
     unwatch(attachment);
     segment_abandon_attachment(attachment->segment);
     quota_refund(attachment->payer, QUOTA_ATTACHMENTS, 1);
@@ -173,9 +182,7 @@ void attachment_abandon(struct attachment *attachment)
 void attachment_cancel(struct attachment *attachment)
 {
     struct segment *s = attachment->segment;
-    LIST_REMOVE(attachment, link);
-    LIST_REMOVE(attachment, sibling);
-    s->home->n_attachments--;
+    forget(attachment);
     if (attachment->watch[0] >= 0) {
         unwatch(attachment);
         segment_watches_changed(s);
@@ -293,12 +300,22 @@ void attachment_died(struct registry *registry, struct attachment *attachment)
 
 /* --- Finding ------------------------------------------------------------- */
 
+void attachment_insert(struct attachments *list, struct attachment *attachment)
+{
+    attachment->of = list;
+    LIST_INSERT_HEAD(list, attachment, link);
+}
+
 struct attachment *attachment_find(const struct attachments *list, uint64_t id)
 {
-    struct attachment *a;
-    LIST_FOREACH (a, list, link)
+    const struct attachment *any = LIST_FIRST(list); /* which leads to the table of all */
+    struct table_link *l =
+        any ? table_first(&any->segment->home->attachments, table_hash_number(id)) : NULL;
+    for (; l; l = table_next(l)) {
+        struct attachment *a = CONTAINER_OF(l, struct attachment, by_id);
         if (a->id == id)
-            return a;
+            return a->of == list ? a : NULL;
+    }
     return NULL;
 }
 

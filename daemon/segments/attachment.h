@@ -37,6 +37,8 @@ struct attachment {
     struct store_holder holder; /* the client, as in the record */
     struct quota_user *payer;   /* the user who is charged for it; NULL: nobody */
     int watch[2]; /* a socket pair: [0] for the client to read, [1] for the daemon; -1: none */
+    struct table_link by_id;      /* of home->attachments */
+    const struct attachments *of; /* the list of its client; NULL: a departure has it */
     LIST_ENTRY(attachment) link;
     LIST_ENTRY(attachment) watcher; /* in the list of watchers of the segment, if it watches */
     LIST_ENTRY(attachment) sibling; /* in the list of all attachments of the segment */
@@ -103,7 +105,11 @@ int attachment_watch(struct attachment *attachment, int *ret_fd);
  * use. Does not block. */
 void attachment_ring(const struct segment *segment);
 
-/* Returns the attachment with that id in the list, or NULL. */
+/* Adds an attachment, which is in no list, to that of a client. */
+void attachment_insert(struct attachments *list, struct attachment *attachment);
+
+/* Returns the attachment with that id in the list of a client, or NULL. Takes the same time for
+ * long lists. */
 struct attachment *attachment_find(const struct attachments *list, uint64_t id);
 
 /* Returns the attachment whose client has this id in the lock of the segment, or NULL. */

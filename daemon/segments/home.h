@@ -5,6 +5,7 @@
 #ifndef DAEMON_HOME_H
 #define DAEMON_HOME_H
 
+#include "daemon/base/table.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/ringing.h"
 
@@ -20,6 +21,7 @@ struct segment_home {
     unsigned max_recent;                         /* at least 1; 0 counts as 1 */
     const struct phases *phases;                 /* NULL: no monitor wants phases */
     uint8_t last_session;                        /* of phases.c */
+    struct table attachments;                    /* of all clients, by id */
     uint64_t last_attachment;                    /* the highest id that an attachment has had */
     unsigned n_attachments;                      /* of all clients */
     unsigned n_watches;   /* attachments that watch, each with two descriptors */

@@ -6,6 +6,10 @@
 #include <string.h>
 
 #include "common/base/layout_hash.h"
+#include "common/base/limits.h"
+
+/* A text is at most six times as long as its part of a request: each byte is an escape then. */
+_Static_assert((uint64_t)LIMIT_LAYOUTS *LIMIT_REQUEST_BYTES * 6 < UINT32_MAX, "text_bytes fits");
 
 void layouts_deinit(struct layouts *layouts)
 {
@@ -56,7 +60,7 @@ int layouts_add(struct layouts *layouts, const char *name, const char *text, siz
     memcpy(all + at, text, n - 1);
     all[at + n - 1] = ','; /* in the place of the NUL */
     layouts->text = all;
-    layouts->text_bytes = at + n;
+    layouts->text_bytes = (uint32_t)(at + n);
     list[layouts->n] = (struct layout){own_name, at, n - 1};
     return (int)layouts->n++;
 }
@@ -64,7 +68,7 @@ int layouts_add(struct layouts *layouts, const char *name, const char *text, siz
 void layouts_drop_last(struct layouts *layouts)
 {
     const struct layout *last = &layouts->list[--layouts->n];
-    layouts->text_bytes = last->at;
+    layouts->text_bytes = (uint32_t)last->at;
     free(last->name);
 }
 

@@ -6,6 +6,7 @@
 #define DAEMON_LAYOUTS_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* One layout; owned by struct layouts. */
 struct layout {
@@ -16,10 +17,10 @@ struct layout {
 /* Zeroes are an empty list. */
 struct layouts {
     struct layout *list; /* by index */
-    size_t n;
     /* The text of all layouts, with a comma after each, as replies need it. */
     char *text;
-    size_t text_bytes; /* of text; the payer of the segment is charged for as many */
+    uint32_t n;          /* of list */
+    uint32_t text_bytes; /* of text; the payer of the segment is charged for as many */
 };
 
 /* Frees everything and leaves an empty list. */

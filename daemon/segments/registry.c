@@ -1,9 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By default uthash ends the process if it cannot grow a table. With this it sets a flag instead,
- * and the creation is refused. */
-static _Thread_local int hash_failed;
-#define uthash_nonfatal_oom(element) (hash_failed = 1)
-
 #include "daemon/segments/registry.h"
 
 #include <errno.h>
@@ -11,6 +6,7 @@ static _Thread_local int hash_failed;
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/segments/charge.h"
 #include "daemon/segments/events.h"
@@ -21,8 +17,8 @@ static void forget(struct registry *registry, struct segment *segment)
     if (segment->has_creator)
         LIST_REMOVE(segment, created);
     if (segment->named)
-        HASH_DELETE(by_name, registry->by_name, segment);
-    HASH_DELETE(by_id, registry->by_id, segment);
+        table_remove(&registry->by_name, &segment->by_name);
+    by_id_remove(&registry->by_id, segment);
     charge_refund(segment);
 }
 
@@ -46,8 +42,8 @@ static void registry_free(struct registry *registry, struct segment *segment, st
 
 void registry_abandon(struct registry *registry)
 {
-    struct segment *s, *next;
-    HASH_ITER (by_id, registry->by_id, s, next) {
+    struct segment *s;
+    while ((s = registry_next(registry, 0))) {
         forget(registry, s);
         segment_abandon(s);
     }
@@ -55,33 +51,32 @@ void registry_abandon(struct registry *registry)
 
 void registry_deinit(struct registry *registry)
 {
-    struct segment *s, *next;
-    HASH_ITER (by_id, registry->by_id, s, next)
+    struct segment *s;
+    while ((s = registry_next(registry, 0)))
         registry_free(registry, s, ACTOR_NONE);
 }
 
-/* Adds s to both tables; its name and id must be set. Returns 0; or -1 with errno ENOMEM, and s is
- * in no table. */
+static uint32_t hash_of(const char *name)
+{
+    return table_hash_bytes(name, strlen(name));
+}
+
+/* Makes s known by its id, and by its name if it has one. Returns 0; or -1 with errno ENOMEM. */
 static int enter(struct registry *registry, struct segment *s)
 {
-    errno = ENOMEM;
-    hash_failed = 0;
-    if (s->named)
-        HASH_ADD_KEYPTR(by_name, registry->by_name, s->name, strlen(s->name), s);
-    if (hash_failed)
+    if (by_id_add(&registry->by_id, s)) {
+        errno = ENOMEM;
         return -1;
-    HASH_ADD(by_id, registry->by_id, id, sizeof s->id, s);
-    if (!hash_failed)
-        return 0;
+    }
     if (s->named)
-        HASH_DELETE(by_name, registry->by_name, s);
-    return -1;
+        table_add(&registry->by_name, &s->by_name, hash_of(s->name));
+    return 0;
 }
 
 struct segment *registry_restore(struct registry *registry, const struct store_segment *record)
 {
     bool named = record->flags & STORE_NAMED;
-    if ((named && registry_find(registry, record->name)) ||
+    if (record->id > INT64_MAX || (named && registry_find(registry, record->name)) ||
         registry_find_id(registry, record->id)) {
         errno = EEXIST;
         return NULL;
@@ -131,33 +126,28 @@ struct segment *registry_reserve(struct registry *registry, const char *name)
 
 struct segment *registry_find(const struct registry *registry, const char *name)
 {
-    struct segment *s;
-    HASH_FIND(by_name, registry->by_name, name, strlen(name), s);
-    return s;
+    struct table_link *l = table_first(&registry->by_name, hash_of(name));
+    for (; l; l = table_next(l)) {
+        struct segment *s = CONTAINER_OF(l, struct segment, by_name);
+        if (strcmp(s->name, name) == 0)
+            return s;
+    }
+    return NULL;
 }
 
 struct segment *registry_find_id(const struct registry *registry, uint64_t id)
 {
-    struct segment *s;
-    HASH_FIND(by_id, registry->by_id, &id, sizeof id, s);
-    return s;
+    return by_id_find(&registry->by_id, id);
 }
 
-/* uthash keeps elements in the order in which they were added. That is the order of the ids: new
- * ids grow, and recovery adds the records in their order. */
 struct segment *registry_next(const struct registry *registry, uint64_t id)
 {
-    struct segment *s = registry_find_id(registry, id);
-    if (s)
-        return s->by_id.next;
-    /* That segment was freed since the last turn. Look for one with an id shortly below it before
-     * the slow search through all segments. */
-    for (uint64_t near = id; id && near > 0 && id - near < 1000;)
-        if ((s = registry_find_id(registry, --near)))
-            return s->by_id.next;
-    for (s = registry->by_id; s && s->id <= id; s = s->by_id.next)
-        ;
-    return s;
+    return by_id_next(&registry->by_id, id);
+}
+
+unsigned registry_count(const struct registry *registry)
+{
+    return (unsigned)by_id_count(&registry->by_id);
 }
 
 void registry_remove(struct registry *registry, struct segment *segment, struct actor by)
@@ -170,7 +160,7 @@ void registry_remove(struct registry *registry, struct segment *segment, struct 
         events_add(&registry->home.events, SHMVIEW_EVENT_REMOVED, segment, by)->attachments =
             segment->n_attachments;
         registry->removed_bytes += segment->size;
-        HASH_DELETE(by_name, registry->by_name, segment);
+        table_remove(&registry->by_name, &segment->by_name);
         segment->named = false;
         /* The record is written before the object is renamed. If the daemon dies in between, the
          * next one renames the object (segment_rename_data()). */

@@ -10,13 +10,14 @@
 
 #include <stdint.h>
 
+#include "daemon/segments/by_id.h"
 #include "daemon/segments/segment.h"
 
 /* Owns all segments. It is empty when it is zeroed and home_init() was called for its home. */
 struct registry {
     struct segment_home home;
-    struct segment *by_name;  /* hash tables of uthash */
-    struct segment *by_id;    /* in the order of the ids */
+    struct table by_name;
+    struct by_id by_id;
     uint64_t last_id;         /* the highest id that a segment has had */
     uint64_t allocated_bytes; /* the sizes of all allocated segments together */
     uint64_t removed_bytes;   /* the part of these that belongs to removed segments */
@@ -44,6 +45,9 @@ struct segment *registry_find_id(const struct registry *registry, uint64_t id);
 /* Returns the segment with the lowest id above `id`, allocated or not; or NULL. For callers that go
  * through all segments in several turns, while segments come and go. */
 struct segment *registry_next(const struct registry *registry, uint64_t id);
+
+/* Returns how many segments there are, reserved ones and removed ones among them. */
+unsigned registry_count(const struct registry *registry);
 
 /* Removes the name at once, and the segment itself if no client is attached. `by` is the process
  * that causes it, for the event. A segment that was only reserved is freed without an event. */

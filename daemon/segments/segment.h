@@ -27,10 +27,8 @@
 
 #include <shmview/layout.h>
 #include <shmview/shmview.h>
-/* without this uthash ends the process if a table cannot grow */
-#define HASH_NONFATAL_OOM 1
-#include <uthash.h>
 
+#include "daemon/base/table.h"
 #include "daemon/memory/object.h"
 #include "daemon/memory/slots.h"
 #include "daemon/rights/access.h"
@@ -87,8 +85,8 @@ struct segment {
     struct layouts layouts;
     struct store_holder holder; /* the process with which it ends, if has_creator */
     LIST_ENTRY(segment) created;
-    UT_hash_handle by_name, by_id;
-    char name[]; /* stays after the removal, for the log and for events */
+    struct table_link by_name; /* of the registry, while it is named */
+    char name[];               /* stays after the removal, for the log and for events */
 };
 
 /* Returns a new segment, which has no objects and is in no table. The caller owes segment_free() or

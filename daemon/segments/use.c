@@ -178,7 +178,7 @@ static void give_slots_back(struct segment *segment)
     for (uint32_t slot = 0; slot < segment->slots.high; slot++) {
         uint32_t g = atomic_load(word(&live->generation[slot]));
         if (g && !(g & SHMVIEW_GENERATION_DEAD) &&
-            segment->slots.entries[slot].next == SLOT_UNCLAIMED) {
+            slots_entry(&segment->slots, slot)->next == SLOT_UNCLAIMED) {
             publish_death(live, slot);
             slots_give(&segment->slots, slot);
         }
@@ -344,9 +344,9 @@ int segment_claim_slot(struct segment *segment, uint32_t slot, uint32_t generati
         return r;
     if (slot >= segment->slots.high ||
         atomic_load(word(&segment->use->live->generation[slot])) != generation ||
-        segment->slots.entries[slot].next != SLOT_UNCLAIMED)
+        slots_entry(&segment->slots, slot)->next != SLOT_UNCLAIMED)
         return -ESTALE;
-    segment->slots.entries[slot].next = 0; /* anything but SLOT_UNCLAIMED */
+    slots_entry(&segment->slots, slot)->next = 0; /* anything but SLOT_UNCLAIMED */
     return 0;
 }
 

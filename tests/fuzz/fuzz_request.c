@@ -179,8 +179,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         clients[i].fd = -1;
     }
     uv_run(&loop, UV_RUN_DEFAULT);
-    struct segment *s, *next;
-    HASH_ITER (by_id, state.registry.by_id, s, next)
+    for (struct segment *s = NULL; (s = registry_next(&state.registry, s ? s->id : 0));)
         if (s->n_attachments)
             die("somebody is still attached");
     registry_deinit(&state.registry);

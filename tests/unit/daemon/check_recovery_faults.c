@@ -131,7 +131,7 @@ static void check_world(void)
     struct client *who = survivor();
     unsigned n = 0;
     struct attachment *a;
-    ck_assert_uint_eq(HASH_CNT(by_id, r->by_id), 5);
+    ck_assert_uint_eq(registry_count(r), 5);
     ck_assert(get("s") && get("t") && get("c") && get("a") && !get("u"));
     ck_assert_uint_eq(get("t")->layouts.n, 2);
     ck_assert_uint_eq(get("s")->n_attachments, 3);

@@ -76,7 +76,7 @@ static void close_house(void)
 /* Sends a request, and a second one too early. */
 static void ask_too_fast(struct guest *g)
 {
-    throttle.quota->users->paid_until_ns = now_ns() + 10000000;
+    LIST_FIRST(&throttle.quota->all)->paid_until_ns = now_ns() + 10000000;
     send_pings(g, 2);
     while (!g->connection->throttled)
         house_run(&house);

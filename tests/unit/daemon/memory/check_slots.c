@@ -65,7 +65,7 @@ START_TEST(generation_wraps_past_0)
     struct slots s = {0};
     take(&s, 1);
     slots_give(&s, 0);
-    s.entries[0].generation = SHMVIEW_GENERATION_MASK - 1;
+    slots_entry(&s, 0)->generation = SHMVIEW_GENERATION_MASK - 1;
     take(&s, SHMVIEW_GENERATION_MASK);
     slots_give(&s, 0);
     take(&s, 1); /* because 0 means dead */

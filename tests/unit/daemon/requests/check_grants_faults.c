@@ -45,8 +45,10 @@ static void begin(void)
 /* Compares the charges of one user with what exists. */
 static void check_user(uid_t uid, const uint64_t expected[N_KINDS])
 {
-    struct quota_user *u;
-    HASH_FIND(hh, house.state.quota.users, &uid, sizeof uid, u);
+    const struct quota_user *u;
+    LIST_FOREACH (u, &house.state.quota.all, sibling)
+        if (u->uid == uid)
+            break;
     for (int kind = 0; kind < N_KINDS; kind++)
         ck_assert_msg((u ? u->used[kind] : 0) == expected[kind],
                       "%s: uid %u: %ju of kind %d, not %ju", faults_name(), uid,
@@ -59,8 +61,9 @@ static void check_charges(void)
     uint64_t all[N_KINDS] = {0};
     for (size_t i = 0; i < ARRAY_LEN(users); i++) {
         uint64_t used[N_KINDS] = {0};
-        struct segment *s, *next;
-        HASH_ITER (by_id, house.state.registry.by_id, s, next) {
+        const struct registry *registry = &house.state.registry;
+        for (struct segment *s = registry_next(registry, 0); s;
+             s = registry_next(registry, s->id)) {
             if (s->access->uid != users[i])
                 continue;
             used[QUOTA_SEGMENTS]++;
@@ -104,15 +107,15 @@ static void count_layout(void *arg, uint32_t index, const char *text)
 static void check_store(void)
 {
     unsigned segments = 0, attachments = 0, layouts = 0, held = 0, objects = 0;
-    struct segment *s, *next;
+    struct segment *s;
     struct attachment *a;
     ck_assert_int_eq(store_each_segment(store, check_record, &segments), 0);
-    ck_assert_uint_eq(segments, HASH_CNT(by_id, house.state.registry.by_id));
+    ck_assert_uint_eq(segments, registry_count(&house.state.registry));
     ck_assert_int_eq(store_each_attachment(store, check_attached, &attachments), 0);
     LIST_FOREACH (a, &guest->connection->attachments, link)
         held++;
     ck_assert_uint_eq(attachments, held);
-    HASH_ITER (by_id, house.state.registry.by_id, s, next)
+    for (s = NULL; (s = registry_next(&house.state.registry, s ? s->id : 0));)
         objects += s->lock ? 3 : 1;
     ck_assert_uint_eq(unit_objects(), objects);
     s = registry_find(&house.state.registry, "s");

@@ -68,6 +68,27 @@ START_TEST(begin_find_end)
 }
 END_TEST
 
+/* All attachments are in one table, and a client must not find those of another one. */
+START_TEST(found_in_its_list_only)
+{
+    struct attachments other = LIST_HEAD_INITIALIZER(other);
+    struct segment *s = begin(SHMVIEW_MANUAL);
+    uint64_t one = attach(s, SHMVIEW_READ), two = attach(s, SHMVIEW_READ);
+    struct attachment *a = attachment_find(&list, one);
+    ck_assert_ptr_null(attachment_find(&other, one));
+    LIST_REMOVE(a, link);
+    attachment_insert(&other, a);
+    ck_assert_ptr_eq(attachment_find(&other, one), a);
+    ck_assert_ptr_null(attachment_find(&other, two));
+    ck_assert_ptr_null(attachment_find(&list, one));
+    ck_assert_ptr_nonnull(attachment_find(&list, two));
+    attachment_end(&registry, a);
+    attachment_end(&registry, attachment_find(&list, two));
+    ck_assert_uint_eq(registry.home.attachments.n, 0);
+    registry_deinit(&registry);
+}
+END_TEST
+
 START_TEST(find_writer)
 {
     struct segment *s = begin(SHMVIEW_MANUAL);
@@ -123,5 +144,6 @@ START_TEST(every_failure_leaves_nothing)
 }
 END_TEST
 
-UNIT_MAIN("attachment", UNIT_TEST(begin_find_end), UNIT_TEST(find_writer),
-          UNIT_TEST(the_last_one_takes_the_segment_along), UNIT_TEST(every_failure_leaves_nothing))
+UNIT_MAIN("attachment", UNIT_TEST(begin_find_end), UNIT_TEST(found_in_its_list_only),
+          UNIT_TEST(find_writer), UNIT_TEST(the_last_one_takes_the_segment_along),
+          UNIT_TEST(every_failure_leaves_nothing))

@@ -207,7 +207,7 @@ START_TEST(counts_do_not_outlive_the_generations)
         ck_assert_int_eq(a.generation, generation);
         ck_assert_uint_eq(slot->readers, left); /* writers see that the reader is dead */
     }
-    s->slots.entries[0].generation = SHMVIEW_GENERATION_MASK;
+    slots_entry(&s->slots, 0)->generation = SHMVIEW_GENERATION_MASK;
     s->use->live->generation[0] = SHMVIEW_GENERATION_MASK;
     segment_detach(s, a.slot);
     a = attach(s, SHMVIEW_READ);
