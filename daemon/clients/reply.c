@@ -12,6 +12,11 @@
 #include "daemon/clients/tally.h"
 #include "daemon/rights/quota.h"
 
+/* After a longer reply the next turn of the connection counts as slow. Many connections that ask
+ * for pages of a long list would otherwise share the time with each client that asks for little:
+ * none of their turns takes long. */
+#define HEAVY_BYTES 16384
+
 void reply_flush(struct connection *c)
 {
     while (c->out) {
@@ -116,6 +121,7 @@ void reply_send(struct connection *c, struct answer *answer)
         reply_send(c, answer);
         return;
     }
+    c->turn.is_heavy = n > HEAVY_BYTES;
     ssize_t sent = frame_send(c->fd, text, n, answer->fds.fd, answer->fds.n);
     int kept = sent == -EAGAIN ? keep_descriptors(c, answer) : 0;
     if (sent == -ETOOMANYREFS || kept) {

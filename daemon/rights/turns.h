@@ -10,8 +10,8 @@
  * that may take long, such as ringing watchers, has turns too; the daemon itself pays for those.
  *
  * Most events are served at once. An event waits in these cases:
- *   - Its connection is slow, because many of its turns took long lately, and it is not the only
- *     active connection.
+ *   - Its connection is slow, because many of its turns took long lately or its last reply was
+ * long, and it is not the only active connection.
  *   - Its user has used up the share of time for being served at once, and others are active.
  *   - The loop has served events at once for 0.25 ms since it last looked for new ones.
  *

@@ -135,5 +135,34 @@ START_TEST(a_request_that_must_wait)
 }
 END_TEST
 
+/* Replies with as many bytes as the request names. */
+static void as_long(struct connection *c, const struct wire_call *call, struct answer *answer)
+{
+    (void)c;
+    static char text[20000];
+    size_t n = (size_t)json_integer_value(json_object_get(call->parameters, "bytes"));
+    memset(text, 'a', n);
+    answer->parameters = json_pack("{s:s#}", "text", text, n);
+}
+
+START_TEST(a_long_reply_makes_the_next_turn_slow)
+{
+    house_open(&house);
+    house.call = as_long;
+    struct guest *g = house_admit(&house);
+    const bool heavy[] = {false, true, false, true};
+    for (int i = 0; i < 4; i++) {
+        char text[80];
+        snprintf(text, sizeof text, "{'method':'x.Y','parameters':{'bytes':%d}}",
+                 heavy[i] ? 17000 : 15000);
+        house_send(g, text);
+        ck_assert_ptr_nonnull(house_receive(g));
+        ck_assert_int_eq(g->connection->turn.is_heavy, heavy[i]);
+    }
+    house_close(&house);
+}
+END_TEST
+
 UNIT_MAIN("connection_buffers", UNIT_TEST(replies_that_nobody_reads),
-          UNIT_TEST(small_ones_are_free), UNIT_TEST(a_request_that_must_wait))
+          UNIT_TEST(small_ones_are_free), UNIT_TEST(a_request_that_must_wait),
+          UNIT_TEST(a_long_reply_makes_the_next_turn_slow))
