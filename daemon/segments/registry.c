@@ -42,8 +42,9 @@ static void registry_free(struct registry *registry, struct segment *segment, st
 
 void registry_abandon(struct registry *registry)
 {
-    struct segment *s;
-    while ((s = registry_next(registry, 0))) {
+    uint64_t id = 0; /* a search from the beginning would pass all gaps again */
+    for (struct segment *s; (s = registry_next(registry, id));) {
+        id = s->id;
         forget(registry, s);
         segment_abandon(s);
     }
@@ -51,9 +52,11 @@ void registry_abandon(struct registry *registry)
 
 void registry_deinit(struct registry *registry)
 {
-    struct segment *s;
-    while ((s = registry_next(registry, 0)))
+    uint64_t id = 0;
+    for (struct segment *s; (s = registry_next(registry, id));) {
+        id = s->id;
         registry_free(registry, s, ACTOR_NONE);
+    }
 }
 
 static uint32_t hash_of(const char *name)
