@@ -20,8 +20,8 @@ static size_t own_descriptors(const struct reply *reply)
     return n < 0 ? 0 : (size_t)n;
 }
 
-/* Moves descriptors that do not belong to the reply to the next one: a receive may end with the
- * beginning of that one, and its descriptors come with its first byte. */
+/* Moves descriptors that do not belong to the reply to the next one: a receive may end
+ * with the first byte of the next one, and all its descriptors come with that byte. */
 static void pass_on_descriptors(struct reply *reply, struct reply *next)
 {
     size_t own = own_descriptors(reply);

@@ -46,9 +46,9 @@ void bell_close(struct shmview_connection *connection)
         close(fd);
 }
 
-/* Sends n bytes without waiting. Returns whether the daemon will receive them, or needs no more: a
- * daemon that finds a full socket wakes the watchers of all segments that this client has attached.
- */
+/* Sends n bytes without waiting. Returns whether the daemon will receive them, or does not need
+ * them: a daemon that finds a full socket wakes the watchers of all segments that this client has
+ * attached. */
 static bool bell_send(const struct shmview_connection *connection, const void *bytes, size_t n)
 {
     int fd = atomic_load(&connection->bell);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash of the name of a layout or a view. The daemon writes it into the control object, and
- * clients find the index of a layout by it without asking the daemon. */
+/* The hash of a name. The daemon writes that of each layout into the control object, and clients
+ * find the index of a layout by it without asking the daemon. The check of a layout compares the
+ * hashes of its views before their names. */
 #ifndef COMMON_LAYOUT_HASH_H
 #define COMMON_LAYOUT_HASH_H
 

@@ -11,7 +11,7 @@
  *
  * Most events are served at once. An event waits in these cases:
  *   - Its connection is slow, because many of its turns took long lately or its last reply was
- * long, and it is not the only active connection.
+ *     long, and it is not the only active connection.
  *   - Its user has used up the share of time for being served at once, and others are active.
  *   - The loop has served events at once for 0.25 ms since it last looked for new ones.
  *

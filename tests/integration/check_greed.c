@@ -87,7 +87,7 @@ static bool is_explained(const char *text)
                : strstr(text, "are kept for users that have fewer than that") != NULL;
 }
 
-/* Connects as often as it may, tells how often, and keeps that. */
+/* Connects as often as it may, reports the number, and keeps the connections. */
 static void take_all(struct child *me, void *arg)
 {
     struct shmview_connection *c;

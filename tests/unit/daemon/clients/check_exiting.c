@@ -105,7 +105,7 @@ START_TEST(a_dead_process_is_exiting)
         usleep(1000);
     ck_assert(process_is_exiting(s.pidfd));
     int pidfd = dup(s.pidfd);
-    subject_end(&s); /* no process has its pid any more */
+    subject_end(&s); /* it is reaped, so no process has its pid */
     ck_assert(process_is_exiting(pidfd));
     close(pidfd);
     ck_assert(!process_is_exiting(-1));
@@ -120,12 +120,18 @@ static void *stay(void *arg)
     return NULL;
 }
 
-static void run_without_leader(void)
+/* Starts a thread, and ends the first one. */
+static void leave_to(void *(*run)(void *))
 {
     pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, stay, NULL), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
     say_ready();
     syscall(SYS_exit, 0);
+}
+
+static void run_without_leader(void)
+{
+    leave_to(stay);
 }
 
 /* A thread starts the next one and ends: at each moment one of them lives, and most have ended. */
@@ -143,10 +149,7 @@ static void *pass_on(void *arg)
 
 static void run_relay(void)
 {
-    pthread_t thread;
-    ck_assert_int_eq(pthread_create(&thread, NULL, pass_on, NULL), 0);
-    say_ready();
-    syscall(SYS_exit, 0);
+    leave_to(pass_on);
 }
 
 /* The first thread ends while another one calls exec, which takes over the pid. */

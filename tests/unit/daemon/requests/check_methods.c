@@ -377,8 +377,8 @@ START_TEST(lifetimes_end_with_their_connection)
     house_call(other, "Attach", "{'name':'shared','access':'read'}");
     house_call(other, "Attach", "{'name':'kept','access':'read'}");
     house_end(g);
-    json_t *p = house_call(other, "List", "{}");
-    ck_assert_uint_eq(json_array_size(json_object_get(p, "segments")), 2);
+    json_t *list = json_object_get(house_call(other, "List", "{}"), "segments");
+    ck_assert_uint_eq(json_array_size(list), 2);
     house_call(other, "Describe", "{'name':'manual'}");
     house_call(other, "Describe", "{'name':'kept'}");
     ck_assert_uint_eq(unit_objects(), 3 * 3); /* and those of "shared", which has no name */

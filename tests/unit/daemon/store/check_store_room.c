@@ -35,7 +35,7 @@ int posix_fallocate(int fd, off_t at, off_t n)
         *(void **)&real = dlsym(RTLD_NEXT, "posix_fallocate");
     if (all && (size_t)(at + n) + others > all)
         return ENOSPC;
-    if (at > 0 && (size_t)n > longest_step) /* that one fills the file at a start */
+    if (at > 0 && (size_t)n > longest_step) /* a start fills the file from byte 0 */
         longest_step = (size_t)n;
     return real(fd, at, n);
 }
