@@ -113,6 +113,9 @@ row("view[:] = array of 1000", "numpy", 1.1,
 row("view[:] = array of f4, to i4", "numpy, unchecked", None,
     statements(lambda: ("x[:] = y", {"x": segment("i")[1], "y": numpy.ones(1000, "f4")}),
                lambda: ("x[:] = y", {"x": numpy.zeros(1000, "i4"), "y": numpy.ones(1000, "f4")}), 5000))
+row("view[:] = 100000 of f4, to i4", "numpy, unchecked", 1.3,
+    statements(lambda: ("x[:] = y", {"x": segment("i", 100000)[1], "y": numpy.ones(100000, "f4")}),
+               lambda: ("x[:] = y", {"x": numpy.zeros(100000, "i4"), "y": numpy.ones(100000, "f4")}), 200))
 row("view.summary()", "numpy's sum, min and max", 1,
     statements(lambda: ("x.summary()", {"x": segment()[1]}),
                lambda: ("x.sum(); x.min(); x.max()", {"x": numpy.zeros(1000)}), 2000))

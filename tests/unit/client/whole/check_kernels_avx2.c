@@ -99,26 +99,58 @@ START_TEST(differences)
 }
 END_TEST
 
-START_TEST(conversions)
+static void check_conversions(uint32_t to_dtype, uint32_t from_dtype, size_t size, bool usual)
 {
     static unsigned char to[2][4 * MOST];
-    state = 7;
-    struct kernel_conversion plain = kernel_to_convert_plain(SHMVIEW_FLOAT32, SHMVIEW_FLOAT64);
-    struct kernel_conversion avx2 = kernel_to_convert_avx2(SHMVIEW_FLOAT32, SHMVIEW_FLOAT64);
+    struct kernel_conversion plain = kernel_to_convert_plain(to_dtype, from_dtype);
+    struct kernel_conversion avx2 = kernel_to_convert_avx2(to_dtype, from_dtype);
+    size_t n = 1 + next() % MOST;
+    fill(from_dtype, size, n, usual); /* random bits soon have a value that is too large */
+    memset(to, 0x5a, sizeof to);
     ck_assert_int_eq(plain.is_total, avx2.is_total);
-    ck_assert_ptr_null(kernel_to_convert_avx2(SHMVIEW_INT32, SHMVIEW_FLOAT32).run);
+    size_t done = plain.run(to[0], 4, memory[0] + 1, (ptrdiff_t)size, n);
+    ck_assert_uint_eq(done, avx2.run(to[1], 4, memory[0] + 1, (ptrdiff_t)size, n));
+    ck_assert_mem_eq(to[0], to[1], sizeof to[0]); /* nothing is written after the last one */
+}
+
+START_TEST(conversions)
+{
+    state = 7;
+    ck_assert_ptr_null(kernel_to_convert_avx2(SHMVIEW_INT64, SHMVIEW_FLOAT64).run);
     for (int round = 0; has_avx2() && round < 40; round++) {
-        size_t n = 1 + next() % MOST;
-        fill(SHMVIEW_FLOAT64, 8, n,
-             round % 4); /* random bits soon have a value that is too large */
-        size_t done = plain.run(to[0], 4, memory[0] + 1, 8, n);
-        ck_assert_uint_eq(done, avx2.run(to[1], 4, memory[0] + 1, 8, n));
-        ck_assert_mem_eq(to[0], to[1], 4 * done);
+        check_conversions(SHMVIEW_FLOAT32, SHMVIEW_FLOAT64, 8, round % 4);
+        check_conversions(SHMVIEW_INT32, SHMVIEW_FLOAT32, 4, round % 4);
     }
 }
 END_TEST
 
-UNIT_MAIN("kernels_avx2", UNIT_TEST(sums), UNIT_TEST(differences), UNIT_TEST(conversions))
+/* One element at a time among whole numbers, at each place of a row. */
+START_TEST(floats_to_integers)
+{
+    static const float numbers[] = {-0x1p31f, 0x1p31f,  -0x1.000002p31f, 0x1.fffffep30f,
+                                    -0.0f,    0.5f,     -INFINITY,       INFINITY,
+                                    NAN,      0x1p-149f};
+    struct kernel_conversion plain = kernel_to_convert_plain(SHMVIEW_INT32, SHMVIEW_FLOAT32);
+    struct kernel_conversion avx2 = kernel_to_convert_avx2(SHMVIEW_INT32, SHMVIEW_FLOAT32);
+    float from[2 * 75];
+    int32_t to[2][75];
+    for (size_t k = 0; has_avx2() && k < ARRAY_LEN(numbers); k++)
+        for (size_t at = 0; at < 75; at++)
+            for (size_t step = 1; step <= 2; step++) {
+                for (size_t i = 0; i < ARRAY_LEN(from); i++)
+                    from[i] = (float)i - 70;
+                from[at * step] = numbers[k];
+                memset(to, 0x5a, sizeof to);
+                size_t done = plain.run(to[0], 4, from, (ptrdiff_t)(4 * step), 75);
+                ck_assert_uint_eq(done, avx2.run(to[1], 4, from, (ptrdiff_t)(4 * step), 75));
+                ck_assert_uint_eq(done, k == 0 || k == 3 || k == 4 ? 75 : at);
+                ck_assert_mem_eq(to[0], to[1], sizeof to[0]);
+            }
+}
+END_TEST
+
+UNIT_MAIN("kernels_avx2", UNIT_TEST(sums), UNIT_TEST(differences), UNIT_TEST(conversions),
+          UNIT_TEST(floats_to_integers))
 
 #else
 
