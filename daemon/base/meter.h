@@ -3,9 +3,10 @@
  * request in that time waits for so long.
  *
  * The time is that of the processor, because another process may run in between. So the time that
- * the loop waits in a system call is not in it. Reading it costs a system call, so it is read only
- * if the clock shows a long turn, and once in several turns. Therefore the result may be too large
- * by the time of the short turns since then. */
+ * the loop waits in a system call is not in it. Reading it costs a system call of half a
+ * microsecond, so it is read only if the clock shows a long turn, at the beginning of the next
+ * turns after that, and of one turn in several. Therefore the first long turn may come out too
+ * short: by the time that other processes took from the turns since the last reading. */
 #ifndef DAEMON_METER_H
 #define DAEMON_METER_H
 
@@ -15,8 +16,10 @@
 struct meter {
     uv_loop_t *loop;
     uint64_t began_ns, idle_ns; /* of the current turn; idle_ns: of the loop before it */
-    int64_t cpu_ns;             /* of this thread, when it was last taken */
-    unsigned n_turns;
+    uint64_t ended_ns;          /* of the last turn */
+    int64_t cpu_ns;             /* of this thread, when it was last read */
+    uint64_t since_ns;          /* by the clock, from then on, without the current turn */
+    unsigned n_turns, n_exact;
     uint64_t longest_ns; /* since the start; read it at any time */
 };
 

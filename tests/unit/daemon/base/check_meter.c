@@ -34,7 +34,7 @@ static void on_prepare(uv_prepare_t *prepare)
 {
     (void)prepare;
     meter_end_turn(&meter);
-    usleep(1000); /* as a daemon that polls */
+    work(MS); /* as a daemon that polls */
     meter_begin_turn(&meter);
 }
 
