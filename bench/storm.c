@@ -24,7 +24,7 @@
 #define VIEWS       256
 #define ATTACHMENTS 4000
 #define CLIENTS     300
-#define MESSAGE     (512 * 1024) /* the most that the daemon reads */
+#define MESSAGE     (256 * 1024) /* the most that the daemon reads */
 #define MONITORS    20
 
 struct storm {
@@ -115,6 +115,35 @@ static int blow_methods(struct shmview_connection *c, const char *socket)
     }
     for (unsigned i = 0; i < n; i++)
         shmview_monitor_close(monitors[i]);
+    return r;
+}
+
+/* --- Layouts ------------------------------------------------------------- */
+
+#define FORMAT_PARTS 52
+
+/* Defines layouts that are nearly as long as a request may be, with as many components as fit. */
+static int blow_layouts(struct shmview_connection *c, const char *socket)
+{
+    static char names[VIEWS][16], format[FORMAT_PARTS * 16];
+    static struct shmview_view_spec views[VIEWS];
+    const int64_t shape[] = {1};
+    struct shmview_segment *segment;
+    char layout[16], *at = stpcpy(format, "T{");
+    (void)socket;
+    for (unsigned i = 0; i < FORMAT_PARTS; i++)
+        at += sprintf(at, "d:component%02u:", i);
+    strcpy(at, "}");
+    for (unsigned i = 0; i < VIEWS; i++) {
+        snprintf(names[i], sizeof names[i], "view%u", i);
+        views[i] = (struct shmview_view_spec){
+            .name = names[i], .format = format, .ndim = 1, .shape = shape};
+    }
+    int r = check(shmview_create(c, "long", 1 << 20, NULL, &segment), "create");
+    for (unsigned i = 0; r == 0 && i < 20; i++) {
+        snprintf(layout, sizeof layout, "layout%u", i);
+        r = check(shmview_define(segment, layout, views, VIEWS), "define");
+    }
     return r;
 }
 
@@ -262,7 +291,8 @@ void bench_storm(struct bench *bench)
         {"longest turn, all methods", blow_methods},
         {"longest turn, death with 4000 segments", blow_death},
         {"longest turn, 300 clients come and go", blow_clients},
-        {"longest turn, messages of 512 KiB", blow_garbage},
+        {"longest turn, messages of 256 KiB", blow_garbage},
+        {"longest turn, layouts of 256 KiB", blow_layouts},
     };
     for (size_t i = 0; i < ARRAY_LEN(storms); i++) {
         struct storm storm = {bench, storms[i].blow};

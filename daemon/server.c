@@ -149,6 +149,8 @@ static void on_take_back(struct connection *connection, const struct answer *ans
 
 static const struct connection_events events = {
     .call = on_call,
+    .prepare = methods_prepare,
+    .unprepare = methods_unprepare,
     .closed = on_closed,
     .begin = on_begin,
     .end = on_end,

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "client/link/connection.h"
+#include "common/base/limits.h"
 #include "common/base/util.h"
 
 /* How long a call waits for a daemon that is gone, and how long between two attempts. */
@@ -334,11 +335,15 @@ int connection_call(struct shmview_connection *connection, const char *method, c
         return fail(SHMVIEW_ERR_INVALID, "the segment is foreign memory, which no daemon knows");
     if (!text)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    size_t n = strlen(text);
+    if (n > LIMIT_REQUEST_BYTES)
+        return fail(SHMVIEW_ERR_LIMIT, "a request of %zu bytes: it may have %d", n,
+                    LIMIT_REQUEST_BYTES);
     NOT_CANCELLED;
     int r = connection_begin(connection);
     if (r)
         return r;
-    r = exchange(connection, method, text, strlen(text) + 1, reply);
+    r = exchange(connection, method, text, n + 1, reply);
     connection_unlock(connection);
     if (r == 0 && reply->wire.error) {
         int error = wire_error_code(&reply->wire, &reason);

@@ -7,8 +7,9 @@
 #include <shmview/layout.h>
 #include <shmview/view.h>
 
-/* Of one request. The longest layout of LIMIT_VIEWS views with 8 dimensions fits. */
-#define LIMIT_REQUEST_BYTES (512 * 1024)
+/* Of one request. A layout of LIMIT_VIEWS views with 8 dimensions fits, if their formats have some
+ * 300 bytes each. To record a longer layout would take more than 1 ms of the daemon's loop. */
+#define LIMIT_REQUEST_BYTES (256 * 1024)
 /* Of one reply. List can be long; the limit protects a client from a daemon that has gone wrong. */
 #define LIMIT_REPLY_BYTES (256 * 1024 * 1024)
 #define LIMIT_JSON_DEPTH  64 /* valid requests need at most 8 */

@@ -41,6 +41,19 @@ void frame_put_back(struct frame *frame, size_t n)
     frame->scanned = frame->used;
 }
 
+bool frame_split(struct frame *frame, struct frame *ret)
+{
+    struct frame rest = {.n = frame->n - frame->used};
+    rest.capacity = rest.n;
+    if (rest.n && !(rest.bytes = malloc(rest.n)))
+        return false;
+    if (rest.n)
+        memcpy(rest.bytes, frame->bytes + frame->used, rest.n);
+    *ret = *frame;
+    *frame = rest;
+    return true;
+}
+
 /* Called before each receive, so that an idle peer costs no buffer. The buffer doubles, and is
  * moved to the front only here: texts that frame_next() returned stay valid until then. */
 int frame_reserve(struct frame *frame, size_t limit)

@@ -47,6 +47,11 @@ bool frame_next(struct frame *frame, char **ret_text, size_t *ret_bytes);
 /* Undoes the last frame_next(), which returned a message of n bytes: it will return that again. */
 void frame_put_back(struct frame *frame, size_t n);
 
+/* Splits the buffer after the last message that frame_next() returned: *ret gets the bytes up to
+ * there, so that the message stays valid as long as *ret, and the frame keeps the others. Returns
+ * false without memory, and then nothing has changed. */
+bool frame_split(struct frame *frame, struct frame *ret);
+
 /* Makes room for at least one byte more. Moves the unused bytes to the front. Returns 0; -EMSGSIZE
  * if there are more than `limit` unused bytes; or -ENOMEM. Call it when frame_next() finds no
  * further message: more bytes than that are one message that is too long. */

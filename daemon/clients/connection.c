@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/clients/bell.h"
+#include "daemon/clients/digest.h"
 #include "daemon/clients/reply.h"
 #include "daemon/clients/stray.h"
 #include "daemon/clients/tally.h"
@@ -111,6 +112,7 @@ void connection_close(struct connection *connection)
         return;
     connection->closing = true;
     connection->tally->n_connections--;
+    digest_cancel(connection);
     connection_refund(connection, &connection->in_charged);
     connection_refund(connection, &connection->out_charged);
     /* a forked child may hold the socket as well; this ends it for all of them */
@@ -142,6 +144,7 @@ void connection_lose(struct connection *connection)
     connection_refund(c, &c->out_charged);
     if (c->answering && !c->oneway) {
         c->answering = false;
+        digest_cancel(c);
         if (c->events->cancel)
             c->events->cancel(c);
     }
@@ -265,26 +268,46 @@ void connection_stream(struct connection *connection, char *text, size_t n)
 
 /* --- In ------------------------------------------------------------------ */
 
-static void take_request(struct connection *c, const char *text, size_t n)
+/* Takes the request that digest_take() or wire_call_parse() has read; failed: it returned that. */
+static void take_call(struct connection *c, struct wire_call *call, int failed,
+                      const struct wire_fault *fault)
 {
-    struct wire_call call;
-    struct wire_fault fault;
     struct answer answer = {0};
-    if (wire_call_parse(&call, text, n, &fault)) {
-        char what[sizeof fault.reason + sizeof fault.parameter + 2];
-        snprintf(what, sizeof what, "%s %s", fault.parameter, fault.reason);
+    if (failed) {
+        char what[sizeof fault->reason + sizeof fault->parameter + 2];
+        snprintf(what, sizeof what, "%s %s", fault->parameter, fault->reason);
         violation(c, what);
         return;
     }
-    c->oneway = call.oneway;
-    c->more = call.more;
+    c->oneway = call->oneway;
+    c->more = call->more;
     c->answering = true;
-    c->events->call(c, &call, &answer);
-    wire_call_deinit(&call);
+    c->events->call(c, call, &answer);
+    wire_call_deinit(call);
     if (answer.pending)
         return;
     c->answering = false;
     reply_give(c, &answer);
+}
+
+/* Takes the next whole request. Returns false if there is none. */
+static bool take_request(struct connection *c)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    char *text;
+    size_t n;
+    if (c->digest) {
+        take_call(c, &call, digest_take(c, &call, &fault), &fault);
+        return true;
+    }
+    if (!frame_next(&c->in, &text, &n))
+        return false;
+    if (c->events->may_ask && !c->events->may_ask(c))
+        frame_put_back(&c->in, n);
+    else if (!digest_start(c, text, n))
+        take_call(c, &call, wire_call_parse(&call, text, n, &fault), &fault);
+    return true;
 }
 
 /* Frees the buffer, so that an idle client costs none. */
@@ -307,7 +330,7 @@ static bool receive(struct connection *c)
     if (n == 0)
         c->end_of_stream = true;
     else if (n == -EMSGSIZE)
-        violation(c, "a request of more than 512 KiB");
+        violation(c, "a request of more than 256 KiB");
     else if (n == -EPROTO)
         violation(c, "a descriptor with a request");
     else if (n < 0)
@@ -354,8 +377,6 @@ static void wait_on(struct connection *c)
 
 void connection_take_turn(struct connection *connection)
 {
-    char *text;
-    size_t n;
     unsigned turn = 0, turns = connection->gone ? LAST_TURNS : 1;
     int64_t began = 0;
     if (connection->gone && now_ns() > connection->gone_until_ns)
@@ -370,17 +391,10 @@ void connection_take_turn(struct connection *connection)
             connection->events->again(connection);
             break;
         }
-        if (!frame_next(&connection->in, &text, &n)) {
-            if (await_more(connection))
-                continue;
+        if (take_request(connection))
+            turn++;
+        else if (!await_more(connection))
             break;
-        }
-        if (connection->events->may_ask && !connection->events->may_ask(connection)) {
-            frame_put_back(&connection->in, n);
-            break;
-        }
-        take_request(connection, text, n);
-        turn++;
     }
     if (!connection->closing)
         wait_on(connection);
@@ -421,6 +435,12 @@ void connection_resume(struct connection *connection)
     act(connection, 0);
 }
 
+void connection_digested(struct connection *connection)
+{
+    connection->answering = false;
+    connection_resume(connection);
+}
+
 static void serve(struct turn *turn)
 {
     struct connection *c = CONTAINER_OF(turn, struct connection, turn);
@@ -452,8 +472,7 @@ void connection_end(struct connection *connection)
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
-    if (status == 0 && events & UV_READABLE) {
-        /* a client that hung up may have sent requests before, which come first */
+    if (status == 0 && events & UV_READABLE) { /* what a client sent before it hung up is first */
         act(c, events);
         return;
     }

@@ -31,6 +31,7 @@
 
 struct client;
 struct connection;
+struct digest;
 struct monitor;
 struct quota_excess;
 struct quota_user;
@@ -68,6 +69,11 @@ struct connection_events {
     /* Does a request; fills *answer, which is zeroed. */
     void (*call)(struct connection *connection, const struct wire_call *call,
                  struct answer *answer);
+    /* For a long request: does the part of it that takes long and needs no state of the daemon, on
+     * a thread. Returns what call() finds in connection->prepared, or NULL. unprepare() frees that
+     * if call() is not called. May be NULL, both. */
+    void *(*prepare)(const struct wire_call *call);
+    void (*unprepare)(void *prepared);
     /* The connection was closed: ends its attachments and forgets it. Refunds it, unless strays is
      * set; stray.c refunds it then. The connection is freed soon after. */
     void (*closed)(struct connection *connection);
@@ -110,7 +116,7 @@ struct connection {
     uv_poll_t socket_poll, process_poll;
     int watched;           /* events that socket_poll is armed for */
     unsigned n_handles;    /* not yet closed by libuv */
-    bool answering;        /* an answer is pending */
+    bool answering;        /* an answer is pending, or a thread reads a request */
     bool oneway;           /* the call wants no reply */
     bool more;             /* the call accepts many replies */
     bool streaming;        /* replies follow without an end; the client sends no further requests */
@@ -125,6 +131,8 @@ struct connection {
     bool throttled;   /* waits until its user may send a request again; never while turn waits */
     bool resumed;     /* may send one now, before other throttled connections of its user */
     struct frame in;
+    struct digest *digest; /* owned; a long request; NULL: none */
+    void *prepared;        /* owned; what events->prepare() returned, until call() takes it */
     char *out; /* the reply of which a part did not fit into the socket, owned; or NULL */
     size_t out_bytes, out_sent;
     struct frame_descriptors out_fds; /* owned; sent with the first byte of out */
@@ -165,6 +173,10 @@ void connection_refuse(struct connection *connection, struct answer *answer);
 
 /* Takes as many of the buffered requests as one turn may take. May close the connection. */
 void connection_take_turn(struct connection *connection);
+
+/* Called by digest.c when a thread has read a long request. Takes it with digest_take(), now or in
+ * its turn. May close the connection. */
+void connection_digested(struct connection *connection);
 
 /* Call when the connection is no longer throttled. Takes the requests that are buffered, now or in
  * its turn. */

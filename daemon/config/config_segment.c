@@ -188,7 +188,8 @@ static void check_layouts(struct config_reader *reader, struct config_segment *s
     for (size_t i = 0; i < s->n_layouts; i++) {
         struct layout_fault fault;
         size_t mark = config_path_index(reader, i);
-        if (layout_check(&s->layouts[i], s->size, &reader->config->formats, &fault)) {
+        if (layout_resolve(&s->layouts[i], &reader->config->formats, &fault) ||
+            layout_fit(&s->layouts[i], s->size, &fault)) {
             if (fault.view != LAYOUT_NO_VIEW) {
                 config_path_key(reader, "views");
                 config_path_index(reader, fault.view);

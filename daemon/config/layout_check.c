@@ -51,33 +51,37 @@ static int check_names(const struct wire_layout *layout, struct layout_fault *fa
     return 0;
 }
 
-/* Checks one view with the routine of the library (common/views/view.h). */
-static int check_view(struct wire_view *view, size_t index, uint64_t segment_bytes,
-                      struct formats *formats, struct layout_fault *ret_fault)
+static int fault_view(struct layout_fault *ret, size_t index, const char *name,
+                      const struct view_fault *fault)
 {
-    struct view_fault fault;
-    int r = view_resolve(&view->desc, formats, view->format, view->has_strides, &fault);
-    if (r == 0)
-        r = view_check(&view->desc, segment_bytes, NULL, &fault);
-    if (r == 0) {
-        view_settle(&view->desc, 0);
-        view->format = view->desc.item->text;
-        return 0;
-    }
     /* INVALID means that a parameter has no valid form; other errors are about the view's fit */
-    bool is_invalid = fault.error == SHMVIEW_ERR_INVALID;
-    return fault_set(ret_fault, (int)fault.error, is_invalid ? "parameter" : "view",
-                     is_invalid ? "layout.views" : view->name, index, "view '%s': %s", view->name,
-                     fault.text);
+    bool is_invalid = fault->error == SHMVIEW_ERR_INVALID;
+    return fault_set(ret, (int)fault->error, is_invalid ? "parameter" : "view",
+                     is_invalid ? "layout.views" : name, index, "view '%s': %s", name, fault->text);
 }
 
-int layout_check(struct wire_layout *layout, uint64_t segment_bytes, struct formats *formats,
-                 struct layout_fault *fault)
+int layout_resolve(struct wire_layout *layout, struct formats *formats, struct layout_fault *fault)
 {
+    struct view_fault of_view;
     if (check_names(layout, fault))
         return -1;
-    for (size_t i = 0; i < layout->n_views; i++)
-        if (check_view(&layout->views[i], i, segment_bytes, formats, fault))
-            return -1;
+    for (size_t i = 0; i < layout->n_views; i++) {
+        struct wire_view *v = &layout->views[i];
+        if (view_resolve(&v->desc, formats, v->format, v->has_strides, &of_view))
+            return fault_view(fault, i, v->name, &of_view);
+    }
+    return 0;
+}
+
+int layout_fit(struct wire_layout *layout, uint64_t segment_bytes, struct layout_fault *fault)
+{
+    struct view_fault of_view;
+    for (size_t i = 0; i < layout->n_views; i++) {
+        struct wire_view *v = &layout->views[i];
+        if (view_check(&v->desc, segment_bytes, NULL, &of_view))
+            return fault_view(fault, i, v->name, &of_view);
+        view_settle(&v->desc, 0);
+        v->format = v->desc.item->text;
+    }
     return 0;
 }

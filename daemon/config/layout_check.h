@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks a layout against the size of its segment. Requests of clients and the configuration both
- * use this check, so that a layout is valid in both or in neither. */
+/* Checks a layout, and whether it fits into its segment. Requests of clients and the configuration
+ * both use this check, so that a layout is valid in both or in neither. */
 #ifndef DAEMON_LAYOUT_CHECK_H
 #define DAEMON_LAYOUT_CHECK_H
 
@@ -20,9 +20,13 @@ struct layout_fault {
     char text[400];
 };
 
-/* Checks the names and the views. Replaces the format of each view by its canonical text, which
- * `formats` owns. Returns 0, or -1 with *fault. */
-int layout_check(struct wire_layout *layout, uint64_t segment_bytes, struct formats *formats,
-                 struct layout_fault *fault);
+/* Checks the names and parses the formats, which `formats` then owns, and completes the strides. It
+ * takes milliseconds if there are many components. Returns 0, or -1 with *fault. Any thread. */
+int layout_resolve(struct wire_layout *layout, struct formats *formats, struct layout_fault *fault);
+
+/* Checks the views of a layout that was resolved with the routine of the library
+ * (common/views/view.h). Replaces the format of each view by its canonical text. It is quick, and
+ * may be repeated for another size. Returns 0, or -1 with *fault. Any thread. */
+int layout_fit(struct wire_layout *layout, uint64_t segment_bytes, struct layout_fault *fault);
 
 #endif

@@ -10,10 +10,10 @@
 
 #include "common/base/util.h"
 #include "daemon/clients/refusal.h"
-#include "daemon/config/layout_check.h"
 #include "daemon/requests/attach.h"
 #include "daemon/requests/claim.h"
 #include "daemon/requests/creation.h"
+#include "daemon/requests/definition.h"
 #include "daemon/requests/departure.h"
 #include "daemon/requests/describe.h"
 #include "daemon/requests/entrust.h"
@@ -171,77 +171,6 @@ static void describe(struct request *r, const union wanted *want)
         describe_all(s, &want->describe, r->answer);
 }
 
-/* Checks everything about a new layout before it is charged: that the client may write the segment
- * and has attached it for that, that name and index are free, and that each view fits into the
- * segment. formats gets what layout_check() allocates; the caller frees it. Returns false after
- * refusing the request. */
-static bool check_layout(const struct request *r, const struct segment *s,
-                         struct wire_layout *layout, struct formats *formats)
-{
-    struct answer *answer = r->answer;
-    struct layout_fault fault;
-    if (!policy_may_attach(s->access, &r->who, SHMVIEW_WRITE)) {
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL, "uid %u may not write to segment '%s'", r->who.uid,
-               s->name);
-        return false;
-    }
-    if (!attachment_find_writer(&r->connection->attachments, s)) {
-        refuse(answer, SHMVIEW_ERR_DENIED, NULL,
-               "a layout needs an attachment with access write on this connection");
-        return false;
-    }
-    const struct layout *has = layouts_find(&s->layouts, layout->name);
-    if (has) {
-        bool same = strcmp(has->name, layout->name) == 0;
-        refuse(answer, SHMVIEW_ERR_LAYOUT_EXISTS, json_pack("{s:s}", "layout", layout->name),
-               "segment '%s' has a layout '%s' already%s", s->name, has->name,
-               same ? "" : ", whose name has the same hash");
-        return false;
-    }
-    if (s->layouts.n == LIMIT_LAYOUTS) {
-        refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_LAYOUTS),
-               "segment '%s' has %d layouts, which is the limit", s->name, LIMIT_LAYOUTS);
-        return false;
-    }
-    if (layout_check(layout, s->size, formats, &fault) == 0)
-        return true;
-    refuse(answer, fault.error, json_pack("{s:s}", fault.fact, fault.subject), "%s", fault.text);
-    return false;
-}
-
-/* Charges and adds a layout, which must be checked, and replies with its index. The text is written
- * again from the checked values, so that the daemon keeps the canonical form and not what the
- * client sent. */
-static void add_layout(const struct request *r, struct segment *s, const struct wire_layout *layout)
-{
-    size_t n = 0;
-    CLEANUP_FREE char *text = wire_layout_text(layout, &n);
-    if (!text) {
-        refuse_system(r->answer, "a layout cannot be added", ENOMEM);
-        return;
-    }
-    if (!permit_layout(r, s, n))
-        return;
-    int index = segment_add_layout(s, layout->name, text, n);
-    if (index >= 0) {
-        answer_with(r->answer, json_pack("{s:i}", "index", index));
-        return;
-    }
-    quota_refund(s->payer, QUOTA_LAYOUT_BYTES, n);
-    refuse_system(r->answer, "a layout cannot be added", -index);
-}
-
-static void define_layout(struct request *r, const union wanted *want)
-{
-    struct wire_layout layout = want->define.layout;
-    struct formats formats = {0};
-    struct segment *s = request_find(r, want->define.name, want->define.id);
-    if (s && check_layout(r, s, &layout, &formats))
-        add_layout(r, s, &layout);
-    formats_deinit(&formats);
-    free(layout.views);
-}
-
 /* --- The table ----------------------------------------------------------- */
 
 /* Readers of parameters. Each returns 0; or -1 with *fault, and then nothing in *ret is owned. */
@@ -267,6 +196,12 @@ static int read_attachment(const json_t *parameters, union wanted *ret, struct w
     return wire_read_int(parameters, "attachment", &ret->attachment, fault);
 }
 
+static int read_definition(const json_t *parameters, union wanted *ret, struct wire_fault *fault)
+{
+    ret->definition = definition_read(parameters, fault);
+    return ret->definition ? 0 : -1;
+}
+
 #define READER(member, decode)                                                                     \
     static int read_##member(const json_t *parameters, union wanted *ret,                          \
                              struct wire_fault *fault)                                             \
@@ -280,9 +215,10 @@ READER(list, wire_read_list)
 READER(entrust, wire_read_entrust)
 READER(set_access, wire_read_set_access)
 READER(describe, wire_read_describe)
-READER(define, wire_read_define)
 READER(monitor, wire_read_monitor)
 READER(stats, wire_read_stats_call)
+
+#define DEFINE_LAYOUT "io.shmview.DefineLayout"
 
 /* All methods. The order does not matter. */
 static const struct method {
@@ -301,7 +237,7 @@ static const struct method {
     {"io.shmview.SetAccess", read_set_access, set_access},
     {"io.shmview.List", read_list, list},
     {"io.shmview.Describe", read_describe, describe},
-    {"io.shmview.DefineLayout", read_define, define_layout},
+    {DEFINE_LAYOUT, read_definition, definition_add},
     {"io.shmview.Monitor", read_monitor, monitor_start},
     {"io.shmview.Stats", read_stats, stats_tell},
     {"org.varlink.service.GetInfo", read_none, service_get_info},
@@ -321,18 +257,30 @@ static void refuse_method(const char *name, struct answer *answer)
         refuse_varlink(answer, REFUSAL_NO_INTERFACE, "interface", interface);
 }
 
-/* Reads the parameters and carries out one method. */
+/* Reads the parameters, unless a thread has, and carries out one method. */
 static void run(const struct method *method, struct state *state, struct connection *connection,
                 const json_t *parameters, struct answer *answer)
 {
     struct wire_fault fault;
-    union wanted want;
-    if (method->read(parameters, &want, &fault)) {
+    union wanted want = {.definition = STEAL(connection->prepared)};
+    if (!want.definition && method->read(parameters, &want, &fault)) {
         refuse_parameter(answer, &fault);
         return;
     }
     struct request request = {state, connection, permit_who(state, connection), answer};
     method->run(&request, &want);
+}
+
+void *methods_prepare(const struct wire_call *call)
+{
+    struct wire_fault fault;
+    bool may = !call->upgrade && strcmp(call->method, DEFINE_LAYOUT) == 0;
+    return may ? definition_read(call->parameters, &fault) : NULL;
+}
+
+void methods_unprepare(void *prepared)
+{
+    definition_free(prepared);
 }
 
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,

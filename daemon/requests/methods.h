@@ -4,8 +4,8 @@
  * functions, as callbacks of connections (connection.h).
  *
  * A method runs on the loop and must be quick, because no other client is served until it returns.
- * Work that takes long is done on a thread (creation.h) or in turns (departure.h, monitor.h,
- * stats.h). */
+ * Work that takes long is done on a thread (creation.h, methods_prepare()) or in turns
+ * (departure.h, monitor.h, stats.h). */
 #ifndef DAEMON_METHODS_H
 #define DAEMON_METHODS_H
 
@@ -16,6 +16,13 @@
  * except Monitor, which sends many. */
 void methods_call(struct state *state, struct connection *connection, const struct wire_call *call,
                   struct answer *answer);
+
+/* Does what takes long of a call and needs no state: it reads and checks the parameters of
+ * DefineLayout. Returns what methods_call() steals from connection->prepared, or NULL for other
+ * methods and after an error, which methods_call() then finds again. Any thread. */
+void *methods_prepare(const struct wire_call *call);
+/* Frees what methods_prepare() returned, if the call is not carried out. */
+void methods_unprepare(void *prepared);
 
 /* Undoes an answer that cannot be sent: its new attachment and its new segment. Otherwise they
  * would stay, although the client does not know of them. */

@@ -9,6 +9,8 @@
 #include "daemon/requests/state.h"
 #include "daemon/rights/policy.h"
 
+struct definition;
+
 /* On the stack of methods_call(). A creation on a thread keeps a copy, which gets another answer
  * later. */
 struct request {
@@ -30,7 +32,7 @@ union wanted {
     struct wire_entrust entrust;
     struct wire_set_access set_access;
     struct wire_describe describe;
-    struct wire_define define;
+    struct definition *definition;
     struct wire_monitor monitor;
     struct wire_stats_call stats;
 };

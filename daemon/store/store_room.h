@@ -4,7 +4,7 @@
  * The file grows in small steps, because filling a step with memory takes time of the loop.
  * Doubling a large file stopped the loop for up to 150 ms.
  *
- * A layout can have 512 KiB, any other record has a few hundred bytes. Without room for those
+ * A layout can have 256 KiB, any other record has a few hundred bytes. Without room for those
  * records no client could create, attach to or remove a segment. Therefore layouts are refused
  * first if the file system is nearly full. */
 #ifndef DAEMON_STORE_ROOM_H

@@ -169,9 +169,10 @@ int shmview_view_make(struct shmview_segment *segment, const struct shmview_view
  *
  * Returns 0 on success. On failure nothing is declared: returns -SHMVIEW_ERR_LAYOUT_EXISTS if there
  * is a layout of this name, _READ_ONLY if the segment is attached with less than SHMVIEW_WRITE,
- * _DENIED if this user has lost the right to write, _LIMIT beyond 256 views or 64 layouts, _QUOTA
- * of "layout_bytes" (the segment's owner is charged for the text), _INVALID for a wrong name or
- * foreign memory, an error of shmview_view_make() (the text names the view), or an error of
+ * _DENIED if this user has lost the right to write, _LIMIT beyond 256 views or 64 layouts or
+ * if the request would have more than 256 KiB, as of 256 views with formats of 1000 bytes each,
+ * _QUOTA of "layout_bytes" (the segment's owner is charged for the text), _INVALID for a wrong name
+ * or foreign memory, an error of shmview_view_make() (the text names the view), or an error of
  * requests. */
 int shmview_define(struct shmview_segment *segment, const char *layout,
                    const struct shmview_view_spec *views, size_t n);

@@ -307,14 +307,14 @@ END_TEST
 
 /* --- Buffers ------------------------------------------------------------- */
 
-#define HALVES 160
+#define HALVES 320
 
-/* Of 160 requests of 300 KiB that are not whole the daemon holds 64 MiB at most; the rest are
+/* Of 320 requests of 150 KiB that are not whole the daemon holds 64 MiB at most; the rest are
  * refused. It costs none of those that ask for little. */
 START_TEST(half_requests_are_bounded)
 {
     static struct raw half[HALVES];
-    const size_t n = 300 * KIB; /* in a buffer of 512 KiB */
+    const size_t n = 150 * KIB; /* in a buffer of 256 KiB */
     unsigned n_refused = 0;
     struct raw small;
     char *text = malloc(n);
@@ -337,7 +337,7 @@ START_TEST(half_requests_are_bounded)
         free(reply);
         raw_close(&half[i]);
     }
-    ck_assert_uint_ge(n_refused, HALVES - 128);
+    ck_assert_uint_ge(n_refused, HALVES - 256);
     ck_assert_uint_lt(n_refused, HALVES);
     for (int i = 0; i < HALVES; i++) { /* a complete request is no longer counted */
         ck_assert(raw_send(&small, text, n));

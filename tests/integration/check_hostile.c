@@ -18,7 +18,7 @@
 #include "support/raw.h"
 #include "support/suite.h"
 
-#define MOST (512 * 1024) /* bytes of a request */
+#define MOST (256 * 1024) /* bytes of a request */
 
 static struct daemon d;
 static struct bystander bystander;
@@ -120,7 +120,7 @@ static bool is_read(const struct raw *raw)
     return unread == 0;
 }
 
-START_TEST(a_request_has_at_most_512_KiB)
+START_TEST(a_request_has_at_most_256_KiB)
 {
     static const char head[] = "{\"method\":\"io.shmview.Ping\",\"parameters\":{\"x\":\"";
     struct raw raw;
@@ -140,7 +140,7 @@ START_TEST(a_request_has_at_most_512_KiB)
     raw_send(&raw, "\"}}", 4); /* too late */
     raw_expect_end(&raw);
     raw_close(&raw);
-    AWAIT(daemon_said(&d, "more than 512 KiB"));
+    AWAIT(daemon_said(&d, "more than 256 KiB"));
     end();
     free(text);
 }
@@ -306,7 +306,7 @@ int main(void)
     const struct suite_test tests[] = {
         SUITE_TEST(what_is_no_call_ends_the_connection),
         SUITE_TEST(brackets_without_end_are_refused),
-        SUITE_TEST(a_request_has_at_most_512_KiB),
+        SUITE_TEST(a_request_has_at_most_256_KiB),
         SUITE_TEST(the_values_of_a_request_are_limited),
         SUITE_TEST(deep_parameters_are_refused),
         SUITE_TEST(silence_disturbs_nobody),

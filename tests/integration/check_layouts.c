@@ -443,6 +443,37 @@ START_TEST(as_many_views_and_layouts_as_the_limits_say)
 }
 END_TEST
 
+/* A request of more than 256 KiB is an error of this call. One that is slightly shorter, which a
+ * thread of the daemon reads, leads to the same views as a short one. */
+START_TEST(a_layout_is_as_long_as_a_request)
+{
+    static char names[MAX_VIEWS][16];
+    static char format[1024];
+    struct shmview_view v;
+    begin(8192);
+    struct shmview_view_spec *views = many_views(MAX_VIEWS, names);
+    char *at = stpcpy(format, "T{");
+    while (at < format + 900)
+        at += sprintf(at, "d:a_component%03d:", (int)(at - format));
+    strcpy(at, "}");
+    for (size_t i = 0; i < MAX_VIEWS; i++)
+        views[i] = (struct shmview_view_spec){.name = names[i], .format = format, .offset = 8 * i};
+    OK(shmview_define(seg, "long", views, MAX_VIEWS));
+    OK(shmview_view_open(seg, "long", names[200], &v));
+    ck_assert_ptr_eq(v.data, (unsigned char *)shmview_data(seg) + 8 * 200);
+    views[200].offset = 8192;
+    REFUSED(shmview_define(seg, "outside", views, MAX_VIEWS), BOUNDS, names[200]);
+    views[200].offset = 0;
+    while (at < format + 980) /* valid, but all together are too long */
+        at += sprintf(at, "d:a_component%03d:", (int)(at - format));
+    strcpy(at, "}");
+    REFUSED(shmview_define(seg, "longer", views, MAX_VIEWS), LIMIT, "it may have 262144");
+    OK(shmview_define(seg, "short", views, 1));
+    free(views);
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -459,6 +490,7 @@ int main(void)
         SUITE_TEST(unknown_layouts_and_views_are_refused),
         SUITE_TEST(a_handle_never_declares_on_a_namesake),
         SUITE_TEST(as_many_views_and_layouts_as_the_limits_say),
+        SUITE_TEST(a_layout_is_as_long_as_a_request),
         SUITE_END,
     };
     return suite_main("layouts", tests);

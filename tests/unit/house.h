@@ -131,6 +131,8 @@ static inline void house_open(struct house *house)
 static inline struct guest *house_admit(struct house *house)
 {
     static const struct connection_events events = {.call = house_on_call,
+                                                    .prepare = methods_prepare,
+                                                    .unprepare = methods_unprepare,
                                                     .closed = house_on_closed,
                                                     .again = house_on_again,
                                                     .drained = monitor_drained,
