@@ -38,10 +38,12 @@ static void on_prepare(uv_prepare_t *prepare)
     meter_begin_turn(&meter);
 }
 
-/* The 21st turn works, which is none of those at whose beginning the meter reads the time. */
+/* The 21st turn is none of those at whose beginning the meter reads the time, so it may come out
+ * too short on a busy machine. It makes the meter read the time for the 22nd. */
 static void on_timer_that_works(uv_timer_t *timer)
 {
-    if (++n_turns == 21)
+    n_turns++;
+    if (n_turns == 21 || n_turns == 22)
         work(20 * MS);
     if (n_turns == 30)
         uv_timer_stop(timer);
