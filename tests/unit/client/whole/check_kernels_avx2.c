@@ -120,7 +120,31 @@ START_TEST(conversions)
     for (int round = 0; has_avx2() && round < 40; round++) {
         check_conversions(SHMVIEW_FLOAT32, SHMVIEW_FLOAT64, 8, round % 4);
         check_conversions(SHMVIEW_INT32, SHMVIEW_FLOAT32, 4, round % 4);
+        check_conversions(SHMVIEW_FLOAT32, SHMVIEW_INT32, 4, round % 4);
     }
+}
+END_TEST
+
+/* One element at a time among numbers that float32 has, at each place of a row. */
+START_TEST(integers_to_floats)
+{
+    static const int32_t numbers[] = {(1 << 24) + 1, -(1 << 24) - 1, INT32_MAX,
+                                      INT32_MIN,     1 << 24,        -(1 << 24)};
+    struct kernel_conversion plain = kernel_to_convert_plain(SHMVIEW_FLOAT32, SHMVIEW_INT32);
+    struct kernel_conversion avx2 = kernel_to_convert_avx2(SHMVIEW_FLOAT32, SHMVIEW_INT32);
+    int32_t from[75];
+    float to[2][75];
+    for (size_t k = 0; has_avx2() && k < ARRAY_LEN(numbers); k++)
+        for (size_t at = 0; at < 75; at++) {
+            for (size_t i = 0; i < ARRAY_LEN(from); i++)
+                from[i] = (int32_t)i - 70;
+            from[at] = numbers[k];
+            memset(to, 0x5a, sizeof to);
+            size_t done = plain.run(to[0], 4, from, 4, 75);
+            ck_assert_uint_eq(done, avx2.run(to[1], 4, from, 4, 75));
+            ck_assert_uint_eq(done, k < 3 ? at : 75);
+            ck_assert_mem_eq(to[0], to[1], sizeof to[0]);
+        }
 }
 END_TEST
 
@@ -150,7 +174,7 @@ START_TEST(floats_to_integers)
 END_TEST
 
 UNIT_MAIN("kernels_avx2", UNIT_TEST(sums), UNIT_TEST(differences), UNIT_TEST(conversions),
-          UNIT_TEST(floats_to_integers))
+          UNIT_TEST(integers_to_floats), UNIT_TEST(floats_to_integers))
 
 #else
 
