@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A segment without a lock, attached and created, beside the least work that the kernel must do for
- * it. The reference is a server that checks nothing and stores nothing: it blocks in recvmsg and
- * passes the descriptor. Its client maps the object, and sends a goodbye without waiting for a
- * reply. */
+/* A segment, attached, and one without a lock created, beside the least work that the kernel must
+ * do for it. The reference is a server that checks nothing and stores nothing: it blocks in recvmsg
+ * and passes the descriptor, or three for a segment with a lock. Its client maps the object, and
+ * sends a goodbye without waiting for a reply. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,15 +15,18 @@
 #include "bench.h"
 
 #define SEGMENT       "floor"
+#define LOCKED        "floor-locked"
 #define SEGMENT_BYTES 4096
 #define REQUEST_BYTES 80 /* as long as ours */
 #define REPLY_BYTES   280
 #define NAME_BYTES    64
 #define CALLS         100
+#define OBJECTS       3 /* of a segment with a lock */
 
 /* The first byte of a request. */
 enum request {
     PASS = 'p',
+    PASS_THREE = 't',
     MAKE = 'm',
     UNMAKE = 'u',
     GOODBYE = 'g',
@@ -34,35 +37,37 @@ struct floor {
     int ends[2];
     pid_t server;
     char name[NAME_BYTES];
-    struct shmview_segment *held; /* that is attached */
+    struct shmview_segment *held[2]; /* that are attached: SEGMENT and LOCKED */
 };
 
 /* --- Messages ------------------------------------------------------------ */
 
 union control {
     struct cmsghdr align;
-    char bytes[CMSG_SPACE(sizeof(int))];
+    char bytes[CMSG_SPACE(OBJECTS * sizeof(int))];
 };
 
-static int send_bytes(int socket, char first, size_t n, int fd)
+/* Sends n bytes, and n_fds times the descriptor. */
+static int send_bytes(int socket, char first, size_t n, int fd, unsigned n_fds)
 {
     char bytes[REPLY_BYTES] = {first};
     union control control = {0};
     struct iovec iov = {bytes, n};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-    if (fd >= 0) {
+    if (n_fds) {
         msg.msg_control = control.bytes;
-        msg.msg_controllen = sizeof control.bytes;
+        msg.msg_controllen = CMSG_SPACE(n_fds * sizeof fd);
         struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof fd);
-        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+        c->cmsg_len = CMSG_LEN(n_fds * sizeof fd);
+        for (unsigned i = 0; i < n_fds; i++)
+            memcpy(CMSG_DATA(c) + i * sizeof fd, &fd, sizeof fd);
     }
     return sendmsg(socket, &msg, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
 }
 
-/* Returns how many bytes came; *ret_fd is what came with them, or -1. */
+/* Returns how many bytes came; *ret_fd is the first descriptor that came with them, or -1. */
 static ssize_t receive_bytes(int socket, char *bytes, size_t n, int *ret_fd)
 {
     union control control;
@@ -74,8 +79,14 @@ static ssize_t receive_bytes(int socket, char *bytes, size_t n, int *ret_fd)
     ssize_t got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
     struct cmsghdr *c = got > 0 ? CMSG_FIRSTHDR(&msg) : NULL;
     *ret_fd = -1;
-    if (c && c->cmsg_type == SCM_RIGHTS)
-        memcpy(ret_fd, CMSG_DATA(c), sizeof *ret_fd);
+    if (!c || c->cmsg_type != SCM_RIGHTS)
+        return got;
+    memcpy(ret_fd, CMSG_DATA(c), sizeof *ret_fd);
+    for (size_t i = 1; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+        int other;
+        memcpy(&other, CMSG_DATA(c) + i * sizeof other, sizeof other);
+        close(other);
+    }
     return got;
 }
 
@@ -94,15 +105,17 @@ static int answer(const struct floor *f, char request, int fd)
     int made, r;
     switch (request) {
     case PASS:
-        return send_bytes(f->ends[1], PASS, REPLY_BYTES, fd);
+        return send_bytes(f->ends[1], PASS, REPLY_BYTES, fd, 1);
+    case PASS_THREE:
+        return send_bytes(f->ends[1], PASS_THREE, REPLY_BYTES, fd, OBJECTS);
     case MAKE:
         made = make(f->name);
-        r = send_bytes(f->ends[1], MAKE, REPLY_BYTES, made);
+        r = send_bytes(f->ends[1], MAKE, REPLY_BYTES, made, 1);
         close(made);
         return r;
     case UNMAKE:
         shm_unlink(f->name);
-        return send_bytes(f->ends[1], UNMAKE, 1, -1);
+        return send_bytes(f->ends[1], UNMAKE, 1, -1, 0);
     default:
         return 0;
     }
@@ -130,7 +143,7 @@ static void serve(void *arg)
 static int call(const struct floor *f, char request, int *ret_fd)
 {
     char reply[REPLY_BYTES];
-    if (send_bytes(f->ends[0], request, REQUEST_BYTES, -1) == 0 &&
+    if (send_bytes(f->ends[0], request, REQUEST_BYTES, -1, 0) == 0 &&
         receive_bytes(f->ends[0], reply, sizeof reply, ret_fd) > 0)
         return 0;
     return failed("the server of the floor: %s", strerror(errno));
@@ -149,7 +162,7 @@ static int come_and_go(const struct floor *f, char request)
     if (p == MAP_FAILED)
         return failed("mmap: %s", strerror(errno));
     munmap(p, SEGMENT_BYTES);
-    return send_bytes(f->ends[0], GOODBYE, REQUEST_BYTES, -1);
+    return send_bytes(f->ends[0], GOODBYE, REQUEST_BYTES, -1, 0);
 }
 
 static int finish(int64_t start, double *ret)
@@ -158,13 +171,23 @@ static int finish(int64_t start, double *ret)
     return 0;
 }
 
-static int run_least_attach(void *arg, double *ret)
+static int run_least(const struct floor *f, char request, double *ret)
 {
     int64_t start = now_ns();
     for (int i = 0; i < CALLS; i++)
-        if (come_and_go(arg, PASS))
+        if (come_and_go(f, request))
             return -1;
     return finish(start, ret);
+}
+
+static int run_least_attach(void *arg, double *ret)
+{
+    return run_least(arg, PASS, ret);
+}
+
+static int run_least_locked(void *arg, double *ret)
+{
+    return run_least(arg, PASS_THREE, ret);
 }
 
 static int run_least_create(void *arg, double *ret)
@@ -177,21 +200,32 @@ static int run_least_create(void *arg, double *ret)
     return finish(start, ret);
 }
 
-static int run_attach(void *arg, double *ret)
+static int run_attach_of(const struct floor *f, const char *name, double *ret)
 {
-    const struct floor *f = arg;
     int64_t start = now_ns();
     for (int i = 0; i < CALLS; i++) {
         struct shmview_segment *s;
-        if (shmview_attach(f->bench->connection, SEGMENT, SHMVIEW_WRITE, 0, &s) ||
-            shmview_detach(s))
+        if (shmview_attach(f->bench->connection, name, SHMVIEW_WRITE, 0, &s) || shmview_detach(s))
             return failed("attach: %s", shmview_error_text());
     }
     return finish(start, ret);
 }
 
-static const struct shmview_create_options bare = {
-    .struct_bytes = sizeof bare, .lifetime = SHMVIEW_CREATOR, .flags = SHMVIEW_NO_LOCK};
+static int run_attach(void *arg, double *ret)
+{
+    return run_attach_of(arg, SEGMENT, ret);
+}
+
+static int run_attach_locked(void *arg, double *ret)
+{
+    return run_attach_of(arg, LOCKED, ret);
+}
+
+static const struct shmview_create_options bare = {.struct_bytes = sizeof bare,
+                                                   .lifetime = SHMVIEW_CREATOR,
+                                                   .flags = SHMVIEW_NO_LOCK},
+                                           whole = {.struct_bytes = sizeof whole,
+                                                    .lifetime = SHMVIEW_CREATOR};
 
 static int run_create(void *arg, double *ret)
 {
@@ -219,7 +253,8 @@ static int floor_init(struct floor *f, struct bench *bench)
     f->ends[1] = -1;
     if (f->server < 0)
         return failed("fork: %s", strerror(errno));
-    if (shmview_create(bench->connection, SEGMENT, SEGMENT_BYTES, &bare, &f->held))
+    if (shmview_create(bench->connection, SEGMENT, SEGMENT_BYTES, &bare, &f->held[0]) ||
+        shmview_create(bench->connection, LOCKED, SEGMENT_BYTES, &whole, &f->held[1]))
         return failed("create: %s", shmview_error_text());
     return 0;
 }
@@ -231,9 +266,11 @@ static void floor_deinit(struct floor *f)
         if (f->ends[i] >= 0)
             close(f->ends[i]);
     shm_unlink(f->name);
-    if (f->held)
-        shmview_remove(f->bench->connection, SEGMENT);
-    shmview_detach(f->held);
+    for (int i = 0; i < 2; i++) {
+        if (f->held[i])
+            shmview_remove(f->bench->connection, i ? LOCKED : SEGMENT);
+        shmview_detach(f->held[i]);
+    }
 }
 
 static void run_place(struct floor *f, enum place place)
@@ -247,15 +284,19 @@ static void run_place(struct floor *f, enum place place)
         .n = 2,
         .list = {{"shmview", run_attach, f, {0}}, {least, run_least_attach, f, {0}}},
     };
-    struct contest create = attach;
+    struct contest create = attach, locked = attach;
     create.list[0].run = run_create;
     create.list[1].run = run_least_create;
+    locked.list[0].run = run_attach_locked;
+    locked.list[1].run = run_least_locked;
     snprintf(attach.what, sizeof attach.what, "attach+detach, no lock, %s", place_name(place));
+    snprintf(locked.what, sizeof locked.what, "attach+detach, %s", place_name(place));
     snprintf(create.what, sizeof create.what, "create to remove, no lock, %s", place_name(place));
     place_process(&f->bench->cpus, place, 0, 0);
     place_process(&f->bench->cpus, place, 1, f->bench->instance->daemon);
     place_process(&f->bench->cpus, place, 1, f->server);
     contest_run(f->bench, &attach);
+    contest_run(f->bench, &locked);
     contest_run(f->bench, &create);
 }
 
@@ -263,6 +304,7 @@ void bench_floor(struct bench *bench)
 {
     static struct floor f;
     if (!bench_wants_placed(bench, "attach+detach, no lock") &&
+        !bench_wants_placed(bench, "attach+detach") &&
         !bench_wants_placed(bench, "create to remove, no lock"))
         return;
     if (floor_init(&f, bench) == 0) {
