@@ -10,11 +10,13 @@
 #include <unistd.h>
 
 #include <shmview/layout.h>
+#include <shmview/many.h>
 
 #include "bench.h"
 #include "echo.h"
 
 #define SEGMENT   "made"
+#define TOGETHER  16
 #define MAP_BYTES (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
 
 enum {
@@ -59,6 +61,27 @@ static int run_shmview(void *arg, double *ret)
             return failed("create: %s", shmview_error_text());
     }
     return finish(c, start, ret);
+}
+
+/* At least as many as run_shmview(), so many at a time. */
+static int run_many(void *arg, double *ret)
+{
+    static const char *const names[TOGETHER] = {"m0",  "m1",  "m2",  "m3", "m4",  "m5",
+                                                "m6",  "m7",  "m8",  "m9", "m10", "m11",
+                                                "m12", "m13", "m14", "m15"};
+    struct creation *c = arg;
+    uint64_t bytes[TOGETHER];
+    struct shmview_segment *made[TOGETHER];
+    int n = 0;
+    for (int i = 0; i < TOGETHER; i++)
+        bytes[i] = c->size->n;
+    int64_t start = now_ns();
+    for (; n < c->size->calls; n += TOGETHER)
+        if (shmview_create_many(c->bench->connection, names, bytes, TOGETHER, NULL, made) ||
+            shmview_detach_many(made, TOGETHER))
+            return failed("create: %s", shmview_error_text());
+    *ret = (double)(now_ns() - start) / n;
+    return 0;
 }
 
 static int run_raw(void *arg, double *ret)
@@ -146,12 +169,20 @@ static void run_place(struct creation *c, enum place place)
                  {"the calls in process", run_raw, c, {0}},
                  {"libuv loop without JSON", run_echo, c, {0}}},
     };
+    struct contest many = contest;
+    many.n = 2;
+    many.list[0].run = run_many;
+    many.list[1] = contest.list[2];
     snprintf(contest.what, sizeof contest.what, "create+destroy %s, %s", c->size->name,
+             place_name(place));
+    snprintf(many.what, sizeof many.what, "create+destroy %s, 16 at once, %s", c->size->name,
              place_name(place));
     place_process(&c->bench->cpus, place, 0, 0);
     place_process(&c->bench->cpus, place, 1, c->bench->instance->daemon);
     place_process(&c->bench->cpus, place, 1, c->echo.pid);
     contest_run(c->bench, &contest);
+    if (c->size == sizes)
+        contest_run(c->bench, &many);
 }
 
 void bench_create(struct bench *bench)

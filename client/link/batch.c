@@ -5,6 +5,7 @@
  * requests and replies fit into the buffers of the socket and neither side waits for the other to
  * read. */
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "client/link/connection.h"
@@ -52,6 +53,15 @@ static int receive_all(struct shmview_connection *c, struct reply *replies, size
     return 0;
 }
 
+/* Hangs up if the daemon is gone already, so that the batch goes to the next one. Otherwise only
+ * the send would show it, and then nobody knows which requests a daemon has received. */
+static void leave_dead(struct shmview_connection *c)
+{
+    struct pollfd p = {.fd = c->fd};
+    if (c->fd >= 0 && poll(&p, 1, 0) == 1 && p.revents & (POLLHUP | POLLERR))
+        connection_hang_up(c);
+}
+
 int connection_call_batch(struct shmview_connection *connection, const char *text, size_t bytes,
                           struct reply *replies, size_t n, size_t *ret_n)
 {
@@ -62,6 +72,7 @@ int connection_call_batch(struct shmview_connection *connection, const char *tex
     int r = connection_begin(c);
     if (r)
         return r;
+    leave_dead(c);
     r = connection_be_ready(c, n);
     if (r == 0) {
         r = connection_send(c, text, bytes);

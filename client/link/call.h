@@ -57,11 +57,11 @@ int connection_call(struct shmview_connection *connection, const char *method, c
 /* The most requests of a batch. */
 #define BATCH_MAX 32
 
-/* Sends n requests at once, which may be repeated without harm, and waits for their replies. text
- * has all of them, each with its NUL. replies has room for n. *ret_n is the number of replies that
- * came, each of which is a success or a refusal and needs reply_deinit(), also after an error.
- * Returns 0; or an error if not all came: -SHMVIEW_ERR_DISCONNECTED means that the other requests
- * may be sent again. */
+/* Sends n requests at once, and waits for their replies. text has all of them, each with its NUL.
+ * replies has room for n. *ret_n is the number of replies that came, each of which is a success or
+ * a refusal and needs reply_deinit(), also after an error. Returns 0; or an error if not all came:
+ * -SHMVIEW_ERR_DISCONNECTED means that the daemon may have carried out some of the other requests,
+ * or none. */
 int connection_call_batch(struct shmview_connection *connection, const char *text, size_t bytes,
                           struct reply *replies, size_t n, size_t *ret_n);
 

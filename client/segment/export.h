@@ -28,6 +28,13 @@ struct shmview_segment *segment_new(struct shmview_connection *connection);
  * The caller still owes reply_deinit(). */
 int segment_take(struct shmview_segment *segment, struct reply *reply, unsigned flags);
 
+/* Checks the options of a Create, and returns in *ret all but name and size, and in *ret_flags the
+ * options' flags. Returns 0, after which the caller must free ret->grant.acl, or an error. */
+int segment_read_options(const struct shmview_create_options *options, struct wire_create *ret,
+                         unsigned *ret_flags);
+/* Checks name and size, and enters them; name is borrowed. Returns 0 or an error. */
+int segment_name_create(struct wire_create *create, const char *name, uint64_t size);
+
 /* Counts one more buffer. Returns 0, after which the caller must call segment_drop() once, or an
  * error. Call both within one NOT_FORKED together with the change of what remembers the buffer, so
  * that a forked child inherits both or neither. */

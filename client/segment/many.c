@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attaches and detaches many segments, a batch of requests at a time. */
+/* Creates, attaches and detaches many segments, a batch of requests at a time. */
 #include <shmview/many.h>
 
 #include <stdio.h>
@@ -11,15 +11,30 @@
 #include "common/base/util.h"
 
 struct batch {
+    struct shmview_connection *connection;
     const char *const *names;
+    const uint64_t *sizes; /* NULL: attaches those that exist */
     size_t n;
-    int access;
+    struct wire_create create; /* to create: what is the same for all */
+    int access;                /* to attach */
     unsigned flags;
     struct shmview_segment **segments; /* handles: empty, then complete or NULL */
     struct reply replies[BATCH_MAX];
 };
 
 /* --- A batch ------------------------------------------------------------- */
+
+/* Returns the text of a request, which is new, or NULL. */
+static char *make_one(const struct batch *b, size_t i)
+{
+    struct wire_create create = b->create;
+    if (!b->sizes)
+        return wire_attach_text(
+            &(struct wire_attach){.name = b->names[i], .access = b->access, .id = WIRE_ABSENT});
+    create.name = b->names[i];
+    create.size = (int64_t)b->sizes[i];
+    return wire_create_text(&create);
+}
 
 /* Makes the text of the requests. Returns it and its length, or NULL. */
 static char *make_text(const struct batch *b, size_t *ret_bytes)
@@ -28,8 +43,7 @@ static char *make_text(const struct batch *b, size_t *ret_bytes)
     FILE *f = open_memstream(&text, ret_bytes);
     bool ok = f;
     for (size_t i = 0; ok && i < b->n; i++) {
-        struct wire_attach attach = {.name = b->names[i], .access = b->access, .id = WIRE_ABSENT};
-        CLEANUP_FREE char *one = wire_attach_text(&attach);
+        CLEANUP_FREE char *one = make_one(b, i);
         ok = one && fwrite(one, strlen(one) + 1, 1, f) == 1;
     }
     if (f && fclose(f))
@@ -42,10 +56,10 @@ static char *make_text(const struct batch *b, size_t *ret_bytes)
 }
 
 /* Makes handles before the requests are sent, so that a lack of memory costs no attachment. */
-static int make_handles(struct shmview_connection *connection, const struct batch *b)
+static int make_handles(const struct batch *b)
 {
     for (size_t i = 0; i < b->n; i++)
-        if (!(b->segments[i] = segment_new(connection)))
+        if (!(b->segments[i] = segment_new(b->connection)))
             return -SHMVIEW_ERR_NO_MEMORY;
     return 0;
 }
@@ -59,6 +73,15 @@ static void free_handles(const struct batch *b, size_t first)
     }
 }
 
+/* Removes a segment that the call has created. Keeps the text of the error. */
+static void undo_create(const struct batch *b, size_t i)
+{
+    char text[ERROR_TEXT_BYTES];
+    snprintf(text, sizeof text, "%s", shmview_error_text());
+    if (b->sizes && shmview_remove(b->connection, b->names[i]))
+        fail(SHMVIEW_ERR_INVALID, "%s", text);
+}
+
 /* Completes a handle from its reply, unless an earlier one has failed: then ends the attachment,
  * and keeps the text of that error. Returns 0 or an error. */
 static int take_reply(const struct batch *b, size_t i, struct reply *reply, int earlier)
@@ -66,7 +89,8 @@ static int take_reply(const struct batch *b, size_t i, struct reply *reply, int 
     const char *reason;
     struct shmview_segment *s = b->segments[i];
     int r = earlier;
-    if (r == 0 && reply->wire.error) {
+    bool refused = reply->wire.error;
+    if (r == 0 && refused) {
         int error = wire_error_code(&reply->wire, &reason);
         r = fail(error, "%s", reason);
     } else if (r == 0) {
@@ -79,77 +103,124 @@ static int take_reply(const struct batch *b, size_t i, struct reply *reply, int 
         free(s);
         b->segments[i] = NULL;
     }
+    if (r && !refused)
+        undo_create(b, i);
     return r;
 }
 
 /* Attaches those that had no reply, because the daemon was restarted. */
-static int attach_rest(struct shmview_connection *connection, const struct batch *b, size_t first)
+static int attach_rest(const struct batch *b, size_t first)
 {
     int r = 0;
     for (size_t i = first; i < b->n && r == 0; i++)
-        r = shmview_attach(connection, b->names[i], b->access, b->flags, &b->segments[i]);
+        r = shmview_attach(b->connection, b->names[i], b->access, b->flags, &b->segments[i]);
     return r;
 }
 
-/* Attaches the segments of a batch. After an error some handles may be complete; the others are
- * NULL. */
-static int attach_batch(struct shmview_connection *connection, struct batch *b)
+/* Creates or attaches the segments of a batch. After an error some handles may be complete; the
+ * others are NULL. */
+static int run_batch(struct batch *b)
 {
     size_t bytes, n = 0;
     CLEANUP_FREE char *text = make_text(b, &bytes);
-    int r = text ? make_handles(connection, b) : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    int r = text ? make_handles(b) : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     if (r) {
         free_handles(b, 0);
         return r;
     }
-    int called = connection_call_batch(connection, text, bytes, b->replies, b->n, &n);
+    int called = connection_call_batch(b->connection, text, bytes, b->replies, b->n, &n);
     for (size_t i = 0; i < n; i++) {
         r = take_reply(b, i, &b->replies[i], r);
         reply_deinit(&b->replies[i]);
     }
     free_handles(b, n);
-    if (r || called != -SHMVIEW_ERR_DISCONNECTED)
+    if (r || b->sizes || called != -SHMVIEW_ERR_DISCONNECTED)
         return r ? r : called;
-    return attach_rest(connection, b, n);
+    return attach_rest(b, n);
 }
 
 /* --- All ----------------------------------------------------------------- */
 
-static int check(const char *const *names, size_t n, int access, unsigned flags)
+/* Does all of b, of which names, sizes and segments are the first ones, a batch at a time, or
+ * nothing. Returns 0 or an error. */
+static int run_all(struct batch *b)
 {
-    for (size_t i = 0; i < n; i++) {
-        int r = names[i] ? check_segment_name(names[i])
-                         : fail(SHMVIEW_ERR_INVALID, "name %zu is NULL", i);
-        if (r)
-            return r;
+    const struct batch all = *b;
+    size_t done = 0;
+    int r = 0;
+    NOT_CANCELLED;
+    for (; done < all.n && r == 0; done += b->n) {
+        b->names = all.names + done;
+        b->sizes = all.sizes ? all.sizes + done : NULL;
+        b->segments = all.segments + done;
+        b->n = all.n - done < BATCH_MAX ? all.n - done : BATCH_MAX;
+        r = run_batch(b);
     }
-    return wire_access_name(access) && !(flags & ~SHMVIEW_POPULATE)
-               ? 0
-               : fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
+    for (size_t i = 0; i < done && r; i++)
+        if (all.segments[i]) {
+            segment_close(STEAL(all.segments[i]));
+            undo_create(&all, i);
+        }
+    return r;
+}
+
+/* Clears the handles, and checks that there are all names. Returns 0 or an error. */
+static int begin(const char *const *names, size_t n, struct shmview_segment **segments)
+{
+    for (size_t i = 0; i < n; i++)
+        segments[i] = NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!names[i])
+            return fail(SHMVIEW_ERR_INVALID, "name %zu is NULL", i);
+    return 0;
 }
 
 int shmview_attach_many(struct shmview_connection *connection, const char *const *names, size_t n,
                         int access, unsigned flags, struct shmview_segment **segments)
 {
-    for (size_t i = 0; i < n; i++)
-        segments[i] = NULL;
-    int r = check(names, n, access, flags);
-    struct batch *b = r ? NULL : malloc(sizeof *b);
-    if (r == 0 && !b)
+    int r = begin(names, n, segments);
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = check_segment_name(names[i]);
+    if (r)
+        return r;
+    if (!wire_access_name(access) || flags & ~SHMVIEW_POPULATE)
+        return fail(SHMVIEW_ERR_INVALID, "access %d, flags 0x%x", access, flags);
+    CLEANUP_FREE struct batch *b = malloc(sizeof *b);
+    if (!b)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
-    NOT_CANCELLED;
-    for (size_t done = 0; done < n && r == 0; done += b->n) {
-        b->names = names + done;
-        b->n = n - done < BATCH_MAX ? n - done : BATCH_MAX;
-        b->access = access;
-        b->flags = flags;
-        b->segments = segments + done;
-        r = attach_batch(connection, b);
-    }
-    free(b);
-    for (size_t i = 0; i < n && r; i++)
-        if (segments[i])
-            segment_close(STEAL(segments[i]));
+    b->connection = connection;
+    b->names = names;
+    b->sizes = NULL;
+    b->n = n;
+    b->access = access;
+    b->flags = flags;
+    b->segments = segments;
+    return run_all(b);
+}
+
+int shmview_create_many(struct shmview_connection *connection, const char *const *names,
+                        const uint64_t *sizes, size_t n,
+                        const struct shmview_create_options *options,
+                        struct shmview_segment **segments)
+{
+    int r = begin(names, n, segments);
+    CLEANUP_FREE struct batch *b = r ? NULL : malloc(sizeof *b);
+    if (r == 0 && !b)
+        r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    if (r == 0)
+        r = segment_read_options(options, &b->create, &b->flags);
+    if (r)
+        return r;
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = segment_name_create(&b->create, names[i], sizes[i]);
+    b->connection = connection;
+    b->names = names;
+    b->sizes = sizes;
+    b->n = n;
+    b->segments = segments;
+    if (r == 0)
+        r = run_all(b);
+    free(b->create.grant.acl);
     return r;
 }
 

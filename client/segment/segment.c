@@ -175,14 +175,10 @@ static int attach_with(struct shmview_connection *connection, const char *method
     return r;
 }
 
-int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
-                   const struct shmview_create_options *options,
-                   struct shmview_segment **ret_segment)
+int segment_read_options(const struct shmview_create_options *options, struct wire_create *ret,
+                         unsigned *ret_flags)
 {
     struct shmview_create_options o = {0};
-    int r = check_segment_name(name);
-    if (r)
-        return r;
     if (options && options->struct_bytes != sizeof o &&
         options->struct_bytes != OPTIONS_FIRST_BYTES)
         return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
@@ -193,20 +189,40 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
         o.reserved)
         return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, reserved %u",
                     o.lifetime, o.flags, o.reserved);
-    if (size == 0 || size > INT64_MAX)
-        return fail(SHMVIEW_ERR_INVALID, "a size of %" PRIu64 " bytes", size);
-    struct wire_create create = {
-        .name = name,
-        .size = (int64_t)size,
+    *ret_flags = o.flags;
+    *ret = (struct wire_create){
         .access = SHMVIEW_WRITE,
         .lifetime = o.lifetime,
         .lock = !(o.flags & SHMVIEW_NO_LOCK),
     };
-    r = access_grant(o.access, &create.grant);
+    return access_grant(o.access, &ret->grant);
+}
+
+int segment_name_create(struct wire_create *create, const char *name, uint64_t size)
+{
+    int r = check_segment_name(name);
     if (r)
         return r;
-    r = attach_with(connection, "io.shmview.Create", wire_create_text(&create), o.flags,
-                    ret_segment);
+    if (size == 0 || size > INT64_MAX)
+        return fail(SHMVIEW_ERR_INVALID, "a size of %" PRIu64 " bytes for '%s'", size, name);
+    create->name = name;
+    create->size = (int64_t)size;
+    return 0;
+}
+
+int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
+                   const struct shmview_create_options *options,
+                   struct shmview_segment **ret_segment)
+{
+    struct wire_create create;
+    unsigned flags;
+    int r = segment_read_options(options, &create, &flags);
+    if (r)
+        return r;
+    r = segment_name_create(&create, name, size);
+    if (r == 0)
+        r = attach_with(connection, "io.shmview.Create", wire_create_text(&create), flags,
+                        ret_segment);
     free(create.grant.acl);
     return r;
 }

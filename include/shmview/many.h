@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/many.h - many segments attached at once.
+/* shmview/many.h - many segments created or attached at once.
  *
  * A process that needs many segments pays for one exchange with the daemon for
- * each shmview_attach(), and for one message for each shmview_detach(). These
- * calls send the requests together, and read the replies as they come.
+ * each shmview_create() and shmview_attach(), and for one message for each
+ * shmview_detach(). These calls send the requests together, and read the replies
+ * as they come.
  *
  *     const char *const names[] = {"weights", "gradients", "frames"};
  *     struct shmview_segment *segments[3];
@@ -19,6 +20,24 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* Creates the n segments called names, each like shmview_create(): names[i] has
+ * sizes[i] bytes, and all have the same options. Stores the handle of names[i] in
+ * segments[i]. Each is detached on its own. n may be 0.
+ *
+ * All or none: if one segment cannot be created, the call removes and detaches the
+ * others, stores NULL in all of segments, and returns the error of the first one
+ * that failed; shmview_error_text() names it. The errors are those of
+ * shmview_create(), and _INVALID for a name that is NULL, with nothing sent. After
+ * _DISCONNECTED and _INTERRUPTED the daemon may have created segments whose
+ * replies did not come.
+ *
+ * Blocks until all memory is allocated. Any thread may call. Other threads' calls
+ * on the connection wait for at most 32 replies. */
+int shmview_create_many(struct shmview_connection *connection, const char *const *names,
+                        const uint64_t *sizes, size_t n,
+                        const struct shmview_create_options *options,
+                        struct shmview_segment **segments);
 
 /* Attaches the n segments called names, each like shmview_attach(): with the same
  * access (SHMVIEW_PEEK, _READ or _WRITE) and flags. Stores the handle of names[i]

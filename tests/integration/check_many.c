@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many segments attached by one call: all of them, or none. */
+/* Many segments created or attached by one call: all of them, or none. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -180,6 +180,113 @@ START_TEST(a_restarted_daemon_answers_the_rest)
 }
 END_TEST
 
+/* --- Created ------------------------------------------------------------- */
+
+static uint64_t sizes[N];
+static char fresh_text[N][16];
+static const char *fresh[N];
+
+static void begin_fresh(void)
+{
+    begin();
+    for (int i = 0; i < N; i++) {
+        snprintf(fresh_text[i], sizeof fresh_text[i], "f%d", i);
+        fresh[i] = fresh_text[i];
+        sizes[i] = (uint64_t)(i % 7 ? i + 1 : 3 << 20); /* a thread allocates the large ones */
+    }
+}
+
+/* None of them exists. */
+static void must_be_fresh(void)
+{
+    struct shmview_segment *s;
+    for (int i = 0; i < N; i++) {
+        ck_assert_ptr_null(got[i]);
+        if (fresh[i] == fresh_text[i])
+            REFUSED(shmview_attach(creator, fresh[i], SHMVIEW_READ, 0, &s), NOT_FOUND, fresh[i]);
+    }
+}
+
+START_TEST(all_are_created)
+{
+    const struct shmview_create_options kept = {
+        .struct_bytes = sizeof kept, .lifetime = SHMVIEW_MANUAL, .flags = SHMVIEW_NO_LOCK};
+    begin_fresh();
+    OK(shmview_create_many(conn, fresh, sizes, N, NULL, got));
+    for (int i = 0; i < N; i++) {
+        ck_assert_str_eq(shmview_name(got[i]), fresh[i]);
+        ck_assert_uint_eq(shmview_size(got[i]), sizes[i]);
+        ck_assert_int_eq(((const char *)shmview_data(got[i]))[sizes[i] - 1], 0);
+        OK(shmview_lock(got[i]) || shmview_unlock(got[i]));
+    }
+    OK(shmview_detach_many(got, N));
+    OK(shmview_ping(conn));
+    must_be_fresh();
+    OK(shmview_create_many(conn, fresh, sizes, N, &kept, got));
+    REFUSED(shmview_trylock(got[N - 1]), NO_LOCK, fresh[N - 1]);
+    OK(shmview_detach_many(got, N));
+    for (int i = 0; i < N; i++)
+        OK(shmview_remove(conn, fresh[i]));
+    OK(shmview_create_many(conn, NULL, NULL, 0, NULL, NULL));
+    end();
+}
+END_TEST
+
+/* At the first, in the middle and at the last one of a batch, and of the last batch. */
+START_TEST(one_that_exists_undoes_all)
+{
+    static const int at[] = {0, 1, 31, 32, 50, N - 1};
+    const struct shmview_create_options kept = {.struct_bytes = sizeof kept,
+                                                .lifetime = SHMVIEW_MANUAL};
+    begin_fresh();
+    for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+        memset(got, 1, sizeof got);
+        fresh[at[i]] = "s5";
+        REFUSED(shmview_create_many(conn, fresh, sizes, N, &kept, got), EXISTS, "s5");
+        must_be_fresh();
+        fresh[at[i]] = fresh_text[at[i]];
+    }
+    fresh[1] = fresh[0]; /* twice the same */
+    REFUSED(shmview_create_many(conn, fresh, sizes, N, &kept, got), EXISTS, fresh[0]);
+    fresh[1] = fresh_text[1];
+    must_be_fresh();
+    sizes[40] = (uint64_t)1 << 50; /* more than there is */
+    REFUSED(shmview_create_many(conn, fresh, sizes, N, &kept, got), NO_SPACE, "1125899906842624");
+    must_be_fresh();
+    ck_assert_int_eq(n_attached(), 2);
+    end();
+}
+END_TEST
+
+START_TEST(nothing_is_created_with_wrong_arguments)
+{
+    const struct shmview_create_options wrong = {.struct_bytes = sizeof wrong, .flags = 64};
+    begin_fresh();
+    sizes[40] = 0;
+    REFUSED(shmview_create_many(conn, fresh, sizes, N, NULL, got), INVALID, "f40");
+    sizes[40] = 1;
+    fresh[40] = NULL;
+    REFUSED(shmview_create_many(conn, fresh, sizes, N, NULL, got), INVALID, "40");
+    fresh[40] = "no/name";
+    REFUSED(shmview_create_many(conn, fresh, sizes, N, NULL, got), INVALID, "no/name");
+    fresh[40] = fresh_text[40];
+    REFUSED(shmview_create_many(conn, fresh, sizes, N, &wrong, got), INVALID, "0x40");
+    must_be_fresh();
+    end();
+}
+END_TEST
+
+START_TEST(a_restarted_daemon_creates_them)
+{
+    begin_fresh();
+    daemon_kill(&d);
+    daemon_restart(&d);
+    OK(shmview_create_many(conn, fresh, sizes, N, NULL, got));
+    OK(shmview_detach_many(got, N));
+    end();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -189,6 +296,10 @@ int main(void)
         SUITE_TEST(arguments_are_checked_before_anything_is_sent),
         SUITE_TEST(one_in_use_stops_the_detaching),
         SUITE_TEST(a_restarted_daemon_answers_the_rest),
+        SUITE_TEST(all_are_created),
+        SUITE_TEST(one_that_exists_undoes_all),
+        SUITE_TEST(nothing_is_created_with_wrong_arguments),
+        SUITE_TEST(a_restarted_daemon_creates_them),
         SUITE_END,
     };
     return suite_main("many", tests);
