@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that want more than their share: connections, requests, buffers. They are refused or
  * wait; the others do not notice. */
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -309,6 +311,14 @@ END_TEST
 
 #define HALVES 320
 
+/* Whether the daemon has read all that was sent. */
+static bool is_read(const struct raw *raw)
+{
+    int n = 0;
+    ck_assert_int_eq(ioctl(raw->socket, SIOCOUTQ, &n), 0);
+    return n == 0;
+}
+
 /* Of 320 requests of 150 KiB that are not whole the daemon holds 64 MiB at most; the rest are
  * refused. It costs none of those that ask for little. */
 START_TEST(half_requests_are_bounded)
@@ -328,6 +338,7 @@ START_TEST(half_requests_are_bounded)
         raw_connect(&half[i], d.socket);
         raw_send(&half[i], text, n - 1);
         raw_do(&small, "Ping", NULL);
+        AWAIT(is_read(&half[i]));
     }
     for (int i = 0; i < HALVES; i++) {
         raw_send(&half[i], text + n - 1, 1);
