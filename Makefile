@@ -4,6 +4,8 @@
 VERSION = $(shell sed -n 's/^\#define SHMVIEW_VERSION_[A-Z]* *//p' include/shmview/shmview.h | paste -sd .)
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+# The interpreters for each of which `make wheel` makes a wheel.
+PYTHONS ?= /usr/bin/python3
 # How many tests run at a time. More than there are processors, because most tests mainly wait.
 TEST_JOBS ?= $(shell expr $(JOBS) '*' 2)
 # The presets that have tests, and those of them that `make check-all` runs.
@@ -16,7 +18,8 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history format clean help deps deps-check deps-deb deps-demo \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist format clean help \
+    deps deps-check deps-deb deps-demo deps-wheel \
     build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -39,6 +42,8 @@ help:
 	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      Debian packages, in build/deb'
+	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
+	@echo 'make sdist    the source archive for pip, in build/wheel'
 	@echo 'make format   reformat the sources'
 	@echo 'make clean    remove build/'
 
@@ -78,6 +83,13 @@ deb: deps-deb build-deb
 	@cd build/deb && rm -f *.deb && cpack > cpack.log 2>&1 || { cat cpack.log; exit 1; }
 	@ls build/deb/*.deb
 
+wheel sdist: deps-wheel
+	@mkdir -p build/wheel
+	@cd bindings/python && for python in $(if $(filter sdist,$@),/usr/bin/python3,$(PYTHONS)); do \
+	    $$python -B -c 'import backend; print("build/wheel/" + \
+	        backend.build_$@("../../build/wheel", {"bundle": "yes"}))' || exit; \
+	done
+
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	    sh -c 'for table in python python_dropins python_torch; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
@@ -105,7 +117,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-deb deps-demo: deps-%:
+deps-check deps-deb deps-demo deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

@@ -2,13 +2,12 @@
 # The files that `make install` installs, and their places. Each file has a component: daemon,
 # library, development, python, ruby or tools. ShmviewPackages.cmake makes a package of each.
 
-if(NOT TARGET shmview OR NOT TARGET shmviewd OR NOT TARGET shmviewctl)
+if(NOT TARGET shmview OR NOT TARGET shmviewd)
   return()
 endif()
 include(CMakePackageConfigHelpers)
 
 install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
-install(TARGETS shmviewctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 install(TARGETS shmview EXPORT shmview-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
                 NAMELINK_COMPONENT development)
@@ -28,6 +27,9 @@ foreach(page IN LISTS pages)
   if(name MATCHES "^shmviewd")
     set(component daemon)
   elseif(section EQUAL 1)
+    if(NOT TARGET shmviewctl)
+      continue()
+    endif()
     set(component tools)
   else()
     set(component development)
@@ -78,6 +80,11 @@ write_basic_package_version_file(shmview-config-version.cmake COMPATIBILITY Same
 install(FILES "${PROJECT_BINARY_DIR}/shmview-config.cmake"
               "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir}
         COMPONENT development)
+
+if(NOT TARGET shmviewctl)
+  return()
+endif()
+install(TARGETS shmviewctl RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
 
 # Completions go where each shell looks for them; Debian's zsh has another folder for packages.
 set(zsh_dir ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|check|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|demo|deb|wheel|check|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -8,6 +8,7 @@ build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
 demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" dpkg-dev file)
+wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 mypy python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
     ruby-minitest)
@@ -23,10 +24,11 @@ case "${1:-}" in
 build) wanted=("${build[@]}") ;;
 demo) wanted=("${demo[@]}") ;;
 deb) wanted=("${deb[@]}") ;;
+wheel) wanted=("${wheel[@]}") ;;
 check) wanted=("${check[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|check|ci" >&2
+    echo "usage: deps.sh build|demo|deb|wheel|check|ci" >&2
     exit 2
     ;;
 esac

@@ -1,0 +1,111 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The self-contained wheel and the source archive: two builds in different folders are equal byte for
+# byte, the wheel needs nothing but glibc, and in an empty virtual environment without network it
+# starts its own daemon.
+set -euo pipefail
+source=${SHMVIEW_SOURCE_DIR:?}
+if [ -n "${SHMVIEW_SANITIZE_FLAGS:-}" ]; then
+    echo "not with a sanitizer"
+    exit 77
+fi
+python=/usr/bin/python3
+for needed in "$python -m pip --version" "$python-config --help" "readelf --version" "cmake --version"; do
+    if ! $needed > /dev/null 2>&1; then
+        echo "no $needed"
+        exit 77
+    fi
+done
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+unset SHMVIEW_BUILD_DIR
+export PYTHONDONTWRITEBYTECODE=1
+
+# In the clone, as `make wheel` does it.
+mkdir "$scratch"/{clone,archive}
+(cd "$source/bindings/python" && $python -c 'import sys, backend
+backend.build_wheel(sys.argv[1], {"bundle": "yes"}); backend.build_sdist(sys.argv[1])' "$scratch/clone")
+wheel=$(basename "$scratch"/clone/*.whl)
+version=$(sed -n 's/^#define SHMVIEW_VERSION_[A-Z]* *//p' "$source/include/shmview/shmview.h" | paste -sd .)
+
+# From the archive, by pip, in a folder with another name.
+tar -xzf "$scratch/clone/shmview-$version.tar.gz" -C "$scratch/archive"
+$python -m pip -q wheel --no-index --no-deps --no-cache-dir --config-settings=bundle=yes \
+    -w "$scratch/archive" "$scratch/archive/shmview-$version" 2> "$scratch/log" || { cat "$scratch/log" >&2; exit 1; }
+cmp "$scratch/clone/$wheel" "$scratch/archive/$wheel"
+(cd "$scratch/archive/shmview-$version/bindings/python" && $python -c 'import sys, backend
+backend.build_sdist(sys.argv[1])' "$scratch/archive")
+cmp "$scratch"/{clone,archive}/"shmview-$version.tar.gz"
+
+# What is inside.
+$python -m zipfile -e "$scratch/clone/$wheel" "$scratch/wheel"
+cd "$scratch/wheel"
+limit=$(sed -n 's/.*manylinux_\([0-9]*\)_\([0-9]*\)_.*/\1.\2/p' <<< "$wheel")
+for file in shmview/*.so shmview/native/*; do
+    newest=$(readelf --version-info --wide "$file" | grep -o '\bGLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
+    [ "$(printf '%s\n' "$newest" "$limit" | sort -V | tail -1)" = "$limit" ] ||
+        { echo "$file needs glibc $newest" >&2; exit 1; }
+    ! readelf --version-info "$file" | grep -q DT_RELR || { echo "$file needs glibc 2.36" >&2; exit 1; }
+    while read -r name; do
+        case $name in
+        libc.so.6 | libm.so.6 | libpthread.so.0 | libdl.so.2 | librt.so.1 | ld-linux*) ;;
+        *) [ -e "shmview/native/$name" ] || { echo "$file needs $name" >&2; exit 1; } ;;
+        esac
+    done < <(readelf -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
+    path=$(readelf -d "$file" | sed -n 's/.*(R.*PATH).*\[\(.*\)\]/\1/p')
+    case $file:$path in
+    shmview/native/libshmview.so.0:\$ORIGIN | shmview/native/shmviewd:\$ORIGIN) ;;
+    shmview/native/lib*:) ;;
+    shmview/_*.so:\$ORIGIN/native) ;;
+    *) echo "$file has the search path '$path'" >&2; exit 1 ;;
+    esac
+    ! grep -qF -e "$source" -e "$scratch" "$file" || { echo "$file has a path of its build" >&2; exit 1; }
+done
+info=shmview-$version.dist-info
+for file in shmview/native/*.so.*; do
+    name=$(basename "$file")
+    name=${name#lib}
+    name=${name%%.so*}
+    [ "$name" = shmview ] || compgen -G "$info/licenses/*$name*" > /dev/null || { echo "no licence of $file" >&2; exit 1; }
+done
+cmp "$info/licenses/LICENSE" "$source/LICENSE"
+grep -qx "Version: $version" "$info/METADATA"
+
+# In an empty virtual environment, without network where a namespace can be made.
+offline=()
+unshare -n true 2> /dev/null && offline=(unshare -n)
+$python -m venv --without-pip "$scratch/venv"
+"${offline[@]}" $python -m pip -q --python "$scratch/venv/bin/python" install --no-index --no-cache-dir "$scratch/clone/$wheel"
+mkdir -m 700 "$scratch/run"
+cd "$scratch/run"
+"${offline[@]}" env -i XDG_RUNTIME_DIR="$scratch/run" SHMVIEW_CONFIG=/dev/null SHMVIEW_IDLE_EXIT=1 PATH=/nowhere \
+    "$scratch/venv/bin/python" -I - <<'PYTHON'
+import glob, os, shmview
+here = os.path.dirname(shmview.__file__)
+segment = shmview.create("demo", 4000)
+with segment.locked():
+    view = segment.cast("f4")
+    view[:] = [i / 2 for i in range(1000)]
+other = shmview.attach("demo")
+assert other.cast("f4")[999] == 499.5 and shmview.stats("demo").attachments == 2
+lock = shmview.Lock()
+with lock:
+    pass
+programs = set()
+for link in glob.glob("/proc/[0-9]*/exe"):
+    try:
+        programs.add(os.readlink(link))
+    except OSError:
+        pass
+assert f"{here}/native/shmviewd" in programs, programs
+with open("/proc/self/maps") as maps:
+    foreign = [line for line in maps if any(name in line for name in ("shmview.so", "jansson")) and here not in line]
+assert not foreign, foreign
+PYTHON
+for _ in $(seq 200); do
+    [ -e "$scratch/run/shmviewd/session/io.shmview" ] || break
+    sleep 0.05
+done
+[ ! -e "$scratch/run/shmviewd/session/io.shmview" ]
+echo "$wheel"
