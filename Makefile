@@ -20,7 +20,7 @@ NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 .NOTPARALLEL:
 .PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist format clean help \
     deps deps-check deps-deb deps-demo deps-wheel \
-    build-release build-deb $(TESTED:%=build-%) $(TESTED:%=check-%)
+    build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
 	@ln -sfn release/python build/python
@@ -41,13 +41,13 @@ help:
 	@echo 'make bench-ctl     shmviewctl beside programs that do the like with files'
 	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
-	@echo 'make deb      Debian packages, in build/deb'
+	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
 	@echo 'make format   reformat the sources'
 	@echo 'make clean    remove build/'
 
-build-release build-deb $(TESTED:%=build-%): build-%:
+build-release $(TESTED:%=build-%): build-%:
 	@echo "== $*: build"
 	@cmake --preset $* $(CMAKE_ARGS) > /dev/null
 	@cmake --build --preset $* -j $(JOBS) -- --no-print-directory -s
@@ -79,8 +79,8 @@ install: CMAKE_ARGS = -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 install: build-release
 	DESTDIR='$(DESTDIR)' cmake --install build/release
 
-deb: deps-deb build-deb
-	@cd build/deb && rm -f *.deb && cpack > cpack.log 2>&1 || { cat cpack.log; exit 1; }
+deb: deps-deb
+	@tools/deb.sh build/deb
 	@ls build/deb/*.deb
 
 wheel sdist: deps-wheel

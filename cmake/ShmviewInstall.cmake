@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The files that `make install` installs, and their places. Each file has a component: daemon,
-# library, development, python, ruby or tools. ShmviewPackages.cmake makes a package of each.
+# library, development, python, ruby or tools. debian/*.install divides them into packages.
 
 if(NOT TARGET shmview OR NOT TARGET shmviewd)
   return()

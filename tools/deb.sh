@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# deb.sh FOLDER: builds the Debian source package and all binary packages of this tree into FOLDER.
+# Files that git ignores are left out.
+set -euo pipefail
+out=$(mkdir -p "${1:?usage: deb.sh FOLDER}" && cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+
+version=$(dpkg-parsechangelog -S Version)
+top=shmview-${version%-*}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/$top"
+files() {
+    git ls-files -z --cached --others --exclude-standard 2> /dev/null ||
+        find . -name build -prune -o ! -type d -printf '%P\0'
+}
+files | while IFS= read -r -d '' file; do
+    if [ -e "$file" ]; then printf '%s\0' "$file"; fi
+done | tar --null -T - -c | tar -x -C "$work/$top"
+# The time of the release, and not of the build, so that two builds are equal.
+SOURCE_DATE_EPOCH=$(dpkg-parsechangelog -S Timestamp)
+export SOURCE_DATE_EPOCH
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --exclude="$top/debian" \
+    -C "$work" -c "$top" | gzip -9n > "$work/shmview_${version%-*}.orig.tar.gz"
+(cd "$work/$top" && dpkg-buildpackage -us -uc "-j$(nproc)") > "$out/build.log" 2>&1 ||
+    { tail -40 "$out/build.log" >&2; exit 1; }
+rm -f "$out"/*.deb
+mv "$work"/shmview_*  "$work"/*.deb "$out"
