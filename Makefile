@@ -18,7 +18,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist format clean help \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist matrix format clean help \
     deps deps-check deps-deb deps-demo deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -42,6 +42,7 @@ help:
 	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
+	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid (MATRIX="trixie"), as root'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
 	@echo 'make format   reformat the sources'
@@ -82,6 +83,9 @@ install: build-release
 deb: deps-deb
 	@tools/deb.sh build/deb
 	@ls build/deb/*.deb
+
+matrix:
+	@tools/matrix.sh $(MATRIX)
 
 wheel sdist: deps-wheel
 	@mkdir -p build/wheel

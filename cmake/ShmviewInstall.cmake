@@ -11,6 +11,10 @@ install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT d
 install(TARGETS shmview EXPORT shmview-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
                 NAMELINK_COMPONENT development)
+if(TARGET shmview_archive)
+  install(FILES "${PROJECT_BINARY_DIR}/client/libshmview.a" DESTINATION ${CMAKE_INSTALL_LIBDIR}
+          COMPONENT development)
+endif()
 install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
 install(FILES common/wire/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview

@@ -33,14 +33,36 @@ ci) wanted=("${ci[@]}") ;;
     ;;
 esac
 
+# Other systems: what `build` needs, in their names.
+elsewhere() {
+    local family
+    family=$(sed -n 's/^ID\(_LIKE\)\?=//p' /etc/os-release | tr -d '"' | tr '\n' ' ')
+    case " $family " in
+    *" fedora "* | *" rhel "*)
+        echo "dnf install gcc make cmake pkgconf-pkg-config libuv-devel jansson-devel lmdb-devel systemd-devel" \
+            "libsndfile-devel libsmartcols-devel ncurses-devel cairo-devel fontconfig-devel python3-devel ruby-devel"
+        ;;
+    *" arch "*)
+        echo "pacman -S --needed gcc make cmake pkgconf libuv jansson lmdb systemd-libs libsndfile util-linux-libs" \
+            "ncurses cairo fontconfig python ruby"
+        ;;
+    *" alpine "*)
+        echo "apk add gcc make cmake pkgconf musl-dev linux-headers libuv-dev jansson-dev lmdb-dev libsndfile-dev" \
+            "util-linux-dev ncurses-dev cairo-dev fontconfig-dev python3-dev ruby-dev"
+        ;;
+    *) echo "these packages of Debian, or their like, are needed: ${wanted[*]}" ;;
+    esac
+}
 if ! command -v dpkg-query > /dev/null; then
-    echo "deps.sh: no Debian system; these packages, or their like, are needed: ${wanted[*]}" >&2
+    echo "deps.sh: no Debian system: $(elsewhere)" >&2
     exit 0
 fi
 
-# Reads Provides too, because on newer releases pkgconf provides pkg-config.
-installed=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' |
-    sed -n 's/^installed //p' | tr -s ' ,' '\n')
+# Reads Provides too, because on newer releases pkgconf provides pkg-config. A package of another
+# architecture is none.
+native=$(dpkg --print-architecture)
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Architecture} ${Package} ${Provides}\n' |
+    sed -n "s/^installed \($native\|all\) //p" | tr -s ' ,' '\n')
 missing=()
 for package in "${wanted[@]}"; do
     grep -qxF "$package" <<< "$installed" || missing+=("$package")

@@ -48,6 +48,20 @@ mkdir stranger
 PKG_CONFIG_PATH=$libdir/pkgconfig CMAKE_PREFIX_PATH=$scratch/usr \
     bash "$SHMVIEW_SOURCE_DIR/tests/stranger/build.sh" stranger
 
+# The archive adds no names to a program but those of the headers.
+if [ -e "$libdir/libshmview.a" ]; then
+    nm -g --defined-only "$libdir/libshmview.a" | sed -n 's/^[0-9a-f]* [A-Z] //p' | grep -v '^shmview_' > extra || true
+    [ ! -s extra ] || { echo "names of the archive: $(cat extra)" >&2; exit 1; }
+    flags=$(PKG_CONFIG_PATH=$libdir/pkgconfig pkg-config --static --cflags --libs shmview)
+    # shellcheck disable=SC2086
+    "$cc" -o stranger/archived "$SHMVIEW_SOURCE_DIR/tests/stranger/main.c" ${flags/-lshmview/-l:libshmview.a}
+    if readelf -d stranger/archived | grep -q libshmview; then
+        echo "the archive was not used" >&2
+        exit 1
+    fi
+    [ "$(stranger/archived)" = "$(stranger/pkg_config_c)" ]
+fi
+
 # DESTDIR comes before the prefix, and no file may contain it.
 DESTDIR=$scratch/dest "$cmake" --install "$build" --prefix /opt/shmview > log
 if grep -rqF "$scratch" dest/opt/shmview --include='*.pc' --include='*.cmake' --include='*.service'; then
