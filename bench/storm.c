@@ -43,7 +43,7 @@ static int define_all(struct shmview_segment *segment)
 {
     static char names[VIEWS][16];
     static struct shmview_view_spec views[VIEWS];
-    const int64_t shape[] = {1};
+    static const int64_t shape[] = {1};
     char layout[16];
     for (unsigned i = 0; i < VIEWS; i++) {
         snprintf(names[i], sizeof names[i], "view%u", i);
@@ -127,7 +127,7 @@ static int blow_layouts(struct shmview_connection *c, const char *socket)
 {
     static char names[VIEWS][16], format[FORMAT_PARTS * 16];
     static struct shmview_view_spec views[VIEWS];
-    const int64_t shape[] = {1};
+    static const int64_t shape[] = {1};
     struct shmview_segment *segment;
     char layout[16], *at = stpcpy(format, "T{");
     (void)socket;

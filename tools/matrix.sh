@@ -46,9 +46,10 @@ for suite in "${suites[@]}"; do
         unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$root" ${MATRIX_MAKE:-check}
     } > "$log" 2>&1 || result=FAILED
     [ $result = passed ] || failed=1
-    versions=$(for program in gcc python3 ruby; do chroot "$root" $program --version 2> /dev/null | head -1; done |
-        grep -o '[0-9]\+\.[0-9]\+\(\.[0-9]\+\)\?' | paste -sd ' ')
+    versions=$(for program in "gcc -dumpfullversion" "python3 --version" "ruby --version"; do
+        chroot "$root" $program 2> /dev/null | grep -o '[0-9]\+\.[0-9.]*[0-9]' | head -1
+    done | paste -sd ' ')
     printf '%-10s %-7s %5d s  gcc, Python, Ruby: %s  %s\n' "$suite" $result $((SECONDS - start)) "${versions:--}" \
-        "$(grep -h 'tests passed' "$log" | paste -sd ';')"
+        "$(grep -h 'tests passed' "$log" | paste -sd '|')"
 done
 exit $failed

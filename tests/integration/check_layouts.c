@@ -395,7 +395,7 @@ END_TEST
 
 /* --- Limits -------------------------------------------------------------- */
 
-static struct shmview_view_spec *many_views(size_t n, char (*names)[16])
+static struct shmview_view_spec *many_views(size_t n, char (*names)[32])
 {
     static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     static const int64_t steps[8] = {-4000000, 4000000, -4000000, 4000000, 4, 4, 4, 4};
@@ -415,7 +415,7 @@ static struct shmview_view_spec *many_views(size_t n, char (*names)[16])
 
 START_TEST(as_many_views_and_layouts_as_the_limits_say)
 {
-    static char names[MAX_VIEWS + 1][16];
+    static char names[MAX_VIEWS + 1][32];
     char layout[24];
     struct shmview_view v;
     begin(8192);
@@ -447,7 +447,7 @@ END_TEST
  * thread of the daemon reads, leads to the same views as a short one. */
 START_TEST(a_layout_is_as_long_as_a_request)
 {
-    static char names[MAX_VIEWS][16];
+    static char names[MAX_VIEWS][32];
     static char format[1024];
     struct shmview_view v;
     begin(8192);

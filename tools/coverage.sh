@@ -1,0 +1,45 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# coverage.sh: builds with counters, runs the tests of `make check`, and prints a table of Markdown:
+# for each folder the lines and branches that they reached. A second table has the files with the most
+# branches that they did not. Processes that a test kills lose their counts, so the figures are a
+# lower bound. Needs gcovr.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+build=build/coverage
+jobs=$(nproc)
+
+if ! command -v gcovr > /dev/null; then
+    echo "coverage.sh: needs gcovr" >&2
+    exit 1
+fi
+cmake --preset coverage > /dev/null
+cmake --build --preset coverage -j "$jobs" -- -s >&2
+find $build -name '*.gcda' -delete
+# Some tests have programs of other users, who cannot write the counters of ours.
+find $build -type d -exec chmod a+rwx {} +
+failed=0
+ctest --preset coverage -j $((2 * jobs)) > $build/tests.log 2>&1 || failed=$?
+grep -h 'tests passed\|(Failed)\|(Timeout)' $build/tests.log >&2 || true
+gcovr --root . --object-directory $build --filter '(daemon|client|common|cli|bindings)/' \
+    --exclude-unreachable-branches --exclude-throw-branches --gcov-ignore-parse-errors \
+    --json-summary $build/summary.json > $build/gcovr.log 2>&1 || { tail $build/gcovr.log >&2; exit 1; }
+python3 - $build/summary.json << 'PYTHON'
+import json, sys
+rooms, files = {}, json.load(open(sys.argv[1]))["files"]
+for file in files:
+    parts = file["filename"].split("/")
+    top = "/".join(parts[:2]) if parts[0] == "bindings" else parts[0]
+    for room in {top, "/".join(parts[:2])}:
+        sums = rooms.setdefault(room, [0, 0, 0, 0])
+        for i, key in enumerate(("line_covered", "line_total", "branch_covered", "branch_total")):
+            sums[i] += file[key]
+print("| folder | lines | % | branches | % |\n|---|---|---|---|---|")
+for room, (lines, all_lines, branches, all_branches) in sorted(rooms.items()):
+    print("| %s | %d | %.1f | %d | %.1f |" % (room if "/" in room and not room.startswith("bindings") else f"**{room}**",
+          all_lines, 100 * lines / max(all_lines, 1), all_branches, 100 * branches / max(all_branches, 1)))
+print("\n| file | branches not reached | of |\n|---|---|---|")
+for file in sorted(files, key=lambda f: f["branch_covered"] - f["branch_total"])[:25]:
+    print("| %s | %d | %d |" % (file["filename"], file["branch_total"] - file["branch_covered"], file["branch_total"]))
+PYTHON
+exit $failed
