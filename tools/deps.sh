@@ -17,7 +17,7 @@ case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;
 trixie) check+=(libpython3.13-testsuite) ;;
 esac
-ci=("${check[@]}" clang clang-format shellcheck git lintian)
+ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 case "${1:-}" in

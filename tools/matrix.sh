@@ -26,6 +26,16 @@ mount -t sysfs -o ro sysfs "$root/sys" 2> /dev/null || true
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 make -C /shmview "$@"'
 
+# make_root SUITE ROOT: with the tree as a clone in it, as on a new machine. The mirror may be a snapshot.
+make_root() {
+    mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+        --include=ca-certificates,make,git,procps "$1" "$2" "$mirror" &&
+        mkdir "$2/shmview" &&
+        git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'ls -d "$@" 2> /dev/null' sh |
+        tar -T - -c | tar -x -C "$2/shmview" &&
+        git -C "$2/shmview" init -q && git -C "$2/shmview" add -A
+}
+
 failed=0
 for suite in "${suites[@]}"; do
     root=$PWD/build/matrix/$suite
@@ -34,19 +44,13 @@ for suite in "${suites[@]}"; do
     mkdir -p "$root"
     start=$SECONDS
     result=passed
-    {
-        mmdebstrap --variant=minbase --include=ca-certificates,make,git,procps "$suite" "$root" "$mirror"
-        mkdir "$root/shmview"
-        git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'ls -d "$@" 2> /dev/null' sh |
-            tar -T - -c | tar -x -C "$root/shmview"
-        # The tree is a clone, as on a new machine.
-        git -C "$root/shmview" init -q
-        git -C "$root/shmview" add -A
-        # shellcheck disable=SC2086
-        unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$root" ${MATRIX_MAKE:-check}
-    } > "$log" 2>&1 || result=FAILED
+    # shellcheck disable=SC2086
+    { make_root "$suite" "$root" &&
+        unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$root" ${MATRIX_MAKE:-check}; } > "$log" 2>&1 ||
+        result=FAILED
     [ $result = passed ] || failed=1
     versions=$(for program in "gcc -dumpfullversion" "python3 --version" "ruby --version"; do
+        # shellcheck disable=SC2086
         chroot "$root" $program 2> /dev/null | grep -o '[0-9]\+\.[0-9.]*[0-9]' | head -1
     done | paste -sd ' ')
     printf '%-10s %-7s %5d s  gcc, Python, Ruby: %s  %s\n' "$suite" $result $((SECONDS - start)) "${versions:--}" \

@@ -215,7 +215,7 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
                    struct shmview_segment **ret_segment)
 {
     struct wire_create create;
-    unsigned flags;
+    unsigned flags = 0;
     int r = segment_read_options(options, &create, &flags);
     if (r)
         return r;
