@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# coverage.sh: builds with counters, runs the tests of `make check`, and prints a table of Markdown:
+# coverage.sh: builds with counters, runs the tests, and prints a table of Markdown:
 # for each folder the lines and branches that they reached. A second table has the files with the most
 # branches that they did not. Processes that a test kills lose their counts, so the figures are a
 # lower bound. Needs gcovr.
@@ -16,11 +16,18 @@ fi
 cmake --preset coverage > /dev/null
 cmake --build --preset coverage -j "$jobs" -- -s >&2
 find $build -name '*.gcda' -delete
-# Some tests have programs of other users, who cannot write the counters of ours.
-find $build -type d -exec chmod a+rwx {} +
-failed=0
-# What looks into the compiled library finds counters there.
-GCOV_ERROR_FILE=/dev/null ctest --preset coverage -j $((2 * jobs)) -E 'script_(install|kernels|vectorised)' > $build/tests.log 2>&1 || failed=$?
+# What looks into the compiled library finds counters there; the rest of the list runs none of our code.
+tests() {
+    ctest --preset coverage -j $((2 * jobs)) -E "script_($1)" "${@:2}" >> $build/tests.log 2>&1
+}
+skipped='arm64|deb|elsewhere|headers|install|kernels|model|neighbours|packages|vectorised|wheel'
+rm -f $build/tests.log
+if ! tests "$skipped"; then
+    # Programs of other users could not write the counters of ours, and said so. Tests that forbid system
+    # calls fail nevertheless.
+    find $build -type d -exec chmod a+rwx {} + -o -name '*.gcda' -exec chmod a+rw {} +
+    tests "$skipped" --rerun-failed || true
+fi
 grep -h 'tests passed\|(Failed)\|(Timeout)' $build/tests.log >&2 || true
 # Without those objects that are compiled twice from one source.
 gcovr --root . --object-directory $build --filter '(daemon|client|common|cli|bindings)/' \
@@ -45,4 +52,3 @@ print("\n| file | branches not reached | of |\n|---|---|---|")
 for file in sorted(files, key=lambda f: f["branch_covered"] - f["branch_total"])[:25]:
     print("| %s | %d | %d |" % (file["filename"], file["branch_total"] - file["branch_covered"], file["branch_total"]))
 PYTHON
-exit $failed

@@ -64,7 +64,7 @@ rules() {
     tests/family/*) echo "tests/family tests/support" ;;
     tests/rounds/*) echo "tests/rounds tests/support" ;;
     tests/cpp/*) echo "tests/cpp tests/support" ;;
-    tests/systemd/* | tests/stranger/*) echo "" ;;
+    tests/coverage/* | tests/systemd/* | tests/stranger/*) echo "" ;;
     tests/conformance/*) dirname "$1" ;;
     tests/abi/*) echo "tests/abi" ;;
     tests/support/*) echo "tests/support" ;;

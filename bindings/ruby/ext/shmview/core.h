@@ -58,8 +58,8 @@ extern VALUE mShmview, cConnection, cSegment, cView;
 /* Raises the exception of r, a negated SHMVIEW_ERR_*, with the text of the last failed call of this
  * thread. facts is a Hash of the arguments that matter for the error, or Qnil. */
 NORETURN(void raise_error(int r, VALUE facts));
-/* Like raise_error(), but with the error and the text that call_unlocked() or call_once() stored:
- * the failed call may have run in another thread. */
+/* Like raise_error(), but with the error and the text that call_unlocked() or call_unrepeated()
+ * stored: the failed call may have run in another thread. */
 struct told;
 NORETURN(void raise_told(const struct told *told, VALUE facts));
 /* Like raise_error(), but for errors that the extension itself finds. error is not negated. */
@@ -120,7 +120,7 @@ int64_t parse_timeout(VALUE timeout);
 
 /* Like call_unlocked(), but for requests that must not be repeated (Create, Define, Remove).
  * Another thread makes the call, and interrupts that raise nothing do not end its wait. */
-int call_once(int (*call)(void *arg), void *arg, struct told *told);
+int call_unrepeated(int (*call)(void *arg), void *arg, struct told *told);
 
 /* --- connection.c -------------------------------------------------------- */
 

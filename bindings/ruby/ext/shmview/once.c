@@ -74,7 +74,7 @@ static int wait_for(struct errand *e, void *(*wait)(void *), unsigned forks)
     return state;
 }
 
-int call_once(int (*call)(void *arg), void *arg, struct told *told)
+int call_unrepeated(int (*call)(void *arg), void *arg, struct told *told)
 {
     struct errand e = {.call = call, .arg = arg, .told = told};
     unsigned forks = n_forks;
@@ -86,7 +86,7 @@ int call_once(int (*call)(void *arg), void *arg, struct told *told)
     /* If no thread can be created, this one makes the call, and nothing ends its wait. */
     state = wait_for(&e, has_thread ? wait_for_event : run_errand, forks);
     if (forks != n_forks) /* a handler forked: the child lacks the thread, so it calls again */
-        return state ? state : call_once(call, arg, told);
+        return state ? state : call_unrepeated(call, arg, told);
     atomic_store(&e.ended, state != 0);
     if (has_thread)
         rb_thread_call_without_gvl2(join, &e, NULL, NULL); /* does nothing if interrupts wait */

@@ -151,7 +151,7 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     segment->link = link_take(link);
     o->connection = link->handle;
     atomic_fetch_add(&link->n_out, 1);
-    int state = creates ? call_once(create, o, &told) : call_unlocked(attach, o, &told);
+    int state = creates ? call_unrepeated(create, o, &told) : call_unlocked(attach, o, &told);
     if (!state && o->handle)
         state = run_interrupts();
     if (state && o->handle)
@@ -235,7 +235,7 @@ static VALUE core_remove(VALUE module, VALUE name, VALUE connection)
     struct link *link = connection_use(used);
     atomic_fetch_add(&link->n_out, 1);
     struct told told;
-    int state = call_once(remove_name, &o, &told);
+    int state = call_unrepeated(remove_name, &o, &told);
     atomic_fetch_sub(&link->n_out, 1);
     RB_GC_GUARD(name);
     RB_GC_GUARD(used);

@@ -225,7 +225,8 @@ static long keep_text(VALUE texts, VALUE text)
 }
 
 /* _define(layout, [[name, format, offset, shape, strides, suboffsets, readonly], ...]): declares
- * one layout, by call_once(), because a repeated request would find the layout of the first one. */
+ * one layout, by call_unrepeated(), because a repeated request would find the layout of the first
+ * one. */
 static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
 {
     Check_Type(views, T_ARRAY);
@@ -254,7 +255,7 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
                             .n = (size_t)n};
     struct told told;
     call_begins(segment);
-    int state = call_once(define, &c, &told);
+    int state = call_unrepeated(define, &c, &told);
     call_ends(segment);
     if (state)
         rb_jump_tag(state);

@@ -80,7 +80,7 @@ int call_unlocked(int (*call)(void *arg), void *arg, struct told *told)
         if (state)
             return state;
     }
-    return call_once(call, arg, told);
+    return call_unrepeated(call, arg, told);
 }
 
 /* One call of wait_unlocked(). */
