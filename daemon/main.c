@@ -106,10 +106,13 @@ static void tell_ready(int fd)
 static int serve(const struct options *options, const struct listener *listener,
                  const char *instance, struct config *config, struct store *store, int ready)
 {
-    CLEANUP_FREE struct server *server = calloc(1, sizeof *server);
-    int r = server ? server_init(server, listener, options, store, config) : -ENOMEM;
+    /* static, because threads of the pool may use its loop until the process ends */
+    static struct server server;
+    int r = server_init(&server, listener, options, store, config);
     if (r) {
+        struct listener left = *listener;
         log_error("cannot start: %s", strerror(-r));
+        listener_close(&left);
         return 1;
     }
     log_event(LOG_INFO, &(struct log_event){.kind = LOG_START},
@@ -119,7 +122,7 @@ static int serve(const struct options *options, const struct listener *listener,
         foreground_done(ready);
     tell_ready(options->ready_fd);
     notify_ready();
-    server_run(server);
+    server_run(&server);
     return 0;
 }
 

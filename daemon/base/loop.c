@@ -2,14 +2,17 @@
 #include "daemon/base/loop.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "daemon/base/log.h"
 
-#define THREADS_USUAL 4
-#define THREADS_MOST  64
+#define THREADS_USUAL    4
+#define THREADS_MOST     64
+#define LOOP_DESCRIPTORS 8 /* a loop of libuv 1.44 opens 6, one of 1.51 two more */
 /* The least stack with which a thread is tried. stack_bytes() takes RLIMIT_STACK if that is larger,
  * because libuv may give the threads of its pool that much. */
 #define STACK_BYTES ((size_t)8 << 20)
@@ -82,9 +85,25 @@ static int start_pool(uv_loop_t *loop)
     return uv_queue_work(loop, &first, do_nothing, NULL);
 }
 
+/* libuv aborts if it finds no descriptors for the pipe of its signals, which it opens after some of
+ * its own. Opens as many, and closes them for libuv. Returns 0 or -errno. */
+static int check_descriptors(void)
+{
+    int fds[LOOP_DESCRIPTORS];
+    unsigned n = 0;
+    while (n < LOOP_DESCRIPTORS && (fds[n] = open("/", O_PATH | O_CLOEXEC)) >= 0)
+        n++;
+    int r = n < LOOP_DESCRIPTORS ? -errno : 0;
+    while (n > 0)
+        close(fds[--n]);
+    return r;
+}
+
 int loop_init(uv_loop_t *loop)
 {
-    int r = uv_loop_init(loop);
+    int r = check_descriptors();
+    if (r == 0)
+        r = uv_loop_init(loop);
     return r ? r : start_pool(loop);
 }
 

@@ -53,12 +53,21 @@ static int enter(int dir, const char *name, const char *path)
     return r ? r : steal_fd(&next);
 }
 
+/* Returns -errno after logging it. */
+static int fail_at(const char *place)
+{
+    int r = -errno;
+    log_error("%s: %s", place, strerror(-r));
+    return r;
+}
+
 /* Walks from / to the directory that contains path, which is absolute. While it works it replaces
- * one slash of path by NUL. Returns a descriptor, which the caller owns, or -errno. */
+ * one slash of path by NUL. Returns a descriptor, which the caller owns, or -errno after logging
+ * it. */
 static int walk(char *path)
 {
     CLEANUP_FD int dir = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int r = dir < 0 ? -errno : check(dir, "/");
+    int r = dir < 0 ? fail_at("/") : check(dir, "/");
     char *at = path + 1, *slash;
     for (; r == 0 && (slash = strchr(at, '/')); at = slash + 1) {
         if (slash == at) /* two slashes */
@@ -86,7 +95,7 @@ int way_open(const char *path)
 {
     char absolute[PATH_MAX + sizeof(address_path) + 1] = "";
     if (path[0] != '/' && !getcwd(absolute, PATH_MAX))
-        return -errno;
+        return fail_at("the current directory");
     size_t n = strlen(absolute);
     snprintf(absolute + n, sizeof absolute - n, "%s%s", n ? "/" : "", path);
     mode_t mask = umask(strcmp(path, ADDRESS_SYSTEM) == 0 ? 022 : 077);

@@ -49,7 +49,11 @@ static int remove_stale(const struct sockaddr_un *address)
         log_error("%s is served by another process", address->sun_path);
         return -EADDRINUSE;
     }
-    return unlink(address->sun_path) && errno != ENOENT ? -errno : 0;
+    if (unlink(address->sun_path) == 0 || errno == ENOENT)
+        return 0;
+    int r = -errno;
+    log_error("cannot replace %s: %s", address->sun_path, strerror(-r));
+    return r;
 }
 
 /* The mode is set by umask, because a chmod() afterwards would leave a moment with another mode. */
