@@ -18,8 +18,8 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist matrix format clean help \
-    deps deps-check deps-deb deps-demo deps-wheel \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist matrix coverage format clean help \
+    deps deps-check deps-coverage deps-deb deps-demo deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -42,6 +42,7 @@ help:
 	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
+	@echo 'make coverage   the lines and branches that the tests reach, as a table'
 	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid (MATRIX="trixie"), as root'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
@@ -84,6 +85,9 @@ deb: deps-deb
 	@tools/deb.sh build/deb
 	@ls build/deb/*.deb
 
+coverage: deps-coverage
+	@tools/coverage.sh
+
 matrix:
 	@tools/matrix.sh $(MATRIX)
 
@@ -121,7 +125,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-deb deps-demo deps-wheel: deps-%:
+deps-check deps-coverage deps-deb deps-demo deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|wheel|check|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|demo|deb|wheel|check|coverage|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -18,6 +18,7 @@ bookworm) check+=(libpython3.11-testsuite) ;;
 trixie) check+=(libpython3.13-testsuite) ;;
 esac
 ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian)
+coverage=("${check[@]}" gcovr)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 case "${1:-}" in
@@ -26,9 +27,10 @@ demo) wanted=("${demo[@]}") ;;
 deb) wanted=("${deb[@]}") ;;
 wheel) wanted=("${wheel[@]}") ;;
 check) wanted=("${check[@]}") ;;
+coverage) wanted=("${coverage[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|wheel|check|ci" >&2
+    echo "usage: deps.sh build|demo|deb|wheel|check|coverage|ci" >&2
     exit 2
     ;;
 esac

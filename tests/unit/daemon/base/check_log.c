@@ -3,10 +3,14 @@
  * repeated lines. */
 #include "unit/unit.h"
 
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "daemon/base/log.h"
@@ -205,7 +209,77 @@ START_TEST(what_matters_less_is_left_out)
 }
 END_TEST
 
-UNIT_MAIN("log", UNIT_TEST(lines_for_people), UNIT_TEST(a_stream_that_is_another),
-          UNIT_TEST(lines_with_priorities), UNIT_TEST(no_standard_error),
-          UNIT_TEST(long_lines_are_cut), UNIT_TEST(what_is_not_printable_is_escaped),
-          UNIT_TEST(a_flood_is_counted), UNIT_TEST(what_matters_less_is_left_out))
+/* Makes an empty /run with the socket of a journal, for this process only. Returns the socket, or
+ * -1 if this process must not. */
+static int journal_start(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"};
+    if (unshare(geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) ||
+        mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+        mount("tmpfs", "/run", "tmpfs", 0, NULL) || mkdir("/run/systemd", 0755) ||
+        mkdir("/run/systemd/journal", 0755))
+        return -1;
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    return fd;
+}
+
+/* In a build without libsystemd the lines go to standard error. */
+static void send_to_journal(void)
+{
+    const struct log_event all = {.kind = LOG_QUOTA,
+                                  .segment = "frames",
+                                  .reason = "bytes",
+                                  .has_uid = true,
+                                  .uid = 7,
+                                  .pid = 12};
+    char got[2048] = "";
+    int ends[2], journal = journal_start();
+    if (journal < 0)
+        return;
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    capture_into(ends[1]);
+    journal_reads(ends[1], 0);
+    log_init();
+    log_event(LOG_WARNING, &all, "too much");
+    bool has_fields = recv(journal, got, sizeof got - 1, 0) > 0;
+    if (has_fields) {
+        ck_assert_str_eq(got, "MESSAGE=too much\nPRIORITY=4\nSYSLOG_IDENTIFIER=shmviewd\n"
+                              "MESSAGE_ID=c7eaea6c0c95468eac923884d97dd488\n"
+                              "SHMVIEW_SEGMENT=frames\nSHMVIEW_REASON=bytes\nSHMVIEW_UID=7\n"
+                              "SHMVIEW_PID=12\n");
+        memset(got, 0, sizeof got);
+        log_warning("less");
+        ck_assert_int_gt(recv(journal, got, sizeof got - 1, 0), 0);
+        ck_assert_ptr_null(strstr(got, "SHMVIEW_"));
+    }
+    close(journal); /* the journal is away: the line is not lost */
+    log_event(LOG_WARNING, &all, "still");
+    ssize_t n = recv(ends[0], got, sizeof got - 1, 0);
+    ck_assert_int_gt(n, 0);
+    got[n] = '\0';
+    ck_assert_ptr_nonnull(strstr(got, "<4>still\n"));
+    release();
+    close(ends[0]);
+}
+
+/* In a child, because libsystemd keeps a socket. */
+START_TEST(fields_for_the_journal)
+{
+    int status;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        send_to_journal();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+UNIT_MAIN("log", UNIT_TEST(lines_for_people), UNIT_TEST(fields_for_the_journal),
+          UNIT_TEST(a_stream_that_is_another), UNIT_TEST(lines_with_priorities),
+          UNIT_TEST(no_standard_error), UNIT_TEST(long_lines_are_cut),
+          UNIT_TEST(what_is_not_printable_is_escaped), UNIT_TEST(a_flood_is_counted),
+          UNIT_TEST(what_matters_less_is_left_out))
