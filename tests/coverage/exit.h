@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Included before every file of the preset `coverage`: a forked child that ends by _exit() writes its
- * counters first. */
+/* Included before every file of the preset `coverage`: a forked child that ends by _exit() writes
+ * its counters first. */
 #ifndef COVERAGE_EXIT_H
 #define COVERAGE_EXIT_H
 
