@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/linux.h"
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/notify.h"

@@ -61,9 +61,11 @@ int fail(int error, const char *format, ...)
 
 int fail_errno(const char *what, int error_number)
 {
-    char buffer[128];
+    char reason[128];
+    errno = error_number;
+    snprintf(reason, sizeof reason, "%m"); /* strerror_r() differs between C libraries */
     return fail(error_number == ENOMEM ? SHMVIEW_ERR_NO_MEMORY : SHMVIEW_ERR_SYSTEM, "%s: %s", what,
-                strerror_r(error_number, buffer, sizeof buffer));
+                reason);
 }
 
 int fail_reply(const struct wire_fault *fault)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <shmview/mutex_layout.h>
@@ -74,7 +75,8 @@ int caller_look_up(void)
     caller.namespaces[1] = namespace_of("/proc/self/ns/time");
     caller.sees_proc = readlink("/proc/self", number, sizeof number - 1) > 0 &&
                        strtoul(number, NULL, 10) == caller.pid;
-    caller.thread = owner_word((uint32_t)gettid());
+    /* gettid() of musl returns the id that the thread had before a bare clone() */
+    caller.thread = owner_word((uint32_t)syscall(SYS_gettid));
     caller.process = owner_word(caller.pid);
     caller.epoch = epoch;
     errno = saved;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/lock/word.h"
+#include "common/base/linux.h"
 #include "common/base/util.h"
 
 /* The bound of a park that neither a death nor the caller's function can end. It is long, so that

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "common/base/descriptor.h"
+#include "common/base/linux.h"
 #include "common/base/util.h"
 
 /* Most messages fit, and malloc has a fast list for it. */

@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "common/base/linux.h"
 #include "common/base/util.h"
 #include "daemon/memory/cgroup.h"
 #include "daemon/memory/directory.h"

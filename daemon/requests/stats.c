@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/linux.h"
 #include "common/base/util.h"
 #include "common/wire/wire_stats.h"
 #include "daemon/base/log.h"

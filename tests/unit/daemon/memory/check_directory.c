@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks directory.c: it makes the directory, finds it again, and refuses that of another user. */
+#include <limits.h>
+
 #include "unit/unit.h"
 
 #include "daemon/memory/directory.h"

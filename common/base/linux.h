@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls of Linux that glibc has functions for and older releases of musl do not. */
+#ifndef COMMON_BASE_LINUX_H
+#define COMMON_BASE_LINUX_H
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#ifndef STATX_BTIME
+#include <linux/stat.h>
+#endif
+#ifndef RENAME_NOREPLACE
+#define RENAME_NOREPLACE (1u << 0)
+#endif
+#ifndef SYS_futex_waitv
+#define SYS_futex_waitv 449 /* on every machine that Linux has had since */
+#endif
+
+#ifndef __GLIBC__
+int close_range(unsigned first, unsigned last, int flags);
+int renameat2(int from, const char *old, int to, const char *new, unsigned flags);
+int statx(int directory, const char *path, int flags, unsigned mask, struct statx *ret);
+#endif
+
+#endif
