@@ -18,7 +18,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist matrix coverage format clean help \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist matrix musl coverage format clean help \
     deps deps-check deps-coverage deps-deb deps-demo deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -44,6 +44,7 @@ help:
 	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
 	@echo 'make coverage   the lines and branches that the tests reach, as a table'
 	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid (MATRIX="trixie"), as root'
+	@echo 'make musl     library and daemon as static programs with musl, and their C tests'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
 	@echo 'make format   reformat the sources'
@@ -90,6 +91,9 @@ coverage: deps-coverage
 
 matrix:
 	@tools/matrix.sh $(MATRIX)
+
+musl:
+	@tools/musl.sh
 
 wheel sdist: deps-wheel
 	@mkdir -p build/wheel

@@ -8,9 +8,11 @@ endif()
 include(CMakePackageConfigHelpers)
 
 install(TARGETS shmviewd RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT daemon)
-install(TARGETS shmview EXPORT shmview-targets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
-                NAMELINK_COMPONENT development)
+if(BUILD_SHARED_LIBS)
+  install(TARGETS shmview EXPORT shmview-targets
+          LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library
+                  NAMELINK_COMPONENT development)
+endif()
 if(TARGET shmview_archive)
   install(FILES "${PROJECT_BINARY_DIR}/client/libshmview.a" DESTINATION ${CMAKE_INSTALL_LIBDIR}
           COMPONENT development)
@@ -76,14 +78,16 @@ install(FILES "${PROJECT_BINARY_DIR}/shmview.pc" DESTINATION ${CMAKE_INSTALL_LIB
         COMPONENT development)
 
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shmview)
-install(EXPORT shmview-targets NAMESPACE shmview:: DESTINATION ${config_dir}
-        COMPONENT development)
-configure_package_config_file(cmake/shmview-config.cmake.in shmview-config.cmake
-                              INSTALL_DESTINATION ${config_dir})
-write_basic_package_version_file(shmview-config-version.cmake COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/shmview-config.cmake"
-              "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir}
-        COMPONENT development)
+if(BUILD_SHARED_LIBS) # a program finds the archive by pkg-config --static
+  install(EXPORT shmview-targets NAMESPACE shmview:: DESTINATION ${config_dir}
+          COMPONENT development)
+  configure_package_config_file(cmake/shmview-config.cmake.in shmview-config.cmake
+                                INSTALL_DESTINATION ${config_dir})
+  write_basic_package_version_file(shmview-config-version.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES "${PROJECT_BINARY_DIR}/shmview-config.cmake"
+                "${PROJECT_BINARY_DIR}/shmview-config-version.cmake" DESTINATION ${config_dir}
+          COMPONENT development)
+endif()
 
 if(NOT TARGET shmviewctl)
   return()

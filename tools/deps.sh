@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|wheel|check|coverage|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|demo|deb|wheel|check|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -19,6 +19,7 @@ trixie) check+=(libpython3.13-testsuite) ;;
 esac
 ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian)
 coverage=("${check[@]}" gcovr)
+musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjansson-dev liblmdb-dev check)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 case "${1:-}" in
@@ -28,9 +29,10 @@ deb) wanted=("${deb[@]}") ;;
 wheel) wanted=("${wheel[@]}") ;;
 check) wanted=("${check[@]}") ;;
 coverage) wanted=("${coverage[@]}") ;;
+musl) wanted=("${musl[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|wheel|check|coverage|ci" >&2
+    echo "usage: deps.sh build|demo|deb|wheel|check|coverage|musl|ci" >&2
     exit 2
     ;;
 esac
@@ -49,7 +51,7 @@ elsewhere() {
             "ncurses cairo fontconfig python ruby"
         ;;
     *" alpine "*)
-        echo "apk add gcc make cmake pkgconf musl-dev linux-headers libuv-dev jansson-dev lmdb-dev libsndfile-dev" \
+        echo "apk add gcc make cmake pkgconf musl-dev linux-headers bsd-compat-headers libuv-dev jansson-dev lmdb-dev libsndfile-dev" \
             "util-linux-dev ncurses-dev cairo-dev fontconfig-dev python3-dev ruby-dev"
         ;;
     *) echo "these packages of Debian, or their like, are needed: ${wanted[*]}" ;;
