@@ -17,7 +17,7 @@ case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;
 trixie) check+=(libpython3.13-testsuite) ;;
 esac
-ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian)
+ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian reuse)
 coverage=("${check[@]}" gcovr)
 musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjansson-dev liblmdb-dev check)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
