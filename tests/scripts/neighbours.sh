@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Programs and daemons of this version and of the previous release work together: the library and the
-# daemon of the newest tag v* before this commit are built, and each pair of programs shares a segment
-# under each daemon.
+# daemon of the newest tag v* before this commit are built. Each pair of programs shares a segment under
+# each daemon, and under a daemon that is replaced by the other version's while the first program has
+# attached. If the two versions have different layouts of shared memory, which a release announces, a
+# program must refuse the other version's segments instead.
 set -euo pipefail
 source=${SHMVIEW_SOURCE_DIR:?}
 build=${SHMVIEW_BUILD_DIR:?}
@@ -19,39 +21,88 @@ if [ -z "$tag" ]; then
 fi
 
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+daemon=
+trap '[ -z "$daemon" ] || kill -KILL "$daemon" || true; rm -rf "$scratch"' EXIT
 mkdir "$scratch/old" "$scratch/run"
 git -C "$source" archive "$tag" | tar -x -C "$scratch/old"
 "$cmake" -S "$scratch/old" -B "$scratch/built" -DCMAKE_C_COMPILER="$cc" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSHMVIEW_{TESTS,TOOLS,EXAMPLES,BENCH}=OFF \
     -DSHMVIEW_PYTHON= -DSHMVIEW_RUBY= -DSHMVIEW_SYSTEMD=OFF > "$scratch/log"
-"$cmake" --build "$scratch/built" --parallel --target shmview shmviewd >> "$scratch/log"
+"$cmake" --build "$scratch/built" --parallel "$(nproc)" --target shmview shmviewd >> "$scratch/log"
 "$cc" -std=c11 -I "$scratch/old/include" -o "$scratch/program-old" "$source/tests/abi/neighbour.c" \
     -L "$scratch/built/client" -Wl,-rpath,"$scratch/built/client" -lshmview
 "$cc" -std=c11 -I "$source/include" -o "$scratch/program-new" "$source/tests/abi/neighbour.c" \
     -L "$build/client" -Wl,-rpath,"$build/client" -lshmview
 
-export SHMVIEW_IDLE_EXIT=1 SHMVIEW_CONFIG=/dev/null SHMVIEW_DAEMON
+layout() {
+    sed -n 's/^#define SHMVIEW_LAYOUT_VERSION *\([0-9]*\)u$/\1/p' "$1/include/shmview/layout.h"
+}
+declare -A program daemon_of=([old]=$scratch/built/daemon/shmviewd [new]=$build/daemon/shmviewd)
+program=([old]=$scratch/program-old [new]=$scratch/program-new)
+
+# start VERSION: its daemon, on $SHMVIEW_SOCKET. stop: ends it as an upgrade does, with SIGTERM.
+export SHMVIEW_CONFIG=/dev/null SHMVIEW_SOCKET
+start() {
+    "${daemon_of[$1]}" --ready-fd 7 7> "$run/ready" > "$run/log" 2>&1 &
+    daemon=$!
+    read -r _ < "$run/ready"
+}
+stop() {
+    kill "-$1" "$daemon"
+    wait "$daemon" || true
+    daemon=
+}
 n=0
-for SHMVIEW_DAEMON in "$scratch/built/daemon/shmviewd" "$build/daemon/shmviewd"; do
-    for maker in old new; do
-        for user in old new; do
-            export XDG_RUNTIME_DIR=$scratch/run/$((++n))
-            mkdir -m 700 "$XDG_RUNTIME_DIR"
-            mkfifo "$XDG_RUNTIME_DIR"/{to,from}
-            "$scratch/program-$maker" make < "$XDG_RUNTIME_DIR/to" > "$XDG_RUNTIME_DIR/from" &
-            pid=$!
-            exec 8> "$XDG_RUNTIME_DIR/to" 9< "$XDG_RUNTIME_DIR/from"
-            read -r _ <&9
-            "$scratch/program-$user" use
-            echo u >&8
-            wait "$pid" || { echo "$maker creates, $user uses, $SHMVIEW_DAEMON" >&2; exit 1; }
-            exec 8>&- 9<&-
+begin() {
+    run=$scratch/run/$((++n))
+    mkdir -m 700 "$run"
+    mkfifo "$run"/{to,from,ready}
+    SHMVIEW_SOCKET=$run/socket
+}
+
+# share MAKER USER DAEMON [NEXT]: the daemon is replaced by that of version NEXT after the creation.
+share() {
+    begin
+    start "$3"
+    "${program[$1]}" make < "$run/to" > "$run/from" &
+    local pid=$!
+    exec 8> "$run/to" 9< "$run/from"
+    read -r _ <&9 || true
+    if [ -n "${4:-}" ]; then
+        stop TERM
+        start "$4"
+    fi
+    "${program[$2]}" use || true
+    echo u >&8
+    exec 8>&- 9<&-
+    wait "$pid" || { echo "$1 creates, $2 uses, daemons: ${*:3}" >&2; exit 1; }
+    stop INT
+}
+
+# refuse PROGRAM DAEMON: the program must not use a segment whose layout it does not know.
+refuse() {
+    begin
+    start "$2"
+    "${program[$1]}" make < /dev/null > "$run/out" 2> "$run/error" || true
+    grep -q "version $(layout "${tree[$2]}")," "$run/error" ||
+        { echo "the $1 program with the $2 daemon:" >&2; cat "$run/out" "$run/error" >&2; exit 1; }
+    stop INT
+}
+
+declare -A tree=([old]=$scratch/old [new]=$source)
+if [ "$(layout "${tree[old]}")" != "$(layout "${tree[new]}")" ]; then
+    refuse old new
+    refuse new old
+    echo "$tag and now have different layouts, and refuse each other's"
+    exit 0
+fi
+for maker in old new; do
+    for user in old new; do
+        for version in old new; do
+            share $maker $user $version
         done
+        share $maker $user old new
+        share $maker $user new old
     done
 done
-for _ in $(seq 200); do
-    compgen -G "$scratch/run/*/shmviewd/session/io.shmview" > /dev/null || break
-    sleep 0.05
-done
-echo "$n pairs of $tag and now"
+echo "$n times $tag and now shared a segment"
