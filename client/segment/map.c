@@ -4,7 +4,7 @@
  * The daemon is trusted, but other clients can write or truncate the data and the control object.
  * So each header is copied once and the copy is checked; the size is compared before a mapping is
  * made. A later truncation still raises SIGBUS at an access: no check can exclude it, and the
- * daemon repairs sizes (docs/SECURITY.md). */
+ * daemon repairs sizes (docs/THREATS.md). */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
