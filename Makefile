@@ -18,8 +18,8 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist matrix musl coverage format clean help \
-    deps deps-check deps-coverage deps-deb deps-demo deps-wheel \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible matrix musl coverage format clean help \
+    deps deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -47,6 +47,8 @@ help:
 	@echo 'make musl     library and daemon as static programs with musl, and their C tests'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
+	@echo 'make release  all files of a release of the last commit, in build/dist, signed by MINISIGN_KEY'
+	@echo 'make reproducible  builds them twice under other circumstances, and compares them'
 	@echo 'make format   reformat the sources'
 	@echo 'make clean    remove build/'
 
@@ -102,6 +104,12 @@ wheel sdist: deps-wheel
 	        backend.build_$@("../../build/wheel", {"bundle": "yes"}))' || exit; \
 	done
 
+release: deps-release
+	@tools/release.sh build/dist
+
+reproducible: deps-release
+	@tools/reproducible.sh
+
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	    sh -c 'for table in python python_dropins python_torch; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
@@ -129,7 +137,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-coverage deps-deb deps-demo deps-wheel: deps-%:
+deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

@@ -47,7 +47,8 @@ def _run(*command):
 def _foreign(path):
     """Returns the paths of the libraries that the program or library needs and a system may lack, by their
     names."""
-    found = dict(re.findall(r"(\S+) => (/\S+)", _run("ldd", path)))
+    # Otherwise ldd would list preloaded libraries too.
+    found = dict(re.findall(r"(\S+) => (/\S+)", _run("env", "-u", "LD_PRELOAD", "ldd", path)))
     return {name: place for name, place in found.items()
             if not OF_GLIBC.fullmatch(name) and not name.startswith("libshmview")}
 

@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# release.sh [--unsigned] [FOLDER]: builds the files of a release of HEAD into FOLDER (build/dist): source
+# archives, wheel, gem, Debian packages, a list of their contents (SPDX), checksums and their signature.
+# $MINISIGN_KEY is the secret key file, and SIGNING.pub in the tree its public key. The same commit gives the same files on every Debian machine that
+# has the same packages; tools/reproducible.sh tests that.
+set -euo pipefail
+signed=yes
+if [ "${1:-}" = --unsigned ]; then
+    signed=
+    shift
+fi
+cd "$(dirname "$0")/.."
+mkdir -p "${1:-build/dist}"
+out=$(cd "${1:-build/dist}" && pwd)
+
+die() {
+    printf 'release.sh: %s\n' "$@" >&2
+    exit 1
+}
+[ -z "$(ls -A "$out")" ] || [ -e "$out/SHA256SUMS" ] || die "$out has other files than a release"
+[ -z "$(git status --porcelain)" ] || die "the tree has changes that are not committed; a release is a commit"
+version=$(sed -n 's/^#define SHMVIEW_VERSION_[A-Z]* *//p' include/shmview/shmview.h | paste -sd .)
+entry=$(sed -n "s/^## \(${version//./\\.}, .*\)/\1/p" CHANGELOG.md)
+[ -n "$entry" ] || die "CHANGELOG.md has no section '## $version, DATE'"
+debian=$(dpkg-parsechangelog -S Version)
+[ "${debian%-*}" = "$version" ] || die "debian/changelog is about $debian, and shmview.h about $version"
+tags=$(git tag --points-at HEAD 'v*')
+if [ -n "$tags" ]; then
+    [ "$tags" = "v$version" ] || die "this commit has the tag ${tags//$'\n'/ }, and shmview.h the version $version"
+    [ "$entry" != "$version, unreleased" ] || die "CHANGELOG.md has no date for $version, although it has a tag"
+fi
+if [ -n "$signed" ] && [ ! -r "${MINISIGN_KEY:-}" ]; then
+    die "no key to sign with: set MINISIGN_KEY to the file of a secret key (minisign -G makes one)," \
+        "or give --unsigned for a build that nobody can verify"
+fi
+
+# The machine's settings must not reach the files.
+umask 022
+export LC_ALL=C.UTF-8 TZ=UTC SOURCE_DATE_EPOCH PYTHONDONTWRITEBYTECODE=1
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+unset CFLAGS CPPFLAGS CXXFLAGS LDFLAGS CC CXX DEB_BUILD_OPTIONS DEB_BUILD_PROFILES SHMVIEW_BUILD_DIR
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# The tree below is no repository, also if $TMPDIR is in one.
+export GIT_CEILING_DIRECTORIES=$work
+
+mkdir "$work/out"
+top=shmview-$version
+git -c tar.umask=0022 archive --format=tar --prefix="$top/" HEAD > "$work/$top.tar"
+tar -x -f "$work/$top.tar" -C "$work"
+gzip -9n < "$work/$top.tar" > "$work/out/$top.src.tar.gz"
+
+# All others are built from that archive, which shows that it is complete.
+cd "$work/$top"
+echo "== $top: wheel and source archive of Python"
+(cd bindings/python && /usr/bin/python3 -c 'import sys, backend
+backend.build_wheel(sys.argv[1], {"bundle": "yes"}); backend.build_sdist(sys.argv[1])' "$work/out")
+echo "== $top: gem"
+(cd bindings/ruby && gem build --silent --output "$work/out/$top.gem" shmview.gemspec)
+echo "== $top: Debian packages"
+tools/deb.sh "$work/debian"
+# The other files there describe this build and its machine.
+mv "$work"/debian/*.{deb,dsc,tar.*} "$work/out"
+
+cd "$work/out"
+/usr/bin/python3 "$work/$top/tools/sbom.py" "$version" > "$work/$top.spdx.json"
+mv "$work/$top.spdx.json" .
+sha256sum -- * > "$work/SHA256SUMS"
+mv "$work/SHA256SUMS" .
+if [ -n "$signed" ]; then
+    minisign -S -s "$MINISIGN_KEY" -m SHA256SUMS -t "$top" -c "checksums of $top"
+    minisign -V -q -p "$work/$top/SIGNING.pub" -m SHA256SUMS || die "SIGNING.pub in the tree is not the key's"
+fi
+rm -rf "${out:?}"/*
+mv -- * "$out"
+echo "== $top: $out"
