@@ -20,6 +20,7 @@
 #include "client/base/process.h"
 #include "client/base/wait.h"
 #include "client/link/call.h"
+#include "common/base/name.h"
 #include "common/base/util.h"
 #include "common/wire/wire_events.h"
 
@@ -228,22 +229,9 @@ int shmview_monitor_close(struct shmview_monitor *monitor)
         return 0;
     hang_up(monitor);
     wire_reply_deinit(&monitor->reply);
-    for (size_t i = 0; i < monitor->want.n_names; i++)
-        free((char *)monitor->want.names[i]);
     free(monitor->want.names);
     free(monitor);
     return 0;
-}
-
-static int copy_names(struct shmview_monitor *m, const char *const *names, size_t n)
-{
-    m->want.names = calloc(n ? n : 1, sizeof *m->want.names);
-    for (size_t i = 0; m->want.names && i < n; i++) {
-        if (!(m->want.names[i] = strdup(names[i])))
-            break;
-        m->want.n_names++;
-    }
-    return m->want.names && m->want.n_names == n ? 0 : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
 }
 
 /* Copies and checks the options of the program. Returns 0 or an error. */
@@ -285,8 +273,11 @@ int shmview_monitor_open(struct shmview_connection *connection,
     m->fd = -1;
     m->want.kinds = o.kinds >> 1;
     m->want.after = o.after ? (int64_t)o.after : WIRE_ABSENT;
-    r = copy_names(m, o.names, o.n_names);
-    if (r == 0)
+    m->want.names = names_copy(o.names, o.n_names);
+    m->want.n_names = o.n_names;
+    if (!m->want.names)
+        r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    else
         do
             r = step(m, SHMVIEW_FOREVER);
         while (r == STEP_ON);

@@ -73,8 +73,9 @@ static int ask(struct shmview_connection *c, const struct wire_stats_call *call,
 {
     struct wire_fault fault;
     struct page *page = calloc(1, sizeof *page);
-    int r = page ? connection_call(c, "io.shmview.Stats", wire_stats_call_text(call), &page->reply)
-                 : fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    if (!page)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    int r = connection_call(c, "io.shmview.Stats", wire_stats_call_text(call), &page->reply);
     if (r) {
         free(page);
         return r;

@@ -48,7 +48,7 @@ static char *find_text(bool make)
     return text;
 }
 
-int fail(int error, const char *format, ...)
+void set_error_text(const char *format, ...)
 {
     char *text = find_text(true);
     va_list ap;
@@ -56,7 +56,6 @@ int fail(int error, const char *format, ...)
     if (text)
         vsnprintf(text, ERROR_TEXT_BYTES, format, ap);
     va_end(ap);
-    return -error;
 }
 
 int fail_errno(const char *what, int error_number)

@@ -14,8 +14,11 @@ struct view_fault;
 struct wire_fault;
 
 #define ERROR_TEXT_BYTES 512
-/* Sets the text of the calling thread; longer texts are cut. Returns -error. */
-__attribute__((format(printf, 2, 3))) int fail(int error, const char *format, ...);
+/* Sets the text of the calling thread; longer texts are cut. */
+__attribute__((format(printf, 1, 2))) void set_error_text(const char *format, ...);
+/* Sets the text and returns -error. A macro, so that compilers and analyzers see that the result is
+ * an error, and that the caller's out parameters are not set. */
+#define fail(error, ...) (set_error_text(__VA_ARGS__), -(int)(error))
 /* Like fail(), for a failed system call. Returns -SHMVIEW_ERR_SYSTEM, or _NO_MEMORY for ENOMEM. */
 int fail_errno(const char *what, int error_number);
 /* Like fail(), for a reply that cannot be read. Returns -SHMVIEW_ERR_PROTOCOL, or _NO_MEMORY. */

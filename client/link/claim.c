@@ -244,7 +244,7 @@ bool connection_reopen(struct shmview_connection *connection)
         connection_hang_up(c);
     if (c->greets && receive_claimed(c, now_ns() + REOPEN_NS) == WAIT_READY)
         take_reply(c);
-    fail(0, "%s", text);
+    set_error_text("%s", text);
     errno = saved;
     return r == NOT_REACHED || (r == REACHED && c->fd >= 0);
 }

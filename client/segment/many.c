@@ -79,7 +79,7 @@ static void undo_create(const struct batch *b, size_t i)
     char text[ERROR_TEXT_BYTES];
     snprintf(text, sizeof text, "%s", shmview_error_text());
     if (b->sizes && shmview_remove(b->connection, b->names[i]))
-        fail(SHMVIEW_ERR_INVALID, "%s", text);
+        set_error_text("%s", text);
 }
 
 /* Completes a handle from its reply, unless an earlier one has failed: then ends the attachment,

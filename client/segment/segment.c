@@ -50,7 +50,7 @@ struct shmview_segment *segment_new(struct shmview_connection *connection)
 {
     struct shmview_segment *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
     if (!s) {
-        fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+        set_error_text("out of memory");
         return NULL;
     }
     memset(s, 0, sizeof *s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Valid names of segments, layouts and views. */
+/* Names of segments, layouts and views: which are valid, and copies of lists of them. */
 #ifndef COMMON_NAME_H
 #define COMMON_NAME_H
 
@@ -9,5 +9,9 @@
 /* Whether name consists of 1 to max_bytes of the characters A-Z a-z 0-9 . _ - and does not start
  * with '.'. Such a name needs no quoting in a path, a shell or a table. */
 bool name_is_valid(const char *name, size_t max_bytes);
+
+/* Copies a list of names into one block, which the caller owes to free(). The list ends with NULL.
+ * Returns NULL if memory is short. */
+const char **names_copy(const char *const *names, size_t n);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* --- Faults -------------------------------------------------------------- */
 
-int wire_fault_set(struct wire_fault *fault, const char *parameter, const char *format, ...)
+void wire_fault_fill(struct wire_fault *fault, const char *parameter, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
@@ -16,12 +16,11 @@ int wire_fault_set(struct wire_fault *fault, const char *parameter, const char *
     snprintf(fault->parameter, sizeof fault->parameter, "%s", parameter);
     vsnprintf(fault->reason, sizeof fault->reason, format, ap);
     va_end(ap);
-    return -1;
 }
 
 int wire_fault_memory(struct wire_fault *fault, const char *parameter)
 {
-    wire_fault_set(fault, parameter, "out of memory");
+    wire_fault_fill(fault, parameter, "out of memory");
     fault->no_memory = true;
     return -1;
 }

@@ -107,9 +107,11 @@ struct wire_fault {
     char reason[200];    /* the fault; continues the sentence that the path begins */
 };
 
-/* Sets the fault. Returns -1, so that a reader can return the result of this call. */
-__attribute__((format(printf, 3, 4))) int
-wire_fault_set(struct wire_fault *fault, const char *parameter, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+wire_fault_fill(struct wire_fault *fault, const char *parameter, const char *format, ...);
+/* Fills the fault. Returns -1, so that a reader can return the result of this call. A macro, so
+ * that compilers and analyzers see the result. */
+#define wire_fault_set(fault, parameter, ...) (wire_fault_fill(fault, parameter, __VA_ARGS__), -1)
 /* Sets the fault "out of memory". Returns -1. */
 int wire_fault_memory(struct wire_fault *fault, const char *parameter);
 /* Puts the name of the outer member before the path of the inner one. Returns -1. */

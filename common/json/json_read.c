@@ -288,8 +288,8 @@ static json_t *read_members(struct reader *r, json_t *value, char last,
     if (!checked(r, value))
         return NULL;
     if (++r->depth > LIMIT_JSON_DEPTH) {
-        wire_fault_set(r->fault, "", "byte %zu: the depth is more than %d",
-                       (size_t)(r->at - r->begin), LIMIT_JSON_DEPTH);
+        wire_fault_fill(r->fault, "", "byte %zu: the depth is more than %d",
+                        (size_t)(r->at - r->begin), LIMIT_JSON_DEPTH);
         goto fail;
     }
     skip_space(r);

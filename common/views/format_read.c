@@ -43,17 +43,18 @@ struct frame_of {
     uint32_t first; /* its first node */
 };
 
-/* Fills the fault. Returns -1. */
-__attribute__((format(printf, 3, 4))) static int fault_at(struct reader *r, const char *at,
-                                                          const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void fill_fault(struct reader *r, const char *at,
+                                                             const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
     r->fault->at = (size_t)(at - r->text);
     vsnprintf(r->fault->why, sizeof r->fault->why, format, ap);
     va_end(ap);
-    return -1;
 }
+
+/* Fills the fault. Returns -1. A macro, so that a compiler sees the result. */
+#define fault_at(r, at, ...) (fill_fault(r, at, __VA_ARGS__), -1)
 
 /* Not isdigit(), which is undefined for negative characters. */
 static bool is_digit(char c)

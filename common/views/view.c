@@ -14,14 +14,13 @@
 
 #include "common/base/util.h"
 
-int view_fault_set(struct view_fault *fault, enum shmview_error error, const char *format, ...)
+void view_fault_fill(struct view_fault *fault, enum shmview_error error, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
     fault->error = error;
     vsnprintf(fault->text, sizeof fault->text, format, ap);
     va_end(ap);
-    return -1;
 }
 
 int view_parse_format(struct view_desc *desc, struct formats *pool, const char *format,

@@ -37,9 +37,10 @@ struct view_fault {
     char text[200];
 };
 
-/* Sets *fault. Always returns -1. */
-__attribute__((format(printf, 3, 4))) int
-view_fault_set(struct view_fault *fault, enum shmview_error error, const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+view_fault_fill(struct view_fault *fault, enum shmview_error error, const char *format, ...);
+/* Fills *fault. Returns -1. A macro, so that compilers and analyzers see the result. */
+#define view_fault_set(fault, error, ...) (view_fault_fill(fault, error, __VA_ARGS__), -1)
 
 /* Parses format and sets desc->item to it. */
 int view_parse_format(struct view_desc *desc, struct formats *pool, const char *format,

@@ -156,7 +156,7 @@ ssize_t frame_send(int fd, const char *text, size_t n, const int *fds, size_t n_
     if (n_fds) {
         msg.msg_control = control.bytes;
         msg.msg_controllen = CMSG_SPACE(sizeof(int) * n_fds);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+        struct cmsghdr *c = &control.align;
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN(sizeof(int) * n_fds);

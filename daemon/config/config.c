@@ -9,7 +9,7 @@ struct config *config_new(void)
     struct config *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    c->limits.user = c->limits.total = (struct quota_limit){
+    c->limits.user = (struct quota_limit){
         .bytes = QUOTA_UNLIMITED,
         .segments = QUOTA_UNLIMITED,
         .attachments = QUOTA_UNLIMITED,
@@ -18,6 +18,7 @@ struct config *config_new(void)
         .requests_per_second = QUOTA_UNLIMITED,
         .burst = QUOTA_UNLIMITED,
     };
+    c->limits.total = c->limits.user;
     c->limits.user.layout_bytes = CONFIG_LAYOUT_BYTES;
     c->kept = json_array();
     if (!c->kept)

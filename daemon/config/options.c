@@ -93,8 +93,11 @@ static int default_socket(struct options *options)
 static int find_config(struct options *options)
 {
     const char *set = getenv("SHMVIEW_CONFIG");
-    if (!options->config[0] && set && set[0] && strlen(set) < sizeof options->config)
+    if (!options->config[0] && set && set[0]) {
+        if (strlen(set) >= sizeof options->config)
+            return usage("$SHMVIEW_CONFIG must be a path, not", set);
         strcpy(options->config, set);
+    }
     options->config_given = options->config[0] != '\0';
     if (options->config_given && options->session && options->config[0] != '/')
         return usage("a session changes its directory, so --config takes an absolute path, not",

@@ -27,13 +27,13 @@ static bool has_slot_for(const struct segment *segment, int64_t access, uid_t ui
 {
     uint32_t used = segment->slots.n_used;
     const struct attachment *a;
-    uint64_t his = 0;
+    uint64_t held = 0;
     if (!segment->lock || access == SHMVIEW_PEEK || used == SHMVIEW_SLOTS_MAX || uid == 0 ||
         uid == geteuid() || quota_in_share(UINT64_MAX, used, SHMVIEW_SLOTS_MAX))
         return true;
     LIST_FOREACH (a, &segment->use->attachments, sibling)
-        his += a->uid == uid && a->slot != SLOT_NONE;
-    return quota_in_share(his, used, SHMVIEW_SLOTS_MAX);
+        held += a->uid == uid && a->slot != SLOT_NONE;
+    return quota_in_share(held, used, SHMVIEW_SLOTS_MAX);
 }
 
 /* Adds the descriptors to the answer, and returns the attachment for the reply, which refers to
@@ -42,7 +42,7 @@ static bool has_slot_for(const struct segment *segment, int64_t access, uid_t ui
 static struct wire_attachment hand_over(const struct attachment *a, const struct segment_grip *grip,
                                         struct answer *answer)
 {
-    int64_t index[N_SEGMENT_PARTS];
+    int64_t index[N_SEGMENT_PARTS] = {0};
     answer->fds_borrowed = true;
     for (int part = 0; part < N_SEGMENT_PARTS; part++) {
         index[part] = grip->fds[part] < 0 ? WIRE_ABSENT : (int64_t)answer->fds.n;

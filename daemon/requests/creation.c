@@ -182,11 +182,11 @@ static bool check_create(struct wire_create *create, struct answer *answer)
 {
     struct wire_fault fault = {0};
     if (!name_is_valid(create->name, LIMIT_NAME_BYTES))
-        wire_fault_set(&fault, "name",
-                       "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
-                       LIMIT_NAME_BYTES);
+        wire_fault_fill(&fault, "name",
+                        "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
+                        LIMIT_NAME_BYTES);
     else if (create->lifetime == SHMVIEW_ATTACHED && !create->access)
-        wire_fault_set(&fault, "lifetime", "\"attached\" needs an access to attach with");
+        wire_fault_fill(&fault, "lifetime", "\"attached\" needs an access to attach with");
     if (fault.reason[0]) {
         refuse_parameter(answer, &fault);
         return false;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/base/limits.h"
+#include "common/base/name.h"
 #include "common/base/util.h"
 #include "common/wire/wire_events.h"
 #include "daemon/base/alarm.h"
@@ -278,8 +279,6 @@ static void monitors_close_if_empty(struct monitors *all)
 
 static void monitor_free(struct monitor *m)
 {
-    for (size_t i = 0; i < m->subscriber.n_names; i++)
-        free((char *)m->subscriber.names[i]);
     free(m->subscriber.names);
     quota_refund(m->payer, QUOTA_MONITORS, 1);
     free(m);
@@ -300,14 +299,9 @@ static struct monitor *monitor_new(struct connection *c, const struct wire_monit
     m->subscriber.kinds = want->kinds;
     m->subscriber.may_know = may_know;
     m->subscriber.owner = m;
-    m->subscriber.names = calloc(want->n_names ? want->n_names : 1, sizeof *m->subscriber.names);
-    for (size_t i = 0; m->subscriber.names && i < want->n_names; i++) {
-        m->subscriber.names[i] = strdup(want->names[i]);
-        if (!m->subscriber.names[i])
-            break;
-        m->subscriber.n_names++;
-    }
-    if (m->subscriber.names && m->subscriber.n_names == want->n_names)
+    m->subscriber.names = names_copy(want->names, want->n_names);
+    m->subscriber.n_names = want->n_names;
+    if (m->subscriber.names)
         return m;
     monitor_free(m);
     return NULL;

@@ -118,7 +118,7 @@ static VALUE connection_initialize(int argc, VALUE *argv, VALUE self)
 {
     const ID keywords[] = {id_start};
     struct connection *connection = connection_of(self);
-    VALUE path, options, start;
+    VALUE path, options = Qnil, start;
     rb_scan_args(argc, argv, "01:", &path, &options);
     rb_get_kwargs(options, keywords, 0, 1, &start);
     if (connection->link)

@@ -86,7 +86,7 @@ static rb_memory_view_t *use(VALUE self)
 static VALUE consumer_initialize(int argc, VALUE *argv, VALUE self)
 {
     struct consumer *consumer = consumer_of(self);
-    VALUE object, flags;
+    VALUE object, flags = Qnil;
     rb_scan_args(argc, argv, "11", &object, &flags);
     if (consumer->got)
         rb_raise(rb_eTypeError, "the MemoryView was got already");
@@ -376,7 +376,7 @@ static VALUE consumer_s_item_size(VALUE class, VALUE format)
 static VALUE consumer_s_fill_strides(int argc, VALUE *argv, VALUE class)
 {
     const ID keywords[] = {id_row_major};
-    VALUE lengths, item_size, options, row_major;
+    VALUE lengths, item_size, options = Qnil, row_major;
     ssize_t shape[NDIM_MAX], strides[NDIM_MAX], bytes;
     (void)class;
     rb_scan_args(argc, argv, "2:", &lengths, &item_size, &options);

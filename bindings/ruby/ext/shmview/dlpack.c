@@ -93,7 +93,7 @@ static VALUE end_import(VALUE arg)
  */
 static VALUE shmview_s_from_dlpack(int argc, VALUE *argv, VALUE module)
 {
-    VALUE tensor, options;
+    VALUE tensor, options = Qnil;
     (void)module;
     rb_scan_args(argc, argv, "1:", &tensor, &options);
     struct importing i = {.tensor = tensor, .versioned = is_versioned(options)};
@@ -117,7 +117,7 @@ static VALUE shmview_s_from_dlpack(int argc, VALUE *argv, VALUE module)
  */
 static VALUE view_to_dlpack(int argc, VALUE *argv, VALUE self)
 {
-    VALUE options;
+    VALUE options = Qnil;
     struct DLManagedTensor *plain;
     struct DLManagedTensorVersioned *versioned;
     rb_scan_args(argc, argv, "0:", &options);

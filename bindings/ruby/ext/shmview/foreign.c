@@ -385,7 +385,7 @@ static VALUE core_foreign(VALUE module, VALUE object)
 static VALUE shmview_s_wrap(int argc, VALUE *argv, VALUE self)
 {
     const ID keywords[] = {id_writable};
-    VALUE object, format, shape, options, writable;
+    VALUE object, format, shape, options = Qnil, writable;
     (void)self;
     rb_scan_args(argc, argv, "12:", &object, &format, &shape, &options);
     rb_get_kwargs(options, keywords, 0, 1, &writable);

@@ -175,7 +175,7 @@ static VALUE choose_layout(VALUE self, VALUE name)
 static VALUE segment_view(int argc, VALUE *argv, VALUE self)
 {
     const ID keywords[] = {id_layout};
-    VALUE name, options, layout;
+    VALUE name, options = Qnil, layout;
     rb_scan_args(argc, argv, "1:", &name, &options);
     rb_get_kwargs(options, keywords, 0, 1, &layout);
     name = name_of(name);

@@ -21,7 +21,7 @@ static VALUE made(VALUE self, int r, const struct shmview_view *v, VALUE facts)
  */
 static VALUE view_cast(int argc, VALUE *argv, VALUE self)
 {
-    VALUE format, shape;
+    VALUE format, shape = Qnil;
     rb_scan_args(argc, argv, "11", &format, &shape);
     VALUE text = format_text(format);
     int64_t lengths[SHMVIEW_MAX_NDIM];

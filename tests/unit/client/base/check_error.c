@@ -114,7 +114,7 @@ static void *fail_in_thread(void *arg)
         return "it began with a text";
     snprintf(wanted, sizeof wanted, "thread %s", (char *)arg);
     for (int i = 0; i < 20000; i++) {
-        fail(SHMVIEW_ERR_INVALID, "thread %s", (char *)arg);
+        set_error_text("thread %s", (char *)arg);
         if (strcmp(shmview_error_text(), wanted) != 0)
             return "it saw another's text";
     }
@@ -125,7 +125,7 @@ START_TEST(a_story_for_each_thread)
 {
     pthread_t threads[4];
     char names[4][2] = {"a", "b", "c", "d"};
-    fail(SHMVIEW_ERR_INVALID, "mine");
+    set_error_text("mine");
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(pthread_create(&threads[i], NULL, fail_in_thread, names[i]), 0);
     for (int i = 0; i < 4; i++) {

@@ -65,5 +65,23 @@ START_TEST(reads_no_further_than_it_must)
 }
 END_TEST
 
-UNIT_MAIN("name", UNIT_TEST(ordinary_names), UNIT_TEST(every_byte_in_every_place),
-          UNIT_TEST(lengths), UNIT_TEST(reads_no_further_than_it_must))
+START_TEST(a_copy_of_a_list)
+{
+    char first[] = "a", last[] = "bcd";
+    const char **copy = names_copy((const char *[]){first, "", last}, 3);
+    memset(first, 'x', 1);
+    memset(last, 'x', 3);
+    ck_assert_str_eq(copy[0], "a");
+    ck_assert_str_eq(copy[1], "");
+    ck_assert_str_eq(copy[2], "bcd");
+    ck_assert_ptr_null(copy[3]);
+    free(copy);
+    copy = names_copy(NULL, 0);
+    ck_assert_ptr_null(copy[0]);
+    free(copy);
+}
+END_TEST
+
+UNIT_MAIN("name", UNIT_TEST(a_copy_of_a_list), UNIT_TEST(ordinary_names),
+          UNIT_TEST(every_byte_in_every_place), UNIT_TEST(lengths),
+          UNIT_TEST(reads_no_further_than_it_must))

@@ -267,7 +267,7 @@ START_TEST(fault_texts_are_cut_not_overrun)
     ck_assert_int_eq(read_with("leaf", value, true, &fault), -1);
     ck_assert_uint_lt(strlen(fault.parameter), sizeof fault.parameter);
     ck_assert_ptr_eq(strstr(fault.parameter, "leaf.kkk"), fault.parameter);
-    wire_fault_set(&fault, "p", "%s", key);
+    wire_fault_fill(&fault, "p", "%s", key);
     ck_assert_uint_eq(strlen(fault.reason), sizeof fault.reason - 1);
     for (int i = 0; i < 100; i++)
         ck_assert_int_eq(wire_fault_nest(&fault, "outer"), -1);

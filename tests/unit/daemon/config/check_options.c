@@ -15,6 +15,7 @@ static void clear_environment(void)
 {
     unsetenv("SHMVIEW_SOCKET");
     unsetenv("SHMVIEW_IDLE_EXIT");
+    unsetenv("SHMVIEW_CONFIG");
     setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
 }
 
@@ -224,6 +225,24 @@ START_TEST(help_and_version)
 }
 END_TEST
 
+START_TEST(a_configuration_whose_path_is_too_long)
+{
+    char path[sizeof options.config + 1];
+    clear_environment();
+    memset(path, 'x', sizeof path);
+    path[sizeof path - 2] = '\0';
+    setenv("SHMVIEW_CONFIG", path, 1);
+    goes_on(READ(SELF));
+    ck_assert_str_eq(options.config, path);
+    path[sizeof path - 2] = 'x';
+    path[sizeof path - 1] = '\0';
+    setenv("SHMVIEW_CONFIG", path, 1);
+    refused(READ(SELF), "$SHMVIEW_CONFIG");
+    goes_on(READ(SELF, "--config", "/x"));
+    unsetenv("SHMVIEW_CONFIG");
+}
+END_TEST
+
 START_TEST(nonsense)
 {
     clear_environment();
@@ -241,4 +260,4 @@ END_TEST
 UNIT_MAIN("options", UNIT_TEST(no_arguments), UNIT_TEST(socket_option),
           UNIT_TEST(socket_that_is_too_long), UNIT_TEST(session), UNIT_TEST(idle_exit),
           UNIT_TEST(empty_idle_exit), UNIT_TEST(ready_fd), UNIT_TEST(help_and_version),
-          UNIT_TEST(nonsense))
+          UNIT_TEST(a_configuration_whose_path_is_too_long), UNIT_TEST(nonsense))
