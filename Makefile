@@ -18,7 +18,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible matrix musl coverage format clean help \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible matrix musl coverage analyze fuzz format clean help \
     deps deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -43,6 +43,8 @@ help:
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
 	@echo 'make coverage   the lines and branches that the tests reach, as a table'
+	@echo 'make analyze    gcc -fanalyzer and clang-tidy'
+	@echo 'make fuzz HOURS=N  fuzzes for N hours of processor time'
 	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid (MATRIX="trixie"), as root'
 	@echo 'make musl     library and daemon as static programs with musl, and their C tests'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
@@ -87,6 +89,13 @@ install: build-release
 deb: deps-deb
 	@tools/deb.sh build/deb
 	@ls build/deb/*.deb
+
+analyze:
+	@tools/analyze.sh
+
+fuzz:
+	@tools/deps.sh ci
+	@tools/fuzz.sh $(HOURS)
 
 coverage: deps-coverage
 	@tools/coverage.sh

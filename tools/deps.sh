@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|wheel|release|check|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|demo|deb|wheel|release|analyze|check|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -19,6 +19,7 @@ trixie) check+=(libpython3.13-testsuite) ;;
 esac
 ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian reuse)
 coverage=("${check[@]}" gcovr)
+analyze=("${build[@]}" clang-tidy)
 release=("${deb[@]}" "${wheel[@]}" git minisign reprotest disorderfs faketime)
 musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjansson-dev liblmdb-dev check)
 [ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
@@ -31,10 +32,11 @@ wheel) wanted=("${wheel[@]}") ;;
 release) wanted=("${release[@]}") ;;
 check) wanted=("${check[@]}") ;;
 coverage) wanted=("${coverage[@]}") ;;
+analyze) wanted=("${analyze[@]}") ;;
 musl) wanted=("${musl[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|wheel|release|check|coverage|musl|ci" >&2
+    echo "usage: deps.sh build|demo|deb|wheel|release|analyze|check|coverage|musl|ci" >&2
     exit 2
     ;;
 esac
