@@ -18,7 +18,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible matrix musl coverage analyze fuzz format clean help \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible matrix musl arm64 coverage analyze fuzz format clean help \
     deps deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -34,7 +34,7 @@ help:
 	@echo 'make check    build and test in a few minutes: all but the slowest tests, and with address'
 	@echo '              and undefined sanitizers those that need little besides the sources'
 	@echo 'make check-all  every test: plain, address and undefined sanitizers, thread sanitizer'
-	@echo 'make check-X  one of these: $(TESTED)'
+	@echo 'make check-X  one of these: $(TESTED); TEST_ARGS go to ctest'
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make bench-ruby    the Ruby package beside the classes of Ruby itself'
@@ -45,8 +45,10 @@ help:
 	@echo 'make coverage   the lines and branches that the tests reach, as a table'
 	@echo 'make analyze    gcc -fanalyzer and clang-tidy'
 	@echo 'make fuzz HOURS=N  fuzzes for N hours of processor time'
-	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid (MATRIX="trixie"), as root'
+	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid, also with clang and for arm64;'
+	@echo '              as root; MATRIX="trixie" chooses'
 	@echo 'make musl     library and daemon as static programs with musl, and their C tests'
+	@echo 'make arm64    library and daemon for arm64, and their C tests under qemu'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
 	@echo 'make release  all files of a release of the last commit, in build/dist, signed by MINISIGN_KEY'
@@ -61,7 +63,7 @@ build-release $(TESTED:%=build-%): build-%:
 
 $(TESTED:%=check-%): check-%: build-%
 	@echo "== $*: test"
-	@$(if $(filter tsan,$*),$(NO_ASLR)) ctest --preset $* -j $(TEST_JOBS)
+	@$(if $(filter tsan,$*),$(NO_ASLR)) ctest --preset $* -j $(TEST_JOBS) $(TEST_ARGS)
 
 check: deps-check build-dev
 	@echo '== dev: test, all but the slowest'
@@ -103,8 +105,8 @@ coverage: deps-coverage
 matrix:
 	@tools/matrix.sh $(MATRIX)
 
-musl:
-	@tools/musl.sh
+musl arm64:
+	@tools/$@.sh
 
 wheel sdist: deps-wheel
 	@mkdir -p build/wheel

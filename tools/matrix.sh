@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# matrix.sh [SUITE]...: runs `make check` in a new root of each Debian suite: by default bookworm (12),
-# trixie (13) and sid. Needs root and mmdebstrap; the roots are in build/matrix, and a log of each.
-# MATRIX_MAKE has other targets, for example "check-clang".
+# matrix.sh [ROW]...: makes a new root of a Debian suite for each row, and runs a target of the Makefile in it.
+# The rows are bookworm (12), trixie (13) and sid for `make check`, trixie-clang and sid-clang for the same tests with
+# clang, and trixie-arm64 for `make arm64`. Needs root and mmdebstrap; the roots are in build/matrix, and a log of each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(trixie bookworm sid)
+rows=("$@")
+[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang trixie-arm64)
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap > /dev/null; then
@@ -14,22 +14,36 @@ if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap > /dev/null; then
     exit 1
 fi
 
-# Runs in the mount namespace of one suite: root, the targets.
+# Runs in the mount namespace of one row: root, target. The root becomes that of the namespace, because in a
+# chroot no user namespace can be made.
 # shellcheck disable=SC2016
 inside='set -e
 root=$1; shift
+mount --bind "$root" "$root"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs tmpfs "$root/dev/shm"
 mount -t proc proc "$root/proc"
 mount -t tmpfs tmpfs "$root/run"
 mount -t sysfs -o ro sysfs "$root/sys" 2> /dev/null || true
 cp -L /etc/resolv.conf "$root/etc/resolv.conf"
-exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 make -C /shmview "$@"'
+cd "$root"
+pivot_root . mnt
+umount -l /mnt
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 make -C /shmview "$@"'
 
-# make_root SUITE ROOT: with the tree as a clone in it, as on a new machine. The mirror may be a snapshot.
+# make_root ROW ROOT: with the tree as a clone in it, as on a new machine. The mirror may be a snapshot.
 make_root() {
-    mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
-        --include=ca-certificates,make,git,procps "$1" "$2" "$mirror" &&
+    local packages=ca-certificates,make,git,procps architectures=()
+    case $1 in
+    *-clang) packages+=,clang ;;
+    *-arm64)
+        architectures=(--architectures="$(dpkg --print-architecture),arm64")
+        packages+=,cmake,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross,pkgconf:arm64,qemu-user
+        packages+=,libuv1-dev:arm64,libjansson-dev:arm64,liblmdb-dev:arm64,check:arm64,libsubunit-dev:arm64
+        ;;
+    esac
+    mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' "${architectures[@]}" \
+        --include="$packages" "${1%%-*}" "$2" "$mirror" &&
         mkdir "$2/shmview" &&
         git ls-files -z --cached --others --exclude-standard | xargs -0 sh -c 'ls -d "$@" 2> /dev/null' sh |
         tar -T - -c | tar -x -C "$2/shmview" &&
@@ -37,23 +51,27 @@ make_root() {
 }
 
 failed=0
-for suite in "${suites[@]}"; do
-    root=$PWD/build/matrix/$suite
+for row in "${rows[@]}"; do
+    case $row in
+    *-clang) target=(deps-check check-clang "TEST_ARGS=-LE slow") ;;
+    *-arm64) target=(arm64) ;;
+    *) target=(check) ;;
+    esac
+    root=$PWD/build/matrix/$row
     log=$root.log
     rm -rf "$root"
     mkdir -p "$root"
     start=$SECONDS
     result=passed
-    # shellcheck disable=SC2086
-    { make_root "$suite" "$root" &&
-        unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$root" ${MATRIX_MAKE:-check}; } > "$log" 2>&1 ||
+    { make_root "$row" "$root" &&
+        unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$root" "${target[@]}"; } > "$log" 2>&1 ||
         result=FAILED
     [ $result = passed ] || failed=1
-    versions=$(for program in "gcc -dumpfullversion" "python3 --version" "ruby --version"; do
+    versions=$(for program in "$([[ $row = *-clang ]] && echo clang --version || echo gcc -dumpfullversion)" "python3 --version" "ruby --version"; do
         # shellcheck disable=SC2086
-        chroot "$root" $program 2> /dev/null | grep -o '[0-9]\+\.[0-9.]*[0-9]' | head -1
+        { chroot "$root" $program 2> /dev/null || echo -; } | grep -m 1 -o '[0-9]\+\.[0-9.]*[0-9]\|^-'
     done | paste -sd ' ')
-    printf '%-10s %-7s %5d s  gcc, Python, Ruby: %s  %s\n' "$suite" $result $((SECONDS - start)) "${versions:--}" \
+    printf '%-12s %-7s %5d s  compiler, Python, Ruby: %s  %s\n' "$row" $result $((SECONDS - start)) "${versions:--}" \
         "$(grep -h 'tests passed' "$log" | paste -sd '|')"
 done
 exit $failed
