@@ -124,7 +124,8 @@ static void on_death(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     struct client *c = CONTAINER_OF(poll, struct client, poll);
-    c->clients->died(c);
+    if (peer_has_ended(c->pidfd))
+        c->clients->died(c);
 }
 
 /* Takes pidfd over and waits for the death of the process. Leaves the pidfd to the caller if

@@ -485,8 +485,7 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     } else if (events & UV_DISCONNECT && c->streaming) {
         connection_close(c); /* a stream has no last reply for which a half-closed client waits */
     } else if (events & UV_DISCONNECT) {
-        /* the client has shut down its side, and still reads: requests that it sent before must
-         * be done */
+        /* the client still reads, and requests that it has sent must be done */
         c->half_closed = true;
         watch(c);
     }
@@ -494,7 +493,8 @@ static void on_socket(uv_poll_t *poll, int status, int events)
 
 static void on_process(uv_poll_t *poll, int status, int events)
 {
-    (void)status;
-    (void)events;
-    connection_end(poll->data);
+    (void)status, (void)events;
+    struct connection *c = poll->data;
+    if (peer_has_ended(c->peer.pidfd))
+        connection_end(c);
 }

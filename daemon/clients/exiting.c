@@ -3,13 +3,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "common/base/util.h"
+#include "daemon/clients/peer.h"
 
 /* Of the flags of a thread (PF_EXITING of the kernel). Once set, it stays. */
 #define FLAG_EXITING 0x4u
@@ -121,8 +121,7 @@ bool process_is_exiting(int pidfd)
 {
     long pid = pidfd < 0 ? 0 : pid_in_proc(pidfd);
     bool is_exiting = pid && looks_exiting(pid);
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
     /* the kernel gives the pid to another process only after the pidfd is readable, so if it is
      * not, the files were those of this process */
-    return pidfd >= 0 && (poll(&p, 1, 0) > 0 || is_exiting);
+    return peer_has_ended(pidfd) || is_exiting;
 }

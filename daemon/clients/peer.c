@@ -61,6 +61,15 @@ static uint64_t stat_field(pid_t pid, int number)
     return p && sscanf(p, "%llu", &value) == 1 ? value : 0;
 }
 
+/* Polls twice. When a thread other than the first one calls exec, it takes the pid over from the
+ * first thread. poll() looks at the thread of a pid without a lock. If it loses that race, it takes
+ * the process for dead. By then the pid has its new thread, so the second poll sees that one. */
+bool peer_has_ended(int pidfd)
+{
+    struct pollfd p = {.fd = pidfd, .events = POLLIN};
+    return pidfd >= 0 && poll(&p, 1, 0) > 0 && poll(&p, 1, 0) > 0;
+}
+
 uint64_t peer_birth(int pidfd, pid_t pid)
 {
     struct statfs fs;
@@ -75,9 +84,8 @@ uint64_t peer_birth(int pidfd, pid_t pid)
             errno = ESRCH;
         return 0;
     }
-    struct pollfd p = {.fd = pidfd, .events = POLLIN};
     /* the process was alive after its file was read, so the file was not that of another one */
-    if (poll(&p, 1, 0) == 0)
+    if (!peer_has_ended(pidfd))
         return birth;
     errno = ESRCH;
     return 0;

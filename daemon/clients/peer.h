@@ -30,6 +30,10 @@ struct peer {
  * if it is unknown: ESRCH if the process is dead, or hidden from the daemon. */
 uint64_t peer_birth(int pidfd, pid_t pid);
 
+/* Whether the process of the pidfd is dead; false without one (-1). Use this and not poll() or an
+ * event of the loop alone: a pidfd may be readable for a moment while the process lives. */
+bool peer_has_ended(int pidfd);
+
 /* Whether ancestor is the process pid or one of its ancestors. Returns false for process 1, and for
  * an ancestor that is more than GENERATIONS_MAX away. */
 bool peer_descends(pid_t pid, pid_t ancestor);

@@ -193,7 +193,8 @@ START_TEST(a_living_process_never_is)
     for (size_t k = 0; k < ARRAY_LEN(living); k++) {
         struct subject s = subject_start(living[k]);
         for (int i = 0; i < LOOKS; i++)
-            ck_assert(!process_is_exiting(s.pidfd));
+            ck_assert_msg(!process_is_exiting(s.pidfd), "living[%zu], look %d%s", k, i,
+                          has_ended(&s) ? ", and it has ended" : "");
         ck_assert(!has_ended(&s));
         subject_end(&s);
     }
