@@ -18,7 +18,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible matrix musl arm64 coverage analyze fuzz format clean help \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz format clean help \
     deps deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -42,6 +42,7 @@ help:
 	@echo 'make bench-history  runs the tables of C, Python and Ruby, and keeps them in bench/history'
 	@echo 'make install  into PREFIX ($(PREFIX)), below DESTDIR'
 	@echo 'make deb      the Debian source package and its binary packages, in build/deb'
+	@echo 'make rpm, make pkg, make image   packages of Fedora and of Arch, and a container image: packaging/'
 	@echo 'make coverage   the lines and branches that the tests reach, as a table'
 	@echo 'make analyze    gcc -fanalyzer and clang-tidy'
 	@echo 'make fuzz HOURS=N  fuzzes for N hours of processor time'
@@ -98,6 +99,12 @@ analyze:
 fuzz:
 	@tools/deps.sh ci
 	@tools/fuzz.sh $(HOURS)
+
+rpm pkg:
+	@DEPENDENCIES=$(DEPENDENCIES) packaging/build.sh $@
+
+image:
+	podman build $(if $(BASE),--build-arg BASE=$(BASE)) -f packaging/container/Containerfile -t localhost/shmview .
 
 coverage: deps-coverage
 	@tools/coverage.sh

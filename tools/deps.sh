@@ -7,7 +7,7 @@ set -euo pipefail
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev libsystemd-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
 demo=("${build[@]}" python3-numpy)
-deb=("${build[@]}" debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
+deb=("${build[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 mypy python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest

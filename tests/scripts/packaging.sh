@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The files for other systems' packages name this version, and files that exist.
+set -euo pipefail
+cd "${SHMVIEW_SOURCE_DIR:?}"
+version=$(sed -n 's/^#define SHMVIEW_VERSION_[A-Z]* *//p' include/shmview/shmview.h | paste -sd .)
+wrong=0
+expect() { # FILE LINE
+    grep -qxF -- "$2" "$1" || { echo "$1: no line '$2'" >&2; wrong=1; }
+}
+expect packaging/rpm/shmview.spec "Version: $version"
+expect packaging/arch/PKGBUILD "pkgver=$version"
+mapfile -t programs < <(grep -o '/programs/[a-z.]*' packaging/container/compose.yaml | sed 's|/programs/||')
+for name in "${programs[@]}"; do
+    [ -e "packaging/container/$name" ] || { echo "compose.yaml: no $name" >&2; wrong=1; }
+done
+# Each component that CMake installs is in a package.
+mapfile -t components < <(grep -oh 'COMPONENT [a-z]*' cmake/ShmviewInstall.cmake bindings/*/CMakeLists.txt |
+    cut -d ' ' -f 2 | sort -u)
+for component in "${components[@]}"; do
+    grep -Eq "^    put .*\b$component\b" packaging/arch/PKGBUILD || { echo "PKGBUILD: no component $component" >&2; wrong=1; }
+done
+exit $wrong
