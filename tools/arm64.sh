@@ -24,6 +24,7 @@ without "the birth of a process in its own /proc/self/stat is not that which oth
 without "vfork() is fork()" check_exiting check_exiting_holder check_fork_exec
 without "MADV_DONTFORK has no effect, so a child keeps the presence of its parent" \
     check_client_process check_lifetime_matrix check_many check_survivors
+without "the emulator joins neighbours in /proc/self/maps" check_buffer_count
 without "its limit of time is too short for an emulator" check_throttle
 without "no seccomp" check_lock check_optimistic check_stray
 without "limits of the address space apply to the emulator too" check_address_space check_session_found

@@ -53,8 +53,8 @@ static inline bool uint64_differs(uint64_t u, double x)
     }
 DIFFER(differ_int64, int64_at, int64_at, uint64_t, bad | (uint64_t)(x ^ y), x != y)
 DIFFER(differ_uint64, uint64_at, uint64_at, uint64_t, bad | (x ^ y), x != y)
-DIFFER(differ_float32, float32_at, float32_at, uint32_t, x == y ? bad : 1, x != y)
-DIFFER(differ_float64, float64_at, float64_at, uint64_t, x == y ? bad : 1, x != y)
+DIFFER(differ_float32, float32_at, float32_at, uint32_t, bad | (x != y), x != y)
+DIFFER(differ_float64, float64_at, float64_at, uint64_t, bad | (x != y), x != y)
 /* a negative int64 differs even from the uint64 with the same bits */
 DIFFER(differ_int64_uint64, int64_at, uint64_at, uint64_t,
        bad | ((uint64_t)x ^ y) | (uint64_t)x >> 63, x < 0 || (uint64_t)x != y)

@@ -76,7 +76,7 @@ def test_the_edges_alone_decide_how_wide_it_is(ctl, directory):
     assert ctl("get", "a").out.splitlines()[1].strip() == "[0. 0. 0. ... 0. 0. 0.]"
 
 
-@pytest.mark.parametrize("array", [numpy.float64(0.1), numpy.float32(1e10), numpy.float16(0.1),
+@pytest.mark.parametrize("array", [numpy.float64(0.1), numpy.float32(1e20), numpy.float16(0.1),
                                    numpy.float64(1e16), numpy.float64(1e15), numpy.float64(1e-5),
                                    numpy.float64(0.0001), numpy.float64(-0.0), numpy.int8(-5),
                                    numpy.float64(numpy.nan), numpy.complex128(1 - 2j),
@@ -149,6 +149,11 @@ def test_json(ctl, directory, name):
     assert got["data"] == json.loads(json.dumps(want, default=float))
 
 
+def digits(word):
+    """The digits that count: without sign, point, exponent, and zeros at either end."""
+    return word.split("e")[0].replace(".", "").lstrip("-").strip("0")
+
+
 def test_json_reads_back_the_same(ctl, directory):
     """In each type the program prints the fewest digits that give the same number."""
     bits = RANDOM.integers(0, 2**64, 2000, dtype="u8")
@@ -159,7 +164,7 @@ def test_json_reads_back_the_same(ctl, directory):
         text = ctl("get", "--json", f"a{size}/array").out
         words = text.split("[")[2].split("]")[0].split(", ")
         assert (numpy.array(words, code) == array).all()
-        assert all(abs(len(word) - len(str(x).replace("+", ""))) <= 4
+        assert all(len(digits(word)) <= len(digits(numpy.format_float_scientific(x)))
                    for word, x in zip(words, array))
 
 

@@ -12,11 +12,11 @@ require "shmview"
 
 SANITIZED = ENV["SHMVIEW_SANITIZE"].to_s != ""
 
-# Waits until the block returns a true value, and returns it.
+# Waits until the block returns a true value, and returns it. what is a text, or a Proc that returns one.
 def await(what = "it", seconds: 60)
   last = Process.clock_gettime(Process::CLOCK_MONOTONIC) + seconds
   until (found = yield)
-    raise "#{what} has not come in #{seconds} s" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > last
+    raise "#{what.is_a?(Proc) ? what.call : what} has not come in #{seconds} s" if Process.clock_gettime(Process::CLOCK_MONOTONIC) > last
 
     sleep 0.005
   end
@@ -91,7 +91,7 @@ class ShmviewTest < Minitest::Test
 
     last = nil
     # the machine's stack may refer to an object for a while
-    await("the end of what the test made: #{@before} #{last}") do
+    await(-> { "the end of what the test made: #{last.flatten(1) - @before.flatten(1)}" }) do
       collect
       last = [descriptors, mappings]
       last == @before

@@ -389,12 +389,13 @@ END_TEST
 
 START_TEST(rename_once)
 {
-    struct object o = named("data"), to = named("moved"), taken = named("taken");
+    const struct object from = named("data"), to = named("moved");
+    struct object o = from, taken = named("taken");
     int fd = create(&o, 100);
     close(create(&taken, 5));
     ino_t inode = o.inode;
     ck_assert_int_eq(object_rename(&o, taken.name), -EEXIST);
-    ck_assert_str_eq(o.name, named("data").name);
+    ck_assert_str_eq(o.name, from.name);
     ck_assert_int_eq(object_rename(&o, to.name), 0);
     ck_assert_str_eq(o.name, to.name);
     ck_assert_uint_eq(inode_at(unit_object("moved")), inode);
