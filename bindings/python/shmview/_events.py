@@ -198,5 +198,8 @@ def events(*names, kinds=None, after=None, connection=None):
     subscription that reads too slowly gets a 'lost' event with the number of those that it has missed.
 
     Raises Quota (too many subscriptions), Invalid, NoDaemon, Disconnected."""
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"events() takes names that are str, one by one, not {type(name).__name__}")
     kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds or ())
     return Events(_core.events(names, kinds, after, connection))

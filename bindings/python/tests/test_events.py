@@ -307,8 +307,9 @@ def test_refusals():
     for wrong in ({"kinds": [3]}, {"after": "x"}, {"connection": 3}):
         with pytest.raises(TypeError):
             shmview.events(**wrong)
-    with pytest.raises(TypeError):
-        shmview.events(3)
+    for wrong in 3, ["demo"]:
+        with pytest.raises(TypeError, match="names that are str, one by one"):
+            shmview.events(wrong)
     with pytest.raises(OverflowError):
         shmview.events(after=-1)
     with pytest.raises(TypeError):
