@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # matrix.sh [ROW]...: makes a new root of a Debian suite for each row, and runs a target of the Makefile in it.
 # The rows are bookworm (12), trixie (13) and sid for `make check`, trixie-clang and sid-clang for the same tests with
-# clang, and trixie-arm64 for `make arm64`. Needs root and mmdebstrap; the roots are in build/matrix, and a log of each.
+# clang, and trixie-arm64 for `make arm64`. bookworm-install and so on make the packages and the wheel in one root, and
+# in another, where nothing else is, the tour with the wheel in an empty virtual environment and with the packages. Needs root and mmdebstrap; the roots are in build/matrix, and a log of each.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rows=("$@")
-[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang trixie-arm64)
+[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang trixie-arm64
+    trixie-install bookworm-install sid-install)
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap > /dev/null; then
@@ -29,7 +31,38 @@ cp -L /etc/resolv.conf "$root/etc/resolv.conf"
 cd "$root"
 pivot_root . mnt
 umount -l /mnt
-exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 make -C /shmview "$@"'
+exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 "$@"'
+within() { # ROOT COMMAND...
+    unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$@"
+}
+
+# Runs in the root without anything else: the wheel without network, then the packages.
+# shellcheck disable=SC2016
+install='set -ex
+cd /packages
+python3 -m venv /tmp/venv
+unshare -n /tmp/venv/bin/pip install --no-index ./*.whl
+unshare -n env -i XDG_RUNTIME_DIR=/tmp SHMVIEW_IDLE_EXIT=1 PATH=/nowhere /tmp/venv/bin/python -I wheel_tour.py
+rm -r /tmp/venv
+apt-get update
+apt-get install -y --no-install-recommends ./*.deb gcc libc6-dev pkg-config procps python3-numpy
+mkdir /root/tour
+cd /root/tour
+python3 /packages/tour.py /usr/share/doc/shmview/tour.md
+ruby -e "require \"shmview\"; puts Shmview.create(\"demo\", 4000).size"
+man -w shmview_lock 2> /dev/null || ls /usr/share/man/man3/shmview_lock.3*
+echo "100% tests passed: the tour with $(ls /packages/*.whl), and with the packages"'
+
+# make_install SUITE ROOT: builds the packages in ROOT-build, and ROOT has them and no tree.
+make_install() {
+    rm -rf "$2-build"
+    make_root "$1" "$2-build" && within "$2-build" make -C /shmview deb wheel &&
+        mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
+            --include=ca-certificates,python3,python3-venv "${1%%-*}" "$2" "$mirror" &&
+        mkdir "$2/packages" &&
+        cp "$2-build"/shmview/build/deb/*.deb "$2-build"/shmview/build/wheel/*.whl tests/scripts/tour.py \
+            tests/scripts/parts/wheel_tour.py "$2/packages"
+}
 
 # make_root ROW ROOT: with the tree as a clone in it, as on a new machine. The mirror may be a snapshot.
 make_root() {
@@ -53,9 +86,10 @@ make_root() {
 failed=0
 for row in "${rows[@]}"; do
     case $row in
-    *-clang) target=(deps-check check-clang "TEST_ARGS=-LE slow") ;;
-    *-arm64) target=(arm64) ;;
-    *) target=(check) ;;
+    *-clang) target=(make -C /shmview deps-check check-clang "TEST_ARGS=-LE slow") ;;
+    *-arm64) target=(make -C /shmview arm64) ;;
+    *-install) target=(sh -c "$install") ;;
+    *) target=(make -C /shmview check) ;;
     esac
     root=$PWD/build/matrix/$row
     log=$root.log
@@ -63,8 +97,8 @@ for row in "${rows[@]}"; do
     mkdir -p "$root"
     start=$SECONDS
     result=passed
-    { make_root "$row" "$root" &&
-        unshare --mount --pid --fork --kill-child bash -c "$inside" sh "$root" "${target[@]}"; } > "$log" 2>&1 ||
+    { if [[ $row = *-install ]]; then make_install "$row" "$root"; else make_root "$row" "$root"; fi &&
+        within "$root" "${target[@]}"; } > "$log" 2>&1 ||
         result=FAILED
     [ $result = passed ] || failed=1
     versions=$(for program in "$([[ $row = *-clang ]] && echo clang --version || echo gcc -dumpfullversion)" "python3 --version" "ruby --version"; do

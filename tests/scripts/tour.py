@@ -325,5 +325,7 @@ if __name__ == "__main__":
     if os.environ.get("SHMVIEW_SANITIZE_FLAGS"):
         print("skipped: the tour's own programs have no sanitizers in them")
         sys.exit(77)
+    # A shell that runs this script in the background ignores Ctrl-C, and so would the terminals.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     where = sys.argv[1] if len(sys.argv) > 1 else f"{os.environ['SHMVIEW_SOURCE_DIR']}/docs/tour.md"
     sys.exit(not tour(where))

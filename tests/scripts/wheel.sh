@@ -80,29 +80,7 @@ $python -m venv --without-pip "$scratch/venv"
 mkdir -m 700 "$scratch/run"
 cd "$scratch/run"
 "${offline[@]}" env -i XDG_RUNTIME_DIR="$scratch/run" SHMVIEW_CONFIG=/dev/null SHMVIEW_IDLE_EXIT=1 PATH=/nowhere \
-    "$scratch/venv/bin/python" -I - <<'PYTHON'
-import glob, os, shmview
-here = os.path.dirname(shmview.__file__)
-segment = shmview.create("demo", 4000)
-with segment.locked():
-    view = segment.cast("f4")
-    view[:] = [i / 2 for i in range(1000)]
-other = shmview.attach("demo")
-assert other.cast("f4")[999] == 499.5 and shmview.stats("demo").attachments == 2
-lock = shmview.Lock()
-with lock:
-    pass
-programs = set()
-for link in glob.glob("/proc/[0-9]*/exe"):
-    try:
-        programs.add(os.readlink(link))
-    except OSError:
-        pass
-assert f"{here}/native/shmviewd" in programs, programs
-with open("/proc/self/maps") as maps:
-    foreign = [line for line in maps if any(name in line for name in ("shmview.so", "jansson")) and here not in line]
-assert not foreign, foreign
-PYTHON
+    "$scratch/venv/bin/python" -I "$source/tests/scripts/parts/wheel_tour.py"
 for _ in $(seq 200); do
     [ -e "$scratch/run/shmviewd/session/io.shmview" ] || break
     sleep 0.05
