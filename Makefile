@@ -18,8 +18,8 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz format clean help \
-    deps deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel \
+.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
+    deps deps-check deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -45,6 +45,7 @@ help:
 	@echo 'make rpm, make pkg, make image   packages of Fedora and of Arch, and a container image: packaging/'
 	@echo 'make coverage   the lines and branches that the tests reach, as a table'
 	@echo 'make analyze    gcc -fanalyzer and clang-tidy'
+	@echo 'make docs     the documentation as a site, in build/docs/html; its pages can be read without a server'
 	@echo 'make fuzz HOURS=N  fuzzes for N hours of processor time'
 	@echo 'make matrix   make check in new roots of Debian 12, 13 and sid, also with clang and for arm64;'
 	@echo '              as root; MATRIX="trixie" chooses'
@@ -95,6 +96,9 @@ deb: deps-deb
 
 analyze:
 	@tools/analyze.sh
+
+docs: deps-docs all
+	@site/build.sh build/docs
 
 fuzz:
 	@tools/deps.sh ci
@@ -155,7 +159,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-coverage deps-deb deps-demo deps-release deps-wheel: deps-%:
+deps-check deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

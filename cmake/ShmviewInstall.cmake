@@ -24,7 +24,7 @@ install(FILES common/wire/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR
 
 install(FILES docs/shmviewd.json DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT daemon)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development
-        FILES_MATCHING PATTERN "*.md")
+        FILES_MATCHING PATTERN "*.md" PATTERN images EXCLUDE)
 
 file(GLOB pages CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/man/*.[1-8]")
 foreach(page IN LISTS pages)
@@ -42,6 +42,20 @@ foreach(page IN LISTS pages)
   endif()
   install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man${section} COMPONENT ${component})
 endforeach()
+
+# A page for each public call, made from the headers. Without Python there are none, and the archive
+# of the sources for pip has none.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_Interpreter_FOUND AND EXISTS "${PROJECT_SOURCE_DIR}/site/manpages.py")
+  file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/shmview/*.h")
+  add_custom_command(OUTPUT "${PROJECT_BINARY_DIR}/man3.stamp"
+    COMMAND "${Python3_EXECUTABLE}" -B "${PROJECT_SOURCE_DIR}/site/manpages.py" "${PROJECT_BINARY_DIR}/man3"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${PROJECT_BINARY_DIR}/man3.stamp"
+    DEPENDS site/manpages.py site/headers.py ${headers} COMMENT "Writing the manual pages of the calls" VERBATIM)
+  add_custom_target(manpages ALL DEPENDS "${PROJECT_BINARY_DIR}/man3.stamp")
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/man3/" DESTINATION ${CMAKE_INSTALL_MANDIR}/man3
+          COMPONENT development FILES_MATCHING PATTERN "*.3")
+endif()
 
 # systemd reads units below /usr and /usr/local. A unit names the program at the prefix of this
 # installation, which may differ from the prefix at configuration. The unit is therefore written

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|wheel|release|analyze|check|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|demo|deb|wheel|release|analyze|docs|check|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -19,6 +19,7 @@ trixie) check+=(libpython3.13-testsuite) ;;
 esac
 ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian reuse)
 coverage=("${check[@]}" gcovr)
+docs=("${build[@]}" furo git mandoc python3-matplotlib python3-myst-parser python3-sphinx)
 analyze=("${build[@]}" clang-tidy)
 release=("${deb[@]}" "${wheel[@]}" git minisign reprotest disorderfs faketime)
 musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjansson-dev liblmdb-dev check)
@@ -33,10 +34,11 @@ release) wanted=("${release[@]}") ;;
 check) wanted=("${check[@]}") ;;
 coverage) wanted=("${coverage[@]}") ;;
 analyze) wanted=("${analyze[@]}") ;;
+docs) wanted=("${docs[@]}") ;;
 musl) wanted=("${musl[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|wheel|release|analyze|check|coverage|musl|ci" >&2
+    echo "usage: deps.sh build|demo|deb|wheel|release|analyze|docs|check|coverage|musl|ci" >&2
     exit 2
     ;;
 esac

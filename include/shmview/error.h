@@ -111,6 +111,7 @@ extern "C" {
     X(LOST, 48, "", "the lock was lost: the attachment has ended")                                 \
     X(INTERRUPTED, 49, "", "the caller ended the wait")
 
+/* The errors: SHMVIEW_ERR_INVALID = 1 and so on. */
 enum shmview_error {
 #define X(name, value, wire, text) SHMVIEW_ERR_##name = value,
     SHMVIEW_ERROR_LIST(X)

@@ -302,11 +302,11 @@ int shmview_set_int64(const struct shmview_view *view, const ptrdiff_t *index, i
 int shmview_get_double(const struct shmview_view *view, const ptrdiff_t *index, double *ret);
 #define shmview_get_double shmview_get_double_inline /* element.h; #undef it for the symbol */
 int shmview_set_double(const struct shmview_view *view, const ptrdiff_t *index, double value);
-/* [0] is the real part, [1] the imaginary part. */
+/* Like shmview_get_double() and shmview_set_double(); [0] is the real, [1] the imaginary part. */
 int shmview_get_complex(const struct shmview_view *view, const ptrdiff_t *index, double ret[2]);
 int shmview_set_complex(const struct shmview_view *view, const ptrdiff_t *index,
                         const double value[2]);
-/* The itemsize bytes of the element, without a conversion, for elements of every type. */
+/* Like shmview_get_int64() and shmview_set_int64(), for the bytes of any element, unchanged. */
 int shmview_get_bytes(const struct shmview_view *view, const ptrdiff_t *index, void *ret);
 int shmview_set_bytes(const struct shmview_view *view, const ptrdiff_t *index, const void *bytes);
 
