@@ -46,8 +46,9 @@ def _views(layout):
         return list(layout.items())
     pairs = []
     for row in layout:
-        if isinstance(row, str) or len(row) not in (2, 3, 4):
-            raise TypeError(f"a view in a list is (name, format, shape, offset), not {row!r}")
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) not in (2, 3, 4):
+            raise TypeError("a layout is a dict of views, as in float={'A': ('f4', 1000)}, or a list of "
+                            f"(name, format, shape, offset), and not {layout!r}")
         pairs.append((row[0], tuple(row[1:])))
     return pairs
 

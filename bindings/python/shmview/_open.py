@@ -55,6 +55,9 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
         if not end:
             raise TypeError("create() needs a size, or layouts that have one")
         size = end
+    elif not hasattr(size, "__index__"):
+        raise TypeError(f"size is a number of bytes, not {size!r}: a layout is a keyword, as in "
+                        "float={'A': ('f4', 1000)}, and make() and zeros() create one view")
     if name is None:
         name = f"py-{os.getpid()}-{os.urandom(8).hex()}"
     access = None

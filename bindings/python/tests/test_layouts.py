@@ -211,3 +211,12 @@ def test_views_by_subscript():
     seg.close()
     with pytest.raises(ValueError):
         seg["A"]
+
+
+def test_what_is_no_size_and_no_layout():
+    with pytest.raises(TypeError, match="size is a number of bytes, not .* make.. and zeros.. create one view"):
+        shmview.create("q", ("i4", 5))
+    for wrong in "i4", ("i4", 3), [5]:
+        with pytest.raises(TypeError, match="a layout is a dict of views, as in float="):
+            shmview.create("q", A=wrong)
+    assert not shmview.exists("q")
