@@ -106,6 +106,6 @@ for row in "${rows[@]}"; do
         { chroot "$root" $program 2> /dev/null || echo -; } | grep -m 1 -o '[0-9]\+\.[0-9.]*[0-9]\|^-'
     done | paste -sd ' ')
     printf '%-12s %-7s %5d s  compiler, Python, Ruby: %s  %s\n' "$row" $result $((SECONDS - start)) "${versions:--}" \
-        "$(grep -h 'tests passed' "$log" | paste -sd '|')"
+        "$(grep -h '^[0-9]*% tests passed' "$log" | paste -sd '|')"
 done
 exit $failed

@@ -33,12 +33,10 @@ END_TEST
 START_TEST(descriptions)
 {
     struct guest *g = begin();
-    const char *names[] = {"io.shmview", "org.varlink.service"};
+    const char *ask[] = {"{'interface':'io.shmview'}", "{'interface':'org.varlink.service'}"};
     const char *texts[] = {varlink_text_io_shmview, varlink_text_org_varlink_service};
     for (int i = 0; i < 2; i++) {
-        char parameters[64];
-        snprintf(parameters, sizeof parameters, "{'interface':'%s'}", names[i]);
-        json_t *p = house_call(g, SERVICE "GetInterfaceDescription", parameters);
+        json_t *p = house_call(g, SERVICE "GetInterfaceDescription", ask[i]);
         ck_assert_str_eq(json_string_value(json_object_get(p, "description")), texts[i]);
     }
     json_t *p = house_refused(g, SERVICE "GetInterfaceDescription", "{'interface':'io.other'}",
@@ -94,7 +92,7 @@ START_TEST(upgrade_and_oneway)
 }
 END_TEST
 
-START_TEST(every_method_refuses_what_it_does_not_know)
+START_TEST(methods_refuse_unknown_members)
 {
     static const char *const methods[] = {"Ping",   "Create", "Attach",   "Detach",
                                           "Remove", "List",   "Describe", "DefineLayout"};
@@ -194,7 +192,7 @@ START_TEST(create_more_than_there_is)
 }
 END_TEST
 
-START_TEST(create_over_an_object_that_is_not_ours)
+START_TEST(create_over_a_foreign_object)
 {
     struct guest *g = begin();
     const char *path = unit_object("a");
@@ -490,10 +488,10 @@ START_TEST(long_lists_come_in_parts)
 END_TEST
 
 UNIT_MAIN("methods", UNIT_TEST(info), UNIT_TEST(descriptions), UNIT_TEST(unknown_methods),
-          UNIT_TEST(upgrade_and_oneway), UNIT_TEST(every_method_refuses_what_it_does_not_know),
+          UNIT_TEST(upgrade_and_oneway), UNIT_TEST(methods_refuse_unknown_members),
           UNIT_TEST(create_without_access), UNIT_TEST(create_with_access),
           UNIT_TEST(create_refused), UNIT_TEST(create_more_than_there_is),
-          UNIT_TEST(create_over_an_object_that_is_not_ours), UNIT_TEST(creation_under_way),
+          UNIT_TEST(create_over_a_foreign_object), UNIT_TEST(creation_under_way),
           UNIT_TEST(creator_leaves_while_creating), UNIT_TEST(attach_and_detach),
           UNIT_TEST(attach_refused), UNIT_TEST(attach_by_id_when_the_name_is_gone),
           UNIT_TEST(refusals_are_counted_by_name), UNIT_TEST(every_slot_taken),
