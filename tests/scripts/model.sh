@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# model.sh [--long] [PATTERN]: searches every state of the models of the lock, of the mutex and
-# of the monitor, in the configurations below whose name matches PATTERN. Names of the last two begin
-# with "mutex:" and "monitor:".
+# model.sh [--long] [PATTERN]: searches every state of the models of the lock, of the mutex, of the
+# monitor and of a stream, in the configurations below whose name matches PATTERN. Names of the last
+# three begin with "mutex:", "monitor:" and "stream:".
 #
 # A configuration that "holds" must have no error. The others have a planted fault: one that
 # "breaks" must violate an assertion, and one that "sticks" must leave a thread asleep forever.
@@ -90,6 +90,29 @@ rows=(
     "sticks|monitor: permits of the dead|FAULT_NOT_BURIED THREADS=3 DEATHS=1"
     "sticks|monitor: sequence after the wake-up|FAULT_SEQUENCE_LATE THREADS=3"
     "sticks|monitor: waiting forgotten|FAULT_WAITING_CLEARED THREADS=3"
+
+    "holds|stream: a reader is replaced|FRAMES=3 DEATHS=1 REUSE"
+    "holds|stream: two readers|SLOTS=1 READERS=2"
+    "holds|stream: two writers, a death|SLOTS=1 FRAMES=1 WRITERS=2 DEATHS=1"
+    "holds|stream: history, a death|SLOTS=3 FRAMES=4 HISTORY=1 DEATHS=1"
+    "holds|stream: latest, a reader is replaced|LATEST FRAMES=3 DEATHS=1 REUSE"
+    "holds|stream: latest, two readers|LATEST FRAMES=3 READERS=2"
+    "breaks|stream: published before it is written|FAULT_PUBLISHED_EARLY"
+    "breaks|stream: holders looked at early|FAULT_HELD_FIRST LATEST FRAMES=3"
+    "breaks|stream: shown number looked at early|FAULT_SHOWN_FIRST LATEST FRAMES=3"
+    "breaks|stream: any frame of the slot|FAULT_SHOWS_ANY LATEST FRAMES=3"
+    "breaks|stream: slot loaned twice|FAULT_PLAIN_LOAN SLOTS=1 FRAMES=1 WRITERS=2"
+    "breaks|stream: last frame lost|FAULT_LAST_FRAME"
+    "breaks|stream: tail moved late|FAULT_TAIL_LATE FRAMES=3 HISTORY=1"
+    "breaks|stream: tail not read|FAULT_TAIL_NOT_READ FRAMES=3"
+    "sticks|stream: hold set by plain store|FAULT_PLAIN_HOLD SLOTS=1 READERS=2"
+    "sticks|stream: holds of the dead|FAULT_DEAD_HOLDS SLOTS=1 DEATHS=1"
+    "sticks|stream: released silently|FAULT_FREED_SILENTLY SLOTS=1"
+    "sticks|stream: published silently|FAULT_BELL_NOT_RUNG"
+    "sticks|stream: given back silently|FAULT_GIVEN_SILENTLY SLOTS=1 FRAMES=1 WRITERS=2"
+    "sticks|stream: death told first|FAULT_DEATH_TOLD_FIRST SLOTS=1 DEATHS=1"
+    "sticks|stream: unfinished frame of the dead|FAULT_UNFINISHED_KEPT SLOTS=1 FRAMES=1 WRITERS=2 DEATHS=1"
+    "sticks|stream: frame of the dead not counted|FAULT_NOT_COUNTED SLOTS=1 FRAMES=1 WRITERS=2 DEATHS=1"
 )
 if [ $long = yes ]; then
     rows+=(
@@ -102,6 +125,9 @@ if [ $long = yes ]; then
         "holds|two threads and two clients|TWIN THREADS=4 DEATHS=1"
         "holds|declared dead too early, every form|EARLY THREADS=3 REUSE SHARED TIMED TRY"
         "holds|mutex: three threads, reused ids|THREADS=3 DEATHS=1 REUSE TIMED INTERRUPTED"
+        "holds|stream: two readers, a death|SLOTS=1 READERS=2 DEATHS=1"
+        "holds|stream: two deaths, replaced|FRAMES=3 DEATHS=2 REUSE"
+        "holds|stream: two writers, twice|SLOTS=1 FRAMES=2 WRITERS=2"
     )
 fi
 
@@ -132,7 +158,7 @@ n_rows=0
 n_wrong=0
 run_row() {
     local expected=$1 name=$2 flags=$3 model=lock begun=$EPOCHREALTIME got seconds
-    [[ $name =~ ^(mutex|monitor): ]] && model=${BASH_REMATCH[1]}
+    [[ $name =~ ^(mutex|monitor|stream): ]] && model=${BASH_REMATCH[1]}
     case $expected in
     # the search finds an error so soon that optimised building would take longer
     breaks) search "$flags" -O0 -E "$model" ;;

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stream as a Promela model: frames in slots, a ring of the published ones, and the bits of the readers that hold
+ * them. README.md explains what is checked, what is left out, and what the flags of a run mean. */
+#ifndef SLOTS
+#define SLOTS 2
+#endif
+#ifndef WRITERS
+#define WRITERS 1
+#endif
+#ifndef READERS
+#define READERS 1
+#endif
+#ifndef FRAMES /* that each writer publishes */
+#define FRAMES 2
+#endif
+#ifndef DEATHS
+#define DEATHS 0
+#endif
+#ifndef HISTORY /* frames that a reader gets that joins late */
+#define HISTORY 0
+#endif
+#define PARTIES (WRITERS + READERS)
+#define TOTAL   (WRITERS * FRAMES)
+#define READER(r) (WRITERS + (r))
+
+/* --- What is in memory --------------------------------------------------- */
+
+/* An entry of the ring: a sequence number, which counts from 1, and the slot of that frame. */
+#define ENTRY(seq, slot) ((seq) * 4 + (slot))
+#define SEQ(entry)       ((entry) / 4)
+#define SLOT(entry)      ((entry) & 3)
+#define CELL(seq)        ring[(seq) % SLOTS]
+
+/* Of a reader, in the word of those that hold a slot. */
+#define BIT(r) (1 << (r))
+
+/* Where a reader is: its generation, and the next number that it will take; 0: it has not joined. */
+#define AT(generation, seq) ((generation) * 16 + (seq))
+#define NEXT(at)            ((at) & 15)
+#define USER(at)            ((at) / 16)
+
+byte ring[SLOTS];
+byte owner[SLOTS];    /* the writer that has the slot, + 1; 0: none */
+byte shows[SLOTS];    /* the number of the frame in it; 0: none */
+byte holds[SLOTS];
+byte at[READERS];
+byte tail = 1;        /* a reader that joins begins here or later */
+byte published;       /* a number that is published, and perhaps not the last */
+byte readers_wait, writers_wait;
+/* Stands for two futex words and the count of deaths: whether the word on which a party would park has changed since the
+ * party read it. A published frame changes the word of the readers, a slot that may be free that of the writers, if
+ * anybody waits; an announced death changes all. */
+bool stirred[PARTIES];
+
+/* --- What the daemon knows ----------------------------------------------- */
+
+byte live[PARTIES] = 1; /* generation of the living user of the place; 0: none */
+
+/* --- What is true, and in no memory -------------------------------------- */
+
+bool dead[PARTIES];
+byte content[SLOTS]; /* which frame the bytes are; 0: half written */
+byte tag[TOTAL + 2]; /* by number: which frame was published */
+byte n_over;         /* writers that write no more */
+byte last;           /* the last number that was published */
+
+/* The ids of writers have a place and a generation; writers are not replaced here. */
+#define IS_DEAD_OWNER(o) ((o) != 0 && live[(o) - 1] == 0)
+#define IS_GONE(r)       (live[READER(r)] == 0 || live[READER(r)] != USER(at[r]))
+
+/* Two steps: the bell is rung after the look at the number of those who wait. */
+inline stir_readers()
+{
+    if
+    :: atomic { readers_wait > 0 -> skip }
+        atomic { stirred[READER(0)] = true; stirred[PARTIES - 1] = true }
+    :: atomic { else -> skip }
+    fi
+}
+
+inline stir_writers()
+{
+    if
+    :: atomic { writers_wait > 0 -> skip }
+        atomic { stirred[0] = true; stirred[WRITERS - 1] = true }
+    :: atomic { else -> skip }
+    fi
+}
+
+#ifdef FAULT_PLAIN_LOAN /* stores without a comparison */
+#define UNCHANGED(word, seen) true
+#else
+#define UNCHANGED(word, seen) ((word) == (seen))
+#endif
+#ifdef FAULT_LAST_FRAME /* does not look again after the last writer has ended */
+#define IS_LAST(seq) true
+#else
+#define IS_LAST(seq) (SEQ(CELL((seq) + 1)) <= (seq))
+#endif
+
+/* --- Writer -------------------------------------------------------------- */
+
+/* Sets free to whether slot f, which the caller owns, can be filled. */
+inline try_slot()
+{
+    atomic {
+        seq = shows[f];
+        r = 0;
+#ifdef LATEST
+        free = (seq == 0 || seq + HISTORY < published)
+#else
+        free = (seq == 0 || seq + HISTORY <= published)
+#endif
+    };
+#ifndef LATEST
+    /* A reader that joins sees this, or is seen below. */
+#ifndef FAULT_TAIL_LATE
+    if
+    :: atomic { free && seq != 0 -> tail = (tail > seq -> tail : seq + 1) }
+    :: atomic { else -> skip }
+    fi;
+#endif
+    do
+    :: atomic { r < READERS && free && seq != 0 ->
+        value = at[r];
+        gone = value != 0 && NEXT(value) <= seq && IS_GONE(r);
+        free = value == 0 || NEXT(value) > seq || gone;
+        r = (gone -> r : r + 1) }
+        if
+        :: atomic { gone -> at[r] = (at[r] == value -> 0 : at[r]); gone = false; r++ }
+        :: atomic { else -> skip }
+        fi
+    :: atomic { else -> r = 0; value = 0; break }
+    od;
+#ifdef FAULT_TAIL_LATE
+    if
+    :: atomic { free && seq != 0 -> tail = (tail > seq -> tail : seq + 1) }
+    :: atomic { else -> skip }
+    fi;
+#endif
+#endif
+#ifndef FAULT_HELD_FIRST
+    if
+    :: atomic { free && seq != 0 -> shows[f] = 0 }
+    :: atomic { else -> skip }
+    fi;
+#endif
+    do
+    :: atomic { r < READERS && free ->
+        value = holds[f];
+#ifdef FAULT_DEAD_HOLDS
+        gone = false;
+#else
+        gone = (value & BIT(r)) && IS_GONE(r);
+#endif
+        free = gone || !(value & BIT(r));
+        r = (gone -> r : r + 1) }
+        if
+        :: atomic { gone -> holds[f] = holds[f] & ~BIT(r); gone = false; r++ }
+        :: atomic { else -> skip }
+        fi
+    :: atomic { else -> r = 0; value = 0; break }
+    od;
+#ifdef FAULT_HELD_FIRST
+    if
+    :: atomic { free && seq != 0 -> shows[f] = 0 }
+    :: atomic { else -> skip }
+    fi;
+#endif
+    seq = 0
+}
+
+/* Takes a slot: one that nobody owns, or that of a dead writer. The frame of a dead writer counts if the ring has it. */
+inline loan()
+{
+    do
+    :: atomic { writers_wait++; stirred[me] = false; f = 0; free = false };
+        do
+        :: atomic { f < SLOTS -> value = owner[f]; gone = IS_DEAD_OWNER(value) }
+            if
+            :: atomic { (value == 0 || gone) && UNCHANGED(owner[f], value) ->
+                owner[f] = me + 1;
+                value = 0 }
+#ifndef FAULT_UNFINISHED_KEPT
+                if
+                :: atomic { gone && shows[f] != 0 && CELL(shows[f]) != ENTRY(shows[f], f) -> shows[f] = 0; gone = false }
+                :: atomic { else -> gone = false }
+                fi;
+#endif
+                /* A writer that died may have published without counting it. */
+#ifndef FAULT_NOT_COUNTED
+                atomic { seq = shows[f];
+                    published = (seq > published && CELL(seq) == ENTRY(seq, f) -> seq : published); seq = 0 };
+#endif
+                try_slot();
+                if
+                :: atomic { free -> break }
+                :: atomic { else -> owner[f] = 0; f++ }
+                fi
+            :: atomic { else -> f++ }
+            fi
+        :: atomic { else -> value = 0; gone = false; break }
+        od;
+        if
+        :: atomic { free -> writers_wait--; break }
+        :: atomic { !free && stirred[me] -> writers_wait--; f = 0 } /* parked until then */
+        fi
+    od
+}
+
+inline publish()
+{
+    seq = published + 1;
+    do
+    :: shows[f] = seq; /* no reader comes here before the ring has it */
+        if
+        :: atomic { SEQ(CELL(seq)) < seq -> CELL(seq) = ENTRY(seq, f); tag[seq] = frame; last = seq }; break
+        :: SEQ(CELL(seq)) >= seq -> seq++
+        fi
+    od;
+    atomic { published = (published > seq -> published : seq); seq = 0 };
+    atomic { owner[f] = 0; f = 0 };
+#if WRITERS > 1 && !defined FAULT_GIVEN_SILENTLY
+    stir_writers(); /* one may have passed the slot by, because it was owned */
+#endif
+#ifdef FAULT_BELL_NOT_RUNG
+    skip
+#else
+    stir_readers()
+#endif
+}
+
+proctype writer(byte me)
+{
+    byte f, r, seq, value, frame;
+    bool free, gone;
+    {
+        frame = me * FRAMES + 1;
+        do
+        :: frame <= (me + 1) * FRAMES ->
+            loan();
+            content[f] = 0; /* half written */
+#ifdef FAULT_PUBLISHED_EARLY
+            publish();
+            content[f] = frame;
+#else
+            content[f] = frame;
+            publish();
+#endif
+            frame++
+        :: else -> break
+        od
+    } unless { dead[me] };
+    atomic { n_over++; f = 0; r = 0; seq = 0; value = 0; free = 0; gone = 0 }
+}
+
+/* --- Reader -------------------------------------------------------------- */
+
+inline join()
+{
+    /* bits of an earlier user of the place */
+    f = 0;
+    do
+    :: f < SLOTS -> atomic { holds[f] = holds[f] & ~BIT(r); f++ }
+    :: else -> break
+    od;
+    next = (published + 1 > HISTORY -> published + 1 - HISTORY : 1);
+    next = (next == 0 -> 1 : next);
+    at[r] = AT(generation, next);
+#ifndef LATEST
+#ifndef FAULT_TAIL_NOT_READ
+    if
+    :: tail > next ->
+        next = tail;
+        at[r] = AT(generation, next);
+        stir_writers() /* a writer may have waited for the number that was here */
+    :: else -> skip
+    fi
+#endif
+#endif
+}
+
+inline take()
+{
+    do
+    :: atomic { entry = CELL(next); f = SLOT(entry); entry = SEQ(entry) }
+        if
+        :: atomic { entry == next ->
+            entry = 0;
+#ifdef FAULT_SHOWN_FIRST
+            held = (shows[f] == next) }
+            atomic { holds[f] = holds[f] | BIT(r) }
+#elif defined FAULT_PLAIN_HOLD
+            entry = holds[f] }
+            atomic { holds[f] = entry | BIT(r); entry = 0 }
+            held = (shows[f] == next);
+#elif defined FAULT_SHOWS_ANY
+            holds[f] = holds[f] | BIT(r) }
+            held = (shows[f] != 0);
+#else
+            holds[f] = holds[f] | BIT(r) }
+            held = (shows[f] == next);
+#endif
+            if
+            :: atomic { held -> break }
+            :: atomic { !held ->
+#ifndef LATEST
+                assert(false); /* a frame is gone that this reader has not taken */
+#endif
+                holds[f] = holds[f] & ~BIT(r) }
+                stir_writers();
+                next++
+            fi
+        :: atomic { entry > next ->
+#ifndef LATEST
+            assert(false);
+#endif
+            entry = 0; next++ } /* missed */
+        :: atomic { entry < next -> f = 0; entry = 0; readers_wait++; stirred[READER(r)] = false }
+            if
+            :: atomic { SEQ(CELL(next)) >= next -> readers_wait-- }
+            :: atomic { SEQ(CELL(next)) < next -> skip }
+                if
+                :: atomic { stirred[READER(r)] -> readers_wait-- } /* was parked */
+                :: atomic { n_over == WRITERS && IS_LAST(next - 1) -> is_over = true; readers_wait--; break }
+                fi
+            fi
+        fi
+    od
+}
+
+proctype reader(byte r)
+{
+    byte f, next, entry, generation;
+    bool held, is_over;
+again:
+    {
+        generation = live[READER(r)];
+        join();
+        do
+        :: take();
+            if
+            :: atomic { is_over -> break }
+            :: atomic { else -> held = false }
+            fi;
+#ifndef LATEST
+            at[r] = AT(generation, next + 1);
+            stir_writers();
+#endif
+            assert(content[f] == tag[next]);
+            assert(content[f] == tag[next]); /* at the end of reading it */
+            atomic { holds[f] = holds[f] & ~BIT(r); f = 0 };
+#ifndef FAULT_FREED_SILENTLY
+            stir_writers();
+#endif
+            next++
+        od;
+        assert(next > last);
+        atomic { at[r] = 0; f = 0; next = 0; is_over = false };
+        stir_writers()
+    } unless { dead[READER(r)] };
+    if
+    :: atomic { dead[READER(r)] ->
+        f = 0; next = 0; entry = 0; held = 0; is_over = 0 }
+#ifdef REUSE
+        atomic { live[READER(r)] == 0 -> live[READER(r)] = generation + 1; dead[READER(r)] = false };
+        goto again
+#endif
+    :: atomic { else -> skip }
+    fi
+}
+
+/* --- Deaths -------------------------------------------------------------- */
+
+inline announce()
+{
+    atomic { who = 0; do :: who < PARTIES -> stirred[who] = true; who++ :: else -> who = 0; break od }
+}
+
+proctype daemon()
+{
+    byte left = DEATHS, who, d;
+end:
+    do
+    :: left > 0 ->
+        select(who : 0 .. PARTIES - 1);
+        if
+        :: atomic { !dead[who] && live[who] != 0 -> dead[who] = true };
+#ifdef FAULT_DEATH_TOLD_FIRST
+            d = who; announce(); live[d] = 0;
+#else
+            live[who] = 0; announce();
+#endif
+            left--
+        :: else -> skip
+        fi
+    :: left == 0 -> break
+    :: break
+    od
+}
+
+init
+{
+    byte i;
+    atomic {
+        for (i : 0 .. WRITERS - 1) { run writer(i) }
+        for (i : 0 .. READERS - 1) { run reader(i) }
+        run daemon()
+    }
+}
