@@ -19,6 +19,15 @@
 #ifndef HISTORY /* frames that a reader gets that joins late */
 #define HISTORY 0
 #endif
+#ifdef PASS /* reader 0 passes each frame on to a second stream, which reader 1 takes from */
+#define STREAMS   2
+#define STREAM(r) (r)
+#define OVER(k)   ((k) -> stage_over : n_over == WRITERS)
+#else
+#define STREAMS   1
+#define STREAM(r) 0
+#define OVER(k)   (n_over == WRITERS)
+#endif
 #define PARTIES (WRITERS + READERS)
 #define TOTAL   (WRITERS * FRAMES)
 #define READER(r) (WRITERS + (r))
@@ -29,7 +38,9 @@
 #define ENTRY(seq, slot) ((seq) * 4 + (slot))
 #define SEQ(entry)       ((entry) / 4)
 #define SLOT(entry)      ((entry) & 3)
-#define CELL(seq)        ring[(seq) % SLOTS]
+#define CELL(k, seq)     ring[(k) * SLOTS + (seq) % SLOTS]
+#define SHOWS(k, slot)   shows[(k) * SLOTS + (slot)]
+#define TAG(k, seq)      tag[(k) * (TOTAL + 2) + (seq)]
 
 /* Of a reader, in the word of those that hold a slot. */
 #define BIT(r) (1 << (r))
@@ -39,13 +50,13 @@
 #define NEXT(at)            ((at) & 15)
 #define USER(at)            ((at) / 16)
 
-byte ring[SLOTS];
-byte owner[SLOTS];    /* the writer that has the slot, + 1; 0: none */
-byte shows[SLOTS];    /* the number of the frame in it; 0: none */
+byte ring[STREAMS * SLOTS];
+byte owner[SLOTS];            /* the writer that has the slot, + 1; 0: none */
+byte shows[STREAMS * SLOTS];  /* the number of the frame in it, in each stream; 0: none */
 byte holds[SLOTS];
 byte at[READERS];
-byte tail = 1;        /* a reader that joins begins here or later */
-byte published;       /* a number that is published, and perhaps not the last */
+byte tail[STREAMS] = 1;       /* a reader that joins begins here or later */
+byte published[STREAMS];      /* a number that is published, and perhaps not the last */
 byte readers_wait, writers_wait;
 /* Stands for two futex words and the count of deaths: whether the word on which a party would park has changed since the
  * party read it. A published frame changes the word of the readers, a slot that may be free that of the writers, if
@@ -60,9 +71,10 @@ byte live[PARTIES] = 1; /* generation of the living user of the place; 0: none *
 
 bool dead[PARTIES];
 byte content[SLOTS]; /* which frame the bytes are; 0: half written */
-byte tag[TOTAL + 2]; /* by number: which frame was published */
+byte tag[STREAMS * (TOTAL + 2)]; /* by number: which frame was published */
 byte n_over;         /* writers that write no more */
-byte last;           /* the last number that was published */
+byte last[STREAMS];  /* the last number that was published */
+bool stage_over;     /* reader 0 passes no more frames on */
 
 /* The ids of writers have a place and a generation; writers are not replaced here. */
 #define IS_DEAD_OWNER(o) ((o) != 0 && live[(o) - 1] == 0)
@@ -95,34 +107,38 @@ inline stir_writers()
 #ifdef FAULT_LAST_FRAME /* does not look again after the last writer has ended */
 #define IS_LAST(seq) true
 #else
-#define IS_LAST(seq) (SEQ(CELL((seq) + 1)) <= (seq))
+#define IS_LAST(seq) (SEQ(CELL(STREAM(r), (seq) + 1)) <= (seq))
 #endif
 
 /* --- Writer -------------------------------------------------------------- */
 
-/* Sets free to whether slot f, which the caller owns, can be filled. */
-inline try_slot()
+/* Clears the number of slot f in stream k unless a reader is still to take that frame; sets free to whether it is so. */
+inline reclaim()
 {
     atomic {
-        seq = shows[f];
+        seq = SHOWS(k, f);
+        seq = (CELL(k, seq) == ENTRY(seq, f) -> seq : 0); /* 0: none, or a writer died before it published */
+#ifndef FAULT_NOT_COUNTED
+        published[k] = (seq > published[k] -> seq : published[k]); /* or before it counted */
+#endif
         r = 0;
 #ifdef LATEST
-        free = (seq == 0 || seq + HISTORY < published)
+        free = (seq == 0 || seq + HISTORY < published[k])
 #else
-        free = (seq == 0 || seq + HISTORY <= published)
+        free = (seq == 0 || seq + HISTORY <= published[k])
 #endif
     };
 #ifndef LATEST
     /* A reader that joins sees this, or is seen below. */
 #ifndef FAULT_TAIL_LATE
     if
-    :: atomic { free && seq != 0 -> tail = (tail > seq -> tail : seq + 1) }
+    :: atomic { free && seq != 0 -> tail[k] = (tail[k] > seq -> tail[k] : seq + 1) }
     :: atomic { else -> skip }
     fi;
 #endif
     do
     :: atomic { r < READERS && free && seq != 0 ->
-        value = at[r];
+        value = (STREAM(r) == k -> at[r] : 0);
         gone = value != 0 && NEXT(value) <= seq && IS_GONE(r);
         free = value == 0 || NEXT(value) > seq || gone;
         r = (gone -> r : r + 1) }
@@ -134,40 +150,63 @@ inline try_slot()
     od;
 #ifdef FAULT_TAIL_LATE
     if
-    :: atomic { free && seq != 0 -> tail = (tail > seq -> tail : seq + 1) }
+    :: atomic { free && seq != 0 -> tail[k] = (tail[k] > seq -> tail[k] : seq + 1) }
     :: atomic { else -> skip }
     fi;
 #endif
 #endif
 #ifndef FAULT_HELD_FIRST
     if
-    :: atomic { free && seq != 0 -> shows[f] = 0 }
-    :: atomic { else -> skip }
-    fi;
-#endif
-    do
-    :: atomic { r < READERS && free ->
-        value = holds[f];
-#ifdef FAULT_DEAD_HOLDS
-        gone = false;
-#else
-        gone = (value & BIT(r)) && IS_GONE(r);
-#endif
-        free = gone || !(value & BIT(r));
-        r = (gone -> r : r + 1) }
-        if
-        :: atomic { gone -> holds[f] = holds[f] & ~BIT(r); gone = false; r++ }
-        :: atomic { else -> skip }
-        fi
-    :: atomic { else -> r = 0; value = 0; break }
-    od;
-#ifdef FAULT_HELD_FIRST
-    if
-    :: atomic { free && seq != 0 -> shows[f] = 0 }
+    :: atomic { free && seq != 0 -> SHOWS(k, f) = 0 }
     :: atomic { else -> skip }
     fi;
 #endif
     seq = 0
+}
+
+/* Sets free to whether slot f, which the caller owns, can be filled. */
+inline try_slot()
+{
+    do
+    :: k = 0;
+        do
+        :: atomic { k < STREAMS -> skip }
+            reclaim();
+            atomic { k = (free -> k + 1 : STREAMS) }
+        :: atomic { k == STREAMS -> k = 0; break }
+        od;
+        do
+        :: atomic { r < READERS && free ->
+            value = holds[f];
+#ifdef FAULT_DEAD_HOLDS
+            gone = false;
+#else
+            gone = (value & BIT(r)) && IS_GONE(r);
+#endif
+            free = gone || !(value & BIT(r));
+            r = (gone -> r : r + 1) }
+            if
+            :: atomic { gone -> holds[f] = holds[f] & ~BIT(r); gone = false; r++ }
+            :: atomic { else -> skip }
+            fi
+        :: atomic { else -> r = 0; value = 0; break }
+        od;
+#ifdef FAULT_HELD_FIRST
+        if
+        :: atomic { free -> SHOWS(0, f) = 0 }
+        :: atomic { else -> skip }
+        fi;
+#endif
+        /* Nobody holds it now. Somebody who did may have passed it on since it was looked at. */
+#if STREAMS > 1 && !defined FAULT_PASSED_EARLY
+        if
+        :: atomic { free && SHOWS(1, f) != 0 && CELL(1, SHOWS(1, f)) == ENTRY(SHOWS(1, f), f) -> skip }
+        :: atomic { else -> SHOWS(1, f) = (free -> 0 : SHOWS(1, f)); break }
+        fi
+#else
+        break
+#endif
+    od
 }
 
 /* Takes a slot: one that nobody owns, or that of a dead writer. The frame of a dead writer counts if the ring has it. */
@@ -180,18 +219,7 @@ inline loan()
             if
             :: atomic { (value == 0 || gone) && UNCHANGED(owner[f], value) ->
                 owner[f] = me + 1;
-                value = 0 }
-#ifndef FAULT_UNFINISHED_KEPT
-                if
-                :: atomic { gone && shows[f] != 0 && CELL(shows[f]) != ENTRY(shows[f], f) -> shows[f] = 0; gone = false }
-                :: atomic { else -> gone = false }
-                fi;
-#endif
-                /* A writer that died may have published without counting it. */
-#ifndef FAULT_NOT_COUNTED
-                atomic { seq = shows[f];
-                    published = (seq > published && CELL(seq) == ENTRY(seq, f) -> seq : published); seq = 0 };
-#endif
+                value = 0; gone = false }
                 try_slot();
                 if
                 :: atomic { free -> break }
@@ -208,17 +236,23 @@ inline loan()
     od
 }
 
-inline publish()
+/* Publishes frame, which is in slot f, in stream k. */
+inline announce_frame()
 {
-    seq = published + 1;
+    seq = published[k] + 1;
     do
-    :: shows[f] = seq; /* no reader comes here before the ring has it */
+    :: SHOWS(k, f) = seq; /* no reader comes here before the ring has it */
         if
-        :: atomic { SEQ(CELL(seq)) < seq -> CELL(seq) = ENTRY(seq, f); tag[seq] = frame; last = seq }; break
-        :: SEQ(CELL(seq)) >= seq -> seq++
+        :: atomic { SEQ(CELL(k, seq)) < seq -> CELL(k, seq) = ENTRY(seq, f); TAG(k, seq) = frame; last[k] = seq }; break
+        :: SEQ(CELL(k, seq)) >= seq -> seq++
         fi
     od;
-    atomic { published = (published > seq -> published : seq); seq = 0 };
+    atomic { published[k] = (published[k] > seq -> published[k] : seq); seq = 0 }
+}
+
+inline publish()
+{
+    announce_frame();
     atomic { owner[f] = 0; f = 0 };
 #if WRITERS > 1 && !defined FAULT_GIVEN_SILENTLY
     stir_writers(); /* one may have passed the slot by, because it was owned */
@@ -232,7 +266,7 @@ inline publish()
 
 proctype writer(byte me)
 {
-    byte f, r, seq, value, frame;
+    byte f, k, r, seq, value, frame;
     bool free, gone;
     {
         frame = me * FRAMES + 1;
@@ -264,14 +298,15 @@ inline join()
     :: f < SLOTS -> atomic { holds[f] = holds[f] & ~BIT(r); f++ }
     :: else -> break
     od;
-    next = (published + 1 > HISTORY -> published + 1 - HISTORY : 1);
+    k = STREAM(r);
+    next = (published[k] + 1 > HISTORY -> published[k] + 1 - HISTORY : 1);
     next = (next == 0 -> 1 : next);
     at[r] = AT(generation, next);
 #ifndef LATEST
 #ifndef FAULT_TAIL_NOT_READ
     if
-    :: tail > next ->
-        next = tail;
+    :: tail[k] > next ->
+        next = tail[k];
         at[r] = AT(generation, next);
         stir_writers() /* a writer may have waited for the number that was here */
     :: else -> skip
@@ -283,23 +318,23 @@ inline join()
 inline take()
 {
     do
-    :: atomic { entry = CELL(next); f = SLOT(entry); entry = SEQ(entry) }
+    :: atomic { entry = CELL(k, next); f = SLOT(entry); entry = SEQ(entry) }
         if
         :: atomic { entry == next ->
             entry = 0;
 #ifdef FAULT_SHOWN_FIRST
-            held = (shows[f] == next) }
+            held = (SHOWS(k, f) == next) }
             atomic { holds[f] = holds[f] | BIT(r) }
 #elif defined FAULT_PLAIN_HOLD
             entry = holds[f] }
             atomic { holds[f] = entry | BIT(r); entry = 0 }
-            held = (shows[f] == next);
+            held = (SHOWS(k, f) == next);
 #elif defined FAULT_SHOWS_ANY
             holds[f] = holds[f] | BIT(r) }
-            held = (shows[f] != 0);
+            held = (SHOWS(k, f) != 0);
 #else
             holds[f] = holds[f] | BIT(r) }
-            held = (shows[f] == next);
+            held = (SHOWS(k, f) == next);
 #endif
             if
             :: atomic { held -> break }
@@ -318,11 +353,11 @@ inline take()
             entry = 0; next++ } /* missed */
         :: atomic { entry < next -> f = 0; entry = 0; readers_wait++; stirred[READER(r)] = false }
             if
-            :: atomic { SEQ(CELL(next)) >= next -> readers_wait-- }
-            :: atomic { SEQ(CELL(next)) < next -> skip }
+            :: atomic { SEQ(CELL(k, next)) >= next -> readers_wait-- }
+            :: atomic { SEQ(CELL(k, next)) < next -> skip }
                 if
                 :: atomic { stirred[READER(r)] -> readers_wait-- } /* was parked */
-                :: atomic { n_over == WRITERS && IS_LAST(next - 1) -> is_over = true; readers_wait--; break }
+                :: atomic { OVER(k) && IS_LAST(next - 1) -> is_over = true; readers_wait--; break }
                 fi
             fi
         fi
@@ -331,7 +366,7 @@ inline take()
 
 proctype reader(byte r)
 {
-    byte f, next, entry, generation;
+    byte f, k, next, entry, generation, seq, frame;
     bool held, is_over;
 again:
     {
@@ -347,21 +382,35 @@ again:
             at[r] = AT(generation, next + 1);
             stir_writers();
 #endif
-            assert(content[f] == tag[next]);
-            assert(content[f] == tag[next]); /* at the end of reading it */
+            assert(content[f] == TAG(k, next));
+            assert(content[f] == TAG(k, next)); /* at the end of reading it */
+#ifdef PASS
+            if
+            :: r == 0 ->
+                atomic { frame = content[f]; k = 1 };
+#ifdef FAULT_RELEASED_FIRST
+                atomic { holds[f] = holds[f] & ~BIT(r) };
+#endif
+                announce_frame();
+                stir_readers();
+                atomic { frame = 0; k = 0 }
+            :: else -> skip
+            fi;
+#endif
             atomic { holds[f] = holds[f] & ~BIT(r); f = 0 };
 #ifndef FAULT_FREED_SILENTLY
             stir_writers();
 #endif
             next++
         od;
-        assert(next > last);
+        assert(next > last[k]);
         atomic { at[r] = 0; f = 0; next = 0; is_over = false };
         stir_writers()
     } unless { dead[READER(r)] };
+    stage_over = (r == 0 -> true : stage_over);
     if
     :: atomic { dead[READER(r)] ->
-        f = 0; next = 0; entry = 0; held = 0; is_over = 0 }
+        f = 0; k = 0; next = 0; entry = 0; held = 0; is_over = 0; seq = 0; frame = 0 }
 #ifdef REUSE
         atomic { live[READER(r)] == 0 -> live[READER(r)] = generation + 1; dead[READER(r)] = false };
         goto again

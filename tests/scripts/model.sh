@@ -97,6 +97,10 @@ rows=(
     "holds|stream: history, a death|SLOTS=3 FRAMES=4 HISTORY=1 DEATHS=1"
     "holds|stream: latest, a reader is replaced|LATEST FRAMES=3 DEATHS=1 REUSE"
     "holds|stream: latest, two readers|LATEST FRAMES=3 READERS=2"
+    "holds|stream: passed on, a death|PASS SLOTS=1 READERS=2 FRAMES=1 DEATHS=1"
+    "holds|stream: latest, passed on|PASS LATEST READERS=2 FRAMES=3"
+    "breaks|stream: passed on, looked at early|FAULT_PASSED_EARLY PASS SLOTS=1 READERS=2"
+    "breaks|stream: passed on after the release|FAULT_RELEASED_FIRST PASS SLOTS=1 READERS=2"
     "breaks|stream: published before it is written|FAULT_PUBLISHED_EARLY"
     "breaks|stream: holders looked at early|FAULT_HELD_FIRST LATEST FRAMES=3"
     "breaks|stream: shown number looked at early|FAULT_SHOWN_FIRST LATEST FRAMES=3"
@@ -111,7 +115,6 @@ rows=(
     "sticks|stream: published silently|FAULT_BELL_NOT_RUNG"
     "sticks|stream: given back silently|FAULT_GIVEN_SILENTLY SLOTS=1 FRAMES=1 WRITERS=2"
     "sticks|stream: death told first|FAULT_DEATH_TOLD_FIRST SLOTS=1 DEATHS=1"
-    "sticks|stream: unfinished frame of the dead|FAULT_UNFINISHED_KEPT SLOTS=1 FRAMES=1 WRITERS=2 DEATHS=1"
     "sticks|stream: frame of the dead not counted|FAULT_NOT_COUNTED SLOTS=1 FRAMES=1 WRITERS=2 DEATHS=1"
 )
 if [ $long = yes ]; then
@@ -128,6 +131,7 @@ if [ $long = yes ]; then
         "holds|stream: two readers, a death|SLOTS=1 READERS=2 DEATHS=1"
         "holds|stream: two deaths, replaced|FRAMES=3 DEATHS=2 REUSE"
         "holds|stream: two writers, twice|SLOTS=1 FRAMES=2 WRITERS=2"
+        "holds|stream: passed on twice, a death|PASS SLOTS=1 READERS=2 DEATHS=1"
     )
 fi
 
