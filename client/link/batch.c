@@ -46,6 +46,7 @@ static int receive_all(struct shmview_connection *c, struct reply *replies, size
         int r = connection_receive(c, reply);
         if (r)
             return r;
+        c->is_answered = true;
         connection_note_held(c, reply);
         if (c->n_follow)
             pass_on_descriptors(reply, reply + 1);
@@ -83,6 +84,7 @@ int connection_call_batch(struct shmview_connection *connection, const char *tex
         else
             r = receive_all(c, replies, n, ret_n);
         c->n_follow = 0;
+        c->is_answered = false;
     }
     connection_unlock(c);
     return r;

@@ -135,32 +135,43 @@ static int reserve(struct frame *in)
     return frame_reserve(in, LIMIT_REPLY_BYTES);
 }
 
-/* Whether the socket has data or an end of file to receive. */
-static bool has_reply(int fd)
+/* Receives what has come. Returns -EAGAIN if that is nothing; otherwise like frame_receive(). */
+static ssize_t receive_now(struct shmview_connection *c, struct reply *reply)
 {
-    char byte;
-    return recv(fd, &byte, sizeof byte, MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN;
+    return frame_receive_now(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
 }
 
 /* Polls for the reply before the thread sleeps, for as long as that has helped in earlier calls
- * (common/base/spin.h): it takes longer to wake an idle processor than to serve most requests. */
-static void poll_for_reply(struct shmview_connection *c)
+ * (common/base/spin.h): it takes longer to wake an idle processor than to serve most requests.
+ * Returns like receive_now(). */
+static ssize_t poll_for_reply(struct shmview_connection *c, struct reply *reply)
 {
+    ssize_t r = -EAGAIN;
     if (!spins_allowed())
-        return;
+        return r;
     uint32_t ns = spin_begin(&c->spin);
     int64_t began = now_ns(), now = began;
-    bool seen = false;
-    while (!seen && now - began < ns) {
+    while (r == -EAGAIN && now - began < ns) {
         if (c->spin.yields)
             sched_yield();
-        seen = has_reply(c->fd);
+        r = receive_now(c, reply);
         now = now_ns();
     }
-    if (seen)
+    if (r != -EAGAIN)
         spin_hit(&c->spin, ns, now - began);
     else
         spin_missed(&c->spin, ns);
+    return r;
+}
+
+/* Receives once, and waits for that if it must. While one reply of a batch is read, the next one
+ * has usually come; then neither a yield nor a poll is needed. Returns like frame_receive(). */
+static ssize_t receive_some(struct shmview_connection *c, struct reply *reply)
+{
+    ssize_t r = c->is_answered ? receive_now(c, reply) : -EAGAIN;
+    if (r == -EAGAIN)
+        r = poll_for_reply(c, reply);
+    return r == -EAGAIN ? frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds) : r;
 }
 
 int connection_unreadable(struct shmview_connection *connection, const struct wire_fault *fault)
@@ -190,12 +201,8 @@ int connection_receive(struct shmview_connection *connection, struct reply *repl
     struct wire_text layouts;
     while (!frame_next(&c->in, &text, &n)) {
         ssize_t r = reserve(&c->in);
-        if (r == 0) {
-            poll_for_reply(c);
-            r = frame_receive(&c->in, c->fd, LIMIT_REPLY_BYTES, &reply->fds);
-            if (r == 0)
-                return connection_receive_failed(c, 0);
-        }
+        if (r == 0 && (r = receive_some(c, reply)) == 0)
+            return connection_receive_failed(c, 0);
         if (r == -EAGAIN || r == -EINTR) {
             if (wait_go_on())
                 return connection_interrupted(c);

@@ -32,9 +32,10 @@ struct shmview_connection {
     _Atomic int bell; /* -1: none. Changed by the owner of mutex, rung by any thread */
     _Atomic dev_t bell_device;
     _Atomic ino_t bell_inode;
-    size_t n_follow; /* replies that are due after the next one */
-    bool greets;     /* a claim was sent, and its reply is not yet read */
-    bool may_start;  /* starts a session daemon if there is none */
+    size_t n_follow;  /* replies that are due after the next one */
+    bool is_answered; /* a reply of the batch has come, so that the next one may be there, too */
+    bool greets;      /* a claim was sent, and its reply is not yet read */
+    bool may_start;   /* starts a session daemon if there is none */
     struct endpoint where;
     int64_t client; /* the number by which the daemon knows this client */
     _Atomic unsigned n_segments;

@@ -112,8 +112,8 @@ static int take_descriptors(struct msghdr *msg, struct frame_descriptors *descri
     return fits ? 0 : -EPROTO;
 }
 
-ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
-                      struct frame_descriptors *descriptors)
+static ssize_t receive(struct frame *frame, int fd, size_t limit,
+                       struct frame_descriptors *descriptors, int flags)
 {
     int r = frame_reserve(frame, limit);
     if (r)
@@ -132,7 +132,7 @@ ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
         msg.msg_control = control.bytes;
         msg.msg_controllen = sizeof control.bytes;
     }
-    ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+    ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | flags);
     if (n < 0)
         return -errno;
     if (descriptors)
@@ -143,6 +143,18 @@ ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
         return r;
     frame->n += (size_t)n;
     return n;
+}
+
+ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
+                      struct frame_descriptors *descriptors)
+{
+    return receive(frame, fd, limit, descriptors, 0);
+}
+
+ssize_t frame_receive_now(struct frame *frame, int fd, size_t limit,
+                          struct frame_descriptors *descriptors)
+{
+    return receive(frame, fd, limit, descriptors, MSG_DONTWAIT);
 }
 
 ssize_t frame_send(int fd, const char *text, size_t n, const int *fds, size_t n_fds)

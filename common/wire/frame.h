@@ -70,6 +70,10 @@ int frame_reserve(struct frame *frame, size_t limit);
 ssize_t frame_receive(struct frame *frame, int fd, size_t limit,
                       struct frame_descriptors *descriptors);
 
+/* Like frame_receive(), but returns -EAGAIN instead of blocking. */
+ssize_t frame_receive_now(struct frame *frame, int fd, size_t limit,
+                          struct frame_descriptors *descriptors);
+
 /* Sends up to n bytes of text, and n_fds descriptors with the first byte. Borrows all of them.
  * Repeats the call after EINTR; blocks if the socket does; never raises SIGPIPE. Returns the number
  * of bytes sent, with which all descriptors were sent, or -errno. */
