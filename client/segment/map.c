@@ -123,8 +123,32 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
     return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
 }
 
-void segment_unmap_lock(struct shmview_segment *s)
+/* Rounds up to whole pages, as mmap() does. */
+static size_t whole_pages(uint64_t bytes)
 {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return ((size_t)bytes + page - 1) / page * page;
+}
+
+/* Whether the three mappings follow each other without a gap, as those do that the kernel places
+ * from high addresses to low ones: liveness, control, data. */
+static bool is_one_range(const struct shmview_segment *s)
+{
+    const char *live = (const char *)s->lock.live, *control = (const char *)s->lock.control;
+    return s->data && control && live && live + whole_pages(sizeof *s->lock.live) == control &&
+           control + whole_pages(CONTROL_MAP_BYTES) == s->data;
+}
+
+void segment_unmap(struct shmview_segment *s)
+{
+    /* one system call instead of three: each searches and changes the kernel's tree of mappings */
+    if (is_one_range(s)) {
+        munmap((void *)(uintptr_t)s->lock.live,
+               (size_t)((char *)s->data - (const char *)s->lock.live) + (size_t)s->size);
+        return;
+    }
+    if (s->data)
+        munmap(s->data, (size_t)s->size);
     if (s->lock.control)
         munmap(s->lock.control, CONTROL_MAP_BYTES);
     if (s->lock.live)

@@ -65,11 +65,9 @@ struct shmview_segment *segment_new(struct shmview_connection *connection)
     return s;
 }
 
-/* Frees everything except the mappings of the lock and the handle itself. */
+/* Frees everything except the mappings and the handle itself. */
 static void segment_deinit(struct shmview_segment *s)
 {
-    if (s->data && s->connection)
-        munmap(s->data, (size_t)s->size);
     change_close(s);
     known_deinit(&s->known);
     formats_deinit(&s->formats);
@@ -77,8 +75,9 @@ static void segment_deinit(struct shmview_segment *s)
 
 static void segment_free(struct shmview_segment *s)
 {
+    if (s->connection)
+        segment_unmap(s);
     segment_deinit(s);
-    segment_unmap_lock(s);
     free(s);
 }
 
@@ -285,6 +284,8 @@ void segment_close(struct shmview_segment *segment)
         connection_detach(segment->connection, segment->lock.attachment);
     if (segment->connection)
         connection_count(segment->connection, -1);
+    if (stays && segment->connection && segment->data)
+        munmap(segment->data, (size_t)segment->size);
     if (stays)
         segment_deinit(segment);
     else

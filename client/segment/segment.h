@@ -52,8 +52,8 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
  * close the descriptors. */
 int segment_map(struct shmview_segment *segment, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags);
-/* Unmaps control and liveness object, if there are any. */
-void segment_unmap_lock(struct shmview_segment *segment);
+/* Unmaps data, control and liveness object, as far as they are mapped. */
+void segment_unmap(struct shmview_segment *segment);
 
 /* --- change.c ------------------------------------------------------------ */
 
