@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads a struct from text that fields_text() wrote, by the same table. It is for the reply to an
- * attachment, which a client reads often: without values in between it takes 0.5 us, and by jansson
- * 11 us.
+ * attachment, which a client reads often, and for the requests Attach and Detach: without values in
+ * between the reply takes 0.5 us, and by jansson 11 us.
  *
  * It accepts no JSON but that exact form. Text with spaces, another order, unknown members,
  * escapes, spaces in strings, negative numbers, numbers of more than 18 digits, or arrays that are
- * not empty is refused without an error, and the
- * caller reads it by json_read(). Only a client uses this, because a client trusts its daemon;
- * still every number and every string is checked as by fields_read(). */
+ * not empty is refused without an error, and the caller reads it by json_read(). Every number and
+ * every string is checked as by fields_read(). The daemon uses this for text of clients, so nothing may be accepted here that fields_read() would
+ * refuse. The arrays of fields_scan_array() are an exception: only a client, which trusts its
+ * daemon, reads those. */
 #ifndef COMMON_FIELDS_SCAN_H
 #define COMMON_FIELDS_SCAN_H
 

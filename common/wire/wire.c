@@ -9,6 +9,9 @@
 #include "common/json/fields_text.h"
 #include "common/json/json_text.h"
 
+#define CALL(method) "{\"method\":\"io.shmview." method "\",\"parameters\":"
+#define DETACH_END   ",\"oneway\":true}" /* nobody waits for its reply */
+
 const char *const wire_access_names[] = {"peek", "read", "write", NULL};
 const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
 static const char *const right_names[] = {"none", "read", "write", NULL};
@@ -283,6 +286,27 @@ bool wire_attached_scan(const char *text, char *room, size_t room_bytes,
            fields_scan_literal(&scan, "}}}") && !*scan.at;
 }
 
+bool wire_call_scan(struct wire_call *ret, const char *text)
+{
+    struct fields_scan scan = {text, ret->room, sizeof ret->room}, again = scan;
+    ret->root = ret->parameters = NULL;
+    ret->more = ret->upgrade = false;
+    ret->attach = (struct wire_attach){.id = WIRE_ABSENT};
+    if (fields_scan_literal(&scan, CALL("Attach"))) {
+        ret->scanned = WIRE_SCANNED_ATTACH;
+        ret->method = "io.shmview.Attach";
+        ret->oneway = false;
+        return fields_scan(&scan, attach_fields, &ret->attach) && fields_scan_literal(&scan, "}") &&
+               !*scan.at;
+    }
+    ret->scanned = WIRE_SCANNED_DETACH;
+    ret->method = "io.shmview.Detach";
+    ret->oneway = true;
+    return fields_scan_literal(&again, CALL("Detach")) &&
+           fields_scan(&again, attachment_id_fields, &ret->attachment) &&
+           fields_scan_literal(&again, DETACH_END) && !*again.at;
+}
+
 char *wire_attached_layouts(const json_t *parameters)
 {
     const json_t *attachment = json_object_get(parameters, "attachment");
@@ -302,7 +326,6 @@ int wire_read_claimed(const json_t *parameters, struct wire_claimed *ret, struct
 
 /* --- Writing ------------------------------------------------------------- */
 
-#define CALL(method)  "{\"method\":\"io.shmview." method "\",\"parameters\":"
 #define REPLY         "{\"parameters\":"
 #define SEGMENT_REPLY "{\"parameters\":{\"segment\":"
 
@@ -323,8 +346,7 @@ char *wire_attach_text(const struct wire_attach *attach)
 
 char *wire_detach_text(int64_t attachment)
 {
-    return fields_message(CALL("Detach"), attachment_id_fields, &attachment, ",\"oneway\":true}",
-                          NULL);
+    return fields_message(CALL("Detach"), attachment_id_fields, &attachment, DETACH_END, NULL);
 }
 
 char *wire_remove_text(const char *name)

@@ -138,17 +138,35 @@ struct wire_define {
 
 /* A call, whatever its method. */
 struct wire_call {
-    json_t *root;       /* owned */
-    const char *method; /* borrowed from root */
+    json_t *root;       /* owned; NULL if the call was scanned */
+    const char *method; /* borrowed from root, or constant */
     json_t *parameters; /* borrowed, an object; NULL means none */
     bool oneway;
     bool more;
     bool upgrade;
+    /* A scanned call has no JSON values, but its decoded parameters. It must not be copied, because
+     * the name is in room. */
+    enum {
+        WIRE_NOT_SCANNED,
+        WIRE_SCANNED_ATTACH,
+        WIRE_SCANNED_DETACH
+    } scanned;
+    struct wire_attach attach; /* of WIRE_SCANNED_ATTACH */
+    int64_t attachment;        /* of WIRE_SCANNED_DETACH */
+    char room[LIMIT_NAME_BYTES + 1];
 };
+
+/* Reads a call of Attach or Detach without making JSON values, if it has exactly the form that
+ * wire_attach_text() and wire_detach_text() write. Returns whether it was one; *ret is undefined
+ * otherwise, and the caller uses wire_call_parse(). It accepts no call that wire_call_parse() and
+ * the decoders below would refuse or understand in another way. text ends with a NUL. */
+bool wire_call_scan(struct wire_call *ret, const char *text);
 
 /* Reads one message of n bytes, without its NUL. Returns 0, and the caller owes wire_call_deinit().
  * Returns -1 with *fault if the message is not a Varlink call. */
 int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault);
+/* Like wire_call_parse(), but the call may be scanned. text ends with a NUL. */
+int wire_call_read(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault);
 /* Frees the message, and with it all strings that were borrowed from it. */
 void wire_call_deinit(struct wire_call *call);
 

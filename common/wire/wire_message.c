@@ -52,6 +52,11 @@ int wire_call_parse(struct wire_call *call, const char *text, size_t n, struct w
     return -1;
 }
 
+int wire_call_read(struct wire_call *call, const char *text, size_t n, struct wire_fault *fault)
+{
+    return wire_call_scan(call, text) ? 0 : wire_call_parse(call, text, n, fault);
+}
+
 void wire_call_deinit(struct wire_call *call)
 {
     json_decref(call->root);

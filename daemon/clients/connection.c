@@ -268,7 +268,7 @@ void connection_stream(struct connection *connection, char *text, size_t n)
 
 /* --- In ------------------------------------------------------------------ */
 
-/* Takes the request that digest_take() or wire_call_parse() has read; failed: it returned that. */
+/* Takes the request that digest_take() or wire_call_read() has read; failed: it returned that. */
 static void take_call(struct connection *c, struct wire_call *call, int failed,
                       const struct wire_fault *fault)
 {
@@ -306,7 +306,7 @@ static bool take_request(struct connection *c)
     if (c->events->may_ask && !c->events->may_ask(c))
         frame_put_back(&c->in, n);
     else if (!digest_start(c, text, n))
-        take_call(c, &call, wire_call_parse(&call, text, n, &fault), &fault);
+        take_call(c, &call, wire_call_read(&call, text, n, &fault), &fault);
     return true;
 }
 

@@ -257,13 +257,24 @@ static void refuse_method(const char *name, struct answer *answer)
         refuse_varlink(answer, REFUSAL_NO_INTERFACE, "interface", interface);
 }
 
-/* Reads the parameters, unless a thread has, and carries out one method. */
+/* Takes the parameters of a scanned call. Returns false for any other call. */
+static bool take_scanned(const struct wire_call *call, union wanted *ret)
+{
+    if (call->scanned == WIRE_SCANNED_ATTACH)
+        ret->attach = call->attach;
+    else if (call->scanned == WIRE_SCANNED_DETACH)
+        ret->attachment = call->attachment;
+    return call->scanned != WIRE_NOT_SCANNED;
+}
+
+/* Reads the parameters, unless that is done, and carries out one method. */
 static void run(const struct method *method, struct state *state, struct connection *connection,
-                const json_t *parameters, struct answer *answer)
+                const struct wire_call *call, struct answer *answer)
 {
     struct wire_fault fault;
     union wanted want = {.definition = STEAL(connection->prepared)};
-    if (!want.definition && method->read(parameters, &want, &fault)) {
+    if (!want.definition && !take_scanned(call, &want) &&
+        method->read(call->parameters, &want, &fault)) {
         refuse_parameter(answer, &fault);
         return;
     }
@@ -297,7 +308,7 @@ void methods_call(struct state *state, struct connection *connection, const stru
     if (connection->client && connection->client->presence == PRESENCE_OFFERED)
         client_settle(connection->client);
     if (i < ARRAY_LEN(methods))
-        run(&methods[i], state, connection, call->parameters, answer);
+        run(&methods[i], state, connection, call, answer);
     else
         refuse_method(call->method, answer);
     tally_note(connection, answer);

@@ -226,6 +226,111 @@ START_TEST(damaged_calls)
 }
 END_TEST
 
-UNIT_MAIN("wire_calls", UNIT_TEST(call_with_everything), UNIT_TEST(what_is_no_call),
-          UNIT_TEST(duplicate_members), UNIT_TEST(invalid_utf8_and_nul), UNIT_TEST(huge_numbers),
-          UNIT_TEST(deep_nesting), UNIT_TEST(method_names), UNIT_TEST(damaged_calls))
+/* Checks that the strict reader accepts a call that was scanned, and reads the same. */
+static void check_scanned(const struct wire_call *scanned, const char *text)
+{
+    struct wire_call call;
+    struct wire_fault fault;
+    struct wire_attach attach;
+    int64_t attachment;
+    ck_assert_msg(wire_call_parse(&call, text, strlen(text), &fault) == 0, "%s", text);
+    ck_assert_str_eq(call.method, scanned->method);
+    ck_assert(call.oneway == scanned->oneway && !call.more && !call.upgrade);
+    ck_assert(!scanned->more && !scanned->upgrade && !scanned->root && !scanned->parameters);
+    if (scanned->scanned == WIRE_SCANNED_ATTACH) {
+        ck_assert_msg(wire_read_attach(call.parameters, &attach, &fault) == 0, "%s", text);
+        ck_assert_str_eq(attach.name, scanned->attach.name);
+        ck_assert_int_eq(attach.access, scanned->attach.access);
+        ck_assert_int_eq(attach.id, scanned->attach.id);
+    } else {
+        ck_assert_int_eq(scanned->scanned, WIRE_SCANNED_DETACH);
+        ck_assert(wire_read_int(call.parameters, "attachment", &attachment, &fault) == 0);
+        ck_assert_int_eq(attachment, scanned->attachment);
+    }
+    wire_call_deinit(&call);
+}
+
+START_TEST(usual_calls_are_scanned)
+{
+    static struct wire_call call;
+    CLEANUP_FREE char *attach = wire_attach_text(
+        &(struct wire_attach){.name = "demo/1", .access = SHMVIEW_READ, .id = WIRE_ABSENT});
+    CLEANUP_FREE char *again =
+        wire_attach_text(&(struct wire_attach){.name = "x", .access = SHMVIEW_WRITE, .id = 77});
+    CLEANUP_FREE char *detach = wire_detach_text(INT64_C(12345));
+    const char *const texts[] = {attach, again, detach};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        ck_assert(wire_call_scan(&call, texts[i]));
+        check_scanned(&call, texts[i]);
+    }
+}
+END_TEST
+
+START_TEST(unusual_calls_are_not_scanned)
+{
+    static struct wire_call call;
+    static const char *const texts[] = {
+        "",
+        "{'method':'io.shmview.Attach'}",
+        "{'method':'io.shmview.Attach','parameters':{}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a'}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write'}} ",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write'}}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write'}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write','x':1}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write','id':-1}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write','id':1e3}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'all'}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'\\u0061','access':'write'}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'\xc3\xa4','access':'write'}}",
+        "{'method':'io.shmview.Attach','parameters':{'name':'a','access':'write'},'more':true}",
+        "{'method':'io.shmview.Detach','parameters':{'attachment':1}}",
+        "{'method':'io.shmview.Detach','parameters':{'attachment':01},'oneway':true}",
+        "{'method':'io.shmview.Detach','parameters':{'attachment':1},'oneway':true,'more':true}",
+        "{'method':'io.shmview.Ping','parameters':{}}",
+    };
+    char name[LIMIT_NAME_BYTES + 2], text[sizeof name + 100];
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        ck_assert_msg(!wire_call_scan(&call, unit_json(texts[i])), "%s", texts[i]);
+    memset(name, 'a', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (int over = 1; over >= 0; over--) {
+        snprintf(text, sizeof text,
+                 "{\"method\":\"io.shmview.Attach\",\"parameters\":{\"name\":\"%s\","
+                 "\"access\":\"peek\"}}",
+                 name + !over);
+        ck_assert_int_eq(wire_call_scan(&call, text), !over);
+    }
+}
+END_TEST
+
+START_TEST(damaged_calls_are_scanned_as_they_are_parsed)
+{
+    static struct wire_call call;
+    static const char bytes[] = "\"\\{}[],:0019-.eatrue \x7f\xc3\n";
+    uint64_t seed = 17;
+    unsigned accepted = 0;
+    CLEANUP_FREE char *attach =
+        wire_attach_text(&(struct wire_attach){.name = "name", .access = SHMVIEW_WRITE, .id = 10});
+    CLEANUP_FREE char *detach = wire_detach_text(1000);
+    for (int i = 0; i < 200000; i++) {
+        char text[200];
+        snprintf(text, sizeof text, "%s", i % 2 ? attach : detach);
+        size_t n = strlen(text);
+        for (uint64_t k = unit_random(&seed) % 2 + 1; k > 0; k--)
+            text[unit_random(&seed) % n] = bytes[unit_random(&seed) % (sizeof bytes - 1)];
+        if (!wire_call_scan(&call, text))
+            continue;
+        accepted++;
+        check_scanned(&call, text);
+    }
+    ck_assert_uint_gt(accepted, 1000);
+}
+END_TEST
+
+UNIT_MAIN("wire_calls", UNIT_TEST(usual_calls_are_scanned),
+          UNIT_TEST(unusual_calls_are_not_scanned),
+          UNIT_TEST(damaged_calls_are_scanned_as_they_are_parsed), UNIT_TEST(call_with_everything),
+          UNIT_TEST(what_is_no_call), UNIT_TEST(duplicate_members), UNIT_TEST(invalid_utf8_and_nul),
+          UNIT_TEST(huge_numbers), UNIT_TEST(deep_nesting), UNIT_TEST(method_names),
+          UNIT_TEST(damaged_calls))
