@@ -12,16 +12,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <shmview/many.h>
+
 #include "bench.h"
 
-#define SEGMENT       "floor"
-#define LOCKED        "floor-locked"
-#define SEGMENT_BYTES 4096
-#define REQUEST_BYTES 80 /* as long as ours */
-#define REPLY_BYTES   280
-#define NAME_BYTES    64
-#define CALLS         100
-#define OBJECTS       3 /* of a segment with a lock */
+#define SEGMENT        "floor"
+#define LOCKED         "floor-locked"
+#define SEGMENT_BYTES  4096
+#define REQUEST_BYTES  80 /* as long as ours */
+#define REPLY_BYTES    280
+#define NAME_BYTES     64
+#define CALLS          100
+#define OBJECTS        3 /* of a segment with a lock */
+#define TOGETHER       16
+#define LIVENESS_BYTES 4096
+#define CONTROL_BYTES  131072
 
 /* The first byte of a request. */
 enum request {
@@ -65,6 +70,48 @@ static int send_bytes(int socket, char first, size_t n, int fd, unsigned n_fds)
             memcpy(CMSG_DATA(c) + i * sizeof fd, &fd, sizeof fd);
     }
     return sendmsg(socket, &msg, MSG_NOSIGNAL) == (ssize_t)n ? 0 : -1;
+}
+
+/* Receives one reply of PASS_THREE, and maps what it has. Returns 0 or -1. */
+static int receive_three(int socket, void *ret_maps[OBJECTS])
+{
+    static const size_t sizes[OBJECTS] = {SEGMENT_BYTES, CONTROL_BYTES, LIVENESS_BYTES};
+    char bytes[REPLY_BYTES];
+    union control control;
+    struct iovec iov = {bytes, sizeof bytes};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    int fds[OBJECTS];
+    ssize_t got = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *c = got == sizeof bytes ? CMSG_FIRSTHDR(&msg) : NULL;
+    if (!c || c->cmsg_len != CMSG_LEN(sizeof fds))
+        return failed("the server of the floor: %s", strerror(errno));
+    memcpy(fds, CMSG_DATA(c), sizeof fds);
+    for (int i = 0; i < OBJECTS; i++)
+        ret_maps[i] = mmap(NULL, sizes[i], i == 2 ? PROT_READ : PROT_READ | PROT_WRITE, MAP_SHARED,
+                           fds[i], 0);
+    if (fds[2] != fds[0] + 2 || close_range((unsigned)fds[0], (unsigned)fds[2], 0))
+        for (int i = 0; i < OBJECTS; i++)
+            close(fds[i]);
+    for (int i = 0; i < OBJECTS; i++)
+        if (ret_maps[i] == MAP_FAILED)
+            return failed("mmap: %s", strerror(errno));
+    return 0;
+}
+
+/* Unmaps what receive_three() has mapped, in one call if the mappings follow each other. */
+static void unmap_three(void *const maps[OBJECTS])
+{
+    char *data = maps[0], *control = maps[1], *live = maps[2];
+    if (live + LIVENESS_BYTES == control && control + CONTROL_BYTES == data) {
+        munmap(live, LIVENESS_BYTES + CONTROL_BYTES + SEGMENT_BYTES);
+        return;
+    }
+    munmap(data, SEGMENT_BYTES);
+    munmap(control, CONTROL_BYTES);
+    munmap(live, LIVENESS_BYTES);
 }
 
 /* Returns how many bytes came; *ret_fd is the first descriptor that came with them, or -1. */
@@ -124,7 +171,7 @@ static int answer(const struct floor *f, char request, int fd)
 static void serve(void *arg)
 {
     const struct floor *f = arg;
-    char bytes[4 * REQUEST_BYTES];
+    char bytes[2 * TOGETHER * REQUEST_BYTES];
     close(f->ends[0]);
     int fd = make(f->name), unused;
     shm_unlink(f->name);
@@ -190,6 +237,31 @@ static int run_least_locked(void *arg, double *ret)
     return run_least(arg, PASS_THREE, ret);
 }
 
+/* TOGETHER requests in one send, and one goodbye after all replies. */
+static int run_least_many(void *arg, double *ret)
+{
+    const struct floor *f = arg;
+    char requests[TOGETHER * REQUEST_BYTES] = {0};
+    void *maps[TOGETHER][OBJECTS];
+    int n = 0;
+    for (int i = 0; i < TOGETHER; i++)
+        requests[i * REQUEST_BYTES] = PASS_THREE;
+    int64_t start = now_ns();
+    for (; n < CALLS; n += TOGETHER) {
+        if (send(f->ends[0], requests, sizeof requests, MSG_NOSIGNAL) != sizeof requests)
+            return failed("the server of the floor: %s", strerror(errno));
+        for (int i = 0; i < TOGETHER; i++)
+            if (receive_three(f->ends[0], maps[i]))
+                return -1;
+        for (int i = 0; i < TOGETHER; i++)
+            unmap_three(maps[i]);
+        if (send_bytes(f->ends[0], GOODBYE, REQUEST_BYTES, -1, 0))
+            return failed("the server of the floor: %s", strerror(errno));
+    }
+    *ret = (double)(now_ns() - start) / n;
+    return 0;
+}
+
 static int run_least_create(void *arg, double *ret)
 {
     int64_t start = now_ns();
@@ -209,6 +281,23 @@ static int run_attach_of(const struct floor *f, const char *name, double *ret)
             return failed("attach: %s", shmview_error_text());
     }
     return finish(start, ret);
+}
+
+static int run_attach_many(void *arg, double *ret)
+{
+    struct shmview_connection *c = ((const struct floor *)arg)->bench->connection;
+    const char *names[TOGETHER];
+    struct shmview_segment *segments[TOGETHER];
+    int n = 0;
+    for (int i = 0; i < TOGETHER; i++)
+        names[i] = LOCKED;
+    int64_t start = now_ns();
+    for (; n < CALLS; n += TOGETHER)
+        if (shmview_attach_many(c, names, TOGETHER, SHMVIEW_WRITE, 0, segments) ||
+            shmview_detach_many(segments, TOGETHER))
+            return failed("attach: %s", shmview_error_text());
+    *ret = (double)(now_ns() - start) / n;
+    return 0;
 }
 
 static int run_attach(void *arg, double *ret)
@@ -284,19 +373,23 @@ static void run_place(struct floor *f, enum place place)
         .n = 2,
         .list = {{"shmview", run_attach, f, {0}}, {least, run_least_attach, f, {0}}},
     };
-    struct contest create = attach, locked = attach;
+    struct contest create = attach, locked = attach, many = attach;
     create.list[0].run = run_create;
     create.list[1].run = run_least_create;
     locked.list[0].run = run_attach_locked;
     locked.list[1].run = run_least_locked;
+    many.list[0].run = run_attach_many;
+    many.list[1].run = run_least_many;
     snprintf(attach.what, sizeof attach.what, "attach+detach, no lock, %s", place_name(place));
     snprintf(locked.what, sizeof locked.what, "attach+detach, %s", place_name(place));
+    snprintf(many.what, sizeof many.what, "attach+detach, 16 at once, %s", place_name(place));
     snprintf(create.what, sizeof create.what, "create to remove, no lock, %s", place_name(place));
     place_process(&f->bench->cpus, place, 0, 0);
     place_process(&f->bench->cpus, place, 1, f->bench->instance->daemon);
     place_process(&f->bench->cpus, place, 1, f->server);
     contest_run(f->bench, &attach);
     contest_run(f->bench, &locked);
+    contest_run(f->bench, &many);
     contest_run(f->bench, &create);
 }
 
@@ -305,6 +398,7 @@ void bench_floor(struct bench *bench)
     static struct floor f;
     if (!bench_wants_placed(bench, "attach+detach, no lock") &&
         !bench_wants_placed(bench, "attach+detach") &&
+        !bench_wants_placed(bench, "attach+detach, 16 at once") &&
         !bench_wants_placed(bench, "create to remove, no lock"))
         return;
     if (floor_init(&f, bench) == 0) {
