@@ -237,7 +237,13 @@ static int elements_init(struct elements *e, struct bench *bench, struct shmview
 void bench_elements(struct bench *bench)
 {
     static struct elements e;
-    static const struct kernels *const levels[] = {&kernels_O2, &kernels_O3};
+    static const struct kernels *const levels[] = {
+        &kernels_O2,
+        &kernels_O3,
+#ifdef BENCH_NATIVE
+        &kernels_native,
+#endif
+    };
     struct shmview_segment *segment = NULL;
     char name[64];
     bool wanted = false;

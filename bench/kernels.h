@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The loops that are compared: sum, and y += a * x. Raw pointers in one file, element.h in
- * another, what Cython makes of the same loops in a third; compiled with the same flags, once
- * with -O2 and once with -O3, and none of them inlined. */
+ * another, what Cython makes of the same loops in a third; compiled with the same flags, once with
+ * -O2, once with -O3, and once for the processor of this machine; none of them is inlined. */
 #ifndef BENCH_KERNELS_H
 #define BENCH_KERNELS_H
 
@@ -65,7 +65,7 @@ struct kernels {
 #undef X
 };
 
-extern const struct kernels kernels_O2, kernels_O3;
+extern const struct kernels kernels_O2, kernels_O3, kernels_native;
 
 /* In the files of kernels, which are compiled with LEVEL: the name of this one's. */
 #ifdef LEVEL
