@@ -6,10 +6,9 @@
 #include "daemon/segments/attachment.h"
 
 #include <errno.h>
-#include <linux/sockios.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -107,15 +106,24 @@ static void unwatch(struct attachment *attachment)
     attachment->segment->home->n_watches--;
 }
 
+/* A client that has not read the last ring will see this change too. Which clients those are, one
+ * poll() of the clients' ends finds out for all of them. */
 void attachment_ring(const struct segment *segment)
 {
     static const uint64_t one = 1;
+    struct pollfd ends[LIMIT_WATCHES];
+    int to[LIMIT_WATCHES];
+    nfds_t n = 0;
     const struct attachment *a;
     LIST_FOREACH (a, &segment->use->watchers, watcher) {
-        int unread = 0; /* bytes: a client that has not read the last ring will see this change */
-        if (ioctl(a->watch[1], SIOCOUTQ, &unread) || unread == 0)
-            send(a->watch[1], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ends[n] = (struct pollfd){.fd = a->watch[0], .events = POLLIN};
+        to[n++] = a->watch[1];
     }
+    if (n)
+        poll(ends, n, 0); /* if it fails, all revents are still 0, and all clients are rung */
+    for (nfds_t i = 0; i < n; i++)
+        if (!(ends[i].revents & POLLIN))
+            send(to[i], &one, sizeof one, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 /* Whether the attachment may watch. A user gets a share of the last watches of the segment and of

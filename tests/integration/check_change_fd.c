@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -154,6 +155,9 @@ START_TEST(many_changes_unread)
         OK(shmview_notify(seg));
     ck_assert_uint_eq(shmview_change(seg), 10000);
     AWAIT(is_readable(fd));
+    int unread = 0;
+    ck_assert_int_eq(ioctl(fd, FIONREAD, &unread), 0);
+    ck_assert_int_eq(unread, sizeof(uint64_t)); /* the daemon repeats no ring that is unread */
     ck_assert_int_eq(fcntl(fd, F_SETFL, flags), 0);
     drain(fd);
     OK(shmview_notify(seg));
