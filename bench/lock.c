@@ -62,6 +62,7 @@ static void run_uncontended(struct bench *bench, struct shmview_segment *segment
             (struct contestant){mutex_name(k), run_mutex_pairs, &locks->mutex[k].mutex, {0}};
     contest.list[MUTEX_ROBUST_RECURSIVE + 1].target = (struct target){TARGET_RATIO, 0.9};
     contest.list[contest.n++] = (struct contestant){"sem_t", run_semaphore, &locks->semaphore, {0}};
+    contest.list[contest.n++] = (struct contestant){TWO_LOCKED, run_two_locked, NULL, {0}};
     place_process(&bench->cpus, PLACE_SAME, 0, 0);
     contest_run(bench, &contest);
     place_process(&bench->cpus, PLACE_FREE, 0, 0);

@@ -42,6 +42,11 @@ void locks_free(struct locks *locks);
 #define LOCKS_PAIRS 200000
 int run_mutex_pairs(void *arg, double *ret);
 
+/* Likewise of two locked instructions on a line of their own: no lock of two words that are written
+ * by each pair costs less. arg is ignored. */
+#define TWO_LOCKED "two locked instructions"
+int run_two_locked(void *arg, double *ret);
+
 const char *mutex_name(enum mutex_kind kind);
 const char *rwlock_name(enum rwlock_kind kind);
 
