@@ -106,6 +106,8 @@ AXPY(axpy_raw_contiguous,
      raw_axpy_contiguous(factor, first_of(&e->x[CONTIGUOUS]), first_of(&e->y[CONTIGUOUS]), N))
 AXPY(axpy_raw_rows, raw_axpy_rows(factor, raw_of(&e->x[ROWS]), raw_of(&e->y[ROWS])))
 AXPY(axpy_raw_strided, raw_axpy_strided(factor, raw_of(&e->x[STRIDED]), raw_of(&e->y[STRIDED])))
+AXPY(axpy_raw_compared, raw_axpy_compared(factor, raw_of(&e->x[STRIDED]), raw_of(&e->y[STRIDED]),
+                                          e->x[STRIDED].shape[0], e->y[STRIDED].shape[0]))
 AXPY(axpy_cython, cython_axpy(factor, slice_of(&e->x[STRIDED]), slice_of(&e->y[STRIDED])))
 
 SUM(checked_rows, 0, checked_sum_rows(&e->x[ROWS]))
@@ -158,7 +160,10 @@ static const struct {
     {"sum, SHMVIEW_TRY2 anywhere",
      checked_places,
      {{"unchecked", unchecked_places, 0, AT_MOST(1.15)}}},
-    {"axpy, SHMVIEW_TRY2", axpy_checked_at, {{"unchecked", axpy_at, 0, AT_MOST(1.15)}}},
+    {"axpy, SHMVIEW_TRY2",
+     axpy_checked_at,
+     {{"unchecked", axpy_at, 0, AT_MOST(1.15)},
+      {"raw, two comparisons", axpy_raw_compared, 0, AT_MOST(1.15)}}},
 };
 
 static void name_row(char ret[64], size_t i, const struct kernels *k)

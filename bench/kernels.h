@@ -41,6 +41,8 @@ typedef const struct shmview_view *view_p;
     X(void, raw_axpy_rows, (float a, struct raw_matrix x, struct raw_matrix y))                    \
     X(float, raw_sum_strided, (struct raw_matrix x))                                               \
     X(void, raw_axpy_strided, (float a, struct raw_matrix x, struct raw_matrix y))                 \
+    X(void, raw_axpy_compared,                                                                     \
+      (float a, struct raw_matrix x, struct raw_matrix y, ptrdiff_t x_end, ptrdiff_t y_end))       \
     X(float, cython_sum, (struct cython_slice x))                                                  \
     X(void, cython_axpy, (float a, struct cython_slice x, struct cython_slice y))                  \
     X(float, view_sum_contiguous, (view_p x))                                                      \

@@ -61,3 +61,19 @@ void KERNEL(raw_axpy_strided)(float a, struct raw_matrix x, struct raw_matrix y)
             *(float *)at(q, j * y.column_stride) += a * *(const float *)at(p, j * x.column_stride);
     }
 }
+
+/* The checks of two views leave two comparisons of the row at each element. Here are two, with ends
+ * that the compiler does not know. */
+void KERNEL(raw_axpy_compared)(float a, struct raw_matrix x, struct raw_matrix y, ptrdiff_t x_end,
+                               ptrdiff_t y_end)
+{
+    for (ptrdiff_t i = 0; i < x.rows; i++) {
+        const unsigned char *p = x.data + i * x.row_stride;
+        unsigned char *q = y.data + i * y.row_stride;
+        for (ptrdiff_t j = 0; j < x.columns; j++) {
+            if (i >= x_end || i >= y_end)
+                return;
+            *(float *)at(q, j * y.column_stride) += a * *(const float *)at(p, j * x.column_stride);
+        }
+    }
+}
