@@ -18,7 +18,7 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
+.PHONY: all demo check check-all install deb bench bench-check bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
     deps deps-check deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
@@ -36,6 +36,7 @@ help:
 	@echo 'make check-all  every test: plain, address and undefined sanitizers, thread sanitizer'
 	@echo 'make check-X  one of these: $(TESTED); TEST_ARGS go to ctest'
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
+	@echo 'make bench-check   the tables of C, Python and Ruby; fails if a target is missed'
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make bench-ruby    the Ruby package beside the classes of Ruby itself'
 	@echo 'make bench-ctl     shmviewctl beside programs that do the like with files'
@@ -134,11 +135,18 @@ reproducible: deps-release
 
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    sh -c 'for table in python python_dropins python_torch; do /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || exit; done'
+	    sh -c 'failed=0; for table in python python_dropins python_torch; do \
+	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || failed=1; done; exit $$failed'
 
 bench-ruby: deps all
 	@RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	    ruby bench/ruby.rb $(BENCH_ARGS)
+
+# Each table is printed, also after one that missed a target.
+bench-check: deps all
+	@failed=0; for table in bench bench-python bench-ruby; do \
+	    $(MAKE) -s $$table BENCH_ARGS='$(BENCH_ARGS) --check' || failed=1; \
+	done; exit $$failed
 
 bench-ctl: deps all
 	@PYTHONPATH=$(CURDIR)/build/python /usr/bin/python3 bench/ctl.py --build build/release $(BENCH_ARGS)
