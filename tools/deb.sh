@@ -1,9 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deb.sh FOLDER: builds the Debian source package and all binary packages of this tree into FOLDER.
-# Files that git ignores are left out.
+# deb.sh [--source] FOLDER: builds the Debian source package and all binary packages of this tree into FOLDER.
+# With --source, only the source package, which needs no dependency but dpkg-dev. Files that git ignores are left out.
 set -euo pipefail
-out=$(mkdir -p "${1:?usage: deb.sh FOLDER}" && cd "$1" && pwd)
+only_source=
+if [ "${1:-}" = --source ]; then
+    only_source=yes
+    shift
+fi
+out=$(mkdir -p "${1:?usage: deb.sh [--source] FOLDER}" && cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 
 version=$(dpkg-parsechangelog -S Version)
@@ -23,6 +28,11 @@ SOURCE_DATE_EPOCH=$(dpkg-parsechangelog -S Timestamp)
 export SOURCE_DATE_EPOCH
 tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" --exclude="$top/debian" \
     -C "$work" -c "$top" | gzip -9n > "$work/shmview_${version%-*}.orig.tar.gz"
+if [ -n "$only_source" ]; then
+    (cd "$work" && dpkg-source -b "$top") > "$out/build.log" 2>&1 || { tail -40 "$out/build.log" >&2; exit 1; }
+    mv "$work"/shmview_* "$out"
+    exit 0
+fi
 (cd "$work/$top" && dpkg-buildpackage -us -uc "-j$(nproc)") > "$out/build.log" 2>&1 ||
     { tail -40 "$out/build.log" >&2; exit 1; }
 rm -f "$out"/*.deb

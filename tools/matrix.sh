@@ -1,14 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # matrix.sh [ROW]...: makes a new root of a Debian suite for each row, and runs a target of the Makefile in it.
-# The rows are bookworm (12), trixie (13) and sid for `make check`, trixie-clang and sid-clang for the same tests with
-# clang, and trixie-arm64 for `make arm64`. bookworm-install and so on make the packages and the wheel in one root, and
-# in another, where nothing else is, the tour with the wheel in an empty virtual environment and with the packages. Needs root and mmdebstrap; the roots are in build/matrix, and a log of each.
+# The rows are bookworm (12), trixie (13) and sid for `make check`, with torch where Debian has it; trixie-clang and
+# sid-clang for the same tests with clang, and sid-gcc-16 with that compiler; bookworm-musl for `make musl`, and
+# trixie-arm64 for `make arm64`. trixie-install and so on make the packages, in a root that has only build-essential and
+# the packages that the source package names; the wheel; and in another root, where nothing else is, the tour with the
+# wheel in an empty virtual environment and with the packages. Needs root and mmdebstrap; the roots are in build/matrix,
+# and a log of each. build/matrix/results has the line of each row: date, commit, row, result, seconds, versions, tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 rows=("$@")
-[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang trixie-arm64
+[ ${#rows[@]} -gt 0 ] || rows=(trixie bookworm sid trixie-clang sid-clang sid-gcc-16 bookworm-musl trixie-arm64
     trixie-install bookworm-install sid-install)
+commit=$(git describe --always --dirty --exclude '*' --abbrev=10 2> /dev/null || echo -)
 mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 
 if [ "$(id -u)" -ne 0 ] || ! command -v mmdebstrap > /dev/null; then
@@ -53,14 +57,30 @@ ruby -e "require \"shmview\"; puts Shmview.create(\"demo\", 4000).size"
 man -w shmview_lock 2> /dev/null || ls /usr/share/man/man3/shmview_lock.3*
 echo "100% tests passed: the tour with $(ls /packages/*.whl), and with the packages"'
 
-# make_install SUITE ROOT: builds the packages in ROOT-build, and ROOT has them and no tree.
+# Builds the packages from the source package with its Build-Depends alone. The first build, which makes the source
+# package, looks at no dependency and stops before it compiles.
+# shellcheck disable=SC2016
+package='set -ex
+cd /shmview
+tools/deb.sh --source /packages
+apt-get update
+apt-get build-dep -y --no-install-recommends /packages/shmview_*.dsc
+mkdir /build
+cd /build
+dpkg-source -x /packages/shmview_*.dsc tree
+cd tree
+dpkg-buildpackage -b -us -uc "-j$(nproc)"
+mv /build/*.deb /packages'
+
+# make_install SUITE ROOT: builds the packages in ROOT-build and the wheel in ROOT-wheel. ROOT has them and no tree.
 make_install() {
-    rm -rf "$2-build"
-    make_root "$1" "$2-build" && within "$2-build" make -C /shmview deb wheel &&
+    rm -rf "$2-build" "$2-wheel"
+    make_root "$1" "$2-build" && within "$2-build" sh -c "$package" &&
+        make_root "${1%%-*}" "$2-wheel" && within "$2-wheel" make -C /shmview wheel &&
         mmdebstrap --variant=minbase --aptopt='Acquire::Check-Valid-Until "false"' \
             --include=ca-certificates,python3,python3-venv "${1%%-*}" "$2" "$mirror" &&
         mkdir "$2/packages" &&
-        cp "$2-build"/shmview/build/deb/*.deb "$2-build"/shmview/build/wheel/*.whl tests/scripts/tour.py \
+        cp "$2-build"/packages/*.deb "$2-wheel"/shmview/build/wheel/*.whl tests/scripts/tour.py \
             tests/scripts/parts/wheel_tour.py "$2/packages"
 }
 
@@ -69,6 +89,9 @@ make_root() {
     local packages=ca-certificates,make,git,procps architectures=()
     case $1 in
     *-clang) packages+=,clang ;;
+    *-gcc-*) packages+=",${1#*-},g++-${1##*-}" ;;
+    # dpkg-source, which packs the source package, comes with build-essential.
+    *-install) packages=ca-certificates,build-essential,git ;;
     *-arm64)
         architectures=(--architectures="$(dpkg --print-architecture),arm64")
         packages+=,cmake,gcc-aarch64-linux-gnu,libc6-dev-arm64-cross,pkgconf:arm64,qemu-user
@@ -83,11 +106,30 @@ make_root() {
         git -C "$2/shmview" init -q && git -C "$2/shmview" add -A
 }
 
+# Installs what tests use if it is there. It is no dependency of the tree, and not each suite has it.
+optional=(sh -c 'apt-get update && apt-get install -y --no-install-recommends python3-torch || echo "no torch here"')
+
+# versions ROOT ROW: of the compiler, Python, numpy, torch and Ruby in it.
+versions() {
+    local compiler="gcc -dumpfullversion" program
+    case $2 in
+    *-clang) compiler="clang --version" ;;
+    *-gcc-*) compiler="gcc-${2##*-} -dumpfullversion" ;;
+    esac
+    for program in "$compiler" "python3 --version" "dpkg-query -W -f \${Version} python3-numpy" \
+        "dpkg-query -W -f \${Version} python3-torch" "ruby --version"; do
+        # shellcheck disable=SC2086
+        { chroot "$1" $program 2> /dev/null || echo -; } | grep -m 1 -o '[0-9]\+\.[0-9.]*[0-9]\|^-'
+    done | paste -sd ' '
+}
+
 failed=0
 for row in "${rows[@]}"; do
     case $row in
     *-clang) target=(make -C /shmview deps-check check-clang "TEST_ARGS=-LE slow") ;;
+    *-gcc-*) target=(make -C /shmview check "CMAKE_ARGS=-DCMAKE_C_COMPILER=${row#*-} -DCMAKE_CXX_COMPILER=g++-${row##*-}") ;;
     *-arm64) target=(make -C /shmview arm64) ;;
+    *-musl) target=(make -C /shmview musl) ;;
     *-install) target=(sh -c "$install") ;;
     *) target=(make -C /shmview check) ;;
     esac
@@ -98,14 +140,11 @@ for row in "${rows[@]}"; do
     start=$SECONDS
     result=passed
     { if [[ $row = *-install ]]; then make_install "$row" "$root"; else make_root "$row" "$root"; fi &&
-        within "$root" "${target[@]}"; } > "$log" 2>&1 ||
+        { [[ $row = *-* ]] || within "$root" "${optional[@]}"; } && within "$root" "${target[@]}"; } > "$log" 2>&1 ||
         result=FAILED
     [ $result = passed ] || failed=1
-    versions=$(for program in "$([[ $row = *-clang ]] && echo clang --version || echo gcc -dumpfullversion)" "python3 --version" "ruby --version"; do
-        # shellcheck disable=SC2086
-        { chroot "$root" $program 2> /dev/null || echo -; } | grep -m 1 -o '[0-9]\+\.[0-9.]*[0-9]\|^-'
-    done | paste -sd ' ')
-    printf '%-12s %-7s %5d s  compiler, Python, Ruby: %s  %s\n' "$row" $result $((SECONDS - start)) "${versions:--}" \
-        "$(grep -h '^[0-9]*% tests passed' "$log" | paste -sd '|')"
+    printf '%s %s %-16s %-7s %5d s  compiler, Python, numpy, torch, Ruby: %s  %s\n' "$(date -u +%F)" "$commit" "$row" $result \
+        $((SECONDS - start)) "$(versions "$root" "$row")" "$(grep -h '^[0-9]*% tests passed' "$log" | paste -sd '|')" |
+        tee -a build/matrix/results
 done
 exit $failed
