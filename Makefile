@@ -19,7 +19,7 @@ NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
 .PHONY: all demo check check-all install deb bench bench-check bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
-    deps deps-check deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
+    deps deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -54,7 +54,7 @@ help:
 	@echo 'make arm64    library and daemon for arm64, and their C tests under qemu'
 	@echo 'make wheel    self-contained wheels for PYTHONS ($(PYTHONS)), in build/wheel'
 	@echo 'make sdist    the source archive for pip, in build/wheel'
-	@echo 'make release  all files of a release of the last commit, in build/dist, signed by MINISIGN_KEY'
+	@echo 'make release  all files of a release of the last commit, wheels for PYTHONS, in build/dist, signed by MINISIGN_KEY'
 	@echo 'make reproducible  builds them twice under other circumstances, and compares them'
 	@echo 'make format   reformat the sources'
 	@echo 'make clean    remove build/'
@@ -77,7 +77,7 @@ check: deps-check build-dev
 	@ctest --preset asan-inner -j $(TEST_JOBS)
 	@echo '== checked; what is slow is left to make check-all'
 
-check-all: deps-check $(CHECKS:%=check-%)
+check-all: deps-check-all $(CHECKS:%=check-%)
 	@echo '== all checks passed'
 
 demo: deps-demo build-release
@@ -128,7 +128,7 @@ wheel sdist: deps-wheel
 	done
 
 release: deps-release
-	@tools/release.sh build/dist
+	@PYTHONS='$(PYTHONS)' tools/release.sh build/dist
 
 reproducible: deps-release
 	@tools/reproducible.sh
@@ -167,7 +167,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel: deps-%:
+deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

@@ -45,6 +45,14 @@ def call_page(header, section, item, known):
     return "\n".join(lines)
 
 
+def other_page(name, described, item):
+    """The page of a call that shares its comment with another one, so that search and addresses find each name."""
+    declaration = next(each for each in item.functions() if each.name == name)
+    return "\n".join([title(name), rest.literal(signature(declaration) + ";", "c"),
+                      f"{rest.inline(manpages.summary_of(item.comment))}: :c:func:`{described}` describes both, "
+                      f"because they share a comment.\n", f"In a terminal: ``man {name}``.\n"])
+
+
 def header_page(header, pages, out):
     lines = [title(header.include), f"{rest.inline(header.summary[0].upper() + header.summary[1:])}.\n",
              rest.from_comment(header.comment)]
@@ -81,6 +89,8 @@ def write(root, out):
     for header, section, item in headers.calls_of(known):
         names = [each.name for each in item.functions()]
         (out / f"call/{names[0]}.rst").write_text(call_page(header, section, item, known))
+        for name in names[1:]:
+            (out / f"call/{name}.rst").write_text(other_page(name, names[0], item))
         pages.update((name, header) for name in names)
     # The types that a header only names.
     opaque = ["shmview_connection", "shmview_segment", "shmview_monitor", "DLManagedTensor",

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|wheel|release|analyze|docs|check|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -17,13 +17,15 @@ case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;
 trixie) check+=(libpython3.13-testsuite) ;;
 esac
-ci=("${check[@]}" abigail-tools clang clang-format shellcheck git lintian reuse)
+# What the slow tests need besides: without it they are skipped.
+check_all=("${check[@]}" abigail-tools git lintian minisign python3-build python3-venv)
+[ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || check_all+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 coverage=("${check[@]}" gcovr)
 docs=("${build[@]}" furo git mandoc python3-matplotlib python3-myst-parser python3-sphinx)
+ci=("${check_all[@]}" "${docs[@]}" clang clang-format shellcheck reuse)
 analyze=("${build[@]}" clang-tidy)
 release=("${deb[@]}" "${wheel[@]}" git minisign reprotest disorderfs faketime)
 musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjansson-dev liblmdb-dev check)
-[ "$(dpkg --print-architecture 2> /dev/null)" != amd64 ] || ci+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;
@@ -32,13 +34,14 @@ deb) wanted=("${deb[@]}") ;;
 wheel) wanted=("${wheel[@]}") ;;
 release) wanted=("${release[@]}") ;;
 check) wanted=("${check[@]}") ;;
+check-all) wanted=("${check_all[@]}") ;;
 coverage) wanted=("${coverage[@]}") ;;
 analyze) wanted=("${analyze[@]}") ;;
 docs) wanted=("${docs[@]}") ;;
 musl) wanted=("${musl[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|wheel|release|analyze|docs|check|coverage|musl|ci" >&2
+    echo "usage: deps.sh build|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci" >&2
     exit 2
     ;;
 esac

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # release.sh [--unsigned] [FOLDER]: builds the files of a release of HEAD into FOLDER (build/dist): source
-# archives, wheel, gem, Debian packages, a list of their contents (SPDX), checksums and their signature.
-# $MINISIGN_KEY is the secret key file, and SIGNING.pub in the tree its public key. The same commit gives the same files on every Debian machine that
+# archives, a wheel for each interpreter of $PYTHONS (/usr/bin/python3), gem, Debian packages, the PKGBUILD with its
+# checksum, a list of their contents (SPDX), checksums and their signature. $MINISIGN_KEY is the secret key file, and SIGNING.pub in the tree its public key. The same commit gives the same files on every Debian machine that
 # has the same packages; tools/reproducible.sh tests that.
 set -euo pipefail
 signed=yes
@@ -53,25 +53,30 @@ gzip -9n < "$work/$top.tar" > "$work/out/$top.src.tar.gz"
 
 # All others are built from that archive, which shows that it is complete.
 cd "$work/$top"
-echo "== $top: wheel and source archive of Python"
+for python in ${PYTHONS:-/usr/bin/python3}; do
+    echo "== $top: wheel for $python"
+    (cd bindings/python && "$python" -c 'import sys, backend
+backend.build_wheel(sys.argv[1], {"bundle": "yes"})' "$work/out")
+done
+echo "== $top: source archive of Python"
 (cd bindings/python && /usr/bin/python3 -c 'import sys, backend
-backend.build_wheel(sys.argv[1], {"bundle": "yes"}); backend.build_sdist(sys.argv[1])' "$work/out")
+backend.build_sdist(sys.argv[1])' "$work/out")
 echo "== $top: gem"
 (cd bindings/ruby && gem build --silent --output "$work/out/$top.gem" shmview.gemspec)
 echo "== $top: Debian packages"
 tools/deb.sh "$work/debian"
 # The other files there describe this build and its machine.
 mv "$work"/debian/*.{deb,dsc,tar.*} "$work/out"
+sum=$(sha256sum "$work/out/$top.src.tar.gz" | cut -d ' ' -f 1)
+sed "s/^sha256sums=(SKIP)\$/sha256sums=($sum)/" packaging/arch/PKGBUILD > "$work/out/PKGBUILD"
+grep -q "^sha256sums=($sum)\$" "$work/out/PKGBUILD" || die "packaging/arch/PKGBUILD has no line for the checksum"
 
 cd "$work/out"
 /usr/bin/python3 "$work/$top/tools/sbom.py" "$version" > "$work/$top.spdx.json"
 mv "$work/$top.spdx.json" .
-sha256sum -- * > "$work/SHA256SUMS"
-mv "$work/SHA256SUMS" .
-if [ -n "$signed" ]; then
-    minisign -S -s "$MINISIGN_KEY" -m SHA256SUMS -t "$top" -c "checksums of $top"
-    minisign -V -q -p "$work/$top/SIGNING.pub" -m SHA256SUMS || die "SIGNING.pub in the tree is not the key's"
-fi
+[ -n "$signed" ] || MINISIGN_KEY=
+export MINISIGN_KEY
+"$work/$top/tools/sign.sh" . "$top" "$work/$top/SIGNING.pub"
 rm -rf "${out:?}"/*
 mv -- * "$out"
 echo "== $top: $out"
