@@ -38,10 +38,23 @@ cmp "$scratch/clone/$wheel" "$scratch/archive/$wheel"
 backend.build_sdist(sys.argv[1])' "$scratch/archive")
 cmp "$scratch"/{clone,archive}/"shmview-$version.tar.gz"
 
+# `python3 -m build` makes the archive of the clone, and the wheel from that archive.
+if $python -m build --version > /dev/null 2>&1; then
+    PIP_NO_INDEX=1 $python -m build --config-setting=bundle=yes --outdir "$scratch/both" "$source/bindings/python" \
+        > "$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+    cmp "$scratch"/{clone,both}/"$wheel"
+    cmp "$scratch"/{clone,both}/"shmview-$version.tar.gz"
+fi
+
 # What is inside.
 $python -m zipfile -e "$scratch/clone/$wheel" "$scratch/wheel"
 cd "$scratch/wheel"
 limit=$(sed -n 's/.*manylinux_\([0-9]*\)_\([0-9]*\)_.*/\1.\2/p' <<< "$wheel")
+# The tag follows from what is inside, so a release made on Debian 12 must not become stricter unnoticed.
+if grep -qx VERSION_CODENAME=bookworm /etc/os-release && [ "$limit" != 2.34 ]; then
+    echo "$wheel: on Debian 12 the tag must be manylinux_2_34" >&2
+    exit 1
+fi
 for file in shmview/*.so shmview/native/*; do
     newest=$(readelf --version-info --wide "$file" | grep -o '\bGLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -V | tail -1)
     [ "$(printf '%s\n' "$newest" "$limit" | sort -V | tail -1)" = "$limit" ] ||
