@@ -170,6 +170,73 @@ START_TEST(requests_at_a_rate)
 }
 END_TEST
 
+static void refuses_share(uid_t uid, uint64_t most, uint64_t used, uint64_t limit, uint64_t kept)
+{
+    struct quota_user *u = NULL;
+    struct quota_excess e;
+    ck_assert_int_eq(quota_charge_share(&quota, uid, false, QUOTA_CONNECTIONS, most, &u, &e),
+                     -EDQUOT);
+    ck_assert_ptr_null(u);
+    ck_assert_uint_eq(e.asked, 1);
+    ck_assert_uint_eq(e.used, used);
+    ck_assert_uint_eq(e.limit, limit);
+    ck_assert_uint_eq(e.kept, kept);
+    ck_assert_int_eq(e.of_all, kept == 0);
+}
+
+static void charge_share(uid_t uid, uint64_t most)
+{
+    struct quota_user *u = NULL;
+    struct quota_excess e;
+    ck_assert_int_eq(quota_charge_share(&quota, uid, false, QUOTA_CONNECTIONS, most, &u, &e), 0);
+    ck_assert_uint_eq(u->uid, uid);
+}
+
+/* Of 16, the last 2 are kept for users who have fewer than are left. */
+START_TEST(the_last_of_a_shared_kind)
+{
+    begin();
+    for (int i = 0; i < 14; i++)
+        charge_share(1, 16);
+    refuses_share(1, 16, 14, 14, 2);
+    charge_share(2, 16);
+    refuses_share(2, 16, 1, 1, 1);
+    charge_share(3, 16);
+    refuses_share(4, 16, 16, 16, 0);
+    refuses_share(4, 10, 16, 10, 0); /* fewer than are in use, after a reload */
+    ck_assert_uint_eq(quota.used[QUOTA_CONNECTIONS], 16); /* refusals are refunded */
+    config->limits.user.connections = 1;
+    struct quota_user *u;
+    struct quota_excess e;
+    ck_assert_int_eq(quota_charge_share(&quota, 3, false, QUOTA_CONNECTIONS, 100, &u, &e), -EDQUOT);
+    ck_assert_uint_eq(e.limit, 1);
+    end();
+}
+END_TEST
+
+/* A rate without a burst has that of a second; no rate or burst is too large to count with. */
+START_TEST(rates_without_a_burst)
+{
+    const int64_t second = 1000000000;
+    begin();
+    struct quota_user *u = charge(1, QUOTA_CONNECTIONS, 1);
+    config->limits.user.requests_per_second = 4;
+    config->limits.user.burst = QUOTA_UNLIMITED;
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(quota_request(u, false, second), 0);
+    ck_assert_int_eq(quota_request(u, false, second), second / 4);
+    config->limits.user.burst = QUOTA_UNLIMITED - 1;
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(quota_request(u, false, 100 * second), 0);
+    config->limits.user.requests_per_second = 5 * (uint64_t)second;
+    config->limits.user.burst = 2;
+    ck_assert_int_eq(quota_request(u, false, 1000 * second), 0);
+    ck_assert_int_eq(quota_request(u, false, 1000 * second), 0);
+    ck_assert_int_eq(quota_request(u, false, 1000 * second), 1);
+    end();
+}
+END_TEST
+
 /* By requests of a client: figures are right, and every charge is returned. */
 START_TEST(of_a_client)
 {
@@ -208,4 +275,5 @@ END_TEST
 UNIT_MAIN("quota", UNIT_TEST(each_and_all), UNIT_TEST(usage_of_one_and_of_all),
           UNIT_TEST(layouts_have_a_limit), UNIT_TEST(restored_whatever_the_limit),
           UNIT_TEST(many_users), UNIT_TEST(forgotten_once_he_has_waited),
-          UNIT_TEST(requests_at_a_rate), UNIT_TEST(of_a_client))
+          UNIT_TEST(requests_at_a_rate), UNIT_TEST(the_last_of_a_shared_kind),
+          UNIT_TEST(rates_without_a_burst), UNIT_TEST(of_a_client))
