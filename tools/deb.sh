@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/$top"
 files() {
     git ls-files -z --cached --others --exclude-standard 2> /dev/null ||
-        find . -name build -prune -o ! -type d -printf '%P\0'
+        find . -path ./build -prune -o ! -type d -printf '%P\0'
 }
 files | while IFS= read -r -d '' file; do
     if [ -e "$file" ]; then printf '%s\0' "$file"; fi

@@ -72,6 +72,12 @@ for deb in *.deb; do
     done < <(find "$scratch/files" -type f \( -name '*.so*' -o -path '*/bin/*' \) -print0)
 done
 
+# A release builds them from an archive, where git cannot list the files: the source package has the same in debian/.
+dpkg-source --no-check -x "$scratch"/built/*.dsc "$scratch/archive" > "$scratch/log"
+GIT_CEILING_DIRECTORIES=$scratch "$scratch/archive/tools/deb.sh" --source "$scratch/again"
+diff <(tar -tf "$scratch"/built/*.debian.tar.xz | sort) <(tar -tf "$scratch"/again/*.debian.tar.xz | sort) ||
+    die "the source package of an archive has other files"
+
 command -v lintian > /dev/null || { echo "no lintian; the rest is in order"; exit 0; }
 # There is no report of a wish for this package, because it is not in Debian. lintian does not remove
 # its temporary files.
