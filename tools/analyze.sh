@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# analyze.sh: gcc's -fanalyzer and clang-tidy (.clang-tidy) over the C sources of library, daemon, shmviewctl and
-# bindings. tools/analyze.reviewed lists the findings that were reviewed and are wrong, each with its reason: the
+# analyze.sh: gcc's -fanalyzer over the C sources of library, daemon, shmviewctl and bindings, and clang-tidy
+# (.clang-tidy) over those of library, daemon and shmviewctl.
+# tools/analyze.reviewed lists the findings that were reviewed and are wrong, each with its reason: the
 # file, the check, and their number. Any other finding fails, and so does one of the list that is found no longer.
 # The list is that of gcc 12 and clang-tidy 14; other releases find other things, which are printed.
 set -euo pipefail
