@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# tools/sign.sh signs a release with a key that this test makes and throws away. What SECURITY.md tells users to type accepts
+# tools/sign.sh signs a release with a key that this test makes and throws away. The command in SECURITY.md accepts
 # these files, and refuses them after a change of one byte, of the checksums, or of the key.
 set -euo pipefail
 source=${SHMVIEW_SOURCE_DIR:?}
