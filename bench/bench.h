@@ -194,6 +194,8 @@ void bench_handoff(struct bench *bench);
 void bench_change(struct bench *bench);
 /* busy.c */
 void bench_busy(struct bench *bench);
+/* idle.c */
+void bench_idle(struct bench *bench);
 /* death.c */
 void bench_death(struct bench *bench);
 /* views.c */

@@ -3,11 +3,11 @@
  * kernel frees the memory of the process before it reports the end, so it takes longer for a large
  * one. */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -33,20 +33,23 @@ struct mortal {
     struct shared *shared;
     const struct cpus *cpus;
     enum place place;
-    size_t heap;     /* bytes that the holder has touched */
-    bool is_watched; /* a process watches the holder */
-    int ends[2];     /* then: a socket pair, of the holder and of that process */
+    size_t heap; /* bytes that the holder has touched */
+    /* A process that watches the holder, if not NULL: returns when the holder ends. */
+    void (*watch)(const struct mortal *m);
+    int ends[2]; /* then: a socket pair, of the holder and of that process */
+    pid_t holder;
 };
 
 static void run_holder(void *arg)
 {
     struct mortal *m = arg;
-    void *heap = m->heap ? malloc(m->heap) : NULL;
-    if (m->is_watched)
+    if (m->watch)
         close(m->ends[1]);
     place_process(m->cpus, m->place, 0, 0);
-    if (heap)
-        memset(heap, 1, m->heap);
+    /* not malloc() and memset(), which a compiler leaves out because nothing reads the bytes */
+    if (m->heap && mmap(NULL, m->heap, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) == MAP_FAILED)
+        return;
     if (m->lock(m->of))
         return;
     m->shared->held = 1;
@@ -67,10 +70,10 @@ static void run_waiter(void *arg)
     s->done = 1;
 }
 
-/* --- The floor ----------------------------------------------------------- */
+/* --- A process that watches ---------------------------------------------- */
 
-/* What a process can do at best that is not the kernel: it polls a socket of the holder, and wakes
- * the waiter when that hangs up. */
+/* What a process that is not the kernel can do: it watches the holder, and wakes the waiter when
+ * the holder ends. */
 enum {
     WATCHED_FREE,
     WATCHED_HELD,
@@ -95,13 +98,48 @@ static int unlock_watched(void *lock)
     return 0;
 }
 
+/* The kernel closes the sockets of a process after it has freed the memory. */
+static void watch_socket(const struct mortal *m)
+{
+    struct pollfd p = {.fd = m->ends[1], .events = POLLIN};
+    poll(&p, 1, -1);
+}
+
+/* PF_EXITING of the kernel, in the ninth field of stat: set before the memory is freed. */
+#define FLAG_EXITING 0x4u
+
+/* Uses a processor for nothing else, so that nobody notices a death in /proc earlier. */
+static void watch_proc(const struct mortal *m)
+{
+    char path[64], text[512];
+    unsigned flags = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", m->holder, m->holder);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (!(flags & FLAG_EXITING)) {
+        ssize_t n = pread(fd, text, sizeof text - 1, 0);
+        text[n < 0 ? 0 : n] = '\0';
+        const char *name_end = strrchr(text, ')');
+        if (!name_end || sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1)
+            break;
+    }
+}
+
+/* A waiter of a priority-inheriting futex wakes when the thread that the word names begins to end,
+ * whatever that thread knows of the word. The word is not private, because the kernel refuses to
+ * wait for a thread of another process on a private one. */
+static void watch_thread(const struct mortal *m)
+{
+    uint32_t word = (uint32_t)m->holder;
+    while (syscall(SYS_futex, &word, FUTEX_LOCK_PI, 0, NULL, NULL, 0) && errno == EINTR)
+        continue;
+}
+
 static void run_watcher(void *arg)
 {
     struct mortal *m = arg;
-    struct pollfd p = {.fd = m->ends[1], .events = POLLIN};
     close(m->ends[0]);
     place_process(m->cpus, m->place, 1, 0);
-    poll(&p, 1, -1);
+    m->watch(m);
     __atomic_store_n(&m->shared->watched, WATCHED_DEAD, __ATOMIC_RELEASE);
     syscall(SYS_futex, &m->shared->watched, FUTEX_WAKE, 1, NULL, NULL, 0);
     for (;;)
@@ -140,10 +178,10 @@ static int wait_parked(const struct mortal *m, pid_t waiter)
 /* Starts the holder, and the process that watches it if there is one. */
 static void start_holder(struct mortal *m, pid_t *holder, pid_t *watcher)
 {
-    if (m->is_watched && socketpair(AF_UNIX, SOCK_STREAM, 0, m->ends))
+    if (m->watch && socketpair(AF_UNIX, SOCK_STREAM, 0, m->ends))
         return;
-    *holder = child_start(run_holder, m);
-    if (!m->is_watched)
+    *holder = m->holder = child_start(run_holder, m);
+    if (!m->watch)
         return;
     *watcher = child_start(run_watcher, m);
     close(m->ends[0]);
@@ -245,6 +283,41 @@ static void run_row(struct bench *bench, struct contest *contest, const char *wh
     contest_run(bench, contest);
 }
 
+/* The first two contestants are ours and the robust mutex, the others watch. */
+#define N_WATCHERS 3
+
+static void run_size(struct bench *bench, const char *what, size_t heap, const struct mortal *ours,
+                     struct locks *locks)
+{
+    static const struct {
+        const char *name;
+        void (*watch)(const struct mortal *m);
+    } watchers[N_WATCHERS] = {{"reads /proc without pause", watch_proc},
+                              {"a PI futex of its thread", watch_thread},
+                              {"poll() of its socket", watch_socket}};
+    struct mortal list[2 + N_WATCHERS];
+    struct contest contest = {
+        .rounds = heap ? 15 : 51, .rounds_quick = heap ? 3 : 15, .n = ARRAY_LEN(list)};
+    for (size_t i = 0; i < ARRAY_LEN(list); i++) {
+        list[i] = *ours;
+        list[i].heap = heap;
+        contest.list[i] = (struct contestant){"shmview", run_kill, &list[i], {0}};
+    }
+    list[1].lock = lock_mutex;
+    list[1].unlock = unlock_mutex;
+    list[1].of = &locks->mutex[MUTEX_ROBUST].mutex;
+    contest.list[1].name = mutex_name(MUTEX_ROBUST);
+    contest.list[1].target = (struct target){heap ? TARGET_VALUE : TARGET_RATIO, heap ? 1 : 2};
+    for (size_t i = 0; i < N_WATCHERS; i++) {
+        list[2 + i].lock = lock_watched;
+        list[2 + i].unlock = unlock_watched;
+        list[2 + i].of = ours->shared;
+        list[2 + i].watch = watchers[i].watch;
+        contest.list[2 + i].name = watchers[i].name;
+    }
+    run_row(bench, &contest, what, ours->place);
+}
+
 static void run_place(struct bench *bench, enum place place, struct shmview_segment *segment,
                       struct locks *locks, struct shared *shared)
 {
@@ -254,21 +327,8 @@ static void run_place(struct bench *bench, enum place place, struct shmview_segm
                           .shared = shared,
                           .cpus = &bench->cpus,
                           .place = place};
-    struct mortal mutex = ours;
-    mutex.lock = lock_mutex;
-    mutex.unlock = unlock_mutex;
-    mutex.of = &locks->mutex[MUTEX_ROBUST].mutex;
-    struct mortal large = ours, large_mutex = mutex, watched = ours;
-    struct kills kills = {.mortal = &ours};
-    const char *robust = mutex_name(MUTEX_ROBUST);
-    struct contest small = {
-        .rounds = 51,
-        .rounds_quick = 15,
-        .n = 3,
-        .list = {{"shmview", run_kill, &ours, {0}},
-                 {robust, run_kill, &mutex, {0}},
-                 {"poll() of its socket", run_kill, &watched, {TARGET_RATIO, 1.8}}},
-    };
+    struct mortal again = ours;
+    struct kills kills = {.mortal = &again};
     struct contest worst = {
         .rounds = 3,
         .rounds_quick = 1,
@@ -276,23 +336,11 @@ static void run_place(struct bench *bench, enum place place, struct shmview_segm
         .list = {{"shmview", run_many_kills, &kills, {0}},
                  {"their median", run_median, &kills, {TARGET_RATIO, 5}}},
     };
-    struct contest heap = {
-        .rounds = 15,
-        .rounds_quick = 3,
-        .n = 2,
-        .list = {{"shmview", run_kill, &large, {0}},
-                 {robust, run_kill, &large_mutex, {TARGET_VALUE, 1}}},
-    };
-    large.heap = large_mutex.heap = HEAP_BYTES;
-    watched.lock = lock_watched;
-    watched.unlock = unlock_watched;
-    watched.of = shared;
-    watched.is_watched = true;
     place_process(&bench->cpus, place, 0, 0);
     place_process(&bench->cpus, place, 1, bench->instance->daemon);
-    run_row(bench, &small, "kill to next owner", place);
+    run_size(bench, "kill to next owner", 0, &ours, locks);
     run_row(bench, &worst, "kill to next owner, 99th of 100", place);
-    run_row(bench, &heap, "kill to next owner, 256 MiB", place);
+    run_size(bench, "kill to next owner, 256 MiB", HEAP_BYTES, &ours, locks);
 }
 
 void bench_death(struct bench *bench)

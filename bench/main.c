@@ -107,6 +107,7 @@ static int run_rows(struct bench *bench, bool check)
     bench_handoff(bench);
     bench_change(bench);
     bench_busy(bench);
+    bench_idle(bench);
     bench_death(bench);
     bench_slots(bench);
     bench_readers(bench);
