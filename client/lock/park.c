@@ -91,19 +91,21 @@ static void note_wait(struct lock *l, uint32_t what, int64_t now)
 
 /* A process that is killed keeps its locks until the kernel has freed its memory, unless the daemon
  * looks at it (daemon/clients/exiting.h). So a thread that waits reports its holder, first after a
- * millisecond, then whenever the wait has become longer by a part of it. While the lock goes from
- * owner to owner, nobody reports.
+ * millisecond, then each time that the wait has become four times as long, and at last twice a
+ * second. The first report makes the daemon watch the holder, and the others keep it watching
+ * (daemon/clients/exit_watch.h). While the lock goes from owner to owner, nobody reports.
  *
  * Of all waiters of a lock one reports, which the word reporter decides; another one takes its
  * place later, in case that it has stopped waiting. */
 #define REPORT_FIRST_NS 1000000
-#define REPORT_PART     32
+#define REPORT_MOST_NS  500000000
 #define SPARE_FIRST_NS  16000000
-#define SPARE_PART      4
 
-static int64_t at_least(int64_t ns, int64_t least)
+/* Returns the time until the next report, or until the next try to report. */
+static int64_t pause_after(int64_t waited, int64_t first)
 {
-    return ns > least ? ns : least;
+    int64_t pause = waited > REPORT_MOST_NS ? REPORT_MOST_NS : 3 * waited;
+    return pause < first ? first : pause < REPORT_MOST_NS ? pause : REPORT_MOST_NS;
 }
 
 /* Lets this thread be the one that reports for the next `ns`. Returns false if another one is. */
@@ -113,7 +115,7 @@ static bool claim_reports(const struct lock *l, struct wait *w, int64_t now, int
     uint32_t until = atomic_load_explicit(word(at), memory_order_relaxed);
     uint32_t now_ms = (uint32_t)(now / 1000000), left = until - now_ms;
     /* a claim of longer than a report may take is rubbish */
-    if (until != w->claim && left != 0 && left <= WAIT_NS / 1000000 + 2)
+    if (until != w->claim && left != 0 && left <= REPORT_MOST_NS / 1000000 + 2)
         return false;
     w->claim = now_ms + (uint32_t)(ns / 1000000) + 2;
     return swap(at, &until, w->claim);
@@ -131,15 +133,13 @@ static void report_holder(const struct lock *l, struct wait *w, uint32_t holder,
     } else if (now < w->report_ns) {
         return;
     }
-    int64_t waited = now - w->since_ns, step = at_least(waited / REPORT_PART, REPORT_FIRST_NS);
-    if (step > WAIT_NS)
-        step = WAIT_NS;
+    int64_t waited = now - w->since_ns, step = pause_after(waited, REPORT_FIRST_NS);
     if (claim_reports(l, w, now, step)) {
         if (!is_new)
             l->report_wait(l, holder);
         w->report_ns = now + step;
     } else {
-        w->report_ns = now + at_least(waited / SPARE_PART, SPARE_FIRST_NS);
+        w->report_ns = now + pause_after(waited, SPARE_FIRST_NS);
     }
 }
 

@@ -3,6 +3,7 @@
 #ifndef COMMON_BASE_LINUX_H
 #define COMMON_BASE_LINUX_H
 
+#include <linux/futex.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -12,6 +13,9 @@
 #endif
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE (1u << 0)
+#endif
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
 #endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449 /* on every machine that Linux has had since */

@@ -66,8 +66,7 @@ static struct client *look_at_holder(const struct bell *b, const struct message 
                             *holder;
     if (!own || !a || !(holder = attachment_of_holder(a->segment, m->holder)))
         return NULL;
-    struct client *c = client_find_exiting(own->clients, &holder->holder);
-    return c == own ? NULL : c; /* it has sent this message: it dies, and its end is noticed */
+    return client_look(own, &holder->holder);
 }
 
 /* Takes up to `most` messages from the queue, and rings for each until there are too many of them.

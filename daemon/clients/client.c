@@ -11,6 +11,7 @@
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
 #include "daemon/clients/connection.h"
+#include "daemon/clients/exit_watch.h"
 #include "daemon/clients/exiting.h"
 
 /* The kernel releases the lock of a presence a moment after inotify has reported its end, and
@@ -159,11 +160,6 @@ static void take_lists(struct client *c, struct connection *from)
 
 /* --- Doubt --------------------------------------------------------------- */
 
-static bool has_news(const struct clients *clients)
-{
-    return clients->presence.news >= 0;
-}
-
 /* Lets the presence of the client be tested again, from 1 ms on. */
 static void doubt(struct client *c)
 {
@@ -190,7 +186,7 @@ static void judge(struct client *c)
     else if (r == PRESENCE_FREE || r == PRESENCE_ABSENT)
         undoubt(c); /* it was never mapped, or the file was removed */
     else if (r == PRESENCE_LOCKED && !c->released && c->n_tests++ == TESTS_OF_HELD &&
-             has_news(c->clients))
+             c->clients->presence.news >= 0)
         undoubt(c);
     else
         doubt(c);
@@ -247,6 +243,39 @@ static void on_news(uv_poll_t *poll, int status, int events)
         doubt_all(clients);
 }
 
+/* --- Processes that are exiting ------------------------------------------- */
+
+static int pidfd_of(const struct client *c)
+{
+    return c->connection ? c->connection->peer.pidfd : c->pidfd;
+}
+
+struct client *client_look(const struct client *own, const struct store_holder *holder)
+{
+    struct client *c = find(own->clients, holder);
+    if (!c || c == own || process_is_exiting(pidfd_of(c)))
+        return c == own ? NULL : c; /* the end of own, which has sent a report, is noticed */
+    exit_watch_keep(own->clients->exits, &c->holder, pidfd_of(c));
+    return NULL;
+}
+
+void client_end_exiting(struct client *client)
+{
+    client->exiting = true; /* its presence is still held */
+    if (client->connection)
+        connection_end(client->connection);
+    else
+        client->clients->died(client);
+}
+
+/* A thread of a process that is watched has ended, and perhaps all of them. */
+static void on_exit_noticed(void *arg, const struct store_holder *holder)
+{
+    struct client *c = find(arg, holder);
+    if (c && process_is_exiting(pidfd_of(c)))
+        client_end_exiting(c);
+}
+
 int clients_open(struct clients *clients, unsigned max_watched)
 {
     TAILQ_INIT(&clients->doubted);
@@ -254,6 +283,7 @@ int clients_open(struct clients *clients, unsigned max_watched)
     int r = alarm_init(&clients->alarm, clients->loop, on_alarm, clients);
     if (r)
         return r;
+    clients->exits = exit_watches_open(clients->loop, on_exit_noticed, clients);
     r = presence_open(&clients->presence);
     if (r) {
         log_warning("clients cannot prove that they live, and lose what they have when their "
@@ -273,6 +303,7 @@ int clients_open(struct clients *clients, unsigned max_watched)
 
 void clients_close(struct clients *clients, bool remove)
 {
+    exit_watches_close(clients->exits);
     presence_close(&clients->presence, remove);
 }
 
@@ -321,21 +352,6 @@ struct client *client_find_survivor(struct clients *clients, const struct store_
     if (held == PRESENCE_LOCKED)
         doubt(c);
     return c;
-}
-
-struct client *client_find_exiting(const struct clients *clients, const struct store_holder *holder)
-{
-    struct client *c = find(clients, holder);
-    return c && process_is_exiting(c->connection ? c->connection->peer.pidfd : c->pidfd) ? c : NULL;
-}
-
-void client_end_exiting(struct client *client)
-{
-    client->exiting = true; /* its presence is still held */
-    if (client->connection)
-        connection_end(client->connection);
-    else
-        client->clients->died(client);
 }
 
 bool client_lives(const struct connection *connection)

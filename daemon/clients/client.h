@@ -31,6 +31,7 @@
 
 struct clients;
 struct connection;
+struct exit_watches;
 struct peer;
 struct registry;
 
@@ -75,7 +76,8 @@ struct clients {
     unsigned n_doubted, pace_ms;                 /* pace_ms: until the next alarm */
     unsigned n_watched, max_watched;             /* survivors with a presence and also a pidfd */
     struct presence presence;
-    uv_poll_t news; /* reports of inotify */
+    struct exit_watches *exits; /* owned; NULL: none can be watched */
+    uv_poll_t news;             /* reports of inotify */
     struct alarm alarm;
 };
 
@@ -110,12 +112,11 @@ int client_claim(struct clients *clients, struct connection *connection,
  * did. If not, the client has no presence. */
 void client_settle(struct client *client);
 
-/* Returns the client of the holder if its process is exiting (exiting.h), or NULL. For a client
- * that others wait for, because such a process gives up its locks only after its memory is freed.
- */
-struct client *client_find_exiting(const struct clients *clients,
-                                   const struct store_holder *holder);
-/* Ends a client that client_find_exiting() has returned, as after its death. May free it. */
+/* Looks at a holder for which the client `own` waits. Returns its client if its process is exiting
+ * (exiting.h): such a process gives up its locks only after its memory is freed. Otherwise returns
+ * NULL, and lets the process be watched (exit_watch.h). Returns NULL also for `own` itself. */
+struct client *client_look(const struct client *own, const struct store_holder *holder);
+/* Ends a client that client_look() has returned, as after its death. May free it. */
 void client_end_exiting(struct client *client);
 
 /* Whether the client of a connection that has hung up lives on and holds something. */

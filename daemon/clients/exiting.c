@@ -117,6 +117,40 @@ static bool looks_exiting(long pid)
     return is_exiting;
 }
 
+/* Returns the first thread of the list that is not exiting, or 0. */
+static long list_living(DIR *dir)
+{
+    const struct dirent *e;
+    while ((e = readdir(dir))) {
+        unsigned flags = 0;
+        long n, tid = strtol(e->d_name, NULL, 10);
+        if (tid > 0 && read_thread(dirfd(dir), tid, &flags, &n) && !(flags & FLAG_EXITING))
+            return tid;
+    }
+    return 0;
+}
+
+/* The first thread comes first, because it seldom ends before the others. */
+long process_living_thread(int pidfd)
+{
+    char path[48];
+    unsigned flags = 0;
+    long n, tid = 0, pid = pid_in_proc(pidfd);
+    snprintf(path, sizeof path, "/proc/%ld/task", pid);
+    CLEANUP_FD int tasks = pid ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (tasks < 0)
+        return 0;
+    if (read_thread(tasks, pid, &flags, &n) && !(flags & FLAG_EXITING))
+        return pid;
+    DIR *dir = fdopendir(tasks);
+    if (!dir)
+        return 0;
+    steal_fd(&tasks);
+    tid = list_living(dir);
+    closedir(dir);
+    return tid;
+}
+
 bool process_is_exiting(int pidfd)
 {
     long pid = pidfd < 0 ? 0 : pid_in_proc(pidfd);

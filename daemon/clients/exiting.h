@@ -24,4 +24,8 @@
  * reads two short files. */
 bool process_is_exiting(int pidfd);
 
+/* Returns the id of a thread of the process that was not exiting a moment ago, as /proc has it; the
+ * first thread if possible. Returns 0 if there is none, or that cannot be found out. */
+long process_living_thread(int pidfd);
+
 #endif

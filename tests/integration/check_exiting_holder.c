@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Holders that the kernel has begun to end but not ended, and holders that only look like it. */
+#include <dirent.h>
+#include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -17,6 +21,10 @@
 
 #define HEAP_BYTES   ((size_t)256 << 20)
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
+
+#ifndef FUTEX_LOCK_PI2
+#define FUTEX_LOCK_PI2 13
+#endif
 
 #define LONG_NS  (INT64_C(60) * 1000000000)
 #define SHORT_NS (INT64_C(200) * 1000000)
@@ -180,6 +188,67 @@ START_TEST(a_holder_that_lives_keeps_the_lock)
 }
 END_TEST
 
+/* Whether the kernel has futexes that wait for a thread of another process. */
+static bool kernel_can_watch(void)
+{
+    struct timespec past = {0};
+    uint32_t word = (uint32_t)getppid();
+    return syscall(SYS_futex, &word, FUTEX_LOCK_PI2, 0, &past, NULL, 0) < 0 && errno == ETIMEDOUT;
+}
+
+/* Returns whether the daemon has a thread that watches a process. */
+static bool daemon_watches(void)
+{
+    char path[64], name[32];
+    bool is_found = false;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)d.pid);
+    DIR *dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    for (struct dirent *e; !is_found && (e = readdir(dir));) {
+        snprintf(path, sizeof path, "/proc/%d/task/%.10s/comm", (int)d.pid, e->d_name);
+        FILE *f = fopen(path, "re");
+        is_found = f && fgets(name, sizeof name, f) && strcmp(name, "exit-watch\n") == 0;
+        if (f)
+            fclose(f);
+    }
+    closedir(dir);
+    return is_found;
+}
+
+static void *wait_in_thread(void *arg)
+{
+    *(int *)arg = lock_for(LONG_NS);
+    if (*(int *)arg == SHMVIEW_OWNER_DIED)
+        OK(shmview_unlock(seg));
+    return NULL;
+}
+
+/* Also until the daemon ends, for which it does not wait. */
+START_TEST(a_holder_is_watched_while_a_thread_waits)
+{
+    struct child child;
+    pthread_t thread;
+    int r = 0;
+    if (!kernel_can_watch())
+        return;
+    open_segment();
+    child_start(&child, hold, seg);
+    child_hear(&child, 1);
+    ck_assert_int_eq(lock_for(0), -SHMVIEW_ERR_TIMED_OUT);
+    ck_assert(!daemon_watches());
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_in_thread, &r), 0);
+    while (!daemon_watches())
+        usleep(1000);
+    sleep(2); /* longer than the daemon watches without a further report */
+    while (!daemon_watches())
+        usleep(1000);
+    child_kill(&child);
+    pthread_join(thread, NULL);
+    ck_assert_int_eq(r, SHMVIEW_OWNER_DIED);
+    close_segment();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -187,6 +256,7 @@ int main(void)
         SUITE_TEST(a_reader_is_dead_before_its_memory_is_freed),
         SUITE_TEST(a_survivor_is_dead_before_its_memory_is_freed),
         SUITE_TEST(a_holder_that_lives_keeps_the_lock),
+        SUITE_TEST(a_holder_is_watched_while_a_thread_waits),
         SUITE_END,
     };
     return suite_main("exiting_holder", tests);
