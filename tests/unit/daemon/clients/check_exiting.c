@@ -3,9 +3,11 @@
  * lives, whatever its threads do. */
 #include "unit/unit.h"
 
+#include <linux/sched.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -25,27 +27,40 @@ struct subject {
 };
 
 static int said[2];
+static pid_t next_pid; /* of the next subject; 0: any */
 
 static void say_ready(void)
 {
     ck_assert_int_eq(write(said[1], "r", 1), 1);
 }
 
+static pid_t start_process(void)
+{
+    const pid_t pids[] = {next_pid};
+    struct clone_args args = {
+        .exit_signal = SIGCHLD, .set_tid = (uintptr_t)pids, .set_tid_size = 1};
+    return next_pid ? (pid_t)syscall(SYS_clone3, &args, sizeof args) : fork();
+}
+
+/* Returns a subject without a pid, -1, if the kernel does not give it next_pid. */
 static struct subject subject_start(void (*run)(void))
 {
     char byte;
     ck_assert_int_eq(pipe2(said, O_CLOEXEC), 0);
-    struct subject s = {.pid = fork()};
+    struct subject s = {.pid = start_process(), .pidfd = -1};
     if (s.pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         run();
         _exit(1);
     }
-    ck_assert_int_eq(read(said[0], &byte, 1), 1);
+    ck_assert(s.pid > 0 || next_pid);
+    if (s.pid > 0) {
+        ck_assert_int_eq(read(said[0], &byte, 1), 1);
+        s.pidfd = (int)syscall(SYS_pidfd_open, s.pid, 0);
+        ck_assert_int_ge(s.pidfd, 0);
+    }
     close(said[0]);
     close(said[1]);
-    s.pidfd = (int)syscall(SYS_pidfd_open, s.pid, 0);
-    ck_assert_int_ge(s.pidfd, 0);
     return s;
 }
 
@@ -223,6 +238,84 @@ START_TEST(a_process_that_is_traced_at_its_end_never_is)
 }
 END_TEST
 
+/* --- Pids that are used again -------------------------------------------- */
+
+/* Starts a subject with the pid of one that has been reaped. Returns false, after printing why, if
+ * that is not permitted here or another process has the pid by now. */
+static bool subject_inherit(struct subject *ret, pid_t pid)
+{
+    next_pid = pid;
+    *ret = subject_start(run_idle);
+    if (ret->pid < 0)
+        fprintf(stderr, "skipped: the kernel gives no process the pid %d: %s\n", pid,
+                strerror(errno));
+    next_pid = 0;
+    return ret->pid >= 0;
+}
+
+START_TEST(a_living_process_with_the_pid_of_a_dead_one_never_is)
+{
+    struct subject heir, old = subject_start(run_idle);
+    int pidfd = dup(old.pidfd);
+    kill(old.pid, SIGKILL);
+    while (!process_is_exiting(pidfd))
+        continue;
+    subject_end(&old);
+    if (subject_inherit(&heir, old.pid)) {
+        ck_assert_int_eq(heir.pid, old.pid);
+        for (int i = 0; i < LOOKS; i++) {
+            ck_assert(process_is_exiting(pidfd));
+            ck_assert(!process_is_exiting(heir.pidfd));
+        }
+        subject_end(&heir);
+        ck_assert(process_is_exiting(pidfd));
+    }
+    close(pidfd);
+}
+END_TEST
+
+/* One who looks at a process without pause. */
+struct observer {
+    int pidfd;
+    atomic_bool stop;
+    atomic_uint n_exiting; /* looks that found it exiting */
+    unsigned n_returned;   /* looks that found it living after that */
+};
+
+static void *observe(void *arg)
+{
+    struct observer *o = arg;
+    while (!o->stop)
+        if (process_is_exiting(o->pidfd))
+            o->n_exiting++;
+        else
+            o->n_returned += o->n_exiting > 0;
+    return NULL;
+}
+
+/* Each look falls before, in or after the moment at which the pid passes to the other process. */
+START_TEST(a_pid_may_pass_to_a_living_process_during_a_look)
+{
+    bool may = true;
+    for (int i = 0; i < 10 && may; i++) {
+        pthread_t thread;
+        struct subject heir, old = subject_start(run_large);
+        struct observer observer = {.pidfd = dup(old.pidfd)};
+        ck_assert_int_eq(pthread_create(&thread, NULL, observe, &observer), 0);
+        subject_end(&old);
+        may = subject_inherit(&heir, old.pid);
+        for (unsigned n = observer.n_exiting; may && observer.n_exiting < n + 100;)
+            ck_assert(!process_is_exiting(heir.pidfd));
+        observer.stop = true;
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        ck_assert_uint_eq(observer.n_returned, 0);
+        if (may)
+            subject_end(&heir);
+        close(observer.pidfd);
+    }
+}
+END_TEST
+
 /* Runs instead of the tests in a subject that has called exec: calls it again, from a thread. */
 __attribute__((constructor)) static void exec_subject(void)
 {
@@ -237,4 +330,6 @@ __attribute__((constructor)) static void exec_subject(void)
 
 UNIT_MAIN("exiting", UNIT_TEST(a_large_process_is_exiting_before_it_has_ended),
           UNIT_TEST(a_dead_process_is_exiting), UNIT_TEST(a_living_process_never_is),
-          UNIT_TEST(a_process_that_is_traced_at_its_end_never_is))
+          UNIT_TEST(a_process_that_is_traced_at_its_end_never_is),
+          UNIT_TEST(a_living_process_with_the_pid_of_a_dead_one_never_is),
+          UNIT_TEST(a_pid_may_pass_to_a_living_process_during_a_look))
