@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hundred thousand segments beside a thousand; four thousand clients beside one. */
+/* A hundred thousand segments beside a thousand, and a list of them; four thousand clients beside
+ * one. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,10 @@
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+#include <shmview/stats.h>
+
 #include "bench.h"
+#include "storm.h"
 
 #define MANY          100000
 #define FEW           1000
@@ -230,6 +234,45 @@ static int run_fill(void *arg, double *ret)
     return 0;
 }
 
+/* Lists all segments, page by page. Returns how many there were, or -1. */
+static int list_pages(struct caller *caller)
+{
+    int n = 0;
+    for (json_t *next = json_integer(0); next;) {
+        json_t *reply = caller_ask(caller, "io.shmview.List", json_pack("{s:o}", "after", next));
+        if (!reply)
+            return -1;
+        n += (int)json_array_size(json_object_get(reply, "segments"));
+        next = json_incref(json_object_get(reply, "next"));
+        json_decref(reply);
+    }
+    return n;
+}
+
+/* The figures are those of a daemon that has done nothing but to take the segments over. */
+static int run_list(struct bench *bench, struct realm *realm)
+{
+    struct caller caller = {.fd = -1};
+    const struct shmview_stats *stats;
+    double unused;
+    if (run_restart(realm, &unused) || caller_open(&caller, realm->instance.socket, NULL))
+        return -1;
+    double bytes = anonymous_bytes(realm->instance.daemon);
+    int n = list_pages(&caller);
+    bytes = anonymous_bytes(realm->instance.daemon) - bytes;
+    caller_close(&caller);
+    if (n < 0 || (unsigned)n != realm->n)
+        return failed("listed %d of %u segments", n, realm->n);
+    if (storm_check(shmview_stats_get(realm->connection, NULL, &stats), "stats"))
+        return -1;
+    add_value(bench, "list of 100000, longest turn", "ms", (double)stats->longest_turn_us * 1e-3,
+              (struct target){TARGET_VALUE, 1});
+    add_value(bench, "list of 100000, daemon's growth", "MiB", bytes / (1 << 20),
+              (struct target){TARGET_VALUE, 1});
+    shmview_stats_free(stats);
+    return 0;
+}
+
 static bool has_memory(void)
 {
     struct sysinfo info;
@@ -264,6 +307,9 @@ static void run_segments(struct bench *bench)
                                .list = {{"restart", run_restart, &many, {0}},
                                         {"creating them", run_fill, &many, {TARGET_VALUE, 3}}},
                            });
+        if (bench_wants(bench, "list of 100000, longest turn") ||
+            bench_wants(bench, "list of 100000, daemon's growth"))
+            bench->n_failed += run_list(bench, &many) != 0;
     }
     realm_close(&many);
     realm_close(&few);
@@ -362,7 +408,9 @@ void bench_scale(struct bench *bench)
         bench_wants(bench, "attach+detach at random, 100000") ||
         bench_wants(bench, "daemon's memory a segment, 100000") ||
         bench_wants(bench, "its registry a segment, 100000") ||
-        bench_wants(bench, "restart with 100000 segments"))
+        bench_wants(bench, "restart with 100000 segments") ||
+        bench_wants(bench, "list of 100000, longest turn") ||
+        bench_wants(bench, "list of 100000, daemon's growth"))
         run_segments(bench);
     run_clients(bench);
 }

@@ -8,115 +8,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <shmview/access.h>
-#include <shmview/describe.h>
-#include <shmview/monitor.h>
 #include <shmview/stats.h>
 
 #include "bench.h"
+#include "storm.h"
 
 #define REPEATS     5
-#define SEGMENTS    1000
-#define LAYOUTS     60
 #define VIEWS       256
 #define ATTACHMENTS 4000
 #define CLIENTS     300
 #define MESSAGE     (256 * 1024) /* the most that the daemon reads */
-#define MONITORS    20
 
 struct storm {
     const struct bench *bench;
     int (*blow)(struct shmview_connection *connection, const char *socket);
 };
-
-static int check(int r, const char *what)
-{
-    return r ? failed("%s: %s", what, shmview_error_text()) : 0;
-}
-
-/* --- Methods ------------------------------------------------------------- */
-
-static int define_all(struct shmview_segment *segment)
-{
-    static char names[VIEWS][16];
-    static struct shmview_view_spec views[VIEWS];
-    static const int64_t shape[] = {1};
-    char layout[16];
-    for (unsigned i = 0; i < VIEWS; i++) {
-        snprintf(names[i], sizeof names[i], "view%u", i);
-        views[i] = (struct shmview_view_spec){
-            .name = names[i], .format = "d", .offset = 8 * i, .ndim = 1, .shape = shape};
-    }
-    for (unsigned i = 0; i < LAYOUTS; i++) {
-        snprintf(layout, sizeof layout, "layout%u", i);
-        if (check(shmview_define(segment, layout, views, VIEWS), "define"))
-            return -1;
-    }
-    return 0;
-}
-
-static int look_at_all(struct shmview_connection *c)
-{
-    const struct shmview_stats_options all = {.struct_bytes = sizeof all,
-                                              .limit = SHMVIEW_STATS_ALL};
-    const struct shmview_description *description;
-    const struct shmview_stats *stats;
-    if (check(shmview_describe(c, "large", &description), "describe"))
-        return -1;
-    shmview_description_free(description);
-    if (check(shmview_stats_get(c, &all, &stats), "stats"))
-        return -1;
-    shmview_stats_free(stats);
-    return 0;
-}
-
-static int make_and_remove(struct shmview_connection *c)
-{
-    static const struct shmview_create_options manual = {.struct_bytes = sizeof manual,
-                                                         .lifetime = SHMVIEW_MANUAL};
-    static struct shmview_segment *made[SEGMENTS];
-    const struct shmview_access_change mode = {
-        .struct_bytes = sizeof mode, .set = SHMVIEW_SET_MODE, .mode = 0640};
-    char name[32];
-    for (unsigned i = 0; i < SEGMENTS; i++) {
-        snprintf(name, sizeof name, "small%u", i);
-        if (check(shmview_create(c, name, 4096, &manual, &made[i]), "create") ||
-            check(shmview_set_access(c, name, &mode), "access"))
-            return -1;
-    }
-    if (look_at_all(c))
-        return -1;
-    for (unsigned i = 0; i < SEGMENTS; i++) {
-        snprintf(name, sizeof name, "small%u", i);
-        if (check(shmview_remove(c, name), "remove") || check(shmview_detach(made[i]), "detach"))
-            return -1;
-    }
-    return 0;
-}
-
-static int blow_methods(struct shmview_connection *c, const char *socket)
-{
-    struct shmview_monitor *monitors[MONITORS];
-    struct shmview_segment *large, *again;
-    unsigned n = 0;
-    (void)socket;
-    int r = check(shmview_create(c, "large", 1 << 20, NULL, &large), "create");
-    for (; r == 0 && n < MONITORS; n++)
-        r = check(shmview_monitor_open(c, NULL, &monitors[n]), "monitor");
-    if (r == 0 && (r = define_all(large)) == 0)
-        r = make_and_remove(c);
-    for (unsigned i = 0; r == 0 && i < LAYOUTS; i++) {
-        r = check(shmview_attach(c, "large", SHMVIEW_READ, 0, &again), "attach");
-        if (r == 0)
-            r = check(shmview_detach(again), "detach");
-    }
-    for (unsigned i = 0; i < n; i++)
-        shmview_monitor_close(monitors[i]);
-    return r;
-}
 
 /* --- Layouts ------------------------------------------------------------- */
 
@@ -139,10 +47,10 @@ static int blow_layouts(struct shmview_connection *c, const char *socket)
         views[i] = (struct shmview_view_spec){
             .name = names[i], .format = format, .ndim = 1, .shape = shape};
     }
-    int r = check(shmview_create(c, "long", 1 << 20, NULL, &segment), "create");
+    int r = storm_check(shmview_create(c, "long", 1 << 20, NULL, &segment), "create");
     for (unsigned i = 0; r == 0 && i < 20; i++) {
         snprintf(layout, sizeof layout, "layout%u", i);
-        r = check(shmview_define(segment, layout, views, VIEWS), "define");
+        r = storm_check(shmview_define(segment, layout, views, VIEWS), "define");
     }
     return r;
 }
@@ -155,11 +63,11 @@ static void attach_all(void *arg)
     struct shmview_segment *s;
     const char *socket = arg;
     char name[32];
-    if (check(shmview_connect(socket, SHMVIEW_CONNECT_NO_START, &c), "connect"))
+    if (storm_check(shmview_connect(socket, SHMVIEW_CONNECT_NO_START, &c), "connect"))
         return;
     for (unsigned i = 0; i < ATTACHMENTS; i++) {
         snprintf(name, sizeof name, "mortal%u", i);
-        if (check(shmview_create(c, name, 4096, NULL, &s), "create"))
+        if (storm_check(shmview_create(c, name, 4096, NULL, &s), "create"))
             return;
     }
     kill(getpid(), SIGKILL);
@@ -175,7 +83,7 @@ static int blow_death(struct shmview_connection *c, const char *socket)
         if (now_ns() > deadline)
             return failed("4000 segments: %zu of %zu are left", left, most);
         usleep(20000);
-        if (check(shmview_stats_get(c, NULL, &stats), "stats"))
+        if (storm_check(shmview_stats_get(c, NULL, &stats), "stats"))
             return -1;
         left = (size_t)stats->attachments;
         most = left > most ? left : (size_t)stats->total_created;
@@ -187,32 +95,20 @@ static int blow_death(struct shmview_connection *c, const char *socket)
 
 /* --- Messages ------------------------------------------------------------ */
 
-static int connect_raw(const char *path)
-{
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    snprintf(a.sun_path, sizeof a.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (const struct sockaddr *)&a, sizeof a) == 0)
-        return fd;
-    if (fd >= 0)
-        close(fd);
-    return failed("cannot connect");
-}
-
 static int blow_clients(struct shmview_connection *c, const char *socket)
 {
     static const char ping[] = "{\"method\":\"io.shmview.Ping\"}";
     int fds[CLIENTS], r = 0;
     unsigned n = 0;
-    for (; n < CLIENTS && (fds[n] = connect_raw(socket)) >= 0; n++)
+    for (; n < CLIENTS && (fds[n] = storm_connect(socket)) >= 0; n++)
         for (int i = 0; i < 20; i++)
             if (send(fds[n], ping, sizeof ping, MSG_NOSIGNAL) < 0)
                 r = failed("cannot send");
     if (n == CLIENTS && r == 0)
-        r = check(shmview_ping(c), "ping");
+        r = storm_check(shmview_ping(c), "ping");
     for (unsigned i = 0; i < n; i++)
         close(fds[i]);
-    return n == CLIENTS && r == 0 ? check(shmview_ping(c), "ping") : -1;
+    return n == CLIENTS && r == 0 ? storm_check(shmview_ping(c), "ping") : -1;
 }
 
 /* Sends a message of the text between two brackets, and `unit` again and again, up to the limit of
@@ -220,7 +116,7 @@ static int blow_clients(struct shmview_connection *c, const char *socket)
 static int send_garbage(const char *socket, const char *head, const char *unit, const char *tail)
 {
     char *text = malloc(MESSAGE), *at = text;
-    int fd = text ? connect_raw(socket) : failed("out of memory"), r = fd < 0 ? -1 : 0;
+    int fd = text ? storm_connect(socket) : failed("out of memory"), r = fd < 0 ? -1 : 0;
     if (r == 0) {
         at = stpcpy(at, head);
         while (at + strlen(unit) + strlen(tail) + 1 < text + MESSAGE)
@@ -247,7 +143,7 @@ static int blow_garbage(struct shmview_connection *c, const char *socket)
             send_garbage(socket, "{\"a\":[1", ",1e300", "]}") ||
             send_garbage(socket, "{\"a\":", "                ", "1}"))
             return -1;
-    return check(shmview_ping(c), "ping");
+    return storm_check(shmview_ping(c), "ping");
 }
 
 /* --- The contest --------------------------------------------------------- */
@@ -259,9 +155,9 @@ static int blow_once(const struct storm *storm, double *ret)
     const struct shmview_stats *stats;
     if (instance_start_beside(&instance, storm->bench->instance, "storm", 0))
         return -1;
-    int r = check(shmview_connect(instance.socket, SHMVIEW_CONNECT_NO_START, &c), "connect");
+    int r = storm_check(shmview_connect(instance.socket, SHMVIEW_CONNECT_NO_START, &c), "connect");
     if (r == 0 && (r = storm->blow(c, instance.socket)) == 0 &&
-        (r = check(shmview_stats_get(c, NULL, &stats), "stats")) == 0) {
+        (r = storm_check(shmview_stats_get(c, NULL, &stats), "stats")) == 0) {
         *ret = (double)stats->longest_turn_us;
         shmview_stats_free(stats);
     }
