@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The layouts of one segment, by index. The daemon keeps them as JSON text only. It checks a layout
  * once, when it is defined; after that only clients read it. An earlier version kept parsed values,
- * and wrote the text for each reply: for the largest segment that took 150 ms. */
+ * and wrote the text for each reply: for the largest segment that took 150 ms.
+ *
+ * The text is kept in parts of as many layouts as one reply has. With one text for all layouts the
+ * kernel moved megabytes when another one was added, which took up to 8 ms of the loop. */
 #ifndef DAEMON_LAYOUTS_H
 #define DAEMON_LAYOUTS_H
 
@@ -10,17 +13,18 @@
 
 /* One layout; owned by struct layouts. */
 struct layout {
-    char *name;   /* owned */
-    size_t at, n; /* its text is n bytes of layouts->text, from byte `at` on */
+    char *name; /* owned */
+    char *part; /* owned: the text of a part, with a comma after each layout, as replies need it;
+                 * NULL if the layout is not the first one of its part */
+    uint32_t first; /* index of the first layout of its part */
+    uint32_t at, n; /* its text is n bytes of the part, from byte `at` on */
 };
 
 /* Zeroes are an empty list. */
 struct layouts {
     struct layout *list; /* by index */
-    /* The text of all layouts, with a comma after each, as replies need it. */
-    char *text;
     uint32_t n;          /* of list */
-    uint32_t text_bytes; /* of text; the payer of the segment is charged for as many */
+    uint32_t text_bytes; /* of all parts; the payer of the segment is charged for as many */
 };
 
 /* Frees everything and leaves an empty list. */
@@ -33,10 +37,10 @@ int layouts_add(struct layouts *layouts, const char *name, const char *text, siz
 /* Removes the layout that was added last. There must be one. */
 void layouts_drop_last(struct layouts *layouts);
 
-/* Returns the text of layouts with commas between them: from the index `from` on, as many as have
- * at most `most` bytes together, but at least one if there is one. *ret_end is the index after the
- * last of them. The text has *ret_bytes bytes and no NUL, and is borrowed until a layout is added
- * or removed. */
+/* Returns the text of layouts with commas between them: from the index `from` on, as many of one
+ * part as have at most `most` bytes together, but at least one if there is one. *ret_end is the
+ * index after the last of them. The text has *ret_bytes bytes and no NUL, and is borrowed until a
+ * layout is added or removed. */
 const char *layouts_text(const struct layouts *layouts, size_t from, size_t most, size_t *ret_bytes,
                          size_t *ret_end);
 /* Like layouts_text(), for one layout. */

@@ -146,6 +146,42 @@ START_TEST(the_table_in_the_control_object)
 }
 END_TEST
 
+/* A part has as many layouts as a reply, so that another layout moves no more than that. */
+START_TEST(long_texts_are_in_parts)
+{
+    enum {
+        LONG = 20000,
+        LONGEST = 100000
+    };
+    static char text[LONGEST + 1];
+    struct layouts layouts = {0};
+    size_t n, end;
+    memset(text, 'a', LONGEST);
+    for (int i = 0; i < 4; i++) {
+        char name[] = {(char)('a' + i), '\0'};
+        text[LONG] = '\0';
+        ck_assert_int_eq(layouts_add(&layouts, name, text, LONG + 1), i);
+    }
+    text[LONG] = 'a';
+    ck_assert_int_eq(layouts_add(&layouts, "e", text, LONGEST + 1), 4);
+    const char *all = layouts_text(&layouts, 0, SIZE_MAX, &n, &end);
+    ck_assert_uint_eq(end, 3);
+    ck_assert_uint_eq(n, 3 * LONG + 2);
+    ck_assert_ptr_eq(layouts_text(&layouts, 2, SIZE_MAX, &n, &end), all + 2 * (LONG + 1));
+    ck_assert_uint_eq(end, 3);
+    ck_assert_int_eq(memcmp(layouts_text(&layouts, 3, SIZE_MAX, &n, &end), text, LONG), 0);
+    ck_assert_uint_eq(end, 4);
+    ck_assert_uint_eq(n, LONG);
+    ck_assert_int_eq(memcmp(layouts_text(&layouts, 4, 0, &n, &end), text, LONGEST), 0);
+    ck_assert_uint_eq(n, LONGEST);
+    layouts_drop_last(&layouts);
+    layouts_drop_last(&layouts);
+    ck_assert_uint_eq(layouts.text_bytes, 3 * (LONG + 1));
+    ck_assert_ptr_eq(layouts_text(&layouts, 0, SIZE_MAX, &n, &end), all);
+    layouts_deinit(&layouts);
+}
+END_TEST
+
 UNIT_MAIN("segment_layout", UNIT_TEST(unname), UNIT_TEST(the_table_in_the_control_object),
           UNIT_TEST(unname_that_cannot_rename), UNIT_TEST(layouts_are_copies),
-          UNIT_TEST(every_allocation_of_a_layout_fails))
+          UNIT_TEST(every_allocation_of_a_layout_fails), UNIT_TEST(long_texts_are_in_parts))
