@@ -148,10 +148,8 @@ static void take_lists(struct client *c, struct connection *from)
 {
     struct attachment *a;
     struct segment *segment;
-    while ((a = LIST_FIRST(&from->attachments))) {
-        LIST_REMOVE(a, link);
-        attachment_insert(&c->attachments, a);
-    }
+    while ((a = LIST_FIRST(&from->attachments)))
+        attachment_move(&c->attachments, a);
     while ((segment = LIST_FIRST(&from->created))) {
         LIST_REMOVE(segment, created);
         LIST_INSERT_HEAD(&c->created, segment, created);
@@ -405,8 +403,7 @@ static void give_lists(struct client *from, struct connection *to, const struct 
         a->unclaimed = !wire_held_has(claim->held, claim->n_held, (int64_t)a->id);
         if (a->unclaimed)
             continue;
-        LIST_REMOVE(a, link);
-        attachment_insert(&to->attachments, a);
+        attachment_move(&to->attachments, a);
     }
     while ((segment = LIST_FIRST(&from->created))) {
         LIST_REMOVE(segment, created);

@@ -9,16 +9,6 @@
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 
-/* Whether the connection has all the attachments that it may have. */
-static bool is_full(const struct connection *c)
-{
-    const struct attachment *a;
-    unsigned n = 0;
-    LIST_FOREACH (a, &c->attachments, link)
-        n++;
-    return n >= LIMIT_ATTACHMENTS;
-}
-
 /* Whether the user may have one more slot. A user gets one of the last slots only while that user
  * has fewer than are left (quota_in_share()); otherwise one user could lock all others out of a
  * segment that they share. Root and the daemon's own user may have all slots. When all are taken
@@ -91,7 +81,7 @@ void attach_segment(const struct request *request, struct segment *segment, int6
     struct quota_user *payer;
     struct attachment *a;
     struct segment_grip grip;
-    if (is_full(c)) {
+    if (c->attachments.n >= LIMIT_ATTACHMENTS) {
         refuse(answer, SHMVIEW_ERR_LIMIT, json_pack("{s:i}", "limit", LIMIT_ATTACHMENTS),
                "this connection has %d attachments, which is the limit", LIMIT_ATTACHMENTS);
         return;

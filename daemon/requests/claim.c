@@ -13,10 +13,7 @@
 static char *claimed(const struct connection *c, struct wire_claimed told, size_t *ret_bytes)
 {
     struct attachment *a;
-    size_t n = 0;
-    LIST_FOREACH (a, &c->attachments, link)
-        n++;
-    told.held = calloc(n ? n : 1, sizeof *told.held);
+    told.held = calloc(c->attachments.n + 1, sizeof *told.held);
     if (!told.held)
         return NULL;
     LIST_FOREACH (a, &c->attachments, link)

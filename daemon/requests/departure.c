@@ -162,16 +162,11 @@ void departure_begin(struct state *state, struct attachments *attachments,
         d = &here;
     *d = here;
     MOVE_LIST(&d->attachments, attachments, link);
+    attachments->n = 0;
     MOVE_LIST(&d->created, created, created);
     LIST_INIT(&d->announced);
     if (client)
         d->has_presence = client_depart(client, &d->presence);
-    if (d == &here) {
-        while (!step(d))
-            continue;
-        remove_presence(d);
-        return;
-    }
     /* departure_settle() finds them by these marks */
     LIST_FOREACH (a, &d->attachments, link) {
         a->departed = true;
@@ -179,6 +174,12 @@ void departure_begin(struct state *state, struct attachments *attachments,
     }
     LIST_FOREACH (s, &d->created, created)
         s->departing = true;
+    if (d == &here) {
+        while (!step(d))
+            continue;
+        remove_presence(d);
+        return;
+    }
     put_back(all, d);
     int64_t start = now_ns();
     /* Many clients may die in one turn of the loop. Together their first slices get one slice. */

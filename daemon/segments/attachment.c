@@ -20,6 +20,13 @@
 #include "daemon/segments/phases.h"
 #include "daemon/segments/ringing.h"
 
+static void insert(struct attachments *list, struct attachment *a)
+{
+    a->of = list;
+    LIST_INSERT_HEAD(list, a, link);
+    list->n++;
+}
+
 /* Sets all members of *a from the record, and adds it to its lists. */
 static void fill(struct attachment *a, struct attachments *list, struct segment *segment,
                  const struct store_attachment *record, struct quota_user *payer)
@@ -36,7 +43,7 @@ static void fill(struct attachment *a, struct attachments *list, struct segment 
         .payer = payer,
         .watch = {-1, -1},
     };
-    attachment_insert(list, a);
+    insert(list, a);
     table_add(&segment->home->attachments, &a->by_id, table_hash_number(a->id));
     LIST_INSERT_HEAD(&segment->use->attachments, a, sibling);
     segment->home->n_attachments++;
@@ -168,12 +175,20 @@ int attachment_watch(struct attachment *attachment, int *ret_fd)
 
 /* --- The end ------------------------------------------------------------- */
 
+/* Takes the attachment out of the list of its client or departure. */
+static void take_out(struct attachment *a)
+{
+    LIST_REMOVE(a, link);
+    if (a->of)
+        a->of->n--;
+}
+
 /* Takes the attachment out of the table and its lists, except that of watchers. */
 static void forget(struct attachment *a)
 {
     struct segment_home *home = a->segment->home;
     table_remove(&home->attachments, &a->by_id);
-    LIST_REMOVE(a, link);
+    take_out(a);
     LIST_REMOVE(a, sibling);
     home->n_attachments--;
 }
@@ -308,10 +323,10 @@ void attachment_died(struct registry *registry, struct attachment *attachment)
 
 /* --- Finding ------------------------------------------------------------- */
 
-void attachment_insert(struct attachments *list, struct attachment *attachment)
+void attachment_move(struct attachments *to, struct attachment *attachment)
 {
-    attachment->of = list;
-    LIST_INSERT_HEAD(list, attachment, link);
+    take_out(attachment);
+    insert(to, attachment);
 }
 
 struct attachment *attachment_find(const struct attachments *list, uint64_t id)

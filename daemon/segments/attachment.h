@@ -37,13 +37,19 @@ struct attachment {
     struct store_holder holder; /* the client, as in the record */
     struct quota_user *payer;   /* the user who is charged for it; NULL: nobody */
     int watch[2]; /* a socket pair: [0] for the client to read, [1] for the daemon; -1: none */
-    struct table_link by_id;      /* of home->attachments */
-    const struct attachments *of; /* the list of its client; NULL: a departure has it */
+    struct table_link by_id; /* of home->attachments */
+    struct attachments *of;  /* the list of its client; NULL: a departure has it */
     LIST_ENTRY(attachment) link;
     LIST_ENTRY(attachment) watcher; /* in the list of watchers of the segment, if it watches */
     LIST_ENTRY(attachment) sibling; /* in the list of all attachments of the segment */
 };
-LIST_HEAD(attachments, attachment);
+
+/* The attachments of a client; a list of <sys/queue.h> with a count, because a client may have
+ * thousands. It begins as zeros. */
+struct attachments {
+    struct attachment *lh_first;
+    unsigned n;
+};
 
 /* Attaches the segment for holder, writes the record, and adds the attachment to list. The holder
  * may claim the attachment from a later daemon. payer was charged for one attachment, or is NULL; a
@@ -105,8 +111,8 @@ int attachment_watch(struct attachment *attachment, int *ret_fd);
  * use. Does not block. */
 void attachment_ring(const struct segment *segment);
 
-/* Adds an attachment, which is in no list, to that of a client. */
-void attachment_insert(struct attachments *list, struct attachment *attachment);
+/* Moves an attachment from the list of a client to another one. */
+void attachment_move(struct attachments *to, struct attachment *attachment);
 
 /* Returns the attachment with that id in the list of a client, or NULL. Takes the same time for
  * long lists. */

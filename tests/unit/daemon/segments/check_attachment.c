@@ -16,7 +16,7 @@ static struct segment *begin(int64_t lifetime)
     struct object_space space;
     memset(&registry, 0, sizeof registry);
     home_init(&registry.home);
-    LIST_INIT(&list);
+    list = (struct attachments){0};
     struct segment *s = registry_reserve(&registry, "seg");
     s->size = 100;
     s->lock = true;
@@ -71,19 +71,21 @@ END_TEST
 /* All attachments are in one table, and a client must not find those of another one. */
 START_TEST(found_in_its_list_only)
 {
-    struct attachments other = LIST_HEAD_INITIALIZER(other);
+    struct attachments other = {0};
     struct segment *s = begin(SHMVIEW_MANUAL);
     uint64_t one = attach(s, SHMVIEW_READ), two = attach(s, SHMVIEW_READ);
     struct attachment *a = attachment_find(&list, one);
     ck_assert_ptr_null(attachment_find(&other, one));
-    LIST_REMOVE(a, link);
-    attachment_insert(&other, a);
+    attachment_move(&other, a);
+    ck_assert_uint_eq(list.n, 1);
+    ck_assert_uint_eq(other.n, 1);
     ck_assert_ptr_eq(attachment_find(&other, one), a);
     ck_assert_ptr_null(attachment_find(&other, two));
     ck_assert_ptr_null(attachment_find(&list, one));
     ck_assert_ptr_nonnull(attachment_find(&list, two));
     attachment_end(&registry, a);
     attachment_end(&registry, attachment_find(&list, two));
+    ck_assert_uint_eq(list.n + other.n, 0);
     ck_assert_uint_eq(registry.home.attachments.n, 0);
     registry_deinit(&registry);
 }
