@@ -269,7 +269,7 @@ void connection_stream(struct connection *connection, char *text, size_t n)
 /* --- In ------------------------------------------------------------------ */
 
 /* Takes the request that digest_take() or wire_call_read() has read; failed: it returned that. */
-static void take_call(struct connection *c, struct wire_call *call, int failed,
+static void take_call(struct connection *c, const struct wire_call *call, int failed,
                       const struct wire_fault *fault)
 {
     struct answer answer = {0};
@@ -283,7 +283,6 @@ static void take_call(struct connection *c, struct wire_call *call, int failed,
     c->more = call->more;
     c->answering = true;
     c->events->call(c, call, &answer);
-    wire_call_deinit(call);
     if (answer.pending)
         return;
     c->answering = false;
@@ -297,16 +296,21 @@ static bool take_request(struct connection *c)
     struct wire_fault fault;
     char *text;
     size_t n;
+    int failed;
     if (c->digest) {
-        take_call(c, &call, digest_take(c, &call, &fault), &fault);
+        struct digest *d = digest_take(c, &call, &fault, &failed);
+        take_call(c, &call, failed, &fault);
+        digest_end(d);
         return true;
     }
     if (!frame_next(&c->in, &text, &n))
         return false;
-    if (c->events->may_ask && !c->events->may_ask(c))
+    if (c->events->may_ask && !c->events->may_ask(c)) {
         frame_put_back(&c->in, n);
-    else if (!digest_start(c, text, n))
+    } else if (!digest_start(c, text, n)) {
         take_call(c, &call, wire_call_read(&call, text, n, &fault), &fault);
+        wire_call_deinit(&call); /* zeroes, after a failure */
+    }
     return true;
 }
 

@@ -92,16 +92,47 @@ bool digest_start(struct connection *connection, const char *text, size_t n)
     return true;
 }
 
-int digest_take(struct connection *connection, struct wire_call *ret, struct wire_fault *ret_fault)
+struct digest *digest_take(struct connection *connection, struct wire_call *ret,
+                           struct wire_fault *ret_fault, int *ret_failed)
 {
     struct digest *d = STEAL(connection->digest);
-    int failed = d->failed;
     *ret = d->call;
     *ret_fault = d->fault;
+    *ret_failed = d->failed;
     connection->prepared = STEAL(d->prepared);
-    d->call = (struct wire_call){0};
+    d->connection = NULL;
+    return d;
+}
+
+/* On a thread. */
+static bool drop_message(struct task *task)
+{
+    struct digest *d = CONTAINER_OF(task, struct digest, task);
+    wire_call_deinit(&d->call);
+    return false;
+}
+
+static void on_dropped(struct task *task)
+{
+    struct digest *d = CONTAINER_OF(task, struct digest, task);
+    d->failed = -1; /* so that the message is not freed twice */
     digest_free(d);
-    return failed;
+}
+
+/* From here on the client can send as much again. One byte stays charged, so that the payer exists
+ * as long as the task. */
+void digest_end(struct digest *digest)
+{
+    struct digest *d = digest;
+    if (d->failed) {
+        digest_free(d);
+        return;
+    }
+    quota_refund(d->payer, QUOTA_BUFFERS, d->charged - 1);
+    d->charged = 1;
+    d->task.step = drop_message;
+    d->task.done = on_dropped;
+    task_add(&d->task);
 }
 
 void digest_cancel(struct connection *connection)

@@ -2,8 +2,9 @@
 /* Reads a long request on a thread, because making its values takes as long as serving many other
  * clients: a layout of 400 KiB took 5 ms of the loop.
  *
- *   digest_start() -> a thread -> connection_digested() -> digest_take()
- *        \-> digest_cancel(), at any of these
+ *   digest_start() -> a thread -> connection_digested() -> digest_take() -> digest_end() -> a
+ * thread
+ *        \-> digest_cancel(), at any of these up to digest_take()
  *
  * Meanwhile the connection is `answering`: it takes no other request, so that their order is kept.
  * All functions run on the loop. */
@@ -17,9 +18,14 @@
  * request itself, because it is short, nobody pays for the connection, or memory is short. */
 bool digest_start(struct connection *connection, const char *text, size_t n);
 
-/* Returns what wire_call_parse() returned on the thread, with the same ownership, and sets
- * connection->prepared. Only after connection_digested(). */
-int digest_take(struct connection *connection, struct wire_call *ret, struct wire_fault *ret_fault);
+/* Fills in what wire_call_parse() filled in and returned on the thread, and sets
+ * connection->prepared. Only after connection_digested(). The caller owes digest_end() for the
+ * result, which owns the call, and does not call wire_call_deinit(). */
+struct digest *digest_take(struct connection *connection, struct wire_call *ret,
+                           struct wire_fault *ret_fault, int *ret_failed);
+
+/* Frees the request, on a thread: to free its values takes a third as long as to make them. */
+void digest_end(struct digest *digest);
 
 /* Drops the request, if there is one. */
 void digest_cancel(struct connection *connection);
