@@ -12,6 +12,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/slice.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/stray.h"
 #include "daemon/clients/tally.h"
@@ -34,6 +35,8 @@
 #define REPAIR_MS                  500   /* from one check of all segments to the next one */
 #define REPAIR_MORE_MS             16    /* between two parts of a check */
 #define LINGER_LOOK_MS             10
+#define LINGER_MORE_MS             1
+#define SLICE_NS                   250000
 
 /* --- Connections --------------------------------------------------------- */
 
@@ -119,7 +122,7 @@ static void on_lingers(struct connection *connection)
 
 /* Looks again at connections whose clients have gone and whose last requests wait for a turn. One
  * that may linger longer comes back by on_lingers() to the end of the list: only the first n are
- * taken. */
+ * taken, as far as there is time. */
 static void on_linger_alarm(struct alarm *alarm)
 {
     struct server *s = alarm->data;
@@ -127,10 +130,15 @@ static void on_linger_alarm(struct alarm *alarm)
     unsigned n = 0;
     TAILQ_FOREACH (c, &s->lingering, lingering)
         n++;
-    for (; n && (c = TAILQ_FIRST(&s->lingering)); n--) {
+    int64_t until = slice_end(SLICE_NS);
+    do {
+        if (n-- == 0 || !(c = TAILQ_FIRST(&s->lingering)))
+            return;
         forget_lingering(s, c);
         connection_end(c);
-    }
+    } while (now_ns() < until);
+    if (n)
+        alarm_set(alarm, LINGER_MORE_MS, 0);
 }
 
 /* Without a limit on requests there is nothing to count, and the throttle is skipped. */
@@ -230,6 +238,7 @@ static void on_counts(uv_prepare_t *counts)
                   (struct notify_status){.n_segments = registry_count(&s->state.registry),
                                          .n_clients = s->state.tally.n_connections});
     poll_ahead_before_wait(&s->poll_ahead);
+    slice_begin_turn(&s->loop);
     meter_begin_turn(&s->state.meter);
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/base/util.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/slice.h"
 #include "daemon/clients/client.h"
 #include "daemon/clients/connection.h"
 #include "daemon/rights/turns.h"
@@ -131,6 +132,8 @@ static void on_ring(uv_poll_t *poll, int status, int events)
     struct bell *b = CONTAINER_OF(poll, struct bell, poll);
     struct client *exiting = NULL;
     (void)events;
+    if (slice_is_late())
+        return;
     b->has_ended = status < 0;
     if (status == 0 && turns_begin(b->turns, &b->turn)) {
         exiting = take_rings(b, MANY_RINGS);

@@ -10,6 +10,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/slice.h"
 #include "daemon/clients/connection.h"
 #include "daemon/clients/exit_watch.h"
 #include "daemon/clients/exiting.h"
@@ -22,6 +23,7 @@
 #define TESTS_A_TURN  32
 #define TESTS_OF_HELD 8
 #define READS_A_TURN  8 /* of the reports of inotify */
+#define SLICE_NS      250000
 
 /* --- Finding ------------------------------------------------------------- */
 
@@ -125,7 +127,7 @@ static void on_death(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     struct client *c = CONTAINER_OF(poll, struct client, poll);
-    if (peer_has_ended(c->pidfd))
+    if (!slice_is_late() && peer_has_ended(c->pidfd))
         c->clients->died(c);
 }
 
@@ -195,11 +197,15 @@ static void on_alarm(struct alarm *alarm)
     struct clients *clients = alarm->data;
     unsigned n = clients->n_doubted < TESTS_A_TURN ? clients->n_doubted : TESTS_A_TURN;
     unsigned pace = clients->pace_ms < PACE_MOST_MS / 2 ? clients->pace_ms * 2 : PACE_MOST_MS;
-    for (struct client *c; n-- && (c = TAILQ_FIRST(&clients->doubted));) {
+    int64_t until = slice_end(SLICE_NS);
+    struct client *c;
+    do {
+        if (n-- == 0 || !(c = TAILQ_FIRST(&clients->doubted)))
+            break;
         TAILQ_REMOVE(&clients->doubted, c, doubt);
         TAILQ_INSERT_TAIL(&clients->doubted, c, doubt);
         judge(c);
-    }
+    } while (now_ns() < until);
     if (TAILQ_EMPTY(&clients->doubted))
         return;
     clients->pace_ms = pace;
@@ -235,7 +241,8 @@ static void on_news(uv_poll_t *poll, int status, int events)
     enum presence_news news = NEWS_READ;
     (void)status;
     (void)events;
-    for (int i = 0; i < READS_A_TURN && news == NEWS_READ; i++)
+    int64_t until = slice_end(SLICE_NS);
+    for (int i = 0; i < READS_A_TURN && news == NEWS_READ && (i == 0 || now_ns() < until); i++)
         news = presence_read(&clients->presence, on_release, clients);
     if (news == NEWS_LOST)
         doubt_all(clients);

@@ -10,6 +10,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/slice.h"
 #include "daemon/clients/bell.h"
 #include "daemon/clients/digest.h"
 #include "daemon/clients/reply.h"
@@ -382,16 +383,16 @@ static void wait_on(struct connection *c)
 void connection_take_turn(struct connection *connection)
 {
     unsigned turn = 0, turns = connection->gone ? LAST_TURNS : 1;
-    int64_t began = 0;
+    int64_t until = 0;
     if (connection->gone && now_ns() > connection->gone_until_ns)
         connection_close(connection);
     while (!connection->closing && !connection->answering && !connection->out &&
            !connection->throttled) {
         bool more = connection->in.used < connection->in.n;
         if (more && turn == 1)
-            began = now_ns(); /* a client that sends one request at a time costs no clock read */
-        if (turn == TURN_REQUESTS * turns ||
-            (more && turn > 1 && now_ns() - began > TURN_NS * turns)) {
+            /* a client that sends one request at a time costs no look at the clock */
+            until = slice_end(TURN_NS * turns);
+        if (turn == TURN_REQUESTS * turns || (more && turn && now_ns() > until)) {
             connection->events->again(connection);
             break;
         }
@@ -476,6 +477,8 @@ void connection_end(struct connection *connection)
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     struct connection *c = poll->data;
+    if (slice_is_late())
+        return;
     if (status == 0 && events & UV_READABLE) { /* what a client sent before it hung up is first */
         act(c, events);
         return;
@@ -499,6 +502,6 @@ static void on_process(uv_poll_t *poll, int status, int events)
 {
     (void)status, (void)events;
     struct connection *c = poll->data;
-    if (peer_has_ended(c->peer.pidfd))
+    if (!slice_is_late() && peer_has_ended(c->peer.pidfd))
         connection_end(c);
 }

@@ -9,6 +9,7 @@
 #include "common/base/util.h"
 #include "daemon/base/log.h"
 #include "daemon/base/loop.h"
+#include "daemon/base/slice.h"
 
 #define SLICE_NS 250000
 #define RETRY_MS 100
@@ -75,7 +76,7 @@ static void fail(struct door *d, int error)
 /* Accepts clients for one slice, at least one. The time for each is charged to its user. */
 static void accept_some(struct door *d)
 {
-    int64_t began = now_ns(), until = began + SLICE_NS;
+    int64_t began = now_ns(), until = slice_end(SLICE_NS);
     do {
         int fd = accept4(d->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "common/base/util.h"
+#include "daemon/base/slice.h"
 #include "daemon/requests/state.h"
 
 /* What departures may use between two looks of the loop for events. */
@@ -127,7 +128,7 @@ static void work(struct state *state, int64_t until_ns)
 static void on_slice(uv_idle_t *idle)
 {
     struct state *state = idle->data;
-    work(state, now_ns() + SLICE_NS - state->departures.used_ns);
+    work(state, slice_end(SLICE_NS - state->departures.used_ns));
 }
 
 void departures_finish(struct state *state)
@@ -183,7 +184,7 @@ void departure_begin(struct state *state, struct attachments *attachments,
     put_back(all, d);
     int64_t start = now_ns();
     /* Many clients may die in one turn of the loop. Together their first slices get one slice. */
-    work(state, all->used_ns < SLICE_NS ? start + SLICE_NS : start);
+    work(state, all->used_ns < SLICE_NS ? slice_end(SLICE_NS) : start);
     all->used_ns += now_ns() - start;
 }
 

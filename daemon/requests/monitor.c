@@ -10,14 +10,15 @@
 #include "common/base/util.h"
 #include "common/wire/wire_events.h"
 #include "daemon/base/alarm.h"
+#include "daemon/base/slice.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
 #include "daemon/segments/phases.h"
 
-#define SLICE_NS    250000
-#define CLOCK_NS    1000000 /* for one look at phases */
-#define TURN_EVENTS 8       /* sent to one monitor before the next one has its turn */
+#define SLICE_NS     250000
+#define LOOK_MORE_MS 25 /* to the next look at phases, if one slice was too short */
+#define TURN_EVENTS  8  /* sent to one monitor before the next one has its turn */
 
 /* One connection that receives events. The connection owns it, by connection->monitor. */
 struct monitor {
@@ -179,7 +180,7 @@ static void wake(void *arg)
 static void serve(struct turn *turn)
 {
     struct monitors *all = CONTAINER_OF(turn, struct monitors, turn);
-    int64_t end = now_ns() + SLICE_NS;
+    int64_t end = slice_end(SLICE_NS);
     unsigned n = 0, n_more = 0;
     struct monitor *m;
     TAILQ_FOREACH (m, &all->list, link)
@@ -209,14 +210,15 @@ static bool wants_phases(const struct monitor *m)
     return !m->subscriber.kinds || m->subscriber.kinds >> (SHMVIEW_EVENT_PHASE - 1) & 1;
 }
 
-/* Looks at phases, ten times a second, for a millisecond at most. First it looks at the segments
- * that monitors name, beginning with the monitor that was not reached last time. Then it looks at
- * all segments, if a monitor wants those. In that case each of the two gets half of the time. */
+/* Looks at phases, ten times a second, for one slice at most. First it looks at the segments that
+ * monitors name, beginning with the monitor that was not reached last time. Then it looks at all
+ * segments, if a monitor wants those. In that case each of the two gets half of the time. If the
+ * time does not suffice, the next look comes sooner. */
 static void on_clock(struct alarm *clock)
 {
     struct monitors *all = clock->data;
     const struct registry *registry = &all->state->registry;
-    int64_t now = now_ns(), until = now + CLOCK_NS;
+    int64_t now = now_ns(), until = slice_end(SLICE_NS);
     struct monitor *m;
     unsigned n = 0;
     bool wants_all = false;
@@ -224,7 +226,7 @@ static void on_clock(struct alarm *clock)
         n++;
         wants_all |= wants_phases(m) && m->subscriber.n_names == 0;
     }
-    int64_t named_until = wants_all ? now + CLOCK_NS / 2 : until;
+    int64_t named_until = wants_all ? now + (until - now) / 2 : until;
     for (m = all->next_look; n && now_ns() < named_until; n--) {
         m = m ? m : TAILQ_FIRST(&all->list);
         const struct subscriber *s = &m->subscriber;
@@ -234,8 +236,11 @@ static void on_clock(struct alarm *clock)
         m = TAILQ_NEXT(m, link);
     }
     all->next_look = m;
+    bool is_short = n || now_ns() >= named_until;
     if (wants_all)
-        phases_look(&all->phases, registry, until);
+        is_short |= !phases_look(&all->phases, registry, until);
+    if (is_short)
+        alarm_set(clock, LOOK_MORE_MS, PHASES_PERIOD_MS);
 }
 
 /* --- Beginning and end --------------------------------------------------- */

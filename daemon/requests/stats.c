@@ -12,6 +12,7 @@
 #include "common/base/util.h"
 #include "common/wire/wire_stats.h"
 #include "daemon/base/log.h"
+#include "daemon/base/slice.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
@@ -19,7 +20,7 @@
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
 
-#define TURN_NS 400000
+#define SLICE_NS 250000
 
 /* --- A segment ----------------------------------------------------------- */
 
@@ -158,7 +159,7 @@ static uint64_t fill_page(const struct request *r, const struct wire_stats_call 
     if (n == 0)
         return no_more;
     for (unsigned i = 1; (s = registry_next(registry, after)); i++) {
-        if (page->n == n || (i % 16 == 0 && now_ns() > page->end))
+        if (page->n == n || (i % 8 == 0 && now_ns() > page->end))
             return after;
         after = s->id;
         if (request_may_see(r, s))
@@ -273,7 +274,7 @@ void stats_tell(struct request *r, const union wanted *want)
         .parties = parties,
         .party_list = party_list,
         .commands = commands,
-        .end = now_ns() + TURN_NS,
+        .end = slice_end(SLICE_NS),
     };
     struct shmview_stats stats = describe_instance(r, &room);
     stats.next = fill_page(r, &want->stats, &page);

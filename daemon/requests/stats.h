@@ -3,9 +3,9 @@
  * attachments.
  *
  * A hundred thousand segments would take too long for one request. Therefore a reply has as many
- * segments as fit into a millisecond, 100 at most, and the id after which the next call continues.
- * Segments may come and go between the calls. Only administrators and the daemon's own user get the
- * figures of all users together. */
+ * segments as fit into a quarter of a millisecond, 100 at most, and the id after which the next
+ * call continues. Segments may come and go between the calls. Only administrators and the daemon's
+ * own user get the figures of all users together. */
 #ifndef DAEMON_STATS_H
 #define DAEMON_STATS_H
 

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "common/base/util.h"
+#include "daemon/base/slice.h"
 
 /* A turn that takes longer than QUICK_NS is long. Its connection then owes 1000 times the time that
  * the turn took. It pays by the time that passes, and by CREDIT_NS for each quick turn. A
@@ -100,6 +101,7 @@ void turns_gone(struct turns *turns, const void *who)
     if (seen->last == who)
         seen->last = NULL, seen->last_ns = 0;
     turns->closing_ns += CLOSING_NS;
+    slice_owe(CLOSING_NS);
 }
 
 /* Whether anyone other than `who` was active lately. */
@@ -353,14 +355,16 @@ static void charge(struct turn *c, int64_t took)
     c->slow_ns += took;
 }
 
-/* Serves waiting turns for one slice. While an idle handle is active, the loop does not block, so
- * it looks for new events between two slices. */
+/* Serves waiting turns for one slice, one turn at least. While an idle handle is active, the loop
+ * does not block, so it looks for new events between two slices. */
 static void on_slice(uv_idle_t *idle)
 {
     struct turns *t = idle->data;
-    int64_t now = now_ns(), owed = 0, until = now + SLICE_NS + t->closing_ns;
-    struct turn *c = NULL;
-    while (now + t->closing_ns < until && (c = next(t, now))) {
+    int64_t now = now_ns(), owed = 0, until = slice_end(SLICE_NS) + t->closing_ns;
+    struct turn *c;
+    do {
+        if (!(c = next(t, now)))
+            break;
         bool owes = owes_rest(t, c, now);
         begin(t, c, now); /* the turn pays for the time of choosing it, too */
         c->serve(c);
@@ -369,7 +373,7 @@ static void on_slice(uv_idle_t *idle)
         owed += owes ? took * (1 + c->brings) : 0;
         if (c->who)
             note(&t->connections, c->who, now);
-    }
+    } while (now + t->closing_ns < until);
     if (!c || TAILQ_EMPTY(&t->users))
         uv_idle_stop(idle);
     if (owed)

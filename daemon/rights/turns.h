@@ -15,8 +15,9 @@
  *   - Its user has used up the share of time for being served at once, and others are active.
  *   - The loop has served events at once for 0.25 ms since it last looked for new ones.
  *
- * Waiting turns are served in slices of 0.25 ms. Between two slices the loop looks for new events,
- * so a quick request waits for one slice at most. Among waiting turns:
+ * Waiting turns are served in slices of 0.25 ms, or shorter ones if the loop has had much to do
+ * (slice.h). Between two slices the loop looks for new events, so a quick request waits for one
+ * slice at most. Among waiting turns:
  *   - Users take turns, and a user pays with later turns for the time that the last ones used. The
  *     daemon counts as one of the users.
  *   - Of one user's connections quick ones come first, but slow ones get at least an eighth of the

@@ -74,16 +74,16 @@ void phases_look_at(struct phases *phases, const struct registry *registry,
     }
 }
 
-void phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns)
+bool phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns)
 {
     for (unsigned i = 1;; i++) {
         struct segment *s = registry_next(registry, phases->next);
         phases->next = s ? s->id : 0;
         if (!s)
-            return;
+            return true;
         if (s->n_attachments)
             peek_phase(phases, s);
         if (i % 16 == 0 && now_ns() > until_ns)
-            return;
+            return false;
     }
 }

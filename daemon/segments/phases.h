@@ -35,8 +35,9 @@ void phases_end(struct registry *registry);
 void phases_note(struct segment *segment);
 
 /* Looks at segments and adds events, until the time until_ns of CLOCK_MONOTONIC or until the last
- * segment. Begins after the one that it looked at last, and looks at 16 segments at least. */
-void phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns);
+ * segment. Begins after the one that it looked at last, and looks at 16 segments at least. Returns
+ * whether it came to the last segment. */
+bool phases_look(struct phases *phases, const struct registry *registry, int64_t until_ns);
 
 /* Like phases_look(), but looks only at the segments with one of n names, each once at most, and at
  * one at least. *next is the index of the name to begin with; the caller sets it to 0 before the

@@ -2,6 +2,7 @@
 #include "daemon/segments/ringing.h"
 
 #include "common/base/util.h"
+#include "daemon/base/slice.h"
 #include "daemon/segments/attachment.h"
 
 #define SLICE_NS 250000
@@ -10,7 +11,7 @@
 static void serve(struct turn *turn)
 {
     struct ringing *all = CONTAINER_OF(turn, struct ringing, turn);
-    int64_t until = now_ns() + SLICE_NS;
+    int64_t until = slice_end(SLICE_NS);
     struct segment_use *use;
     do {
         use = TAILQ_FIRST(&all->due);

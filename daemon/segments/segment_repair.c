@@ -11,11 +11,13 @@
 
 #include "common/base/util.h"
 #include "daemon/base/log.h"
+#include "daemon/base/slice.h"
 #include "daemon/memory/discard.h"
 #include "daemon/segments/attachment.h"
 
 #define LARGE_BYTES     ((uint64_t)1 << 20) /* a thread commits or frees this and more */
 #define SEGMENTS_A_TURN 32                  /* they take 0.1 to 0.3 ms */
+#define SLICE_NS        250000
 
 /* The size that the object must have. */
 static uint64_t bytes_of(const struct segment *segment, enum segment_part part)
@@ -186,7 +188,8 @@ int segment_repair(struct segment *segment)
 
 void segment_repair_some(const struct registry *registry, uint64_t *after)
 {
-    for (int i = 0; i < SEGMENTS_A_TURN; i++) {
+    int64_t until = slice_end(SLICE_NS);
+    for (int i = 0; i < SEGMENTS_A_TURN && (i == 0 || now_ns() < until); i++) {
         struct segment *s = registry_next(registry, *after);
         *after = s ? s->id : 0;
         if (!s)
