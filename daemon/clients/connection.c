@@ -37,17 +37,6 @@ struct actor connection_actor(const struct connection *c)
     return c ? (struct actor){.pid = c->peer.pid, .uid = c->peer.uid} : ACTOR_NONE;
 }
 
-void answer_deinit(struct answer *answer)
-{
-    free(answer->reason);
-    json_decref(answer->parameters);
-    free(answer->spare);
-    free(answer->text);
-    if (!answer->fds_borrowed)
-        frame_descriptors_close(&answer->fds);
-    *answer = (struct answer){0};
-}
-
 /* --- What it holds ------------------------------------------------------- */
 
 int connection_charge(struct connection *c, uint64_t *charged, uint64_t bytes,

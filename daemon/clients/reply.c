@@ -17,6 +17,17 @@
  * none of their turns takes long. */
 #define HEAVY_BYTES 16384
 
+void answer_deinit(struct answer *answer)
+{
+    free(answer->reason);
+    json_decref(answer->parameters);
+    free(answer->spare);
+    free(answer->text);
+    if (!answer->fds_borrowed)
+        frame_descriptors_close(&answer->fds);
+    *answer = (struct answer){0};
+}
+
 void reply_flush(struct connection *c)
 {
     while (c->out) {
