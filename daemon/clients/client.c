@@ -42,11 +42,9 @@ static bool is_same(const struct store_holder *a, const struct store_holder *b)
 {
     if (a->client != b->client || a->uid != b->uid)
         return false;
-    if (a->client == 0)
-        return a->pid == b->pid && a->birth == b->birth;
-    /* pids are not compared, because they differ between pid namespaces. The number suffices: it
-     * was chosen at random */
-    return a->birth == b->birth || a->birth == 0 || b->birth == 0;
+    /* the pid of one with a number, which is random, may differ between pid namespaces */
+    return a->client == 0 ? a->pid == b->pid && a->birth == b->birth
+                          : a->birth == b->birth || a->birth == 0 || b->birth == 0;
 }
 
 static struct client *find(const struct clients *clients, const struct store_holder *holder)
