@@ -122,8 +122,7 @@ bool client_depart(struct client *client, struct presence_key *ret_key)
 
 static void on_death(uv_poll_t *poll, int status, int events)
 {
-    (void)status;
-    (void)events;
+    (void)status, (void)events;
     struct client *c = CONTAINER_OF(poll, struct client, poll);
     if (!slice_is_late() && peer_has_ended(c->pidfd))
         c->clients->died(c);

@@ -25,6 +25,13 @@ static void open_house(bool polls)
     close_fdp(&house.state.clients.presence.news);
 }
 
+/* Closes the handle of the exit watches, which nobody else knows. */
+static void close_watches(uv_handle_t *handle, void *watches)
+{
+    if (watches && handle->data == watches && !uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
 static void close_house(void)
 {
     struct clients *clients = &house.state.clients;
@@ -33,6 +40,7 @@ static void close_house(void)
     if (clients->presence.news >= 0)
         uv_close((uv_handle_t *)&clients->news, NULL);
     alarm_close(&clients->alarm, NULL);
+    uv_walk(&house.loop, close_watches, clients->exits);
     house_close(&house);
     clients_close(&house.state.clients, true);
 }
