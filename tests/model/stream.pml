@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream as a Promela model: frames in slots, a ring of the published ones, and the bits of the readers that hold
- * them. README.md explains what is checked, what is left out, and what the flags of a run mean. */
+/* A stream as a Promela model: frames in slots, a ring of the published ones, and of each reader the slots that it
+ * holds. README.md explains what is checked, what is left out, and what the flags of a run mean. */
 #ifndef SLOTS
 #define SLOTS 2
 #endif
@@ -42,19 +42,18 @@
 #define SHOWS(k, slot)   shows[(k) * SLOTS + (slot)]
 #define TAG(k, seq)      tag[(k) * (TOTAL + 2) + (seq)]
 
-/* Of a reader, in the word of those that hold a slot. */
-#define BIT(r) (1 << (r))
+/* Of a slot, in the word of those that a reader holds. */
+#define BIT(f) (1 << (f))
 
-/* Where a reader is: its generation, and the next number that it will take; 0: it has not joined. */
-#define AT(generation, seq) ((generation) * 16 + (seq))
-#define NEXT(at)            ((at) & 15)
-#define USER(at)            ((at) / 16)
+/* The place of a reader that waits for no number, because it has left. */
+#define NOWHERE 255
 
 byte ring[STREAMS * SLOTS];
 byte owner[SLOTS];            /* the writer that has the slot, + 1; 0: none */
 byte shows[STREAMS * SLOTS];  /* the number of the frame in it, in each stream; 0: none */
-byte holds[SLOTS];
-byte at[READERS];
+byte user[READERS];           /* generation of the reader that has joined here; 0: none */
+byte at[READERS];             /* the next number that it will take */
+byte holds[READERS];          /* the slots that it holds */
 byte tail[STREAMS] = 1;       /* a reader that joins begins here or later */
 byte published[STREAMS];      /* a number that is published, and perhaps not the last */
 byte readers_wait, writers_wait;
@@ -78,7 +77,7 @@ bool stage_over;     /* reader 0 passes no more frames on */
 
 /* The ids of writers have a place and a generation; writers are not replaced here. */
 #define IS_DEAD_OWNER(o) ((o) != 0 && live[(o) - 1] == 0)
-#define IS_GONE(r)       (live[READER(r)] == 0 || live[READER(r)] != USER(at[r]))
+#define IS_GONE(r)       (user[r] == 0 || live[READER(r)] != user[r])
 
 /* Two steps: the bell is rung after the look at the number of those who wait. */
 inline stir_readers()
@@ -137,16 +136,10 @@ inline reclaim()
     fi;
 #endif
     do
-    :: atomic { r < READERS && free && seq != 0 ->
-        value = (STREAM(r) == k -> at[r] : 0);
-        gone = value != 0 && NEXT(value) <= seq && IS_GONE(r);
-        free = value == 0 || NEXT(value) > seq || gone;
-        r = (gone -> r : r + 1) }
-        if
-        :: atomic { gone -> at[r] = (at[r] == value -> 0 : at[r]); gone = false; r++ }
-        :: atomic { else -> skip }
-        fi
-    :: atomic { else -> r = 0; value = 0; break }
+    :: atomic { r < READERS && free && seq != 0 && (STREAM(r) != k || IS_GONE(r)) -> r++ }
+    :: atomic { r < READERS && free && seq != 0 && STREAM(r) == k && !IS_GONE(r) -> skip }
+        atomic { free = at[r] > seq; r = (free -> r + 1 : r) }
+    :: atomic { else -> r = 0; break }
     od;
 #ifdef FAULT_TAIL_LATE
     if
@@ -176,20 +169,15 @@ inline try_slot()
         :: atomic { k == STREAMS -> k = 0; break }
         od;
         do
-        :: atomic { r < READERS && free ->
-            value = holds[f];
 #ifdef FAULT_DEAD_HOLDS
-            gone = false;
+        :: atomic { r < READERS && free && user[r] == 0 -> r++ }
+        :: atomic { r < READERS && free && user[r] != 0 -> skip }
 #else
-            gone = (value & BIT(r)) && IS_GONE(r);
+        :: atomic { r < READERS && free && IS_GONE(r) -> r++ }
+        :: atomic { r < READERS && free && !IS_GONE(r) -> skip }
 #endif
-            free = gone || !(value & BIT(r));
-            r = (gone -> r : r + 1) }
-            if
-            :: atomic { gone -> holds[f] = holds[f] & ~BIT(r); gone = false; r++ }
-            :: atomic { else -> skip }
-            fi
-        :: atomic { else -> r = 0; value = 0; break }
+            atomic { free = !(holds[r] & BIT(f)); r = (free -> r + 1 : r) }
+        :: atomic { else -> r = 0; break }
         od;
 #ifdef FAULT_HELD_FIRST
         if
@@ -292,22 +280,21 @@ proctype writer(byte me)
 
 inline join()
 {
-    /* bits of an earlier user of the place */
-    f = 0;
-    do
-    :: f < SLOTS -> atomic { holds[f] = holds[f] & ~BIT(r); f++ }
-    :: else -> break
-    od;
+    user[r] = 0; /* nobody looks at the words of an earlier reader from now on */
+#ifndef FAULT_HOLDS_INHERITED
+    holds[r] = 0;
+#endif
     k = STREAM(r);
     next = (published[k] + 1 > HISTORY -> published[k] + 1 - HISTORY : 1);
     next = (next == 0 -> 1 : next);
-    at[r] = AT(generation, next);
+    at[r] = next;
+    user[r] = generation;
 #ifndef LATEST
 #ifndef FAULT_TAIL_NOT_READ
     if
     :: tail[k] > next ->
         next = tail[k];
-        at[r] = AT(generation, next);
+        at[r] = next;
         stir_writers() /* a writer may have waited for the number that was here */
     :: else -> skip
     fi
@@ -324,16 +311,12 @@ inline take()
             entry = 0;
 #ifdef FAULT_SHOWN_FIRST
             held = (SHOWS(k, f) == next) }
-            atomic { holds[f] = holds[f] | BIT(r) }
-#elif defined FAULT_PLAIN_HOLD
-            entry = holds[f] }
-            atomic { holds[f] = entry | BIT(r); entry = 0 }
-            held = (SHOWS(k, f) == next);
+            atomic { holds[r] = holds[r] | BIT(f) }
 #elif defined FAULT_SHOWS_ANY
-            holds[f] = holds[f] | BIT(r) }
+            holds[r] = holds[r] | BIT(f) }
             held = (SHOWS(k, f) != 0);
 #else
-            holds[f] = holds[f] | BIT(r) }
+            holds[r] = holds[r] | BIT(f) }
             held = (SHOWS(k, f) == next);
 #endif
             if
@@ -342,7 +325,7 @@ inline take()
 #ifndef LATEST
                 assert(false); /* a frame is gone that this reader has not taken */
 #endif
-                holds[f] = holds[f] & ~BIT(r) }
+                holds[r] = holds[r] & ~BIT(f) }
                 stir_writers();
                 next++
             fi
@@ -378,9 +361,8 @@ again:
             :: atomic { is_over -> break }
             :: atomic { else -> held = false }
             fi;
-#ifndef LATEST
-            at[r] = AT(generation, next + 1);
-            stir_writers();
+#if !defined LATEST && !defined FAULT_PLACE_LATE
+            at[r] = next + 1; /* wakes nobody: only this slot can become free, and it is held */
 #endif
             assert(content[f] == TAG(k, next));
             assert(content[f] == TAG(k, next)); /* at the end of reading it */
@@ -389,7 +371,7 @@ again:
             :: r == 0 ->
                 atomic { frame = content[f]; k = 1 };
 #ifdef FAULT_RELEASED_FIRST
-                atomic { holds[f] = holds[f] & ~BIT(r) };
+                atomic { holds[r] = holds[r] & ~BIT(f) };
 #endif
                 announce_frame();
                 stir_readers();
@@ -397,14 +379,17 @@ again:
             :: else -> skip
             fi;
 #endif
-            atomic { holds[f] = holds[f] & ~BIT(r); f = 0 };
+            atomic { holds[r] = holds[r] & ~BIT(f); f = 0 };
 #ifndef FAULT_FREED_SILENTLY
             stir_writers();
+#endif
+#if !defined LATEST && defined FAULT_PLACE_LATE
+            at[r] = next + 1;
 #endif
             next++
         od;
         assert(next > last[k]);
-        atomic { at[r] = 0; f = 0; next = 0; is_over = false };
+        atomic { at[r] = NOWHERE; f = 0; next = 0; is_over = false };
         stir_writers()
     } unless { dead[READER(r)] };
     stage_over = (r == 0 -> true : stage_over);
