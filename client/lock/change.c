@@ -9,10 +9,6 @@
 #include "client/lock/word.h"
 #include "common/base/util.h"
 
-/* The low bit of change_waits. The other bits count the notifications that found it set, so that
- * each of them changes the word and ends the parks that begin at that moment. */
-#define CHANGE_WAITED 1u
-
 /* How often to look at the counter between two looks at the clock. Fewer where the thread yields
  * its processor in between, because the peer may need it. */
 #define LOOKS     64

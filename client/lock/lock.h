@@ -145,8 +145,19 @@ void lock_give_up(struct lock *l);
 
 /* --- Calls ---------------------------------------------------------------- */
 
+/* Returns the half of the phase word with the generation. A futex compares 32 bits, and the
+ * generation changes at each switch. */
+static inline uint32_t *phase_word(struct shmview_control *c)
+{
+    return (uint32_t *)(void *)&c->phase + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+}
+
 /* Returns the generation of the current phase, or 0 without a lock. */
 uint32_t phase_generation(const struct lock *l);
+
+/* The low bit of change_waits. The other bits count the notifications that found it set, so that
+ * each of them changes the word and ends the parks that begin at that moment. */
+#define CHANGE_WAITED 1u
 
 /* Adds one to the counter of changes and wakes up to n threads that wait for one. Returns whether
  * an event loop watches the segment; the caller must then ring, because the daemon wakes loops. */

@@ -65,6 +65,26 @@
     X(CHANGED, "change: counted, nobody is woken")                                                 \
     X(CHANGE_CLEARED, "change: change_waits has changed, nobody is woken")                         \
     X(CHANGE_WAITS, "change: the flag of waiters is set, not yet parked")                          \
+    X(STREAM_ROLE, "stream: the writer is me, a dead one is not marked")                           \
+    X(STREAM_MARKED, "stream: a dead writer is marked")                                            \
+    X(STREAM_OWNS, "stream: the slot is not yet mine")                                             \
+    X(STREAM_TAIL, "stream: the tails are moved, readers are not looked at")                       \
+    X(STREAM_CLEARED, "stream: the slot shows nothing, holds are not looked at")                   \
+    X(STREAM_FILLED, "stream: the frame is filled, not published")                                 \
+    X(STREAM_SHOWS, "stream: the slot shows the number, the ring does not")                        \
+    X(STREAM_PUBLISHED, "stream: published, not counted")                                          \
+    X(STREAM_COUNTED, "stream: counted, the slot is still mine")                                   \
+    X(STREAM_GIVEN, "stream: the slot is given back, no writer is woken")                          \
+    X(STREAM_OPENED, "stream: the gate is open, nobody is woken")                                  \
+    X(STREAM_WOKEN, "stream: published, and readers are woken")                                    \
+    X(STREAM_CLOSED, "stream: the gate is closed, not looked again")                               \
+    X(STREAM_NOBODY, "stream: the place of an earlier reader is nobody's")                         \
+    X(STREAM_PLACED, "stream: the next number is stored, not yet joined")                          \
+    X(STREAM_JOINED, "stream: joined, the tail is not read")                                       \
+    X(STREAM_HELD, "stream: the slot is held, not looked at")                                      \
+    X(STREAM_TAKEN, "stream: taken, the next number is stored")                                    \
+    X(STREAM_RELEASED, "stream: released, no writer is woken")                                     \
+    X(STREAM_PASSES, "stream: the slot shows a number in a stage, the ring does not")              \
     X(ADOPTS, "slot: nothing is written yet")                                                      \
     X(ADOPT_UNSIGNED, "slot: my predecessor's name is off it")                                     \
     X(ADOPT_UNCOUNTED, "slot: pid and command are mine, the count is not")                         \

@@ -13,6 +13,7 @@
  * at least twice as many places as there are views, so that a search ends after few comparisons. */
 struct known_views {
     struct wire_view *list; /* owned; its strings are after the table */
+    size_t n;
     uint32_t mask;          /* places of the table less 1 */
     uint16_t table[];       /* index + 1 of the view; 0: empty */
 };
@@ -50,6 +51,7 @@ static struct known_views *views_new(struct wire_view **list, size_t n)
         return NULL;
     char *room = (char *)&views->table[places];
     views->list = *list;
+    views->n = n;
     views->mask = (uint32_t)places - 1;
     for (size_t i = 0; i < n; i++) {
         struct wire_view *v = &views->list[i];
@@ -181,6 +183,12 @@ const char *known_name(const struct known *known, size_t index)
 bool known_has_views(const struct known *known, int index)
 {
     return known->list[index].views;
+}
+
+const char *known_view_name(const struct known *known, int index, size_t i)
+{
+    const struct known_views *views = known->list[index].views;
+    return i < views->n ? views->list[i].name : NULL;
 }
 
 struct wire_view *known_view(const struct known *known, int index, const char *name)

@@ -50,6 +50,9 @@ int known_find(const struct known *known, const char *name);
 const char *known_name(const struct known *known, size_t index);
 /* Whether the views of the layout are known. */
 bool known_has_views(const struct known *known, int index);
+/* Returns the name of view i of a layout whose views are known, or NULL if it has not so many.
+ * Borrowed like that of a layout. */
+const char *known_view_name(const struct known *known, int index, size_t i);
 /* Returns a view of a layout whose views are known, or NULL if it has none with this name. Borrowed
  * until known_deinit(). The caller may resolve its description, which then has an item. */
 struct wire_view *known_view(const struct known *known, int index, const char *name);

@@ -23,6 +23,10 @@ const struct format *segment_format(struct shmview_segment *segment, const char 
 int segment_resolve(struct shmview_segment *segment, struct view_desc *desc, const char *format,
                     bool has_strides, struct view_fault *fault);
 
+/* Makes a description of spec, not yet checked against a segment. Returns 0, or -1 with *fault. */
+int view_spec_describe(const struct shmview_view_spec *spec, struct formats *pool,
+                       struct view_desc *ret, struct view_fault *fault);
+
 /* Convert between a public view and its description. view_fill() needs a description that was
  * checked for this segment; its result belongs to no phase, and is read-only if the attachment is.
  * Never fail. */
@@ -45,6 +49,10 @@ void layout_declared(struct shmview_segment *segment, const char *layout,
 int layout_find(struct shmview_segment *segment, const char *layout);
 /* Sets the error text. Returns -SHMVIEW_ERR_NO_LAYOUT. */
 int fail_no_layout(const struct shmview_segment *segment, const char *layout);
+/* Copies the name of view i of a layout to ret_name, which has room for LIMIT_VIEW_NAME_BYTES + 1.
+ * Asks the daemon if the handle does not know the views. Returns 0, 1 if the layout has not so many
+ * views, or an error. */
+int layout_view_name(struct shmview_segment *segment, const char *layout, size_t i, char *ret_name);
 /* Copies the name of the layout with this index to ret_name, which has room for `bytes` bytes. Asks
  * the daemon if the handle does not know the index. Returns 0 or an error. */
 int layout_name(struct shmview_segment *segment, uint32_t index, char *ret_name, size_t bytes);

@@ -164,6 +164,33 @@ static int find_view(struct shmview_segment *segment, struct view_query *q)
     return v->desc.item ? FOUND : (int)resolve(segment, v, q);
 }
 
+/* Copies the name of a view that is known. Returns an enum found or an error. */
+static int copy_view_name(struct shmview_segment *segment, const char *layout, size_t i,
+                          char *ret_name)
+{
+    const struct known *known = &segment->known;
+    DETAILS;
+    int r = known_read(&segment->known);
+    if (r)
+        return r;
+    int index = known_find(known, layout);
+    if (index < 0 || !known_has_views(known, index))
+        return UNKNOWN;
+    const char *name = known_view_name(known, index, i);
+    if (!name)
+        return NOT_FOUND;
+    snprintf(ret_name, LIMIT_VIEW_NAME_BYTES + 1, "%s", name);
+    return FOUND;
+}
+
+int layout_view_name(struct shmview_segment *segment, const char *layout, size_t i, char *ret_name)
+{
+    int r = copy_view_name(segment, layout, i, ret_name);
+    if (r == UNKNOWN && (r = request(segment, layout, FIELDS_ABSENT)) == 0)
+        r = copy_view_name(segment, layout, i, ret_name);
+    return r == UNKNOWN ? fail_no_layout(segment, layout) : r;
+}
+
 int shmview_view_open(struct shmview_segment *segment, const char *layout, const char *view,
                       struct shmview_view *ret_view)
 {

@@ -34,13 +34,6 @@ static uint32_t layout_of(uint64_t phase)
     return (uint32_t)(phase >> 32) - 1; /* UINT32_MAX: no phase yet */
 }
 
-/* Returns the half of the phase word with the generation. A futex compares 32 bits, and the
- * generation changes at each switch. */
-static uint32_t *generation_word(struct shmview_control *c)
-{
-    return (uint32_t *)(void *)&c->phase + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
-}
-
 /* Fills *ret from a phase word. Asks the daemon for the name of a layout that the handle does not
  * know. Returns 0 or an error. */
 static int describe(struct shmview_segment *s, uint64_t phase, struct shmview_phase *ret)
@@ -107,7 +100,7 @@ int shmview_switch(struct shmview_segment *segment, const char *layout)
     STEP(AT_SWITCHES);
     atomic_store(word64(&c->phase), phase);
     STEP(AT_SWITCHED);
-    wake(generation_word(c), INT_MAX);
+    wake(phase_word(c), INT_MAX);
     STEP(AT_SWITCH_WOKEN);
     return shmview_notify(segment);
 }
@@ -142,7 +135,7 @@ int shmview_wait_phase(struct shmview_segment *segment, const char *layout, uint
                         segment->name, layout ? "layout " : "another phase", layout ? layout : "");
         if (has_parked && (r = wait_ask()))
             return r;
-        park(&segment->lock, generation_word(segment->lock.control), generation_of(phase), NULL,
+        park(&segment->lock, phase_word(segment->lock.control), generation_of(phase), NULL,
              deadline);
     }
 }

@@ -106,10 +106,9 @@ int segment_resolve(struct shmview_segment *segment, struct view_desc *desc, con
     return view_resolve(desc, &segment->formats, format ? format : "", has_strides, fault);
 }
 
-/* Makes a description of spec, not yet checked against the segment. Copies the arrays only after
- * ndim is known to fit. Returns 0, or -1 with *fault. */
-static int describe(struct shmview_segment *segment, const struct shmview_view_spec *spec,
-                    struct view_desc *ret, struct view_fault *fault)
+/* Copies the arrays only after ndim is known to fit. */
+int view_spec_describe(const struct shmview_view_spec *spec, struct formats *pool,
+                       struct view_desc *ret, struct view_fault *fault)
 {
     *ret = (struct view_desc){
         .offset = spec->offset,
@@ -130,7 +129,15 @@ static int describe(struct shmview_segment *segment, const struct shmview_view_s
         if (spec->suboffsets)
             memcpy(ret->suboffsets, spec->suboffsets, bytes);
     }
-    return segment_resolve(segment, ret, spec->format, spec->strides != NULL, fault);
+    return view_resolve(ret, pool, spec->format ? spec->format : "", spec->strides != NULL, fault);
+}
+
+/* Like view_spec_describe(), with the pool of the segment. */
+static int describe(struct shmview_segment *segment, const struct shmview_view_spec *spec,
+                    struct view_desc *ret, struct view_fault *fault)
+{
+    NOT_FORKED;
+    return view_spec_describe(spec, &segment->formats, ret, fault);
 }
 
 int shmview_view_make(struct shmview_segment *segment, const struct shmview_view_spec *spec,

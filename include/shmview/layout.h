@@ -40,6 +40,9 @@
  * slots are as many as fit into the page of the liveness object. */
 #define SHMVIEW_SLOTS_MAX   1000u
 #define SHMVIEW_LAYOUTS_MAX 64u
+/* The most slots and stages of a stream (stream_layout.h), whose readers have words here. */
+#define SHMVIEW_STREAM_SLOTS_MAX  512u
+#define SHMVIEW_STREAM_STAGES_MAX 6u
 
 /* The lock word.  W:1 R:1 generation:20 slot:10
  *
@@ -96,7 +99,9 @@ struct shmview_object_header {
  * stores its generation with count 0 in readers, and stores its id last. A reader
  * of the slot that finds the id it expects finds that user's words.
  *
- * Only readers decides anything. The other words name the client to people. */
+ * Only readers decides anything about the lock. The other words before stream_next name the client
+ * to people. The words stream_* belong to the streams of stream_layout.h, which describes them; they
+ * are of no use in a segment that is no stream. */
 struct shmview_slot {
     uint32_t readers;  /* generation:20 count:12 */
     uint32_t id;       /* generation:20 slot:10 of the user that wrote the other words */
@@ -104,7 +109,11 @@ struct shmview_slot {
     uint32_t waits;    /* what one of its threads waits for: SHMVIEW_WAITS_* */
     char command[16];  /* the name of its program, NUL-terminated */
     uint64_t since_ns; /* CLOCK_MONOTONIC; since when it waits */
-    uint8_t reserved[88];
+    uint64_t stream_next;
+    uint32_t stream_user;
+    uint32_t stream_stage;
+    uint64_t stream_missed;
+    uint64_t stream_holds[SHMVIEW_STREAM_SLOTS_MAX / 64];
 };
 
 /* Values of waits. */
@@ -143,6 +152,9 @@ struct shmview_slot {
  *   change         counts the notifications
  *   change_waits   bit 0: a client may be parked here. The other bits count the times that the
  *                  parked clients were woken
+ *   stream_readers, stream_writers
+ *                  gates of a stream: where readers of each stage wait for a frame, and writers for a
+ *                  slot; see stream_layout.h
  *
  * layouts has, by index, a hash of the name of each layout (FNV-1a with 64 bits;
  * 1 instead of 0), and 0 if there is no such layout. A client that switches finds
@@ -172,7 +184,11 @@ struct shmview_control {
     uint8_t pad4[120];
     uint32_t change;
     uint32_t change_waits;
-    uint8_t pad5[376];
+    uint8_t pad5[120];
+    uint32_t stream_readers[SHMVIEW_STREAM_STAGES_MAX];
+    uint8_t pad6[104];
+    uint32_t stream_writers;
+    uint8_t pad7[124];
     uint64_t layouts[SHMVIEW_LAYOUTS_MAX];
 };
 
@@ -235,6 +251,11 @@ SHMVIEW_AT_OFFSET(shmview_slot, pid, 8);
 SHMVIEW_AT_OFFSET(shmview_slot, waits, 12);
 SHMVIEW_AT_OFFSET(shmview_slot, command, 16);
 SHMVIEW_AT_OFFSET(shmview_slot, since_ns, 32);
+SHMVIEW_AT_OFFSET(shmview_slot, stream_next, 40);
+SHMVIEW_AT_OFFSET(shmview_slot, stream_user, 48);
+SHMVIEW_AT_OFFSET(shmview_slot, stream_stage, 52);
+SHMVIEW_AT_OFFSET(shmview_slot, stream_missed, 56);
+SHMVIEW_AT_OFFSET(shmview_slot, stream_holds, 64);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_control) == 1536, "control header");
 SHMVIEW_AT_OFFSET(shmview_control, slots_offset, 32);
 SHMVIEW_AT_OFFSET(shmview_control, slot_bytes, 36);
@@ -250,6 +271,8 @@ SHMVIEW_AT_OFFSET(shmview_control, drain, 384);
 SHMVIEW_AT_OFFSET(shmview_control, phase, 512);
 SHMVIEW_AT_OFFSET(shmview_control, change, 640);
 SHMVIEW_AT_OFFSET(shmview_control, change_waits, 644);
+SHMVIEW_AT_OFFSET(shmview_control, stream_readers, 768);
+SHMVIEW_AT_OFFSET(shmview_control, stream_writers, 896);
 SHMVIEW_AT_OFFSET(shmview_control, layouts, 1024);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness_death) == 32, "death");
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_liveness) == 4096, "one page");

@@ -15,6 +15,7 @@ rules() {
     common/base/*) echo "common/base" ;;
     common/json/*) echo "common/json common/base" ;;
     common/views/*) echo "common/views common/base" ;;
+    common/stream/*) echo "common/stream common/views common/base" ;;
     common/wire/*) echo "common/wire common/views common/json common/base" ;;
 
     daemon/base/*) echo "daemon/base common/base" ;;
@@ -42,6 +43,7 @@ rules() {
     client/whole/*) echo "client/whole client/views client/base common" ;;
     client/family/*) echo "client/family client/base common" ;;
     client/exports/*) echo "client/exports client/views client/segment client/base common" ;;
+    client/stream/*) echo "client/stream client/views client/segment client/lock client/link client/base common" ;;
     client/asking/*) echo "client/asking client/link client/base common" ;;
     client/inline.c) echo "common" ;;
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gates: waits for a frame or a slot, and wakes those who wait. */
+#include <limits.h>
+#include <sched.h>
+
+#include "client/base/error.h"
+#include "client/link/connection.h"
+#include "client/stream/stream.h"
+
+/* How often to try between two looks at the clock. */
+#define TRIES     16
+#define TRIES_FEW 4
+
+/* A thread that waits for a client reports it to the daemon, which then looks whether that process
+ * is being ended (daemon/clients/exiting.h): first after this time, and then ever more rarely. */
+#define REPORT_FIRST_NS 250000
+
+void claim_slowly(_Atomic uint32_t *claim)
+{
+    int tries = 0;
+    while (atomic_exchange_explicit(claim, 1, memory_order_acquire)) {
+        if (++tries % 64)
+            relax();
+        else
+            sched_yield();
+    }
+}
+
+uint32_t gate_close(uint32_t *gate, uint32_t bit)
+{
+    uint32_t v = atomic_load(word(gate));
+    while (!(v & bit))
+        if (swap(gate, &v, v | bit))
+            return v | bit;
+    return v;
+}
+
+__attribute__((noinline)) void gate_open_slowly(struct shmview_stream *s, uint32_t *gate)
+{
+    const struct lock *l = stream_lock(s);
+    uint32_t v = atomic_load(word(gate)), bits;
+    do {
+        bits = v & (SHMVIEW_GATE_PARKED | SHMVIEW_GATE_WATCHED);
+        if (!bits)
+            return;
+    } while (!swap(gate, &v, v - bits + SHMVIEW_GATE_OPENED));
+    STEP(AT_STREAM_OPENED);
+    if (bits & SHMVIEW_GATE_PARKED)
+        wake(gate, INT_MAX);
+    if (bits & SHMVIEW_GATE_WATCHED && atomic_load(const_word(&l->live->watches))) {
+        NOT_CANCELLED;
+        connection_ring(s->segment->connection, l->attachment);
+    }
+}
+
+/* Makes attempts for as long as spinning has helped in earlier waits (common/base/spin.h). */
+static int spin_at(struct shmview_stream *s, _Atomic(struct spin) *experience, int64_t deadline,
+                   stream_attempt *attempt, void *arg)
+{
+    struct spin spin = atomic_load_explicit(experience, memory_order_relaxed);
+    if (!spins_allowed())
+        return NOTHING;
+    uint32_t ns = spin_begin(&spin);
+    int64_t began = now_ns(), now = began, until = began + ns;
+    if (deadline < until)
+        until = deadline;
+    int r = NOTHING;
+    while (ns && r == NOTHING && now < until) {
+        if (spin.yields)
+            sched_yield();
+        for (int i = 0; r == NOTHING && i < (spin.yields ? TRIES_FEW : TRIES); i++) {
+            relax();
+            r = attempt(s, arg);
+        }
+        now = now_ns();
+    }
+    if (r == NOTHING)
+        spin_missed(&spin, ns);
+    else
+        spin_hit(&spin, ns, now - began);
+    atomic_store_explicit(experience, spin, memory_order_relaxed);
+    return r;
+}
+
+/* Reports the client for which this thread waits, at intervals that double. */
+static void report(struct shmview_stream *s, uint32_t holder, int64_t began, int64_t *next)
+{
+    const struct lock *l = stream_lock(s);
+    int64_t now = now_ns();
+    if (!holder || now < *next)
+        return;
+    l->report_wait(l, holder);
+    *next = now + (now - began < WAIT_NS ? now - began : WAIT_NS);
+}
+
+int gate_wait(struct shmview_stream *s, uint32_t *gate, _Atomic(struct spin) *spin,
+              int64_t deadline, const _Atomic uint32_t *in_the_way, stream_attempt *attempt,
+              void *arg)
+{
+    struct lock *l = stream_lock(s);
+    bool is_watched = atomic_load_explicit(&s->is_watched, memory_order_relaxed);
+    int64_t end = deadline > 0 ? deadline : 0;
+    if (!end && !is_watched)
+        return -SHMVIEW_ERR_TIMED_OUT;
+    int r = end ? spin_at(s, spin, end, attempt, arg) : NOTHING;
+    if (r != NOTHING)
+        return r;
+    int64_t began = now_ns(), next_report = began + REPORT_FIRST_NS;
+    for (bool has_parked = false;; has_parked = true) {
+        bool is_over = has_passed(end, now_ns());
+        uint32_t bit = is_over ? SHMVIEW_GATE_WATCHED : SHMVIEW_GATE_PARKED, v = 0;
+        if (!is_over || is_watched)
+            v = gate_close(gate, bit);
+        STEP(AT_STREAM_CLOSED);
+        uint32_t deaths = atomic_load(const_word(&l->live->deaths));
+        r = attempt(s, arg);
+        if (r != NOTHING)
+            return r;
+        if (is_over)
+            return -SHMVIEW_ERR_TIMED_OUT;
+        if (has_parked && (r = wait_ask()))
+            return r;
+        uint32_t holder = in_the_way ? atomic_load_explicit(in_the_way, memory_order_relaxed) : 0;
+        report(s, holder, began, &next_report);
+        int64_t until = holder && next_report < end ? next_report : end;
+        park(l, gate, v, &deaths, until);
+    }
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds slots that no reader needs.
+ *
+ * A slot is free if in no stage a reader is still to take its frame, and no reader holds it. A
+ * writer owns the slots first, then moves the tails, looks at the next numbers of all readers,
+ * clears what the slots show, and looks at what all readers hold. Each of these stores comes before
+ * the look that follows it, so a reader that the look missed finds the store (stream.h).
+ *
+ * To look at all readers costs a cache line of each, which that reader has just written. So the
+ * only writer of a stream frees several slots by one look, and keeps those that it does not need
+ * yet. They are frames that every reader has taken, or, in a latest stream, the oldest eighth of
+ * the frames. */
+#include <string.h>
+
+#include "client/stream/stream.h"
+
+#define HOLD_WORDS (SHMVIEW_STREAM_SLOTS_MAX / 64)
+
+/* The most slots that one search frees. */
+#define BATCH_MAX 32
+
+/* What one look at all readers found. */
+struct look {
+    uint64_t holds[HOLD_WORDS];                /* the slots that they hold */
+    uint64_t least[SHMVIEW_STREAM_STAGES_MAX]; /* the least number that one takes next */
+    uint32_t behind; /* a reader with that number, in the stage in which it is in the way */
+    uint32_t holder; /* a reader that holds a slot */
+};
+
+/* A search for free slots. */
+struct search {
+    uint64_t limit[SHMVIEW_STREAM_STAGES_MAX]; /* the last number that is not history */
+    struct look look;
+    uint16_t slots[BATCH_MAX]; /* that may be free; the caller owns them */
+    uint32_t n, wanted;
+};
+
+/* --- Readers ------------------------------------------------------------- */
+
+uint32_t readers_high(const struct shmview_stream *s)
+{
+    uint32_t high =
+        atomic_load_explicit(const_word(&stream_lock(s)->live->high), memory_order_relaxed);
+    return high < SHMVIEW_SLOTS_MAX ? high : SHMVIEW_SLOTS_MAX;
+}
+
+struct shmview_slot *reader_at(const struct shmview_stream *s, uint32_t slot)
+{
+    const struct lock *l = stream_lock(s);
+    struct shmview_slot *reader = slot_at(l, slot);
+    uint32_t user = atomic_load(word(&reader->stream_user));
+    return user && (user & SHMVIEW_SLOT_MASK) == slot && is_alive(l, user) ? reader : NULL;
+}
+
+/* Looks at all readers. */
+static void look_at_readers(const struct shmview_stream *s, struct look *ret)
+{
+    uint32_t high = readers_high(s);
+    memset(ret->holds, 0, s->n_holds * sizeof *ret->holds);
+    for (uint32_t k = 0; k < s->plan.n_stages; k++)
+        ret->least[k] = UINT64_MAX;
+    ret->behind = ret->holder = 0;
+    for (uint32_t i = 0; i < high; i++) {
+        struct shmview_slot *reader = reader_at(s, i);
+        if (!reader)
+            continue;
+        uint32_t user = atomic_load_explicit(word(&reader->stream_user), memory_order_relaxed);
+        uint32_t k = atomic_load_explicit(word(&reader->stream_stage), memory_order_relaxed);
+        uint64_t next = atomic_load(word64(&reader->stream_next));
+        if (k < s->plan.n_stages && next < ret->least[k]) {
+            ret->least[k] = next;
+            ret->behind = user;
+        }
+        for (uint32_t w = 0; w < s->n_holds; w++) {
+            uint64_t holds = atomic_load(word64(&reader->stream_holds[w]));
+            ret->holds[w] |= holds;
+            if (holds)
+                ret->holder = user;
+        }
+    }
+}
+
+static bool is_held(const struct look *look, uint32_t f)
+{
+    return look->holds[f / 64] >> f % 64 & 1;
+}
+
+/* --- Owning -------------------------------------------------------------- */
+
+/* Owns slot f, if no other writer does. The only writer of a stream owns all slots, but leaves out
+ * those that it has loaned or keeps. */
+static bool own(struct shmview_stream *s, uint32_t f)
+{
+    struct lock *l = stream_lock(s);
+    uint32_t *owner = &slot_words(s, f)->owner;
+    uint32_t seen = atomic_load_explicit(word(owner), memory_order_relaxed);
+    if (!has_many_writers(s)) {
+        if (seen == l->me)
+            return false;
+        atomic_store_explicit(word(owner), l->me, memory_order_relaxed);
+        return true;
+    }
+    if (seen && is_alive(l, seen))
+        return false;
+    uint32_t dead = seen;
+    STEP(AT_STREAM_OWNS);
+    if (!swap(owner, &seen, l->me))
+        return false;
+    if (dead)
+        death_mark(s, dead);
+    return true;
+}
+
+static void disown(struct shmview_stream *s, uint32_t f)
+{
+    atomic_store(word(&slot_words(s, f)->owner), 0);
+}
+
+/* --- The search ---------------------------------------------------------- */
+
+/* Moves the tails past the frames that are not history, and looks at all readers. A reader that
+ * joins begins after the history too, so it misses nothing by that. */
+static void begin_search(struct shmview_stream *s, struct search *ret)
+{
+    for (uint32_t k = 0; k < s->plan.n_stages; k++) {
+        uint64_t kept = s->plan.history + !is_lossless(s), last = ring_last(s, k);
+        ret->limit[k] = last > kept ? last - kept : 0;
+        uint64_t *tail = &s->stages[k].words->tail;
+        uint64_t seen = atomic_load_explicit(word64(tail), memory_order_relaxed);
+        for (int i = 0; i < 1000 && is_lossless(s) && seen <= ret->limit[k]; i++)
+            if (atomic_compare_exchange_weak(word64(tail), &seen, ret->limit[k] + 1))
+                break;
+    }
+    STEP(AT_STREAM_TAIL);
+    /* also where no tail was moved, because another writer may have moved it */
+    atomic_thread_fence(memory_order_seq_cst);
+    look_at_readers(s, &ret->look);
+    ret->n = 0;
+}
+
+/* Whether no reader is still to take the frame in slot f. Sets in_the_way if a reader is. */
+static bool is_taken(struct shmview_stream *s, const struct search *search, uint32_t f)
+{
+    for (uint32_t k = 0; k < s->plan.n_stages; k++) {
+        uint64_t sequence = ring_shown(s, k, f);
+        if (sequence == 0)
+            continue;
+        if (sequence > search->limit[k])
+            return false;
+        if (is_lossless(s) && sequence >= search->look.least[k]) {
+            atomic_store_explicit(&s->writer.in_the_way, search->look.behind, memory_order_relaxed);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the slot shows a frame in a stage: a reader may have passed it on after it was looked at.
+ */
+static bool is_shown(const struct shmview_stream *s, uint32_t f)
+{
+    for (uint32_t k = 1; k < s->plan.n_stages; k++)
+        if (atomic_load(word64(&slot_words(s, f)->shows[k])))
+            return true;
+    return false;
+}
+
+/* Collects slots whose frames every reader has taken, or may miss, and clears what they show. */
+static void collect(struct shmview_stream *s, struct search *search)
+{
+    struct writer *w = &s->writer;
+    uint32_t n = s->plan.n_slots, f = w->cursor;
+    for (uint32_t i = 0; i < n && search->n < search->wanted; i++) {
+        f = f + 1 < n ? f + 1 : 0;
+        if (is_held(&search->look, f)) {
+            atomic_store_explicit(&w->in_the_way, search->look.holder, memory_order_relaxed);
+            continue;
+        }
+        if (!own(s, f))
+            continue;
+        if (!is_taken(s, search, f)) {
+            disown(s, f);
+            continue;
+        }
+        for (uint32_t k = 0; k < s->plan.n_stages; k++)
+            atomic_store_explicit(word64(&slot_words(s, f)->shows[k]), 0, memory_order_relaxed);
+        STEP(AT_STREAM_CLEARED);
+        search->slots[search->n++] = (uint16_t)f;
+        w->cursor = f;
+    }
+}
+
+/* Keeps those of the collected slots that nobody holds. */
+static void sift(struct shmview_stream *s, struct search *search)
+{
+    uint32_t n = 0;
+    if (search->n == 0)
+        return;
+    atomic_thread_fence(memory_order_seq_cst);
+    look_at_readers(s, &search->look);
+    for (uint32_t i = 0; i < search->n; i++) {
+        uint32_t f = search->slots[i];
+        bool held = is_held(&search->look, f);
+        if (held)
+            atomic_store_explicit(&s->writer.in_the_way, search->look.holder, memory_order_relaxed);
+        if (held || is_shown(s, f))
+            disown(s, f);
+        else
+            search->slots[n++] = (uint16_t)f;
+    }
+    search->n = n;
+}
+
+/* How many slots to free at a time. */
+static uint32_t batch(const struct shmview_stream *s)
+{
+    uint32_t n = s->plan.n_slots / (is_lossless(s) ? 4 : 8);
+    return has_many_writers(s) || n < 1 ? 1 : n < BATCH_MAX ? n : BATCH_MAX;
+}
+
+int reclaim_slot(struct shmview_stream *s)
+{
+    struct writer *w = &s->writer;
+    struct search search;
+    if (w->first < w->n_free)
+        return w->free[w->first++];
+    search.wanted = batch(s);
+    atomic_store_explicit(&w->in_the_way, 0, memory_order_relaxed);
+    begin_search(s, &search);
+    collect(s, &search);
+    sift(s, &search);
+    if (search.n == 0)
+        return -1;
+    memcpy(w->free, search.slots, search.n * sizeof *w->free);
+    w->n_free = search.n;
+    w->first = 1;
+    return search.slots[0];
+}
+
+void reclaim_give_back(struct shmview_stream *s)
+{
+    struct writer *w = &s->writer;
+    while (w->first < w->n_free)
+        disown(s, w->free[w->first++]);
+    w->first = w->n_free = 0;
+}

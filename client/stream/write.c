@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing: loan, publish, discard, end. */
+#include <inttypes.h>
+
+#include "client/base/error.h"
+#include "client/stream/stream.h"
+
+/* --- The role ------------------------------------------------------------ */
+
+/* How long a writer waits for another one, which may have been killed a moment ago, to be noticed
+ * as dead by the daemon. */
+#define DEATH_NS 200000000
+
+/* Waits until a client has died, or until the time. Returns 0, or -SHMVIEW_ERR_INTERRUPTED. */
+static int await_death(struct shmview_stream *s, uint32_t id, int64_t until)
+{
+    struct lock *l = stream_lock(s);
+    int r = 0;
+    for (int64_t now = now_ns(); r == 0 && now < until; now = now_ns()) {
+        uint32_t deaths = atomic_load(const_word(&l->live->deaths));
+        if (!is_alive(l, id))
+            break;
+        l->report_wait(l, id);
+        park(l, &l->live->deaths, deaths, NULL, until < now + 5000000 ? until : now + 5000000);
+        r = wait_ask();
+    }
+    return r;
+}
+
+/* Takes the word writer. If another client has it, waits for the death of that one, but not longer
+ * than a death may take to be noticed. Returns 0 or an error. */
+static int take_role(struct shmview_stream *s, int64_t deadline)
+{
+    struct lock *l = stream_lock(s);
+    uint32_t *writer = &s->header->writer, seen = atomic_load(word(writer));
+    int64_t until = deadline > 0 ? now_ns() + DEATH_NS : 0;
+    char name[64];
+    if (deadline < until)
+        until = deadline;
+    do {
+        int r = seen && seen != l->me ? await_death(s, seen, until) : 0;
+        if (r)
+            return r;
+        if (seen && seen != l->me && is_alive(l, seen)) {
+            blame_client(s, seen, name, sizeof name);
+            return fail(SHMVIEW_ERR_BUSY, "stream '%s' has a writer: %s", s->segment->name, name);
+        }
+    } while (!swap(writer, &seen, l->me));
+    STEP(AT_STREAM_ROLE);
+    if (seen && seen != l->me)
+        death_mark(s, seen);
+    atomic_store(&s->writer.is_writer, true);
+    return 0;
+}
+
+/* Prepares a call that writes. Returns 0 or an error. */
+static int writer_enter(struct shmview_stream *s, int64_t deadline)
+{
+    if (s->segment->access != SHMVIEW_WRITE)
+        return fail(SHMVIEW_ERR_READ_ONLY, "stream '%s' was not opened for writing",
+                    s->segment->name);
+    int r = stream_enter(s);
+    if (r || has_many_writers(s) ||
+        atomic_load_explicit(&s->writer.is_writer, memory_order_relaxed))
+        return r;
+    return take_role(s, deadline);
+}
+
+void writer_leave(struct shmview_stream *s)
+{
+    uint32_t me = stream_lock(s)->me;
+    claim_take(&s->writer.claim);
+    reclaim_give_back(s);
+    claim_release(&s->writer.claim);
+    if (atomic_exchange(&s->writer.is_writer, false))
+        swap(&s->header->writer, &me, 0);
+    gate_open(s, &stream_lock(s)->control->stream_writers);
+}
+
+/* --- Loans --------------------------------------------------------------- */
+
+static void fill_loan(struct shmview_stream *s, uint32_t f, struct shmview_frame *ret)
+{
+    struct shmview_stream_slot *words = slot_words(s, f);
+    uint64_t *lengths = slot_lengths(s, f);
+    for (uint32_t i = 0; i < s->plan.n_views; i++)
+        atomic_store_explicit(word64(&lengths[i]), s->views[i].length, memory_order_relaxed);
+    *ret = (struct shmview_frame){
+        .stream = s,
+        .user = words->user,
+        .slot = f,
+        .state = FRAME_LOANED,
+        .epoch = atomic_load_explicit(&s->epoch, memory_order_relaxed),
+    };
+}
+
+static int try_loan(struct shmview_stream *s, void *arg)
+{
+    claim_take(&s->writer.claim);
+    int f = slot_is_mine(stream_lock(s)) ? reclaim_slot(s) : -2;
+    claim_release(&s->writer.claim);
+    if (f == -2)
+        return fail_lost(stream_lock(s));
+    if (f < 0)
+        return NOTHING;
+    fill_loan(s, (uint32_t)f, arg);
+    return 0;
+}
+
+int shmview_stream_loan(struct shmview_stream *stream, int64_t deadline_ns,
+                        struct shmview_frame *ret_frame)
+{
+    struct shmview_stream *s = stream;
+    if (s->stage != 0)
+        return fail(SHMVIEW_ERR_INVALID, "stage %u of stream '%s' gets its frames from others",
+                    s->stage, s->segment->name);
+    int r = writer_enter(s, deadline_ns);
+    if (r == 0)
+        r = try_loan(s, ret_frame);
+    if (r == NOTHING)
+        r = gate_wait(s, &stream_lock(s)->control->stream_writers, &s->writer.spin, deadline_ns,
+                      &s->writer.in_the_way, try_loan, ret_frame);
+    return r == -SHMVIEW_ERR_TIMED_OUT ? blame_loan(s) : r;
+}
+
+/* Sets the error text. Returns -SHMVIEW_ERR_NOT_OWNER. */
+static int fail_not_loaned(void)
+{
+    return fail(SHMVIEW_ERR_NOT_OWNER, "the frame is not loaned by this process");
+}
+
+int shmview_frame_set_length(struct shmview_frame *frame, size_t i, uint64_t length)
+{
+    if (!frame_is_mine(frame, FRAME_LOANED))
+        return fail_not_loaned();
+    const struct shmview_stream *s = frame->stream;
+    if (i >= s->plan.n_views)
+        return fail(SHMVIEW_ERR_NO_LAYOUT, "view %zu of stream '%s', which has %u", i,
+                    s->segment->name, s->plan.n_views);
+    const struct frame_view *view = &s->views[i];
+    if (view->view.ndim == 0 || length > view->length)
+        return fail(SHMVIEW_ERR_BOUNDS, "%" PRIu64 " elements of view '%s', which has %" PRIu64,
+                    length, view->name, view->length);
+    atomic_store_explicit(word64(&slot_lengths(s, frame->slot)[i]), length, memory_order_relaxed);
+    return 0;
+}
+
+/* --- The end of a loan --------------------------------------------------- */
+
+/* Gives the slot to nobody, and wakes other writers, because one of them may have passed it by. */
+static void give_slot(struct shmview_stream *s, uint32_t f)
+{
+    atomic_store(word(&slot_words(s, f)->owner), 0);
+    STEP(AT_STREAM_GIVEN);
+    gate_open(s, &stream_lock(s)->control->stream_writers);
+}
+
+/* Publishes; keeps the slot or gives it to nobody. */
+static int publish(struct shmview_frame *frame, bool keeps)
+{
+    if (!frame_is_mine(frame, FRAME_LOANED))
+        return fail_not_loaned();
+    struct shmview_stream *s = frame->stream;
+    struct shmview_stream_slot *words = slot_words(s, frame->slot);
+    if (frame->user_bytes > SHMVIEW_STREAM_USER_BYTES)
+        return fail(SHMVIEW_ERR_BOUNDS, "%u user bytes, the limit is %u", frame->user_bytes,
+                    SHMVIEW_STREAM_USER_BYTES);
+    if (!slot_is_mine(stream_lock(s)))
+        return fail_lost(stream_lock(s));
+    if (frame->time_ns == 0)
+        frame->time_ns = now_ns();
+    atomic_store_explicit((_Atomic int64_t *)&words->time_ns, frame->time_ns, memory_order_relaxed);
+    atomic_store_explicit(word(&words->user_bytes), frame->user_bytes, memory_order_relaxed);
+    STEP(AT_STREAM_FILLED);
+    int r = ring_publish(s, 0, frame->slot, &frame->sequence);
+    if (r || (has_many_writers(s) && !keeps))
+        give_slot(s, frame->slot);
+    else if (!keeps)
+        /* nobody else wants it: the only writer looks at it when it needs a slot */
+        atomic_store_explicit(word(&words->owner), 0, memory_order_relaxed);
+    frame->state = keeps && r == 0 ? FRAME_KEPT : FRAME_NONE;
+    gate_open(s, s->stages[0].gate);
+    STEP(AT_STREAM_WOKEN);
+    return r;
+}
+
+int shmview_frame_publish(struct shmview_frame *frame)
+{
+    return publish(frame, false);
+}
+
+int shmview_frame_publish_kept(struct shmview_frame *frame)
+{
+    return publish(frame, true);
+}
+
+void writer_unkeep(struct shmview_frame *frame)
+{
+    if (frame_is_mine(frame, FRAME_KEPT) && slot_is_mine(stream_lock(frame->stream)))
+        give_slot(frame->stream, frame->slot);
+}
+
+void shmview_frame_discard(struct shmview_frame *frame)
+{
+    if (frame_is_mine(frame, FRAME_LOANED) && slot_is_mine(stream_lock(frame->stream)))
+        give_slot(frame->stream, frame->slot);
+    if (frame->state == FRAME_LOANED)
+        frame->state = FRAME_NONE;
+}
+
+int shmview_stream_end(struct shmview_stream *stream)
+{
+    struct shmview_stream *s = stream;
+    if (s->stage == 0) {
+        int r = writer_enter(s, 0);
+        if (r)
+            return r;
+    } else if (s->segment->access != SHMVIEW_WRITE) {
+        return fail(SHMVIEW_ERR_READ_ONLY, "stream '%s' was not opened for writing",
+                    s->segment->name);
+    }
+    int r = stream_enter(s);
+    if (r)
+        return r;
+    atomic_store(word64(&s->stages[s->stage].words->ended), ring_last(s, s->stage) + 1);
+    gate_open(s, s->stages[s->stage].gate);
+    return 0;
+}
