@@ -9,7 +9,7 @@ source=$(dirname "$(dirname "$(realpath "$0")")")
 build=$(realpath "${1:-$source/build/release}")
 daemon=$build/daemon/shmviewd
 output=$build/demo/sample-lifted.wav
-for program in "$daemon" "$build/examples/array" "$build/examples/phases"; do
+for program in "$daemon" "$build/examples/"{array,phases,listeners,pipeline}; do
     [ -x "$program" ] || { echo "demo.sh: $program is not built; try 'make'" >&2; exit 1; }
 done
 
@@ -64,6 +64,16 @@ title "A worker is killed while it holds the lock; the others repair the result 
 "$build/examples/phases" "$source/examples/data/sample.wav" "$runtime/repaired.wav" --kill quantise
 cmp "$output" "$runtime/repaired.wav"
 printf '\n%s\n' "The result is the same, byte by byte."
+
+title "One process streams a sound to three, one of which is killed (examples/listeners)"
+"$build/examples/listeners" "$source/examples/data/sample.wav" "$runtime/recorded.wav"
+cmp "$source/examples/data/sample.wav" "$runtime/recorded.wav"
+printf '\n%s\n' "The recorded sound is the same, byte by byte."
+
+title "Images go through three stages without a copy (examples/pipeline)"
+mkdir -p "$build/demo/film"
+"$build/examples/pipeline" "$build/demo/film"
+printf '\n%s\n' "The images are in $build/demo/film"
 
 title "From Python: casts, one import instead of another, numpy's workers, a C library (bindings/python/examples)"
 export PYTHONPATH=$build/python PYTHONDONTWRITEBYTECODE=1

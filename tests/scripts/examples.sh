@@ -109,6 +109,76 @@ says watch.out "event: detached"
 says watch.out "mode 0640, 4 bytes"
 await no_segments || fail "locks or watch left $(segments)"
 
+# prints EXAMPLE: checks that the output of the example is that of stdin.
+prints() {
+    diff - "$1.out" > "$1.diff" || fail "$1 prints other lines (>) than these (<):" "$1.diff"
+}
+
+# Three listeners of different speeds, one of which is killed: nobody waits for the others.
+"$examples/listeners" "$sample" recorded.wav > listeners.out 2>&1 || fail "listeners:" listeners.out
+prints listeners << 'EXPECTED'
+block   recorder    meter                     display
+    1   1           1, missed 0, peak 60 %    1, missed 0, peak 60 %
+    2   2             holds 1                   holds 1
+    3   3             holds 1                   holds 1
+    4   4           4, missed 2, peak 60 %      holds 1
+    5   5             holds 4                 5, missed 3, peak 60 %
+    6   6             holds 4                   holds 5
+    7   7           7, missed 2, peak 61 %      holds 5
+    8   8             holds 7                   holds 5
+    9   9             holds 7                 9, missed 3, peak 61 %
+        the display is killed while it holds block 9
+   10   10          10, missed 2, peak 61 %   dead
+   11   11            holds 10                dead
+   12   12            holds 10                dead
+   13   13          13, missed 2, peak 61 %   dead
+   14   14            holds 13                dead
+   15   15            holds 13                dead
+   16   16          16, missed 2, peak 61 %   dead
+   17   17            holds 16                dead
+   18   18            holds 16                dead
+   19   19          19, missed 2, peak 63 %   dead
+   20   20            holds 19                dead
+writer    published 20 blocks, and waited for nobody
+recorder  took 20 blocks, missed  0
+meter     took  8 blocks, missed 12
+display   took  3 blocks, missed  6, and was killed
+4 of 5 slots are free; the newest block keeps the other one
+EXPECTED
+cmp recorded.wav "$sample" || fail "the recorder missed something"
+refuses "none.wav" "$examples/listeners" none.wav no.wav
+refuses "cannot be written" "$examples/listeners" "$sample" none/no.wav
+refuses "usage:" "$examples/listeners"
+await no_segments || fail "listeners left $(segments)"
+
+# A pipeline, and its images again from files.
+mkdir film again
+"$examples/pipeline" film > pipeline.out 2>&1 || fail "pipeline:" pipeline.out
+prints pipeline << 'EXPECTED'
+camera    published 20 images in 6 slots
+detector  took 20 images, passed on 5 6 7 8 9 10 11 12 13 14
+framer    took 10 images, passed on 6 7 8 9 10 11 12
+encoder   took  7 images, wrote 6 7 8 9 10 11 12
+EXPECTED
+"$examples/pipeline" again film/*.ppm > pipeline.out 2>&1 || fail "pipeline from files:" pipeline.out
+prints pipeline << 'EXPECTED'
+camera    published 7 images in 6 slots
+detector  took  7 images, passed on 1 2 3 4 5 6
+framer    took  6 images, passed on 1 2 3 4 5 6
+encoder   took  6 images, wrote 1 2 3 4 5 6
+EXPECTED
+[ "$(ls again)" = "$(printf 'image-0%d.ppm\n' 1 2 3 4 5 6)" ] || fail "not six images: $(ls again)"
+for i in 1 2 3 4 5 6; do
+    cmp "again/image-0$i.ppm" "film/image-$(printf %02d $((i + 6))).ppm" || fail "image $i differs"
+done
+head -c 100 film/image-06.ppm > short.ppm
+refuses "short.ppm: ends too early" "$examples/pipeline" again short.ppm
+echo "no image" > text.ppm
+refuses "text.ppm: not a PPM file" "$examples/pipeline" again text.ppm
+refuses "a stage has failed" "$examples/pipeline" nowhere
+refuses "usage:" "$examples/pipeline"
+await no_segments || fail "pipeline left $(segments)"
+
 # The number of workers must not change the result; 64 is the maximum.
 for n in 1 3 64; do
     "$examples/phases" "$sample" "$n.wav" --workers "$n" > phases.out 2>&1 ||
