@@ -202,7 +202,7 @@ class frame
         else
             return shmview_frame_view(&c_, which, &ret);
     }
-    /* The same view as an array; see as() and contiguous() in element.hpp. The result is nullopt
+    /* Like view(), but an array; see as() and contiguous() in element.hpp. The result is nullopt
      * also if there is no such view. Of a taken frame, T must be const. */
     template <class T, std::size_t N, class Key>
     [[nodiscard]] std::optional<strided<T, N>> as(Key which) const &noexcept

@@ -118,7 +118,7 @@ done
 check() {
     local language=$1 standard=$2 compiler=$3
     extract "$language" "$work/body" "$work/expected"
-    [ "$language" = c ] || sed -i 's/shmview.h>/shmview.hpp>/' "$work/before"
+    [ "$language" = c ] || sed -i 's/shmview.h>/stream.hpp>/' "$work/before"
     cat "$work/before" "$work/body" "$work/after" > "$work/views.$language"
     read -ra flags <<< "-std=$standard -g -Wall -Wextra -Wconversion -Werror $SHMVIEW_SANITIZE_FLAGS"
     "$compiler" "${flags[@]}" -I"$SHMVIEW_SOURCE_DIR/include" -o "$work/views" \

@@ -76,8 +76,10 @@ def check(found, shown):
 def run_session(text, folder):
     """Runs the commands of a session, and compares what they print."""
     for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
-        if "SHMVIEW_SANITIZE" in os.environ and command.startswith(("cc ", "./")):
+        if "SHMVIEW_SANITIZE" in os.environ and command.startswith(("cc ", "c++ ", "./")):
             pytest.skip("not with a sanitizer")
+        if command.startswith("c++ ") and not shutil.which("c++"):
+            pytest.skip("no C++ compiler")
         done = subprocess.run(command, shell=True, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=150)
         assert done.stderr == b"", done.stderr.decode()
@@ -92,7 +94,7 @@ def test_recipe(heading, tmp_path, tools):
     folder.mkdir()
     programs = []
     for language, text in CODE.findall(COOKBOOK[heading]):
-        if language in ("python", "c"):
+        if language in ("python", "c", "cpp"):
             name = re.match(r"(?:# |/\* )(\S+)", text).group(1)
             (folder / name).write_text(text)
             if language == "python":
