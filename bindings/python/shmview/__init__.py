@@ -18,9 +18,11 @@ The first call starts a daemon for this user if none runs. help(shmview.NAME) de
 Share one array      array, zeros, ones, full, empty; attach_array opens it. view.array is numpy's
 Create and open      create, attach, connect; make creates a segment and returns a View of it
 Look                 list, exists, stats (Stats, SegmentStats, AttachmentStats), events (Events, SegmentEvent)
-Rights               get_access, set_access (Access)
-Remove               remove, Segment.remove
-Others' memory       wrap, from_dlpack return a View of it
+Rights, removal      get_access, set_access (Access); remove, Segment.remove
+Others' memory       wrap, from_dlpack return a View of it; for CUDA, pin
+Streams of frames    create_stream, open_stream return a Stream (StreamInfo, StreamStatus, SlotStatus,
+    ReaderStatus): 'with stream.loan() as frame' publishes a Frame, 'for frame in stream' and 'async for'
+    take each one, stream.latest() the newest; wait_any waits for several; WriterDied, StreamEnded
 
 Segment              its bytes and its layouts, its lock, its phase and its changes:
     with seg:                               closes it at the end of the block
@@ -41,8 +43,6 @@ Instead of multiprocessing's
     SharedMemory, ShareableList, SharedMemoryManager
     The death of a holder blocks nobody (OwnerDiedWarning), and no memory is left.
 
-For CUDA             pin
-
 Errors are subclasses of Error and of Python's own class:
     no such name         NotFound, NoLayout                 FileNotFoundError, LookupError
     not now              Exists, Busy, TimedOut, NoDaemon   FileExistsError, BufferError, TimeoutError,
@@ -61,14 +61,15 @@ docs/TROUBLESHOOTING.md has the errors with their remedies.
 """
 
 from . import _errors
-from ._core import Connection, Guard, Reading, Segment, View, remove
+from ._core import Connection, Frame, Guard, Reading, Segment, Stream, View, remove, wait_any
 from ._core import version as __version__
 from ._errors import *  # noqa: F401,F403
 from ._open import attach, connect, create, make
 from . import _types  # noqa: F401
 
 _names = [
-    "Connection", "Guard", "Reading", "Segment", "View", "attach", "connect", "create", "make", "remove",
+    "Connection", "Frame", "Guard", "Reading", "Segment", "Stream", "View", "attach", "connect", "create", "make",
+    "remove", "wait_any",
 ] + _errors.__all__
 
 # Classes name the package as their module, because users import them from there. Pickle and help()
@@ -94,6 +95,7 @@ _lazy = {
     "_foreign": ("from_dlpack", "wrap"),
     "_stats": ("AttachmentStats", "SegmentStats", "Stats", "exists", "list", "stats"),
     "_arrays": ("array", "attach_array", "empty", "full", "ones", "zeros"),
+    "_streams": ("ReaderStatus", "SlotStatus", "StreamInfo", "StreamStatus", "create_stream", "open_stream"),
     "_shared": ("Lock", "OwnerDiedWarning", "RLock"),
     "sharedctypes": ("Array", "RawArray", "RawValue", "Value", "copy", "synchronized"),
     "synchronize": ("Barrier", "BoundedSemaphore", "Condition", "Event", "Semaphore"),

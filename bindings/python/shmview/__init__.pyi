@@ -16,10 +16,13 @@ from ._errors import (Bounds as Bounds, Busy as Busy, ConversionError as Convers
                       NotFound as NotFound, NotOwner as NotOwner, Overflow as Overflow,
                       OwnerDied as OwnerDied, ProtocolError as ProtocolError,
                       Quota as Quota,
-                      ReadOnly as ReadOnly, StaleViewError as StaleViewError,
+                      ReadOnly as ReadOnly, StaleViewError as StaleViewError, StreamEnded as StreamEnded,
                       SystemCallFailed as SystemCallFailed, TimedOut as TimedOut,
-                      TooDeep as TooDeep, Unsupported as Unsupported)
+                      TooDeep as TooDeep, Unsupported as Unsupported, WriterDied as WriterDied)
 from ._shared import Lock as Lock, OwnerDiedWarning as OwnerDiedWarning, RLock as RLock
+from ._streams import (Frame as Frame, ReaderStatus as ReaderStatus, SlotStatus as SlotStatus, Stream as Stream,
+                       StreamInfo as StreamInfo, StreamStatus as StreamStatus, create_stream as create_stream,
+                       open_stream as open_stream, wait_any as wait_any)
 from .context import get_context as get_context
 from .managers import SharedMemoryManager as SharedMemoryManager
 from .queues import JoinableQueue as JoinableQueue, Queue as Queue, SimpleQueue as SimpleQueue

@@ -16,6 +16,8 @@ class Watch:
     """The waiters of one segment, in its attribute _watch. Any thread may call the methods; _lock
     guards the members."""
 
+    closing = "the segment is closed"
+
     def __init__(self, segment):
         # A Watch has no reference to its segment, because the segment has one to it, and the cycle
         # would keep the segment attached. Each waiter keeps the segment while it waits.
@@ -97,7 +99,7 @@ class Watch:
             waiters, self._waiters = self._waiters, {}
             loops, self._loops = self._loops, {}
         for future, (loop, _) in waiters.items():
-            _call(loop, _finish, future, ValueError("the segment is closed"))
+            _call(loop, _finish, future, ValueError(self.closing))
         for loop, fd in loops.items():
             if not loop.is_closed():
                 loop.remove_reader(fd)

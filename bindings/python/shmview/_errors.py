@@ -194,6 +194,13 @@ class NotContiguous(Error, BufferError):
     code = 47
 
 
+class StreamEnded(Error, EOFError):
+    """The writer has ended the stage of a stream, and this reader has taken all frames. name: the name of
+    the stream."""
+
+    name = ""
+
+
 class OwnerDied(Error):
     """The last owner of the lock died inside, so the bytes may be half written. The caller does not
     hold the lock; see Segment.recover().
@@ -214,6 +221,18 @@ class OwnerDied(Error):
             return None
         from datetime import datetime, timedelta
         return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - self.when)
+
+
+class WriterDied(Error):
+    """A writer of a stream has died. No reader sees a frame that it had not published. Each Stream reports
+    it once; the next call goes on with the frames of the next writer.
+
+    name: the name of the stream. pid, command: the process that died, or 0 and '' if that is no longer
+    known. when: the time at which it was noticed, in seconds on the clock of time.monotonic(). died_at:
+    the same time as a datetime of this machine's time zone."""
+
+    name, pid, command, when = "", 0, "", 0.0
+    died_at = OwnerDied.died_at
 
 
 __all__ = [name for name, c in list(globals().items()) if isinstance(c, type) and
@@ -237,12 +256,28 @@ def make(code, text, facts):
     return made
 
 
+def _who(pid, command):
+    who = "a thread of this process" if pid == os.getpid() else f"process {pid}" if pid else "an unknown process"
+    return f"{who} ({command})" if command else who
+
+
 def make_death(name, pid, generation, phase, command, when):
     """Makes an OwnerDied, which the extension module raises or returns."""
-    who = "a thread of this process" if pid == os.getpid() else f"process {pid}" if pid else "an unknown process"
-    if command:
-        who += f" ({command})"
-    made = OwnerDied(f"{who} died while it held the lock of '{name}'; see Segment.recover()")
+    made = OwnerDied(f"{_who(pid, command)} died while it held the lock of '{name}'; see Segment.recover()")
     made.__dict__.update(name=name, pid=pid, command=command, generation=generation, phase=phase,
                          when=when)
+    return made
+
+
+def make_writer_death(name, pid, command, when):
+    """Makes a WriterDied, which the extension module raises or returns."""
+    made = WriterDied(f"{_who(pid, command)}, a writer of stream '{name}', died")
+    made.__dict__.update(name=name, pid=pid, command=command, when=when)
+    return made
+
+
+def make_end(name):
+    """Makes a StreamEnded, which the extension module raises."""
+    made = StreamEnded(f"stream '{name}' has ended")
+    made.name = name
     return made

@@ -89,12 +89,23 @@ class ConversionError(Error, OverflowError, ValueError): ...
 
 class NotContiguous(Error, BufferError): ...
 
+class StreamEnded(Error, EOFError):
+    name: str
+
 class OwnerDied(Error):
     name: str
     pid: int
     command: str
     generation: int
     phase: Optional[str]
+    when: float
+    @property
+    def died_at(self) -> Optional[datetime]: ...
+
+class WriterDied(Error):
+    name: str
+    pid: int
+    command: str
     when: float
     @property
     def died_at(self) -> Optional[datetime]: ...

@@ -36,6 +36,12 @@ def load_segment(path, name, access):
     return _core.attach(name, access=access, connection=load_connection(path))
 
 
+def load_stream(path, name, access):
+    """Unpickles a stream: opens it again."""
+    from . import _core
+    return _core.open_stream(name, access, load_connection(path))
+
+
 def load_view(segment, format, offset, shape, strides, suboffsets, readonly, phase):
     """Unpickles a view: makes it again from its description, in the phase to which it belonged."""
     view = segment.cast(format, shape, offset=offset, strides=strides, suboffsets=suboffsets,

@@ -14,6 +14,8 @@
  *   buffer.c dlpack.c arrow.c     exports to other libraries
  *   foreign.c wrap.c              buffers of other objects: to copy from, to compare with; as views
  *   scalar.c sequence.c stats.c   a view of one element as a number, a view as a sequence; figures
+ *   stream.c take.c stream_*.c    Stream: creating, opening, closing; taking and loaning; its table
+ *   frame.c frame_type.c          Frame: its views; publishing and releasing it
  *   forward.c                     methods that are written in Python
  *   special.c unlocked.c wait.c   fast __enter__ and __exit__; calls without the GIL; timeouts
  *
@@ -70,6 +72,7 @@ struct state {
     PyTypeObject *segment_type;
     PyTypeObject *guard_type, *reading_type, *monitor_type;
     PyTypeObject *view_type, *lease_type;
+    PyTypeObject *stream_type, *frame_type;
     PyTypeObject *special_type, *bound_type; /* special.c */
     PyObject *make_error;                    /* shmview._errors.make */
     PyObject *make_death;                    /* shmview._errors.make_death */
@@ -162,6 +165,8 @@ struct segment {
     PyObject *layouts;              /* dict of view name: list of layouts declared here, or NULL */
     PyObject *weakrefs;
     struct guard *spare_guard; /* memory for its next guard, or NULL */
+    bool is_frame;             /* the memory of a frame (frame.c) */
+    struct view *frame_views;  /* the views of such memory */
 };
 extern PyType_Spec segment_spec;
 
@@ -217,11 +222,22 @@ static inline struct shmview_segment *segment_use(struct segment *segment)
 
 /* Returns SHMVIEW_PEEK, _READ or _WRITE for 'peek', 'read' or 'write', or 0 with ValueError. */
 int access_called(const char *name);
+/* Returns SHMVIEW_ATTACHED, _MANUAL or _CREATOR for 'attached', 'manual' or 'creator', or 0 with
+ * ValueError. */
+int lifetime_called(const char *name);
+/* Ends the waits of asyncio of a segment or a stream, in its attribute _watch. The event loops must
+ * stop polling the descriptor before it is closed, because the next file of the process may get its
+ * number. Returns 0, or -1 with an exception. */
+int watch_stop(PyObject **its);
+/* Removes the segment called name. Returns None, or NULL with an exception. */
+PyObject *remove_name(struct state *state, struct connection *connection, const char *name);
 /* Makes the Segment for a handle, and takes over the handle. connection is NULL for the memory of
  * another object. Returns NULL with an exception if memory is short; then the caller still owns the
  * handle. */
 PyObject *segment_wrap(struct state *state, struct connection *connection,
                        struct shmview_segment *handle);
+/* Returns a new text with the owner of the memory, for messages; or NULL with an exception. */
+PyObject *segment_whose(const struct segment *segment);
 /* Returns the handle of the connection for a request about the segment. Returns NULL with
  * ValueError if the segment is closed, or with Invalid if it has no connection. */
 struct shmview_connection *segment_connection(struct segment *segment);

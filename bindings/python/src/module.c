@@ -10,6 +10,7 @@
 #include "guard.h"
 #include "segment.h"
 #include "special.h"
+#include "stream.h"
 #include "view.h"
 
 static struct PyModuleDef definition;
@@ -78,11 +79,16 @@ static int module_exec(PyObject *module)
     s->monitor_type = add_type(module, &monitor_spec, "Monitor");
     s->view_type = add_type(module, &view_spec, "View");
     s->lease_type = add_type(module, &lease_spec, "Lease");
-    if (!s->view_type || !s->lease_type || !s->connection_type || !s->segment_type ||
-        !s->guard_type || !s->reading_type || !s->monitor_type)
+    s->stream_type = add_type(module, &stream_spec, "Stream");
+    s->frame_type = add_type(module, &frame_spec, "Frame");
+    if (!s->stream_type || !s->frame_type || !s->view_type || !s->lease_type ||
+        !s->connection_type || !s->segment_type || !s->guard_type || !s->reading_type ||
+        !s->monitor_type)
         return -1;
     if (special_add(s, s->guard_type, "__enter__", guard_enter) ||
-        special_add(s, s->guard_type, "__exit__", guard_exit))
+        special_add(s, s->guard_type, "__exit__", guard_exit) ||
+        special_add(s, s->frame_type, "__enter__", frame_enter) ||
+        special_add(s, s->frame_type, "__exit__", frame_exit))
         return -1;
     return PyModule_AddStringConstant(module, "version", shmview_version());
 }
@@ -99,6 +105,8 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT((PyObject *)s->bound_type);
     Py_VISIT((PyObject *)s->view_type);
     Py_VISIT((PyObject *)s->lease_type);
+    Py_VISIT((PyObject *)s->stream_type);
+    Py_VISIT((PyObject *)s->frame_type);
     Py_VISIT(s->misaligned);
     Py_VISIT(s->format_text);
     Py_VISIT(s->make_error);
@@ -121,6 +129,8 @@ static int module_clear(PyObject *module)
     Py_CLEAR(s->bound_type);
     Py_CLEAR(s->view_type);
     Py_CLEAR(s->lease_type);
+    Py_CLEAR(s->stream_type);
+    Py_CLEAR(s->frame_type);
     Py_CLEAR(s->misaligned);
     Py_CLEAR(s->format_text);
     Py_CLEAR(s->make_error);
@@ -151,6 +161,18 @@ static PyMethodDef functions[] = {
     {"events", module_events, METH_VARARGS, NULL},
     {"wrap", module_wrap, METH_VARARGS, NULL},
     {"from_dlpack", module_from_dlpack, METH_O, NULL},
+    {"create_stream", module_create_stream, METH_VARARGS, NULL},
+    {"open_stream", module_open_stream, METH_VARARGS, NULL},
+    {"wait_any", WITH_KEYWORDS(module_wait_any), METH_VARARGS | METH_KEYWORDS,
+     "wait_any(entries, timeout=None)\n--\n\n"
+     "Waits until one of several objects is ready, and returns the first one that is. An entry is\n"
+     "a Stream (a take() would not wait), a Segment (its counter of changes changes from now on),\n"
+     "('change', segment, seen) or ('phase', segment, generation). It takes nothing: another "
+     "thread\n"
+     "or process may be first. At most 64 entries; they may belong to several daemons.\n\n"
+     "Waits for at most timeout seconds (None: as long as necessary), without the GIL. Signal\n"
+     "handlers run during the wait.\n\n"
+     "Raises TimedOut, NoLock, Lost."},
     {"stats", module_stats, METH_VARARGS, NULL},
     {"format_size", module_format_size, METH_O, NULL},
     {"await_creation", module_await_creation, METH_VARARGS, NULL},

@@ -51,7 +51,8 @@ struct shmview_connection *segment_connection(struct segment *segment)
     if (segment->connection)
         return connection_use(segment->connection);
     raise_text(segment->state, SHMVIEW_ERR_INVALID,
-               "memory of another object has no name and no daemon");
+               segment->is_frame ? "a frame has no name of its own: pickle a copy, or the stream"
+                                 : "memory of another object has no name and no daemon");
     return NULL;
 }
 
@@ -76,11 +77,16 @@ static int choose(const char *what, const char *name, const char *const *names)
     return 0;
 }
 
+int lifetime_called(const char *name)
+{
+    static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
+    return choose("lifetime", name, lifetimes);
+}
+
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
 {
     static char *keywords[] = {"name",     "size",   "lifetime",   "lock",
                                "populate", "access", "connection", NULL};
-    static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
     struct state *state = PyModule_GetState(module);
     const char *name, *lifetime = "attached";
     unsigned long long size;
@@ -91,7 +97,7 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
                                      &lifetime, &lock, &populate, &access_arg, &connection_arg) ||
         (access_arg != Py_None && access_parse(access_arg, &access)))
         return NULL;
-    int chosen = choose("lifetime", lifetime, lifetimes);
+    int chosen = lifetime_called(lifetime);
     PyObject *index = chosen ? PyNumber_Index(number) : NULL;
     if (!index)
         return NULL;
@@ -161,13 +167,14 @@ PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs)
     return made;
 }
 
-/* Removes the segment called name. Returns None, or NULL with an exception. */
-static PyObject *remove_name(struct state *state, struct connection *connection, const char *name)
+PyObject *remove_name(struct state *state, struct connection *connection, const char *borrowed)
 {
     struct shmview_connection *handle = connection_use(connection);
+    char name[256]; /* a copy, because another thread may close the segment during the call */
     int r;
     if (!handle)
         return NULL;
+    PyOS_snprintf(name, sizeof name, "%s", borrowed);
     CONNECTION_CALL(connection, r, shmview_remove(handle, name));
     if (r)
         return raise_error(state, r, "{s:s}", "name", name);
@@ -191,11 +198,9 @@ PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs)
 PyObject *segment_remove(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct segment *self = (struct segment *)op;
-    char name[256]; /* a copy, because another thread may close the segment during the call */
-    if (!segment_connection(self))
-        return NULL;
-    PyOS_snprintf(name, sizeof name, "%s", shmview_name(self->handle));
-    return remove_name(self->state, self->connection, name);
+    return segment_connection(self)
+               ? remove_name(self->state, self->connection, shmview_name(self->handle))
+               : NULL;
 }
 
 PyObject *segment_entrust(PyObject *op, PyObject *number)
@@ -215,15 +220,12 @@ PyObject *segment_entrust(PyObject *op, PyObject *number)
 
 /* --- Closing ------------------------------------------------------------- */
 
-/* Ends the waits of asyncio for this segment. The event loops must stop polling the descriptor
- * before it is closed, because the next file of the process may get its number. Returns 0, or -1
- * with an exception. */
-static int stop_watch(struct segment *self)
+int watch_stop(PyObject **its)
 {
-    PyObject *watch = self->watch;
+    PyObject *watch = *its;
     if (!watch)
         return 0;
-    self->watch = NULL;
+    *its = NULL;
     PyObject *done = PyObject_CallMethod(watch, "close", NULL);
     Py_DECREF(watch);
     Py_XDECREF(done);
@@ -251,9 +253,9 @@ PyObject *segment_close(PyObject *op, PyObject *Py_UNUSED(unused))
     int r, busy;
     if (!self->handle)
         Py_RETURN_NONE;
-    if (stop_watch(self))
+    if (watch_stop(&self->watch))
         return NULL;
-    if (!self->handle) /* Python code ran in stop_watch(), and closed the segment */
+    if (!self->handle) /* Python code ran in watch_stop(), and closed the segment */
         Py_RETURN_NONE;
     if (self->n_out) {
         PyOS_snprintf(text, sizeof text, "%zd views or buffers of '%.80s' are still out",
@@ -292,7 +294,7 @@ PyObject *segment_exit(PyObject *op, PyObject *args)
     PyObject *done = NULL;
     if (!self->handle || !self->n_out) {
         done = segment_close(op, NULL);
-    } else if (!stop_watch(self) && !(self->handle && check_no_calls(self))) {
+    } else if (!watch_stop(&self->watch) && !(self->handle && check_no_calls(self))) {
         self->parked = segment_mapped(self);
         self->handle = NULL;
         done = Py_NewRef(Py_None);
@@ -397,17 +399,30 @@ PyObject *segment_get_connection(PyObject *op, void *Py_UNUSED(closure))
     return Py_NewRef(connection ? connection : Py_None);
 }
 
+PyObject *segment_whose(const struct segment *self)
+{
+    if (self->connection)
+        return PyUnicode_FromFormat("'%U'", self->name);
+    return self->is_frame ? PyUnicode_FromFormat("a frame of '%U'", self->name)
+                          : PyUnicode_FromString("another object's memory");
+}
+
 PyObject *segment_repr(PyObject *op)
 {
     const struct segment *self = (struct segment *)op;
     struct shmview_segment *handle = self->handle;
-    if (!self->connection)
-        return PyUnicode_FromFormat("<shmview.Segment of another object's memory%s>",
-                                    handle ? "" : ", closed");
-    if (!handle)
-        return PyUnicode_FromFormat("<shmview.Segment '%U', closed>", self->name);
-    return PyUnicode_FromFormat("<shmview.Segment '%U', %llu bytes, %s>", self->name,
-                                (unsigned long long)shmview_size(handle), access_name(handle));
+    PyObject *whose = self->connection && handle ? NULL : segment_whose(self);
+    PyObject *said;
+    if (self->connection && handle)
+        said = PyUnicode_FromFormat("<shmview.Segment '%U', %llu bytes, %s>", self->name,
+                                    (unsigned long long)shmview_size(handle), access_name(handle));
+    else
+        said = whose
+                   ? PyUnicode_FromFormat("<shmview.Segment %s%U%s>", self->connection ? "" : "of ",
+                                          whose, handle ? "" : ", closed")
+                   : NULL;
+    Py_XDECREF(whose);
+    return said;
 }
 
 /* Pickles the segment as the arguments of shmview._types.load_segment(). */

@@ -7,6 +7,7 @@
 
 #include "segment.h"
 #include "view.h"
+#include "view_specs.h"
 
 /* Names without a size mean types of Python or of C, as they do for numpy. */
 static bool is_name_of_numpy(const char *text)
@@ -249,34 +250,50 @@ static int parse_view(PyObject *tuple, struct shmview_view_spec *spec, struct nu
     return 0;
 }
 
-PyObject *segment_define_views(PyObject *op, PyObject *args)
+int view_specs_parse(PyObject *views, struct view_specs *ret)
 {
-    struct segment *self = (struct segment *)op;
-    struct shmview_segment *handle = NULL;
-    const char *layout;
-    PyObject *views;
-    int r = 0;
-    if (!PyArg_ParseTuple(args, "sO!:_define", &layout, &PyTuple_Type, &views))
-        return NULL;
     size_t n = (size_t)PyTuple_GET_SIZE(views);
-    struct shmview_view_spec *specs = PyMem_Calloc(n + 1, sizeof *specs);
-    struct numbers *numbers = PyMem_Calloc(n + 1, sizeof *numbers);
-    bool parsed = specs && numbers;
+    *ret = (struct view_specs){
+        .specs = PyMem_Calloc(n + 1, sizeof *ret->specs),
+        .numbers = PyMem_Calloc(n + 1, sizeof *ret->numbers),
+        .n = n,
+    };
+    bool parsed = ret->specs && ret->numbers;
     if (!parsed)
         PyErr_NoMemory();
     for (size_t i = 0; parsed && i < n; i++)
-        parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &specs[i], &numbers[i]) == 0;
-    if (parsed &&
-        !(handle = segment_use(self))) /* checked now: __index__() may close the segment */
-        parsed = false;
-    if (parsed) {
-        SEGMENT_CALL(self, r, shmview_define(handle, layout, specs, n));
+        parsed = parse_view(PyTuple_GET_ITEM(views, (Py_ssize_t)i), &ret->specs[i],
+                            &ret->numbers[i]) == 0;
+    if (!parsed)
+        view_specs_free(ret);
+    return parsed ? 0 : -1;
+}
+
+void view_specs_free(struct view_specs *specs)
+{
+    PyMem_Free(specs->specs);
+    PyMem_Free(specs->numbers);
+}
+
+PyObject *segment_define_views(PyObject *op, PyObject *args)
+{
+    struct segment *self = (struct segment *)op;
+    struct view_specs parsed;
+    const char *layout;
+    PyObject *views;
+    int r;
+    if (!PyArg_ParseTuple(args, "sO!:_define", &layout, &PyTuple_Type, &views) ||
+        view_specs_parse(views, &parsed))
+        return NULL;
+    /* looked at now, because __index__() of a number may close the segment */
+    struct shmview_segment *handle = segment_use(self);
+    if (handle) {
+        SEGMENT_CALL(self, r, shmview_define(handle, layout, parsed.specs, parsed.n));
         if (r)
             raise_error(self->state, r, "{s:s}", "layout", layout);
     }
-    PyMem_Free(specs);
-    PyMem_Free(numbers);
-    if (!parsed || r)
+    view_specs_free(&parsed);
+    if (!handle || r)
         return NULL;
     Py_RETURN_NONE;
 }

@@ -19,16 +19,28 @@ PyObject *view_new(struct segment *segment, const struct shmview_view *v)
     self->v = *v;
     item_choose(self);
     COUNT_ADD(segment->n_out, 1);
+    if (UNLIKELY(segment->is_frame)) {
+        self->place = &segment->frame_views;
+        self->later = segment->frame_views;
+        if (self->later)
+            self->later->place = &self->later;
+        segment->frame_views = self;
+    }
     return (PyObject *)self;
 }
 
 /* Drops a reference of a view to its segment; *its may be NULL. The pointer is cleared first,
  * because the end of the segment may run Python code. */
-static void let_go(struct segment **its)
+static void let_go(struct view *self, struct segment **its)
 {
     struct segment *segment = *its;
     *its = NULL;
     if (segment) {
+        if (UNLIKELY(segment->is_frame)) {
+            *self->place = self->later;
+            if (self->later)
+                self->later->place = self->place;
+        }
         segment_out_ends(segment);
         Py_DECREF((PyObject *)segment);
     }
@@ -40,8 +52,8 @@ void view_dealloc(PyObject *op)
     PyTypeObject *type = Py_TYPE(op);
     if (self->weakrefs)
         PyObject_ClearWeakRefs(op);
-    let_go(&self->segment);
-    let_go(&self->kept);
+    let_go(self, &self->segment);
+    let_go(self, &self->kept);
     PyMem_Free(self->components);
     PyObject_Free(op);
     Py_DECREF(type);
@@ -58,7 +70,7 @@ PyObject *view_release(PyObject *op, PyObject *Py_UNUSED(unused))
         self->kept = self->segment;
         self->segment = NULL;
     }
-    let_go(&self->segment);
+    let_go(self, &self->segment);
     Py_RETURN_NONE;
 }
 
@@ -176,13 +188,14 @@ PyObject *view_brief(PyObject *op, PyObject *Py_UNUSED(unused))
     PyObject *shape = view_tuple(self->v.shape, self->v.ndim);
     if (!shape)
         return NULL;
-    const char *name = shmview_name(segment_mapped(self->segment));
-    const char *quote = name[0] ? "'" : "";
+    PyObject *whose = segment_whose(self->segment);
     PyObject *said =
-        PyUnicode_FromFormat("<shmview.View of %s%s%s, format '%s', shape %R%s%s>", quote,
-                             name[0] ? name : "another object's memory", quote, self->v.format,
-                             shape, self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "",
-                             shmview_view_is_stale(&self->v) ? ", stale" : "");
+        whose ? PyUnicode_FromFormat("<shmview.View of %U, format '%s', shape %R%s%s>", whose,
+                                     self->v.format, shape,
+                                     self->v.flags & SHMVIEW_VIEW_READ_ONLY ? ", read-only" : "",
+                                     shmview_view_is_stale(&self->v) ? ", stale" : "")
+              : NULL;
+    Py_XDECREF(whose);
     Py_DECREF(shape);
     return said;
 }

@@ -34,6 +34,7 @@ struct view {
     struct components *components; /* owned; parts of a struct; NULL: not needed yet */
     Py_ssize_t n_exports;          /* buffers that exist, and calls that use the elements */
     bool address_is_known;         /* an object that keeps only this view may use the address */
+    struct view *later, **place;   /* of a view of a frame: the next in its list, and its link */
     struct shmview_view v;
 };
 extern PyType_Spec view_spec;

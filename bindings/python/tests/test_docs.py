@@ -35,7 +35,7 @@ def run_block(source, names):
 
 def test_blocks_of_code(capsys):
     pytest.importorskip("numpy")
-    first, recovery, reading, waiting, _ = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)
+    first, recovery, reading, waiting, streams, _ = re.findall(r"```python\n(.*?)```", page("PYTHON.md"), re.S)
     names = {}
     run_block(first, names)
     assert capsys.readouterr().out == "Summary(n=1000, n_nan=0, min=0.0, max=3.0, sum=6.0)\n"
@@ -52,6 +52,9 @@ def test_blocks_of_code(capsys):
     run_block(waiting, names)
     thread.join()
     assert names["seen"] == seg.change and seg.phase == "int"
+    names.update(pixels=[[[3] * 3] * 640] * 480, means=[])
+    run_block(streams, names)
+    assert names["means"] == [3] and names["frame"].user == b"exposure 7"
     names.clear()
 
 
@@ -77,10 +80,11 @@ def test_module_text():
 def test_names():
     """Every name that the pages use exists."""
     seen = 0
-    owners = {"shmview": shmview, "seg": shmview.Segment, "v": shmview.View, "view": shmview.View}
+    owners = {"shmview": shmview, "seg": shmview.Segment, "v": shmview.View, "view": shmview.View,
+              "stream": shmview.Stream, "reader": shmview.Stream, "frame": shmview.Frame}
     for name in "PYTHON.md", "MIGRATION.md":
         text = page(name).replace("shmview.pxd", "").replace("io.shmview", "")
-        for owner, attribute in re.findall(r"\b(shmview|seg|v|view)\.([A-Za-z_]\w*)", text):
+        for owner, attribute in re.findall(r"\b(shmview|seg|v|view|stream|reader|frame)\.([A-Za-z_]\w*)", text):
             assert hasattr(owners[owner], attribute), (name, owner, attribute)
             seen += 1
     assert seen > 30

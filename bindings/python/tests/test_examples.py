@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import wave
 
 import pytest
 
@@ -14,8 +15,8 @@ pytest.importorskip("numpy")
 FOLDER = os.path.join(os.environ.get("SHMVIEW_SOURCE_DIR", "."), "bindings/python/examples")
 
 
-def run_example(name):
-    done = subprocess.run([sys.executable, f"{FOLDER}/{name}"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=150)
+def run_example(name, *arguments):
+    done = subprocess.run([sys.executable, f"{FOLDER}/{name}", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=150)
     assert done.returncode == 0 and not done.stderr, done.stderr.decode()
     return done.stdout.decode().splitlines()
 
@@ -41,6 +42,16 @@ def test_from_c():
 
 def test_array():
     assert run_example("array.py") == ["before: 0", "after: 262146", "bytes: 0 0 1 0 2 0 3 0 4 0"]
+
+
+def test_pipeline(tmp_path):
+    tones = ["0.1 s: 440 Hz", "1.6 s: 660 Hz", "2.6 s: 880 Hz"]
+    assert run_example("pipeline.py") == tones
+    path = str(tmp_path / "short.wav")
+    with wave.open(path, "wb") as file:
+        file.setparams((1, 2, 48000, 0, "NONE", ""))
+        file.writeframes(b"\x00\x40\x00\xc0" * 12000 + bytes(2000))
+    assert run_example("pipeline.py", path) == ["0.1 s: 24000 Hz"]
 
 
 def test_pin_without_cuda(monkeypatch):

@@ -22,9 +22,11 @@ here = os.path.dirname(shmview.__file__)
 
 
 def stub_names():
-    with open(f"{here}/__init__.pyi") as stub:
-        tree = ast.parse(stub.read())
-    names, members = set(), {}
+    with open(f"{here}/__init__.pyi") as stub, open(f"{here}/_streams.pyi") as streams:
+        tree, parts = ast.parse(stub.read()), ast.parse(streams.read())
+    names = set()
+    members = {node.name: {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+               for node in parts.body if isinstance(node, ast.ClassDef)}
     for node in tree.body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             names.add(node.name)
@@ -38,7 +40,7 @@ def stub_names():
 def test_stubs_tell_all():
     names, members = stub_names()
     assert names == set(shmview._names)
-    for name in ("Connection", "Segment", "View"):
+    for name in ("Connection", "Frame", "Segment", "Stream", "View"):
         cls = getattr(shmview, name)
         real = {member for member in vars(cls) if not member.startswith("_")}
         assert real == {member for member in members[name] if not member.startswith("_")}, name
@@ -74,6 +76,21 @@ class Index:
     def __index__(self) -> int:
         return 5
 n: shmview.View = shmview.make(Index(), "d", (Index(), 2), offset=Index())
+async def follow(stream: shmview.Stream) -> None:
+    with stream.loan(timeout=1) as frame:
+        frame.user, frame.time = b"user", 1.5
+        p: shmview.View = frame["image"]
+    for frame in stream:
+        q: int = frame.pass_on(1)
+    async for frame in stream:
+        r: bytes = frame.user
+    with shmview.open_stream("x:1", "read") as stream, stream.latest() as frame:
+        s: shmview.StreamStatus = stream.status()
+    t: shmview.Stream = shmview.wait_any([stream], 1)
+    try:
+        stream.take()
+    except shmview.WriterDied as died:
+        u: int = died.pid
 o: str = shmview.Array("i", 3)[0]  # WRONG
 """
 
@@ -81,10 +98,10 @@ o: str = shmview.Array("i", 3)[0]  # WRONG
 def test_stubs_are_types(tmp_path):
     if not shutil.which("mypy"):
         pytest.skip("no mypy")
-    examples = [f"{SOURCE}/bindings/python/examples/{name}.py" for name in ("array", "phases")]
+    examples = [f"{SOURCE}/bindings/python/examples/{name}.py" for name in ("array", "phases", "pipeline")]
     program = tmp_path / "program.py"
     program.write_text(TYPES)
-    done = subprocess.run(["mypy", "--strict", "--cache-dir=/dev/null", f"{here}/__init__.pyi", *examples, program],
+    done = subprocess.run(["mypy", "--strict", "--cache-dir=/dev/null", f"{here}/__init__.pyi", f"{here}/_streams.pyi", *examples, program],
                           stdout=subprocess.PIPE, env={**os.environ, "LD_PRELOAD": "", "MYPYPATH": os.path.dirname(here)})
     errors = [line for line in done.stdout.decode().splitlines() if "error:" in line]
     wrong = 1 + TYPES.splitlines().index(next(line for line in TYPES.splitlines() if "WRONG" in line))
@@ -102,7 +119,7 @@ def test_stubs_of_errors():
 def test_everything_is_documented():
     for name in shmview._names:
         assert inspect.getdoc(getattr(shmview, name)), name
-    for cls in (shmview.Segment, shmview.View, shmview.Connection):
+    for cls in (shmview.Segment, shmview.View, shmview.Connection, shmview.Stream, shmview.Frame):
         for name, member in vars(cls).items():
             if not name.startswith("_"):
                 assert member.__doc__, (cls, name)

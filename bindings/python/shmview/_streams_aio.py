@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""'async for' over a stream: waits for frames in asyncio, with the descriptor of the stream."""
+
+import asyncio
+import os
+
+from ._aio import RETRY_SECONDS, Watch, _call, _finish
+from ._errors import Disconnected
+
+
+class StreamWatch(Watch):
+    """The waiters of one stream. A task looks for a frame itself, so whatever happens wakes all."""
+
+    def _tell(self, stream):
+        with self._lock:
+            waiters = [(future, loop) for future, (loop, _) in self._waiters.items()]
+        for future, loop in waiters:
+            _call(loop, _finish, future, None)
+
+    closing = "the stream is closed"
+
+
+async def take(stream):
+    """Implements Stream.__anext__(). A look that finds nothing arms the descriptor, so the last look
+    before the wait comes after it is polled."""
+    frame = stream._poll()
+    while frame is None:
+        loop = asyncio.get_running_loop()
+        watch = stream._watch
+        if watch is None or watch._pid != os.getpid():
+            watch = stream._watch = StreamWatch(stream)
+        future = loop.create_future()
+        try:
+            watch.add(stream, loop, future, None)
+        except Disconnected:  # streams go on without a daemon, but only a daemon rings
+            watch.remove(loop, future)
+            await asyncio.sleep(RETRY_SECONDS)
+            frame = stream._poll()
+            continue
+        try:
+            frame = stream._poll()
+            if frame is None:
+                await future
+        finally:
+            watch.remove(loop, future)
+        if frame is None:
+            frame = stream._poll()
+    return frame
