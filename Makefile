@@ -135,7 +135,7 @@ reproducible: deps-release
 
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    sh -c 'failed=0; for table in python python_dropins python_torch; do \
+	    sh -c 'failed=0; for table in python python_dropins python_torch python_streams; do \
 	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || failed=1; done; exit $$failed'
 
 bench-ruby: deps all
