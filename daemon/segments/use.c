@@ -220,20 +220,27 @@ static int back_slot(struct segment *segment, int control, uint32_t slot)
     return r;
 }
 
-/* Clears the count of readers of a slot when its generations wrap, because ids repeat from then on.
- * A dead reader may have left a count with its generation. When a new client got that generation,
- * the count would look like that of a living reader, and writers would wait for it. Nobody uses the
- * slot at this moment. Returns 0 or -errno. */
+/* Stores 0 in one word of a client's slot. Returns 0 or -errno. */
+static int clear_word(int control, uint32_t slot, size_t offset)
+{
+    uint32_t none = 0;
+    offset += sizeof(struct shmview_control) + slot * sizeof(struct shmview_slot);
+    ssize_t n = pwrite(control, &none, sizeof none, (off_t)offset);
+    return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
+}
+
+/* Clears the count of readers and the reader of a stream in a slot when its generations wrap,
+ * because ids repeat from then on. A dead reader may have left a count with its generation, or its
+ * id with the frames that it held. When a new client got that generation, the words would look like
+ * those of a living reader, and writers would wait for it. Nobody uses the slot at this moment.
+ * Returns 0 or -errno. */
 static int clear_readers(const struct shmview_liveness *live, int control, uint32_t slot,
                          uint32_t generation)
 {
-    uint32_t none = 0;
-    size_t offset = sizeof(struct shmview_control) + slot * sizeof(struct shmview_slot) +
-                    offsetof(struct shmview_slot, readers);
     if ((live->generation[slot] & SHMVIEW_GENERATION_MASK) <= generation)
         return 0;
-    ssize_t n = pwrite(control, &none, sizeof none, (off_t)offset);
-    return n < 0 ? -errno : n == sizeof none ? 0 : -EIO;
+    int r = clear_word(control, slot, offsetof(struct shmview_slot, readers));
+    return r ? r : clear_word(control, slot, offsetof(struct shmview_slot, stream_user));
 }
 
 /* Opens the control and the liveness object for a client, repairs the segment, and takes a slot.

@@ -93,7 +93,7 @@ struct shmview_object_header {
  *
  * The user of the slot writes all of it; others only read it, with two
  * exceptions. An owner that finds the user dead sets readers to 0, because a dead
- * reader cannot. The daemon sets it to 0 when the generations of the slot wrap,
+ * reader cannot. The daemon sets it and stream_user to 0 when the generations of the slot wrap,
  * because ids repeat from then on. The user signs the slot before it uses the
  * lock for the first time: it stores 0 in id, writes pid, command and waits,
  * stores its generation with count 0 in readers, and stores its id last. A reader

@@ -132,7 +132,8 @@ struct shmview_stream_slot {
  *
  *   stream_user    its id, once it has joined as a reader. If the id is not that of the living user
  *                  of the slot, the other words mean nothing. A client that joins stores 0 here,
- *                  then the other words, and its id last
+ *                  then the other words, and its id last. The daemon stores 0 when the generations of the
+ *                  client's slot wrap, because ids repeat from then on
  *   stream_stage   the stage from which it takes
  *   stream_next    the number that it will take next; UINT64_MAX once it has left. In lossless mode
  *                  a writer reuses no slot with a frame from here on

@@ -189,8 +189,8 @@ START_TEST(slots_and_generations)
 }
 END_TEST
 
-/* A reader dies with its count in its slot. No client locks exclusively until a client has the dead
- * reader's id. */
+/* A reader dies with its count in its slot, and as the reader of a stream. No client locks
+ * exclusively, or writes frames, until a client has the dead reader's id. */
 START_TEST(counts_do_not_outlive_the_generations)
 {
     struct segment *s = make(1, true);
@@ -201,11 +201,13 @@ START_TEST(counts_do_not_outlive_the_generations)
     ck_assert_int_eq(a.slot, 0);
     ck_assert_int_eq(a.generation, 1);
     slot->readers = left;
+    slot->stream_user = 1u << SHMVIEW_SLOT_BITS;
     for (uint32_t generation = 2; generation < 5; generation++) {
         segment_detach(s, a.slot);
         a = attach(s, SHMVIEW_READ);
         ck_assert_int_eq(a.generation, generation);
         ck_assert_uint_eq(slot->readers, left); /* writers see that the reader is dead */
+        ck_assert_uint_eq(slot->stream_user, 1u << SHMVIEW_SLOT_BITS);
     }
     slots_entry(&s->slots, 0)->generation = SHMVIEW_GENERATION_MASK;
     s->use->live->generation[0] = SHMVIEW_GENERATION_MASK;
@@ -213,6 +215,7 @@ START_TEST(counts_do_not_outlive_the_generations)
     a = attach(s, SHMVIEW_READ);
     ck_assert_int_eq(a.generation, 1);
     ck_assert_uint_eq(slot->readers, 0);
+    ck_assert_uint_eq(slot->stream_user, 0);
     segment_detach(s, a.slot);
     munmap(c, SEGMENT_CONTROL_BYTES);
     segment_free(s);
