@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <shmview/stream_layout.h>
+
 #include "common/views/format.h"
 #include "common/wire/wire.h"
 #include "daemon/base/log.h"
@@ -37,7 +39,9 @@ struct config_segment {
     bool lock;
     struct wire_layout *layouts; /* checked: they fit the segment */
     size_t n_layouts;
-    const char *file; /* the file and line that declare it, for messages */
+    bool is_stream;
+    struct shmview_stream_header stream; /* of a stream: its first bytes */
+    const char *file;                    /* the file and line that declare it, for messages */
     unsigned line;
 };
 

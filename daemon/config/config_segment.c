@@ -12,6 +12,7 @@
 #include "common/base/util.h"
 #include "daemon/config/config_line.h"
 #include "daemon/config/config_reader.h"
+#include "daemon/config/config_stream.h"
 #include "daemon/config/layout_check.h"
 
 /* The mode of a segment that declares none, until config_settle_segments(). */
@@ -159,6 +160,8 @@ static void read_layouts(struct config_reader *reader, const json_t *value, void
 {
     struct config_segment *s = at;
     size_t n = json_array_size(value);
+    if (s->is_stream)
+        return; /* check_keys() reports that */
     if (!json_is_array(value)) {
         config_fault(reader, "must be an array");
         return;
@@ -232,12 +235,40 @@ static void keep_segment(struct config_reader *reader, struct config_segment *s)
     config->segments[config->n_segments++] = *s;
 }
 
+static void read_stream(struct config_reader *reader, const json_t *value, void *at)
+{
+    struct config_segment *s = at;
+    s->is_stream = true;
+    if (!s->layouts)
+        config_read_stream(reader, value, s);
+}
+
+/* Reports a key that the segment lacks, or must not have because it is a stream. */
+static void check_keys(struct config_reader *reader, const json_t *value,
+                       const struct config_segment *s)
+{
+    static const char *const others[] = {"size", "layouts"};
+    if (!s->is_stream && json_is_object(value) && !json_object_get(value, "size"))
+        config_fault(reader, "has no \"size\"");
+    for (size_t i = 0; s->is_stream && i < ARRAY_LEN(others); i++)
+        if (json_object_get(value, others[i])) {
+            size_t mark = config_path_key(reader, others[i]);
+            config_fault(reader, "follows from \"stream\", and must not be beside it");
+            config_path_cut(reader, mark);
+        }
+    if (s->is_stream && !s->lock) {
+        size_t mark = config_path_key(reader, "lock");
+        config_fault(reader, "must be true, because a stream needs a lock");
+        config_path_cut(reader, mark);
+    }
+}
+
 static void read_segment(struct config_reader *reader, const json_t *value, unsigned line)
 {
 #define AT(member) offsetof(struct config_segment, member)
     static const struct config_key keys[] = {
         {"name", read_name, AT(name), true},
-        {"size", read_size, AT(size), true},
+        {"size", read_size, AT(size), false},
         {"owner", read_owner, AT(access.uid), false},
         {"group", read_group, AT(access.gid), false},
         {"mode", config_read_mode, AT(access.mode), false},
@@ -245,6 +276,7 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         {"lifetime", read_lifetime, AT(lifetime), false},
         {"lock", read_bool, AT(lock), false},
         {"layouts", read_layouts, 0, false},
+        {"stream", read_stream, 0, false},
         {.name = NULL},
     };
 #undef AT
@@ -257,7 +289,10 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         .line = line,
     };
     config_read_object(reader, value, keys, &s);
-    if (reader->n_errors == errors)
+    check_keys(reader, value, &s);
+    if (reader->n_errors == errors && s.is_stream)
+        config_plan_stream(reader, &s);
+    else if (reader->n_errors == errors)
         check_layouts(reader, &s);
     if (s.name)
         keep_segment(reader, &s);

@@ -110,13 +110,13 @@ static bool finish(struct job *job)
     return !r->answer->error;
 }
 
-/* Adds the layouts of a declared segment, or logs why the segment was not created. */
+/* Completes a declared segment, or logs why the segment was not created. */
 static void finish_declared(const struct job *job, bool stays)
 {
     const struct config_segment *want = job->declared;
     const struct answer *answer = job->request.answer;
     if (stays)
-        declared_add_layouts(job->segment, want);
+        declared_complete(job->segment, want);
     else if (answer->error)
         log_error("segment '%s', declared at %s:%u, cannot be created: %s", want->name, want->file,
                   want->line, answer->reason ? answer->reason : refusal_name(answer->error));

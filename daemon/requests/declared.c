@@ -2,9 +2,11 @@
 #include "daemon/requests/declared.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/base/util.h"
 #include "daemon/base/log.h"
@@ -49,7 +51,7 @@ static int add_layout(struct segment *segment, const char *name, const char *tex
     return r;
 }
 
-void declared_add_layouts(struct segment *segment, const struct config_segment *want)
+static void add_layouts(struct segment *segment, const struct config_segment *want)
 {
     for (size_t i = 0; i < want->n_layouts; i++) {
         const struct wire_layout *layout = &want->layouts[i];
@@ -67,6 +69,69 @@ void declared_add_layouts(struct segment *segment, const struct config_segment *
             log_error("layout '%s' of segment '%s' cannot be added: %s", layout->name,
                       segment->name, strerror(-r));
     }
+}
+
+/* --- Streams ------------------------------------------------------------- */
+
+/* The bytes of a header that a plan decides, and that never change. */
+#define PLAN_BYTES offsetof(struct shmview_stream_header, pad0)
+
+/* Whether these are the first bytes of a stream that nobody could open: all are 0, or those of the
+ * plan but for the magic number. */
+static bool is_unfinished(const struct shmview_stream_header *has,
+                          const struct shmview_stream_header *plan)
+{
+    struct shmview_stream_header begun = *plan;
+    static const struct shmview_stream_header none;
+    begun.magic = 0;
+    return memcmp(has, &none, sizeof none) == 0 || memcmp(has, &begun, sizeof begun) == 0;
+}
+
+static int write_at(int fd, const void *bytes, size_t n, off_t at)
+{
+    ssize_t r = pwrite(fd, bytes, n, at);
+    return r < 0 ? -errno : (size_t)r == n ? 0 : -EIO;
+}
+
+/* Writes the first bytes of a stream, and its magic number last, because with that number clients
+ * believe the rest. */
+static int write_header(int fd, const struct shmview_stream_header *plan)
+{
+    const size_t first = sizeof plan->magic;
+    int r = write_at(fd, (const char *)plan + first, sizeof *plan - first, (off_t)first);
+    return r ? r : write_at(fd, &plan->magic, sizeof plan->magic, 0);
+}
+
+/* Makes a stream of the segment, unless it is one. Logs errors and differences. */
+static void make_stream(struct segment *segment, const struct config_segment *want)
+{
+    const struct shmview_stream_header *plan = &want->stream;
+    struct shmview_stream_header has;
+    struct object object;
+    segment_object(segment, DATA, &object);
+    CLEANUP_FD int fd = object_open(&object, O_RDWR);
+    int r = fd < 0 ? fd : 0;
+    if (r == 0) {
+        ssize_t n = pread(fd, &has, sizeof has, 0);
+        r = n < 0 ? -errno : n == sizeof has ? 0 : -EIO;
+    }
+    if (r == 0 && memcmp(&has, plan, PLAN_BYTES) == 0)
+        return;
+    if (r == 0 && !is_unfinished(&has, plan)) {
+        differs(want, has.magic == plan->magic ? "another stream" : "a stream");
+        return;
+    }
+    if (r == 0)
+        r = write_header(fd, plan);
+    if (r)
+        log_error("the stream of segment '%s' cannot be written: %s", want->name, strerror(-r));
+}
+
+void declared_complete(struct segment *segment, const struct config_segment *want)
+{
+    add_layouts(segment, want);
+    if (want->is_stream && segment->lock)
+        make_stream(segment, want);
 }
 
 /* Logs each difference between a segment and its declaration, and adds missing layouts. */
@@ -90,7 +155,7 @@ static void compare(struct segment *s, const struct config_segment *want)
         differs(want, "mode 0%03o, not 0%03o", want->access.mode, s->access->mode);
     if (!access_same_entries(s->access, &want->access))
         differs(want, "another acl");
-    declared_add_layouts(s, want);
+    declared_complete(s, want);
 }
 
 void declared_done(struct state *state)

@@ -3,9 +3,10 @@
  * creates those that do not exist.
  *
  * It never changes a segment that exists, because clients may be using it: a difference from the
- * declaration is logged as a warning. There is one exception: layouts that the segment does not
- * have are added, because that disturbs nobody. A segment that is no longer declared stays until it
- * is removed. */
+ * declaration is logged as a warning. There are two exceptions, which disturb nobody: layouts that
+ * the segment does not have are added, and a stream whose first bytes were never written gets them,
+ * because an earlier daemon may have died before it wrote them. A segment that is no longer
+ * declared stays until it is removed. */
 #ifndef DAEMON_DECLARED_H
 #define DAEMON_DECLARED_H
 
@@ -29,8 +30,9 @@ struct declaring {
  * function returns. The caller must not call it again before that. */
 void declared_start(struct state *state);
 
-/* Adds the declared layouts that the segment does not have. Logs those that differ, and errors. */
-void declared_add_layouts(struct segment *segment, const struct config_segment *want);
+/* Adds the declared layouts that the segment does not have, and makes it a stream if it is declared
+ * as one. Logs what differs, and errors. */
+void declared_complete(struct segment *segment, const struct config_segment *want);
 
 /* Called when one creation is over, whether it succeeded or not. */
 void declared_done(struct state *state);
