@@ -8,6 +8,7 @@
 #include <shmview/monitor.h>
 
 #include "cli/shell/suggest.h"
+#include "cli/text/stream.h"
 #include "cli/top/top.h"
 
 #define KIND_BYTES 128 /* of a word in a help text or a usage line */
@@ -207,7 +208,12 @@ static void offer_kind(struct line *l, const char *kind)
     static const struct {
         const char *kind;
         const char *const *words;
-    } lists[] = {{"WHEN", lifetime_names}, {"KEY", top_key_names}, {"WHAT", owner_died_names}};
+    } lists[] = {{"WHEN", lifetime_names},
+                 {"KEY", top_key_names},
+                 {"WHAT", owner_died_names},
+                 {"DELIVERY", stream_mode_names}};
+    if (islower((unsigned char)kind[0]))
+        offer(l, kind); /* a word that stands for itself */
     if (begins(kind, "NAME") || begins(kind, "PATTERN") || begins(kind, "FILTER")) {
         if (strchr(kind, '/') && strchr(l->now, '/'))
             offer_views(l);

@@ -176,6 +176,17 @@ int outfile_write(struct outfile *file, const void *data, size_t n)
     return 0;
 }
 
+bool outfile_is_regular(const struct outfile *file)
+{
+    return file->place != NULL;
+}
+
+int outfile_rewrite(struct outfile *file, const void *data, size_t n)
+{
+    ssize_t written = pwrite(file->fd, data, n, 0);
+    return written == (ssize_t)n ? 0 : fail_file(file, written < 0 ? errno : EIO);
+}
+
 /* Gives a file without a name its final name. If a file of that name exists, gives it a temporary
  * name instead, because linkat() cannot replace a file; the caller renames it. Returns 0 or -errno.
  */

@@ -36,6 +36,13 @@ int outfile_open(struct context *c, struct outfile *file, const char *path, uint
  * signal is raised. Blocks as long as the reader of a pipe does. Returns 0, or the exit status. */
 int outfile_write(struct outfile *file, const void *data, size_t n);
 
+/* Whether the file is a regular one that outfile_commit() puts in its place. */
+bool outfile_is_regular(const struct outfile *file);
+
+/* Replaces the first n bytes of a regular file, of which so many have been written. Returns 0, or
+ * the exit status. */
+int outfile_rewrite(struct outfile *file, const void *data, size_t n);
+
 /* Gives the complete file its name, and replaces an older one. Does nothing for a file that was
  * written directly. Returns 0, or the exit status. */
 int outfile_commit(struct outfile *file);

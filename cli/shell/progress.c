@@ -20,6 +20,11 @@ const char *progress_text(char *text, size_t bytes, size_t width, bool utf8, uin
     double part = total ? (double)done / (double)total : 1;
     double seconds = (double)elapsed_ns / 1e9;
     double per_second = seconds > 0 ? (double)done / seconds : 0;
+    if (total == PROGRESS_UNKNOWN) {
+        snprintf(text, bytes, "%s  %s/s", human_bytes(so_far, (int64_t)done),
+                 human_bytes(rate, (int64_t)per_second));
+        return text;
+    }
     long left = per_second > 0 ? (long)((double)(total - done) / per_second + 0.5) : 0;
     snprintf(tail, sizeof tail, " %s of %s  %s/s  %ld:%02ld left",
              human_bytes(so_far, (int64_t)done), human_bytes(all, (int64_t)total),

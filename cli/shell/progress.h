@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The total of a transfer whose end is not known: its bar is left out. */
+#define PROGRESS_UNKNOWN UINT64_MAX
+
 struct progress {
     uint64_t total;             /* bytes */
     int64_t begin_ns, shown_ns; /* CLOCK_MONOTONIC: of the start, and of the last line */

@@ -230,8 +230,9 @@ static int find_reach(const struct view_text *v, const struct shmview_format *f,
  * the size of the segment. A view with suboffsets has no end that is known here, because its rows
  * may lie anywhere. */
 static int place(struct reader *r, struct view_text *v, const struct shmview_format *f,
-                 const char *begin, bool has_offset)
+                 const char *begin)
 {
+    const bool has_offset = v->has_offset;
     int64_t below, above;
     uint64_t align = f->align, end;
     if (v->spec.suboffsets && !has_offset)
@@ -263,7 +264,6 @@ static int read_view(struct reader *r, struct view_text *v)
 {
     struct shmview_format f;
     const char *begin = r->at;
-    bool has_offset = false;
     int status = read_name(r, "view", v->name, sizeof v->name, '=');
     status = status ? status : read_format(r, v, &f);
     if (status == 0 && *r->at == '[') {
@@ -272,7 +272,7 @@ static int read_view(struct reader *r, struct view_text *v)
     }
     if (status == 0 && *r->at == '@') {
         r->at++;
-        has_offset = true;
+        v->has_offset = true;
         status = read_offset(r, v);
     }
     while (status == 0 && *r->at == ':') {
@@ -283,7 +283,7 @@ static int read_view(struct reader *r, struct view_text *v)
         status = fault(r, r->at, "a space, '[', '@' or ':' must follow");
     v->spec.name = v->name;
     v->spec.shape = v->shape;
-    return status ? status : place(r, v, &f, begin, has_offset);
+    return status ? status : place(r, v, &f, begin);
 }
 
 /* Reads a view and adds it to the layout. Checks the name here to show the place of the second. */

@@ -26,6 +26,7 @@ struct view_text {
     int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
     char name[65];
     char format[SHMVIEW_FORMAT_BYTES];
+    bool has_offset; /* the text has an @OFFSET */
 };
 
 /* A layout of the text. A struct of zeroes is empty; its owner owes layout_text_deinit(). */

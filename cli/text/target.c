@@ -2,101 +2,16 @@
 #include "cli/text/target.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/shell/suggest.h"
+#include "cli/text/bus_error.h"
 #include "cli/text/layout_text.h"
 
 #define NOTICE_NS  INT64_C(1000000000) /* after this time the holders are printed */
 #define COPY_ALIGN 64                  /* suits every type of element */
 
-/* --- The argument ----------------------------------------------------------- */
-
-static bool is_name_character(char ch)
-{
-    return (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-           ch == '.' || ch == '_' || ch == '-';
-}
-
-/* Takes a name from *p, and moves *p after it. Returns 0 or the exit status. */
-static int take_name(struct context *c, const char *text, const char *what, const char **p,
-                     char *ret, size_t bytes)
-{
-    size_t n = 0;
-    while (is_name_character((*p)[n]))
-        n++;
-    if (n == 0)
-        return fail_usage(c, "'%s': the name of a %s is expected at character %td", text, what,
-                          *p - text);
-    if (n >= bytes)
-        return fail_usage(c, "'%s': the name of a %s has at most %zu characters", text, what,
-                          bytes - 1);
-    memcpy(ret, *p, n);
-    ret[n] = '\0';
-    *p += n;
-    return 0;
-}
-
-int target_parse(struct context *c, const struct target_options *how, const char *text,
-                 struct target *ret)
-{
-    struct problem problem;
-    const char *p = text;
-    *ret = (struct target){.c = c, .how = how};
-    int status = take_name(c, text, "segment", &p, ret->name, sizeof ret->name);
-    if (status == 0 && *p == '/') {
-        p++;
-        status = take_name(c, text, "view", &p, ret->view, sizeof ret->view);
-        if (status == 0 && *p == ':') {
-            memcpy(ret->layout, ret->view, sizeof ret->layout);
-            p++;
-            status = take_name(c, text, "view", &p, ret->view, sizeof ret->view);
-        }
-    }
-    if (status)
-        return status;
-    if (*p && *p != '[')
-        return fail_usage(c,
-                          "'%s': '%c' at character %td; write NAME, NAME/VIEW or "
-                          "NAME/LAYOUT:VIEW, and a part of it in brackets",
-                          text, *p, p - text);
-    if (slice_parse(p, &ret->slice, &problem))
-        return fail_usage(c, "%s", problem.text);
-    return 0;
-}
-
-const char *target_text(const struct target *t)
-{
-    static char text[512];
-    snprintf(text, sizeof text, "%s%s%s%s%s%s", t->name, t->view[0] ? "/" : "", t->layout,
-             t->layout[0] ? ":" : "", t->view, t->slice.text ? t->slice.text : "");
-    return text;
-}
-
 /* --- The lock ---------------------------------------------------------------- */
-
-/* Reports a SIGBUS. A client with write access can truncate the segment, and touching a page that
- * is gone raises the signal. A handler can only call functions that are safe in one, so it writes a
- * constant text and exits without cleaning up. To the daemon and to other clients that is a death.
- */
-static void on_bus_error(int signal)
-{
-    static const char text[] = "shmviewctl: the segment's memory is gone: a program that has it "
-                               "attached for writing has truncated it; remove the segment\n";
-    (void)signal;
-    if (write(STDERR_FILENO, text, sizeof text - 1) < 0)
-        _exit(EXIT_FAILED);
-    _exit(EXIT_FAILED);
-}
-
-static void catch_bus_errors(void)
-{
-    struct sigaction action = {.sa_handler = on_bus_error};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, NULL);
-}
 
 /* Writes the holders of the lock to text, "12 python3, 13 python3". Returns text, or "somebody" if
  * none is known. */
@@ -213,12 +128,31 @@ static int ask(struct target *t)
     return status;
 }
 
+/* Takes the newest frame if the segment is a stream, and joins no queue for it. A program that
+ * writes needs slots of its own, so a stream is refused for writing. Returns 0 or the exit status.
+ */
+static int take_frame(struct target *t, int access)
+{
+    char name[TARGET_NAME_BYTES + sizeof t->stage];
+    if (!stream_is(t->segment))
+        return t->stage[0] ? fail_usage(t->c, "'%s%s': '%s' is no stream, and has no stages",
+                                        t->name, t->stage, t->name)
+                           : 0;
+    if (access == SHMVIEW_WRITE)
+        return fail_text(t->c,
+                         "'%s' is a stream, and its readers must not see half of a change: publish "
+                         "frames with 'shmviewctl replay FILE %s'",
+                         t->name, t->name);
+    snprintf(name, sizeof name, "%s%s", t->name, t->stage);
+    return stream_take_latest(t->c, name, &t->stream, &t->frame);
+}
+
 /* Takes the lock and reads the phase. A layout may have been declared and made current after ask();
  * then *ret_is_new is set and the lock given back, because learning its name needs a request.
  * Returns 0 or the exit status. */
 static int look(struct target *t, int access, bool *ret_is_new)
 {
-    int status = t->how->no_lock ? 0 : lock(t, access);
+    int status = t->how->no_lock || t->stream ? 0 : lock(t, access);
     if (status)
         return status;
     if (shmview_phase_read(t->segment, &t->phase))
@@ -235,7 +169,10 @@ int target_open(struct target *t, int access)
     int status = attach(t->c, t->name, access, &t->segment);
     if (status)
         return status;
-    catch_bus_errors();
+    bus_error_catch();
+    status = take_frame(t, access);
+    if (status)
+        return status;
     do { /* until the handle knows the current layout; usually once */
         int r = is_new ? shmview_phase_get(t->segment, &t->phase) : 0;
         status = r ? fail_call(t->c, r) : ask(t);
@@ -244,8 +181,14 @@ int target_open(struct target *t, int access)
     return status;
 }
 
+bool target_holds(const struct target *t)
+{
+    return t->is_locked || t->stream;
+}
+
 void target_unlock(struct target *t)
 {
+    shmview_frame_release(&t->frame);
     if (!t->is_locked)
         return;
     /* this program repairs nothing, so the next owner must get the report too */
@@ -264,6 +207,8 @@ void target_close(struct target *t)
         shmview_detach(t->copies[--t->n_copies]);
     free(t->copies);
     t->copies = NULL;
+    shmview_stream_close(t->stream);
+    t->stream = NULL;
     shmview_detach(t->segment);
     t->segment = NULL;
 }
@@ -338,7 +283,9 @@ int target_layout(struct target *t, const struct shmview_layout_description **re
 int target_open_view(struct target *t, const char *layout, const char *view,
                      struct shmview_view *ret_view)
 {
-    int r = shmview_view_open(t->segment, layout, view, ret_view);
+    bool of_frame = t->stream && strcmp(layout, STREAM_LAYOUT) == 0;
+    int r = of_frame ? shmview_frame_view(&t->frame, view, ret_view)
+                     : shmview_view_open(t->segment, layout, view, ret_view);
     if (r)
         return fail_call(t->c, r);
     if (shmview_view_is_stale(ret_view) && !t->how->any_phase)
@@ -405,10 +352,7 @@ static int find_layout(struct target *t, const char **ret)
     return 0;
 }
 
-/* Turns arrays within elements into dimensions, as numpy does. The canonical format of such an
- * element begins with the lengths in parentheses. Stops when the view would have too many
- * dimensions. */
-static void flatten(struct shmview_view *v)
+void target_flatten(struct shmview_view *v)
 {
     while (v->format[0] == '(' && shmview_view_field(v, NULL, v) == 0)
         ;
@@ -435,7 +379,7 @@ int target_view(struct target *t, struct shmview_view *ret_view)
     if (status == 0 && t->how->as)
         status = cast(t, &v);
     if (status == 0)
-        flatten(&v);
+        target_flatten(&v);
     if (status == 0 && slice_apply(&t->slice, &v, &v, &problem))
         status = fail_text(t->c, "%s: %s", target_text(t), problem.text);
     if (status == 0)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The argument NAME[/[LAYOUT:]VIEW][SLICE] of the verbs for data: parses it, attaches the segment,
- * takes its lock, and opens the view.
+/* The argument NAME[:STAGE][/[LAYOUT:]VIEW][SLICE] of the verbs for data: parses it, attaches the
+ * segment, takes its lock, and opens the view.
  *
  *   target_parse -> target_open -> target_view or target_open_view -> ... -> target_close
  *
  * The lock is held from target_open() on, so that the phase, the view and the elements belong
  * together. A verb gives it back early with target_unlock(), if what follows may take long; for
  * elements that it still needs it calls target_copy() first.
+ *
+ * Of a stream, the views are those of its newest frame, which is held in the place of the lock.
  *
  * Each function that fails has printed the reason. */
 #ifndef CLI_TARGET_H
@@ -15,7 +17,7 @@
 #include <shmview/describe.h>
 
 #include "cli/data/slice.h"
-#include "cli/shell/cli.h"
+#include "cli/text/stream.h"
 
 #define TARGET_NAME_BYTES 129 /* of a segment, NUL included */
 #define TARGET_VIEW_BYTES 65  /* of a layout or a view */
@@ -45,6 +47,7 @@ struct target {
     struct context *c;
     const struct target_options *how;
     char name[TARGET_NAME_BYTES];
+    char stage[3];                  /* ":1" of a stream; "" if the user named none */
     char layout[TARGET_VIEW_BYTES]; /* "" if the user named none */
     char view[TARGET_VIEW_BYTES]; /* "" if the user named none: the bytes, in the form of how->as */
     char found[TARGET_VIEW_BYTES]; /* the layout of the view; valid after target_view() */
@@ -52,6 +55,8 @@ struct target {
     struct shmview_segment *segment;
     struct shmview_phase phase; /* when the lock was taken; generation 0: there is none */
     bool is_locked;
+    struct shmview_stream *stream; /* owned; NULL: the segment is no stream */
+    struct shmview_frame frame;    /* the newest one; of stream */
     /* The last owner died inside, or this verb is writing and has not finished. target_unlock()
      * then passes the report on to the next owner. */
     bool owner_died;
@@ -66,7 +71,8 @@ int target_parse(struct context *c, const struct target_options *how, const char
                  struct target *ret);
 
 /* Attaches the segment with access SHMVIEW_READ or _WRITE, and takes its lock, shared or
- * exclusively, if it has one and --no-lock was not given. Blocks until --timeout. Prints the
+ * exclusively, if it has one and --no-lock was not given. Of a stream, takes the newest frame
+ * instead, and refuses _WRITE. Blocks until --timeout. Prints the
  * holders if it has to wait, and the owner that died inside. Returns 0 or the exit status; the
  * caller owes target_close() in any case. */
 int target_open(struct target *t, int access);
@@ -87,12 +93,20 @@ int target_layout(struct target *t, const struct shmview_layout_description **re
 int target_open_view(struct target *t, const char *layout, const char *view,
                      struct shmview_view *ret_view);
 
+/* Turns arrays within elements into dimensions, as numpy does. The canonical format of such an
+ * element begins with the lengths in parentheses. Stops when the view would have too many
+ * dimensions. target_view() does it. */
+void target_flatten(struct shmview_view *view);
+
 /* Copies the elements to private memory, so that the lock need not be held while they are printed.
  * Replaces *view by a view of the copy, which is valid until target_close(). Returns 0 or the exit
  * status. */
 int target_copy(struct target *t, struct shmview_view *view);
 
-/* Gives the lock back, if it is held; as not repaired, if t->owner_died. */
+/* Whether the lock or a frame is held, so that other programs may wait. */
+bool target_holds(const struct target *t);
+
+/* Gives the lock back, if it is held; as not repaired, if t->owner_died. Releases the frame. */
 void target_unlock(struct target *t);
 
 /* Gives the lock back, frees the copies, and detaches. May be called again. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/verbs/transfer.h"
 
+#include <inttypes.h>
+#include <string.h>
+
+#define DESCR_BYTES 8192 /* of a type as numpy describes it */
+
 void transfer_npy(const struct shmview_view *v, struct npy *ret)
 {
     *ret = (struct npy){
@@ -49,4 +54,27 @@ int transfer_print_json(struct context *c, const struct target *t, const char *p
     int status = print_json(c, json);
     json_decref(json);
     return status;
+}
+
+void transfer_shape(uint32_t ndim, const int64_t *shape, char *text, size_t bytes)
+{
+    size_t n = (size_t)snprintf(text, bytes, "[");
+    for (uint32_t d = 0; d < ndim && n < bytes; d++)
+        n += (size_t)snprintf(text + n, bytes - n, "%s%" PRId64, d ? "," : "", shape[d]);
+    if (n < bytes)
+        snprintf(text + n, bytes - n, "]");
+}
+
+/* The texts are static because they are too large for the stack. */
+bool transfer_same_type(const char *a, const char *b)
+{
+    static char descr[2][DESCR_BYTES];
+    struct problem problem;
+    if (npy_descr(a, descr[0], DESCR_BYTES, &problem) ||
+        npy_descr(b, descr[1], DESCR_BYTES, &problem))
+        return false;
+    for (int i = 0; i < 2; i++)
+        if (descr[i][1] == '>')
+            descr[i][1] = '<';
+    return strcmp(descr[0], descr[1]) == 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What save, load and plot share: the choice of a view if the user named only a segment, and the
- * description of a view as a file of numpy. */
+/* What save, load, plot, record and replay share: the choice of a view if the user named only a
+ * segment, and the description of a view as a file of numpy. */
 #ifndef CLI_TRANSFER_H
 #define CLI_TRANSFER_H
 
@@ -17,6 +17,13 @@ void transfer_npy(const struct shmview_view *v, struct npy *ret);
  * target_layout() finds no layout. If the layout has another number of views, prints their names.
  * t must be open. Returns 0 or the exit status. */
 int transfer_choose(struct target *t);
+
+/* Writes "[3,4]", cut if it is too long. */
+void transfer_shape(uint32_t ndim, const int64_t *shape, char *text, size_t bytes);
+
+/* Whether numpy describes two formats by the same type. The byte order of a number may differ, but
+ * not those within a struct. */
+bool transfer_same_type(const char *a, const char *b);
 
 /* Prints {"segment": ..., "file": ..., "format": ...}, for --json. bytes is the length of the
  * elements in the file. Returns the exit status. */

@@ -82,7 +82,7 @@ static int print_view(const struct get *g, const struct target *t, const char *l
 static int settle(const struct get *g, struct target *t, struct shmview_view *views, size_t n)
 {
     int status = 0;
-    if (!t->is_locked || !(g->all || g->json))
+    if (!target_holds(t) || !(g->all || g->json))
         return 0;
     for (size_t i = 0; status == 0 && i < n; i++)
         status = target_copy(t, &views[i]);
@@ -103,11 +103,11 @@ static int get_one(const struct get *g, struct target *t, FILE *out)
 }
 
 /* Prints "A  f4[10,20]" and a newline. */
-static void print_title(const struct shmview_view_description *d, FILE *out)
+static void print_title(const char *name, const struct shmview_view *v, FILE *out)
 {
-    fprintf(out, "%s  %s[", d->name, d->format);
-    for (uint32_t i = 0; i < d->ndim; i++)
-        fprintf(out, "%s%" PRId64, i ? "," : "", d->shape[i]);
+    fprintf(out, "%s  %s[", name, v->format);
+    for (uint32_t i = 0; i < v->ndim; i++)
+        fprintf(out, "%s%td", i ? "," : "", v->shape[i]);
     fputs("]\n", out);
 }
 
@@ -124,7 +124,7 @@ static int print_layout(const struct get *g, const struct target *t,
         if (g->json && i)
             fputs(", ", out);
         if (!g->json) {
-            print_title(layout->views[i], out);
+            print_title(layout->views[i]->name, &views[i], out);
             fprintf(out, "%*s", MARGIN, "");
         }
         status = print_view(g, t, layout->name, layout->views[i]->name, &views[i], MARGIN, out);

@@ -21,8 +21,6 @@
 #include "cli/text/target.h"
 #include "cli/verbs/transfer.h"
 
-#define DESCR_BYTES 8192 /* of a type as numpy describes it */
-
 /* The command line, and the file while it is read. */
 struct load {
     struct context *c;
@@ -35,16 +33,6 @@ struct load {
     struct progress progress;
 };
 
-/* Writes "[3,4]", cut if it is too long. */
-static void shape_text(uint32_t ndim, const int64_t *shape, char *text, size_t bytes)
-{
-    size_t n = (size_t)snprintf(text, bytes, "[");
-    for (uint32_t d = 0; d < ndim && n < bytes; d++)
-        n += (size_t)snprintf(text + n, bytes - n, "%s%" PRId64, d ? "," : "", shape[d]);
-    if (n < bytes)
-        snprintf(text + n, bytes - n, "]");
-}
-
 /* --- Comparing the file with the view ---------------------------------------- */
 
 /* Requires equal shapes. Unlike numpy it does not broadcast. Returns 0 or the exit status. */
@@ -54,28 +42,13 @@ static int check_shape(struct load *l, struct target *t, const struct npy *view)
     if (l->npy.ndim == view->ndim &&
         memcmp(l->npy.shape, view->shape, view->ndim * sizeof view->shape[0]) == 0)
         return 0;
-    shape_text(l->npy.ndim, l->npy.shape, has, sizeof has);
-    shape_text(view->ndim, view->shape, wants, sizeof wants);
+    transfer_shape(l->npy.ndim, l->npy.shape, has, sizeof has);
+    transfer_shape(view->ndim, view->shape, wants, sizeof wants);
     return fail_text(
         l->c,
         "%s is an array of shape %s, %s is one of %s: name the part that it fits, as in "
         "'%s/VIEW[0:10]', or reshape the array",
         l->file.path, has, target_text(t), wants, t->name);
-}
-
-/* Whether numpy describes two formats by the same type. The byte order of a number may differ, but
- * not those within a struct. The texts are static because they are too large for the stack. */
-static bool is_same_type(const char *a, const char *b)
-{
-    static char descr[2][DESCR_BYTES];
-    struct problem problem;
-    if (npy_descr(a, descr[0], DESCR_BYTES, &problem) ||
-        npy_descr(b, descr[1], DESCR_BYTES, &problem))
-        return false;
-    for (int i = 0; i < 2; i++)
-        if (descr[i][1] == '>')
-            descr[i][1] = '<';
-    return strcmp(descr[0], descr[1]) == 0;
 }
 
 /* Decides how the bytes of the file are read, and sets l->format. If it equals the format of the
@@ -91,7 +64,7 @@ static int check_type(struct load *l, struct target *t, const struct npy *view)
         l->format = view->format; /* bytes without a type fit elements of the same size */
         return 0;
     }
-    if (is_same_type(l->npy.format, view->format)) {
+    if (transfer_same_type(l->npy.format, view->format)) {
         struct shmview_format file, own;
         shmview_format_parse(l->npy.format, &file, NULL, 0);
         shmview_format_parse(view->format, &own, NULL, 0);

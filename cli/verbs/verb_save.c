@@ -125,7 +125,7 @@ static int run(struct save *s, const char *text)
     status = status ? status : target_view(&t, &v);
     if (status)
         return status;
-    if (t.is_locked && is_stream(s->path)) {
+    if (target_holds(&t) && is_stream(s->path)) {
         status = target_copy(&t, &v);
         target_unlock(&t);
         if (status)

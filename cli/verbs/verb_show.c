@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* show: prints everything that is known of one segment, and a picture of its memory.
  *
+ * The slots of a stream are a second picture; its facts come from its shared memory.
+ *
  * The facts come from two requests: Describe has the access and the layouts, Stats has the phase
  * and the clients. They may not fit each other exactly, because the segment may change in between.
  *
@@ -12,7 +14,9 @@
 #include <shmview/stats.h>
 
 #include "cli/draw/picture.h"
+#include "cli/text/bus_error.h"
 #include "cli/text/show.h"
+#include "cli/text/stream_show.h"
 #include "cli/text/views.h"
 
 /* A segment, as the replies to Describe and to Stats describe it. A struct of zeroes is empty; its
@@ -21,17 +25,20 @@ struct facts {
     const struct shmview_description *d;
     const struct shmview_stats *stats;
     const struct shmview_segment_stats *s; /* of stats; never NULL after ask() has returned 0 */
+    struct stream_facts *stream;           /* NULL: the segment is no stream */
 };
 
 static void facts_free(struct facts *f)
 {
     shmview_description_free(f->d);
     shmview_stats_free(f->stats);
+    free(f->stream);
 }
 #define CLEANUP_FACTS CLEANUP(facts_free)
 
-/* Sends both requests. A segment that is removed between them is reported as missing. Returns 0 or
- * the exit status; the caller owes facts_free() in any case. */
+/* Sends both requests, and looks at the bytes of a stream after them, so that this program is no
+ * party of it in the replies. A segment that is removed between them is reported as missing.
+ * Returns 0 or the exit status; the caller owes facts_free() in any case. */
 static int ask(struct context *c, const char *name, struct facts *f)
 {
     const struct shmview_stats_options one = {
@@ -43,6 +50,12 @@ static int ask(struct context *c, const char *name, struct facts *f)
     if (f->stats->n_segments == 0)
         return fail_not_found(c, name);
     f->s = f->stats->segments[0];
+    bus_error_catch();
+    r = stream_may_be(f->d) ? stream_facts_of(c, name, &f->stream) : 0;
+    if (r == -SHMVIEW_ERR_DISCONNECTED)
+        return fail_call(c, r);
+    if (r) /* it is damaged, or this user may not read it; the rest can be shown */
+        warn_text(c, "the slots of '%s' are not shown: %s", name, shmview_error_text());
     return 0;
 }
 
@@ -147,7 +160,7 @@ static json_t *facts_json(const struct facts *f)
     const struct shmview_segment_stats *s = f->s;
     return json_pack(
         "{s:s, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:{s:o, s:o}, s:o, "
-        "s:o, s:I, s:o, s:o}",
+        "s:o, s:I, s:o, s:o, s:o}",
         "name", d->name, "id", (json_int_t)d->id, "size", (json_int_t)d->size, "resident",
         number(s->resident), "uid", (json_int_t)d->owner, "owner", text(user_name(d->owner)), "gid",
         number(d->group), "group", text(group_name(d->group)), "mode", mode_text(d->mode), "access",
@@ -155,7 +168,7 @@ static json_t *facts_json(const struct facts *f)
         "created", time_text(s->created_us), "phase", "layout", text(s->layout), "generation",
         number(s->generation), "changes", number(s->changes), "deaths", number(s->owner_deaths),
         "attachments", (json_int_t)d->attachments, "attached", parties_json(s), "layouts",
-        layouts_json(d));
+        layouts_json(d), "stream", f->stream ? stream_json(f->stream) : json_null());
 }
 
 static int print_facts_json(struct context *c, const struct facts *f)
@@ -267,6 +280,8 @@ static void print_facts(const struct facts *f)
     print_life(f, now);
     print_lock(f);
     print_attached(f, now);
+    if (f->stream)
+        stream_print(f->stream);
     if (f->d->n_layouts) {
         putchar('\n');
         picture_print(f->d, f->s->layout, terminal_width());

@@ -155,3 +155,12 @@ def test_bash_knows_where_it_begins():
     said = subprocess.run(["bash", "--norc", "-c", f"source {SCRIPTS}/shmviewctl.bash; "
                            "complete -p shmviewctl"], capture_output=True, text=True, check=True)
     assert said.stdout == "complete -F _shmviewctl shmviewctl\n"
+
+
+def test_streams(ctl, complete):
+    ctl("stream", "create", "cam", "-m", "latest", "image=u1[4]")
+    assert complete("shmviewctl stream ") == ["create"]
+    assert complete("shmviewctl stream create x --mode ") == ["latest", "lossless"]
+    assert complete("shmviewctl record ca") == ["cam"]
+    assert complete("shmviewctl record cam/") == ["cam/frame:image", "cam/image"]
+    assert complete("shmviewctl replay x.npy ") == ["cam"]

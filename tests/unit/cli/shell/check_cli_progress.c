@@ -21,6 +21,7 @@ START_TEST(texts)
         {50, false, GIB, GIB, 2 * SECOND, "100% ################# 1G of 1G  512M/s  0:00 left"},
         {50, true, GIB / 4, GIB, 60 * SECOND, " 25% ━━━             256M of 1G  4.3M/s  3:00 left"},
         {10, false, GIB / 2, GIB, SECOND, " 50%  512M of 1G  512M/s  0:01 left"},
+        {50, true, GIB / 2, PROGRESS_UNKNOWN, 2 * SECOND, "512M  256M/s"},
         {30, false, 0, 0, 0, "100%  0B of 0B  0B/s  0:00 left"},
     };
     char text[512];

@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stream, record, replay, and streams in show, get and the other verbs for data."""
+
+import os
+import signal
+
+import pytest
+
+from conftest import await_
+
+numpy = pytest.importorskip("numpy")
+
+# A client in C, by ctypes: it loans and takes frames, and keeps them.
+CLIENT = """
+import ctypes, os
+lib = ctypes.CDLL(os.environ["SHMVIEW_LIBRARY"])
+conn, frames = ctypes.c_void_p(), []
+assert lib.shmview_connect(None, 0, ctypes.byref(conn)) == 0
+def open_stream(name, access):
+    stream = ctypes.c_void_p()
+    assert lib.shmview_stream_open(conn, name.encode(), access, ctypes.byref(stream)) == 0
+    return stream
+def frame_of(call, stream):
+    frames.append(ctypes.create_string_buffer(256))
+    assert getattr(lib, call)(stream, ctypes.c_int64(0), frames[-1]) == 0
+def drop(call):
+    getattr(lib, call)(frames.pop())
+"""
+READ, WRITE = 2, 3
+
+
+@pytest.fixture
+def client(party):
+    """Returns a client that has opened the stream 'cam' as s."""
+    def make(access):
+        one = party()
+        one.do(CLIENT)
+        one.do(f"s = open_stream('cam', {access})")
+        return one
+    return make
+
+
+def stream(ctl, name="cam"):
+    return ctl("show", "-J", name).json["stream"]
+
+
+def create(ctl, mode, *words):
+    ctl("stream", "create", "cam", "--mode", mode, *(words or ["image=u1[4,6]"]))
+
+
+def frames(n=5, shape=(4, 6), dtype="u1"):
+    count = n * int(numpy.prod(shape))
+    return numpy.arange(count).astype(dtype).reshape(n, *shape)
+
+
+def replay(ctl, path, array, *words, **options):
+    numpy.save(path / "in.npy", array)
+    return ctl("replay", path / "in.npy", *words, **options)
+
+
+# --- stream create ---------------------------------------------------------
+
+
+def test_what_is_created(ctl):
+    assert ctl("stream", "create", "cam", "--mode", "lossless", "--slots", "8", "--history", "3",
+               "--stages", "2", "--many-writers", "--permissions", "0640", "image=u1[4,6]",
+               "gain=f4").out == ""
+    facts = ctl("show", "-J", "cam").json
+    assert facts["mode"] == "0640" and facts["lifetime"] == "manual"
+    assert [layout["name"] for layout in facts["layouts"]] == ["frame"]
+    image, gain = facts["layouts"][0]["views"]
+    assert (image["name"], image["shape"], gain["name"]) == ("image", [4, 6], "gain")
+    assert gain["offset"] - image["offset"] == 64
+    is_, slots = facts["stream"], facts["stream"].pop("slots")
+    assert slots == 8 * [{"state": "free", "frames": [None, None], "writer": None, "holders": 0}]
+    assert is_ == {"mode": "lossless", "frame_bytes": 128, "history": 3, "n_slots": 8,
+                   "many_writers": True, "writer": None, "deaths": 0,
+                   "stages": 2 * [{"published": 0, "ended": False, "readers": []}]}
+    made = ctl("stream", "create", "again", "-m", "latest", "a=i4", "--json").json
+    assert made["stream"]["mode"] == "latest" and made["stream"]["n_slots"] == 8
+
+
+def test_offsets_count_within_a_frame(ctl):
+    create(ctl, "latest", "a=u1[10]@100", "b=u1[10]")
+    a, b = ctl("show", "-J", "cam").json["layouts"][0]["views"]
+    assert b["offset"] - a["offset"] == 10
+    assert stream(ctl)["frame_bytes"] == 128
+    assert a["offset"] % 4096 == 100
+
+
+@pytest.mark.parametrize("words,why", [
+    (["create", "cam", "a=f4"], "--mode is missing: latest, so that writers never wait"),
+    (["create", "cam", "-m", "fast", "a=f4"], "mode 'fast' is none of latest, lossless"),
+    (["create", "cam", "-m", "latest"], "an argument is missing"),
+    (["make", "cam", "-m", "latest", "a=f4"], "'make' is no action"),
+    (["create", "cam", "-m", "latest", "--slots", "1", "a=f4"], "--slots '1' is not a number from 2 to 512"),
+    (["create", "cam", "-m", "latest", "--slots", "4", "--history", "3", "a=f4"],
+     "--history 3 needs --slots 5 or more"),
+    (["create", "cam", "-m", "latest", "a=f4", "b=x9"], "character 2: a type code is missing\n  frame: a=f4 b=x9\n"),
+])
+def test_what_is_no_stream_to_create(ctl, words, why):
+    ctl("stream", *words, status=2, err=why)
+    assert ctl.segments() == []
+
+
+def test_it_exists(ctl):
+    create(ctl, "latest")
+    ctl("stream", "create", "cam", "-m", "latest", "a=f4", status=1, err="exists already")
+    assert stream(ctl)["frame_bytes"] == 128
+
+
+# --- show ------------------------------------------------------------------
+
+
+def test_show_draws_the_slots(ctl, client, tmp_path):
+    create(ctl, "lossless", "--slots", "5", "image=u1[4,6]")
+    lines = ctl("show", "cam").out.splitlines()
+    assert "  stream     lossless, 5 slots of 128B, history 0" in lines
+    assert "  stage 0    0 published, 0 readers" in lines
+    assert "  slots      ....." in lines
+    reader = client(READ)
+    reader.do("lib.shmview_stream_join(s)")
+    replay(ctl, tmp_path, frames(2), "cam")
+    writer = client(WRITE)
+    writer.do("frame_of('shmview_stream_loan', s)")
+    reader.do("frame_of('shmview_stream_take', s)")
+    facts = stream(ctl)
+    states = sorted(slot["state"] for slot in facts["slots"])
+    assert states == ["free", "free", "held", "loaned", "published"]
+    (seen,) = facts["stages"][0]["readers"]
+    assert (seen["process"]["pid"], seen["next"], seen["lag"]) == (reader.pid, 2, 1)
+    assert seen["missed"] == 0 and len(seen["held"]) == 1 and not seen["has_left"]
+    held = facts["slots"][seen["held"][0]]
+    assert held["frames"] == [1] and held["holders"] == 1
+    (loaned,) = (slot for slot in facts["slots"] if slot["state"] == "loaned")
+    assert loaned["writer"]["pid"] == facts["writer"]["pid"] == writer.pid
+    out = ctl("show", "cam").out
+    letters = {"free": ".", "loaned": "L", "published": "#", "held": "H"}
+    assert "  slots      " + "".join(letters[s["state"]] for s in facts["slots"]) + "\n" in out
+    assert ". 2 free, L 1 loaned, # 1 published, H 1 held" in out
+    assert f"  writer     pid {writer.pid} python3" in out
+    assert f"    pid {reader.pid} python3, next 2, lag 1, missed 0, holds 1 of 5" in out
+    assert f"held by pid {reader.pid} python3" in out
+    assert f": loaned by pid {writer.pid} python3" in out
+    writer.do("drop('shmview_frame_discard')")
+    reader.do("drop('shmview_frame_release')")
+    assert {slot["state"] for slot in stream(ctl)["slots"]} == {"free", "published"}
+
+
+def test_other_segments_are_no_streams(ctl):
+    ctl("create", "seg", "8K", "-l", "frame: image=u1[4,6]")
+    assert stream(ctl, "seg") is None
+    assert "stream" not in ctl("show", "seg").out
+
+
+def test_show_of_a_damaged_stream(ctl, client):
+    create(ctl, "latest")
+    writer = client(WRITE)
+    writer.do("lib.shmview_stream_segment.restype = lib.shmview_data.restype = ctypes.c_void_p")
+    writer.do("at = lib.shmview_data(ctypes.c_void_p(lib.shmview_stream_segment(s)))")
+    writer.do("ctypes.memset(at + 12, 9, 4)")  # the mode
+    shown = ctl("show", "cam", err="the slots of 'cam' are not shown: segment 'cam': the header of the "
+                "stream is damaged")
+    assert "image" in shown.out and "slots  " not in shown.out
+    ctl("get", "cam/image", status=1, err="damaged")
+    ctl("record", "cam", "/dev/null", status=1, err="damaged")
+
+
+# --- get and the like ------------------------------------------------------
+
+
+def test_get_prints_the_latest_frame(ctl, tmp_path):
+    create(ctl, "latest", "image=u1[2,3]", "gain=f4")
+    ctl("get", "cam/image", status=1, err="stream 'cam' has no frame")
+    replay(ctl, tmp_path, frames(3, (2, 3)), "cam/image")
+    assert ctl("get", "cam/image").out == "[[12 13 14]\n [15 16 17]]\n"
+    assert ctl("get", "cam/image[1]").out == "[15 16 17]\n"
+    assert ctl("get", "-J", "cam/image").json["data"] == [[12, 13, 14], [15, 16, 17]]
+    assert ctl("get", "cam").out.startswith("image  B[2,3]\n  [[12 13 14]\n")
+    ctl("save", "cam/image", tmp_path / "one.npy")
+    assert numpy.load(tmp_path / "one.npy").tolist() == [[12, 13, 14], [15, 16, 17]]
+    assert "max       17" in ctl("stats", "cam/image").out
+    assert stream(ctl)["stages"][0]["readers"] == []
+
+
+def test_get_of_a_short_frame(ctl, tmp_path):
+    create(ctl, "latest", "image=u1[9,3]")
+    replay(ctl, tmp_path, frames(1, (2, 3)), "cam")
+    assert ctl("get", "cam/image").out == "[[0 1 2]\n [3 4 5]]\n"
+    assert ctl("get", "cam").out.startswith("image  B[2,3]\n")
+
+
+def test_what_get_refuses(ctl, tmp_path):
+    create(ctl, "latest")
+    replay(ctl, tmp_path, frames(), "cam")
+    ctl("get", "cam:1/image", status=1, err="stage 1 of stream 'cam', which has 1")
+    ctl("get", "cam/imag", status=4, err="'cam' has no view 'imag'")
+    ctl("set", "cam/image", "1", status=1, err="'cam' is a stream")
+    ctl("fill", "cam/image", "1", status=1, err="shmviewctl replay FILE cam")
+    ctl("create", "seg", "10")
+    ctl("get", "seg:1", status=2, err="'seg' is no stream, and has no stages")
+
+
+# --- record and replay -----------------------------------------------------
+
+
+def joined(ctl, n=1):
+    await_(lambda: len(stream(ctl)["stages"][0]["readers"]) == n, what="the reader")
+
+
+def test_record_all_frames(ctl, tmp_path):
+    create(ctl, "lossless", "image=u1[4,6]", "gain=f4")
+    out = tmp_path / "out.npy"
+    recorder = ctl.start("record", "cam/image", out, "--json")
+    joined(ctl)
+    replay(ctl, tmp_path, frames(20), "cam/image")
+    said, err = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0 and err == ""
+    assert f'"file": "{out}"' in said and '"frames": 20' in said and '"missed": 0' in said
+    assert numpy.array_equal(numpy.load(out), frames(20))
+
+
+@pytest.mark.parametrize("options,n", [(["--count", "3"], 3), (["--seconds", "0.3"], 4)])
+def test_record_ends(ctl, tmp_path, options, n):
+    create(ctl, "latest", "--history", "4", "--slots", "8", "image=u1[4,6]")
+    replay(ctl, tmp_path, frames(6), "cam")
+    ctl("record", "cam", tmp_path / "out.npy", *options)
+    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), frames(6)[2:2 + n])
+
+
+def test_record_ends_by_a_signal(ctl, client, tmp_path):
+    create(ctl, "latest", "--history", "4", "image=u1[4,6]")
+    writer = client(WRITE)
+    for _ in range(2):
+        writer.do("frame_of('shmview_stream_loan', s)")
+        writer.do("drop('shmview_frame_publish')")
+    recorder = ctl.start("record", "cam[::2]", tmp_path / "out.npy")
+    await_(lambda: any(r["next"] == 3 for r in stream(ctl)["stages"][0]["readers"]), what="it")
+    recorder.send_signal(signal.SIGINT)
+    assert recorder.wait(60) == 0
+    assert numpy.load(tmp_path / "out.npy").shape == (2, 2, 6)
+
+
+def test_record_of_frames_that_differ(ctl, tmp_path):
+    create(ctl, "latest", "--history", "4", "image=u1[4,6]")
+    replay(ctl, tmp_path, frames(2), "cam")
+    replay(ctl, tmp_path, frames(1, (3, 6)), "cam")
+    ctl("record", "cam", tmp_path / "out.npy", status=1,
+        err="frame 3 has the shape [3,6] and the first one [4,6]")
+    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), frames(2))
+
+
+def test_what_record_refuses(ctl, tmp_path):
+    create(ctl, "latest", "--history", "4", "image=u1[4,6]", "gain=f4")
+    out = tmp_path / "out.npy"
+    ctl("record", "none", out, status=4, err="none")
+    ctl("record", "cam", out, status=2, err="'cam' has 2 views, image, gain: name one, as in 'cam/image'")
+    ctl("record", "cam/imag", out, status=4, err="Did you mean 'image'?")
+    ctl("record", "cam/other:image", out, status=2, err="the layout of a stream is 'frame'")
+    ctl("record", "cam/image", out, "--seconds", "0", status=1, err="no frame of 'cam' was published")
+    ctl("create", "seg", "10")
+    ctl("record", "seg", out, status=1, err="'seg' is no stream")
+    replay(ctl, tmp_path, frames(1), "cam/image")
+    ctl("record", "cam/image", "-", status=2, err="is no regular file")
+    ctl("record", "cam/image[0,0,0]", out, status=1, err="cam/image[0,0,0]")
+    assert not out.exists()
+
+
+def test_replay_at_a_rate(ctl, tmp_path):
+    """Five frames at 25 Hz take at least four periods."""
+    create(ctl, "latest")
+    started = os.times().elapsed
+    replay(ctl, tmp_path, frames(5), "cam", "--rate", "25")
+    assert os.times().elapsed - started >= 4 / 25
+    assert stream(ctl)["stages"] == [{"published": 5, "ended": True, "readers": []}]
+
+
+def test_replay_in_a_loop(ctl, tmp_path):
+    create(ctl, "latest", "--history", "6", "image=u1[4,6]")
+    replay(ctl, tmp_path, frames(2), "cam", "--loop", "--count", "5")
+    ctl("record", "cam", tmp_path / "out.npy", "--seconds", "0.2")
+    assert numpy.array_equal(numpy.load(tmp_path / "out.npy"), frames(2)[[0, 1, 0, 1, 0]])
+
+
+def test_replay_in_another_byte_order(ctl, tmp_path):
+    create(ctl, "latest", "a=i4[3]")
+    replay(ctl, tmp_path, frames(2, (3,), ">i4"), "cam")
+    assert ctl("get", "cam/a").out == "[3 4 5]\n"
+
+
+def test_replay_names_who_is_in_the_way(ctl, client, tmp_path):
+    create(ctl, "lossless", "--slots", "2", "image=u1[4,6]")
+    reader = client(READ)
+    reader.do("lib.shmview_stream_join(s)")
+    result = replay(ctl, tmp_path, frames(5), "cam", "--timeout", "0.1", status=124,
+                    err="has not taken 2 frames")
+    assert f"pid {reader.pid} (python3)" in result.err
+    assert stream(ctl)["stages"][0]["published"] == 2
+
+
+def test_what_replay_refuses(ctl, tmp_path):
+    create(ctl, "latest", "image=u1[4,6]", "gain=f4")
+    replay(ctl, tmp_path, frames(2), "none", status=4, err="none")
+    replay(ctl, tmp_path, frames(2), "cam", status=2, err="'cam' has 2 views")
+    replay(ctl, tmp_path, frames(2), "cam/image[0]", status=2, err="whole frames are published")
+    replay(ctl, tmp_path, frames(2), "cam:0/image", status=2, err="whole frames are published")
+    replay(ctl, tmp_path, frames(2, (5, 6)), "cam/image", status=1,
+           err="has rows of shape [5,6], and the frames of cam/image have [4,6]")
+    replay(ctl, tmp_path, frames(2, dtype="f8"), "cam/image", status=1, err="astype()")
+    replay(ctl, tmp_path, numpy.asfortranarray(frames(2)), "cam/image", status=1,
+           err="Fortran order")
+    replay(ctl, tmp_path, numpy.uint8(1), "cam/image", status=1, err="no dimension that counts")
+    replay(ctl, tmp_path, frames(0), "cam/image", status=1, err="has no frame")
+    replay(ctl, tmp_path, frames(2), "cam/image", "--count", "3", status=2, err="add --loop")
+    replay(ctl, tmp_path, frames(2), "cam/image", "--rate", "0", status=2, err="rate '0'")
+    assert stream(ctl)["stages"][0] == {"published": 0, "ended": False, "readers": []}
+
+
+def test_another_writer_is_named(ctl, client, tmp_path):
+    create(ctl, "latest")
+    writer = client(WRITE)
+    writer.do("frame_of('shmview_stream_loan', s)")
+    result = replay(ctl, tmp_path, frames(1), "cam", status=1, err="cam")
+    assert str(writer.pid) in result.err
+    writer.do("drop('shmview_frame_discard')")
