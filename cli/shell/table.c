@@ -161,6 +161,14 @@ static const char *cell_show(const struct table *t, enum cell_kind kind, const s
     return buffer;
 }
 
+bool table_shows(const struct table *table, size_t column)
+{
+    for (size_t i = 0; i < table->n_wanted; i++)
+        if (table->wanted[i] == column)
+            return true;
+    return false;
+}
+
 int table_add(struct table *t, const struct cell *cells)
 {
     struct libscols_line *line = scols_table_new_line(t->scols, NULL);

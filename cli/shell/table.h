@@ -63,6 +63,10 @@ struct table;
 int table_new(struct context *c, const struct table_options *options, const char *key,
               const struct column *columns, size_t n, struct table **ret_table, int *ret_status);
 
+/* Whether the table shows the column with this index: the cells of another one need not be found
+ * out. */
+bool table_shows(const struct table *table, size_t column);
+
 /* Adds a row. cells has one cell for each of the n columns, also for those that are not shown.
  * Copies the texts. Returns 0, or the exit status. */
 int table_add(struct table *table, const struct cell *cells);

@@ -2,16 +2,17 @@
 /* list: prints a table with one row for each segment that the user may see.
  *
  * One call of shmview_stats_get() returns all facts, so that the table needs no request for each
- * segment. The daemon reads lock and phase without taking the lock; a row may therefore be slightly
- * out of date, but printing it delays no program. */
+ * segment. The column STREAM is an exception, and is found out only if it is wanted. The daemon
+ * reads lock and phase without taking the lock; a row may therefore be slightly out of date, but
+ * printing it delays no program. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <unistd.h>
 
 #include <shmview/stats.h>
 
-#include "cli/shell/cli.h"
 #include "cli/shell/table.h"
+#include "cli/text/streams.h"
 
 /* Columns, in the order of the table. The default ones come first. */
 enum {
@@ -40,6 +41,7 @@ enum {
     CREATED,
     REMOVED,
     ID,
+    STREAM,
     N_COLUMNS,
 };
 
@@ -69,6 +71,7 @@ static const struct column columns[N_COLUMNS] = {
     [CREATED] = {"CREATED", CELL_TIME, false, "when it was created"},
     [REMOVED] = {"REMOVED", CELL_FLAG, false, "whether the name is gone"},
     [ID] = {"ID", CELL_NUMBER, false, "number that no other segment gets"},
+    [STREAM] = {"STREAM", CELL_TEXT, false, "mode of a stream: latest, lossless; looks into it"},
 };
 
 /* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
@@ -105,8 +108,10 @@ static int64_t count_waiting(const struct shmview_segment_stats *s)
     return n;
 }
 
-/* Adds a row. now is in microseconds of CLOCK_REALTIME. Returns 0 or the exit status. */
-static int add_segment(struct table *table, const struct shmview_segment_stats *s, int64_t now)
+/* Adds a row. mode is that of a stream, or NULL. now is in microseconds of CLOCK_REALTIME. Returns
+ * 0 or the exit status. */
+static int add_segment(struct table *table, const struct shmview_segment_stats *s, const char *mode,
+                       int64_t now)
 {
     char owner[HUMAN_BYTES + 64] = "";
     const struct shmview_party_stats *holder = lock_owner(s, owner, sizeof owner);
@@ -138,6 +143,7 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [CREATED] = cell_number(s->created_us),
         [REMOVED] = cell_number(!s->is_named),
         [ID] = cell_number(s->id),
+        [STREAM] = cell_text(mode),
     };
     return table_add(table, cells);
 }
@@ -165,6 +171,25 @@ static int complain_of_unseen(struct context *c, char **patterns, const bool *se
     return status;
 }
 
+/* Finds the modes of all streams, if the table shows them. *ret is new; NULL: it does not. Returns
+ * 0 or the exit status. */
+static int find_modes(struct context *c, const struct table *table,
+                      const struct shmview_stats *stats, uint32_t **ret)
+{
+    *ret = NULL;
+    if (!table_shows(table, STREAM))
+        return 0;
+    *ret = calloc(stats->n_segments + 1, sizeof **ret);
+    return *ret ? streams_find(c, stats->segments, stats->n_segments, *ret) : fail_memory(c);
+}
+
+static const char *mode_name(uint32_t mode)
+{
+    return mode == SHMVIEW_LATEST     ? stream_mode_names[STREAM_MODE_LATEST]
+           : mode == SHMVIEW_LOSSLESS ? stream_mode_names[STREAM_MODE_LOSSLESS]
+                                      : NULL;
+}
+
 /* Requests, filters and prints the table. Also prints it if a pattern matched nothing. Returns the
  * exit status. */
 static int list(struct context *c, struct table *table, char **patterns, bool *seen)
@@ -175,11 +200,13 @@ static int list(struct context *c, struct table *table, char **patterns, bool *s
     int r = shmview_stats_get(c->connection, &all, &stats);
     if (r)
         return fail_call(c, r);
+    CLEANUP_FREE uint32_t *modes = NULL;
     int64_t now = realtime_us();
-    int status = EXIT_OK;
+    int status = find_modes(c, table, stats, &modes);
     for (size_t i = 0; status == EXIT_OK && i < stats->n_segments; i++)
         if (is_wanted(stats->segments[i], patterns, seen))
-            status = add_segment(table, stats->segments[i], now);
+            status =
+                add_segment(table, stats->segments[i], modes ? mode_name(modes[i]) : NULL, now);
     /* on a terminal only: a script must not find a sentence on standard error */
     if (stats->n_segments == 0 && isatty(STDOUT_FILENO))
         fputs("There are no segments: 'shmviewctl create' makes one.\n", stderr);

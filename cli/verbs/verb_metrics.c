@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/text/metrics.h"
+#include "cli/text/stream_metrics.h"
 
 #define SUFFIX    ".prom" /* node_exporter reads only such files */
 #define FILE_MODE 0644    /* node_exporter runs as another user */
@@ -17,7 +18,7 @@
 /* The command line. */
 struct request {
     const char *textfile; /* NULL: standard output */
-    bool no_segments;
+    bool no_segments, streams;
     char **patterns;
 };
 
@@ -42,14 +43,19 @@ static int print_to(struct context *c, const struct request *q, FILE *file,
                     const struct shmview_stats *stats)
 {
     CLEANUP_FREE const struct shmview_segment_stats **segments = NULL;
-    size_t n = 0;
+    CLEANUP_FREE struct stream_figures *figures = NULL;
+    size_t n = 0, n_figures = 0;
     if (stats) {
         segments = malloc((stats->n_segments + 1) * sizeof *segments);
         if (!segments)
             return fail_memory(c);
         n = select_segments(stats, q, segments);
     }
+    int status = q->streams && stats ? stream_metrics_get(c, segments, n, &figures, &n_figures) : 0;
+    if (status)
+        return status;
     metrics_print(file, stats, segments, n, realtime_us());
+    stream_metrics_print(file, figures, n_figures);
     return 0;
 }
 
@@ -104,12 +110,15 @@ static int run_metrics(struct context *c, int argc, char **argv)
     const struct verb_option options[] = {
         OPT_TEXT("textfile", '\0', &q.textfile),
         OPT_FLAG("no-segments", '\0', &q.no_segments),
+        OPT_FLAG("streams", '\0', &q.streams),
         OPT_END,
     };
     const struct shmview_stats *stats = NULL;
     if (!options_read(c, argc, argv, options, 0, argc))
         return c->status;
     q.patterns = argv + optind;
+    if (q.streams && q.no_segments)
+        return fail_usage(c, "--streams needs the segments that --no-segments omits");
     size_t n = q.textfile ? strlen(q.textfile) : 0, m = strlen(SUFFIX);
     if (q.textfile && (n < m || strcmp(q.textfile + n - m, SUFFIX) != 0))
         return fail_usage(c, "node_exporter reads files that end with " SUFFIX ", not '%s'",
@@ -133,6 +142,7 @@ const struct verb verb_metrics = {
     .help = "      --textfile PATH       replace that file as a whole, for node_exporter;\n"
             "                            PATH ends with .prom\n"
             "      --no-segments         omit the figures of single segments\n"
+            "      --streams             look into the streams: frames, readers, slots\n"
             "\nWith PATTERN: only segments whose names match. Removed ones are left out.\n"
             "Example: shmviewctl metrics --textfile /var/lib/node_exporter/shmview.prom\n\n",
     .run = run_metrics,

@@ -323,3 +323,58 @@ def test_another_writer_is_named(ctl, client, tmp_path):
     result = replay(ctl, tmp_path, frames(1), "cam", status=1, err="cam")
     assert str(writer.pid) in result.err
     writer.do("drop('shmview_frame_discard')")
+
+
+# --- list and metrics ------------------------------------------------------
+
+
+def test_list_marks_streams(ctl):
+    create(ctl, "latest")
+    ctl("stream", "create", "mic", "-m", "lossless", "a=i2[480]")
+    ctl("create", "seg", "8K", "-l", "frame: image=u1[4,6]")
+    ctl("create", "bare", "8K", "--no-lock", "-l", "frame: image=u1[4,6]")
+    found = {s["name"]: s["stream"] for s in ctl("list", "-J", "-o", "NAME,STREAM").json["segments"]}
+    assert found == {"cam": "latest", "mic": "lossless", "seg": None, "bare": None}
+    assert ctl("list", "-n", "-r", "-o", "STREAM", "m*").out == "lossless\n"
+
+
+def test_list_looks_only_if_it_is_asked(ctl):
+    """A monitor sees each look."""
+    def looks():
+        return len(ctl("monitor", "-k", "attached", "-a", "all", "-w", "0.1", "cam").out.splitlines())
+    create(ctl, "latest")
+    before = looks()
+    ctl("list")
+    ctl("metrics")
+    assert looks() == before
+    ctl("list", "-o", "+STREAM")
+    assert looks() == before + 1
+
+
+def values(ctl, *words):
+    lines = ctl("metrics", "--streams", *words).out.splitlines()
+    return dict(line.rsplit(" ", 1) for line in lines if line.startswith("shmview_stream_"))
+
+
+def test_metrics_of_streams(ctl, client, tmp_path):
+    create(ctl, "latest", "--slots", "4", "--stages", "2", "image=u1[4,6]")
+    ctl("create", "seg", "8K", "-l", "frame: image=u1[4,6]")
+    reader = client(READ)
+    reader.do("lib.shmview_stream_join(s)")
+    replay(ctl, tmp_path, frames(9), "cam")
+    reader.do("frame_of('shmview_stream_take', s)")
+    found = values(ctl)
+    assert found['shmview_stream_published_total{segment="cam",stage="0"}'] == "9"
+    assert found['shmview_stream_published_total{segment="cam",stage="1"}'] == "0"
+    assert found['shmview_stream_readers{segment="cam",stage="0"}'] == "1"
+    (taken,) = (r["next"] - 1 for r in stream(ctl)["stages"][0]["readers"])
+    assert found['shmview_stream_lag_frames{segment="cam",stage="0"}'] == str(9 - taken)
+    assert found['shmview_stream_missed_frames{segment="cam",stage="0"}'] == str(taken - 1)
+    assert taken > 1
+    assert found['shmview_stream_slots{segment="cam",state="held"}'] == "1"
+    assert found['shmview_stream_writer_deaths_total{segment="cam"}'] == "0"
+    assert not any("seg\"" in name for name in found)
+    assert values(ctl, "seg") == {}
+    assert "shmview_stream_" not in ctl("metrics").out
+    ctl("metrics", "--streams", "--no-segments", status=2, err="--no-segments omits")
+    reader.do("drop('shmview_frame_release')")
