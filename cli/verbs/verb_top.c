@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/text/bus_error.h"
 #include "cli/top/top_screen.h"
+#include "cli/top/top_streams.h"
 
 #define NAME_MOST       32                  /* columns of a name on a screen, which may be narrow */
 #define NAME_MOST_BATCH 128                 /* the longest possible name */
@@ -18,7 +20,7 @@
 
 /* Options of this file; the others are in struct top. */
 struct how {
-    bool is_batch;
+    bool is_batch, streams;
     int64_t count; /* of batch; 0: no end */
     int64_t delay_ns;
 };
@@ -82,6 +84,34 @@ static int print_pages(struct context *c, struct top *t, const struct how *how)
     return status;
 }
 
+/* --- Streams ------------------------------------------------------------- */
+
+/* Prints pages of streams until --count, or until the user ends it. On a terminal each page
+ * replaces the one before. Returns the exit status. */
+static int print_stream_pages(struct context *c, struct top *t, const struct how *how)
+{
+    struct top_streams streams = {.n = 0};
+    int status = 0;
+    bus_error_catch();
+    for (int64_t n = 0; status == 0 && (how->count == 0 || n < how->count); n++) {
+        if (n) {
+            pause_until(shmview_deadline(how->delay_ns));
+            status = refresh_figures(c, t);
+        }
+        status = status ? status : top_streams_update(&streams, c, t);
+        if (status)
+            break;
+        if (!how->is_batch)
+            fputs("\033[H\033[2J", stdout);
+        else if (n)
+            putchar('\n');
+        top_streams_print(&streams, stdout);
+        status = fflush(stdout) ? EXIT_FAILED : EXIT_OK; /* main() prints the reason */
+    }
+    top_streams_deinit(&streams);
+    return status;
+}
+
 /* --- The verb ------------------------------------------------------------ */
 
 static int show(struct context *c, struct top *t, const struct how *how)
@@ -91,6 +121,8 @@ static int show(struct context *c, struct top *t, const struct how *how)
         status = refresh_figures(c, t);
     if (status)
         return status;
+    if (how->streams)
+        return print_stream_pages(c, t, how);
     return how->is_batch ? print_pages(c, t, how)
                          : top_screen(c, t, how->delay_ns, refresh_figures);
 }
@@ -107,6 +139,7 @@ static int run_top(struct context *c, int argc, char **argv)
         OPT_WORD("sort", 's', &key, top_key_names),
         OPT_FLAG("reverse", 'r', &t.is_reversed),
         OPT_FLAG("bytes", 'B', &t.wants_bytes),
+        OPT_FLAG("streams", '\0', &how.streams),
         OPT_END,
     };
     if (!options_read(c, argc, argv, options, 0, 1))
@@ -137,6 +170,7 @@ const struct verb verb_top = {
             "  -b, --batch               print one page after the other, without a terminal\n"
             "  -n, --count N             end after that many pages of --batch\n"
             "  -B, --bytes               print sizes in bytes\n"
+            "      --streams             show frames, readers, lag and losses of streams\n"
             "\nFILTER is a part of the names that are shown, or a pattern with * ? [. Press ?\n"
             "for the keys: Enter opens a segment, / filters, < and > sort, q leaves.\n"
             "Example: shmviewctl top -s size camera\n\n",
