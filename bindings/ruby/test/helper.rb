@@ -99,10 +99,15 @@ class ShmviewTest < Minitest::Test
     await("the end of every segment") { DAEMON.objects.empty? } if mappings.empty?
   end
 
-  # Closes every segment that is left, because a conservative collector may find references to it.
+  # Closes every stream and segment that is left, because a conservative collector may find references to it.
   def collect(consumers: false)
     GC.start
     ObjectSpace.each_object(Shmview::MemoryView, &:release) if consumers
+    ObjectSpace.each_object(Shmview::Stream) do |stream|
+      stream.close
+    rescue Shmview::Busy
+      nil
+    end
     ObjectSpace.each_object(Shmview::Segment) do |segment|
       segment.close unless segment.frozen?
     rescue Shmview::Busy

@@ -212,6 +212,9 @@ static inline bool is_entered(const struct segment *segment)
 }
 /* Like call_unlocked(), but between call_begins() and call_ends(). The segment must be open. */
 int segment_call(VALUE segment, int (*call)(void *arg), void *arg, struct told *told);
+/* Returns the number of value among three names, which NULL ends, from 1 on, as the enums of
+ * libshmview count. what names the argument in errors. Raises ArgumentError, TypeError. */
+unsigned choose(const char *what, VALUE value, const char *const *names);
 /* Returns a Segment of foreign memory, which belongs to owner. The Segment owns the handle, which
  * may be NULL and set later. */
 VALUE segment_wrap(struct shmview_segment *handle, VALUE owner);
@@ -258,6 +261,13 @@ void Init_events(void);
 
 void Init_stats(void);
 
+/* --- stream.c, take.c, frame.c, stream_status.c -------------------------- */
+
+void Init_stream(void);
+void Init_take(void);
+void Init_frame(void);
+void Init_stream_status(void);
+
 /* --- segment_view.c ------------------------------------------------------ */
 
 /* Returns a format as a NUL-terminated String in libshmview's spelling. format is a String, a
@@ -266,6 +276,18 @@ VALUE format_text(VALUE format);
 /* Converts an Array of numbers, or one Integer, to at most SHMVIEW_MAX_NDIM numbers in ret. what
  * names the argument in errors. Returns how many there are. Raises ArgumentError. */
 uint32_t parse_numbers(const char *what, VALUE numbers, int64_t *ret);
+/* Descriptions of views, with the objects that keep what they point to. The struct is on the stack
+ * of the caller, so that the collector sees these objects. */
+struct view_specs {
+    struct shmview_view_spec *specs;
+    size_t n;
+    VALUE texts, room, specs_room;
+};
+/* Converts [[name, format, offset, shape, strides, suboffsets, readonly], ...], as layouts.rb makes
+ * them. The caller owes view_specs_end(), unless an exception leaves it. Raises ArgumentError,
+ * TypeError, RangeError. */
+void view_specs_begin(VALUE views, struct view_specs *ret);
+void view_specs_end(struct view_specs *specs);
 void Init_segment_view(void);
 
 #endif

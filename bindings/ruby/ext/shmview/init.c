@@ -72,6 +72,10 @@ void Init_core(void)
     Init_dlpack();
     Init_consumer();
     Init_io_buffer();
+    Init_stream();
+    Init_take();
+    Init_frame();
+    Init_stream_status();
     watch_the_end();
     rb_define_module_function(rb_path2class("Shmview::Core"), "version", core_version, 0);
 }

@@ -99,9 +99,7 @@ VALUE segment_wrap(struct shmview_segment *handle, VALUE owner)
 
 /* --- Opening ------------------------------------------------------------- */
 
-/* Returns the number of value among three names, from 1 on, as the enums of libshmview count.
- * Raises ArgumentError, TypeError. */
-static unsigned choose(const char *what, VALUE value, const char *const *names)
+unsigned choose(const char *what, VALUE value, const char *const *names)
 {
     VALUE name = rb_String(value);
     for (unsigned i = 0; names[i]; i++)

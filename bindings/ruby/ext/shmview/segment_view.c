@@ -224,35 +224,46 @@ static long keep_text(VALUE texts, VALUE text)
     return at;
 }
 
-/* _define(layout, [[name, format, offset, shape, strides, suboffsets, readonly], ...]): declares
- * one layout, by call_unrepeated(), because a repeated request would find the layout of the first
- * one. */
-static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
+void view_specs_begin(VALUE views, struct view_specs *ret)
 {
     Check_Type(views, T_ARRAY);
     long n = RARRAY_LEN(views);
-    VALUE room, specs_room;
-    struct description *all = rb_alloc_tmp_buffer(&room, (n + 1) * (long)sizeof *all);
-    struct shmview_view_spec *specs =
-        rb_alloc_tmp_buffer(&specs_room, (n + 1) * (long)sizeof *specs);
-    VALUE texts = rb_str_buf_new(0);
+    struct description *all = rb_alloc_tmp_buffer(&ret->room, (n + 1) * (long)sizeof *all);
+    ret->specs = rb_alloc_tmp_buffer(&ret->specs_room, (n + 1) * (long)sizeof *ret->specs);
+    ret->n = (size_t)n;
+    ret->texts = rb_str_buf_new(0);
     for (long i = 0; i < n; i++) {
         VALUE view = RARRAY_AREF(views, i);
         memset(&all[i], 0, sizeof all[i]);
-        all[i].name_at = keep_text(texts, RARRAY_AREF(view, NAME));
-        all[i].format_at = keep_text(texts, format_text(RARRAY_AREF(view, FORMAT)));
+        all[i].name_at = keep_text(ret->texts, RARRAY_AREF(view, NAME));
+        all[i].format_at = keep_text(ret->texts, format_text(RARRAY_AREF(view, FORMAT)));
         describe(&all[i], RARRAY_AREF(view, OFFSET), RARRAY_AREF(view, SHAPE),
                  RARRAY_AREF(view, STRIDES), RARRAY_AREF(view, SUBOFFSETS),
                  RARRAY_AREF(view, READONLY));
     }
     for (long i = 0; i < n; i++) {
-        specs[i] = all[i].spec;
-        specs[i].name = RSTRING_PTR(texts) + all[i].name_at;
-        specs[i].format = RSTRING_PTR(texts) + all[i].format_at;
+        ret->specs[i] = all[i].spec;
+        ret->specs[i].name = RSTRING_PTR(ret->texts) + all[i].name_at;
+        ret->specs[i].format = RSTRING_PTR(ret->texts) + all[i].format_at;
     }
+}
+
+void view_specs_end(struct view_specs *specs)
+{
+    rb_free_tmp_buffer(&specs->specs_room);
+    rb_free_tmp_buffer(&specs->room);
+    RB_GC_GUARD(specs->texts);
+}
+
+/* _define(layout, views): declares one layout, by call_unrepeated(), because a repeated request
+ * would find the layout of the first one. views are as view_specs_begin() takes them. */
+static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
+{
+    struct view_specs specs;
+    view_specs_begin(views, &specs);
     struct segment *segment = segment_use(self);
-    struct layout_call c = {segment->handle, StringValueCStr(layout), .specs = specs,
-                            .n = (size_t)n};
+    struct layout_call c = {segment->handle, StringValueCStr(layout), .specs = specs.specs,
+                            .n = specs.n};
     struct told told;
     call_begins(segment);
     int state = call_unrepeated(define, &c, &told);
@@ -261,11 +272,9 @@ static VALUE segment_define(VALUE self, VALUE layout, VALUE views)
         rb_jump_tag(state);
     if (c.r)
         raise_told(&told, fact("layout", layout));
-    rb_free_tmp_buffer(&specs_room);
-    rb_free_tmp_buffer(&room);
+    view_specs_end(&specs);
     RB_GC_GUARD(views);
     RB_GC_GUARD(layout);
-    RB_GC_GUARD(texts);
     return self;
 }
 

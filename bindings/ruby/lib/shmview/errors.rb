@@ -141,7 +141,24 @@ module Shmview
 
     # Returns the time of the death as a Time, or nil if it is unknown.
     def died_at
-      Time.now - (Process.clock_gettime(Process::CLOCK_MONOTONIC) - self.when) if self.when&.positive?
+      Errors.time_of(self.when)
+    end
+  end
+
+  # A writer has ended the stage of a stream, and this reader has taken all frames. Facts: name.
+  class StreamEnded < Error; end
+
+  # A writer of a stream has died. No reader sees a frame that it had not published. Each Stream reports it
+  # once; the next call goes on with the frames of the next writer. Facts: name.
+  class WriterDied < Error
+    # The process id and the command of the dead writer; 0 and "" if they are not known.
+    attr_reader :pid, :command
+    # The time at which the death was noticed, in seconds of Process::CLOCK_MONOTONIC; 0: unknown.
+    attr_reader :when
+
+    # Returns this time as a Time, or nil if it is unknown.
+    def died_at
+      Errors.time_of(self.when)
     end
   end
 
@@ -157,12 +174,30 @@ module Shmview
     end
 
     def self.make_death(name, pid, generation, phase, command, at)
-      who = { 0 => "an unknown process", Process.pid => "a thread of this process" }.fetch(pid, "process #{pid}")
-      who += " (#{command})" unless command.empty?
-      died = OwnerDied.new("#{who} died while it held the lock of '#{name}'; see Segment#recover")
+      died = OwnerDied.new("#{who(pid, command)} died while it held the lock of '#{name}'; see Segment#recover")
       fill(died, facts: { name: name }, pid: pid, generation: generation, phase: phase,
                  command: command, when: at)
     end
+
+    def self.make_writer_death(name, pid, command, at)
+      fill(WriterDied.new("#{who(pid, command)}, a writer of stream '#{name}', died"),
+           facts: { name: name }, pid: pid, command: command, when: at)
+    end
+
+    def self.make_end(name)
+      fill(StreamEnded.new("stream '#{name}' has ended"), facts: { name: name })
+    end
+
+    # Returns the Time of seconds of the monotonic clock, or nil for 0.
+    def self.time_of(seconds)
+      Time.now - (Process.clock_gettime(Process::CLOCK_MONOTONIC) - seconds) if seconds&.positive?
+    end
+
+    def self.who(pid, command)
+      who = { 0 => "an unknown process", Process.pid => "a thread of this process" }.fetch(pid, "process #{pid}")
+      command.empty? ? who : "#{who} (#{command})"
+    end
+    private_class_method :who
 
     def self.fill(error, **values)
       values.each { |key, value| error.instance_variable_set(:"@#{key}", value) unless value.nil? }
