@@ -28,6 +28,13 @@ class TestExamples < ShmviewTest
     assert_match(/\Astale: the view is of phase 1/, lines[1])
   end
 
+  def test_frames
+    lines = run_file("frames")
+    bright = (8..11).map { |i| "image #{i}: #{40 + i} x 160 pixels, from 0 to #{20 * i}" }
+    assert_equal bright + ["filter: true, printer: true, third reader: killed by KILL",
+                           "12 and 4 images in the stages; 0 of 4 slots held"], lines
+  end
+
   # Every block of Ruby in the documents runs. A line that ends with "# => x" must have the value x.
   def test_documents
     %w[README.md docs/RUBY.md].each do |name|
