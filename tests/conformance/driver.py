@@ -13,12 +13,14 @@ import sys
 import numpy
 
 import shmview
+from streams import Streams
 
 INT64_MAX = 2**63 - 1
 
 
-class Driver:
+class Driver(Streams):
     def __init__(self):
+        super().__init__()
         self.segments, self.views, self.recoveries = {}, {}, {}
         shmview.connect(start=False)
 
@@ -31,7 +33,7 @@ class Driver:
     # --- Segments
 
     def do_hello(self, request):
-        return {"language": "Python", "pid": os.getpid()}
+        return {"language": "Python", "pid": os.getpid(), "streams": hasattr(shmview, "create_stream")}
 
     def do_errors(self, request):
         classes = (getattr(shmview, name) for name in dir(shmview))
@@ -272,7 +274,7 @@ def main():
             assert error.code, repr(error)
             reply = {"error": error.code, "class": type(error).__name__, "text": error.args[-1]}
         print(json.dumps(reply), flush=True)
-    assert not driver.segments, f"left attached: {driver.segments}"
+    assert not driver.segments and not driver.streams, f"left attached: {driver.segments} {driver.streams}"
 
 
 main()

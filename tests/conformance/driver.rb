@@ -10,6 +10,7 @@
 require "fiddle"
 require "json"
 require "shmview"
+require_relative "streams"
 
 # Converts values to the form that JSON has, and back.
 module Values
@@ -46,6 +47,7 @@ end
 # Has a method for each request.
 class Driver
   include Values
+  include Streams
 
   def initialize
     @segments = {}
@@ -58,7 +60,7 @@ class Driver
 
   # --- Segments
 
-  def hello(_request) = { language: "Ruby", pid: Process.pid }
+  def hello(_request) = { language: "Ruby", pid: Process.pid, streams: true }
 
   def errors(_request)
     classes = Shmview.constants.map { |name| Shmview.const_get(name) }
@@ -301,4 +303,4 @@ $stdin.each_line do |line|
     end
   puts JSON.generate(reply)
 end
-abort "left attached: #{driver.segments}" unless driver.segments.empty?
+abort "left attached: #{driver.segments} #{driver.streams}" unless driver.segments.empty? && driver.streams.empty?

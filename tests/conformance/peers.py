@@ -5,7 +5,7 @@ A request is a line of JSON, {"do": "lock", "seg": "s"}; so is its answer, {"ok"
 {"error": SHMVIEW_ERR_*, "class": its name in that language, "text": its message}. The names "seg"
 and "view" of segments and views are valid within one driver only.
 
-    hello, errors                   language and pid; the names of all errors, by their numbers
+    hello, errors                   language, pid, and whether it has streams; the names of all errors, by their numbers
     create, attach                  seg: a name for it; name, size, lock; name, access
     close, remove                   seg; name
     put, dump                       bytes of seg, in hexadecimal
@@ -30,6 +30,15 @@ and "view" of segments and views are valid within one driver only.
     status                          of the lock
     switch, phase, wait_phase       seg, layout, after, timeout_ms
     change, notify, wait_change     seg, seen, timeout_ms
+    stream_create, stream_open      stream: a name for it; name, views, lossless, slots, history, stages; name, access
+    stream_close, stream_join, stream_finish, stream_info, stream_status
+                                    stream
+    stream_wait                     streams: answers the place of the first one that has a frame; timeout_ms
+    loan, take                      stream; frame: a name for the frame; timeout_ms; latest. take answers the
+                                    members of the frame, "ended", or the death of a writer
+    frame_set                       frame, user, time_ns, lengths: of its views
+    frame_view                      frame, name: the view gets the name "FRAME.NAME"
+    publish, discard, release, pass frame; stage. They end the frame and its views, but for pass
     die                             kill -9 to itself
     held                            how many sockets, and mappings of segments
 
@@ -84,6 +93,7 @@ class Peer:
         self.language, self.pid, self.rest = language, self.process.pid, b""
         said = self.ask("hello")
         assert said["pid"] == self.pid
+        self.has_streams = said["streams"]
 
     def tell(self, do, **request):
         request["do"] = do

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <shmview/shmview.h>
+#include <shmview/stream.h>
 #include <stdbool.h>
 
 #define MAX_NAMED     16
@@ -24,10 +25,23 @@ struct named_view {
     struct shmview_view view;
 };
 
+struct named_stream {
+    char name[NAMED_BYTES]; /* "": the place is free */
+    struct shmview_stream *stream;
+};
+
+/* The views of a frame are named "frame.view". */
+struct named_frame {
+    char name[NAMED_BYTES]; /* "": the place is free */
+    struct shmview_frame frame;
+};
+
 struct driver {
     struct shmview_connection *connection;
     struct named_segment segments[MAX_NAMED];
     struct named_view views[MAX_NAMED];
+    struct named_stream streams[MAX_NAMED];
+    struct named_frame frames[MAX_NAMED];
 };
 
 /* Carries out one request. Returns 0 with a new *ret_value, or the error that libshmview
@@ -41,6 +55,7 @@ struct operation_row {
 extern const struct operation_row segment_operations[];
 extern const struct operation_row view_operations[];
 extern const struct operation_row lock_operations[];
+extern const struct operation_row stream_operations[];
 
 /* --- main.c: members of requests. All of these functions end the program if a request is wrong. */
 
@@ -56,6 +71,22 @@ struct shmview_view *view_of(struct driver *driver, const json_t *request, const
 struct shmview_view *new_view(struct driver *driver, const json_t *request);
 _Noreturn void refuse(const char *what, const char *detail);
 operation run_errors;
+
+/* --- views.c: descriptions of views */
+
+#define MAX_VIEWS 8 /* of one layout, or of one frame */
+
+/* The arrays to which the description of a view points. */
+struct spec_room {
+    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
+};
+struct view_specs {
+    struct shmview_view_spec specs[MAX_VIEWS];
+    struct spec_room rooms[MAX_VIEWS];
+    size_t n;
+};
+/* Reads the array under "views". */
+void specs_of(const json_t *request, struct view_specs *ret);
 
 /* --- elements.c: values as JSON */
 

@@ -107,7 +107,7 @@ struct shmview_view *new_view(struct driver *driver, const json_t *request)
 static operation *find_operation(const char *name)
 {
     const struct operation_row *const tables[] = {segment_operations, view_operations,
-                                                  lock_operations};
+                                                  lock_operations, stream_operations};
     for (size_t t = 0; name && t < sizeof tables / sizeof *tables; t++)
         for (const struct operation_row *row = tables[t]; row->name; row++)
             if (strcmp(row->name, name) == 0)
@@ -169,5 +169,7 @@ int main(void)
     for (size_t i = 0; i < MAX_NAMED; i++)
         if (driver.segments[i].segment)
             refuse("left attached", driver.segments[i].name);
+        else if (driver.streams[i].stream)
+            refuse("left open", driver.streams[i].name);
     return shmview_disconnect(driver.connection) < 0;
 }

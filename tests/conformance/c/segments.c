@@ -72,7 +72,7 @@ static int run_dump(struct driver *driver, const json_t *request, json_t **ret_v
 static int run_hello(struct driver *driver, const json_t *request, json_t **ret_value)
 {
     (void)driver, (void)request;
-    *ret_value = json_pack("{s:s, s:i}", "language", "C", "pid", (int)getpid());
+    *ret_value = json_pack("{s:s, s:i, s:b}", "language", "C", "pid", (int)getpid(), "streams", 1);
     return 0;
 }
 

@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-#define MAX_VIEWS 8 /* of one layout */
-
-/* The arrays to which the description of a view points. */
-struct spec_room {
-    int64_t shape[SHMVIEW_MAX_NDIM], strides[SHMVIEW_MAX_NDIM], suboffsets[SHMVIEW_MAX_NDIM];
-};
-
 static struct shmview_view_spec spec_of(const json_t *request, struct spec_room *room)
 {
     uint32_t ndim, unused;
@@ -25,18 +18,23 @@ static struct shmview_view_spec spec_of(const json_t *request, struct spec_room 
     return spec;
 }
 
+void specs_of(const json_t *request, struct view_specs *ret)
+{
+    const json_t *views = json_object_get(request, "views");
+    ret->n = json_array_size(views);
+    if (ret->n > MAX_VIEWS)
+        refuse("too many views", text_of(request, "name"));
+    for (size_t i = 0; i < ret->n; i++)
+        ret->specs[i] = spec_of(json_array_get(views, i), &ret->rooms[i]);
+}
+
 static int run_define(struct driver *driver, const json_t *request, json_t **ret_value)
 {
-    struct spec_room rooms[MAX_VIEWS];
-    struct shmview_view_spec specs[MAX_VIEWS];
-    const json_t *views = json_object_get(request, "views");
-    size_t n = json_array_size(views);
+    struct view_specs views;
     (void)ret_value;
-    if (n > MAX_VIEWS)
-        refuse("too many views", text_of(request, "layout"));
-    for (size_t i = 0; i < n; i++)
-        specs[i] = spec_of(json_array_get(views, i), &rooms[i]);
-    return shmview_define(segment_of(driver, request), text_of(request, "layout"), specs, n);
+    specs_of(request, &views);
+    return shmview_define(segment_of(driver, request), text_of(request, "layout"), views.specs,
+                          views.n);
 }
 
 /* --- Views ------------------------------------------------------------------ */
