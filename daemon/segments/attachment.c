@@ -249,7 +249,7 @@ static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
 }
 
 /* Adds the event `detached`. */
-static void announce_detached(struct attachment *attachment)
+static void announce_detached(const struct attachment *attachment)
 {
     phases_note(attachment->segment);
     tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
@@ -269,14 +269,12 @@ void attachment_detached(struct registry *registry, struct attachment *attachmen
 
 /* Adds the events for the death of a client, and logs a death inside the lock. party is what the
  * client held. */
-static void announce_death(struct attachment *attachment, const struct peek_party *party)
+static void tell_death(const struct attachment *attachment, const struct peek_party *party)
 {
-    struct segment *s = attachment->segment;
-    phases_note(s);
+    const struct segment *s = attachment->segment;
     tell_end(SHMVIEW_EVENT_DIED, attachment, party);
     if (!party->inside)
         return;
-    segment_owner_died(s);
     tell_end(SHMVIEW_EVENT_OWNER_DIED, attachment, party);
     log_event(LOG_NOTICE,
               &(struct log_event){.kind = LOG_OWNER_DIED,
@@ -302,15 +300,19 @@ void attachment_announce(struct attachment *attachment)
     if (party.left_inside)
         segment_note_owner(s, attachment->generation << SHMVIEW_SLOT_BITS | attachment->slot,
                            attachment->pid, party.command);
+    if (party.inside && !attachment->unclaimed)
+        segment_owner_died(s);
+    phases_note(s); /* before the next owner can switch */
+    /* Waiters need nothing of what comes after the mark, and it takes longer. */
+    if (attachment->slot != SLOT_NONE) {
+        segment_give_slot(s, attachment->slot);
+        attachment_ring(s);
+    }
     if (attachment->unclaimed)
-        announce_detached(attachment);
+        tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
     else
-        announce_death(attachment, &party);
+        tell_death(attachment, &party);
     attachment->announced = true;
-    if (attachment->slot == SLOT_NONE)
-        return;
-    attachment_ring(s);
-    segment_give_slot(s, attachment->slot);
     attachment->slot = SLOT_NONE;
 }
 
