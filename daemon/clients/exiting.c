@@ -46,14 +46,10 @@ static long pid_in_proc(int pidfd)
     return pid > 0 ? pid : 0;
 }
 
-/* Reads the flags of a thread and the number of threads of its process. tasks is the descriptor of
- * /proc/PID/task. Returns whether it could. */
-static bool read_thread(int tasks, long tid, unsigned *ret_flags, long *ret_n_threads)
+/* Finds the flags of a thread and the number of threads of its process in the text of its file.
+ * Returns whether it could. */
+static bool parse_thread(const char *text, unsigned *ret_flags, long *ret_n_threads)
 {
-    char path[32], text[TEXT_BYTES];
-    snprintf(path, sizeof path, "%ld/stat", tid);
-    if (!read_text(tasks, path, text))
-        return false;
     /* the second field, the command, may have spaces and parentheses */
     const char *p = strrchr(text, ')');
     for (int field = 2; p && field < STAT_THREADS; field++) {
@@ -64,6 +60,15 @@ static bool read_thread(int tasks, long tid, unsigned *ret_flags, long *ret_n_th
     if (p)
         *ret_n_threads = strtol(p, NULL, 10);
     return p;
+}
+
+/* Reads the flags and the number from the file of the thread. tasks is the descriptor of
+ * /proc/PID/task. */
+static bool read_thread(int tasks, long tid, unsigned *ret_flags, long *ret_n_threads)
+{
+    char path[32], text[TEXT_BYTES];
+    snprintf(path, sizeof path, "%ld/stat", tid);
+    return read_text(tasks, path, text) && parse_thread(text, ret_flags, ret_n_threads);
 }
 
 static bool thread_is_exiting(int tasks, long tid)
@@ -104,17 +109,42 @@ static bool all_are_exiting(DIR *dir, long pid)
            memcmp(first.ids, second.ids, (size_t)first.n * sizeof *first.ids) == 0;
 }
 
-/* Looks at the first thread first, because in a process that lives it is rarely exiting. */
-static bool looks_exiting(long pid)
+/* Looks at the first thread of the process, from an open file. Returns whether it is exiting. */
+static bool first_is_exiting(int stat, long *ret_n_threads)
+{
+    char text[TEXT_BYTES];
+    unsigned flags = 0;
+    ssize_t n = pread(stat, text, sizeof text - 1, 0);
+    text[n < 0 ? 0 : n] = '\0';
+    return parse_thread(text, &flags, ret_n_threads) && flags & FLAG_EXITING;
+}
+
+static bool others_are_exiting(long pid)
 {
     char path[48];
     snprintf(path, sizeof path, "/proc/%ld/task", pid);
     DIR *dir = opendir(path);
     if (!dir)
         return false;
-    bool is_exiting = thread_is_exiting(dirfd(dir), pid) && all_are_exiting(dir, pid);
+    bool is_exiting = all_are_exiting(dir, pid);
     closedir(dir);
     return is_exiting;
+}
+
+/* Looks at the first thread first, because in a process that lives it is rarely exiting. If it is,
+ * most processes have no other thread, and need no listings: it was exiting already when it was
+ * counted for the second time, and was the only one then. */
+static bool looks_exiting(long pid)
+{
+    char path[64];
+    long n = 0, again = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", pid, pid);
+    CLEANUP_FD int stat = open(path, O_RDONLY | O_CLOEXEC);
+    if (stat < 0 || !first_is_exiting(stat, &n))
+        return false;
+    if (n == 1 && first_is_exiting(stat, &again) && again == 1)
+        return true;
+    return others_are_exiting(pid);
 }
 
 /* Returns the first thread of the list that is not exiting, or 0. */
