@@ -270,11 +270,13 @@ void client_end_exiting(struct client *client)
         client->clients->died(client);
 }
 
-/* A thread of a process that is watched has ended, and perhaps all of them. */
-static void on_exit_noticed(void *arg, const struct store_holder *holder)
+/* A thread of a process that is watched has ended, and perhaps all of them. find() takes an unknown
+ * birth for any, so only a birth shows that the process of the client is still the watched one. */
+static void on_exit_noticed(void *arg, const struct store_holder *holder, bool is_exiting)
 {
     struct client *c = find(arg, holder);
-    if (c && process_is_exiting(pidfd_of(c)))
+    bool is_watched = c && holder->birth && c->holder.birth == holder->birth;
+    if (c && ((is_exiting && is_watched) || process_is_exiting(pidfd_of(c))))
         client_end_exiting(c);
 }
 

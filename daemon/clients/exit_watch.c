@@ -26,11 +26,13 @@
  * ended then. */
 #define PAUSE_US 200
 
-/* One thread. It alone uses pidfd; the lock guards the rest. */
+/* One thread. It alone uses pidfd and first; the lock guards the rest. */
 struct exit_watch {
     struct exit_watches *watches;
     struct store_holder holder;
-    int pidfd; /* owned */
+    int pidfd;       /* owned */
+    int first;       /* owned: from process_open_first() */
+    bool is_exiting; /* the last news was that the process is exiting */
     bool is_used;
     bool has_news;
     unsigned n_moves; /* since the watch was kept last */
@@ -85,13 +87,16 @@ static bool is_ordinary(void)
     return syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &p) == 0;
 }
 
-/* Tells the loop to look at the process. */
+/* Tells the loop to look at the process, or that this look has found it exiting: it opens no files,
+ * which takes long while the kernel ends the process. */
 static void tell(struct exit_watch *w)
 {
     struct exit_watches *all = w->watches;
     uint64_t one = 1;
+    bool is_exiting = process_first_is_exiting(w->first);
     pthread_mutex_lock(&all->lock);
     w->has_news = true;
+    w->is_exiting = is_exiting;
     w->n_moves++;
     pthread_mutex_unlock(&all->lock);
     if (write(all->news, &one, sizeof one) < 0)
@@ -130,6 +135,7 @@ static void *run(void *arg)
     enum outcome r = is_ordinary() ? TIMED_OUT : UNKNOWN;
     int64_t until;
     prctl(PR_SET_NAME, EXIT_WATCH_THREAD);
+    w->first = process_open_first(w->pidfd);
     while ((r == THREAD_ENDS || r == TIMED_OUT) && goes_on(w, &until)) {
         long tid = process_living_thread(w->pidfd);
         r = tid ? wait_for_end(tid, until) : UNKNOWN;
@@ -139,6 +145,7 @@ static void *run(void *arg)
             usleep(PAUSE_US);
     }
     close(w->pidfd);
+    close_fdp(&w->first);
     pthread_mutex_lock(&all->lock);
     w->is_used = false;
     all->is_useless |= r == USELESS;
@@ -152,6 +159,7 @@ static void on_news(uv_poll_t *poll, int status, int events)
 {
     struct exit_watches *all = poll->data;
     struct store_holder holders[EXIT_WATCHES_MAX];
+    bool are_exiting[EXIT_WATCHES_MAX];
     unsigned n = 0;
     uint64_t count;
     (void)status;
@@ -160,13 +168,15 @@ static void on_news(uv_poll_t *poll, int status, int events)
         return;
     pthread_mutex_lock(&all->lock);
     for (struct exit_watch *w = all->list; w < all->list + EXIT_WATCHES_MAX; w++) {
-        if (w->has_news)
+        if (w->has_news) {
+            are_exiting[n] = w->is_exiting;
             holders[n++] = w->holder;
+        }
         w->has_news = false;
     }
     pthread_mutex_unlock(&all->lock);
     for (unsigned i = 0; i < n; i++)
-        all->noticed(all->arg, &holders[i]);
+        all->noticed(all->arg, &holders[i], are_exiting[i]);
 }
 
 /* Whether /proc has the numbers by which the kernel would take the threads that this process names.
@@ -238,6 +248,7 @@ static bool add(struct exit_watches *all, struct exit_watch *w, const struct sto
     *w = (struct exit_watch){.watches = all,
                              .holder = *holder,
                              .pidfd = fcntl(pidfd, F_DUPFD_CLOEXEC, 0),
+                             .first = -1,
                              .until_ns = now_ns() + EXIT_WATCH_KEEP_NS};
     if (w->pidfd < 0)
         return false;

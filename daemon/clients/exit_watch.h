@@ -10,8 +10,9 @@
  * the word names begins to end. The word here is the daemon's own. The holder does not know of it,
  * and the kernel lets it name a thread of any process.
  *
- * A wake-up is no evidence of a death: one of many threads may have ended, or called exec. So
- * noticed() must look at the process (exiting.h). The watch goes on with another of its threads.
+ * A wake-up is no evidence of a death: one of many threads may have ended, or called exec. The
+ * thread finds out whether a process of one thread is exiting. Otherwise noticed() must look
+ * (exiting.h). The watch goes on with another of its threads.
  *
  * Without such futexes (before Linux 5.14, or under a filter of system calls), with too many
  * watches, or for a process that the daemon cannot see, nothing is watched. The reports, each of
@@ -39,8 +40,9 @@
 struct exit_watches;
 
 /* Called on the loop when a thread of the holder's process has begun to end. May come once more
- * after the process has ended. */
-typedef void exit_watch_noticed(void *arg, const struct store_holder *holder);
+ * after the process has ended. is_exiting: every thread of the process is exiting, as a look has
+ * shown (process_first_is_exiting()); otherwise that is unknown. */
+typedef void exit_watch_noticed(void *arg, const struct store_holder *holder, bool is_exiting);
 
 /* Prepares for watches. Returns NULL with errno set after an error. The caller owes
  * exit_watches_close(). */

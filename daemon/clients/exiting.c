@@ -131,20 +131,23 @@ static bool others_are_exiting(long pid)
     return is_exiting;
 }
 
+bool process_first_is_exiting(int stat)
+{
+    long n = 0;
+    return first_is_exiting(stat, &n) && n == 1 && first_is_exiting(stat, &n) && n == 1;
+}
+
 /* Looks at the first thread first, because in a process that lives it is rarely exiting. If it is,
- * most processes have no other thread, and need no listings: it was exiting already when it was
- * counted for the second time, and was the only one then. */
+ * most processes have no other thread, and need no listings. */
 static bool looks_exiting(long pid)
 {
     char path[64];
-    long n = 0, again = 0;
+    long n = 0;
     snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", pid, pid);
     CLEANUP_FD int stat = open(path, O_RDONLY | O_CLOEXEC);
     if (stat < 0 || !first_is_exiting(stat, &n))
         return false;
-    if (n == 1 && first_is_exiting(stat, &again) && again == 1)
-        return true;
-    return others_are_exiting(pid);
+    return process_first_is_exiting(stat) || others_are_exiting(pid);
 }
 
 /* Returns the first thread of the list that is not exiting, or 0. */
@@ -179,6 +182,17 @@ long process_living_thread(int pidfd)
     tid = list_living(dir);
     closedir(dir);
     return tid;
+}
+
+int process_open_first(int pidfd)
+{
+    char path[64];
+    long pid = pid_in_proc(pidfd);
+    snprintf(path, sizeof path, "/proc/%ld/task/%ld/stat", pid, pid);
+    CLEANUP_FD int fd = pid ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0 || peer_has_ended(pidfd)) /* then the pid may be that of another process */
+        return -1;
+    return steal_fd(&fd);
 }
 
 bool process_is_exiting(int pidfd)

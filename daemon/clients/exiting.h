@@ -28,4 +28,14 @@ bool process_is_exiting(int pidfd);
  * first thread if possible. Returns 0 if there is none, or that cannot be found out. */
 long process_living_thread(int pidfd);
 
+/* Opens the file of the first thread of the process for process_first_is_exiting(). Returns a
+ * descriptor, which is the caller's, or -1. It stays that of this process when the pid is reused.
+ */
+int process_open_first(int pidfd);
+
+/* Like process_is_exiting(), but opens nothing, and false if the process has ended or has more than
+ * one thread. The thread was exiting already when it was counted for the second time, and was the
+ * only one then. */
+bool process_first_is_exiting(int stat);
+
 #endif

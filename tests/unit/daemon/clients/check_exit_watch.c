@@ -28,8 +28,9 @@ static const struct store_holder holder = {.client = 7, .uid = 1, .pid = 2, .bir
 
 static struct {
     unsigned n;
-    bool is_exiting; /* at the last of them */
-    int pidfd;       /* of the process that was to be watched */
+    unsigned n_found; /* of them with a process that was found exiting */
+    bool is_exiting;  /* at the last of them */
+    int pidfd;        /* of the process that was to be watched */
 } noticed;
 
 /* A child that runs a function after a byte from its parent. */
@@ -39,12 +40,14 @@ static struct subject {
     int order; /* a pipe */
 } subject;
 
-static void on_noticed(void *arg, const struct store_holder *of)
+static void on_noticed(void *arg, const struct store_holder *of, bool is_exiting)
 {
     ck_assert_ptr_eq(arg, &noticed);
     ck_assert_uint_eq(of->client, holder.client);
     noticed.n++;
     noticed.is_exiting = process_is_exiting(noticed.pidfd);
+    noticed.n_found += is_exiting;
+    ck_assert(!is_exiting || noticed.is_exiting);
 }
 
 static void begin(void)
@@ -81,8 +84,8 @@ static void *stay(void *arg)
     return arg;
 }
 
-/* Starts a child that has a heap and two threads. Its first thread runs a function later. */
-static void subject_start(void (*run)(void))
+/* Starts a child that has a heap and one or two threads. Its first thread runs a function later. */
+static void subject_start_of(unsigned n_threads, void (*run)(void))
 {
     int order[2], ready[2];
     char byte;
@@ -95,7 +98,8 @@ static void subject_start(void (*run)(void))
         close(order[1]);
         mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
              -1, 0);
-        ck_assert_int_eq(pthread_create(&thread, NULL, stay, NULL), 0);
+        if (n_threads > 1)
+            ck_assert_int_eq(pthread_create(&thread, NULL, stay, NULL), 0);
         ck_assert_int_eq(write(ready[1], "r", 1), 1);
         if (read(order[0], &byte, 1) == 1)
             run();
@@ -108,6 +112,11 @@ static void subject_start(void (*run)(void))
     subject.order = order[1];
     subject.pidfd = noticed.pidfd = (int)syscall(SYS_pidfd_open, subject.pid, 0);
     ck_assert_int_ge(subject.pidfd, 0);
+}
+
+static void subject_start(void (*run)(void))
+{
+    subject_start_of(2, run);
 }
 
 static void subject_end(void)
@@ -213,6 +222,25 @@ START_TEST(the_end_of_a_process_is_noticed)
     await_end_of_watches();
     subject_end();
     close_watches();
+}
+END_TEST
+
+/* If this process is suspended at a kill, the other one has ended before the watch looks. */
+START_TEST(a_process_of_one_thread_is_found_exiting)
+{
+    int64_t limit = now_ns() + LIMIT_NS;
+    do {
+        ck_assert_int_lt(now_ns(), limit);
+        begin();
+        subject_start_of(1, pause_for_ever);
+        watch_subject();
+        kill(subject.pid, SIGKILL);
+        while (!noticed.is_exiting)
+            await_notice();
+        await_end_of_watches();
+        subject_end();
+        close_watches();
+    } while (!noticed.n_found);
 }
 END_TEST
 
@@ -403,6 +431,7 @@ int main(void)
         UNIT_TEST(without_such_futexes_nothing_is_watched),
         UNIT_TEST(what_cannot_be_watched_is_not),
         UNIT_TEST(the_end_of_a_process_is_noticed),
+        UNIT_TEST(a_process_of_one_thread_is_found_exiting),
         UNIT_TEST(after_the_end_of_a_thread_the_watch_goes_on),
         UNIT_TEST(a_watch_ends_unless_it_is_kept),
         UNIT_TEST(there_are_at_most_so_many),
