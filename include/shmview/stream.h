@@ -312,7 +312,9 @@ int shmview_stream_fd(struct shmview_stream *stream, int *ret_fd);
 #define SHMVIEW_SLOT_FREE      0u /* no frame that a reader could still take, and nobody holds it */
 #define SHMVIEW_SLOT_LOANED    1u
 #define SHMVIEW_SLOT_PUBLISHED 2u
-#define SHMVIEW_SLOT_HELD      3u /* by a reader, or kept by its writer */
+/* By a reader, or kept by its writer. A kept frame is LOANED once later frames have taken its place
+ * in the ring. */
+#define SHMVIEW_SLOT_HELD 3u
 
 struct shmview_stream_slot_status {
     uint32_t state;
