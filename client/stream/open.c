@@ -96,9 +96,10 @@ static int read_header(struct shmview_stream *s)
 static int stream_new(struct shmview_segment *segment, uint32_t stage,
                       struct shmview_stream **ret_stream)
 {
-    struct shmview_stream *s = calloc(1, sizeof *s);
+    struct shmview_stream *s = aligned_alloc(_Alignof(struct shmview_stream), sizeof *s);
     if (!s)
         return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    memset(s, 0, sizeof *s);
     s->segment = segment;
     s->stage = stage;
     int r = read_header(s);

@@ -49,9 +49,10 @@ struct frame_view {
     char name[LIMIT_VIEW_NAME_BYTES + 1];
 };
 
-/* What this process knows as a reader. Guarded by the claim on it, but for joined. */
+/* What this process knows as a reader. Guarded by the claim on it, but for joined. On lines of its
+ * own, because one thread may take while another one loans. */
 struct reader {
-    _Atomic uint32_t claim;
+    _Alignas(128) _Atomic uint32_t claim;
     _Atomic bool joined;
     uint64_t next;              /* the number that it takes next */
     uint64_t taken;             /* the last one that it has taken; 0: none */
@@ -69,7 +70,7 @@ struct reader {
 
 /* What this process knows as a writer. Guarded by the claim on it. */
 struct writer {
-    _Atomic uint32_t claim;
+    _Alignas(128) _Atomic uint32_t claim;
     _Atomic bool is_writer; /* it has the word writer of the header */
     uint32_t cursor;        /* where the search for free slots begins */
     /* Slots that are free and owned, of a stream with one writer: room of them from first on. */
