@@ -19,7 +19,7 @@ NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
 .PHONY: all demo check check-all install deb bench bench-check bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
-    deps deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
+    deps deps-bench deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -83,7 +83,7 @@ check-all: deps-check-all $(CHECKS:%=check-%)
 demo: deps-demo build-release
 	@tools/demo.sh
 
-bench: deps build-release
+bench: deps-bench build-release
 	@SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd build/release/bench/bench $(BENCH_ARGS)
 
 # The prefix is set at build time, because the library contains the path of its daemon.

@@ -208,6 +208,8 @@ void bench_readers(struct bench *bench);
 void bench_many(struct bench *bench);
 /* many_notified.c */
 void bench_many_notified(struct bench *bench);
+/* streams.c, streams_cost.c */
+void bench_streams(struct bench *bench);
 /* elements.c */
 void bench_elements(struct bench *bench);
 /* bulk.c */

@@ -15,8 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <shmview/stream.h>
+
 #include "bench.h"
 #include "locks.h"
+#include "streams.h"
 
 struct shared {
     volatile uint32_t held, waiting, done;
@@ -27,6 +30,8 @@ struct shared {
 
 /* How one of the locks is taken; lock returns 1 for "the owner died". */
 struct mortal {
+    int (*hold)(void *lock);    /* as the holder does it; NULL: by lock */
+    int (*prepare)(void *lock); /* by the waiter; NULL: nothing */
     int (*lock)(void *lock);
     int (*unlock)(void *lock); /* of an owner that puts things in order */
     void *of;
@@ -50,7 +55,7 @@ static void run_holder(void *arg)
     if (m->heap && mmap(NULL, m->heap, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0) == MAP_FAILED)
         return;
-    if (m->lock(m->of))
+    if (m->hold ? m->hold(m->of) : m->lock(m->of))
         return;
     m->shared->held = 1;
     for (;;)
@@ -62,6 +67,8 @@ static void run_waiter(void *arg)
     struct mortal *m = arg;
     struct shared *s = m->shared;
     place_process(m->cpus, m->place, 1, 0);
+    if (m->prepare && m->prepare(m->of))
+        return;
     s->waiting = 1;
     int r = m->lock(m->of);
     s->got_ns = now_ns();
@@ -244,6 +251,58 @@ static int unlock_mutex(void *lock)
     return pthread_mutex_unlock(lock);
 }
 
+/* --- A slot of a stream -------------------------------------------------- */
+
+/* A stream of mode latest with two slots. The holder is a reader with the frame of one of them, and
+ * the other one has the newest frame. */
+struct slots {
+    struct shmview_stream *stream;
+    struct shmview_frame frame; /* of the waiter */
+};
+
+static int hold_frame(void *of)
+{
+    struct slots *slots = of;
+    return shmview_stream_take_latest(slots->stream, shmview_deadline(1000000000), &slots->frame);
+}
+
+/* Publishes into the slot that is free. */
+static int fill_other(void *of)
+{
+    struct slots *slots = of;
+    return shmview_stream_loan(slots->stream, shmview_deadline(1000000000), &slots->frame) ||
+           shmview_frame_publish(&slots->frame);
+}
+
+static int loan_slot(void *of)
+{
+    struct slots *slots = of;
+    return shmview_stream_loan(slots->stream, SHMVIEW_FOREVER, &slots->frame) ? -1 : 1;
+}
+
+/* The next holder takes this frame. */
+static int publish_slot(void *of)
+{
+    struct slots *slots = of;
+    return shmview_frame_publish(&slots->frame);
+}
+
+/* Leaves a frame in the stream, and nobody who writes. */
+static int fill_slot(struct bench *bench, struct slots *slots)
+{
+    struct shmview_stream *reader = NULL;
+    if (stream_make(bench, "death-stream", SHMVIEW_LATEST, 2, 64, &slots->stream) ||
+        shmview_stream_open(bench->connection, "death-stream", SHMVIEW_WRITE, &reader) ||
+        shmview_stream_loan(slots->stream, 0, &slots->frame) ||
+        shmview_frame_publish(&slots->frame)) {
+        shmview_stream_close(reader);
+        return failed("no stream: %s", shmview_error_text());
+    }
+    shmview_stream_close(slots->stream);
+    slots->stream = reader;
+    return 0;
+}
+
 /* --- The rows ------------------------------------------------------------ */
 
 #define MANY_KILLS 100
@@ -343,25 +402,65 @@ static void run_place(struct bench *bench, enum place place, struct shmview_segm
     run_size(bench, "kill to next owner, 256 MiB", HEAP_BYTES, &ours, locks);
 }
 
+static void run_slot(struct bench *bench, enum place place, struct slots *slots,
+                     struct locks *locks, struct shared *shared)
+{
+    struct mortal ours = {.hold = hold_frame,
+                          .prepare = fill_other,
+                          .lock = loan_slot,
+                          .unlock = publish_slot,
+                          .of = slots,
+                          .shared = shared,
+                          .cpus = &bench->cpus,
+                          .place = place};
+    struct mortal mutex = ours, watched;
+    mutex.hold = mutex.prepare = NULL;
+    mutex.lock = lock_mutex;
+    mutex.unlock = unlock_mutex;
+    mutex.of = &locks->mutex[MUTEX_ROBUST].mutex;
+    watched = mutex;
+    watched.lock = lock_watched;
+    watched.unlock = unlock_watched;
+    watched.of = shared;
+    watched.watch = watch_socket;
+    struct contest contest = {
+        .rounds = 51,
+        .rounds_quick = 15,
+        .n = 3,
+        .list = {{"shmview", run_kill, &ours, {0}},
+                 {mutex_name(MUTEX_ROBUST), run_kill, &mutex, {TARGET_VALUE, 0.2}},
+                 {"poll() of its socket", run_kill, &watched, {0}}},
+    };
+    place_process(&bench->cpus, place, 0, 0);
+    place_process(&bench->cpus, place, 1, bench->instance->daemon);
+    run_row(bench, &contest, "kill to next slot", place);
+}
+
 void bench_death(struct bench *bench)
 {
     struct shmview_segment *segment = NULL;
+    struct slots slots = {0};
     if (!bench_wants_placed(bench, "kill to next owner") &&
         !bench_wants_placed(bench, "kill to next owner, 99th of 100") &&
-        !bench_wants_placed(bench, "kill to next owner, 256 MiB"))
+        !bench_wants_placed(bench, "kill to next owner, 256 MiB") &&
+        !bench_wants_placed(bench, "kill to next slot"))
         return;
     struct locks *locks = locks_new();
     void *shared = mmap(NULL, sizeof(struct shared), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (!locks || shared == MAP_FAILED ||
-        shmview_create(bench->connection, "death", 4096, NULL, &segment)) {
+        shmview_create(bench->connection, "death", 4096, NULL, &segment) ||
+        fill_slot(bench, &slots)) {
         failed("no locks to measure: %s", shmview_error_text());
         bench->n_failed++;
     } else {
         for (enum place place = PLACE_TWO; place <= PLACE_FREE; place++)
-            if (place_exists(&bench->cpus, place))
+            if (place_exists(&bench->cpus, place)) {
                 run_place(bench, place, segment, locks, shared);
+                run_slot(bench, place, &slots, locks, shared);
+            }
     }
+    shmview_stream_close(slots.stream);
     shmview_detach(segment);
     if (shared != MAP_FAILED)
         munmap(shared, sizeof(struct shared));

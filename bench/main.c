@@ -113,6 +113,7 @@ static int run_rows(struct bench *bench, bool check)
     bench_readers(bench);
     bench_many(bench);
     bench_many_notified(bench);
+    bench_streams(bench);
     bench_elements(bench);
     bench_bulk(bench);
     bench_files(bench);

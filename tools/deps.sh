@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|bench|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
 build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev libsystemd-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
+# What the bench compares streams with; it leaves these rows out where they are missing.
+bench=("${build[@]}" libzmq3-dev libiceoryx-binding-c-dev iceoryx)
 demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
@@ -29,6 +31,7 @@ musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjans
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;
+bench) wanted=("${bench[@]}") ;;
 demo) wanted=("${demo[@]}") ;;
 deb) wanted=("${deb[@]}") ;;
 wheel) wanted=("${wheel[@]}") ;;
@@ -41,7 +44,7 @@ docs) wanted=("${docs[@]}") ;;
 musl) wanted=("${musl[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci" >&2
+    echo "usage: deps.sh build|bench|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci" >&2
     exit 2
     ;;
 esac
