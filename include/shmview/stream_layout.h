@@ -101,12 +101,14 @@ struct shmview_stream_header {
  *   tail       in lossless mode: a reader that joins begins here or later. A writer moves it past a
  *              frame before it looks whether any reader still waits for that frame. Only grows
  *   ended      the number after the last frame, once a writer has ended the stage; 0: not ended. It
- *              means nothing once a later frame is published */
+ *              means nothing once a later frame is published. It has a line of its own, because
+ * readers that poll look at it while a writer stores published */
 struct shmview_stream_stage {
     uint64_t published;
     uint64_t tail;
+    uint8_t pad0[48];
     uint64_t ended;
-    uint8_t pad[104];
+    uint8_t pad1[56];
 };
 
 /* The words of one slot. The lengths follow: of each view of the frame the elements in its leading
@@ -132,13 +134,11 @@ struct shmview_stream_slot {
  *
  *   stream_user    its id, once it has joined as a reader. If the id is not that of the living user
  *                  of the slot, the other words mean nothing. A client that joins stores 0 here,
- *                  then the other words, and its id last. The daemon stores 0 when the generations of the
- *                  client's slot wrap, because ids repeat from then on
- *   stream_stage   the stage from which it takes
- *   stream_next    the number that it will take next; UINT64_MAX once it has left. In lossless mode
- *                  a writer reuses no slot with a frame from here on
- *   stream_holds   a bit of each slot whose frame it holds. It sets the bit before it looks whether
- *                  the slot still shows the frame
+ *                  then the other words, and its id last. The daemon stores 0 when the generations
+ * of the client's slot wrap, because ids repeat from then on stream_stage   the stage from which it
+ * takes stream_next    the number that it will take next; UINT64_MAX once it has left. In lossless
+ * mode a writer reuses no slot with a frame from here on stream_holds   a bit of each slot whose
+ * frame it holds. It sets the bit before it looks whether the slot still shows the frame
  *   stream_missed  how many frames it has missed, for people */
 
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_stream_mark) == 32, "mark");
@@ -166,7 +166,7 @@ SHMVIEW_AT_OFFSET(shmview_stream_header, deaths, 132);
 SHMVIEW_AT_OFFSET(shmview_stream_header, mark, 136);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_stream_stage) == 128, "stage");
 SHMVIEW_AT_OFFSET(shmview_stream_stage, tail, 8);
-SHMVIEW_AT_OFFSET(shmview_stream_stage, ended, 16);
+SHMVIEW_AT_OFFSET(shmview_stream_stage, ended, 64);
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_stream_slot) == 128, "slot of a stream");
 SHMVIEW_AT_OFFSET(shmview_stream_slot, user_bytes, 4);
 SHMVIEW_AT_OFFSET(shmview_stream_slot, time_ns, 8);
