@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks the meaning of each key, and the line that reports each fault. */
+#include "daemon/config/config_reader.h"
 #include "unit/config_text.h"
 
 static void quota_is(const struct quota_limit *q, uint64_t bytes, uint64_t segments,

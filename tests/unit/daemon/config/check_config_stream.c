@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks streams that the configuration declares: what they become, and the line that reports each
  * fault. */
+#include "daemon/config/config_reader.h"
 #include "unit/config_text.h"
 
 #include <shmview/stream.h>
