@@ -7,9 +7,9 @@
 #include "client/link/connection.h"
 #include "client/stream/stream.h"
 
-/* How often to try between two looks at the clock. */
-#define TRIES     16
-#define TRIES_FEW 4
+/* How often to try between two looks at the clock. A thread that shares its processor yields it
+ * there, because the other side may need it. */
+#define TRIES 16
 
 /* A thread that waits for a client reports it to the daemon, which then looks whether that process
  * is being ended (daemon/clients/exiting.h): first after this time, and then ever more rarely. */
@@ -66,12 +66,12 @@ static int spin_at(struct shmview_stream *s, _Atomic(struct spin) *experience, i
         until = deadline;
     int r = NOTHING;
     while (ns && r == NOTHING && now < until) {
-        if (spin.yields)
-            sched_yield();
-        for (int i = 0; r == NOTHING && i < (spin.yields ? TRIES_FEW : TRIES); i++) {
+        for (int i = 0; r == NOTHING && i < TRIES; i++) {
             relax();
             r = attempt(s, arg);
         }
+        if (r == NOTHING && spin.yields)
+            sched_yield();
         now = now_ns();
     }
     if (r == NOTHING)

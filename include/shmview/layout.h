@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shmview/layout.h - the bytes that daemon and clients share, layout version 2.
+/* shmview/layout.h - the bytes that daemon and clients share, layout version 3.
  *
  * Programs do not need this header: shmview.h and view.h hide all of it. It is
  * for tools, and for implementations of the client side in other languages.
@@ -34,7 +34,7 @@
  * mean. */
 #define SHMVIEW_CONTROL_MAGIC  0x63764d53u /* "SMvc" */
 #define SHMVIEW_LIVENESS_MAGIC 0x6c764d53u /* "SMvl" */
-#define SHMVIEW_LAYOUT_VERSION 2u
+#define SHMVIEW_LAYOUT_VERSION 3u
 
 /* The most attachments with a slot, and the most layouts, of one segment. The
  * slots are as many as fit into the page of the liveness object. */
@@ -84,7 +84,7 @@ struct shmview_object_header {
     uint32_t magic;
     uint32_t version;
     uint32_t header_bytes; /* size of the whole header of this object */
-    uint32_t features;     /* 0 in version 2 */
+    uint32_t features;     /* 0 in version 3 */
     uint64_t segment_id;
     uint64_t reserved;
 };

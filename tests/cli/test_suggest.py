@@ -18,7 +18,7 @@ def hint(result):
     ("mointro", "'monitor'"),
     ("mon", "'monitor'"),  # its beginning
     ("LIST", "'list'"),
-    ("st", "'set' or 'stats'"),
+    ("st", "'set', 'stats' or 'stream'"),
     ("ch", "'chmod' or 'chown'"),
     ("xxxx", None),
     ("monitortheworld", None),
