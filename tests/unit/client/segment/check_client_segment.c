@@ -236,10 +236,11 @@ START_TEST(headers_that_are_not_known)
                              (ssize_t)sizeof h);
             snprintf(part, sizeof part,
                      "the %s object has magic %08x, version %u, features %x, a header of %u bytes, "
-                     "segment %llu; expected are %08x, 2, 0, %u and 77",
+                     "segment %llu; expected are %08x, %u, 0, %u and 77",
                      object ? "liveness" : "control", h.magic, h.version, h.features,
                      h.header_bytes, (unsigned long long)h.segment_id,
-                     object ? SHMVIEW_LIVENESS_MAGIC : SHMVIEW_CONTROL_MAGIC, object ? 96 : 1536);
+                     object ? SHMVIEW_LIVENESS_MAGIC : SHMVIEW_CONTROL_MAGIC,
+                     SHMVIEW_LAYOUT_VERSION, object ? 96 : 1536);
             refuses(REPLY(SEGMENT, ATTACHMENT), 3, true, SHMVIEW_ERR_LAYOUT_VERSION, part);
             objects_close();
         }
