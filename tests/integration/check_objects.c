@@ -111,8 +111,8 @@ START_TEST(lock_objects_are_as_laid_out)
     ck_assert_int_eq(pread(liveness, &l, sizeof l, 0), sizeof l);
     ck_assert_uint_eq(c.header.magic, SHMVIEW_CONTROL_MAGIC);
     ck_assert_uint_eq(l.header.magic, SHMVIEW_LIVENESS_MAGIC);
-    ck_assert_uint_eq(c.header.version, 2);
-    ck_assert_uint_eq(l.header.version, 2);
+    ck_assert_uint_eq(c.header.version, 3);
+    ck_assert_uint_eq(l.header.version, 3);
     ck_assert_uint_eq(c.header.features | l.header.features, 0);
     ck_assert_uint_eq(c.header.segment_id, (uint64_t)raw_int(a, "segment.id"));
     ck_assert_uint_eq(l.header.segment_id, (uint64_t)raw_int(a, "segment.id"));
