@@ -5,7 +5,7 @@
 #include "client/base/error.h"
 
 /* How often to try again to store the greatest of two numbers: others only make it greater, but a
- * process that writes rubbish could do so for ever. */
+ * process that writes rubbish could do so without end. */
 #define TRIES 1000
 
 int fail_damaged(const struct shmview_stream *s, const char *what)

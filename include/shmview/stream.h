@@ -57,7 +57,7 @@
  * but frames may be overwritten while it reads them: see shmview_frame_is_intact().
  *
  * Results, _NAME, requests, ownership and forks are as in shmview.h. Frames belong to the process
- * that loaned or took them: a forked child joins anew by its first take, and its copies of the
+ * that loaned or took them: a forked child joins again by its first take, and its copies of the
  * parent's frames are of no effect. Any thread may use any stream; a frame is used by one thread at
  * a time, and any thread may release it. Each call that waits ends by its deadline, an absolute
  * time of CLOCK_MONOTONIC in nanoseconds (shmview_deadline()): 0 tries once, SHMVIEW_FOREVER waits

@@ -15,7 +15,7 @@ static struct shmview_stream *opened(const char *name, int access)
     return s;
 }
 
-/* Takes and holds as many frames as it is told, reports each, and waits for its end. */
+/* Takes and holds the given number of frames, reports each, and waits for its end. */
 static void hold_frames(struct child *me, void *arg)
 {
     struct shmview_stream *reader = opened("s", SHMVIEW_READ);
