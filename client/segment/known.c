@@ -14,8 +14,8 @@
 struct known_views {
     struct wire_view *list; /* owned; its strings are after the table */
     size_t n;
-    uint32_t mask;          /* places of the table less 1 */
-    uint16_t table[];       /* index + 1 of the view; 0: empty */
+    uint32_t mask;    /* places of the table less 1 */
+    uint16_t table[]; /* index + 1 of the view; 0: empty */
 };
 
 _Static_assert(LIMIT_VIEWS < UINT16_MAX, "an index fits into the table");

@@ -6,9 +6,9 @@
  * It accepts no JSON but that exact form. Text with spaces, another order, unknown members,
  * escapes, spaces in strings, negative numbers, numbers of more than 18 digits, or arrays that are
  * not empty is refused without an error, and the caller reads it by json_read(). Every number and
- * every string is checked as by fields_read(). The daemon uses this for text of clients, so nothing may be accepted here that fields_read() would
- * refuse. The arrays of fields_scan_array() are an exception: only a client, which trusts its
- * daemon, reads those. */
+ * every string is checked as by fields_read(). The daemon uses this for text of clients, so nothing
+ * may be accepted here that fields_read() would refuse. The arrays of fields_scan_array() are an
+ * exception: only a client, which trusts its daemon, reads those. */
 #ifndef COMMON_FIELDS_SCAN_H
 #define COMMON_FIELDS_SCAN_H
 

@@ -100,8 +100,8 @@ struct shmview_object_header {
  * of the slot that finds the id it expects finds that user's words.
  *
  * Only readers decides anything about the lock. The other words before stream_next name the client
- * to people. The words stream_* belong to the streams of stream_layout.h, which describes them; they
- * are of no use in a segment that is no stream. */
+ * to people. The words stream_* belong to the streams of stream_layout.h, which describes them;
+ * they are of no use in a segment that is no stream. */
 struct shmview_slot {
     uint32_t readers;  /* generation:20 count:12 */
     uint32_t id;       /* generation:20 slot:10 of the user that wrote the other words */
@@ -153,8 +153,8 @@ struct shmview_slot {
  *   change_waits   bit 0: a client may be parked here. The other bits count the times that the
  *                  parked clients were woken
  *   stream_readers, stream_writers
- *                  gates of a stream: where readers of each stage wait for a frame, and writers for a
- *                  slot; see stream_layout.h
+ *                  gates of a stream: where readers of each stage wait for a frame, and writers for
+ * a slot; see stream_layout.h
  *
  * layouts has, by index, a hash of the name of each layout (FNV-1a with 64 bits;
  * 1 instead of 0), and 0 if there is no such layout. A client that switches finds
