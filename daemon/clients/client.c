@@ -49,11 +49,10 @@ static bool is_same(const struct store_holder *a, const struct store_holder *b)
 
 static struct client *find(const struct clients *clients, const struct store_holder *holder)
 {
-    struct client *c;
-    LIST_FOREACH (c, &clients->chains[chain_of(holder)], link)
-        if (is_same(&c->holder, holder))
-            return c;
-    return NULL;
+    struct client *c = LIST_FIRST(&clients->chains[chain_of(holder)]);
+    while (c && !is_same(&c->holder, holder))
+        c = LIST_NEXT(c, link);
+    return c;
 }
 
 bool client_is_known(void *arg, struct presence_key key)
@@ -236,10 +235,9 @@ static void on_news(uv_poll_t *poll, int status, int events)
 {
     struct clients *clients = poll->data;
     enum presence_news news = NEWS_READ;
-    (void)status;
-    (void)events;
-    int64_t until = slice_end(SLICE_NS);
-    for (int i = 0; i < READS_A_TURN && news == NEWS_READ && (i == 0 || now_ns() < until); i++)
+    (void)status, (void)events;
+    for (int64_t i = 0, until = slice_end(SLICE_NS);
+         i < READS_A_TURN && news == NEWS_READ && (i == 0 || now_ns() < until); i++)
         news = presence_read(&clients->presence, on_release, clients);
     if (news == NEWS_LOST)
         doubt_all(clients);
