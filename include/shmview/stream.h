@@ -150,6 +150,8 @@ struct shmview_stream_info {
     uint32_t reserved;
     uint64_t frame_bytes; /* from one frame to the next */
 };
+
+/* Gets the facts of a stream. Does not block. Never fails. */
 void shmview_stream_info_get(const struct shmview_stream *stream,
                              struct shmview_stream_info *ret_info);
 
