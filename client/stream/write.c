@@ -27,8 +27,8 @@ static int await_death(struct shmview_stream *s, uint32_t id, int64_t until)
     return r;
 }
 
-/* Takes the word writer. If another client has it, waits for the death of that one, but not longer
- * than a death may take to be noticed. Returns 0 or an error. */
+/* Takes the word writer. If another client has it, waits for its death, but not longer than a death
+ * may take to be noticed. Returns 0 or an error. */
 static int take_role(struct shmview_stream *s, int64_t deadline)
 {
     struct lock *l = stream_lock(s);

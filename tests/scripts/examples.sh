@@ -47,7 +47,7 @@ await() {
     return 1
 }
 
-# says FILE TEXT: checks that a line of the file contains the text.
+# says FILE TEXT checks that a line of the file contains the text.
 says() {
     grep -qF -- "$2" "$1" || fail "no '$2' in:" "$1"
 }
