@@ -152,7 +152,7 @@ static ssize_t poll_for_reply(struct shmview_connection *c, struct reply *reply)
     uint32_t ns = spin_begin(&c->spin);
     int64_t began = now_ns(), now = began;
     while (r == -EAGAIN && now - began < ns) {
-        if (c->spin.yields)
+        if (c->spin.looks)
             sched_yield();
         r = receive_now(c, reply);
         now = now_ns();

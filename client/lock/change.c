@@ -5,14 +5,10 @@
  * parked, so that a notification without waiters makes no system call. */
 #include <limits.h>
 #include <sched.h>
+#include <string.h>
 
 #include "client/lock/word.h"
 #include "common/base/util.h"
-
-/* How often to look at the counter between two looks at the clock. Fewer where the thread yields
- * its processor in between, because the peer may need it. */
-#define LOOKS     64
-#define LOOKS_FEW 16
 
 uint32_t shmview_change(const struct shmview_segment *segment)
 {
@@ -20,10 +16,10 @@ uint32_t shmview_change(const struct shmview_segment *segment)
     return c ? atomic_load_explicit(word(&c->change), memory_order_acquire) : 0;
 }
 
-/* Looks n times whether the counter has changed from seen. 64 looks take about a microsecond. */
-static bool look_for_change(const struct shmview_control *c, uint32_t seen, int n)
+/* Looks n times whether the counter has changed from seen. */
+static bool look_for_change(const struct shmview_control *c, uint32_t seen, unsigned n)
 {
-    for (int i = 0; i < n; i++) {
+    for (; n > 0; n--) {
         if (atomic_load_explicit(const_word(&c->change), memory_order_acquire) != seen)
             return true;
         relax();
@@ -32,40 +28,38 @@ static bool look_for_change(const struct shmview_control *c, uint32_t seen, int 
 }
 
 /* Looks until the counter has changed from seen, or the time is over. Returns whether it has. */
-static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, bool yields,
-                               int64_t until)
+static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, struct spin *spin,
+                               int64_t began, int64_t until)
 {
-    do {
-        if (yields)
+    unsigned looks = spin_looks(spin, began), n_yields = 0;
+    for (unsigned n = looks; !look_for_change(c, seen, n); n_yields++) {
+        if (now_ns() >= until)
+            return false;
+        if (spin->looks)
             sched_yield();
-        if (look_for_change(c, seen, yields ? LOOKS_FEW : LOOKS))
-            return true;
-    } while (now_ns() < until);
-    return false;
+        if (n < SPIN_LOOKS_MOST)
+            n *= 2;
+    }
+    spin_yielded(spin, looks, n_yields);
+    return true;
 }
 
-/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). The
- * first looks need no clock, which costs as much as a change from another processor. */
+/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). */
 static void spin_for_change(struct lock *l, uint32_t seen, int64_t deadline)
 {
-    struct spin spin = atomic_load_explicit(&l->spin, memory_order_relaxed);
+    struct spin spin = atomic_load_explicit(&l->spin, memory_order_relaxed), before = spin;
     if (!spins_allowed() || atomic_load(word(&l->control->change)) != seen)
         return;
     uint32_t ns = spin_begin(&spin);
-    if (ns && look_for_change(l->control, seen, spin.yields ? LOOKS_FEW : LOOKS)) {
-        if (spin.in_vain == 1)
-            return;
-        spin_hit(&spin, ns, 0);
-    } else {
-        int64_t began = now_ns(), until = began + ns;
-        if (deadline < until)
-            until = deadline;
-        if (ns && spin_until_changed(l->control, seen, spin.yields, until))
-            spin_hit(&spin, ns, now_ns() - began);
-        else
-            spin_missed(&spin, ns);
-    }
-    atomic_store_explicit(&l->spin, spin, memory_order_relaxed);
+    int64_t began = now_ns(), until = began + ns;
+    if (deadline < until)
+        until = deadline;
+    if (ns && spin_until_changed(l->control, seen, &spin, began, until))
+        spin_hit(&spin, ns, now_ns() - began);
+    else
+        spin_missed(&spin, ns);
+    if (memcmp(&spin, &before, sizeof spin) != 0)
+        atomic_store_explicit(&l->spin, spin, memory_order_relaxed);
 }
 
 int shmview_wait_change(struct shmview_segment *segment, uint32_t seen, int64_t deadline_ns,

@@ -7,10 +7,6 @@
 #include "client/link/connection.h"
 #include "client/stream/stream.h"
 
-/* How often to try between two looks at the clock. A thread that shares its processor yields it
- * there, because the other side may need it. */
-#define TRIES 16
-
 /* A thread that waits for a client reports it to the daemon, which then looks whether that process
  * is being ended (daemon/clients/exiting.h): first after this time, and then ever more rarely. */
 #define REPORT_FIRST_NS 250000
@@ -64,20 +60,26 @@ static int spin_at(struct shmview_stream *s, _Atomic(struct spin) *experience, i
     int64_t began = now_ns(), now = began, until = began + ns;
     if (deadline < until)
         until = deadline;
+    unsigned looks = spin_looks(&spin, began), n_yields = 0;
     int r = NOTHING;
-    while (ns && r == NOTHING && now < until) {
-        for (int i = 0; r == NOTHING && i < TRIES; i++) {
+    for (unsigned n = looks; ns && r == NOTHING && now < until; now = now_ns()) {
+        for (unsigned i = 0; r == NOTHING && i < n; i++) {
             relax();
             r = attempt(s, arg);
         }
-        if (r == NOTHING && spin.yields)
+        if (r == NOTHING && spin.looks) {
             sched_yield();
-        now = now_ns();
+            n_yields++;
+        }
+        if (n < SPIN_LOOKS_MOST)
+            n *= 2;
     }
-    if (r == NOTHING)
+    if (r == NOTHING) {
         spin_missed(&spin, ns);
-    else
+    } else {
+        spin_yielded(&spin, looks, n_yields);
         spin_hit(&spin, ns, now - began);
+    }
     atomic_store_explicit(experience, spin, memory_order_relaxed);
     return r;
 }

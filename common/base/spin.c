@@ -10,6 +10,10 @@
 #define NS_LEAST 2000   /* shorter polls are not worth it */
 #define ANEW     16     /* after useless polls, one wait of so many polls again */
 
+/* How often a thread that has one processor looks before it yields it. A look takes 10 to 30 ns,
+ * and a yield may take more than a microsecond. */
+#define LOOKS_LEAST 4
+
 bool spin_is_possible(void)
 {
     static _Atomic int cached; /* 0: not yet known; -1: not possible */
@@ -33,9 +37,28 @@ uint32_t spin_begin(struct spin *spin)
     uint32_t ns = spin->ns;
     if (spin->in_vain % ANEW == 0) {
         ns = NS_FIRST;
-        spin->yields = is_pinned();
+        if (!is_pinned())
+            spin->looks = 0;
+        else if (!spin->looks)
+            spin->looks = SPIN_LOOKS_MOST;
     }
     return ns < NS_LEAST ? 0 : ns;
+}
+
+unsigned spin_looks(const struct spin *spin, int64_t now)
+{
+    bool is_trial = (now >> 6 & 15) == 0; /* the last bits of a clock may be coarse */
+    return spin->looks && !is_trial ? spin->looks : SPIN_LOOKS_MOST;
+}
+
+void spin_yielded(struct spin *spin, unsigned looks, unsigned n_yields)
+{
+    if (!spin->looks)
+        return;
+    if (n_yields == 0)
+        spin->looks = (uint16_t)(looks < SPIN_LOOKS_MOST ? 2 * looks : SPIN_LOOKS_MOST);
+    else if (spin->looks > LOOKS_LEAST)
+        spin->looks /= 2;
 }
 
 /* The next poll may take twice as long as this answer took, so that a slower one is seen, too. */

@@ -9,12 +9,17 @@
  * waits of a millisecond takes a third of a percent of a processor.
  *
  * Polling is harmful if the peer needs the processor that polls. A thread that may run on one
- * processor only shares it perhaps with its peer: it polls too, but yields in between. */
+ * processor only shares it perhaps with its peer: it polls too, but yields in between. A yield
+ * takes as long as many looks. So the thread learns how often to look before it yields: less often
+ * if answers come after yields, and more often if they come before. */
 #ifndef COMMON_SPIN_H
 #define COMMON_SPIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
+
+/* The most looks between two yields, or two looks at the clock. */
+#define SPIN_LOOKS_MOST 64
 
 /* Whether polling can help at all: the machine has more than one processor. Those that this thread
  * may use do not matter, because the peer may use others. */
@@ -24,7 +29,7 @@ bool spin_is_possible(void);
 struct spin {
     uint32_t ns;      /* how long the next poll may take */
     uint16_t in_vain; /* counts useless waits; 0: no wait so far, 1: the last one was useful */
-    uint16_t yields;  /* 1: this thread has one processor, and yields it while it polls */
+    uint16_t looks;   /* before the first yield; 0: this thread has several processors */
 };
 
 /* Returns how many nanoseconds to poll now; 0: not at all. After the wait the caller must report
@@ -32,9 +37,17 @@ struct spin {
  * took_ns after its beginning; otherwise spin_missed(), also if it did not poll. ns is the result
  * of spin_begin(). An answer that took more than twice as long counts as missed.
  *
- * If yields is set, the caller must call sched_yield() now and then while it polls. */
+ * If looks is not 0 after spin_begin(), the caller must call sched_yield() now and then while it
+ * polls. */
 uint32_t spin_begin(struct spin *spin);
 void spin_hit(struct spin *spin, uint32_t ns, int64_t took_ns);
 void spin_missed(struct spin *spin, uint32_t ns);
+
+/* Returns how often to look before the first yield, or before the first look at the clock if the
+ * thread need not yield. After each yield the caller looks twice as often, up to SPIN_LOOKS_MOST.
+ * now is a time of CLOCK_MONOTONIC: one wait of 16 tries the largest number again. After a hit the
+ * caller reports by spin_yielded() how many yields there were, and what this function returned. */
+unsigned spin_looks(const struct spin *spin, int64_t now);
+void spin_yielded(struct spin *spin, unsigned looks, unsigned n_yields);
 
 #endif

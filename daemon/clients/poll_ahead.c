@@ -10,7 +10,7 @@ static void on_idle(uv_idle_t *idle)
 {
     /* an active idle handle alone keeps the loop from sleeping */
     const struct poll_ahead *l = idle->data;
-    if (l->spin.yields)
+    if (l->spin.looks)
         sched_yield();
 }
 
@@ -56,7 +56,7 @@ void poll_ahead_before_wait(struct poll_ahead *poll_ahead)
         return;
     int64_t now = now_ns();
     /* a client that had to preempt this thread was delayed by the poll, so the poll was useless */
-    if (looks && was_asked && !l->spin.yields && times_preempted() != l->preempted)
+    if (looks && was_asked && !l->spin.looks && times_preempted() != l->preempted)
         spin_missed(&l->spin, l->ns);
     else if (looks && was_asked)
         spin_hit(&l->spin, l->ns, now - l->began_ns);

@@ -52,13 +52,40 @@ START_TEST(one_who_has_one_processor_yields)
     ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
     bool possible = spin_is_possible();
     ck_assert_uint_gt(spin_begin(&l), 0);
-    ck_assert_uint_eq(l.yields, 1);
+    ck_assert_uint_eq(l.looks, SPIN_LOOKS_MOST);
     ck_assert_int_eq(sched_setaffinity(0, sizeof before, &before), 0);
     ck_assert_int_eq(possible, sysconf(_SC_NPROCESSORS_ONLN) > 1);
     for (int i = 0; i < 16; i++) /* learns about the change at its next new attempt */
         spin_missed(&l, spin_begin(&l));
     spin_begin(&l);
-    ck_assert_uint_eq(l.yields, CPU_COUNT(&before) == 1);
+    ck_assert_uint_eq(l.looks, CPU_COUNT(&before) == 1 ? SPIN_LOOKS_MOST : 0);
+}
+END_TEST
+
+/* Where the peer needs the processor, looks before the first yield are in vain; where it has its
+ * own, yields are. */
+START_TEST(yields_follow_the_answers)
+{
+    const int64_t usual = 64, trial = 0; /* times at which a wait tries nothing, and something */
+    struct spin l = {.looks = SPIN_LOOKS_MOST};
+    for (int i = 0; i < 10; i++)
+        spin_yielded(&l, spin_looks(&l, usual), 1);
+    unsigned few = spin_looks(&l, usual);
+    ck_assert_uint_gt(few, 0);
+    ck_assert_uint_le(few, SPIN_LOOKS_MOST / 16);
+    spin_yielded(&l, spin_looks(&l, trial), 1); /* a trial in vain */
+    ck_assert_uint_eq(spin_looks(&l, usual), few);
+    spin_yielded(&l, few, 0);
+    ck_assert_uint_eq(spin_looks(&l, usual), 2 * few);
+    ck_assert_uint_eq(spin_looks(&l, trial), SPIN_LOOKS_MOST);
+    spin_yielded(&l, SPIN_LOOKS_MOST, 0); /* a trial with success */
+    ck_assert_uint_eq(spin_looks(&l, usual), SPIN_LOOKS_MOST);
+    spin_yielded(&l, SPIN_LOOKS_MOST, 2); /* one late answer */
+    ck_assert_uint_eq(spin_looks(&l, usual), SPIN_LOOKS_MOST / 2);
+    struct spin free = {0};
+    spin_yielded(&free, spin_looks(&free, usual), 3);
+    ck_assert_uint_eq(free.looks, 0);
+    ck_assert_uint_eq(spin_looks(&free, usual), SPIN_LOOKS_MOST);
 }
 END_TEST
 
@@ -99,4 +126,5 @@ END_TEST
 
 UNIT_MAIN("spin", UNIT_TEST(one_who_sees_goes_on_looking), UNIT_TEST(one_who_does_not_stops_soon),
           UNIT_TEST(an_answer_after_the_poll_is_a_miss),
-          UNIT_TEST(one_who_has_one_processor_yields), UNIT_TEST(one_who_sees_again_looks_again))
+          UNIT_TEST(one_who_has_one_processor_yields), UNIT_TEST(yields_follow_the_answers),
+          UNIT_TEST(one_who_sees_again_looks_again))
