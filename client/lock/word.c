@@ -34,18 +34,29 @@ bool word_is_mine(const struct lock *l)
 
 /* --- Taking -------------------------------------------------------------- */
 
+/* The pauses after the first look at a word that another thread has, and the most. */
+#define PAUSES_FIRST 8
+#define PAUSES_MOST  64
+
 /* Spins for the word, because most critical sections are shorter than a sleep and a wake-up. Keeps
- * W and R, because threads may be parked. Returns whether it has taken the word. */
+ * W and R, because threads may be parked. Returns whether it has taken the word.
+ *
+ * Each look takes the cache line away from the owner, whose release must then fetch it back. So the
+ * pauses between the looks grow, and an owner that takes the word again and again does so at the
+ * cost of an uncontended pair for a while. */
 static bool take_word_spinning(struct lock *l)
 {
     struct shmview_control *c = l->control;
-    for (int i = spins_allowed(); i > 0; i--) {
+    for (int left = spins_allowed(), pauses = PAUSES_FIRST; left > 0; left -= pauses) {
         uint32_t v = atomic_load_explicit(word(&c->lock), memory_order_relaxed);
         if (!owner_of(v) && swap(&c->lock, &v, l->me | v)) {
             STEP(AT_TAKEN_SPINNING);
             return true;
         }
-        relax();
+        for (int i = 0; i < pauses; i++)
+            relax();
+        if (pauses < PAUSES_MOST)
+            pauses *= 2;
     }
     return false;
 }
