@@ -15,6 +15,9 @@
 #include "common/base/linux.h"
 #include "common/base/util.h"
 
+/* The bound of a park that a death ends. Another process can take its wake-up, and a wake-up from a
+ * sleep takes 50 us of a processor on some virtual machines. */
+#define WAIT_WATCHING_NS 250000000
 /* The bound of a park that neither a death nor the caller's function can end. It is long, so that
  * hundreds of threads that wait for a change use hardly any processor time. */
 #define WAIT_IDLY_NS 1000000000
@@ -34,7 +37,7 @@ bool park(const struct lock *l, const uint32_t *at, uint32_t value, const uint32
 {
     static _Atomic bool blind;
     int64_t now = now_ns();
-    int64_t bound = deaths || wait_has_caller() ? WAIT_NS : WAIT_IDLY_NS;
+    int64_t bound = wait_has_caller() ? WAIT_NS : deaths ? WAIT_WATCHING_NS : WAIT_IDLY_NS;
     int64_t until = deadline < now + bound ? deadline : now + bound;
     if (!deaths)
         return park_on_one(at, value, until);
@@ -91,20 +94,20 @@ static void note_wait(struct lock *l, uint32_t what, int64_t now)
 
 /* A process that is killed keeps its locks until the kernel has freed its memory, unless the daemon
  * looks at it (daemon/clients/exiting.h). So a thread that waits reports its holder, first after a
- * millisecond, then each time that the wait has become four times as long, and at last twice a
+ * millisecond, then each time that the wait has become eight times as long, and at last once a
  * second. The first report makes the daemon watch the holder, and the others keep it watching
  * (daemon/clients/exit_watch.h). While the lock goes from owner to owner, nobody reports.
  *
  * Of all waiters of a lock one reports, which the word reporter decides; another one takes its
  * place later, in case that it has stopped waiting. */
 #define REPORT_FIRST_NS 1000000
-#define REPORT_MOST_NS  500000000
+#define REPORT_MOST_NS  1000000000
 #define SPARE_FIRST_NS  16000000
 
 /* Returns the time until the next report, or until the next try to report. */
 static int64_t pause_after(int64_t waited, int64_t first)
 {
-    int64_t pause = waited > REPORT_MOST_NS ? REPORT_MOST_NS : 3 * waited;
+    int64_t pause = waited > REPORT_MOST_NS ? REPORT_MOST_NS : 7 * waited;
     return pause < first ? first : pause < REPORT_MOST_NS ? pause : REPORT_MOST_NS;
 }
 

@@ -31,7 +31,7 @@
 #define EXIT_WATCHES_MAX_USER 8
 /* A watch ends so long after the last call of exit_watch_keep() for it. Longer than a client waits
  * between two reports. */
-#define EXIT_WATCH_KEEP_NS 1200000000
+#define EXIT_WATCH_KEEP_NS 2500000000
 /* How many threads of a process may end until the watch ends, or is kept again. */
 #define EXIT_WATCH_MOVES 64
 /* The name of the threads, for people who look at the process. */
