@@ -9,7 +9,6 @@
  * configuration are wrong; the service units do not restart a daemon that ended with 2. */
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -211,21 +210,6 @@ static void say(void *arg, const char *line)
         fprintf(stderr, "%s\n", line);
 }
 
-/* Blocks of this size come from mmap() and go back with munmap(). LMDB allocates 3 MiB of zeros
- * each time the registry grows. By default glibc raises its threshold at the first free(), and then
- * fills such a block with zeros in the heap, which takes 1 ms of the loop's time. */
-#define MMAP_BYTES ((int)512 << 10)
-/* Smaller blocks stay in the heap up to this sum, as they would without the line above. */
-#define TRIM_BYTES ((int)1 << 20)
-
-static void keep_large_blocks_apart(void)
-{
-#ifdef M_MMAP_THRESHOLD /* glibc */
-    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
-    mallopt(M_TRIM_THRESHOLD, TRIM_BYTES);
-#endif
-}
-
 int main(int argc, char **argv)
 {
     struct options options;
@@ -233,7 +217,6 @@ int main(int argc, char **argv)
     int status = options_read(&options, argc, argv);
     if (status != -1)
         return status;
-    keep_large_blocks_apart();
     log_init();
     struct config *config = config_read(options.config, options.config_given, say,
                                         options.check_config ? NULL : &options);

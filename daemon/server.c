@@ -149,6 +149,12 @@ static bool on_may_ask(struct connection *connection)
            throttle_may_ask(&s->throttle, connection, permit_who(&s->state, connection).is_admin);
 }
 
+static void on_expect(struct connection *connection, size_t n)
+{
+    const struct server *s = connection->owner;
+    store_make_room(s->state.registry.home.store, n); /* for a layout */
+}
+
 static void on_take_back(struct connection *connection, const struct answer *answer)
 {
     struct server *s = connection->owner;
@@ -157,6 +163,7 @@ static void on_take_back(struct connection *connection, const struct answer *ans
 
 static const struct connection_events events = {
     .call = on_call,
+    .expect = on_expect,
     .prepare = methods_prepare,
     .unprepare = methods_unprepare,
     .closed = on_closed,

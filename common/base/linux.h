@@ -5,6 +5,7 @@
 
 #include <linux/futex.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -16,6 +17,9 @@
 #endif
 #ifndef FUTEX_LOCK_PI2
 #define FUTEX_LOCK_PI2 13
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
 #endif
 #ifndef SYS_futex_waitv
 #define SYS_futex_waitv 449 /* on every machine that Linux has had since */

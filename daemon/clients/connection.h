@@ -69,6 +69,9 @@ struct connection_events {
     /* Does a request; fills *answer, which is zeroed. */
     void (*call)(struct connection *connection, const struct wire_call *call,
                  struct answer *answer);
+    /* A thread begins to read a long request, of n bytes: takes what its call will need and what
+     * takes long, so that not all of it is in one turn of the loop. May be NULL. */
+    void (*expect)(struct connection *connection, size_t n);
     /* For a long request: does the part of it that takes long and needs no state of the daemon, on
      * a thread. Returns what call() finds in connection->prepared, or NULL. unprepare() frees that
      * if call() is not called. May be NULL, both. */

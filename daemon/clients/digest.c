@@ -89,6 +89,8 @@ bool digest_start(struct connection *connection, const char *text, size_t n)
     c->answering = true;
     c->oneway = false;
     task_add(&d->task);
+    if (c->events->expect)
+        c->events->expect(c, n);
     return true;
 }
 

@@ -1,41 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LMDB is opened with a writable map and without syncs or its own lock; store.h explains why that
  * is safe. LMDB returns its own errors as negative numbers, and those of the system as positive
- * ones; result() turns both into -errno. */
+ * ones; store_result() turns both into -errno. */
 #include "daemon/store/store.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <lmdb.h>
-#include <shmview/shmview.h>
-
-#include "common/base/name.h"
+#include "common/base/linux.h"
 #include "common/base/util.h"
-#include "daemon/store/store_file.h"
+#include "daemon/store/store_env.h"
 #include "daemon/store/store_record.h"
 #include "daemon/store/store_room.h"
 
 #define STORE_VERSION     4u
 #define STORE_BYTES_FIRST ((size_t)1 << 20)
 #define STORE_BYTES_MOST  ((size_t)1 << 36)
-
-struct store {
-    MDB_env *env; /* NULL: reopening failed after growing; the next call tries again */
-    MDB_dbi tables[STORE_N_TABLES];
-    size_t bytes;             /* of the file, and of the map */
-    uint64_t last_id, starts; /* as in the record of STORE_META */
-    int dir;                  /* borrowed */
-    int fd;                   /* of the file that was checked; LMDB opens it through this */
-    char name[];
-};
+#define PAGES_OF_CHANGE   16 /* that a change may write beside its record */
 
 /* The one record of STORE_META. */
 struct meta {
@@ -44,16 +32,9 @@ struct meta {
     uint64_t starts;
 };
 
-/* Big-endian, so that LMDB's order of bytes is the order of the numbers. */
-struct layout_key {
-    uint64_t segment;
-    uint64_t index;
-};
-
 _Static_assert(sizeof(struct store_attachment) == 56, "records have no gaps");
 
-/* -EUCLEAN stands for all other errors of LMDB: the file is damaged or has another version. */
-static int result(int r)
+int store_result(int r)
 {
     if (r == MDB_MAP_FULL || r == MDB_TXN_FULL)
         return -ENOSPC;
@@ -73,7 +54,7 @@ static int open_env(struct store *s, unsigned flags)
     store_file_path_of(s->fd, path);
     if (r == 0)
         r = mdb_env_open(s->env, path, MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | flags, 0600);
-    return result(r);
+    return store_result(r);
 }
 
 static int reopen_writable(struct store *s)
@@ -123,15 +104,15 @@ static int begin(struct store *s)
     MDB_txn *txn;
     int r = mdb_txn_begin(s->env, NULL, 0, &txn);
     if (r)
-        return result(r);
+        return store_result(r);
     r = open_tables(s, txn);
     if (r == 0)
         r = begin_meta(s, txn);
     if (r) {
         mdb_txn_abort(txn);
-        return result(r);
+        return store_result(r);
     }
-    return result(mdb_txn_commit(txn));
+    return store_result(mdb_txn_commit(txn));
 }
 
 /* Closes the environment if r is an error. Returns r. */
@@ -169,7 +150,7 @@ static int open_again(struct store *s)
     MDB_txn *txn;
     int r = reopen_writable(s);
     if (r == 0)
-        r = result(mdb_txn_begin(s->env, NULL, 0, &txn));
+        r = store_result(mdb_txn_begin(s->env, NULL, 0, &txn));
     if (r)
         return close_if(s, r);
     r = open_tables(s, txn);
@@ -177,14 +158,19 @@ static int open_again(struct store *s)
         mdb_txn_abort(txn);
     else
         r = mdb_txn_commit(txn);
-    return close_if(s, result(r));
+    return close_if(s, store_result(r));
 }
 
-/* Reopens the file. After a failed mdb_env_set_mapsize() LMDB would go on without any map. */
+int store_reopen(struct store *store)
+{
+    return store->env ? 0 : open_again(store);
+}
+
+/* After a failed mdb_env_set_mapsize() LMDB has no map, so the file is opened again later. */
 static int enlarge(struct store *s)
 {
     int r = store_room_grow(s->fd, s->bytes, &s->bytes);
-    return r ? r : open_again(s);
+    return r ? r : close_if(s, store_result(mdb_env_set_mapsize(s->env, s->bytes)));
 }
 
 static int open_or_set_aside(struct store *s, struct store_check *check, bool *ret_was_bad)
@@ -257,11 +243,11 @@ static int change_once(struct store *s, int (*change)(struct store *, MDB_txn *,
 /* Runs the transaction again after enlarging the file, as often as it is full. */
 static int change(struct store *s, int (*what)(struct store *, MDB_txn *, void *), void *arg)
 {
-    int r = s->env ? 0 : open_again(s);
+    int r = store_reopen(s);
     while (r == 0) {
         r = change_once(s, what, arg);
         if (r != MDB_MAP_FULL || s->bytes >= STORE_BYTES_MOST)
-            return result(r);
+            return store_result(r);
         r = enlarge(s);
     }
     return r;
@@ -307,9 +293,13 @@ struct layout_record {
     const char *text;
 };
 
-static struct layout_key layout_key(uint64_t segment, uint64_t index)
+/* Maps the pages of a new record that is large, because a fault for each of them takes several
+ * times as long, up to a millisecond of the loop's time for the largest layout. */
+static void populate(char *record, size_t n)
 {
-    return (struct layout_key){htobe64(segment), htobe64(index)};
+    const uintptr_t page = 4096, from = (uintptr_t)record & ~(page - 1);
+    if (n >= 4 * page) /* if the kernel cannot do it, the pages are mapped one by one */
+        madvise((void *)from, (uintptr_t)record + n - from, MADV_POPULATE_WRITE);
 }
 
 static int put_layout(struct store *s, MDB_txn *txn, void *arg)
@@ -322,7 +312,28 @@ static int put_layout(struct store *s, MDB_txn *txn, void *arg)
         return r;
     size_t pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
     r = -store_room_for_layouts(s->fd, s->bytes, pages * stat.ms_psize + n);
-    return r ? r : put(s, txn, STORE_LAYOUTS, &l->key, sizeof l->key, l->text, n);
+    if (r)
+        return r;
+    MDB_val k = {sizeof l->key, (void *)(uintptr_t)&l->key}, v = {n, NULL};
+    r = mdb_put(txn, s->tables[STORE_LAYOUTS], &k, &v, MDB_RESERVE);
+    if (r)
+        return r;
+    populate(v.mv_data, n);
+    memcpy(v.mv_data, l->text, n);
+    return 0;
+}
+
+/* LMDB may have free pages instead, but then the end stays where it is, and the file grows once. */
+void store_make_room(struct store *store, size_t n)
+{
+    struct store *s = store;
+    MDB_envinfo info;
+    MDB_stat stat;
+    if (!s || !s->env || mdb_env_info(s->env, &info) || mdb_env_stat(s->env, &stat))
+        return;
+    size_t taken = (info.me_last_pgno + 1 + PAGES_OF_CHANGE) * stat.ms_psize;
+    if (taken + n > s->bytes && s->bytes < STORE_BYTES_MOST)
+        enlarge(s);
 }
 
 int store_put_layout(struct store *store, uint64_t segment, uint32_t index, const char *text)
@@ -385,112 +396,4 @@ uint64_t store_last_id(const struct store *store)
 uint64_t store_starts(const struct store *store)
 {
     return store ? store->starts : 0;
-}
-
-/* Visits the records of a table from the key *from on (NULL: from the first), until visit() returns
- * false. */
-static int each(struct store *s, enum store_table table, MDB_val *from,
-                bool (*visit)(void *arg, const MDB_val *key, const MDB_val *value), void *arg)
-{
-    MDB_txn *txn;
-    MDB_cursor *cursor;
-    MDB_val k, v;
-    int r = s->env ? 0 : open_again(s);
-    if (r)
-        return r;
-    r = mdb_txn_begin(s->env, NULL, MDB_RDONLY, &txn);
-    if (r)
-        return result(r);
-    r = mdb_cursor_open(txn, s->tables[table], &cursor);
-    if (r == 0) {
-        if (from)
-            k = *from;
-        r = mdb_cursor_get(cursor, &k, &v, from ? MDB_SET_RANGE : MDB_FIRST);
-        while (r == 0 && visit(arg, &k, &v))
-            r = mdb_cursor_get(cursor, &k, &v, MDB_NEXT);
-        mdb_cursor_close(cursor);
-    }
-    mdb_txn_abort(txn);
-    return r == MDB_NOTFOUND ? 0 : result(r);
-}
-
-/* The caller's function, and its argument, of one of the store_each_...() below. */
-struct visit {
-    void (*segment)(void *, uint64_t, const struct store_segment *);
-    void (*attachment)(void *, uint64_t, const struct store_attachment *);
-    void (*layout)(void *, uint32_t, const char *);
-    void *arg;
-    uint64_t id;
-};
-
-static uint64_t id_of(const MDB_val *key)
-{
-    uint64_t id = 0;
-    if (key->mv_size == sizeof id)
-        memcpy(&id, key->mv_data, sizeof id);
-    return id;
-}
-
-static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
-{
-    const struct visit *v = arg;
-    struct store_segment segment;
-    uint64_t id = id_of(key);
-    bool fits = store_record_read(value->mv_data, value->mv_size, &segment) && segment.id == id &&
-                name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
-                segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR;
-    v->segment(v->arg, id, fits ? &segment : NULL);
-    return true;
-}
-
-int store_each_segment(struct store *store,
-                       void (*visit)(void *arg, uint64_t id, const struct store_segment *),
-                       void *arg)
-{
-    struct visit v = {.segment = visit, .arg = arg};
-    return store ? each(store, STORE_SEGMENTS, NULL, visit_segment, &v) : 0;
-}
-
-static bool visit_attachment(void *arg, const MDB_val *key, const MDB_val *value)
-{
-    const struct visit *v = arg;
-    struct store_attachment a = {0};
-    uint64_t id = id_of(key);
-    if (value->mv_size == sizeof a)
-        memcpy(&a, value->mv_data, sizeof a);
-    bool fits = value->mv_size == sizeof a && a.id == id && a.access >= SHMVIEW_PEEK &&
-                a.access <= SHMVIEW_WRITE;
-    v->attachment(v->arg, id, fits ? &a : NULL);
-    return true;
-}
-
-int store_each_attachment(struct store *store,
-                          void (*visit)(void *arg, uint64_t id, const struct store_attachment *),
-                          void *arg)
-{
-    struct visit v = {.attachment = visit, .arg = arg};
-    return store ? each(store, STORE_ATTACHMENTS, NULL, visit_attachment, &v) : 0;
-}
-
-static bool visit_layout(void *arg, const MDB_val *key, const MDB_val *value)
-{
-    const struct visit *v = arg;
-    struct layout_key k;
-    if (key->mv_size != sizeof k)
-        return false;
-    memcpy(&k, key->mv_data, sizeof k);
-    if (be64toh(k.segment) != v->id || value->mv_size == 0 ||
-        ((const char *)value->mv_data)[value->mv_size - 1])
-        return false;
-    v->layout(v->arg, (uint32_t)be64toh(k.index), value->mv_data);
-    return true;
-}
-
-int store_each_layout(struct store *store, uint64_t segment,
-                      void (*visit)(void *arg, uint32_t index, const char *text), void *arg)
-{
-    struct layout_key from = layout_key(segment, 0);
-    MDB_val key = {sizeof from, &from};
-    struct visit v = {.layout = visit, .arg = arg, .id = segment};
-    return store ? each(store, STORE_LAYOUTS, &key, visit_layout, &v) : 0;
 }

@@ -84,6 +84,10 @@ int store_put_attachment(struct store *store, const struct store_attachment *att
 /* text is the layout as JSON; index is its place in the segment. */
 int store_put_layout(struct store *store, uint64_t segment, uint32_t index, const char *text);
 
+/* Lets the file grow now if a record of n bytes may need that, because growing takes as long as the
+ * largest record. After an error the record is put, or refused, as without this call. */
+void store_make_room(struct store *store, size_t n);
+
 /* Delete a record, if it exists; with a segment also its layouts. Return 0 or -errno. */
 int store_delete_segment(struct store *store, uint64_t id);
 int store_delete_attachment(struct store *store, uint64_t id);

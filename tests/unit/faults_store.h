@@ -29,6 +29,7 @@ STORE_FAULT(mdb_dbi_open, (MDB_txn * txn, const char *name, unsigned flags, MDB_
             (txn, name, flags, dbi))
 STORE_FAULT(mdb_get, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *value),
             (txn, dbi, key, value))
+STORE_FAULT(mdb_env_set_mapsize, (MDB_env * env, size_t bytes), (env, bytes))
 STORE_FAULT(mdb_put, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *value, unsigned flags),
             (txn, dbi, key, value, flags))
 STORE_FAULT(mdb_del, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *value),
