@@ -3,7 +3,7 @@
 
 #include "common/base/util.h"
 
-#define TURN_NS      500000
+#define TURN_NS      300000
 #define EVENTS_EARLY 8
 
 static uv_loop_t *turning;

@@ -9,8 +9,8 @@
 #include "unit/unit.h"
 
 #define US     INT64_C(1000)
-#define SLICE  (250 * US)
-#define TURN   (500 * US)
+#define SLICE  (150 * US)
+#define TURN   (300 * US)
 #define WAIT   (20000 * US)
 #define EVENTS 8 /* that need not wait */
 
