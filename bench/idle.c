@@ -92,26 +92,47 @@ static int run_wait(struct idle *idle, double *ret)
     return r ? failed("a wait does not end in time") : 0;
 }
 
+/* --- The reference ------------------------------------------------------- */
+
+/* Returns the processor time, of a second, of a process that sleeps ten times: what the kernel
+ * takes to end a sleep and to begin the next one. */
+static double sleep_ten_times(void)
+{
+    const struct timespec tenth = {.tv_nsec = WAIT_NS / 10};
+    double before = used_us(CLOCK_PROCESS_CPUTIME_ID);
+    for (int i = 0; i < 10; i++)
+        nanosleep(&tenth, NULL);
+    return (used_us(CLOCK_PROCESS_CPUTIME_ID) - before) / SECONDS;
+}
+
 /* --- The rows ------------------------------------------------------------ */
 
 static void run(struct bench *bench, const char *what, struct idle *idle)
 {
     unsigned rounds = bench->quick ? 1 : ROUNDS_MAX;
-    double used[ROUNDS_MAX];
+    double used[ROUNDS_MAX], sleeps[ROUNDS_MAX], ratios[ROUNDS_MAX];
     struct row row = {.unit = "us/s", .target = {TARGET_VALUE, MOST_US}};
     if (!bench_wants(bench, what))
         return;
     int r = clock_getcpuclockid(bench->instance->daemon, &idle->daemon)
                 ? failed("the daemon's time cannot be read")
                 : 0;
-    for (unsigned i = 0; i < rounds && r == 0; i++)
+    for (unsigned i = 0; i < rounds && r == 0; i++) {
         r = run_wait(idle, &used[i]);
+        sleeps[i] = sleep_ten_times();
+        ratios[i] = used[i] / sleeps[i];
+    }
     if (r) {
         bench->n_failed++;
         return;
     }
     snprintf(row.what, sizeof row.what, "%s", what);
+    snprintf(row.reference_name, sizeof row.reference_name, "ten sleeps");
     row.ours = median(used, rounds);
+    row.reference = median(sleeps, rounds);
+    row.ratio = median(ratios, rounds); /* sorts them */
+    row.ratio_min = ratios[0];
+    row.ratio_max = ratios[rounds - 1];
     table_add(&bench->table, &row);
 }
 
