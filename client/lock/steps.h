@@ -69,6 +69,7 @@
     X(STREAM_MARKED, "stream: a dead writer is marked")                                            \
     X(STREAM_OWNS, "stream: the slot is not yet mine")                                             \
     X(STREAM_TAIL, "stream: the tails are moved, readers are not looked at")                       \
+    X(STREAM_CLEARS, "stream: nobody needs the frame of the slot, which shows it still")           \
     X(STREAM_CLEARED, "stream: the slot shows nothing, holds are not looked at")                   \
     X(STREAM_FILLED, "stream: the frame is filled, not published")                                 \
     X(STREAM_SHOWS, "stream: the slot shows the number, the ring does not")                        \

@@ -16,8 +16,9 @@ int shmview_frame_pass(const struct shmview_frame *frame, uint32_t stage, uint64
                     s->stage, stage, name, s->plan.n_stages);
     if (!slot_is_mine(stream_lock(s)))
         return fail_lost(stream_lock(s));
-    /* whichever of two readers changes it from 0 passes the frame on */
-    uint64_t none = 0, sequence = 1;
+    /* Whichever of two readers changes it from 0 passes the frame on. No ring has this number, so
+     * that no reader takes the frame for another one that was in the slot. */
+    uint64_t none = 0, sequence = UINT64_MAX;
     if (!atomic_compare_exchange_strong(word64(&slot_words(s, frame->slot)->shows[stage]), &none,
                                         sequence))
         return fail(SHMVIEW_ERR_EXISTS, "frame %llu of stream '%s' is in stage %u already",

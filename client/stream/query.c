@@ -9,11 +9,12 @@ static void report_slot(struct shmview_stream *s, uint32_t f,
 {
     struct shmview_stream_slot *words = slot_words(s, f);
     uint32_t owner = atomic_load(word(&words->owner));
+    uint64_t number;
     *ret = (struct shmview_stream_slot_status){
         .time_ns = atomic_load_explicit((_Atomic int64_t *)&words->time_ns, memory_order_relaxed),
     };
     for (uint32_t k = 0; k < s->plan.n_stages; k++) {
-        ret->sequence[k] = ring_shown(s, k, f);
+        ret->sequence[k] = ring_shown(s, k, f, &number);
         if (ret->sequence[k])
             ret->state = SHMVIEW_SLOT_PUBLISHED;
     }

@@ -31,7 +31,8 @@ struct look {
 struct search {
     uint64_t limit[SHMVIEW_STREAM_STAGES_MAX]; /* the last number that is not history */
     struct look look;
-    uint16_t slots[BATCH_MAX]; /* that may be free; the caller owns them */
+    uint16_t slots[BATCH_MAX];  /* that may be free; the caller owns them */
+    uint8_t unknown[BATCH_MAX]; /* the stages in which a slot shows a number that the ring lacks */
     uint32_t n, wanted;
 };
 
@@ -138,13 +139,25 @@ static void begin_search(struct shmview_stream *s, struct search *ret)
     ret->n = 0;
 }
 
-/* Whether no reader is still to take the frame in slot f. Sets in_the_way if a reader is. */
-static bool is_taken(struct shmview_stream *s, const struct search *search, uint32_t f)
+/* What a slot shows: masks of stages. */
+struct shown {
+    uint32_t published; /* the number of a frame in the ring */
+    uint32_t unknown;   /* another number */
+};
+
+/* Whether no reader is still to take the frame in slot f, and what the slot shows. Sets in_the_way
+ * if a reader is. */
+static bool is_taken(struct shmview_stream *s, const struct search *search, uint32_t f,
+                     struct shown *ret)
 {
+    *ret = (struct shown){0};
     for (uint32_t k = 0; k < s->plan.n_stages; k++) {
-        uint64_t sequence = ring_shown(s, k, f);
-        if (sequence == 0)
+        uint64_t number, sequence = ring_shown(s, k, f, &number);
+        if (sequence == 0) {
+            ret->unknown |= (number ? 1u : 0) << k;
             continue;
+        }
+        ret->published |= 1u << k;
         if (sequence > search->limit[k])
             return false;
         if (is_lossless(s) && sequence >= search->look.least[k]) {
@@ -155,13 +168,22 @@ static bool is_taken(struct shmview_stream *s, const struct search *search, uint
     return true;
 }
 
-/* Whether the slot shows a frame in a stage: a reader may have passed it on after it was looked at.
- */
-static bool is_shown(const struct shmview_stream *s, uint32_t f)
+static void clear(struct shmview_stream *s, uint32_t f, uint32_t stages)
 {
-    for (uint32_t k = 1; k < s->plan.n_stages; k++)
-        if (atomic_load(word64(&slot_words(s, f)->shows[k])))
+    for (uint32_t k = 0; k < s->plan.n_stages; k++)
+        if (stages >> k & 1)
+            atomic_store_explicit(word64(&slot_words(s, f)->shows[k]), 0, memory_order_relaxed);
+}
+
+/* Whether the slot shows a frame in a stage: a reader may have passed it on after it was looked at.
+ * A number in the stages of unknown counts only if the ring has it now. */
+static bool is_shown(const struct shmview_stream *s, uint32_t f, uint32_t unknown)
+{
+    for (uint32_t k = 0; k < s->plan.n_stages; k++) {
+        uint64_t number, sequence = ring_shown(s, k, f, &number);
+        if (sequence || (number && !(unknown >> k & 1)))
             return true;
+    }
     return false;
 }
 
@@ -171,6 +193,7 @@ static void collect(struct shmview_stream *s, struct search *search)
     struct writer *w = &s->writer;
     uint32_t n = s->plan.n_slots, f = w->cursor;
     for (uint32_t i = 0; i < n && search->n < search->wanted; i++) {
+        struct shown shown;
         f = f + 1 < n ? f + 1 : 0;
         if (is_held(&search->look, f)) {
             atomic_store_explicit(&w->in_the_way, search->look.holder, memory_order_relaxed);
@@ -178,37 +201,50 @@ static void collect(struct shmview_stream *s, struct search *search)
         }
         if (!own(s, f))
             continue;
-        if (!is_taken(s, search, f)) {
+        if (!is_taken(s, search, f, &shown)) {
             disown(s, f);
             continue;
         }
-        for (uint32_t k = 0; k < s->plan.n_stages; k++)
-            atomic_store_explicit(word64(&slot_words(s, f)->shows[k]), 0, memory_order_relaxed);
+        STEP(AT_STREAM_CLEARS);
+        /* Nothing else, not even a 0: a reader that has held the slot since the look may be passing
+         * the frame on, and its number would be lost. */
+        clear(s, f, shown.published);
         STEP(AT_STREAM_CLEARED);
+        search->unknown[search->n] = (uint8_t)shown.unknown;
         search->slots[search->n++] = (uint16_t)f;
         w->cursor = f;
     }
 }
 
-/* Keeps those of the collected slots that nobody holds. */
+/* Keeps those of the collected slots that nobody holds and that show nothing.
+ *
+ * An unknown number of a slot that nobody holds is that of a dead reader, or the ring has lost it.
+ * In the second case a reader may have taken that frame since the look. So the number is cleared,
+ * and all readers are looked at once more. */
 static void sift(struct shmview_stream *s, struct search *search)
 {
-    uint32_t n = 0;
-    if (search->n == 0)
-        return;
-    atomic_thread_fence(memory_order_seq_cst);
-    look_at_readers(s, &search->look);
-    for (uint32_t i = 0; i < search->n; i++) {
-        uint32_t f = search->slots[i];
-        bool held = is_held(&search->look, f);
-        if (held)
-            atomic_store_explicit(&s->writer.in_the_way, search->look.holder, memory_order_relaxed);
-        if (held || is_shown(s, f))
-            disown(s, f);
-        else
+    for (bool again = search->n > 0; again;) {
+        uint32_t n = 0;
+        again = false;
+        atomic_thread_fence(memory_order_seq_cst);
+        look_at_readers(s, &search->look);
+        for (uint32_t i = 0; i < search->n; i++) {
+            uint32_t f = search->slots[i], unknown = search->unknown[i];
+            bool held = is_held(&search->look, f);
+            if (held)
+                atomic_store_explicit(&s->writer.in_the_way, search->look.holder,
+                                      memory_order_relaxed);
+            if (held || is_shown(s, f, unknown)) {
+                disown(s, f);
+                continue;
+            }
+            clear(s, f, unknown);
+            again = again || unknown;
+            search->unknown[n] = 0;
             search->slots[n++] = (uint16_t)f;
+        }
+        search->n = n;
     }
-    search->n = n;
 }
 
 /* How many slots to free at a time. */

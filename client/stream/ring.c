@@ -37,9 +37,11 @@ uint64_t ring_last(struct shmview_stream *s, uint32_t stage)
     return last;
 }
 
-uint64_t ring_shown(const struct shmview_stream *s, uint32_t stage, uint32_t f)
+uint64_t ring_shown(const struct shmview_stream *s, uint32_t stage, uint32_t f,
+                    uint64_t *ret_number)
 {
     uint64_t sequence = atomic_load(word64(&slot_words(s, f)->shows[stage]));
+    *ret_number = sequence;
     return sequence && ring_load(s, stage, sequence) == entry_of(sequence, f) ? sequence : 0;
 }
 

@@ -208,8 +208,10 @@ static inline uint64_t ring_load(const struct shmview_stream *s, uint32_t stage,
  */
 uint64_t ring_last(struct shmview_stream *s, uint32_t stage);
 
-/* Returns the number of the frame in slot f, if it is published in the stage; 0: none. */
-uint64_t ring_shown(const struct shmview_stream *s, uint32_t stage, uint32_t f);
+/* Returns the number of the frame in slot f, if it is published in the stage; 0: none. The number
+ * that the slot shows is *ret_number, even if the ring does not have it. */
+uint64_t ring_shown(const struct shmview_stream *s, uint32_t stage, uint32_t f,
+                    uint64_t *ret_number);
 
 /* Publishes what is in slot f, which the caller owns or holds, in a stage. Returns 0 with the
  * number, or -SHMVIEW_ERR_LAYOUT_VERSION if the ring is damaged. */

@@ -60,7 +60,7 @@ rules() {
     tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
     tests/property/*) echo "tests/property common" ;;
     tests/stress/*) echo "tests/stress client common" ;;
-    tests/streams/*) echo "tests/streams client" ;;
+    tests/streams/*) echo "tests/streams tests/integration tests/support client" ;;
     tests/exclusion/*) echo "tests/exclusion" ;;
     tests/integration/*) echo "tests/integration tests/support" ;;
     tests/crash/*) echo "tests/crash tests/support" ;;

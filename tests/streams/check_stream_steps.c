@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steps of a reader between two steps of a writer that frees a slot. The library is compiled with
+ * its steps here; at the one that a test names, the test's function runs, as another process would.
+ */
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "client/lock/steps.h"
+#include "integration/streams.h"
+
+static _Thread_local int at_step = N_STEPS;
+static _Thread_local void (*between)(void);
+
+void shmview_step(int step)
+{
+    if (step != at_step)
+        return;
+    void (*run)(void) = between;
+    at_step = N_STEPS;
+    run();
+}
+
+/* Lets this thread run a function at its next step of that kind. */
+static void at(int step, void (*run)(void))
+{
+    at_step = step;
+    between = run;
+}
+
+/* --- The stream ---------------------------------------------------------- */
+
+/* Readers of stage 0 and of stage 1 that pass frames on, and a frame of one of them. */
+static struct shmview_stream *first, *second;
+static struct shmview_frame taken;
+
+static struct shmview_stream *open_passer(const char *name)
+{
+    struct shmview_stream *s = NULL;
+    OK(shmview_stream_open(conn, name, SHMVIEW_WRITE, &s));
+    OK(shmview_stream_join(s));
+    return s;
+}
+
+/* Opens a stream with two stages, and its readers. Its writer uses the slots 1, 2, ..., 0 in turn.
+ */
+static void open_stages(uint32_t mode, uint32_t flags, uint32_t n_slots)
+{
+    struct shmview_stream_spec spec = spec_of(mode, n_slots);
+    spec.n_stages = 2;
+    spec.flags = flags;
+    open_stream_of(&spec);
+    first = open_passer("s");
+    second = open_passer("s:1");
+}
+
+static void close_stages(void)
+{
+    OK(shmview_stream_close(first));
+    OK(shmview_stream_close(second));
+    close_stream();
+}
+
+static void write_frames(int64_t number, int64_t last)
+{
+    for (; number <= last; number++)
+        write_frame(stream, number);
+}
+
+/* Takes the next frame of stage 0, or the latest one, and publishes it in stage 1. */
+static void take_and_pass(bool latest)
+{
+    OK((latest ? shmview_stream_take_latest : shmview_stream_take)(first, 0, &taken));
+    OK(shmview_frame_pass(&taken, 1, NULL));
+}
+
+static void pass_one(void)
+{
+    take_and_pass(false);
+    shmview_frame_release(&taken);
+}
+
+/* --- Between two steps of a writer that frees a slot ---------------------- */
+
+static void pass_back(void)
+{
+    uint64_t sequence;
+    OK(shmview_frame_pass(&taken, 0, &sequence));
+    ck_assert_uint_eq(sequence, 5);
+    shmview_frame_release(&taken);
+}
+
+static void take_in_stage_1(void)
+{
+    OK(shmview_stream_take(second, 0, &taken));
+    ck_assert_int_eq(frame_number(&taken), 1);
+    at(AT_STREAM_CLEARED, pass_back);
+}
+
+/* The writer has cleared all numbers of a slot. Its frame is passed from stage 1 to stage 0, and
+ * released, before the writer looks at the readers. */
+START_TEST(a_frame_that_is_passed_back_is_not_overwritten)
+{
+    struct shmview_frame frame;
+    open_stages(SHMVIEW_LATEST, SHMVIEW_MANY_WRITERS, 4);
+    struct shmview_stream *reader = open_reader();
+    for (int i = 1; i <= 2; i++) {
+        write_frame(stream, i);
+        pass_one();
+    }
+    write_frames(3, 4);
+    at(AT_STREAM_OWNS, take_in_stage_1);
+    OK(shmview_stream_loan(stream, SOON, &frame));
+    ck_assert_uint_ne(frame.slot, taken.slot);
+    fill_frame(&frame, 666);
+    OK(shmview_stream_take_latest(reader, 0, &taken));
+    ck_assert_uint_eq(taken.sequence, 5);
+    ck_assert_int_eq(frame_number(&taken), 1);
+    shmview_frame_release(&taken);
+    shmview_frame_discard(&frame);
+    OK(shmview_stream_close(reader));
+    close_stages();
+}
+END_TEST
+
+static void pass_latest(void)
+{
+    take_and_pass(true);
+}
+
+static void pass_latest_and_release(void)
+{
+    take_and_pass(true);
+    shmview_frame_release(&taken);
+}
+
+/* The only reader of a lossless stream has joined after the last frame, so the writer may have its
+ * slot; but it may take that frame, and pass it on. */
+START_TEST(a_frame_that_is_passed_on_as_its_slot_is_freed)
+{
+    void (*readers[])(void) = {pass_latest, pass_latest_and_release};
+    struct shmview_frame other, frame;
+    for (int i = 0; i < 2; i++) {
+        open_stages(SHMVIEW_LOSSLESS, 0, 2);
+        OK(shmview_stream_close(first));
+        write_frame(stream, 1);
+        first = open_passer("s");
+        OK(shmview_stream_loan(stream, 0, &other));
+        at(AT_STREAM_CLEARS, readers[i]);
+        REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "no free slot");
+        shmview_frame_release(&taken);
+        read_frame(second, 1);
+        OK(shmview_stream_loan(stream, SOON, &frame));
+        shmview_frame_discard(&frame);
+        shmview_frame_discard(&other);
+        close_stages();
+    }
+}
+END_TEST
+
+static pthread_t passer;
+static sem_t stopped, going_on;
+
+static void stop_here(void)
+{
+    sem_post(&stopped);
+    sem_wait(&going_on);
+}
+
+static void *pass_with_a_stop(void *arg)
+{
+    at(AT_STREAM_SHOWS, stop_here);
+    take_and_pass(false);
+    return arg;
+}
+
+static void let_it_go_on(void)
+{
+    sem_post(&going_on);
+    ck_assert_int_eq(pthread_join(passer, NULL), 0);
+}
+
+static void begin_to_pass(void)
+{
+    ck_assert_int_eq(pthread_create(&passer, NULL, pass_with_a_stop, NULL), 0);
+    sem_wait(&stopped);
+    at(AT_STREAM_CLEARED, let_it_go_on);
+}
+
+/* Like the test before, but the slot shows the number already, and the ring does not. */
+START_TEST(a_frame_that_is_half_passed_on_then)
+{
+    struct shmview_frame frame;
+    sem_init(&stopped, 0, 0);
+    sem_init(&going_on, 0, 0);
+    open_stages(SHMVIEW_LATEST, SHMVIEW_MANY_WRITERS, 4);
+    write_frames(1, 4);
+    at(AT_STREAM_OWNS, begin_to_pass);
+    OK(shmview_stream_loan(stream, SOON, &frame));
+    ck_assert_uint_ne(frame.slot, taken.slot);
+    shmview_frame_discard(&frame);
+    shmview_frame_release(&taken);
+    read_frame(second, 1);
+    close_stages();
+}
+END_TEST
+
+/* --- Between two steps of a reader that passes a frame on ----------------- */
+
+static void take_in_stage_1_late(void)
+{
+    struct shmview_frame frame;
+    OK(shmview_stream_take(second, 0, &frame));
+    ck_assert_uint_eq(frame.sequence, 2);
+    ck_assert_uint_eq(frame.missed, 1);
+    ck_assert_int_eq(frame_number(&frame), 2);
+    shmview_frame_release(&frame);
+}
+
+/* Stage 1 had another frame in the same slot, and its ring still has the entry. */
+START_TEST(a_frame_that_is_half_passed_on_has_no_number)
+{
+    open_stages(SHMVIEW_LATEST, 0, 5);
+    for (int i = 1; i <= 2; i++) {
+        write_frame(stream, i);
+        pass_one();
+    }
+    write_frames(3, 6);
+    at(AT_STREAM_PASSES, take_in_stage_1_late);
+    take_and_pass(true);
+    ck_assert_uint_eq(taken.slot, 1);
+    shmview_frame_release(&taken);
+    read_frame(second, 6);
+    close_stages();
+}
+END_TEST
+
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+}
+
+static void die_while_it_passes(struct child *me, void *arg)
+{
+    OK(shmview_stream_open(client_connect(&d), "s", SHMVIEW_WRITE, &first));
+    OK(shmview_stream_join(first));
+    child_tell(me, 0);
+    child_pause(me);
+    at(*(int *)arg, die);
+    take_and_pass(false);
+}
+
+/* The number that a dead reader has stored keeps no slot, and is not taken for that of a frame. */
+START_TEST(a_frame_that_a_dead_reader_has_half_passed_on)
+{
+    struct shmview_frame frames[3];
+    struct child child;
+    int steps[] = {AT_STREAM_PASSES, AT_STREAM_SHOWS};
+    for (int i = 0; i < 2; i++) {
+        open_stages(SHMVIEW_LOSSLESS, 0, 3);
+        OK(shmview_stream_close(first));
+        child_start(&child, die_while_it_passes, &steps[i]);
+        child_hear(&child, 0);
+        write_frame(stream, 1);
+        child_cue(&child);
+        child_wait_signal(&child, SIGKILL);
+        for (int f = 0; f < 3; f++)
+            OK(shmview_stream_loan(stream, SOON, &frames[f]));
+        for (int f = 0; f < 3; f++)
+            shmview_frame_discard(&frames[f]);
+        first = open_passer("s");
+        write_frame(stream, 2);
+        pass_one();
+        read_frame(second, 2);
+        close_stages();
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const struct suite_test tests[] = {
+        SUITE_TEST(a_frame_that_is_passed_back_is_not_overwritten),
+        SUITE_TEST(a_frame_that_is_passed_on_as_its_slot_is_freed),
+        SUITE_TEST(a_frame_that_is_half_passed_on_then),
+        SUITE_TEST(a_frame_that_is_half_passed_on_has_no_number),
+        SUITE_TEST(a_frame_that_a_dead_reader_has_half_passed_on),
+        SUITE_END,
+    };
+    return suite_main("stream_steps", tests);
+}
