@@ -198,10 +198,11 @@ static inline uint32_t entry_slot(uint64_t entry)
     return (uint32_t)entry & SHMVIEW_STREAM_SLOT_MASK;
 }
 
+/* seq_cst, because a client that has closed a gate looks here before it parks. An acquire load may
+ * be an ldapr on arm64, which can overtake the store into the gate. */
 static inline uint64_t ring_load(const struct shmview_stream *s, uint32_t stage, uint64_t sequence)
 {
-    return atomic_load_explicit(word64(&s->stages[stage].ring[sequence & s->mask]),
-                                memory_order_acquire);
+    return atomic_load(word64(&s->stages[stage].ring[sequence & s->mask]));
 }
 
 /* Returns the number of the last frame of a stage. Counts a frame whose writer died before it did.
