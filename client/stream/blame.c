@@ -8,22 +8,42 @@
 #include "client/base/error.h"
 #include "client/stream/stream.h"
 
-/* The most readers that a text names. */
-#define NAMED 4
-
+/* A text of several processes. */
 struct text {
     char bytes[ERROR_TEXT_BYTES - 128];
     size_t n;
+    uint32_t n_named, n_more;
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct text *t, const char *format, ...)
+/* A text of one process. */
+struct part {
+    char bytes[224];
+    size_t n;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct part *p, const char *format, ...)
 {
     va_list ap;
     va_start(ap, format);
-    int n = vsnprintf(t->bytes + t->n, sizeof t->bytes - t->n, format, ap);
+    int n = vsnprintf(p->bytes + p->n, sizeof p->bytes - p->n, format, ap);
     va_end(ap);
     if (n > 0)
-        t->n = t->n + (size_t)n < sizeof t->bytes ? t->n + (size_t)n : sizeof t->bytes - 1;
+        p->n = p->n + (size_t)n < sizeof p->bytes ? p->n + (size_t)n : sizeof p->bytes - 1;
+}
+
+/* Adds a part as a whole, or counts it if there is no room for it. */
+static void add_part(struct text *t, const struct part *p)
+{
+    static const char between[] = "; ", more[] = "; 1023 more";
+    size_t n = t->n ? sizeof between - 1 : 0;
+    if (t->n_named == HOLDERS || t->n + n + p->n + sizeof more > sizeof t->bytes) {
+        t->n_more++;
+        return;
+    }
+    memcpy(t->bytes + t->n, between, n);
+    memcpy(t->bytes + t->n + n, p->bytes, p->n + 1);
+    t->n += n + p->n;
+    t->n_named++;
 }
 
 void blame_client(const struct shmview_stream *s, uint32_t id, char *ret_text, size_t bytes)
@@ -37,76 +57,84 @@ void blame_client(const struct shmview_stream *s, uint32_t id, char *ret_text, s
         snprintf(ret_text, bytes, "a client in slot %u", id & SHMVIEW_SLOT_MASK);
 }
 
-/* How many slots a reader holds, and the time of the oldest frame in them (0: unknown). */
-static uint32_t count_held(const struct shmview_stream *s, struct shmview_slot *reader,
-                           int64_t *ret_oldest)
+/* --- Readers ------------------------------------------------------------- */
+
+/* Adds how long the reader has held a frame. Each bound is rounded so that it stays one. */
+static void add_held(struct part *p, const struct in_the_way *way)
 {
-    uint32_t n = 0;
-    *ret_oldest = 0;
-    for (uint32_t f = 0; f < s->plan.n_slots; f++) {
-        if (!(atomic_load(word64(&reader->stream_holds[f / 64])) >> f % 64 & 1))
-            continue;
-        int64_t t = atomic_load_explicit((_Atomic int64_t *)&slot_words(s, f)->time_ns,
-                                         memory_order_relaxed);
-        if (*ret_oldest == 0 || t < *ret_oldest)
-            *ret_oldest = t;
-        n++;
-    }
-    return n;
+    int64_t least = way->held_least_ns / 1000000, most = (way->held_most_ns + 999999) / 1000000;
+    bool has_most = way->held_most_ns >= way->held_least_ns;
+    if (least > 0 && has_most)
+        add(p, " (one for %.3f to %.3f s)", (double)least / 1e3, (double)most / 1e3);
+    else if (least > 0)
+        add(p, " (one for at least %.3f s)", (double)least / 1e3);
+    else if (has_most)
+        add(p, " (one for at most %.3f s)", (double)most / 1e3);
 }
 
-/* Adds a reader that holds frames or, in a lossless stream, has not taken the oldest ones. Returns
- * whether it does. */
-static bool add_reader(const struct shmview_stream *s, struct text *t, struct shmview_slot *reader,
-                       bool names)
+/* Adds a reader that holds frames or, in a lossless stream, has not taken the oldest ones. */
+static void add_reader(struct shmview_stream *s, struct text *t, struct shmview_slot *reader,
+                       int64_t now)
 {
     char name[64];
-    int64_t oldest;
-    uint32_t stage = atomic_load(word(&reader->stream_stage));
-    uint32_t held = count_held(s, reader, &oldest);
-    uint64_t next = atomic_load(word64(&reader->stream_next)), lag = 0;
-    if (is_lossless(s) && stage < s->plan.n_stages) {
-        uint64_t last = atomic_load(word64(&s->stages[stage].words->published));
-        lag = next <= last ? last - next + 1 : 0;
-    }
+    uint64_t holds[HOLD_WORDS], lag = is_lossless(s) ? reader_lag(s, reader) : 0;
+    uint32_t held = reader_holds(s, reader, holds), id = atomic_load(word(&reader->stream_user));
+    struct in_the_way way;
+    struct part p = {.n = 0};
     if (held == 0 && lag == 0)
-        return false;
-    if (!names)
-        return true;
-    blame_client(s, atomic_load(word(&reader->stream_user)), name, sizeof name);
-    add(t, "%s%s", t->n ? "; " : "", name);
-    if (held)
-        add(t, " holds %u of %u slots, the oldest frame of %.3f s ago", held, s->plan.n_slots,
-            (double)(now_ns() - oldest) / 1e9);
-    if (lag)
-        add(t, "%s has not taken %" PRIu64 " frames", held ? " and" : "", lag);
-    return true;
+        return;
+    holders_measure(s, id, now, &way);
+    blame_client(s, id, name, sizeof name);
+    add(&p, "%s", name);
+    if (held) {
+        add(&p, " holds %u of %u slots", held, s->plan.n_slots);
+        add_held(&p, &way);
+    }
+    if (lag) {
+        add(&p, "%s has not taken %" PRIu64 " frames", held ? " and" : "", lag);
+        if (way.still_least_ns >= 1000000)
+            add(&p, " (it took none in the last %.3f s)",
+                (double)(way.still_least_ns / 1000000) / 1e3);
+    }
+    add_part(t, &p);
 }
 
-/* How many slots living writers have loaned. */
-static uint32_t count_loaned(const struct shmview_stream *s)
+/* --- Writers ------------------------------------------------------------- */
+
+/* Adds the living writers that have loaned slots, or keep published frames in them. A slot that was
+ * discarded and loaned again looks like one that is loaned for long, so there are no times here. */
+static void add_writers(const struct shmview_stream *s, struct text *t)
 {
-    uint32_t n = 0;
+    char name[64];
     for (uint32_t f = 0; f < s->plan.n_slots; f++) {
-        uint32_t owner = atomic_load(word(&slot_words(s, f)->owner));
-        n += owner && is_alive(stream_lock(s), owner);
+        uint32_t owner = atomic_load(word(&slot_words(s, f)->owner)), n = 0;
+        bool is_first = owner && is_alive(stream_lock(s), owner);
+        for (uint32_t i = 0; i < s->plan.n_slots && is_first; i++) {
+            bool is_same = atomic_load(word(&slot_words(s, i)->owner)) == owner;
+            is_first = !is_same || i >= f;
+            n += is_same;
+        }
+        if (!is_first)
+            continue;
+        struct part p = {.n = 0};
+        blame_client(s, owner, name, sizeof name);
+        add(&p, "%s has loaned or keeps %u of %u slots", name, n, s->plan.n_slots);
+        add_part(t, &p);
     }
-    return n;
 }
 
 int blame_loan(struct shmview_stream *s)
 {
     struct text t = {.n = 0};
-    uint32_t n = 0, loaned = count_loaned(s);
+    int64_t now = now_ns();
     for (uint32_t i = 0; i < readers_high(s); i++) {
         struct shmview_slot *reader = reader_at(s, i);
         if (reader)
-            n += add_reader(s, &t, reader, n < NAMED);
+            add_reader(s, &t, reader, now);
     }
-    if (n > NAMED)
-        add(&t, "; %u more", n - NAMED);
-    if (loaned)
-        add(&t, "%s%u of %u slots are loaned", t.n ? "; " : "", loaned, s->plan.n_slots);
+    add_writers(s, &t);
+    if (t.n_more)
+        snprintf(t.bytes + t.n, sizeof t.bytes - t.n, "; %u more", t.n_more);
     return fail(SHMVIEW_ERR_TIMED_OUT, "no free slot of stream '%s' before the deadline: %s",
                 s->segment->name, t.n ? t.bytes : "its readers have taken their frames just now");
 }

@@ -109,7 +109,8 @@ int gate_wait(struct shmview_stream *s, uint32_t *gate, _Atomic(struct spin) *sp
         return r;
     int64_t began = now_ns(), next_report = began + REPORT_FIRST_NS;
     for (bool has_parked = false;; has_parked = true) {
-        bool is_over = has_passed(end, now_ns());
+        int64_t now = now_ns();
+        bool is_over = has_passed(end, now);
         uint32_t bit = is_over ? SHMVIEW_GATE_WATCHED : SHMVIEW_GATE_PARKED, v = 0;
         if (!is_over || is_watched)
             v = gate_close(gate, bit);
@@ -118,6 +119,8 @@ int gate_wait(struct shmview_stream *s, uint32_t *gate, _Atomic(struct spin) *sp
         r = attempt(s, arg);
         if (r != NOTHING)
             return r;
+        if (in_the_way)
+            holders_note(s, now);
         if (is_over)
             return -SHMVIEW_ERR_TIMED_OUT;
         if (has_parked && (r = wait_ask()))

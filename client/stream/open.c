@@ -22,6 +22,7 @@ static void stream_free(struct shmview_stream *s)
     free(s->views);
     free(s->reader.dead_owners);
     free(s->writer.free);
+    free(s->writer.holders);
     free(s);
 }
 
@@ -33,7 +34,8 @@ static void own_stream(struct shmview_stream *s)
     uint16_t *free_slots = s->writer.free;
     s->me = slot_at(l, l->me & SHMVIEW_SLOT_MASK);
     s->reader = (struct reader){.dead_owners = dead_owners};
-    s->writer = (struct writer){.free = free_slots};
+    s->writer = (struct writer){.free = free_slots, .holders = s->writer.holders};
+    holders_forget(s);
     memset(dead_owners, 0, s->plan.n_slots * sizeof *dead_owners);
     atomic_store_explicit(&s->epoch, process_epoch(), memory_order_release);
 }
@@ -116,6 +118,8 @@ static int stream_new(struct shmview_segment *segment, uint32_t stage,
         if (!s->views || !s->reader.dead_owners || !s->writer.free)
             r = fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
     }
+    if (r == 0 && segment->access == SHMVIEW_WRITE)
+        r = holders_open(s);
     if (r == 0)
         r = stream_open_views(s);
     if (r)

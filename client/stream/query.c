@@ -37,16 +37,8 @@ static void report_reader(struct shmview_stream *s, uint32_t i, struct shmview_s
         .missed = atomic_load_explicit(word64(&reader->stream_missed), memory_order_relaxed),
     };
     client_facts(s, user, &ret->pid, ret->command);
-    if (ret->stage < s->plan.n_stages) {
-        uint64_t last = ring_last(s, ret->stage);
-        ret->lag = ret->next <= last ? last - ret->next + 1 : 0;
-    }
-    for (uint32_t w = 0; w < s->n_holds; w++) {
-        ret->holds[w] = atomic_load(word64(&reader->stream_holds[w]));
-        if (w == s->n_holds - 1 && s->plan.n_slots % 64)
-            ret->holds[w] &= (UINT64_C(1) << s->plan.n_slots % 64) - 1;
-        ret->n_held += (uint32_t)__builtin_popcountll(ret->holds[w]);
-    }
+    ret->lag = reader_lag(s, reader);
+    ret->n_held = reader_holds(s, reader, ret->holds);
 }
 
 /* Counts a reader in the slots that it holds. */

@@ -14,8 +14,6 @@
 
 #include "client/stream/stream.h"
 
-#define HOLD_WORDS (SHMVIEW_STREAM_SLOTS_MAX / 64)
-
 /* The most slots that one search frees. */
 #define BATCH_MAX 32
 
@@ -51,6 +49,27 @@ struct shmview_slot *reader_at(const struct shmview_stream *s, uint32_t slot)
     struct shmview_slot *reader = slot_at(l, slot);
     uint32_t user = atomic_load(word(&reader->stream_user));
     return user && (user & SHMVIEW_SLOT_MASK) == slot && is_alive(l, user) ? reader : NULL;
+}
+
+uint32_t reader_holds(const struct shmview_stream *s, struct shmview_slot *reader,
+                      uint64_t ret_holds[HOLD_WORDS])
+{
+    uint32_t n = 0;
+    for (uint32_t w = 0; w < s->n_holds; w++) {
+        ret_holds[w] = atomic_load(word64(&reader->stream_holds[w]));
+        if (w == s->n_holds - 1 && s->plan.n_slots % 64)
+            ret_holds[w] &= (UINT64_C(1) << s->plan.n_slots % 64) - 1;
+        n += (uint32_t)__builtin_popcountll(ret_holds[w]);
+    }
+    return n;
+}
+
+uint64_t reader_lag(struct shmview_stream *s, struct shmview_slot *reader)
+{
+    uint32_t stage = atomic_load(word(&reader->stream_stage));
+    uint64_t next = atomic_load(word64(&reader->stream_next));
+    uint64_t last = stage < s->plan.n_stages ? ring_last(s, stage) : 0;
+    return next <= last ? last - next + 1 : 0;
 }
 
 /* Looks at all readers. */

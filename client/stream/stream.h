@@ -11,6 +11,7 @@
  *   read     join, take, release, leave
  *   pass     passes a frame on to another stage
  *   deaths   deaths of writers
+ *   holders  notes of a writer: since when a reader has been in its way
  *   blame    error texts that name the processes in the way
  *   query    reports for people
  *   several  one wait for several streams, changes and phases
@@ -68,6 +69,28 @@ struct reader {
     _Atomic(struct spin) spin;
 };
 
+/* Words of stream_holds. */
+#define HOLD_WORDS (SHMVIEW_STREAM_SLOTS_MAX / 64)
+
+/* The most readers that a writer notes, and that an error text names. */
+#define HOLDERS 4
+
+/* A frame that a reader holds, as a writer has found it. */
+struct held_frame {
+    uint64_t sequence; /* that the slot shows in the reader's stage */
+    int64_t time_ns;
+    int64_t since_ns; /* when the writer first found it in the reader's hands */
+};
+
+/* What a writer has noted of a reader that is in its way. */
+struct holder {
+    uint32_t id;                /* in the lock; 0: nobody */
+    uint64_t holds[HOLD_WORDS]; /* the slots of which held has something */
+    struct held_frame *held;    /* by slot */
+    uint64_t next;              /* the number that the reader takes next */
+    int64_t next_since_ns;      /* when the writer first found that number */
+};
+
 /* What this process knows as a writer. Guarded by the claim on it. */
 struct writer {
     _Alignas(128) _Atomic uint32_t claim;
@@ -77,6 +100,8 @@ struct writer {
     uint16_t *free;
     uint32_t first, n_free;
     _Atomic uint32_t in_the_way; /* the client for which the last search would wait; 0: none */
+    struct holder *holders;      /* HOLDERS, followed by what they hold; NULL for a reader */
+    int64_t looked_ns;           /* when the notes were last compared with the readers */
     _Atomic(struct spin) spin;
 };
 
@@ -258,6 +283,11 @@ void reclaim_give_back(struct shmview_stream *s);
 struct shmview_slot *reader_at(const struct shmview_stream *s, uint32_t slot);
 /* How many slots of the lock to look at. */
 uint32_t readers_high(const struct shmview_stream *s);
+/* Copies the bits of the slots that a reader holds. Returns how many they are. */
+uint32_t reader_holds(const struct shmview_stream *s, struct shmview_slot *reader,
+                      uint64_t ret_holds[HOLD_WORDS]);
+/* Returns how many published frames of its stage a reader has not taken. */
+uint64_t reader_lag(struct shmview_stream *s, struct shmview_slot *reader);
 
 /* --- write.c, read.c ----------------------------------------------------- */
 
@@ -283,6 +313,25 @@ static inline bool death_look(struct shmview_stream *s)
         atomic_load_explicit(const_word(&stream_lock(s)->live->deaths), memory_order_acquire);
     return s->reader.is_due || (deaths != s->reader.deaths && death_look_slowly(s, deaths));
 }
+
+/* --- holders.c ----------------------------------------------------------- */
+
+/* How long a reader has been in the way of this writer. */
+struct in_the_way {
+    /* The frame that it has held longest by the notes: at least, and at most if its time is that of
+     * its publication or an earlier one. At most -1: unknown. */
+    int64_t held_least_ns, held_most_ns;
+    int64_t still_least_ns; /* how long at least it has taken no frame; 0: unknown */
+};
+
+/* Makes room for the notes. Returns 0 or an error. */
+int holders_open(struct shmview_stream *s);
+/* Forgets all of them. */
+void holders_forget(struct shmview_stream *s);
+/* Notes the readers that are in the way of a writer which waits. */
+void holders_note(struct shmview_stream *s, int64_t now);
+/* Notes them, and measures how long the reader with this id has been in the way. */
+void holders_measure(struct shmview_stream *s, uint32_t id, int64_t now, struct in_the_way *ret);
 
 /* --- blame.c ------------------------------------------------------------- */
 

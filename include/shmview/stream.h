@@ -208,10 +208,21 @@ int shmview_frame_view_at(const struct shmview_frame *frame, size_t i,
  * while all slots are held or loaned.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_TIMED_OUT after the deadline (the text names the
- * processes that are in the way, and since when), _READ_ONLY without SHMVIEW_WRITE, _BUSY if the
+ * processes that are in the way, and for how long), _READ_ONLY without SHMVIEW_WRITE, _BUSY if the
  * stream has one writer and that is another living process (the text names it; the call waits for
  * up to 0.2 s, because that one may have been killed a moment ago), _INVALID at another stage than
- * 0, _LOST, _INTERRUPTED, or what a forked child may get. */
+ * 0, _LOST, _INTERRUPTED, or what a forked child may get.
+ *
+ * The text has two bounds of how long a reader has held a frame, because readers do not read a
+ * clock when they take one:
+ *
+ *     pid 812 (viewer) holds 3 of 4 slots (one for 1.203 to 1.251 s)
+ *
+ * The lower bound is the time since a loan by this handle first failed or waited while this reader
+ * held this frame. The upper one is the age of the frame, by its time_ns. A bound that is unknown
+ * is left out: the first loan that fails has no lower one yet. Of several frames the text has the
+ * times of the one with the greatest lower bound. Of a reader that has not taken frames the text
+ * has the time for which loans by this handle have seen it take none. */
 int shmview_stream_loan(struct shmview_stream *stream, int64_t deadline_ns,
                         struct shmview_frame *ret_frame);
 
