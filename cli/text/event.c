@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/text/stream.h"
+
 #define KIND_LAST SHMVIEW_EVENT_LOST /* of enum shmview_event_kind */
 
 /* --- For people ---------------------------------------------------------- */
@@ -22,26 +24,63 @@ static void name_actor(const struct shmview_event *e, char *buffer, size_t bytes
         snprintf(buffer, bytes, "%s", user[0] ? user : "nobody known");
 }
 
-/* Writes the actor, the access, the slot, and how the client held the lock when it ended. */
+/* Whether the segment of the event is a stream, of a mode that this program knows. */
+static bool is_of_stream(const struct shmview_event *e)
+{
+    return e->stream == SHMVIEW_LOSSLESS || e->stream == SHMVIEW_LATEST;
+}
+
+static const char *mode_of(const struct shmview_event *e)
+{
+    return stream_mode_names[e->stream == SHMVIEW_LATEST ? STREAM_MODE_LATEST
+                                                         : STREAM_MODE_LOSSLESS];
+}
+
+static const char *role_of(const struct shmview_event *e)
+{
+    static const char *const names[] = {NULL, "writer", "reader", "both"};
+    return names[e->stream_role % ARRAY_LEN(names)];
+}
+
+/* Writes ", a latest stream with 8 slots", or what the client that died did with the stream; "" for
+ * another segment. */
+static void describe_stream(const struct shmview_event *e, char *buffer, size_t bytes)
+{
+    static const char *const roles[] = {"", "; it wrote the stream", "; it read the stream",
+                                        "; it wrote and read the stream"};
+    char held[64] = "";
+    buffer[0] = '\0';
+    if (!is_of_stream(e))
+        return;
+    if (e->stream_role & SHMVIEW_STREAM_READER)
+        snprintf(held, sizeof held, ", and held %" PRIu32 " frame%s", e->held_frames,
+                 e->held_frames == 1 ? "" : "s");
+    snprintf(buffer, bytes, ", a %s stream with %" PRIu32 " slots%s%s", mode_of(e), e->stream_slots,
+             roles[e->stream_role % ARRAY_LEN(roles)], held);
+}
+
+/* Writes the actor, the access, the slot, and what the client held when it ended. */
 static void describe_attachment(const struct shmview_event *e, const char *actor, char *buffer,
                                 size_t bytes)
 {
     const char *access = access_name(e->access), *held = hold_name(e->held);
-    char slot[32] = "";
+    char slot[32] = "", stream[128];
     if (e->slot >= 0)
         snprintf(slot, sizeof slot, ", slot %" PRId64, e->slot);
-    snprintf(buffer, bytes, "%s%s%s%s%s%s", actor, access ? ", " : "", access ? access : "", slot,
-             held ? "; it held the lock, " : "", held ? held : "");
+    describe_stream(e, stream, sizeof stream);
+    snprintf(buffer, bytes, "%s%s%s%s%s%s%s", actor, access ? ", " : "", access ? access : "", slot,
+             stream, held ? "; it held the lock, " : "", held ? held : "");
 }
 
 void event_sentence(const struct shmview_event *e, char *buffer, size_t bytes)
 {
-    char actor[160], size[HUMAN_BYTES];
+    char actor[160], size[HUMAN_BYTES], stream[128];
     name_actor(e, actor, sizeof actor);
     buffer[0] = '\0';
     switch (e->kind) {
     case SHMVIEW_EVENT_CREATED:
-        snprintf(buffer, bytes, "%s, by %s", human_bytes(size, (int64_t)e->size), actor);
+        describe_stream(e, stream, sizeof stream);
+        snprintf(buffer, bytes, "%s%s, by %s", human_bytes(size, (int64_t)e->size), stream, actor);
         break;
     case SHMVIEW_EVENT_ATTACHED:
     case SHMVIEW_EVENT_DETACHED:
@@ -132,6 +171,19 @@ static int add_facts(json_t *o, const struct shmview_event *e)
     }
 }
 
+/* Returns the member "stream" of an event whose segment is one, or NULL if memory is short. */
+static json_t *stream_json(const struct shmview_event *e)
+{
+    bool is_death = e->kind == SHMVIEW_EVENT_DIED || e->kind == SHMVIEW_EVENT_OWNER_DIED;
+    json_auto_t *o = json_object();
+    int r = json_object_set_new(o, "mode", json_string(mode_of(e))) |
+            json_object_set_new(o, "n_slots", json_integer(e->stream_slots));
+    if (is_death)
+        r |= json_object_set_new(o, "role", text_or_null(role_of(e))) |
+             json_object_set_new(o, "held_frames", json_integer(e->held_frames));
+    return r ? NULL : json_incref(o);
+}
+
 json_t *event_json(const struct shmview_event *e)
 {
     char time[EVENT_TIME_BYTES];
@@ -151,6 +203,8 @@ json_t *event_json(const struct shmview_event *e)
         r |= json_object_set_new(o, "attachment", json_integer((json_int_t)e->attachment)) |
              json_object_set_new(o, "access", text_or_null(access_name(e->access))) |
              json_object_set_new(o, "slot", number_or_null(e->slot, e->slot >= 0));
+    if (is_of_stream(e))
+        r |= json_object_set_new(o, "stream", stream_json(e));
     if (r | add_facts(o, e))
         return NULL;
     json_t *done = o; /* json_auto_t must not free it */

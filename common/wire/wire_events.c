@@ -12,6 +12,8 @@ static const char *const kind_names[] = {
     "subscribed", "lost",           NULL,
 };
 static const char *const hold_names[] = {"exclusive", "shared", NULL};
+static const char *const stream_names[] = {"lossless", "latest", NULL}; /* SHMVIEW_LOSSLESS ... */
+static const char *const role_names[] = {"writer", "reader", "both", NULL};
 
 /* Rows of the tables below. `most` is the largest value, or the length of the text. */
 #define AT(type, member) offsetof(struct type, member)
@@ -59,6 +61,10 @@ static const struct field event_fields[] = {
     CHOICE("access", access, true, wire_access_names),
     NUMBER("slot", slot, INT64_MAX),
     CHOICE("held", held, true, hold_names),
+    CHOICE("stream", stream, true, stream_names),
+    NUMBER("stream_slots", stream_slots, UINT32_MAX),
+    CHOICE("stream_role", stream_role, true, role_names),
+    NUMBER("held_frames", held_frames, UINT32_MAX),
     NUMBER("size", size, INT64_MAX),
     TEXT("layout", event.layout, LIMIT_VIEW_NAME_BYTES),
     NUMBER("generation", generation, UINT32_MAX),

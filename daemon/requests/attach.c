@@ -8,6 +8,7 @@
 #include "daemon/requests/describe.h"
 #include "daemon/requests/permit.h"
 #include "daemon/segments/events.h"
+#include "daemon/segments/stream_peek.h"
 
 /* Whether the user may have one more slot. A user gets one of the last slots only while that user
  * has fewer than are left (quota_in_share()); otherwise one user could lock all others out of a
@@ -113,6 +114,7 @@ void attach_segment(const struct request *request, struct segment *segment, int6
     e->attachment = a->id;
     e->access = (uint8_t)access;
     e->slot = a->slot;
+    stream_peek_event(segment, e);
 }
 
 void attach_named(struct request *request, const union wanted *want)

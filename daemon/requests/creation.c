@@ -76,6 +76,21 @@ static void refuse_allocation(const struct job *job)
     }
 }
 
+/* Adds the event. Only a declared stream is known here, because a client makes a stream of a
+ * segment that it has created. */
+static void tell_created(const struct job *job)
+{
+    const struct segment *s = job->segment;
+    const struct config_segment *want = job->declared;
+    struct event *e = events_add_with_command(&s->home->events, SHMVIEW_EVENT_CREATED, s,
+                                              connection_actor(job->request.connection));
+    e->size = s->size;
+    if (want && want->is_stream && s->lock) {
+        e->stream = (uint8_t)want->stream.mode;
+        e->stream_slots = (uint16_t)want->stream.n_slots;
+    }
+}
+
 /* Makes the segment known after its allocation: adds the event, writes the record, and fills in the
  * reply. The record is written before the reply is sent, so that no client uses a segment that the
  * next daemon does not know. Returns whether the segment stays. */
@@ -90,8 +105,7 @@ static bool finish(struct job *job)
     }
     s->allocated = true;
     r->state->registry.allocated_bytes += s->size;
-    events_add_with_command(&s->home->events, SHMVIEW_EVENT_CREATED, s, connection_actor(c))->size =
-        s->size;
+    tell_created(job);
     s->has_creator = s->lifetime == SHMVIEW_CREATOR;
     if (s->has_creator) {
         s->holder = c->holder;

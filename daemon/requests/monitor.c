@@ -119,6 +119,10 @@ static struct shmview_event describe(const struct event *e, bool is_admin)
     w.access = e->access;
     w.slot = known(e->slot);
     w.held = e->held;
+    w.stream = e->stream;
+    w.stream_slots = e->stream_slots;
+    w.stream_role = e->stream_role;
+    w.held_frames = e->held_frames;
     fill_facts(e, is_admin, &w);
     return w;
 }

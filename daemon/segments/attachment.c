@@ -19,6 +19,7 @@
 #include "daemon/segments/events.h"
 #include "daemon/segments/phases.h"
 #include "daemon/segments/ringing.h"
+#include "daemon/segments/stream_peek.h"
 
 static void insert(struct attachments *list, struct attachment *a)
 {
@@ -237,8 +238,8 @@ void attachment_end(struct registry *registry, struct attachment *attachment)
 }
 
 /* Adds an event about the end of an attachment. */
-static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
-                     const struct peek_party *party)
+static struct event *tell_end(enum shmview_event_kind kind, const struct attachment *a,
+                              const struct peek_party *party)
 {
     struct event *e = events_add(&a->segment->home->events, kind, a->segment, client_of(a));
     e->attachment = a->id;
@@ -246,13 +247,15 @@ static void tell_end(enum shmview_event_kind kind, const struct attachment *a,
     e->slot = a->slot;
     e->held = (uint8_t)party->held;
     memcpy(e->command, party->command, sizeof e->command);
+    return e;
 }
 
 /* Adds the event `detached`. */
 static void announce_detached(const struct attachment *attachment)
 {
     phases_note(attachment->segment);
-    tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
+    struct event *e = tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
+    stream_peek_event(attachment->segment, e);
 }
 
 void attachment_retract(struct attachment *attachment)
@@ -268,14 +271,15 @@ void attachment_detached(struct registry *registry, struct attachment *attachmen
 }
 
 /* Adds the events for the death of a client, and logs a death inside the lock. party is what the
- * client held. */
-static void tell_death(const struct attachment *attachment, const struct peek_party *party)
+ * client held, and stream what it did with a stream. */
+static void tell_death(const struct attachment *attachment, const struct peek_party *party,
+                       const struct stream_peek *stream)
 {
     const struct segment *s = attachment->segment;
-    tell_end(SHMVIEW_EVENT_DIED, attachment, party);
+    stream_peek_note(stream, tell_end(SHMVIEW_EVENT_DIED, attachment, party));
     if (!party->inside)
         return;
-    tell_end(SHMVIEW_EVENT_OWNER_DIED, attachment, party);
+    stream_peek_note(stream, tell_end(SHMVIEW_EVENT_OWNER_DIED, attachment, party));
     log_event(LOG_NOTICE,
               &(struct log_event){.kind = LOG_OWNER_DIED,
                                   .segment = s->name,
@@ -290,11 +294,16 @@ void attachment_announce(struct attachment *attachment)
 {
     static struct control_peek seen; /* 130 KB: too large for the stack */
     struct peek_party party = {0};
+    struct stream_peek stream = {0};
     struct segment *s = attachment->segment;
-    /* Look before the slot is marked as dead, because another client may take the lock after
-     * that. */
-    if (attachment->slot != SLOT_NONE && control_peek_slot(attachment, &seen) == 0)
+    /* Look before the slot is marked as dead, because another client may take the lock, or write
+     * the stream, after that. */
+    if (attachment->slot == SLOT_NONE) {
+        stream_peek(s, &stream);
+    } else if (control_peek_slot(attachment, &seen) == 0) {
         peek_party(&seen, attachment, &party);
+        stream_peek_party(attachment, &seen, &stream);
+    }
     /* This also holds for a client that unlocked with "not repaired" and holds nothing now. The
      * next owner will ask which client it was, and by then another one may have the slot. */
     if (party.left_inside)
@@ -311,7 +320,7 @@ void attachment_announce(struct attachment *attachment)
     if (attachment->unclaimed)
         tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
     else
-        tell_death(attachment, &party);
+        tell_death(attachment, &party, &stream);
     attachment->announced = true;
     attachment->slot = SLOT_NONE;
 }

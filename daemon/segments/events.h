@@ -9,7 +9,7 @@
  * subscription, which a client may ask for after it lost its connection.
  *
  * Whether a subscriber may know an event is decided when the event is added. When it is read, the
- * segment may be gone or belong to another user. An event has 400 bytes. Adding one writes these
+ * segment may be gone or belong to another user. An event has 408 bytes. Adding one writes these
  * and calls may_know() of each subscriber that wants such events.
  *
  * Everything here is used on the loop only. */
@@ -45,6 +45,8 @@ struct event {
     uint16_t error;
     uint8_t kind; /* enum shmview_event_kind */
     uint8_t access, held;
+    uint8_t stream, stream_role; /* see struct shmview_event */
+    uint16_t stream_slots, held_frames;
     char command[16];
     char name[LIMIT_NAME_BYTES + 1]; /* of the segment */
     char text[160];                  /* a layout's name, or a reason */

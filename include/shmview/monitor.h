@@ -15,12 +15,12 @@
  * daemon keeps the last 2048 events for all monitors together, and reports how
  * many one of them has missed.
  *
- * Events report what the daemon did or found. Clients lock, notify and switch
- * phases in memory, without the daemon. Therefore locks and changes cause no
- * events, and switches of phases are found by polling: ten times a second, and
- * whenever a client attaches or leaves. Several switches between two looks are
- * one event. Use shmview_wait_phase() and shmview_change_fd() to react at
- * once. */
+ * Events report what the daemon did or found. Clients lock, notify, pass frames
+ * and switch phases in memory, without the daemon. Therefore locks, changes and
+ * frames cause no events, and switches of phases are found by polling: ten times
+ * a second, and whenever a client attaches or leaves. Several switches between
+ * two looks are one event. Use shmview_wait_phase() and shmview_change_fd() to
+ * react at once. */
 #ifndef SHMVIEW_MONITOR_H
 #define SHMVIEW_MONITOR_H
 
@@ -50,6 +50,10 @@ enum shmview_event_kind {
 
 /* The bit of a kind in shmview_monitor_options.kinds. */
 #define SHMVIEW_EVENT_BIT(kind) (1u << (kind))
+
+/* What a client of a stream did when it died. */
+#define SHMVIEW_STREAM_WRITER 1u
+#define SHMVIEW_STREAM_READER 2u
 
 /* One event. Later versions add members at the end, because programs only read
  * events through pointers. Strings are "" and numbers are 0 if the kind of the
@@ -104,6 +108,19 @@ struct shmview_event {
     uint64_t lost;
     /* QUOTA: a sentence with the figures. */
     const char *reason;
+    /* ATTACHED, DETACHED, DIED, OWNER_DIED: SHMVIEW_LOSSLESS or SHMVIEW_LATEST
+     * (stream.h) of a segment that is a stream; 0 of another one. CREATED has it
+     * too if the daemon's configuration declares the stream. A program makes a
+     * stream of its segment after it was created. */
+    uint32_t stream;
+    /* How many slots the stream has. */
+    uint32_t stream_slots;
+    /* DIED, OWNER_DIED: whether the client was the writer of the stream, or had
+     * loaned a slot of a stream with many writers; and whether it was a reader:
+     * SHMVIEW_STREAM_WRITER | SHMVIEW_STREAM_READER. */
+    uint32_t stream_role;
+    /* DIED, OWNER_DIED: how many frames it held as a reader. They are free now. */
+    uint32_t held_frames;
 };
 
 /* Options of a monitor. Set struct_bytes to sizeof. A member that is 0 has its

@@ -105,6 +105,36 @@ def test_what_is_remembered(ctl, party):
     assert ctl(*words, "--timeout", "1ms").out == ""  # nothing waits until there are so many
 
 
+def test_streams(ctl, monitor, party):
+    told = monitor("-k", "subscribed,created,attached,detached,died")
+    ctl("stream", "create", "cam", "-m", "latest", "--slots", "5", "image=u1[4,6]")
+    events = [told.next() for _ in range(3)]
+    assert [event["kind"] for event in events] == ["created", "attached", "detached"]
+    stream = {"mode": "latest", "n_slots": 5}
+    assert [event.get("stream") for event in events] == [None, None, stream]  # it is made after its creation
+    assert "stream" not in events[0]
+    writer, reader, idle = party(), party(), party()
+    writer.do("s = shmview.open_stream('cam', 'write')")
+    assert told.next()["stream"] == stream
+    reader.do("s = shmview.open_stream('cam'); s.join()")
+    idle.do("s = shmview.open_stream('cam')")
+    assert [told.next()["kind"] for _ in range(2)] == ["attached", "attached"]
+    for _ in range(2):
+        writer.do("with s.loan() as frame: frame['image'][:] = 7")
+        reader.do("kept = globals().get('kept', []) + [s.take()]")
+    for one, role, held in (reader, "reader", 2), (writer, "writer", 0), (idle, None, 0):
+        one.kill()
+        event = told.next()
+        assert (event["kind"], event["pid"]) == ("died", one.pid)
+        assert event["stream"] == dict(stream, role=role, held_frames=held)
+    out = ctl("monitor", "-a", "all", "-k", "died,detached", "-n", "4", "cam").out.splitlines()
+    assert [line.split(", slot ")[1][1:] for line in out] == [
+        ", a latest stream with 5 slots",
+        ", a latest stream with 5 slots; it read the stream, and held 2 frames",
+        ", a latest stream with 5 slots; it wrote the stream",
+        ", a latest stream with 5 slots"]
+
+
 def test_for_people(ctl, party):
     one = party()
     one.do("a = shmview.create('camera', 4096)")

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <shmview/monitor.h>
 #include <shmview/stream.h>
 
 #include "support/client.h"
@@ -95,6 +96,30 @@ START_TEST(a_program_finds_it)
 }
 END_TEST
 
+START_TEST(its_creation_is_that_of_a_stream)
+{
+    struct shmview_monitor_options o = {
+        .struct_bytes = sizeof o,
+        .kinds = SHMVIEW_EVENT_BIT(SHMVIEW_EVENT_CREATED),
+        .after = SHMVIEW_MONITOR_REMEMBERED,
+    };
+    struct shmview_monitor *monitor;
+    const struct shmview_event *e;
+    begin("{'segments':[\n{'name':'a','size':100,'mode':'0600'},"
+          "{'name':'s','mode':'0600','stream':{'mode':'latest','slots':5," VIEWS "}}]}");
+    OK(shmview_monitor_open(conn, &o, &monitor));
+    OK(shmview_monitor_next(monitor, SHMVIEW_FOREVER, &e)); /* subscribed */
+    for (int i = 0; i < 2; i++) {
+        OK(shmview_monitor_next(monitor, SHMVIEW_FOREVER, &e));
+        bool is_stream = strcmp(e->segment, "s") == 0;
+        ck_assert_uint_eq(e->stream, is_stream ? SHMVIEW_LATEST : 0);
+        ck_assert_uint_eq(e->stream_slots, is_stream ? 5 : 0);
+    }
+    OK(shmview_monitor_close(monitor));
+    end();
+}
+END_TEST
+
 START_TEST(it_keeps_its_frames)
 {
     begin(STREAM);
@@ -156,6 +181,7 @@ int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(a_program_finds_it),
+        SUITE_TEST(its_creation_is_that_of_a_stream),
         SUITE_TEST(it_keeps_its_frames),
         SUITE_TEST(it_is_completed),
         SUITE_TEST(what_is_no_such_stream_is_left_alone),

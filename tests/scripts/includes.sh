@@ -24,7 +24,7 @@ rules() {
     daemon/config/*) echo "daemon/config daemon/rights daemon/base common" ;;
     daemon/store/*) echo "daemon/store daemon/rights daemon/base common/base" ;;
     daemon/segments/*)
-        echo "daemon/segments daemon/store daemon/rights daemon/memory daemon/base common/base"
+        echo "daemon/segments daemon/store daemon/rights daemon/memory daemon/base common/stream common/base"
         ;;
     daemon/clients/*)
         echo "daemon/clients daemon/segments daemon/store daemon/rights daemon/memory daemon/base common"

@@ -316,6 +316,10 @@ class SegmentEvent(NamedTuple):
     lost: int
     error: int
     reason: Optional[str]
+    stream: Optional[str]
+    stream_slots: int
+    stream_role: Optional[str]
+    held_frames: int
 class Events:
     def next(self, timeout: Optional[float] = None) -> SegmentEvent: ...
     def __iter__(self) -> Events: ...

@@ -40,6 +40,12 @@ class SegmentEvent(NamedTuple):
     lost: int  #: [lost] how many events were missed; [recovered] segments that were lost
     error: int  #: [quota_refused] the code of the Error
     reason: Optional[str]  #: [quota_refused] a sentence with the figures
+    #: [attached, detached, died, owner_died; created of a stream that the configuration declares] 'lossless'
+    #: or 'latest', if the segment is a stream
+    stream: Optional[str]
+    stream_slots: int  #: how many slots the stream has
+    stream_role: Optional[str]  #: [died, owner_died] what the client did: 'writer', 'reader' or 'both'
+    held_frames: int  #: [died, owner_died] how many frames it held as a reader; they are free now
 
     def __repr__(self):
         """Shows the members that the kind of the event has."""

@@ -172,16 +172,19 @@ static PyObject *build_event(const struct shmview_event *e)
 {
     static const char *const accesses[] = {"peek", "read", "write"};
     static const char *const modes[] = {"exclusive", "shared"};
+    static const char *const stream_modes[] = {"lossless", "latest"};
+    static const char *const roles[] = {"writer", "reader", "both"};
     const char *kind = shmview_event_kind_name((int)e->kind);
     return Py_BuildValue(
-        "KdszKNIzKzNzKIzIKKKKiz", (unsigned long long)e->serial, (double)e->time_us / 1e6,
+        "KdszKNIzKzNzKIzIKKKKizzIzI", (unsigned long long)e->serial, (double)e->time_us / 1e6,
         kind ? kind : "unknown", text_or_null(e->segment), (unsigned long long)e->id,
         number_or_none(e->uid), e->pid, text_or_null(e->command), (unsigned long long)e->attachment,
         name_of(e->access, accesses, 3), number_or_none(e->slot), name_of(e->held, modes, 2),
         (unsigned long long)e->size, e->generation, text_or_null(e->layout), e->switches,
         (unsigned long long)e->deaths, (unsigned long long)e->segments,
         (unsigned long long)e->attachments, (unsigned long long)e->lost, e->error,
-        text_or_null(e->reason));
+        text_or_null(e->reason), name_of(e->stream, stream_modes, 2), e->stream_slots,
+        name_of(e->stream_role, roles, 3), e->held_frames);
 }
 
 /* next(timeout): returns the members of the next event, or None after the timeout. An event that

@@ -55,6 +55,24 @@ def test_the_life_of_a_segment():
     assert events.closed and repr(events) == "<shmview.Events, closed>"
 
 
+def test_streams():
+    with first(shmview.events("cam", kinds=["attached", "died"])) as events:
+        with shmview.create_stream("cam", image=("u1", (4,)), slots=3, lossless=True) as stream:
+            created = events.next(PATIENCE)
+            assert (created.stream, created.stream_slots, created.stream_role) == (None, 0, None)
+            code = "import os, shmview; s = shmview.open_stream('cam'); s.join(); print(flush=True); f = s.take(); " \
+                   "os.kill(os.getpid(), 9)"
+            reader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+            reader.stdout.readline()
+            with stream.loan():
+                pass
+            reader.communicate()
+            attached, died = events.next(PATIENCE), events.next(PATIENCE)
+            assert (attached.stream, attached.stream_slots, attached.stream_role) == ("lossless", 3, None)
+            assert (died.kind, died.pid, died.stream, died.stream_role) == ("died", reader.pid, "lossless", "reader")
+            assert died.held_frames == 1 and "held_frames=1" in repr(died)
+
+
 def test_names_and_kinds():
     events = first(shmview.events("a", "b", kinds=["created", "removed"]))
     segments = [shmview.create(name, 10) for name in ("a", "c", "b")]

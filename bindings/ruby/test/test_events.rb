@@ -2,6 +2,7 @@
 
 # SPDX-License-Identifier: Apache-2.0
 
+require "open3"
 require "timeout"
 require_relative "helper"
 
@@ -54,6 +55,21 @@ class TestEvents < ShmviewTest
       end
       Shmview.attach("seg").recover { nil }
     end
+  end
+
+  def test_streams
+    events = Shmview.events("cam", kinds: %i[attached died])
+    stream = Shmview.create_stream("cam", image: ["uint8", [4]], slots: 3, lossless: true)
+    script = "$reader = Shmview.open_stream(ARGV[0]).join; puts; $stdout.flush; $frame = $reader.take; Process.kill(9, $$)"
+    Open3.popen2(RbConfig.ruby, "-rshmview", "-e", script, "cam") do |_, output, thread|
+      output.gets
+      stream.loan { |frame| frame["image"].fill(1) }
+      thread.value
+      attached, died = up_to(events, :died).last(2)
+      assert_equal [:lossless, 3, nil], [attached.stream, attached.stream_slots, attached.stream_role]
+      assert_equal [thread.pid, :lossless, :reader, 1], [died.pid, died.stream, died.stream_role, died.held_frames]
+    end
+    stream.close
   end
 
   def test_an_enumerator_and_a_block

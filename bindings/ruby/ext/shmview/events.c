@@ -190,15 +190,18 @@ static VALUE or_nil(int64_t number)
 static VALUE build_event(VALUE arg)
 {
     const struct shmview_event *e = ((struct waiting *)arg)->event;
+    static const char *const stream_modes[] = {"lossless", "latest"};
+    static const char *const roles[] = {"writer", "reader", "both"};
     const char *kind = shmview_event_kind_name((int)e->kind);
-    return rb_struct_new(rb_path2class("Shmview::Event"), ULL2NUM(e->serial), time_of(e->time_us),
-                         ID2SYM(rb_intern(kind ? kind : "unknown")), text_or_nil(e->segment),
-                         ULL2NUM(e->id), or_nil(e->uid), UINT2NUM(e->pid), text_or_nil(e->command),
-                         ULL2NUM(e->attachment), access_of(e->access), or_nil(e->slot),
-                         mode_of(e->held), ULL2NUM(e->size), UINT2NUM(e->generation),
-                         text_or_nil(e->layout), UINT2NUM(e->switches), ULL2NUM(e->deaths),
-                         ULL2NUM(e->segments), ULL2NUM(e->attachments), ULL2NUM(e->lost),
-                         INT2NUM(e->error), text_or_nil(e->reason));
+    return rb_struct_new(
+        rb_path2class("Shmview::Event"), ULL2NUM(e->serial), time_of(e->time_us),
+        ID2SYM(rb_intern(kind ? kind : "unknown")), text_or_nil(e->segment), ULL2NUM(e->id),
+        or_nil(e->uid), UINT2NUM(e->pid), text_or_nil(e->command), ULL2NUM(e->attachment),
+        access_of(e->access), or_nil(e->slot), mode_of(e->held), ULL2NUM(e->size),
+        UINT2NUM(e->generation), text_or_nil(e->layout), UINT2NUM(e->switches), ULL2NUM(e->deaths),
+        ULL2NUM(e->segments), ULL2NUM(e->attachments), ULL2NUM(e->lost), INT2NUM(e->error),
+        text_or_nil(e->reason), symbol_of(stream_modes, 2, e->stream), UINT2NUM(e->stream_slots),
+        symbol_of(roles, 3, e->stream_role), UINT2NUM(e->held_frames));
 }
 
 static VALUE end_use(VALUE arg)

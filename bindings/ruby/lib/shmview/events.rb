@@ -24,9 +24,13 @@ module Shmview
   #                                       attachments that exist, segments that were lost. removed:
   #                                       attachments that keep the memory. lost: how many events
   # error, reason:: quota_refused: the number of the error, and a sentence with the figures
+  # stream, stream_slots:: attached, detached, died, owner_died; created of a stream that the configuration
+  #                        declares: :lossless or :latest, if the segment is a stream, and its slots
+  # stream_role, held_frames:: died, owner_died: :writer, :reader or :both, and how many frames the client
+  #                            held as a reader; they are free now
   Event = Struct.new(:serial, :time, :kind, :segment, :id, :uid, :pid, :command, :attachment, :access, :slot, :held,
                      :size, :generation, :layout, :switches, :deaths, :segments, :attachments, :lost, :error,
-                     :reason) do
+                     :reason, :stream, :stream_slots, :stream_role, :held_frames) do
     # Describes the event for people: the members that its kind has.
     def inspect
       has = to_h.reject { |name, value| value.nil? || (value == 0 && !%i[uid slot].include?(name)) }
