@@ -14,6 +14,8 @@ struct table {
     size_t n;
     size_t *wanted; /* indices of the selected columns, in the order in which they are shown */
     size_t n_wanted;
+    size_t n_certain; /* the columns after these are shown if a row has something in them */
+    bool *is_filled;  /* of each selected column: a row has */
     struct libscols_table *scols;
 };
 
@@ -22,9 +24,10 @@ struct table {
 /* Prints the list for '-o help'. Returns EXIT_OK, with which the program ends. */
 static int list_columns(const struct table *t)
 {
+    static const char *const notes[] = {" (with -o)", "", " (if any has it, or with -o)"};
     for (size_t i = 0; i < t->n; i++)
         printf("%-14s %s%s\n", t->columns[i].name, t->columns[i].help,
-               t->columns[i].is_default ? "" : " (with -o)");
+               notes[t->columns[i].is_default]);
     return EXIT_OK;
 }
 
@@ -50,10 +53,10 @@ static int want_columns(struct table *t)
     const char *text = t->options->columns;
     if (text && strcmp(text, "help") == 0)
         return list_columns(t);
-    if (!text || text[0] == '+')
-        for (size_t i = 0; i < t->n; i++)
-            if (t->columns[i].is_default)
-                t->wanted[t->n_wanted++] = i;
+    bool wants_default = !text || text[0] == '+';
+    for (size_t i = 0; i < t->n && wants_default; i++)
+        if (t->columns[i].is_default == COLUMN_YES)
+            t->wanted[t->n_wanted++] = i;
     if (text && text[0] == '+')
         text++;
     while (text) {
@@ -63,6 +66,11 @@ static int want_columns(struct table *t)
             return r;
         text = text[length] ? text + length + 1 : NULL;
     }
+    t->n_certain = t->n_wanted;
+    wants_default = wants_default && !t->options->json && !t->options->raw;
+    for (size_t i = 0; i < t->n && wants_default; i++)
+        if (t->columns[i].is_default == COLUMN_IF_ANY && !table_shows(t, i))
+            t->wanted[t->n_wanted++] = i;
     return GO_ON;
 }
 
@@ -106,7 +114,8 @@ int table_new(struct context *c, const struct table_options *options, const char
     struct table *t = calloc(1, sizeof *t);
     if (t)
         *t = (struct table){.c = c, .options = options, .columns = columns, .n = n};
-    if (!t || !(t->wanted = calloc(n, sizeof *t->wanted))) {
+    if (!t || !(t->wanted = calloc(n, sizeof *t->wanted)) ||
+        !(t->is_filled = calloc(n, sizeof *t->is_filled))) {
         *ret_status = fail_memory(c);
         table_free(t);
         return -1;
@@ -128,6 +137,7 @@ void table_free(struct table *table)
         return;
     scols_unref_table(table->scols);
     free(table->wanted);
+    free(table->is_filled);
     free(table);
 }
 
@@ -177,6 +187,7 @@ int table_add(struct table *t, const struct cell *cells)
         char buffer[HUMAN_BYTES];
         const struct cell *cell = &cells[t->wanted[i]];
         const char *shown = cell_show(t, t->columns[t->wanted[i]].kind, cell, buffer);
+        t->is_filled[i] |= shown != NULL;
         if (!shown && !t->options->json)
             shown = "-";
         r = shown ? scols_line_set_data(line, i, shown) : 0;
@@ -188,5 +199,8 @@ int table_add(struct table *t, const struct cell *cells)
 
 int table_print(struct table *t)
 {
+    for (size_t i = t->n_certain; i < t->n_wanted; i++)
+        if (!t->is_filled[i])
+            scols_column_set_flags(scols_table_get_column(t->scols, i), SCOLS_FL_HIDDEN);
     return scols_print_table(t->scols) ? fail_memory(t->c) : EXIT_OK;
 }

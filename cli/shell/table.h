@@ -18,11 +18,19 @@ enum cell_kind {
     CELL_FLAG,     /* 0 or 1 */
 };
 
+/* Whether a column is shown without -o. One that is COLUMN_IF_ANY comes last, and only if a row has
+ * something in it. JSON and --raw do not have it without -o, because programs read them. */
+enum column_default {
+    COLUMN_NO = false,
+    COLUMN_YES = true,
+    COLUMN_IF_ANY,
+};
+
 /* One column that a table can have. Static. */
 struct column {
     const char *name; /* "LOCK-OWNER"; in JSON "lock_owner" */
     enum cell_kind kind;
-    bool is_default; /* shown without -o */
+    enum column_default is_default;
     const char *help;
 };
 
@@ -63,8 +71,8 @@ struct table;
 int table_new(struct context *c, const struct table_options *options, const char *key,
               const struct column *columns, size_t n, struct table **ret_table, int *ret_status);
 
-/* Whether the table shows the column with this index: the cells of another one need not be found
- * out. */
+/* Whether the table shows the column with this index, or does if a row has something in it: the
+ * cells of another one need not be found out. */
 bool table_shows(const struct table *table, size_t column);
 
 /* Adds a row. cells has one cell for each of the n columns, also for those that are not shown.

@@ -38,7 +38,8 @@ int stream_metrics_get(struct context *c, const struct shmview_segment_stats *co
 {
     CLEANUP_FREE uint32_t *modes = calloc(n + 1, sizeof *modes);
     struct stream_figures *figures = calloc(n + 1, sizeof *figures);
-    int status = modes && figures ? streams_find(c, segments, n, modes) : fail_memory(c);
+    int r = modes && figures ? streams_find(c, segments, n, modes) : 0;
+    int status = !modes || !figures ? fail_memory(c) : r ? fail_call(c, r) : 0;
     size_t count = 0;
     for (size_t i = 0; status == 0 && i < n; i++) {
         struct stream_facts *f = NULL;

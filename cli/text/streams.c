@@ -44,11 +44,21 @@ static int flush(struct batch *b)
     return 0;
 }
 
-/* Whether a segment may be a stream, from its figures alone. */
-static bool may_be(const struct shmview_segment_stats *s)
+/* Finds out whether a segment may be a stream: by its figures, and then by its layouts. Returns 0,
+ * or an error of the library if there is no daemon. */
+static int may_be(struct context *c, const struct shmview_segment_stats *s, bool *ret)
 {
-    return s->is_named && s->has_lock && s->layouts >= 1 &&
-           s->size >= (int64_t)sizeof(struct shmview_stream_header);
+    const struct shmview_description *description;
+    *ret = false;
+    if (!s->is_named || !s->has_lock || s->layouts < 1 ||
+        s->size < (int64_t)sizeof(struct shmview_stream_header))
+        return 0;
+    int r = shmview_describe(c->connection, s->name, &description);
+    if (r)
+        return r == -SHMVIEW_ERR_DISCONNECTED ? r : 0; /* it was removed just now */
+    *ret = stream_may_be(description);
+    shmview_description_free(description);
+    return 0;
 }
 
 int streams_find(struct context *c, const struct shmview_segment_stats *const *segments, size_t n,
@@ -57,8 +67,10 @@ int streams_find(struct context *c, const struct shmview_segment_stats *const *s
     struct batch b = {.c = c};
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
+        bool candidate;
         ret_modes[i] = 0;
-        if (!may_be(segments[i]))
+        r = may_be(c, segments[i], &candidate);
+        if (!candidate)
             continue;
         b.names[b.n] = segments[i]->name;
         b.modes[b.n++] = &ret_modes[i];
@@ -67,5 +79,5 @@ int streams_find(struct context *c, const struct shmview_segment_stats *const *s
     }
     if (r == 0)
         r = flush(&b);
-    return r ? fail_call(c, r) : 0;
+    return r;
 }

@@ -66,7 +66,8 @@ static int add(struct top_streams *s, struct context *c,
     struct watched *list = realloc(s->list, (s->n + n + 1) * sizeof *list);
     if (list)
         s->list = list;
-    int status = modes && list ? streams_find(c, segments, n, modes) : fail_memory(c);
+    int r = modes && list ? streams_find(c, segments, n, modes) : 0;
+    int status = !modes || !list ? fail_memory(c) : r ? fail_call(c, r) : 0;
     for (size_t i = 0; status == 0 && i < n; i++) {
         struct watched *w = &s->list[s->n++];
         *w = (struct watched){.id = segments[i]->id, .is_there = true};

@@ -2,9 +2,9 @@
 /* list: prints a table with one row for each segment that the user may see.
  *
  * One call of shmview_stats_get() returns all facts, so that the table needs no request for each
- * segment. The column STREAM is an exception, and is found out only if it is wanted. The daemon
- * reads lock and phase without taking the lock; a row may therefore be slightly out of date, but
- * printing it delays no program. */
+ * segment. The column STREAM is an exception: it takes one for each segment with layouts, and an
+ * attachment of each stream. The daemon reads lock and phase without taking the lock; a row may
+ * therefore be slightly out of date, but printing it delays no program. */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ static const struct column columns[N_COLUMNS] = {
     [CREATED] = {"CREATED", CELL_TIME, false, "when it was created"},
     [REMOVED] = {"REMOVED", CELL_FLAG, false, "whether the name is gone"},
     [ID] = {"ID", CELL_NUMBER, false, "number that no other segment gets"},
-    [STREAM] = {"STREAM", CELL_TEXT, false, "mode of a stream: latest, lossless; looks into it"},
+    [STREAM] = {"STREAM", CELL_TEXT, COLUMN_IF_ANY, "mode of a stream: latest, lossless"},
 };
 
 /* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
@@ -171,16 +171,19 @@ static int complain_of_unseen(struct context *c, char **patterns, const bool *se
     return status;
 }
 
-/* Finds the modes of all streams, if the table shows them. *ret is new; NULL: it does not. Returns
- * 0 or the exit status. */
+/* Finds the modes of those segments that are streams, if the table shows them. *ret is new; NULL:
+ * it does not. Returns 0 or the exit status. */
 static int find_modes(struct context *c, const struct table *table,
-                      const struct shmview_stats *stats, uint32_t **ret)
+                      const struct shmview_segment_stats *const *segments, size_t n, uint32_t **ret)
 {
     *ret = NULL;
     if (!table_shows(table, STREAM))
         return 0;
-    *ret = calloc(stats->n_segments + 1, sizeof **ret);
-    return *ret ? streams_find(c, stats->segments, stats->n_segments, *ret) : fail_memory(c);
+    *ret = calloc(n + 1, sizeof **ret);
+    if (!*ret)
+        return fail_memory(c);
+    int r = streams_find(c, segments, n, *ret);
+    return r ? fail_call(c, r) : 0;
 }
 
 static const char *mode_name(uint32_t mode)
@@ -201,12 +204,16 @@ static int list(struct context *c, struct table *table, char **patterns, bool *s
     if (r)
         return fail_call(c, r);
     CLEANUP_FREE uint32_t *modes = NULL;
+    CLEANUP_FREE const struct shmview_segment_stats **wanted =
+        calloc(stats->n_segments + 1, sizeof *wanted);
     int64_t now = realtime_us();
-    int status = find_modes(c, table, stats, &modes);
-    for (size_t i = 0; status == EXIT_OK && i < stats->n_segments; i++)
+    size_t n = 0;
+    for (size_t i = 0; wanted && i < stats->n_segments; i++)
         if (is_wanted(stats->segments[i], patterns, seen))
-            status =
-                add_segment(table, stats->segments[i], modes ? mode_name(modes[i]) : NULL, now);
+            wanted[n++] = stats->segments[i];
+    int status = wanted ? find_modes(c, table, wanted, n, &modes) : fail_memory(c);
+    for (size_t i = 0; status == EXIT_OK && i < n; i++)
+        status = add_segment(table, wanted[i], modes ? mode_name(modes[i]) : NULL, now);
     /* on a terminal only: a script must not find a sentence on standard error */
     if (stats->n_segments == 0 && isatty(STDOUT_FILENO))
         fputs("There are no segments: 'shmviewctl create' makes one.\n", stderr);

@@ -338,17 +338,42 @@ def test_list_marks_streams(ctl):
     assert ctl("list", "-n", "-r", "-o", "STREAM", "m*").out == "lossless\n"
 
 
-def test_list_looks_only_if_it_is_asked(ctl):
-    """A monitor sees each look."""
-    def looks():
-        return len(ctl("monitor", "-k", "attached", "-a", "all", "-w", "0.1", "cam").out.splitlines())
+def test_list_has_the_column_if_there_is_a_stream(ctl):
+    ctl("create", "seg", "8K", "-l", "frame: image=u1[4,6]")  # the layout of a stream, and no stream
+    without = ctl("list").rows[0]
+    assert "STREAM" not in without and without[-1] == "AGE"
     create(ctl, "latest")
+    ctl("stream", "create", "mic", "-m", "lossless", "a=i2[480]")
+    heading, *rows = ctl("list").rows
+    assert heading == without + ["STREAM"]
+    assert {row[0]: row[-1] for row in rows} == {"cam": "latest", "mic": "lossless", "seg": "-"}
+    assert [row[-1] for row in ctl("list", "-n", "c*", "m*").rows] == ["latest", "lossless"]
+    assert ctl("list", "seg").rows[0] == without  # none of these is one
+    assert ctl("list", "-o", "+ID").rows[0] == without + ["ID", "STREAM"]
+    assert ctl("list", "-o", "+STREAM,ID", "seg").rows[0] == without + ["STREAM", "ID"]
+    assert ctl("list", "-o", "NAME").rows == [["NAME"], ["seg"], ["cam"], ["mic"]]
+    # programs get the same columns each time
+    names = list(ctl("list", "-J", "seg").json["segments"][0])
+    assert list(ctl("list", "-J", "cam").json["segments"][0]) == names and "stream" not in names
+    assert ctl("list", "-r").rows[0] == without
+    assert ctl("list", "-r", "-o", "NAME,STREAM", "cam").rows[1] == ["cam", "latest"]
+
+
+def test_list_looks_into_streams_only(ctl):
+    """A monitor sees each look, which is an attachment."""
+    def looks():
+        lines = ctl("monitor", "-k", "attached", "-a", "all", "-w", "0.1").out.splitlines()
+        return [line.split()[3] for line in lines]
+    create(ctl, "latest")
+    ctl("create", "seg", "8K", "-l", "one: image=u1[4,6]")
     before = looks()
-    ctl("list")
+    for words in ["-J"], ["-r"], ["-o", "NAME,SIZE"], ["seg"], ["s*", "-o", "+STREAM"]:
+        ctl("list", *words)
     ctl("metrics")
     assert looks() == before
-    ctl("list", "-o", "+STREAM")
-    assert looks() == before + 1
+    ctl("list")
+    ctl("list", "-J", "-o", "+STREAM")
+    assert looks() == before + ["cam", "cam"]
 
 
 def values(ctl, *words):
