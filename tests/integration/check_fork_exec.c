@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fork, exec, the end of threads and their cancellation, in every state of a lock. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -385,7 +386,8 @@ END_TEST
 
 #define LIVING 4100
 
-static _Atomic int n_refused, stop_threads;
+static _Atomic int n_refused;
+static sem_t may_end; /* no thread polls: thousands that do leave the processor to nobody else */
 
 static void *use_and_stay(void *arg)
 {
@@ -394,8 +396,8 @@ static void *use_and_stay(void *arg)
         atomic_fetch_add(&n_refused, 1);
     else if (r || shmview_unlock(arg))
         return "shared lock failed";
-    while (!atomic_load(&stop_threads))
-        usleep(20000);
+    while (sem_wait(&may_end))
+        continue;
     return NULL;
 }
 
@@ -409,13 +411,15 @@ START_TEST(threads_that_use_locks)
     OK(shmview_unlock(seg));
     for (int i = 0; i < 200; i++)
         expect_done(start_thread(wait_to_read, seg));
+    sem_init(&may_end, 0, 0);
     pthread_attr_init(&small);
     pthread_attr_setstacksize(&small, 128 * 1024);
     for (int i = 0; i < LIVING; i++)
         if (pthread_create(&thread[i], &small, use_and_stay, seg))
             ck_abort_msg("%d threads and no more", i);
     AWAIT(atomic_load(&n_refused) == LIVING + 1 - 4095);
-    atomic_store(&stop_threads, 1);
+    for (int i = 0; i < LIVING; i++)
+        sem_post(&may_end);
     for (int i = 0; i < LIVING; i++)
         expect_done(thread[i]);
     expect_done(start_thread(wait_to_write, seg));
