@@ -3,9 +3,9 @@
  *
  * Several modules work in slices of a quarter of a millisecond: connections, departures, the door,
  * monitors. In one turn of the loop all of them may be busy, and their slices would add up. So each
- * slice also ends when the turn has taken 0.3 ms. The rest is for the steps that have begun by then,
- * and for the one step that each module does in a turn even if the turn is over: thus every module
- * goes on.
+ * slice also ends when the turn has taken 0.3 ms. The rest is for the steps that have begun by
+ * then, and for the one step that each module does in a turn even if the turn is over: thus every
+ * module goes on.
  *
  * The time is that of the wall clock, because that of the processor costs a system call. If another
  * process interrupts the loop, the slices become shorter, which does no harm.
