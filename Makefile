@@ -6,6 +6,8 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 # The interpreters for each of which `make wheel` makes a wheel.
 PYTHONS ?= /usr/bin/python3
+# The tables of the Python package, bench/NAME.py.
+PYTHON_TABLES = python python_dropins python_torch python_streams
 # How many tests run at a time. More than there are processors, because most tests mainly wait.
 TEST_JOBS ?= $(shell expr $(JOBS) '*' 2)
 # The presets that have tests, and those of them that `make check-all` runs.
@@ -135,7 +137,7 @@ reproducible: deps-release
 
 bench-python: deps all
 	@PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
-	    sh -c 'failed=0; for table in python python_dropins python_torch python_streams; do \
+	    sh -c 'failed=0; for table in $(PYTHON_TABLES); do \
 	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || failed=1; done; exit $$failed'
 
 bench-ruby: deps all
@@ -156,7 +158,7 @@ bench-history: BENCH_ARGS += --json
 bench-history: deps all
 	@mkdir -p build/history
 	@$(MAKE) -s bench BENCH_ARGS='$(BENCH_ARGS)' > build/history/c.json
-	@for table in python python_dropins; do \
+	@for table in $(PYTHON_TABLES); do \
 	    PYTHONPATH=$(CURDIR)/build/python SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) > build/history/$$table.json || exit; \
 	done

@@ -3,11 +3,11 @@
 """Frames in streams, beside the queues of multiprocessing and torch, and SharedMemory with semaphores;
 options and table as of python.py.
 
-    PYTHONPATH=build/python bench/python_streams.py [--quick] [--only PATTERN] [--check] [--daemon PATH]
+    PYTHONPATH=build/python bench/python_streams.py [--quick] [--only PATTERN] [--json] [--check] [--daemon PATH]
 
 A producer writes frames of 1 MiB of float64, and a consumer in another process adds up each of them. All
 sides have room for eight frames, so that producer and consumer work at the same time. The time is that of
-one frame. The rows with torch are left out where there is no torch."""
+one frame. Where there is no torch, its row is left out, and a note on stderr reports that."""
 
 import multiprocessing
 import queue
@@ -204,4 +204,6 @@ if torch:
 if __name__ == "__main__":
     if torch:
         torch.set_num_threads(1)
+    else:
+        print("no torch (python3-torch): its row is left out", file=sys.stderr)
     sys.exit(main())

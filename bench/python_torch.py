@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A frame for another process, beside torch.multiprocessing's queue; options and table as of python.py.
 
-    PYTHONPATH=build/python bench/python_torch.py [--quick] [--only PATTERN] [--check] [--daemon PATH]
+    PYTHONPATH=build/python bench/python_torch.py [--quick] [--only PATTERN] [--json] [--check] [--daemon PATH]
 
 The producer writes a frame of 1 MiB, the consumer is woken up, looks at its first and its last byte,
-and wakes up the producer. Nothing is measured where there is no torch."""
+and wakes up the producer. Where there is no torch, nothing is measured, and a note on stderr reports that."""
 
 import multiprocessing
 import statistics
@@ -16,7 +16,8 @@ try:
     import torch
     import torch.multiprocessing
 except ImportError:
-    print("no torch (python3-torch)")
+    print("no torch (python3-torch): nothing is measured", file=sys.stderr)
+    print('{"rows": []}' if "--json" in sys.argv else "", end="")
     sys.exit(0)
 from python import FRAMES, MIB, main, row, rows
 

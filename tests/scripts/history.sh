@@ -34,6 +34,14 @@ refused 'a version is' record today "$work/c.json"
 echo no table > "$work/broken.json"
 refused 'broken.json' record 0.11.0 "$work/broken.json"
 
+# A machine without torch has no rows with it, and a table nevertheless.
+mkdir "$work/none"
+echo 'raise ImportError' > "$work/none/torch.py"
+PYTHONPATH=$work/none /usr/bin/python3 -B "$SHMVIEW_SOURCE_DIR/bench/python_torch.py" --json \
+    > "$work/torch.json" 2> "$work/out"
+grep -q 'no torch' "$work/out" || fail "no note of a missing torch"
+"${history[@]}" record 0.10.1 "$work/torch.json"
+
 /usr/bin/python3 - "$work" "$SHMVIEW_SOURCE_DIR/bench" << 'EOF'
 import json, pathlib, sys
 work = pathlib.Path(sys.argv[1])
@@ -44,9 +52,9 @@ release = json.loads((work / "history/0.9.0.json").read_text())
 assert [row["what"] for row in release["rows"]] == ["lock", "alone", "item", "alone"], release
 assert release["version"] == "0.9.0" and release["date"] and release["machine"]["kernel"], release
 versions, found = history.series(work / "history")
-assert versions == ["0.9.0", "0.10.0"], versions
-assert found == {"lock / r": {"ratios": [0.5, 0.4], "target": 1},
-                 "item / r": {"ratios": [0.25, None], "target": 1}}, found
+assert versions == ["0.9.0", "0.10.0", "0.10.1"], versions
+assert found == {"lock / r": {"ratios": [0.5, 0.4, None], "target": 1},
+                 "item / r": {"ratios": [0.25, None, None], "target": 1}}, found
 EOF
 
 /usr/bin/python3 -c 'import matplotlib' 2> /dev/null || exit 0
