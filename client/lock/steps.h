@@ -85,6 +85,7 @@
     X(STREAM_HELD, "stream: the slot is held, not looked at")                                      \
     X(STREAM_TAKEN, "stream: taken, the next number is stored")                                    \
     X(STREAM_RELEASED, "stream: released, no writer is woken")                                     \
+    X(STREAM_NOTED, "stream: the death of a writer is noted in the reader")                        \
     X(STREAM_PASSES, "stream: the slot shows a number in a stage, the ring does not")              \
     X(ADOPTS, "slot: nothing is written yet")                                                      \
     X(ADOPT_UNSIGNED, "slot: my predecessor's name is off it")                                     \

@@ -64,6 +64,7 @@ static void note(struct shmview_stream *s, const struct shmview_stream_mark *mar
     memcpy(reader->death.command, mark->command, sizeof mark->command - 1);
     reader->dead_writer = mark->id;
     reader->has_death = reader->is_due = true;
+    STEP(AT_STREAM_NOTED);
 }
 
 /* Notes the death of the client with this id, if it is dead. Returns whether it is. */

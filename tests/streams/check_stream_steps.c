@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Steps of a reader between two steps of a writer that frees a slot. The library is compiled with
- * its steps here; at the one that a test names, the test's function runs, as another process would.
+/* Steps of one party between two steps of another one. The library is compiled with its steps here;
+ * at the one that a test names, the test's function runs, as another process would.
  */
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "client/lock/steps.h"
@@ -278,6 +279,33 @@ START_TEST(a_frame_that_a_dead_reader_has_half_passed_on)
 }
 END_TEST
 
+/* --- While a reader joins ------------------------------------------------- */
+
+/* Another process stores the id of a client that does not live into slot 0, again and again. */
+static void store_a_dead_owner(void)
+{
+    static uint32_t id = 64 << SHMVIEW_SLOT_BITS;
+    unsigned char *base = shmview_data(shmview_stream_segment(stream));
+    struct shmview_stream_header *header = (struct shmview_stream_header *)(void *)base;
+    struct shmview_stream_slot *slot = (void *)(base + header->slots_offset);
+    atomic_store((_Atomic uint32_t *)&slot->owner, ++id);
+    at(AT_STREAM_NOTED, store_a_dead_owner);
+}
+
+START_TEST(deaths_without_end)
+{
+    struct shmview_stream_spec spec = spec_of(SHMVIEW_LATEST, 4);
+    spec.flags = SHMVIEW_MANY_WRITERS;
+    open_stream_of(&spec);
+    OK(shmview_stream_close(open_reader())); /* so that a client has died */
+    store_a_dead_owner();
+    struct shmview_stream *reader = open_reader();
+    at(N_STEPS, NULL);
+    OK(shmview_stream_close(reader));
+    close_stream();
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
@@ -286,6 +314,7 @@ int main(void)
         SUITE_TEST(a_frame_that_is_half_passed_on_then),
         SUITE_TEST(a_frame_that_is_half_passed_on_has_no_number),
         SUITE_TEST(a_frame_that_a_dead_reader_has_half_passed_on),
+        SUITE_TEST(deaths_without_end),
         SUITE_END,
     };
     return suite_main("stream_steps", tests);
