@@ -152,7 +152,9 @@ static void skip(struct shmview_stream *s, uint64_t next)
     uint64_t *missed = &s->me->stream_missed;
     uint64_t all = atomic_load_explicit(word64(missed), memory_order_relaxed) + n;
     atomic_store_explicit(word64(missed), all, memory_order_relaxed);
-    atomic_store_explicit(word64(&s->me->stream_next), next, memory_order_relaxed);
+    atomic_store(word64(&s->me->stream_next), next);
+    if (is_lossless(s)) /* a writer may wait for one of these frames */
+        gate_open(s, &stream_lock(s)->control->stream_writers);
 }
 
 /* Skips to the oldest frame that may still be there. */

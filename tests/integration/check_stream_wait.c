@@ -214,7 +214,7 @@ END_TEST
 
 START_TEST(a_descriptor_for_slots)
 {
-    struct shmview_frame frame;
+    struct shmview_frame frame, taken;
     int fd;
     open_stream(SHMVIEW_LOSSLESS, 2);
     struct shmview_stream *reader = open_reader();
@@ -229,6 +229,14 @@ START_TEST(a_descriptor_for_slots)
     await_readable(fd);
     drain(fd);
     write_frame(stream, 2);
+    /* a reader that takes the latest frame needs those before it no longer, and holds that one */
+    REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "");
+    ck_assert(!readable(fd, 0));
+    OK(shmview_stream_take_latest(reader, 0, &taken));
+    await_readable(fd);
+    drain(fd);
+    write_frame(stream, 3);
+    shmview_frame_release(&taken);
     OK(shmview_stream_close(reader));
     close_stream();
 }

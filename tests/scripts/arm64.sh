@@ -81,6 +81,7 @@ in_order pass shmview_frame_pass "the same for a frame that is passed on" "$rmw"
 in_order read unhold "the gate is looked at after the bit is cleared" "$rmw" "$(call gate_open)"
 in_order write give_slot "the gate is looked at after the slot is given back" "$store" "$(call gate_open)"
 in_order write shmview_frame_discard "a loan that is discarded gives the slot back" "$(call give_slot)"
+in_order read skip "the gate is looked at after frames are skipped" "$store" "$(call gate_open)"
 in_order read shmview_stream_leave "the gate is looked at after the reader has left" "$store" "$(call gate_open)"
 for part in read write pass; do
     in_order "$part" gate_open "the gate" "$load"
