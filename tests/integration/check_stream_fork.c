@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams that a forked child inherits, reports about streams, their end by a finalizer, and
- * streams whose bytes are rubbish. */
-#include <stdlib.h>
+/* Streams that a forked child inherits, reports about streams, and their end by a finalizer. */
 #include <unistd.h>
 
 #include "streams.h"
@@ -126,73 +124,12 @@ START_TEST(closing_later)
 }
 END_TEST
 
-/* --- Rubbish ------------------------------------------------------------- */
-
-/* A process with write access stores anything anywhere before the frames, and in the control
- * object; readers and writers get errors or wrong frames, but no signal, and no call lasts. */
-START_TEST(rubbish_harms_nobody)
-{
-    struct shmview_stream_spec spec = spec_of(SHMVIEW_LATEST, 4);
-    struct shmview_frame frame;
-    struct shmview_view v;
-    struct shmview_stream_status status;
-    struct shmview_stream_slot_status slots[4];
-    struct shmview_stream_reader_status readers[4];
-    spec.n_stages = 2;
-    srandom(1);
-    for (int round = 0; round < 24; round++) {
-        spec.mode = round % 2 ? SHMVIEW_LATEST : SHMVIEW_LOSSLESS;
-        spec.flags = round % 4 < 2 ? SHMVIEW_MANY_WRITERS : 0;
-        open_stream_of(&spec);
-        struct shmview_segment *seg = client_attach(conn, "s", SHMVIEW_WRITE);
-        struct shmview_stream *reader, *peek;
-        OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &reader));
-        OK(shmview_stream_open(conn, "s", SHMVIEW_PEEK, &peek));
-        OK(shmview_stream_join(reader));
-        uint64_t *words = shmview_data(seg);
-        for (int i = 0; i < 200; i++) {
-            for (int n = 0; n < 3; n++) {
-                size_t at = (size_t)random() % (4096 / 8);
-                uint64_t bits = (uint64_t)random() << 32 ^ (uint64_t)random() << (random() % 32);
-                words[at] = random() % 3 ? bits & 0xffff : bits;
-            }
-            if (shmview_stream_loan(stream, 0, &frame) == 0) {
-                if (shmview_frame_view_at(&frame, 0, &v) == 0)
-                    memset(v.data, 1, v.nbytes);
-                shmview_frame_publish(&frame);
-            }
-            for (int k = 0; k < 2; k++) {
-                struct shmview_stream *r = k ? peek : reader;
-                if ((i % 3 ? shmview_stream_take : shmview_stream_take_latest)(r, 0, &frame))
-                    continue;
-                if (shmview_frame_view_at(&frame, 0, &v) == 0)
-                    ck_assert(v.nbytes <= LENGTH * 16);
-                ck_assert_uint_le(frame.user_bytes, 64);
-                shmview_frame_pass(&frame, 1, NULL);
-                shmview_frame_release(&frame);
-            }
-            OK(shmview_stream_query(reader, &status, slots, 4, readers, 4));
-        }
-        struct shmview_stream *again;
-        if (shmview_stream_open(conn, "s", SHMVIEW_READ, &again) == 0)
-            OK(shmview_stream_close(again));
-        shmview_stream_close_later(reader);
-        OK(shmview_stream_close(peek));
-        OK(shmview_detach(seg));
-        shmview_stream_close_later(stream);
-        OK(shmview_disconnect(conn));
-        daemon_stop(&d);
-    }
-}
-END_TEST
-
 int main(void)
 {
     const struct suite_test tests[] = {
         SUITE_TEST(a_forked_child_is_another_reader),
         SUITE_TEST(reports),
         SUITE_TEST(closing_later),
-        SUITE_TEST(rubbish_harms_nobody),
         SUITE_END,
     };
     return suite_main("stream_fork", tests);
