@@ -14,10 +14,10 @@
  *     if (frames.result() < 0)
  *         std::puts(shmview_strerror(frames.result()));
  *
- * A frame discards itself if it is loaned, and releases itself if it is taken. This header wraps
- * only what C++ can do better than C: ownership, scopes, loops, times and types. Everything else is
- * the C call, with get() as the C handle or the C frame. Results are those of the C calls, so their
- * comments in stream.h hold here too.
+ * A frame discards itself if it is loaned, and releases itself if it is taken or kept. This header
+ * wraps only what C++ can do better than C: ownership, scopes, loops, times and types. Everything
+ * else is the C call, with get() as the C handle or the C frame. Results are those of the C calls,
+ * so their comments in stream.h hold here too.
  *
  * Declare a stream before its frames, so that they are destroyed first. Nothing here throws,
  * allocates, or needs exceptions or run-time types. */
@@ -130,7 +130,7 @@ class frame
         reset();
     }
 
-    /* Whether this object has a frame that is loaned or taken now. */
+    /* Whether this object has a frame that is loaned, taken or kept now. */
     explicit operator bool() const noexcept
     {
         return holds_;
@@ -163,7 +163,7 @@ class frame
         return &c_;
     }
     /* Gives the frame back before the end of the scope: discards it if it is loaned, releases it if
-     * it is taken. */
+     * it is taken or kept. */
     void reset() noexcept
     {
         if (!std::exchange(holds_, false))
@@ -261,6 +261,12 @@ class frame
         if (result == 0)
             holds_ = false;
         return result;
+    }
+    /* shmview_frame_publish_kept(): publishes a loaned frame, and goes on reading it. The object
+     * still has the frame, whose views are read-only from now on, and releases it at the end. */
+    [[nodiscard]] int publish_kept() noexcept
+    {
+        return shmview_frame_publish_kept(&c_);
     }
     /* shmview_frame_pass(): publishes a taken frame in another stage. The object still has it. */
     [[nodiscard]] int pass(std::uint32_t stage,

@@ -213,6 +213,40 @@ START_TEST(publishing_ends_a_loan)
 }
 END_TEST
 
+START_TEST(a_kept_frame_releases_itself)
+{
+    world w(SHMVIEW_LATEST, 3);
+    shmview::stream reader = w.reader();
+    {
+        frame kept = w.writer.loan(0);
+        auto numbers = kept.contiguous<std::int32_t>("numbers");
+        for (std::int32_t &x : *numbers)
+            x = 1;
+        OK(kept.publish_kept());
+        ck_assert(kept && kept.sequence() == 1 && kept.is_intact());
+        REFUSED(kept.publish_kept(), NOT_OWNER, "");
+        ck_assert(!kept.set_user(1));
+        ck_assert(!kept.contiguous<std::int32_t>("numbers")); /* it is read-only */
+        ck_assert_int_eq(number_of(reader.take(0)), 1);
+        for (std::int32_t i = 2; i < 10; i++)
+            write(w.writer, i);
+        ck_assert_int_eq(number_of(kept), 1);
+        REFUSED(w.writer.close(), BUSY, "1 frames");
+        frame loaned = w.writer.loan(0);
+        ck_assert_int_eq(w.writer.loan(0).result(), -SHMVIEW_ERR_TIMED_OUT);
+        frame moved = std::move(kept);
+        ck_assert_int_eq(w.writer.loan(0).result(), -SHMVIEW_ERR_TIMED_OUT);
+        moved.reset();
+        ck_assert(w.writer.loan(0));
+    }
+    frame one = w.writer.loan(0), two = w.writer.loan(0);
+    ck_assert(one && two); /* the third slot has the newest frame */
+    two.get()->user_bytes = SHMVIEW_STREAM_USER_BYTES + 1;
+    REFUSED(two.publish_kept(), BOUNDS, "user bytes");
+    ck_assert(two && two.sequence() == 0);
+}
+END_TEST
+
 START_TEST(views_have_types)
 {
     world w(SHMVIEW_LOSSLESS, 2);
@@ -473,14 +507,23 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(times_become_deadlines),        SUITE_TEST(a_loan_discards_itself),
-        SUITE_TEST(a_taken_frame_releases_itself), SUITE_TEST(frames_move),
-        SUITE_TEST(publishing_ends_a_loan),        SUITE_TEST(views_have_types),
-        SUITE_TEST(values_for_the_user),           SUITE_TEST(the_latest_frame_and_what_was_missed),
-        SUITE_TEST(frames_are_passed_on),          SUITE_TEST(streams_close_themselves),
-        SUITE_TEST(a_loop_ends_with_the_stage),    SUITE_TEST(a_loop_ends_in_time),
-        SUITE_TEST(a_frame_outlives_its_loop),     SUITE_TEST(a_loop_that_waits_holds_nothing),
-        SUITE_TEST(a_loop_ends_with_the_writer),   SUITE_END,
+        SUITE_TEST(times_become_deadlines),
+        SUITE_TEST(a_loan_discards_itself),
+        SUITE_TEST(a_taken_frame_releases_itself),
+        SUITE_TEST(frames_move),
+        SUITE_TEST(publishing_ends_a_loan),
+        SUITE_TEST(a_kept_frame_releases_itself),
+        SUITE_TEST(views_have_types),
+        SUITE_TEST(values_for_the_user),
+        SUITE_TEST(the_latest_frame_and_what_was_missed),
+        SUITE_TEST(frames_are_passed_on),
+        SUITE_TEST(streams_close_themselves),
+        SUITE_TEST(a_loop_ends_with_the_stage),
+        SUITE_TEST(a_loop_ends_in_time),
+        SUITE_TEST(a_frame_outlives_its_loop),
+        SUITE_TEST(a_loop_that_waits_holds_nothing),
+        SUITE_TEST(a_loop_ends_with_the_writer),
+        SUITE_END,
     };
     return suite_main("cpp_streams", tests);
 }
