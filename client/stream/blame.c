@@ -91,10 +91,10 @@ static void add_reader(struct shmview_stream *s, struct text *t, struct shmview_
         add_held(&p, &way);
     }
     if (lag) {
+        int64_t still_ms = way.still_least_ns / 1000000;
         add(&p, "%s has not taken %" PRIu64 " frames", held ? " and" : "", lag);
-        if (way.still_least_ns >= 1000000)
-            add(&p, " (it took none in the last %.3f s)",
-                (double)(way.still_least_ns / 1000000) / 1e3);
+        if (still_ms > 0)
+            add(&p, " (it took none in the last %.3f s)", (double)still_ms / 1e3);
     }
     add_part(t, &p);
 }
