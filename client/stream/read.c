@@ -57,8 +57,8 @@ static void join(struct shmview_stream *s)
         return;
     if (s->me) {
         announce(s, reader->was_here);
-        /* Earlier deaths are none of this reader's: of the writer, of an owner of each slot, and one
-         * that has a mark. There are more only if a process writes rubbish. */
+        /* Earlier deaths are none of this reader's: of the writer, of an owner of each slot, and
+         * one that has a mark. There are more only if a process writes rubbish. */
         for (uint32_t i = 0; i < s->plan.n_slots + 2 && death_look(s); i++)
             reader->is_due = false;
         reader->has_death = false;
