@@ -27,7 +27,8 @@ int spins_allowed(void);
 /* Lets the processor pause between two reads of a spin. */
 void relax(void);
 
-/* The longest part of a wait. It is bounded because a client with read access can take a wake-up
+/* The longest part of a wait, except where no function of the caller runs and a death or a change
+ * ends it (client/lock/park.c). It is bounded because a client with read access can take a wake-up
  * that was meant for another one, because the daemon can be down, and because a signal can come
  * just before the thread sleeps. The caller's function runs after each part and after a signal. */
 #define WAIT_NS 100000000

@@ -27,37 +27,48 @@ static bool look_for_change(const struct shmview_control *c, uint32_t seen, unsi
     return false;
 }
 
-/* Looks until the counter has changed from seen, or the time is over. Returns whether it has. */
-static bool spin_until_changed(const struct shmview_control *c, uint32_t seen, struct spin *spin,
-                               int64_t began, int64_t until)
+/* Goes on after the first looks, until the counter has changed from seen or the time is over.
+ * Returns whether it has changed. */
+static bool spin_longer(const struct shmview_control *c, uint32_t seen, struct spin *spin,
+                        unsigned looks, int64_t until)
 {
-    unsigned looks = spin_looks(spin, began), n_yields = 0;
-    for (unsigned n = looks; !look_for_change(c, seen, n); n_yields++) {
-        if (now_ns() >= until)
-            return false;
+    unsigned n_yields = 0;
+    for (unsigned n = looks; now_ns() < until;) {
+        n_yields += spin->looks > 0;
         if (spin->looks)
             sched_yield();
         if (n < SPIN_LOOKS_MOST)
             n *= 2;
+        if (look_for_change(c, seen, n)) {
+            spin_yielded(spin, looks, n_yields);
+            return true;
+        }
     }
-    spin_yielded(spin, looks, n_yields);
-    return true;
+    return false;
 }
 
-/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). */
+/* Spins for a change for as long as that has helped in earlier waits (common/base/spin.h). The
+ * first looks of a thread that need not yield need no clock, which costs as much as a change from
+ * another processor. */
 static void spin_for_change(struct lock *l, uint32_t seen, int64_t deadline)
 {
     struct spin spin = atomic_load_explicit(&l->spin, memory_order_relaxed), before = spin;
     if (!spins_allowed() || atomic_load(word(&l->control->change)) != seen)
         return;
     uint32_t ns = spin_begin(&spin);
-    int64_t began = now_ns(), until = began + ns;
-    if (deadline < until)
-        until = deadline;
-    if (ns && spin_until_changed(l->control, seen, &spin, began, until))
-        spin_hit(&spin, ns, now_ns() - began);
-    else
-        spin_missed(&spin, ns);
+    unsigned looks = spin_looks(&spin, spin.looks ? now_ns() : 0);
+    if (ns && look_for_change(l->control, seen, looks)) {
+        spin_yielded(&spin, looks, 0);
+        spin_hit(&spin, ns, 0);
+    } else {
+        int64_t began = now_ns(), until = began + ns;
+        if (deadline < until)
+            until = deadline;
+        if (spin_longer(l->control, seen, &spin, looks, until))
+            spin_hit(&spin, ns, now_ns() - began);
+        else
+            spin_missed(&spin, ns);
+    }
     if (memcmp(&spin, &before, sizeof spin) != 0)
         atomic_store_explicit(&l->spin, spin, memory_order_relaxed);
 }

@@ -45,8 +45,9 @@ void spin_missed(struct spin *spin, uint32_t ns);
 
 /* Returns how often to look before the first yield, or before the first look at the clock if the
  * thread need not yield. After each yield the caller looks twice as often, up to SPIN_LOOKS_MOST.
- * now is a time of CLOCK_MONOTONIC: one wait of 16 tries the largest number again. After a hit the
- * caller reports by spin_yielded() how many yields there were, and what this function returned. */
+ * now is a time of CLOCK_MONOTONIC, which is only used if looks is not 0: one wait of 16 tries the
+ * largest number again. After a hit the caller reports by spin_yielded() how many yields there
+ * were, and what this function returned. */
 unsigned spin_looks(const struct spin *spin, int64_t now);
 void spin_yielded(struct spin *spin, unsigned looks, unsigned n_yields);
 
