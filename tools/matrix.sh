@@ -50,8 +50,8 @@ unshare -n env -i XDG_RUNTIME_DIR=/tmp SHMVIEW_IDLE_EXIT=1 PATH=/nowhere /tmp/ve
 rm -r /tmp/venv
 apt-get update
 apt-get install -y --no-install-recommends ./*.deb gcc libc6-dev pkg-config procps python3-numpy
-mkdir /root/tour
-cd /root/tour
+mkdir /tour
+cd /tour
 python3 /packages/tour.py /usr/share/doc/shmview/tour.md
 ruby -e "require \"shmview\"; puts Shmview.create(\"demo\", 4000).size"
 man -w shmview_lock 2> /dev/null || ls /usr/share/man/man3/shmview_lock.3*
