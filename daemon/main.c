@@ -211,9 +211,9 @@ static void say(void *arg, const char *line)
         fprintf(stderr, "%s\n", line);
 }
 
-/* Smaller blocks, among them the largest message, come from the heap. By default glibc takes 128
- * KiB from mmap(), and each page of a new message is then faulted in anew, which takes up to 1 ms
- * of the loop's time. */
+/* Smaller blocks, among them the largest message, come from the heap. By default glibc takes blocks
+ * of 128 KiB and more from mmap(), and the page faults of each new message take up to 1 ms of the
+ * loop's time. */
 #define MMAP_BYTES ((int)512 << 10)
 /* So much stays in the heap when it is free. */
 #define TRIM_BYTES ((int)1 << 20)

@@ -25,7 +25,7 @@
 struct store;
 
 /* The client that holds an attachment or created a segment. The kernel reports the process;
- * `client` is a number by which that process tells its connections apart. */
+ * `client` is a number that is different for each connection of that process. */
 struct store_holder {
     uint64_t birth; /* distinguishes processes that had the same pid; 0: unknown */
     uint64_t client;

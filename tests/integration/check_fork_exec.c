@@ -67,7 +67,7 @@ START_TEST(fork_while_holding)
         OK(shared ? shmview_lock_shared(seg) : shmview_lock(seg));
         OK(shmview_lock_shared(seg));
         run_child(hold_nothing, seg);
-        run_child(hold_nothing, other); /* the same segment by another handle */
+        run_child(hold_nothing, other); /* by another handle of the segment */
         REFUSED(shmview_trylock(other), TIMED_OUT, "");
         OK(shmview_unlock(seg));
         REFUSED(shmview_trylock(other), TIMED_OUT, "");

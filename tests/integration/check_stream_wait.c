@@ -229,7 +229,7 @@ START_TEST(a_descriptor_for_slots)
     await_readable(fd);
     drain(fd);
     write_frame(stream, 2);
-    /* a reader that takes the latest frame needs those before it no longer, and holds that one */
+    /* a reader that takes the latest frame holds it, and no longer needs those before it */
     REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "");
     ck_assert(!readable(fd, 0));
     OK(shmview_stream_take_latest(reader, 0, &taken));
