@@ -94,9 +94,9 @@ static void note_wait(struct lock *l, uint32_t what, int64_t now)
 
 /* A process that is killed keeps its locks until the kernel has freed its memory, unless the daemon
  * looks at it (daemon/clients/exiting.h). So a thread that waits reports its holder, first after a
- * millisecond, then each time that the wait has become eight times as long, and at last once a
- * second. The first report makes the daemon watch the holder, and the others keep it watching
- * (daemon/clients/exit_watch.h). While the lock goes from owner to owner, nobody reports.
+ * millisecond, then after 32, and from then on once a second. The first report makes the daemon
+ * watch the holder, and the others keep it watching (daemon/clients/exit_watch.h). While the lock
+ * goes from owner to owner, nobody reports.
  *
  * Of all waiters of a lock one reports, which the word reporter decides; another one takes its
  * place later, in case that it has stopped waiting. */
@@ -104,10 +104,11 @@ static void note_wait(struct lock *l, uint32_t what, int64_t now)
 #define REPORT_MOST_NS  1000000000
 #define SPARE_FIRST_NS  16000000
 
-/* Returns the time until the next report, or until the next try to report. */
+/* Returns the time until the next report, or until the next try to report, which is due when the
+ * wait has become 32 times as long. */
 static int64_t pause_after(int64_t waited, int64_t first)
 {
-    int64_t pause = waited > REPORT_MOST_NS ? REPORT_MOST_NS : 7 * waited;
+    int64_t pause = waited > REPORT_MOST_NS ? REPORT_MOST_NS : 31 * waited;
     return pause < first ? first : pause < REPORT_MOST_NS ? pause : REPORT_MOST_NS;
 }
 
