@@ -107,7 +107,8 @@ static void peek_reader(const struct shmview_slot *slot, uint32_t id, uint32_t n
     if (slot->stream_user != id)
         return;
     for (uint32_t f = 0; f < n_slots; f++)
-        ret->n_held += slot->stream_holds[f / 64] >> f % 64 & 1;
+        if (slot->stream_holds[f / 64] >> f % 64 & 1)
+            ret->n_held++;
     if (ret->n_held || slot->stream_next != UINT64_MAX)
         ret->role |= SHMVIEW_STREAM_READER;
 }
