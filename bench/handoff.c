@@ -131,12 +131,12 @@ static void wait_bare(struct handoff *h)
     await(&h->shared->bare, 0);
 }
 
-/* What a waiter needs that also learns of a death: the kernel looks at two words, and has a timer,
- * because a wake-up can be lost. */
+/* What a waiter needs that also learns of a death: the kernel looks at two words, and sets a timer
+ * of a millisecond, after which the waiter reports the holder. */
 static void wait_two(struct handoff *h)
 {
     static uint32_t never;
-    int64_t end = now_ns() + 1000000000;
+    int64_t end = now_ns() + 1000000;
     struct timespec t = {end / 1000000000, end % 1000000000};
     for (uint32_t v; (v = atomic_load(&h->shared->bare)) != 0;) {
         struct futex_waitv both[2] = {
@@ -170,7 +170,7 @@ static void run_place(struct bench *bench, enum place place, struct shmview_segm
         .n = 3,
         .list = {{"shmview", run_handoffs, &ours, {0}},
                  {"bare futex", run_handoffs, &bare, {TARGET_RATIO, 1.15}},
-                 {"futex_waitv, a timeout", run_handoffs, &two, {0}}},
+                 {"futex_waitv, a timer", run_handoffs, &two, {0}}},
     };
     two.wait = wait_two;
     snprintf(contest.what, sizeof contest.what, "handoff to a parked one, %s", place_name(place));
