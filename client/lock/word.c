@@ -41,6 +41,10 @@ bool word_is_mine(const struct lock *l)
 /* Spins for the word, because most critical sections are shorter than a sleep and a wake-up. Keeps
  * W and R, because threads may be parked. Returns whether it has taken the word.
  *
+ * A thread spins although others are parked. With eight owners of empty critical sections a pair
+ * would take three quarters of the time if none spun, because one processor then takes the lock
+ * several times in a row. With two owners of 0.3 to 3 us it would take 1.3 to 2 times as long.
+ *
  * Each look takes the cache line away from the owner, whose release must then fetch it back. So the
  * pauses between the looks grow, and an owner that takes the word again and again does so at the
  * cost of an uncontended pair for a while. */
