@@ -219,9 +219,20 @@ def test_torch_keeps_the_memory(seg, torch):
 
 def test_torch_refuses(seg, torch):
     view = seg.cast("f4", 4)
-    for refused in view.toreadonly(), view[::-1], seg.cast(">i4", 2), seg.cast("T{i:a:}", 2):
+    for refused in view[::-1], seg.cast(">i4", 2), seg.cast("T{i:a:}", 2):
         with pytest.raises(BufferError):
             torch.from_dlpack(refused)
+
+
+def test_torch_and_a_readonly_view(seg, torch):
+    view = seg.cast("f4", 4)
+    try:
+        tensor = torch.from_dlpack(view.toreadonly())  # from torch 2.14 on
+    except BufferError:
+        return
+    view[2] = 7
+    assert tensor.tolist() == [0, 0, 7, 0]
+    del tensor
 
 
 def test_assigning_arrays(seg):
