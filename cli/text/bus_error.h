@@ -4,7 +4,14 @@
 #ifndef CLI_BUS_ERROR_H
 #define CLI_BUS_ERROR_H
 
+#include <stdbool.h>
+
 /* From now on the signal prints a message, and ends the program with EXIT_FAILED. */
 void bus_error_catch(void);
+
+/* Calls f(arg), which reads memory of other programs. Returns false if that memory is gone: then f
+ * has stopped in the middle, and what it owned is lost. Needs bus_error_catch(). For verbs that
+ * show many segments, which one of them must not end. */
+bool bus_error_guard(void (*f)(void *arg), void *arg);
 
 #endif

@@ -3,7 +3,11 @@
 
 #include <inttypes.h>
 
+#include "cli/text/bus_error.h"
 #include "cli/text/streams.h"
+
+/* Descriptions that are asked for; each takes the daemon some 10 us. */
+#define DESCRIBED_MOST 1024
 
 /* --- Figures ------------------------------------------------------------- */
 
@@ -17,7 +21,7 @@ static void add_reader(struct stream_figures *to, const struct shmview_stream_re
         to->stages[r->stage].lag = r->lag;
 }
 
-static void summarize(const struct stream_facts *f, const char *name, struct stream_figures *ret)
+void stream_figures_of(const struct stream_facts *f, const char *name, struct stream_figures *ret)
 {
     *ret = (struct stream_figures){
         .name = name,
@@ -33,28 +37,57 @@ static void summarize(const struct stream_facts *f, const char *name, struct str
         add_reader(ret, &f->readers[i]);
 }
 
-int stream_metrics_get(struct context *c, const struct shmview_segment_stats *const *segments,
-                       size_t n, struct stream_figures **ret, size_t *ret_n)
+/* One look at a segment, for bus_error_guard(). */
+struct look {
+    struct context *c;
+    const char *name;
+    struct stream_facts *facts; /* owned; NULL: it is no stream */
+    int r;                      /* an error of the library */
+};
+
+static void look(void *arg)
 {
-    CLEANUP_FREE uint32_t *modes = calloc(n + 1, sizeof *modes);
-    struct stream_figures *figures = calloc(n + 1, sizeof *figures);
-    int r = modes && figures ? streams_find(c, segments, n, modes) : 0;
-    int status = !modes || !figures ? fail_memory(c) : r ? fail_call(c, r) : 0;
-    size_t count = 0;
-    for (size_t i = 0; status == 0 && i < n; i++) {
-        struct stream_facts *f = NULL;
-        /* a stream that ends at this moment has no figures; a lost connection is found by all */
-        if (modes[i] && stream_facts_of(c, segments[i]->name, &f) == 0 && f)
-            summarize(f, segments[i]->name, &figures[count++]);
-        free(f);
+    struct look *l = arg;
+    l->r = stream_facts_of(l->c, l->name, &l->facts);
+}
+
+/* Gets the figures of one segment, within the limits. Returns 0, or an error of the library if
+ * there is no daemon. */
+static int add(struct context *c, const struct shmview_segment_stats *s, bool is_bounded,
+               struct stream_metrics *m)
+{
+    struct look l = {.c = c, .name = s->name};
+    bool may_be = false;
+    if (!streams_is_candidate(s))
+        return 0;
+    if (is_bounded && (m->n_looks == STREAMS_MOST || m->n_described == DESCRIBED_MOST)) {
+        m->n_omitted++;
+        return 0;
     }
-    if (status) {
-        free(figures);
-        return status;
-    }
-    *ret = figures;
-    *ret_n = count;
-    return 0;
+    m->n_described++;
+    int r = streams_may_be(c, s, &may_be);
+    if (!may_be)
+        return r;
+    m->n_looks++;
+    if (!bus_error_guard(look, &l) || l.r)
+        m->n_omitted++;
+    else if (l.facts)
+        stream_figures_of(l.facts, s->name, &m->figures[m->n++]);
+    free(l.facts);
+    return l.r == -SHMVIEW_ERR_DISCONNECTED ? l.r : 0;
+}
+
+int stream_metrics_get(struct context *c, const struct shmview_segment_stats *const *segments,
+                       size_t n, bool is_bounded, struct stream_metrics *ret)
+{
+    int r = 0;
+    *ret = (struct stream_metrics){.figures = calloc(n + 1, sizeof *ret->figures)};
+    if (!ret->figures)
+        return fail_memory(c);
+    bus_error_catch();
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = add(c, segments[i], is_bounded, ret);
+    return r ? fail_call(c, r) : 0;
 }
 
 /* --- Printing ------------------------------------------------------------ */
@@ -99,12 +132,19 @@ static void print_deaths(FILE *file, const struct stream_figures *figures, size_
                 figures[i].name, figures[i].deaths);
 }
 
-void stream_metrics_print(FILE *file, const struct stream_figures *figures, size_t n)
+void stream_metrics_print(FILE *file, const struct stream_metrics *m)
 {
 #define OF(member)                                                                                 \
     offsetof(struct stream_figures, stages[0].member) - offsetof(struct stream_figures, stages)
-    if (n == 0)
+    if (m->n + m->n_omitted) {
+        print_head(file, "shmview_streams_omitted", "gauge",
+                   "Segments that may be streams, and are not looked into.");
+        fprintf(file, "shmview_streams_omitted %zu\n", m->n_omitted);
+    }
+    if (m->n == 0)
         return;
+    const struct stream_figures *figures = m->figures;
+    const size_t n = m->n;
     print_of_stages(file, figures, n, OF(published), false, "shmview_stream_published_total",
                     "counter", "Published frames.");
     print_of_stages(file, figures, n, OF(readers), true, "shmview_stream_readers", "gauge",

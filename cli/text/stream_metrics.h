@@ -18,12 +18,23 @@ struct stream_figures {
     bool sees_readers;
 };
 
-/* Finds the streams among the segments, and their figures. *ret is new, and the caller frees it. A
- * stream that the user may not read is left out. Returns 0 or the exit status. */
-int stream_metrics_get(struct context *c, const struct shmview_segment_stats *const *segments,
-                       size_t n, struct stream_figures **ret, size_t *ret_n);
+/* The figures of some streams. A struct of zeroes has none; its owner frees figures. */
+struct stream_metrics {
+    struct stream_figures *figures;
+    size_t n, n_omitted; /* omitted: segments that may be streams, without figures */
+    size_t n_looks, n_described;
+};
 
-/* Prints n figures. The caller must check the stream for errors. */
-void stream_metrics_print(FILE *file, const struct stream_figures *figures, size_t n);
+void stream_figures_of(const struct stream_facts *facts, const char *name,
+                       struct stream_figures *ret);
+
+/* Gets the figures of the streams among the segments: if is_bounded, of STREAMS_MOST at most, so
+ * that the cost has a limit. Omits a stream that the user may not read or whose memory is gone.
+ * Returns 0 or the exit status. */
+int stream_metrics_get(struct context *c, const struct shmview_segment_stats *const *segments,
+                       size_t n, bool is_bounded, struct stream_metrics *ret);
+
+/* The caller must check the file for errors. */
+void stream_metrics_print(FILE *file, const struct stream_metrics *metrics);
 
 #endif

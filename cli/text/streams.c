@@ -44,14 +44,17 @@ static int flush(struct batch *b)
     return 0;
 }
 
-/* Finds out whether a segment may be a stream: by its figures, and then by its layouts. Returns 0,
- * or an error of the library if there is no daemon. */
-static int may_be(struct context *c, const struct shmview_segment_stats *s, bool *ret)
+bool streams_is_candidate(const struct shmview_segment_stats *s)
+{
+    return s->is_named && s->has_lock && s->layouts > 0 &&
+           s->size >= (int64_t)sizeof(struct shmview_stream_header);
+}
+
+int streams_may_be(struct context *c, const struct shmview_segment_stats *s, bool *ret)
 {
     const struct shmview_description *description;
     *ret = false;
-    if (!s->is_named || !s->has_lock || s->layouts < 1 ||
-        s->size < (int64_t)sizeof(struct shmview_stream_header))
+    if (!streams_is_candidate(s))
         return 0;
     int r = shmview_describe(c->connection, s->name, &description);
     if (r)
@@ -69,7 +72,7 @@ int streams_find(struct context *c, const struct shmview_segment_stats *const *s
     for (size_t i = 0; r == 0 && i < n; i++) {
         bool candidate;
         ret_modes[i] = 0;
-        r = may_be(c, segments[i], &candidate);
+        r = streams_may_be(c, segments[i], &candidate);
         if (!candidate)
             continue;
         b.names[b.n] = segments[i]->name;

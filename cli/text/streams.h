@@ -10,6 +10,15 @@
 
 #include "cli/text/stream.h"
 
+/* How many streams a verb looks into that nobody has asked to. */
+#define STREAMS_MOST 64
+
+/* Whether a segment may be a stream, by its figures alone. */
+bool streams_is_candidate(const struct shmview_segment_stats *segment);
+/* Whether it may be one, by its figures and then its layouts, for which it asks the daemon. Returns
+ * 0, or an error of the library if there is no daemon. */
+int streams_may_be(struct context *c, const struct shmview_segment_stats *segment, bool *ret);
+
 /* Sets ret_modes[i] to SHMVIEW_LATEST, SHMVIEW_LOSSLESS, or 0 if segments[i] is no stream, or may
  * not be read by the user. Returns 0, or an error of the library if there is no daemon. */
 int streams_find(struct context *c, const struct shmview_segment_stats *const *segments, size_t n,

@@ -18,7 +18,7 @@
 /* The command line. */
 struct request {
     const char *textfile; /* NULL: standard output */
-    bool no_segments, streams;
+    bool no_segments, no_streams, all_streams;
     char **patterns;
 };
 
@@ -43,20 +43,21 @@ static int print_to(struct context *c, const struct request *q, FILE *file,
                     const struct shmview_stats *stats)
 {
     CLEANUP_FREE const struct shmview_segment_stats **segments = NULL;
-    CLEANUP_FREE struct stream_figures *figures = NULL;
-    size_t n = 0, n_figures = 0;
+    struct stream_metrics streams = {.n = 0};
+    size_t n = 0;
     if (stats) {
         segments = malloc((stats->n_segments + 1) * sizeof *segments);
         if (!segments)
             return fail_memory(c);
         n = select_segments(stats, q, segments);
     }
-    int status = q->streams && stats ? stream_metrics_get(c, segments, n, &figures, &n_figures) : 0;
-    if (status)
-        return status;
-    metrics_print(file, stats, segments, n, realtime_us());
-    stream_metrics_print(file, figures, n_figures);
-    return 0;
+    int status = q->no_streams ? 0 : stream_metrics_get(c, segments, n, !q->all_streams, &streams);
+    if (status == 0) {
+        metrics_print(file, stats, segments, n, realtime_us());
+        stream_metrics_print(file, &streams);
+    }
+    free(streams.figures);
+    return status;
 }
 
 /* Writes the file under another name and then renames it, so that a reader never finds half of it.
@@ -110,15 +111,17 @@ static int run_metrics(struct context *c, int argc, char **argv)
     const struct verb_option options[] = {
         OPT_TEXT("textfile", '\0', &q.textfile),
         OPT_FLAG("no-segments", '\0', &q.no_segments),
-        OPT_FLAG("streams", '\0', &q.streams),
+        OPT_FLAG("streams", '\0', &q.all_streams),
+        OPT_FLAG("no-streams", '\0', &q.no_streams),
         OPT_END,
     };
     const struct shmview_stats *stats = NULL;
     if (!options_read(c, argc, argv, options, 0, argc))
         return c->status;
     q.patterns = argv + optind;
-    if (q.streams && q.no_segments)
-        return fail_usage(c, "--streams needs the segments that --no-segments omits");
+    if (q.all_streams && (q.no_segments || q.no_streams))
+        return fail_usage(c, "--streams needs what --%s omits",
+                          q.no_segments ? "no-segments" : "no-streams");
     size_t n = q.textfile ? strlen(q.textfile) : 0, m = strlen(SUFFIX);
     if (q.textfile && (n < m || strcmp(q.textfile + n - m, SUFFIX) != 0))
         return fail_usage(c, "node_exporter reads files that end with " SUFFIX ", not '%s'",
@@ -142,7 +145,8 @@ const struct verb verb_metrics = {
     .help = "      --textfile PATH       replace that file as a whole, for node_exporter;\n"
             "                            PATH ends with .prom\n"
             "      --no-segments         omit the figures of single segments\n"
-            "      --streams             look into the streams: frames, readers, slots\n"
+            "      --no-streams          omit the figures of streams, and attach none\n"
+            "      --streams             look into all streams, not only the first 64\n"
             "\nWith PATTERN: only segments whose names match. Removed ones are left out.\n"
             "Example: shmviewctl metrics --textfile /var/lib/node_exporter/shmview.prom\n\n",
     .run = run_metrics,

@@ -60,10 +60,15 @@ def create(ctl, directory, name, array):
     return path
 
 
-def cut_off(daemon, name):
-    """Truncates the memory of a segment, as every client that may write it can."""
+def object_of(daemon, name):
+    """Returns the path of the memory of a segment, which every client that may write it can damage."""
     instance = daemon.said().split(", instance ")[1].split(",")[0]
-    os.truncate(f"/dev/shm/shmview.{instance}/{name}", 0)
+    return f"/dev/shm/shmview.{instance}/{name}"
+
+
+def cut_off(daemon, name):
+    """Truncates the memory of a segment."""
+    os.truncate(object_of(daemon, name), 0)
 
 
 def on_terminal(ctl, *words, status=0, **env):
