@@ -14,23 +14,17 @@ static const char marks[] = ".L#H";
 
 /* --- Facts --------------------------------------------------------------- */
 
-int stream_facts_get(struct shmview_stream *stream, struct stream_facts **ret)
+int stream_facts_read(struct shmview_stream *stream, struct stream_facts *f)
 {
-    struct stream_facts *f = calloc(1, sizeof *f);
-    if (!f)
-        return -SHMVIEW_ERR_NO_MEMORY;
     shmview_stream_info_get(stream, &f->info);
     f->sees_readers = shmview_access(shmview_stream_segment(stream)) != SHMVIEW_PEEK;
     f->now_ns = shmview_deadline(0);
     int r = shmview_stream_query(stream, &f->status, f->slots, f->info.n_slots, f->readers,
                                  STREAM_READERS_MOST);
-    if (r) {
-        free(f);
+    if (r)
         return r;
-    }
     f->n_readers = f->status.n_readers < STREAM_READERS_MOST ? (size_t)f->status.n_readers
                                                              : STREAM_READERS_MOST;
-    *ret = f;
     return 0;
 }
 
@@ -41,8 +35,13 @@ int stream_facts_of(struct context *c, const char *name, struct stream_facts **r
     int r = stream_open_if(c, name, &stream);
     if (r || !stream)
         return r;
-    r = stream_facts_get(stream, ret);
+    struct stream_facts *f = calloc(1, sizeof *f);
+    r = f ? stream_facts_read(stream, f) : -SHMVIEW_ERR_NO_MEMORY;
     shmview_stream_close(stream);
+    if (r)
+        free(f);
+    else
+        *ret = f;
     return r;
 }
 
@@ -67,8 +66,7 @@ static bool holds(const struct shmview_stream_reader_status *r, uint32_t slot)
     return r->holds[slot / 64] >> slot % 64 & 1;
 }
 
-/* Whether a reader has left, and only holds frames. */
-static bool has_left(const struct shmview_stream_reader_status *r)
+bool stream_reader_has_left(const struct shmview_stream_reader_status *r)
 {
     return r->next == UINT64_MAX;
 }
@@ -108,7 +106,7 @@ static void print_reader(const struct stream_facts *f, const struct shmview_stre
 {
     fputs("    ", stdout);
     print_process(r->pid, r->command);
-    if (has_left(r))
+    if (stream_reader_has_left(r))
         fputs(", has left", stdout);
     else
         printf(", next %" PRIu64 ", lag %" PRIu64 ", missed %" PRIu64, r->next, r->lag, r->missed);
@@ -219,9 +217,9 @@ static json_t *reader_json(const struct stream_facts *f,
         if (holds(r, i))
             json_array_append_new(held, json_integer(i));
     return json_pack("{s:o, s:b, s:o, s:I, s:I, s:o}", "process", process_json(r->pid, r->command),
-                     "has_left", has_left(r), "next",
-                     has_left(r) ? json_null() : json_integer((json_int_t)r->next), "lag",
-                     (json_int_t)r->lag, "missed", (json_int_t)r->missed, "held", held);
+                     "has_left", stream_reader_has_left(r), "next",
+                     stream_reader_has_left(r) ? json_null() : json_integer((json_int_t)r->next),
+                     "lag", (json_int_t)r->lag, "missed", (json_int_t)r->missed, "held", held);
 }
 
 static json_t *stages_json(const struct stream_facts *f)

@@ -18,15 +18,18 @@ struct stream_facts {
     int64_t now_ns;    /* CLOCK_MONOTONIC */
 };
 
-/* Gets the facts of a stream. *ret is new, and the caller frees it. Returns 0 or an error of the
- * library. */
-int stream_facts_get(struct shmview_stream *stream, struct stream_facts **ret);
+/* Reads the facts of a stream. Returns 0 or an error of the library. */
+int stream_facts_read(struct shmview_stream *stream, struct stream_facts *ret);
 
-/* Like stream_facts_get(), of the segment called name; *ret is NULL if it is no stream. */
+/* Gets the facts of the segment called name. *ret is new, and the caller frees it; NULL if the
+ * segment is no stream. Returns 0 or an error of the library. */
 int stream_facts_of(struct context *c, const char *name, struct stream_facts **ret);
 
 /* Counts the slots in a state, SHMVIEW_SLOT_*. */
 uint32_t stream_count(const struct stream_facts *f, uint32_t state);
+
+/* Whether a reader has left, and only holds frames. */
+bool stream_reader_has_left(const struct shmview_stream_reader_status *reader);
 
 /* Prints the facts below those of the segment, with a character for each slot. */
 void stream_print(const struct stream_facts *f);

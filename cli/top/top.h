@@ -40,8 +40,10 @@ struct top_row {
 
 #define TOP_FILTER 129
 
-/* The caller sets key, name_most and wants_bytes; struct screen changes key, order and filter and
- * then calls top_arrange(). */
+struct top_streams;
+
+/* The caller sets key, name_most, wants_bytes and streams; struct screen changes key, order and
+ * filter and then calls top_arrange(). */
 struct top {
     const struct shmview_stats *now, *before; /* owned; before is NULL until the second update */
     int64_t now_us, before_us;                /* CLOCK_REALTIME of the two */
@@ -52,7 +54,8 @@ struct top {
     char filter[TOP_FILTER]; /* a pattern of the shell, or a part of the name; "": all */
     const char *trouble;     /* why the figures are old; NULL: they are current */
     bool wants_bytes;
-    int name_width, name_most; /* columns for names: as the longest needs, at most name_most */
+    struct top_streams *streams; /* among the rows; the caller's */
+    int name_width, name_most;   /* columns for names: as the longest needs, at most name_most */
 };
 
 /* Frees the figures and the rows. */
@@ -88,6 +91,12 @@ struct top_line {
 };
 
 #define TOP_HEADER 4 /* lines before the rows: three of the daemon, one of columns */
+
+/* Writes a line, as printf() does. */
+__attribute__((format(printf, 3, 4))) void top_put(struct top_line *line, enum top_style style,
+                                                   const char *format, ...);
+/* Writes a number of bytes, exact or rounded, or "-" if it is negative. Returns buffer. */
+const char *top_bytes(const struct top *top, char buffer[HUMAN_BYTES], int64_t n);
 
 /* Writes the lines above the rows. top must have figures. */
 void top_header(const struct top *top, struct top_line lines[TOP_HEADER]);

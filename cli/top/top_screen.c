@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The screen of top: a list of segments, the page of one segment, and the page of keys.
+/* The screen of top: a list of segments with the streams below it, the page of one segment, the
+ * page of all streams, and the page of keys.
  *
  * One loop draws everything, waits for a key or for the next update, and handles it. Drawing
  * everything is cheap, because curses sends only the characters that changed. */
@@ -12,16 +13,20 @@
 
 #include <curses.h>
 
+#include "cli/top/top_streams.h"
+
 #define ESC          27
 #define ESC_DELAY_MS 25 /* wait for the rest of a key that begins with ESC */
 #define COST_PART    5  /* at most 1/COST_PART of the time goes into queries to the daemon */
+#define STREAMS_PART 3  /* at least 1/STREAMS_PART of the list's rows is for streams */
 #define DETAIL_LINES                                                                               \
-    300 /* of a segment's page: 64 attachments, 200 of the tree of waits, and the rest             \
-         */
+    1400 /* of a segment's page: 64 attachments, 200 of the tree of waits, the rest, and the       \
+          * readers of a stream */
 
 enum view {
     VIEW_LIST,
     VIEW_SEGMENT,
+    VIEW_STREAMS,
     VIEW_HELP
 };
 
@@ -31,7 +36,8 @@ struct screen {
     enum view view;
     int64_t chosen;        /* id of the chosen segment; 0: none yet */
     size_t at;             /* row of the chosen segment */
-    size_t first;          /* topmost row of the list, or line of the segment's page */
+    size_t first;          /* topmost row of the list, or line of another page */
+    size_t rows;           /* rows that the list has on the screen */
     bool is_typing;        /* keys change the filter */
     bool is_done;          /* the user leaves */
     bool wants_figures;    /* update now, before the delay has passed */
@@ -76,17 +82,45 @@ static void draw_text(const struct screen *s, int y, enum top_style style, const
     draw_line(s, y, &line, false);
 }
 
-static int rows_of_screen(void)
+/* Returns the lines between the header and the bottom. */
+static size_t lines_of_body(void)
 {
     int rows = LINES - TOP_HEADER - 1;
-    return rows > 0 ? rows : 0;
+    return rows > 0 ? (size_t)rows : 0;
+}
+
+/* Returns how many of n lines of streams fit below the list: all that the list leaves, and at least
+ * a part. A heading alone is of no use. */
+static size_t room_of_streams(const struct screen *s, size_t n)
+{
+    size_t body = lines_of_body(), left = body > s->top->n_rows ? body - s->top->n_rows : 0;
+    size_t room = left > body / STREAMS_PART ? left : body / STREAMS_PART;
+    room = n < room ? n : room;
+    return room > 1 ? room : 0;
+}
+
+/* Draws the streams in the last rows of the body, and sets how many rows remain for the list. */
+static void draw_streams_below(struct screen *s)
+{
+    size_t n;
+    CLEANUP_FREE struct top_line *lines = top_stream_lines(s->top, false, &n);
+    size_t room = lines ? room_of_streams(s, n) : 0;
+    s->rows = lines_of_body() - room;
+    size_t y = s->top->n_rows < s->rows ? s->top->n_rows : s->rows;
+    if (room && room < n) {
+        lines[room - 1].style = TOP_DIM;
+        snprintf(lines[room - 1].text, TOP_LINE, "%zu more lines: s shows all streams",
+                 n - room + 1);
+    }
+    for (size_t i = 0; i < room; i++)
+        draw_line(s, (int)(TOP_HEADER + y + i), &lines[i], false);
 }
 
 /* Follows the chosen segment, whose row may have changed, and scrolls so that it is visible. If it
  * is gone, chooses the segment that is now in its row. */
 static void settle(struct screen *s)
 {
-    size_t rows = (size_t)rows_of_screen(), n = s->top->n_rows;
+    size_t rows = s->rows, n = s->top->n_rows;
     size_t found = s->chosen ? top_find(s->top, s->chosen) : SIZE_MAX;
     if (found != SIZE_MAX)
         s->at = found;
@@ -104,14 +138,15 @@ static void settle(struct screen *s)
 static void draw_list(struct screen *s)
 {
     struct top_line header[TOP_HEADER], line;
+    draw_streams_below(s);
     settle(s);
     top_header(s->top, header);
     for (int i = 0; i < TOP_HEADER; i++)
         draw_line(s, i, &header[i], false);
-    for (int i = 0; i < rows_of_screen() && s->first + (size_t)i < s->top->n_rows; i++) {
-        size_t row = s->first + (size_t)i;
+    for (size_t i = 0; i < s->rows && s->first + i < s->top->n_rows; i++) {
+        size_t row = s->first + i;
         top_row_line(s->top, &s->top->rows[row], &line);
-        draw_line(s, TOP_HEADER + i, &line, row == s->at);
+        draw_line(s, (int)(TOP_HEADER + i), &line, row == s->at);
     }
     if (s->top->n_rows == 0)
         draw_text(s, TOP_HEADER, TOP_DIM,
@@ -127,11 +162,36 @@ static const struct shmview_segment_stats *find_segment(const struct screen *s)
     return NULL;
 }
 
+/* Draws the part of n lines that fits from line y of the screen to the bottom. */
+static void draw_part(struct screen *s, int y, const struct top_line *lines, size_t n)
+{
+    size_t rows = LINES > y + 1 ? (size_t)(LINES - y - 1) : 0;
+    if (s->first + rows > n)
+        s->first = n > rows ? n - rows : 0;
+    for (size_t i = 0; i < rows && s->first + i < n; i++)
+        draw_line(s, y + (int)i, &lines[s->first + i], false);
+}
+
+static void draw_streams(struct screen *s)
+{
+    struct top_line header[TOP_HEADER];
+    size_t n;
+    CLEANUP_FREE struct top_line *lines = top_stream_lines(s->top, true, &n);
+    top_header(s->top, header);
+    for (int i = 0; i < TOP_HEADER - 1; i++)
+        draw_line(s, i, &header[i], false);
+    if (!lines || n == 0) {
+        draw_text(s, TOP_HEADER - 1, TOP_DIM, "No streams among these segments.");
+        return;
+    }
+    draw_line(s, TOP_HEADER - 1, &lines[0], false);
+    draw_part(s, TOP_HEADER, lines + 1, n - 1);
+}
+
 static void draw_segment(struct screen *s)
 {
     static struct top_line lines[DETAIL_LINES];
     const struct shmview_segment_stats *segment = find_segment(s);
-    size_t rows = LINES > 1 ? (size_t)LINES - 1 : 0;
     if (!segment) {
         s->view = VIEW_LIST;
         s->notice = "The segment is gone.";
@@ -139,14 +199,18 @@ static void draw_segment(struct screen *s)
         return;
     }
     size_t n = top_segment(s->top, segment, lines, DETAIL_LINES);
+    const struct top_stream *stream = top_streams_find(s->top->streams, segment->id);
+    if (stream) {
+        top_stream_heading(s->top, &lines[n]);
+        top_stream_row(s->top, stream, &lines[n + 1]);
+        n += 2;
+        n += top_stream_details(s->top, stream, lines + n, DETAIL_LINES - n);
+    }
     if (s->top->trouble) { /* the figures are old: the second line gives the reason */
         lines[1].style = TOP_BAD;
         snprintf(lines[1].text, sizeof lines[1].text, "%s", s->top->trouble);
     }
-    if (s->first + rows > n)
-        s->first = n > rows ? n - rows : 0;
-    for (size_t i = 0; i < rows && s->first + i < n; i++)
-        draw_line(s, (int)i, &lines[s->first + i], false);
+    draw_part(s, 0, lines, n);
 }
 
 static void draw_help(const struct screen *s)
@@ -157,6 +221,7 @@ static void draw_help(const struct screen *s)
         "  q              leave                    ?  this page",
         "  Up Down j k    choose a segment         PgUp PgDn Home End",
         "  Enter          show the segment         Esc, Backspace, Left  back",
+        "  s              streams with each reader, or segments",
         "  /              filter by name: a part of it, or a pattern with * ? [",
         "  < >            sort by another column; r reverses the order",
         "  N S M A H      sort by name, size, resident memory, attachments, held",
@@ -166,6 +231,7 @@ static void draw_help(const struct screen *s)
         "",
         "Yellow: a program waits for the lock. HELD and FOR: how long it is held, and",
         "the longest wait; a holder's time is known once another program waits.",
+        "Of a stream: its readers have missed frames. LAG is that of the slowest reader.",
     };
     for (size_t i = 0; i < ARRAY_LEN(text) && (int)i < LINES - 1; i++)
         draw_text(s, (int)i, i ? TOP_PLAIN : TOP_BOLD, text[i]);
@@ -180,7 +246,8 @@ static void draw_bottom(const struct screen *s)
     else if (s->notice)
         snprintf(text, sizeof text, "%s", s->notice);
     else if (s->view == VIEW_LIST)
-        snprintf(text, sizeof text, "by %s%s | q leave  Enter show  / filter  < > sort  ? keys",
+        snprintf(text, sizeof text,
+                 "by %s%s | q leave  Enter show  / filter  s streams  < > sort  ? keys",
                  top_key_names[t->key], t->is_reversed ? ", reversed" : "");
     else
         snprintf(text, sizeof text, "Esc back  q leave  ? keys");
@@ -197,6 +264,8 @@ static void draw(struct screen *s)
         draw_help(s);
     else if (s->view == VIEW_SEGMENT)
         draw_segment(s);
+    else if (s->view == VIEW_STREAMS)
+        draw_streams(s);
     else
         draw_list(s);
     draw_bottom(s);
@@ -242,7 +311,7 @@ static void move_by(struct screen *s, long rows)
     else
         *at += *at > SIZE_MAX / 2 ? 0 : (size_t)rows;
     if (s->view != VIEW_LIST)
-        return; /* draw_segment() limits it to the end of the page */
+        return; /* draw_part() limits it to the end of the page */
     if (*at >= n)
         *at = n ? n - 1 : 0;
     s->chosen = n ? s->top->rows[*at].segment->id : 0;
@@ -290,6 +359,8 @@ static void change_view(struct screen *s, int key)
         key == ESC || key == KEY_BACKSPACE || key == 127 || key == '\b' || key == KEY_LEFT;
     if (key == '?' || key == 'h')
         s->view = VIEW_HELP;
+    else if (key == 's')
+        s->view = s->view == VIEW_STREAMS ? VIEW_LIST : VIEW_STREAMS;
     else if (enters && s->view == VIEW_LIST && s->chosen)
         s->view = VIEW_SEGMENT;
     else if (leaves || (enters && s->view == VIEW_HELP))
@@ -366,9 +437,10 @@ static int serve(struct context *c, struct screen *s, int64_t delay_ns, top_refr
     return EXIT_OK;
 }
 
-int top_screen(struct context *c, struct top *top, int64_t delay_ns, top_refresh refresh_stats)
+int top_screen(struct context *c, struct top *top, int64_t delay_ns, bool shows_streams,
+               top_refresh refresh_stats)
 {
-    struct screen s = {.top = top};
+    struct screen s = {.top = top, .view = shows_streams ? VIEW_STREAMS : VIEW_LIST};
     const char *term = getenv("TERM");
     SCREEN *terminal = newterm(NULL, stdout, stdin);
     if (!terminal)

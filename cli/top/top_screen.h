@@ -11,8 +11,10 @@
 typedef int (*top_refresh)(struct context *c, struct top *top);
 
 /* Shows top until the user leaves or the terminal closes. top must have figures already. Calls
- * refresh every delay_ns, or less often if the daemon is slow. Restores the terminal at the end.
+ * refresh every delay_ns, or less often if the daemon is slow. Begins with the page of streams if
+ * shows_streams. Restores the terminal at the end.
  * Returns the exit status. */
-int top_screen(struct context *c, struct top *top, int64_t delay_ns, top_refresh refresh);
+int top_screen(struct context *c, struct top *top, int64_t delay_ns, bool shows_streams,
+               top_refresh refresh);
 
 #endif

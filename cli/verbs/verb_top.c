@@ -18,6 +18,10 @@
 #define DELAY_NS        INT64_C(2000000000) /* without --delay */
 #define DELAY_LEAST     INT64_C(50000000)
 
+/* Streams stay attached for a shorter time only: a stream whose programs have all ended exists
+ * until this one lets it go, and its next creator would find the name taken. */
+#define ATTACHED_MOST_NS DELAY_NS
+
 /* Options of this file; the others are in struct top. */
 struct how {
     bool is_batch, streams;
@@ -25,8 +29,8 @@ struct how {
     int64_t delay_ns;
 };
 
-/* Gets new figures. If the daemon does not answer, keeps the old ones and sets t->trouble to the
- * reason; without old ones that is an error. Returns 0 or the exit status. */
+/* Gets new figures, also of streams. If the daemon does not answer, keeps the old ones and sets
+ * t->trouble to the reason; without old ones that is an error. Returns 0 or the exit status. */
 static int refresh_figures(struct context *c, struct top *t)
 {
     static char trouble[200];
@@ -36,19 +40,21 @@ static int refresh_figures(struct context *c, struct top *t)
     int r = shmview_stats_get(c->connection, &all, &stats);
     if (r == 0) {
         t->trouble = NULL;
-        return top_update(t, stats, realtime_us()) ? fail_memory(c) : 0;
-    }
-    if (!t->now)
+        if (top_update(t, stats, realtime_us()))
+            return fail_memory(c);
+    } else if (!t->now) {
         return fail_call(c, r);
-    snprintf(trouble, sizeof trouble, "old figures: %s", shmview_error_text());
-    t->trouble = trouble;
-    return 0;
+    } else {
+        snprintf(trouble, sizeof trouble, "old figures: %s", shmview_error_text());
+        t->trouble = trouble;
+    }
+    return top_streams_update(t->streams, c, t);
 }
 
 /* --- Without a terminal -------------------------------------------------- */
 
-/* Prints one page: the header and a line for each segment. Returns 0 or the exit status. */
-static int print_page(const struct top *t)
+/* Prints the header and a line for each segment. */
+static void print_segments(const struct top *t)
 {
     struct top_line header[TOP_HEADER], line;
     top_header(t, header);
@@ -58,6 +64,20 @@ static int print_page(const struct top *t)
         top_row_line(t, &t->rows[i], &line);
         puts(line.text);
     }
+}
+
+/* Prints one page: segments and then streams, or streams with their readers. Returns 0 or the exit
+ * status. */
+static int print_page(struct context *c, const struct top *t, const struct how *how)
+{
+    size_t n;
+    CLEANUP_FREE struct top_line *lines = top_stream_lines(t, how->streams, &n);
+    if (!lines)
+        return fail_memory(c);
+    if (!how->streams)
+        print_segments(t);
+    for (size_t i = 0; i < n; i++)
+        puts(lines[i].text);
     return fflush(stdout) ? EXIT_FAILED : EXIT_OK; /* main() prints the reason */
 }
 
@@ -73,42 +93,14 @@ static void pause_until(int64_t deadline_ns)
 /* Prints pages until --count, or until the output cannot be written. Returns the exit status. */
 static int print_pages(struct context *c, struct top *t, const struct how *how)
 {
-    int status = print_page(t);
+    int status = print_page(c, t, how);
     for (int64_t n = 1; status == 0 && (how->count == 0 || n < how->count); n++) {
         pause_until(shmview_deadline(how->delay_ns));
         status = refresh_figures(c, t);
         putchar('\n');
         if (status == 0)
-            status = print_page(t);
+            status = print_page(c, t, how);
     }
-    return status;
-}
-
-/* --- Streams ------------------------------------------------------------- */
-
-/* Prints pages of streams until --count, or until the user ends it. On a terminal each page
- * replaces the one before. Returns the exit status. */
-static int print_stream_pages(struct context *c, struct top *t, const struct how *how)
-{
-    struct top_streams streams = {.n = 0};
-    int status = 0;
-    bus_error_catch();
-    for (int64_t n = 0; status == 0 && (how->count == 0 || n < how->count); n++) {
-        if (n) {
-            pause_until(shmview_deadline(how->delay_ns));
-            status = refresh_figures(c, t);
-        }
-        status = status ? status : top_streams_update(&streams, c, t);
-        if (status)
-            break;
-        if (!how->is_batch)
-            fputs("\033[H\033[2J", stdout);
-        else if (n)
-            putchar('\n');
-        top_streams_print(&streams, stdout);
-        status = fflush(stdout) ? EXIT_FAILED : EXIT_OK; /* main() prints the reason */
-    }
-    top_streams_deinit(&streams);
     return status;
 }
 
@@ -121,16 +113,15 @@ static int show(struct context *c, struct top *t, const struct how *how)
         status = refresh_figures(c, t);
     if (status)
         return status;
-    if (how->streams)
-        return print_stream_pages(c, t, how);
     return how->is_batch ? print_pages(c, t, how)
-                         : top_screen(c, t, how->delay_ns, refresh_figures);
+                         : top_screen(c, t, how->delay_ns, how->streams, refresh_figures);
 }
 
 static int run_top(struct context *c, int argc, char **argv)
 {
     struct how how = {.delay_ns = DELAY_NS};
-    struct top t = {0};
+    struct top_streams streams = {.n = 0};
+    struct top t = {.streams = &streams};
     size_t key = TOP_WAITING;
     const struct verb_option options[] = {
         OPT_FLAG("batch", 'b', &how.is_batch),
@@ -154,7 +145,10 @@ static int run_top(struct context *c, int argc, char **argv)
         return fail_usage(c, "--count is for --batch");
     if (!how.is_batch && !(isatty(STDOUT_FILENO) && isatty(STDIN_FILENO)))
         return fail_usage(c, "standard input and output are not a terminal: use --batch");
+    streams.lets_go = how.delay_ns > ATTACHED_MOST_NS;
+    bus_error_catch();
     int status = show(c, &t, &how);
+    top_streams_deinit(&streams);
     top_deinit(&t);
     return status;
 }
@@ -170,9 +164,10 @@ const struct verb verb_top = {
             "  -b, --batch               print one page after the other, without a terminal\n"
             "  -n, --count N             end after that many pages of --batch\n"
             "  -B, --bytes               print sizes in bytes\n"
-            "      --streams             show frames, readers, lag and losses of streams\n"
+            "      --streams             show streams alone, with each stage and reader\n"
             "\nFILTER is a part of the names that are shown, or a pattern with * ? [. Press ?\n"
-            "for the keys: Enter opens a segment, / filters, < and > sort, q leaves.\n"
+            "for the keys: Enter opens a segment, s shows the streams, / filters, < and > sort,\n"
+            "q leaves.\n"
             "Example: shmviewctl top -s size camera\n\n",
     .run = run_top,
 };

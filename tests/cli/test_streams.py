@@ -325,7 +325,7 @@ def test_another_writer_is_named(ctl, client, tmp_path):
     writer.do("drop('shmview_frame_discard')")
 
 
-# --- list, metrics and top ------------------------------------------------------
+# --- list and metrics -----------------------------------------------------------
 
 
 def test_list_marks_streams(ctl):
@@ -401,25 +401,3 @@ def test_metrics_of_streams(ctl, client, tmp_path):
     assert not any("seg\"" in name for name in found)
     assert values(ctl, "seg") == {}
     reader.do("drop('shmview_frame_release')")
-
-
-def test_top_of_streams(ctl, client, tmp_path):
-    create(ctl, "latest", "--slots", "4", "image=u1[4,6]")
-    ctl("create", "seg", "8K", "-l", "frame: image=u1[4,6]")
-    reader = client(READ)
-    reader.do("lib.shmview_stream_join(s)")
-    replay(ctl, tmp_path, frames(3), "cam")
-    out = ctl("top", "--streams", "-b", "-n", "1").out
-    head, line, behind = out.splitlines()
-    assert head.split() == ["STREAM", "FRAMES/S", "BYTES/S", "PUBLISHED", "LOANED/PUBLISHED/HELD"]
-    assert line.split()[:4] == ["cam", "-", "-", "3"] and line.endswith("/0 of 4")
-    assert behind.split() == [str(reader.pid), "python3", "lag", "3,", "missed", "0,", "holds", "0"]
-    watcher = ctl.start("top", "--streams", "-b", "-n", "2", "-d", "2", "cam")
-    watcher.stdout.readline()
-    watcher.stdout.readline()  # the first page has this line, and the second one what follows
-    replay(ctl, tmp_path, frames(2), "cam")
-    out, err = watcher.communicate(timeout=60)
-    assert watcher.returncode == 0 and err == ""
-    name, rate, _, published = out.split("PUBLISHED/HELD\n")[1].splitlines()[0].split()[:4]
-    assert (name, published) == ("cam", "5") and 0 < float(rate) <= 1
-    ctl("top", "--streams", "-b", "-n", "1", "mic")
