@@ -257,5 +257,6 @@ int main(int argc, char **argv)
             return 1;
         }
     }
+    server_hold_ends(SIG_BLOCK);
     return serve_instance(&options, config, ready);
 }

@@ -356,6 +356,15 @@ static int start_signal(struct server *s, uv_signal_t *handle, int number)
     return r ? r : uv_signal_start(handle, on_signal, number);
 }
 
+void server_hold_ends(int how)
+{
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(how, &ends, NULL);
+}
+
 /* Makes declared segments before any client is served, by running the loop without the socket. */
 static void make_declared(struct server *s)
 {
@@ -411,6 +420,7 @@ int server_init(struct server *server, const struct listener *listener,
         r = start_signal(server, &server->sigterm, SIGTERM);
     if (r == 0)
         r = start_signal(server, &server->sigint, SIGINT);
+    server_hold_ends(SIG_UNBLOCK);
     if (r == 0)
         r = start_signal(server, &server->sighup, SIGHUP);
     if (r == 0)

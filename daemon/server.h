@@ -42,6 +42,10 @@ struct server {
     TAILQ_HEAD(, connection) lingering; /* their clients have gone; requests wait for a turn */
 };
 
+/* Blocks SIGTERM and SIGINT before anything is made that an end must remove; server_init() lets them
+ * through once the server handles them. how: as for pthread_sigmask(). */
+void server_hold_ends(int how);
+
 /* Starts a server, which must be zeroed: takes over the listener, the store, the configuration, and
  * the segments of the last daemon. When this returns 0, each segment that the configuration
  * declares exists, or the reason is logged, unless a signal has stopped the server. options must

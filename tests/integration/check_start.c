@@ -149,6 +149,26 @@ START_TEST(an_interrupt_ends_it_as_well)
 }
 END_TEST
 
+/* Its socket is there before it serves. */
+START_TEST(an_interrupt_ends_it_while_it_starts)
+{
+    char socket[108];
+    for (int i = 0; i < 5; i++) {
+        snprintf(socket, sizeof socket, "%s/early", place_directory());
+        pid_t pid = fork();
+        ck_assert_int_ge(pid, 0);
+        if (pid == 0) {
+            execl(daemon_program(), "shmviewd", "--socket", socket, (char *)NULL);
+            _exit(127);
+        }
+        AWAIT(access(socket, F_OK) == 0);
+        ck_assert_int_eq(kill(pid, SIGINT), 0);
+        ck_assert_int_eq(process_wait(pid), 0);
+        ck_assert_int_ne(access(socket, F_OK), 0);
+    }
+}
+END_TEST
+
 /* Starts it with the end of a pipe. Returns what it writes there: "" where it does not start. */
 static const char *start_with_pipe(const char *socket, pid_t *ret_pid)
 {
@@ -192,15 +212,11 @@ END_TEST
 int main(void)
 {
     const struct suite_test tests[] = {
-        SUITE_TEST(options_are_explained),
-        SUITE_TEST(a_socket_has_one_daemon),
-        SUITE_TEST(two_daemons_do_not_mix),
-        SUITE_TEST(what_is_no_socket_is_left_alone),
-        SUITE_TEST(missing_directories_are_made),
-        SUITE_TEST(the_socket_of_another_is_not_removed),
-        SUITE_TEST(an_interrupt_ends_it_as_well),
-        SUITE_TEST(it_tells_when_it_is_ready),
-        SUITE_END,
+        SUITE_TEST(options_are_explained),        SUITE_TEST(a_socket_has_one_daemon),
+        SUITE_TEST(two_daemons_do_not_mix),       SUITE_TEST(what_is_no_socket_is_left_alone),
+        SUITE_TEST(missing_directories_are_made), SUITE_TEST(the_socket_of_another_is_not_removed),
+        SUITE_TEST(an_interrupt_ends_it_as_well), SUITE_TEST(an_interrupt_ends_it_while_it_starts),
+        SUITE_TEST(it_tells_when_it_is_ready),    SUITE_END,
     };
     return suite_main("start", tests);
 }
