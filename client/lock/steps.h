@@ -86,7 +86,8 @@
     X(STREAM_TAKEN, "stream: taken, the next number is stored")                                    \
     X(STREAM_RELEASED, "stream: released, no writer is woken")                                     \
     X(STREAM_NOTED, "stream: the death of a writer is noted in the reader")                        \
-    X(STREAM_PASSES, "stream: the slot shows a number in a stage, the ring does not")              \
+    X(STREAM_PASSES, "stream: a frame is half passed on, the ring does not have it")               \
+    X(STREAM_PASSED, "stream: a frame is passed on, the slot does not show that it is done")       \
     X(ADOPTS, "slot: nothing is written yet")                                                      \
     X(ADOPT_UNSIGNED, "slot: my predecessor's name is off it")                                     \
     X(ADOPT_UNCOUNTED, "slot: pid and command are mine, the count is not")                         \

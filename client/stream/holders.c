@@ -37,7 +37,8 @@ static struct held_frame frame_in(const struct shmview_stream *s, uint32_t stage
 {
     struct shmview_stream_slot *words = slot_words(s, f);
     return (struct held_frame){
-        .sequence = stage < s->plan.n_stages ? atomic_load(word64(&words->shows[stage])) : 0,
+        .sequence =
+            stage < s->plan.n_stages ? shown_number(atomic_load(word64(&words->shows[stage]))) : 0,
         .time_ns = atomic_load_explicit((_Atomic int64_t *)&words->time_ns, memory_order_relaxed),
     };
 }

@@ -16,17 +16,16 @@ int shmview_frame_pass(const struct shmview_frame *frame, uint32_t stage, uint64
                     s->stage, stage, name, s->plan.n_stages);
     if (!slot_is_mine(stream_lock(s)))
         return fail_lost(stream_lock(s));
-    /* Whichever of two readers changes it from 0 passes the frame on. No ring has this number, so
-     * that no reader takes the frame for another one that was in the slot. */
-    uint64_t none = 0, sequence = UINT64_MAX;
-    if (!atomic_compare_exchange_strong(word64(&slot_words(s, frame->slot)->shows[stage]), &none,
-                                        sequence))
+    uint64_t sequence;
+    bool is_first;
+    int r = ring_pass(s, stage, frame->slot, &sequence, &is_first);
+    gate_open(s, s->stages[stage].gate);
+    if (r)
+        return r;
+    if (!is_first)
         return fail(SHMVIEW_ERR_EXISTS, "frame %llu of stream '%s' is in stage %u already",
                     (unsigned long long)frame->sequence, name, stage);
-    STEP(AT_STREAM_PASSES);
-    int r = ring_publish(s, stage, frame->slot, &sequence);
-    gate_open(s, s->stages[stage].gate);
-    if (r == 0 && ret_sequence)
+    if (ret_sequence)
         *ret_sequence = sequence;
-    return r;
+    return 0;
 }

@@ -131,10 +131,10 @@ static bool hold(struct shmview_stream *s, uint64_t sequence, uint32_t f)
 {
     uint64_t *shows = &slot_words(s, f)->shows[s->stage];
     if (!s->me)
-        return atomic_load(word64(shows)) == sequence;
+        return shown_number(atomic_load(word64(shows))) == sequence;
     atomic_fetch_or(word64(&s->me->stream_holds[f / 64]), UINT64_C(1) << f % 64);
     STEP(AT_STREAM_HELD);
-    if (atomic_load(word64(shows)) == sequence)
+    if (shown_number(atomic_load(word64(shows))) == sequence)
         return true;
     unhold(s, f);
     return false;
@@ -340,6 +340,7 @@ int shmview_frame_is_intact(const struct shmview_frame *frame)
         return 0;
     /* the bytes that the caller has read were read before this */
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(word64(&slot_words(s, frame->slot)->shows[s->stage]),
-                                memory_order_relaxed) == frame->sequence;
+    uint64_t *shows = &slot_words(s, frame->slot)->shows[s->stage];
+    return shown_number(atomic_load_explicit(word64(shows), memory_order_relaxed)) ==
+           frame->sequence;
 }

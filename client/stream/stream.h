@@ -230,6 +230,12 @@ static inline uint64_t ring_load(const struct shmview_stream *s, uint32_t stage,
     return atomic_load(word64(&s->stages[stage].ring[sequence & s->mask]));
 }
 
+/* The number in what a slot shows. */
+static inline uint64_t shown_number(uint64_t shown)
+{
+    return shown & ~SHMVIEW_STREAM_PASSING;
+}
+
 /* Returns the number of the last frame of a stage. Counts a frame whose writer died before it did.
  */
 uint64_t ring_last(struct shmview_stream *s, uint32_t stage);
@@ -239,9 +245,13 @@ uint64_t ring_last(struct shmview_stream *s, uint32_t stage);
 uint64_t ring_shown(const struct shmview_stream *s, uint32_t stage, uint32_t f,
                     uint64_t *ret_number);
 
-/* Publishes what is in slot f, which the caller owns or holds, in a stage. Returns 0 with the
- * number, or -SHMVIEW_ERR_LAYOUT_VERSION if the ring is damaged. */
+/* Publishes what is in slot f, which the caller owns, in a stage. Returns 0 with the number, or
+ * -SHMVIEW_ERR_LAYOUT_VERSION if the ring is damaged. */
 int ring_publish(struct shmview_stream *s, uint32_t stage, uint32_t f, uint64_t *ret_sequence);
+/* Likewise of a slot that the caller holds, unless the frame is in the stage. Finishes what another
+ * reader has begun, which may be dead; *ret_is_first is whether there was none. */
+int ring_pass(struct shmview_stream *s, uint32_t stage, uint32_t f, uint64_t *ret_sequence,
+              bool *ret_is_first);
 
 /* Sets the error text. Returns -SHMVIEW_ERR_LAYOUT_VERSION. */
 int fail_damaged(const struct shmview_stream *s, const char *what);

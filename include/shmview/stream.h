@@ -303,9 +303,10 @@ int shmview_frame_is_intact(const struct shmview_frame *frame);
  * (may be NULL). Each frame can be in a stage once. The caller still holds the frame. Needs
  * SHMVIEW_WRITE. Does not block.
  *
- * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the frame is in that stage already, _INVALID
- * if there is no such stage, _NOT_OWNER if the frame is not taken by this process, _READ_ONLY, or
- * _LOST. */
+ * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the frame is in that stage already: also if
+ * another reader began to pass it on and has died, because this call has then finished that.
+ * _INVALID if there is no such stage, _NOT_OWNER if the frame is not taken by this process,
+ * _READ_ONLY, or _LOST. */
 int shmview_frame_pass(const struct shmview_frame *frame, uint32_t stage, uint64_t *ret_sequence);
 
 /* The writer whose death the last SHMVIEW_WRITER_DIED of this handle reported; when_ns is the time

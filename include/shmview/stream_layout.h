@@ -41,6 +41,9 @@
 #define SHMVIEW_STREAM_SLOT_BITS 10u
 #define SHMVIEW_STREAM_SLOT_MASK 0x3ffu
 
+/* In a number that a slot shows: a reader passes the frame on, and may have died at that. */
+#define SHMVIEW_STREAM_PASSING (UINT64_C(1) << 63)
+
 /* A gate: where clients wait until something is published, or released.
  *
  * A client that will park sets PARKED by a CAS, looks once more, and parks on the word. One that
@@ -120,8 +123,9 @@ struct shmview_stream_stage {
  *               the owner, before it publishes
  *   shows       of each stage the number of the frame that is in the slot; 0: none. The owner
  * stores 0 before it looks whether a reader holds the slot, and the number before it publishes. A
- * reader that passes the frame on CASes that of the other stage from 0. A number counts only if the
- * ring has the entry: its writer may have died before */
+ * reader that passes the frame on CASes that of the other stage from 0, and sets PASSING in it
+ * until the ring has the entry. A number counts only if the ring has the entry: its writer may have
+ * died before. PASSING is cleared before that entry is overwritten */
 struct shmview_stream_slot {
     uint32_t owner;
     uint32_t user_bytes; /* at most SHMVIEW_STREAM_USER_BYTES */

@@ -23,11 +23,15 @@
 #ifndef CELLS /* of each ring */
 #define CELLS SLOTS
 #endif
-#ifdef PASS /* reader 0 passes each frame on to a second stream, which reader 1 takes from */
+#ifdef PASS /* the first PASSERS readers pass each frame on to a second stream, from which the others take */
+#ifndef PASSERS
+#define PASSERS 1
+#endif
 #define STREAMS   2
-#define STREAM(r) (r)
-#define OVER(k)   ((k) -> stage_over : n_over == WRITERS)
+#define STREAM(r) ((r) < PASSERS -> 0 : 1)
+#define OVER(k)   ((k) -> n_passers_over == PASSERS : n_over == WRITERS)
 #else
+#define PASSERS   READERS
 #define STREAMS   1
 #define STREAM(r) 0
 #define OVER(k)   (n_over == WRITERS)
@@ -51,12 +55,10 @@
 #define SHOWS(k, slot)   shows[(k) * SLOTS + (slot)]
 #define TAG(k, seq)      tag[(k) * (TOTAL + 2) + (seq)]
 
-/* What a slot shows while a reader begins to pass its frame on: a number that no ring has. */
-#ifdef FAULT_NUMBER_ONE
-#define NO_NUMBER 1
-#else
-#define NO_NUMBER 255
-#endif
+/* What a slot shows while a reader passes its frame on, besides the number. The bit is cleared after the ring has the
+ * entry, and before that is overwritten. */
+#define PASSING 128
+#define NUMBER(shown) ((shown) & ~PASSING)
 
 /* Of a slot, in the word of those that a reader holds; of a stream, in a mask. */
 #define BIT(i) (1 << (i))
@@ -88,7 +90,9 @@ byte content[SLOTS]; /* which frame the bytes are; 0: half written */
 byte tag[STREAMS * (TOTAL + 2)]; /* by number: which frame was published */
 byte n_over;         /* writers that write no more */
 byte last[STREAMS];  /* the last number that was published */
-bool stage_over;     /* reader 0 passes no more frames on */
+byte n_passers_over; /* readers that pass no more frames on */
+byte passed;         /* frames that the second stream has or had */
+bool is_passed[SLOTS]; /* whether it has the frame in the slot */
 
 /* The ids of writers have a place and a generation; writers are not replaced here. */
 #define IS_DEAD_OWNER(o) ((o) != 0 && live[(o) - 1] == 0)
@@ -102,6 +106,9 @@ inline stir_readers(k)
         atomic {
             readers_wait[k] = false;
             stirred[READER(0)] = stirred[READER(0)] || STREAM(0) == k;
+#if READERS > 2
+            stirred[READER(1)] = stirred[READER(1)] || STREAM(1) == k;
+#endif
             stirred[PARTIES - 1] = stirred[PARTIES - 1] || STREAM(READERS - 1) == k
         }
     :: atomic { else -> skip }
@@ -129,18 +136,19 @@ inline find_last()
 #endif
 }
 
-/* Publishes frame, which is in slot f, in stream k. */
-inline announce_frame()
+/* Clears the bit PASSING of the frame of which a cell has the entry, before that is overwritten: the slot then shows
+ * that its frame was published. */
+inline settle()
 {
-    seq = published[k] + 1;
-    do
-    :: SHOWS(k, f) = seq; /* no reader comes here before the ring has it */
+#if defined PASS && !defined FAULT_NOT_SETTLED
+    atomic {
         if
-        :: atomic { SEQ(CELL(k, seq)) < seq -> CELL(k, seq) = ENTRY(seq, f); TAG(k, seq) = frame; last[k] = seq }; break
-        :: SEQ(CELL(k, seq)) >= seq -> seq++
-        fi
-    od;
-    atomic { published[k] = (published[k] > seq -> published[k] : seq); seq = 0 }
+        :: entry != 0 && SHOWS(k, SLOT(entry)) == (SEQ(entry) | PASSING) -> SHOWS(k, SLOT(entry)) = SEQ(entry)
+        :: else -> skip
+        fi }
+#else
+    skip
+#endif
 }
 
 #include "stream_writer.pml"

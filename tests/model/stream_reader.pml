@@ -43,14 +43,14 @@ inline join()
 inline hold(number)
 {
 #ifdef FAULT_SHOWN_FIRST
-    held = (SHOWS(k, f) == number);
+    held = (NUMBER(SHOWS(k, f)) == number);
     atomic { holds[r] = holds[r] | BIT(f) }
 #elif defined FAULT_SHOWS_ANY
     atomic { holds[r] = holds[r] | BIT(f) };
     held = (SHOWS(k, f) != 0)
 #else
     atomic { holds[r] = holds[r] | BIT(f) };
-    held = (SHOWS(k, f) == number)
+    held = (NUMBER(SHOWS(k, f)) == number)
 #endif
 }
 
@@ -117,25 +117,76 @@ inline take()
 }
 
 #ifdef PASS
-/* Publishes the frame, which this reader holds, in another stream, unless another reader has. */
+/* Sets seq to the first number of stream k that the ring does not have. */
+inline find_next()
+{
+    seq = published[k] + 1;
+    do
+    :: SEQ(CELL(k, seq)) >= seq -> seq++
+    :: else -> break
+    od
+}
+
+/* Changes what slot f shows in stream k from value to a number, if nobody else has. Sets value to what it shows. */
+inline show_number()
+{
+    atomic {
+        if
+        :: SHOWS(k, f) == value -> value = seq | PASSING; SHOWS(k, f) = value
+        :: else -> value = SHOWS(k, f)
+        fi }
+}
+
+/* Publishes the frame, which this reader holds, in another stream, or finishes what another reader has begun. That one
+ * may be dead. */
 inline pass(to)
 {
-    if
-    :: atomic { SHOWS(to, f) == 0 -> SHOWS(to, f) = NO_NUMBER; k = to; frame = content[f] }
+    atomic { k = to; frame = content[f]; find_next() };
 #ifdef FAULT_RELEASED_FIRST
-        atomic { holds[r] = holds[r] & ~BIT(f) };
+    atomic { holds[r] = holds[r] & ~BIT(f) };
 #endif
-        announce_frame();
-        stir_readers(to);
-        atomic { frame = 0; k = STREAM(r) }
-    :: atomic { SHOWS(to, f) != 0 -> skip }
-    fi
+#ifdef FAULT_NUMBER_ONE
+    seq = 1;
+#endif
+#ifdef FAULT_NOT_FINISHED
+    if
+    :: atomic { SHOWS(k, f) == 0 -> show_number() }
+    :: atomic { SHOWS(k, f) != 0 -> skip }
+    fi;
+#else
+    show_number();
+#endif
+    do
+    :: atomic { value & PASSING -> seq = NUMBER(value); entry = CELL(k, seq) }
+        if
+        :: atomic { entry == ENTRY(seq, f) ->
+                published[k] = (published[k] > seq -> published[k] : seq) }
+            atomic { SHOWS(k, f) = (SHOWS(k, f) == value -> seq : SHOWS(k, f)); value = 0 }
+        :: atomic { SEQ(entry) >= seq && entry != ENTRY(seq, f) -> find_next() } /* another frame has the number */
+            show_number()
+        :: atomic { SEQ(entry) < seq -> skip }
+            settle();
+            atomic {
+                if
+                :: CELL(k, seq) == entry ->
+                    assert(k == 0 || !is_passed[f]);
+                    is_passed[f] = is_passed[f] || k == 1;
+                    passed = passed | BIT(frame);
+                    CELL(k, seq) = ENTRY(seq, f); TAG(k, seq) = frame; last[k] = seq
+                :: else -> skip
+                fi }
+        fi
+    :: atomic { !(value & PASSING) -> value = 0; entry = 0; seq = 0; break }
+    od;
+    assert(passed & BIT(frame));
+    stir_readers(to);
+    atomic { frame = 0; k = STREAM(r) }
 }
 #endif
 
 proctype reader(byte r)
 {
-    byte f, k, next, entry, generation, seq, frame;
+    byte f, k, next, entry, generation, seq, value, frame;
     bool held, is_over, is_new = true; /* it has taken nothing */
 again:
     {
@@ -160,9 +211,9 @@ again:
 #endif
 #ifdef PASS
             if
-            :: r == 0 -> pass(1)
+            :: r < PASSERS -> pass(1)
 #ifdef BACK
-            :: r == 1 && is_new -> pass(0)
+            :: r >= PASSERS && is_new -> pass(0)
 #endif
             :: else -> skip
             fi;
@@ -184,12 +235,13 @@ again:
         atomic { at[r] = NOWHERE; f = 0; next = 0; is_over = false };
         stir_writers()
     } unless { dead[READER(r)] };
-    stage_over = (r == 0 -> true : stage_over);
+    n_passers_over = n_passers_over + (r < PASSERS -> 1 : 0);
     if
     :: atomic { dead[READER(r)] ->
-        f = 0; k = 0; next = 0; entry = 0; held = 0; is_over = 0; seq = 0; frame = 0; is_new = true }
+        f = 0; k = 0; next = 0; entry = 0; held = 0; is_over = 0; seq = 0; value = 0; frame = 0; is_new = true }
 #ifdef REUSE
-        atomic { live[READER(r)] == 0 -> live[READER(r)] = generation + 1; dead[READER(r)] = false };
+        atomic { live[READER(r)] == 0 -> live[READER(r)] = generation + 1; dead[READER(r)] = false;
+            n_passers_over = n_passers_over - (r < PASSERS -> 1 : 0) };
         goto again
 #endif
     :: atomic { else -> skip }

@@ -49,7 +49,8 @@ inline look_at_slot()
 #endif
             if
             :: seq == 0 -> skip
-            :: seq != 0 && CELL(k, seq) == ENTRY(seq, f) ->
+            :: seq != 0 && CELL(k, NUMBER(seq)) == ENTRY(NUMBER(seq), f) ->
+                seq = NUMBER(seq);
                 in_ring = in_ring | BIT(k);
                 free = seq <= limit[k] && seq < least[k]
             :: else -> unknown = unknown | BIT(k)
@@ -64,7 +65,7 @@ inline clear(streams)
 {
     do
     :: atomic { streams & BIT(0) -> SHOWS(0, f) = 0; streams = streams & ~BIT(0) }
-    :: atomic { streams == BIT(1) -> SHOWS(STREAMS - 1, f) = 0; streams = 0 }
+    :: atomic { streams == BIT(1) -> SHOWS(STREAMS - 1, f) = 0; is_passed[f] = false; streams = 0 }
     :: atomic { streams == 0 -> break }
     od
 }
@@ -93,7 +94,10 @@ inline look_at_slot_again()
 #endif
     do
     :: atomic { seq = SHOWS(k, f) }
-        atomic { free = (seq == 0 || (unknown & BIT(k) && CELL(k, seq) != ENTRY(seq, f))); seq = 0; NEXT(k, STREAMS) }
+        atomic {
+            free = (seq == 0 || (unknown & BIT(k) && CELL(k, NUMBER(seq)) != ENTRY(NUMBER(seq), f)));
+            seq = 0;
+            NEXT(k, STREAMS) }
     od
 }
 
@@ -162,6 +166,29 @@ inline loan()
     od
 }
 
+/* Publishes frame, which is in slot f. */
+inline announce_frame()
+{
+    seq = published[0] + 1;
+    do
+    :: SHOWS(0, f) = seq; /* no reader comes here before the ring has it */
+#ifdef PASS
+        entry = CELL(0, seq);
+        settle();
+#else
+        entry = CELL(0, seq);
+#endif
+        if
+        :: atomic { SEQ(entry) < seq && CELL(0, seq) == entry ->
+                CELL(0, seq) = ENTRY(seq, f); TAG(0, seq) = frame; last[0] = seq; entry = 0 }
+            break
+        :: atomic { SEQ(entry) < seq && CELL(0, seq) != entry -> skip }
+        :: atomic { SEQ(entry) >= seq -> seq++ }
+        fi
+    od;
+    atomic { published[0] = (published[0] > seq -> published[0] : seq); seq = 0 }
+}
+
 inline publish()
 {
     announce_frame();
@@ -178,7 +205,7 @@ inline publish()
 
 proctype writer(byte me)
 {
-    byte f, k, r, seq, value, frame, in_ring, unknown, limit[STREAMS], least[STREAMS];
+    byte f, k, r, seq, value, entry, frame, in_ring, unknown, limit[STREAMS], least[STREAMS];
     bool free, gone;
     {
         frame = me * FRAMES + 1;
@@ -198,6 +225,6 @@ proctype writer(byte me)
         od
     } unless { dead[me] };
     atomic { n_over++;
-        f = 0; k = 0; r = 0; seq = 0; value = 0; free = 0; gone = 0; in_ring = 0; unknown = 0;
+        f = 0; k = 0; r = 0; seq = 0; value = 0; entry = 0; free = 0; gone = 0; in_ring = 0; unknown = 0;
         limit[0] = 0; least[0] = 0; limit[STREAMS - 1] = 0; least[STREAMS - 1] = 0 }
 }

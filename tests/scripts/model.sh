@@ -101,12 +101,15 @@ rows=(
     "holds|stream: latest, passed on|PASS LATEST READERS=2 FRAMES=3"
     "holds|stream: passed on by a latecomer|PASS SKIPS SLOTS=1 READERS=2"
     "holds|stream: passed back|PASS BACK SKIPS SLOTS=1 READERS=2"
+    "holds|stream: passed on by two readers, a death|PASS PASSERS=2 READERS=2 SLOTS=1 FRAMES=1 DEATHS=1"
     "holds|stream: skipped to the latest|SKIPS KEEPS FRAMES=3"
     "breaks|stream: passed on, looked at early|FAULT_PASSED_EARLY PASS SLOTS=1 READERS=2"
     "breaks|stream: passed on after the release|FAULT_RELEASED_FIRST PASS SLOTS=1 READERS=2"
     "breaks|stream: passed back, overwritten|FAULT_BACK_FORGOTTEN PASS BACK SKIPS SLOTS=1 READERS=2"
     "breaks|stream: passed on, cleared|FAULT_CLEARED_WHOLE PASS SKIPS SLOTS=1 READERS=2"
     "breaks|stream: passed on with an old number|FAULT_NUMBER_ONE PASS SKIPS SLOTS=1 READERS=2"
+    "breaks|stream: half passed on, not finished|FAULT_NOT_FINISHED PASS PASSERS=2 READERS=2 SLOTS=1 FRAMES=1 DEATHS=1"
+    "breaks|stream: passed on, not settled|FAULT_NOT_SETTLED PASS PASSERS=2 READERS=2 LATEST CELLS=1 DEATHS=1 REUSE"
     "breaks|stream: published before it is written|FAULT_PUBLISHED_EARLY"
     "breaks|stream: holders looked at early|FAULT_HELD_FIRST LATEST FRAMES=3"
     "breaks|stream: shown number looked at early|FAULT_SHOWN_FIRST LATEST FRAMES=3"
@@ -141,6 +144,7 @@ if [ $long = yes ]; then
         "holds|stream: two deaths, replaced|FRAMES=3 DEATHS=2 REUSE"
         "holds|stream: two writers, twice|SLOTS=1 FRAMES=2 WRITERS=2"
         "holds|stream: latest, passed back|PASS BACK LATEST SLOTS=3 READERS=2 FRAMES=3"
+        "holds|stream: passed on by two readers, replaced|PASS PASSERS=2 READERS=2 LATEST CELLS=1 DEATHS=1 REUSE"
         "holds|stream: passed on twice, a death|PASS SLOTS=1 READERS=2 DEATHS=1"
     )
 fi

@@ -171,7 +171,7 @@ static void stop_here(void)
 
 static void *pass_with_a_stop(void *arg)
 {
-    at(AT_STREAM_SHOWS, stop_here);
+    at(AT_STREAM_PASSES, stop_here);
     take_and_pass(false);
     return arg;
 }
@@ -252,30 +252,90 @@ static void die_while_it_passes(struct child *me, void *arg)
     take_and_pass(false);
 }
 
+/* Writes frame 1, which a child takes. The child dies at that step of its pass. */
+static void let_a_child_half_pass(int step)
+{
+    struct child child;
+    child_start(&child, die_while_it_passes, &step);
+    child_hear(&child, 0);
+    write_frame(stream, 1);
+    child_cue(&child);
+    child_wait_signal(&child, SIGKILL);
+}
+
 /* The number that a dead reader has stored keeps no slot, and is not taken for that of a frame. */
 START_TEST(a_frame_that_a_dead_reader_has_half_passed_on)
 {
     struct shmview_frame frames[3];
-    struct child child;
-    int steps[] = {AT_STREAM_PASSES, AT_STREAM_SHOWS};
+    open_stages(SHMVIEW_LOSSLESS, 0, 3);
+    OK(shmview_stream_close(first));
+    let_a_child_half_pass(AT_STREAM_PASSES);
+    for (int f = 0; f < 3; f++)
+        OK(shmview_stream_loan(stream, SOON, &frames[f]));
+    for (int f = 0; f < 3; f++)
+        shmview_frame_discard(&frames[f]);
+    first = open_passer("s");
+    write_frame(stream, 2);
+    pass_one();
+    read_frame(second, 2);
+    close_stages();
+}
+END_TEST
+
+START_TEST(another_reader_finishes_what_a_dead_one_has_begun)
+{
+    int steps[] = {AT_STREAM_PASSES, AT_STREAM_PASSED};
     for (int i = 0; i < 2; i++) {
-        open_stages(SHMVIEW_LOSSLESS, 0, 3);
-        OK(shmview_stream_close(first));
-        child_start(&child, die_while_it_passes, &steps[i]);
-        child_hear(&child, 0);
-        write_frame(stream, 1);
-        child_cue(&child);
-        child_wait_signal(&child, SIGKILL);
-        for (int f = 0; f < 3; f++)
-            OK(shmview_stream_loan(stream, SOON, &frames[f]));
-        for (int f = 0; f < 3; f++)
-            shmview_frame_discard(&frames[f]);
-        first = open_passer("s");
+        open_stages(SHMVIEW_LOSSLESS, 0, 4);
+        let_a_child_half_pass(steps[i]);
+        OK(shmview_stream_take(first, 0, &taken));
+        REFUSED(shmview_frame_pass(&taken, 1, NULL), EXISTS, "in stage 1 already");
+        shmview_frame_release(&taken);
+        read_frame(second, 1);
         write_frame(stream, 2);
         pass_one();
         read_frame(second, 2);
         close_stages();
     }
+}
+END_TEST
+
+/* Another frame has the number that the dead reader had chosen. */
+START_TEST(a_frame_that_is_half_passed_on_gets_another_number)
+{
+    struct shmview_frame half;
+    open_stages(SHMVIEW_LOSSLESS, 0, 4);
+    let_a_child_half_pass(AT_STREAM_PASSES);
+    write_frame(stream, 2);
+    OK(shmview_stream_take(first, 0, &half));
+    pass_one();
+    REFUSED(shmview_frame_pass(&half, 1, NULL), EXISTS, "in stage 1 already");
+    shmview_frame_release(&half);
+    read_frame(second, 2);
+    read_frame(second, 1);
+    close_stages();
+}
+END_TEST
+
+/* The ring has the entry of another frame in its place, so only the slot shows that the frame was
+ * passed on. */
+START_TEST(a_frame_whose_entry_is_overwritten_is_not_passed_on_again)
+{
+    struct shmview_frame half;
+    open_stages(SHMVIEW_LATEST, 0, 4);
+    let_a_child_half_pass(AT_STREAM_PASSED);
+    OK(shmview_stream_take(first, 0, &half));
+    for (int i = 2; i <= 6; i++) {
+        write_frame(stream, i);
+        pass_one();
+    }
+    REFUSED(shmview_frame_pass(&half, 1, NULL), EXISTS, "in stage 1 already");
+    shmview_frame_release(&half);
+    OK(shmview_stream_take_latest(second, 0, &taken));
+    ck_assert_uint_eq(taken.sequence, 6);
+    ck_assert_int_eq(frame_number(&taken), 6);
+    shmview_frame_release(&taken);
+    close_stages();
 }
 END_TEST
 
@@ -314,6 +374,9 @@ int main(void)
         SUITE_TEST(a_frame_that_is_half_passed_on_then),
         SUITE_TEST(a_frame_that_is_half_passed_on_has_no_number),
         SUITE_TEST(a_frame_that_a_dead_reader_has_half_passed_on),
+        SUITE_TEST(another_reader_finishes_what_a_dead_one_has_begun),
+        SUITE_TEST(a_frame_that_is_half_passed_on_gets_another_number),
+        SUITE_TEST(a_frame_whose_entry_is_overwritten_is_not_passed_on_again),
         SUITE_TEST(deaths_without_end),
         SUITE_END,
     };
