@@ -71,10 +71,11 @@
     X(STREAM_TAIL, "stream: the tails are moved, readers are not looked at")                       \
     X(STREAM_CLEARS, "stream: nobody needs the frame of the slot, which shows it still")           \
     X(STREAM_CLEARED, "stream: the slot shows nothing, holds are not looked at")                   \
+    X(STREAM_DISOWNS, "stream: the slot is not free, and still mine")                              \
     X(STREAM_FILLED, "stream: the frame is filled, not published")                                 \
     X(STREAM_SHOWS, "stream: the slot shows the number, the ring does not")                        \
-    X(STREAM_PUBLISHED, "stream: published, not counted")                                          \
-    X(STREAM_COUNTED, "stream: counted, the slot is still mine")                                   \
+    X(STREAM_PUBLISHED, "stream: published, the slot is still mine")                               \
+    X(STREAM_COUNTED, "stream: counted, the slot is given back, nobody is woken")                  \
     X(STREAM_GIVEN, "stream: the slot is given back, no writer is woken")                          \
     X(STREAM_OPENED, "stream: the gate is open, nobody is woken")                                  \
     X(STREAM_WOKEN, "stream: published, and readers are woken")                                    \

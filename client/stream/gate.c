@@ -31,22 +31,39 @@ uint32_t gate_close(uint32_t *gate, uint32_t bit)
     return v;
 }
 
-__attribute__((noinline)) void gate_open_slowly(struct shmview_stream *s, uint32_t *gate)
+/* Opens a gate, and wakes those who are parked at it. Returns the bits that were set. */
+static uint32_t open_word(uint32_t *gate)
 {
-    const struct lock *l = stream_lock(s);
     uint32_t v = atomic_load(word(gate)), bits;
     do {
         bits = v & (SHMVIEW_GATE_PARKED | SHMVIEW_GATE_WATCHED);
         if (!bits)
-            return;
+            return 0;
     } while (!swap(gate, &v, v - bits + SHMVIEW_GATE_OPENED));
     STEP(AT_STREAM_OPENED);
     if (bits & SHMVIEW_GATE_PARKED)
         wake(gate, INT_MAX);
+    return bits;
+}
+
+/* Rings for event loops, if one of them waits at a gate with these bits. */
+static void ring(struct shmview_stream *s, uint32_t bits)
+{
+    const struct lock *l = stream_lock(s);
     if (bits & SHMVIEW_GATE_WATCHED && atomic_load(const_word(&l->live->watches))) {
         NOT_CANCELLED;
         connection_ring(s->segment->connection, l->attachment);
     }
+}
+
+__attribute__((noinline)) void gate_open_slowly(struct shmview_stream *s, uint32_t *gate)
+{
+    ring(s, open_word(gate));
+}
+
+__attribute__((noinline)) void gates_open_slowly(struct shmview_stream *s, uint32_t stage)
+{
+    ring(s, open_word(s->stages[stage].gate) | open_word(&stream_lock(s)->control->stream_writers));
 }
 
 /* Makes attempts for as long as spinning has helped in earlier waits (common/base/spin.h). */

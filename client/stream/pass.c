@@ -19,7 +19,10 @@ int shmview_frame_pass(const struct shmview_frame *frame, uint32_t stage, uint64
     uint64_t sequence;
     bool is_first;
     int r = ring_pass(s, stage, frame->slot, &sequence, &is_first);
-    gate_open(s, s->stages[stage].gate);
+    if (frames_kept(s))
+        gates_open(s, stage);
+    else /* the only frame that has become free is this one, when it is released */
+        gate_open(s, s->stages[stage].gate);
     if (r)
         return r;
     if (!is_first)

@@ -133,6 +133,7 @@ static bool own(struct shmview_stream *s, uint32_t f)
 
 static void disown(struct shmview_stream *s, uint32_t f)
 {
+    STEP(AT_STREAM_DISOWNS);
     atomic_store(word(&slot_words(s, f)->owner), 0);
 }
 
@@ -143,7 +144,7 @@ static void disown(struct shmview_stream *s, uint32_t f)
 static void begin_search(struct shmview_stream *s, struct search *ret)
 {
     for (uint32_t k = 0; k < s->plan.n_stages; k++) {
-        uint64_t kept = s->plan.history + !is_lossless(s), last = ring_last(s, k);
+        uint64_t kept = frames_kept(s), last = ring_last(s, k);
         ret->limit[k] = last > kept ? last - kept : 0;
         uint64_t *tail = &s->stages[k].words->tail;
         uint64_t seen = atomic_load_explicit(word64(tail), memory_order_relaxed);

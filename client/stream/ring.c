@@ -13,12 +13,13 @@ int fail_damaged(const struct shmview_stream *s, const char *what)
     return fail(SHMVIEW_ERR_LAYOUT_VERSION, "stream '%s' is damaged: %s", s->segment->name, what);
 }
 
-/* Counts a published frame, whichever number was counted before. */
-static void count(struct shmview_stream_stage *stage, uint64_t sequence)
+void ring_count(struct shmview_stream *s, uint32_t stage, uint64_t sequence)
 {
-    uint64_t last = atomic_load_explicit(word64(&stage->published), memory_order_relaxed);
-    for (int i = 0; i < TRIES && last < sequence; i++)
-        if (atomic_compare_exchange_weak(word64(&stage->published), &last, sequence))
+    uint64_t *published = &s->stages[stage].words->published;
+    uint64_t last = atomic_load_explicit(word64(published), memory_order_relaxed);
+    for (int i = 0; i < TRIES; i++)
+        if (atomic_compare_exchange_weak(word64(published), &last,
+                                         last < sequence ? sequence : last))
             return;
 }
 
@@ -33,7 +34,7 @@ uint64_t ring_last(struct shmview_stream *s, uint32_t stage)
     }
     /* only a writer may store here; a reader that counts by itself gets the same number */
     if (last != counted && s->segment->access == SHMVIEW_WRITE)
-        count(words, last);
+        ring_count(s, stage, last);
     return last;
 }
 
@@ -93,8 +94,6 @@ int ring_publish(struct shmview_stream *s, uint32_t stage, uint32_t f, uint64_t 
         STEP(AT_STREAM_SHOWS);
         if (put(s, stage, entry_of(sequence, f), seen)) {
             STEP(AT_STREAM_PUBLISHED);
-            count(k->words, sequence);
-            STEP(AT_STREAM_COUNTED);
             *ret_sequence = sequence;
             return 0;
         }
@@ -114,7 +113,7 @@ int ring_pass(struct shmview_stream *s, uint32_t stage, uint32_t f, uint64_t *re
         uint64_t number = shown_number(shown), seen = ring_load(s, stage, number);
         uint64_t passing = number | SHMVIEW_STREAM_PASSING;
         if (shown && (shown == number || seen == entry_of(number, f))) {
-            count(k->words, number);
+            ring_count(s, stage, number);
             atomic_compare_exchange_strong(word64(shows), &passing, number);
             *ret_sequence = number;
             return 0;

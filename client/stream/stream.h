@@ -144,6 +144,12 @@ static inline bool is_lossless(const struct shmview_stream *s)
     return s->plan.mode == SHMVIEW_LOSSLESS;
 }
 
+/* How many of the newest frames of each stage are not free, even if nobody needs them. */
+static inline uint64_t frames_kept(const struct shmview_stream *s)
+{
+    return s->plan.history + !is_lossless(s);
+}
+
 static inline bool has_many_writers(const struct shmview_stream *s)
 {
     return s->plan.flags & SHMVIEW_MANY_WRITERS;
@@ -245,8 +251,12 @@ uint64_t ring_last(struct shmview_stream *s, uint32_t stage);
 uint64_t ring_shown(const struct shmview_stream *s, uint32_t stage, uint32_t f,
                     uint64_t *ret_number);
 
-/* Publishes what is in slot f, which the caller owns, in a stage. Returns 0 with the number, or
- * -SHMVIEW_ERR_LAYOUT_VERSION if the ring is damaged. */
+/* Counts a published frame, whichever number was counted before. A seq_cst read-modify-write in any
+ * case, so that what the caller has stored is visible before it looks at a gate. */
+void ring_count(struct shmview_stream *s, uint32_t stage, uint64_t sequence);
+
+/* Publishes what is in slot f, which the caller owns, in a stage. The caller counts it. Returns 0
+ * with the number, or -SHMVIEW_ERR_LAYOUT_VERSION if the ring is damaged. */
 int ring_publish(struct shmview_stream *s, uint32_t stage, uint32_t f, uint64_t *ret_sequence);
 /* Likewise of a slot that the caller holds, unless the frame is in the stage. Finishes what another
  * reader has begun, which may be dead; *ret_is_first is whether there was none. */
@@ -262,12 +272,28 @@ int fail_damaged(const struct shmview_stream *s, const char *what);
  */
 uint32_t gate_close(uint32_t *gate, uint32_t bit);
 void gate_open_slowly(struct shmview_stream *s, uint32_t *gate);
+void gates_open_slowly(struct shmview_stream *s, uint32_t stage);
 
-/* Wakes those who wait at the gate. The caller has published or released, by a seq_cst access. */
+static inline bool gate_is_closed(uint32_t *gate)
+{
+    return atomic_load(word(gate)) & (SHMVIEW_GATE_PARKED | SHMVIEW_GATE_WATCHED);
+}
+
+/* Wakes those who wait at the gate. The caller has released, by a seq_cst access. */
 static inline void gate_open(struct shmview_stream *s, uint32_t *gate)
 {
-    if (__builtin_expect(atomic_load(word(gate)) & (SHMVIEW_GATE_PARKED | SHMVIEW_GATE_WATCHED), 0))
+    if (__builtin_expect(gate_is_closed(gate), 0))
         gate_open_slowly(s, gate);
+}
+
+/* Wakes those who wait for a frame of the stage, and writers, because an older frame may have
+ * become free. The caller has published, by a seq_cst access. */
+static inline void gates_open(struct shmview_stream *s, uint32_t stage)
+{
+    if (__builtin_expect(gate_is_closed(s->stages[stage].gate) ||
+                             gate_is_closed(&stream_lock(s)->control->stream_writers),
+                         0))
+        gates_open_slowly(s, stage);
 }
 
 /* An attempt to take or loan. Returns NOTHING to wait, or the result of the call. */

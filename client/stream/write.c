@@ -94,8 +94,16 @@ static void fill_loan(struct shmview_stream *s, uint32_t f, struct shmview_frame
     };
 }
 
+/* A loan, and the gate of the writers before the last attempt. */
+struct loan {
+    struct shmview_frame *frame;
+    uint32_t gate_seen;
+};
+
 static int try_loan(struct shmview_stream *s, void *arg)
 {
+    struct loan *loan = arg;
+    loan->gate_seen = atomic_load(word(&stream_lock(s)->control->stream_writers));
     claim_take(&s->writer.claim);
     int f = slot_is_mine(stream_lock(s)) ? reclaim_slot(s) : -2;
     claim_release(&s->writer.claim);
@@ -103,8 +111,18 @@ static int try_loan(struct shmview_stream *s, void *arg)
         return fail_lost(stream_lock(s));
     if (f < 0)
         return NOTHING;
-    fill_loan(s, (uint32_t)f, arg);
+    fill_loan(s, (uint32_t)f, loan->frame);
     return 0;
+}
+
+/* A search owns slots for a moment. A writer that was woken then has passed them by, and this one
+ * does not look again. A writer with an event loop does: the same gate has woken it. */
+static void wake_for_others(struct shmview_stream *s, const struct loan *loan)
+{
+    uint32_t *gate = &stream_lock(s)->control->stream_writers;
+    if (has_many_writers(s) && !atomic_load_explicit(&s->is_watched, memory_order_relaxed) &&
+        atomic_load(word(gate)) != loan->gate_seen)
+        gate_open(s, gate);
 }
 
 int shmview_stream_loan(struct shmview_stream *stream, int64_t deadline_ns,
@@ -114,12 +132,15 @@ int shmview_stream_loan(struct shmview_stream *stream, int64_t deadline_ns,
     if (s->stage != 0)
         return fail(SHMVIEW_ERR_INVALID, "stage %u of stream '%s' gets its frames from others",
                     s->stage, s->segment->name);
+    struct loan loan = {.frame = ret_frame};
     int r = writer_enter(s, deadline_ns);
-    if (r == 0)
-        r = try_loan(s, ret_frame);
+    if (r)
+        return r;
+    r = try_loan(s, &loan);
     if (r == NOTHING)
         r = gate_wait(s, &stream_lock(s)->control->stream_writers, &s->writer.spin, deadline_ns,
-                      &s->writer.in_the_way, try_loan, ret_frame);
+                      &s->writer.in_the_way, try_loan, &loan);
+    wake_for_others(s, &loan);
     return r == -SHMVIEW_ERR_TIMED_OUT ? blame_loan(s) : r;
 }
 
@@ -173,15 +194,19 @@ static int publish(struct shmview_frame *frame, bool keeps)
     atomic_store_explicit(word(&words->user_bytes), frame->user_bytes, memory_order_relaxed);
     STEP(AT_STREAM_FILLED);
     int r = ring_publish(s, 0, frame->slot, &frame->sequence);
-    if (r || (has_many_writers(s) && !keeps))
-        give_slot(s, frame->slot);
-    else if (!keeps)
-        /* nobody else wants it: the only writer looks at it when it needs a slot */
-        atomic_store_explicit(word(&words->owner), 0, memory_order_relaxed);
     frame->state = keeps && r == 0 ? FRAME_KEPT : FRAME_NONE;
-    gate_open(s, s->stages[0].gate);
+    if (r) {
+        give_slot(s, frame->slot);
+        return r;
+    }
+    /* Before the count, which orders it before the look at the gates. A fence would cost more. */
+    if (!keeps)
+        atomic_store_explicit(word(&words->owner), 0, memory_order_release);
+    ring_count(s, 0, frame->sequence);
+    STEP(AT_STREAM_COUNTED);
+    gates_open(s, 0);
     STEP(AT_STREAM_WOKEN);
-    return r;
+    return 0;
 }
 
 int shmview_frame_publish(struct shmview_frame *frame)

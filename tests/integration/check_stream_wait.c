@@ -190,9 +190,12 @@ START_TEST(a_descriptor_for_frames)
     struct shmview_stream *peek;
     open_stream(SHMVIEW_LOSSLESS, 4);
     struct shmview_stream *reader = open_reader();
+    write_frame(stream, 7);
     OK(shmview_stream_fd(reader, &fd));
     OK(shmview_stream_fd(reader, &again));
     ck_assert_int_eq(fd, again);
+    read_frame(reader, 7);
+    await_readable(fd); /* a new descriptor is armed for slots too */
     for (int i = 0; i < 3; i++) {
         drain(fd);
         expect_none(reader); /* arms it */
@@ -201,8 +204,6 @@ START_TEST(a_descriptor_for_frames)
         await_readable(fd);
         drain(fd);
         read_frame(reader, i);
-        if (i == 0)
-            await_readable(fd); /* a new descriptor is armed for slots too */
     }
     OK(shmview_stream_open(conn, "s", SHMVIEW_PEEK, &peek));
     REFUSED(shmview_stream_fd(peek, &fd), NO_LOCK, "peek");
@@ -236,6 +237,66 @@ START_TEST(a_descriptor_for_slots)
     await_readable(fd);
     drain(fd);
     write_frame(stream, 3);
+    shmview_frame_release(&taken);
+    OK(shmview_stream_close(reader));
+    close_stream();
+}
+END_TEST
+
+/* Nobody reads, so a slot is free as soon as its frame is published. */
+START_TEST(a_publication_wakes_writers)
+{
+    struct shmview_frame frames[2], frame;
+    int fd;
+    open_stream(SHMVIEW_LOSSLESS, 2);
+    OK(shmview_stream_fd(stream, &fd));
+    write_frame(stream, 0);
+    await_readable(fd); /* a new descriptor is armed for frames too */
+    drain(fd);
+    for (int i = 0; i < 2; i++)
+        OK(shmview_stream_loan(stream, 0, &frames[i]));
+    for (int i = 0; i < 2; i++) {
+        REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "");
+        ck_assert(!readable(fd, 0));
+        OK(shmview_frame_publish(&frames[i]));
+        await_readable(fd);
+        drain(fd);
+        OK(shmview_stream_loan(stream, 0, &frames[i]));
+    }
+    for (int i = 0; i < 2; i++)
+        shmview_frame_discard(&frames[i]);
+    close_stream();
+}
+END_TEST
+
+/* A frame that was the last one of a stage is free once another one is passed on. */
+START_TEST(a_frame_that_is_passed_on_wakes_writers)
+{
+    struct shmview_stream_spec spec = spec_of(SHMVIEW_LATEST, 3);
+    struct shmview_frame loaned, frame, taken;
+    struct shmview_stream *reader;
+    int fd;
+    spec.n_stages = 2;
+    open_stream_of(&spec);
+    OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &reader));
+    OK(shmview_stream_fd(stream, &fd));
+    OK(shmview_stream_loan(stream, 0, &loaned));
+    OK(shmview_stream_join(reader));
+    write_frame(stream, 1);
+    await_readable(fd); /* a new descriptor is armed for frames too */
+    drain(fd);
+    OK(shmview_stream_take(reader, 0, &taken));
+    OK(shmview_frame_pass(&taken, 1, NULL));
+    shmview_frame_release(&taken);
+    write_frame(stream, 2);
+    OK(shmview_stream_take(reader, 0, &taken));
+    REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "");
+    ck_assert(!readable(fd, 0));
+    OK(shmview_frame_pass(&taken, 1, NULL));
+    await_readable(fd);
+    OK(shmview_stream_loan(stream, 0, &frame));
+    shmview_frame_discard(&frame);
+    shmview_frame_discard(&loaned);
     shmview_frame_release(&taken);
     OK(shmview_stream_close(reader));
     close_stream();
@@ -347,6 +408,8 @@ int main(void)
         SUITE_TEST(the_caller_ends_a_wait),
         SUITE_TEST(a_descriptor_for_frames),
         SUITE_TEST(a_descriptor_for_slots),
+        SUITE_TEST(a_publication_wakes_writers),
+        SUITE_TEST(a_frame_that_is_passed_on_wakes_writers),
         SUITE_TEST(any_of_several),
         SUITE_TEST(what_several_refuse),
         SUITE_END,

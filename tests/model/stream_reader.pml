@@ -180,6 +180,9 @@ inline pass(to)
     od;
     assert(passed & BIT(frame));
     stir_readers(to);
+#if KEPT > 0 && !defined FAULT_PASSED_SILENTLY
+    stir_writers(); /* an earlier frame of the stream may have become free */
+#endif
     atomic { frame = 0; k = STREAM(r) }
 }
 #endif
@@ -203,12 +206,6 @@ again:
 #endif
             assert(content[f] == TAG(k, next));
             assert(content[f] == TAG(k, next)); /* at the end of reading it */
-#ifdef KEEPS
-            if
-            :: skip; last[k] > next || OVER(k) /* holds the frame until there is another one */
-            :: skip
-            fi;
-#endif
 #ifdef PASS
             if
             :: r < PASSERS -> pass(1)
@@ -216,6 +213,12 @@ again:
             :: r >= PASSERS && is_new -> pass(0)
 #endif
             :: else -> skip
+            fi;
+#endif
+#ifdef KEEPS
+            if
+            :: skip; last[k] > next || OVER(k) /* holds the frame until there is another one */
+            :: skip
             fi;
 #endif
             atomic { holds[r] = holds[r] & ~BIT(f); f = 0 };

@@ -137,11 +137,32 @@ inline try_slot()
     unknown = 0
 }
 
+#ifdef TRY /* writer 0 does not wait */
+#define MAY_WAIT (me != 0)
+#else
+#define MAY_WAIT true
+#endif
+
+/* Closes the gate; a writer that does not wait only reads it. */
+inline close_gate()
+{
+    atomic {
+#ifdef TRY
+        if
+        :: MAY_WAIT && !writers_wait -> writers_wait = true; stirred[0] = true
+        :: else -> skip
+        fi;
+#else
+        writers_wait = true;
+#endif
+        stirred[me] = false }
+}
+
 /* Takes a slot: one that nobody owns, or that of a dead writer. The frame of a dead writer counts if the ring has it. */
 inline loan()
 {
     do
-    :: atomic { writers_wait = true; stirred[me] = false; free = true };
+    :: atomic { close_gate(); free = true };
         begin_search();
         do
         :: atomic { f < SLOTS -> value = owner[f]; gone = IS_DEAD_OWNER(value) }
@@ -161,13 +182,24 @@ inline loan()
         atomic { limit[0] = 0; least[0] = 0; limit[STREAMS - 1] = 0; least[STREAMS - 1] = 0 };
         if
         :: atomic { free -> break }
-        :: atomic { !free && stirred[me] -> f = 0 } /* parked until then */
+#ifdef TRY
+        :: atomic { !free && !MAY_WAIT -> f = 0 }
+            if
+            :: atomic { stirred[me] -> skip }
+#ifndef FAULT_GIVEN_UP_SILENTLY
+                stir_writers() /* one has passed by the slots that this one owned */
+#endif
+            :: atomic { else -> skip }
+            fi;
+            break
+#endif
+        :: atomic { !free && MAY_WAIT && stirred[me] -> f = 0 } /* parked until then */
         fi
     od
 }
 
 /* Publishes frame, which is in slot f. */
-inline announce_frame()
+inline publish()
 {
     seq = published[0] + 1;
     do
@@ -186,13 +218,8 @@ inline announce_frame()
         :: atomic { SEQ(entry) >= seq -> seq++ }
         fi
     od;
-    atomic { published[0] = (published[0] > seq -> published[0] : seq); seq = 0 }
-}
-
-inline publish()
-{
-    announce_frame();
     atomic { owner[f] = 0; f = 0 };
+    atomic { published[0] = (published[0] > seq -> published[0] : seq); seq = 0 };
 #if WRITERS > 1 && !defined FAULT_GIVEN_SILENTLY
     stir_writers(); /* one may have passed the slot by, because it was owned */
 #endif
@@ -212,14 +239,17 @@ proctype writer(byte me)
         do
         :: frame <= (me + 1) * FRAMES ->
             loan();
-            content[f] = 0; /* half written */
+            if
+            :: atomic { free -> content[f] = 0 } /* half written */
 #ifdef FAULT_PUBLISHED_EARLY
-            publish();
-            content[f] = frame;
+                publish();
+                content[f] = frame
 #else
-            content[f] = frame;
-            publish();
+                content[f] = frame;
+                publish()
 #endif
+            :: atomic { else -> skip } /* it has tried, and gives this frame up */
+            fi;
             frame++
         :: else -> break
         od

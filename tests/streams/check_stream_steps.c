@@ -339,6 +339,53 @@ START_TEST(a_frame_whose_entry_is_overwritten_is_not_passed_on_again)
 }
 END_TEST
 
+/* --- While a writer owns a slot that is not free -------------------------- */
+
+static struct shmview_stream *other;
+static int other_fd;
+
+static void await_ring(void)
+{
+    char bytes[64];
+    await_readable(other_fd);
+    while (read(other_fd, bytes, sizeof bytes) > 0)
+        continue;
+}
+
+/* The release of the frame wakes the other writer, which finds its slot owned. */
+static void release_and_look(void)
+{
+    struct shmview_frame frame;
+    read_frame(first, 1);
+    await_ring();
+    REFUSED(shmview_stream_loan(other, 0, &frame), TIMED_OUT, "no free slot");
+}
+
+START_TEST(a_writer_that_gives_up_wakes_others)
+{
+    struct shmview_frame loaned, frame;
+    struct shmview_stream_spec spec = spec_of(SHMVIEW_LOSSLESS, 2);
+    spec.flags = SHMVIEW_MANY_WRITERS;
+    open_stream_of(&spec);
+    first = open_reader();
+    OK(shmview_stream_open(conn, "s", SHMVIEW_WRITE, &other));
+    OK(shmview_stream_fd(other, &other_fd));
+    write_frame(stream, 1);
+    await_ring(); /* a new descriptor is armed for frames too */
+    OK(shmview_stream_loan(stream, 0, &loaned));
+    REFUSED(shmview_stream_loan(other, 0, &frame), TIMED_OUT, "no free slot");
+    at(AT_STREAM_DISOWNS, release_and_look);
+    REFUSED(shmview_stream_loan(stream, 0, &frame), TIMED_OUT, "no free slot");
+    await_ring();
+    OK(shmview_stream_loan(other, 0, &frame));
+    shmview_frame_discard(&frame);
+    shmview_frame_discard(&loaned);
+    OK(shmview_stream_close(other));
+    OK(shmview_stream_close(first));
+    close_stream();
+}
+END_TEST
+
 /* --- While a reader joins ------------------------------------------------- */
 
 /* Another process stores the id of a client that does not live into slot 0, again and again. */
@@ -377,6 +424,7 @@ int main(void)
         SUITE_TEST(another_reader_finishes_what_a_dead_one_has_begun),
         SUITE_TEST(a_frame_that_is_half_passed_on_gets_another_number),
         SUITE_TEST(a_frame_whose_entry_is_overwritten_is_not_passed_on_again),
+        SUITE_TEST(a_writer_that_gives_up_wakes_others),
         SUITE_TEST(deaths_without_end),
         SUITE_END,
     };
