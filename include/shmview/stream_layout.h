@@ -105,7 +105,7 @@ struct shmview_stream_header {
  *              frame before it looks whether any reader still waits for that frame. Only grows
  *   ended      the number after the last frame, once a writer has ended the stage; 0: not ended. It
  *              means nothing once a later frame is published. It has a line of its own, because
- * readers that poll look at it while a writer stores published */
+ *              readers that poll look at it while a writer stores published */
 struct shmview_stream_stage {
     uint64_t published;
     uint64_t tail;
@@ -118,14 +118,15 @@ struct shmview_stream_stage {
  * dimension, as 64 bits; 1 for a view without dimensions.
  *
  *   owner       the id of the client that fills the slot; 0: none. A writer CASes it from 0, or
- * from the id of a dead client, to its own, and stores 0 after it has published the frame
+ *               from the id of a dead client, to its own, and stores 0 after the ring has the frame
  *   user_bytes, time_ns, user, lengths
  *               the owner, before it publishes
  *   shows       of each stage the number of the frame that is in the slot; 0: none. The owner
- * stores 0 before it looks whether a reader holds the slot, and the number before it publishes. A
- * reader that passes the frame on CASes that of the other stage from 0, and sets PASSING in it
- * until the ring has the entry. A number counts only if the ring has the entry: its writer may have
- * died before. PASSING is cleared before that entry is overwritten */
+ *               stores 0 before it looks whether a reader holds the slot, and the number before it
+ *               publishes. A reader that passes the frame on CASes that of the other stage from 0,
+ *               and sets PASSING in it until the ring has the entry. A number counts only if the
+ *               ring has the entry: its writer may have died before. PASSING is cleared before
+ *               that entry is overwritten */
 struct shmview_stream_slot {
     uint32_t owner;
     uint32_t user_bytes; /* at most SHMVIEW_STREAM_USER_BYTES */
@@ -139,10 +140,12 @@ struct shmview_stream_slot {
  *   stream_user    its id, once it has joined as a reader. If the id is not that of the living user
  *                  of the slot, the other words mean nothing. A client that joins stores 0 here,
  *                  then the other words, and its id last. The daemon stores 0 when the generations
- * of the client's slot wrap, because ids repeat from then on stream_stage   the stage from which it
- * takes stream_next    the number that it will take next; UINT64_MAX once it has left. In lossless
- * mode a writer reuses no slot with a frame from here on stream_holds   a bit of each slot whose
- * frame it holds. It sets the bit before it looks whether the slot still shows the frame
+ *                  of the client's slot wrap, because ids repeat from then on
+ *   stream_stage   the stage from which it takes
+ *   stream_next    the number that it will take next; UINT64_MAX once it has left. In lossless mode
+ *                  a writer reuses no slot with a frame from here on
+ *   stream_holds   a bit of each slot whose frame it holds. It sets the bit before it looks whether
+ *                  the slot still shows the frame
  *   stream_missed  how many frames it has missed, for people */
 
 SHMVIEW_LAYOUT_ASSERT(sizeof(struct shmview_stream_mark) == 32, "mark");
