@@ -42,8 +42,8 @@ struct server {
     TAILQ_HEAD(, connection) lingering; /* their clients have gone; requests wait for a turn */
 };
 
-/* Blocks SIGTERM and SIGINT before anything is made that an end must remove; server_init() lets them
- * through once the server handles them. how: as for pthread_sigmask(). */
+/* Blocks SIGTERM and SIGINT before anything is made that an end must remove; server_init() lets
+ * them through once the server handles them. how: as for pthread_sigmask(). */
 void server_hold_ends(int how);
 
 /* Starts a server, which must be zeroed: takes over the listener, the store, the configuration, and
