@@ -166,8 +166,8 @@ const struct verb verb_top = {
             "  -B, --bytes               print sizes in bytes\n"
             "      --streams             show streams alone, with each stage and reader\n"
             "\nFILTER is a part of the names that are shown, or a pattern with * ? [. Press ?\n"
-            "for the keys: Enter opens a segment, s shows the streams, / filters, < and > sort,\n"
-            "q leaves.\n"
+            "for the keys: Enter opens a segment, s shows the streams, / filters, < and >\n"
+            "sort, q leaves.\n"
             "Example: shmviewctl top -s size camera\n\n",
     .run = run_top,
 };

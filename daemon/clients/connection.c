@@ -298,7 +298,8 @@ static bool take_request(struct connection *c)
     if (c->events->may_ask && !c->events->may_ask(c)) {
         frame_put_back(&c->in, n);
     } else if (!digest_start(c, text, n)) {
-        take_call(c, &call, wire_call_read(&call, text, n, &fault), &fault);
+        failed = wire_call_read(&call, text, n, &fault);
+        take_call(c, &call, failed, &fault);
         wire_call_deinit(&call); /* zeroes, after a failure */
     }
     return true;
