@@ -420,9 +420,10 @@ int server_init(struct server *server, const struct listener *listener,
         r = start_signal(server, &server->sigterm, SIGTERM);
     if (r == 0)
         r = start_signal(server, &server->sigint, SIGINT);
-    server_hold_ends(SIG_UNBLOCK);
     if (r == 0)
         r = start_signal(server, &server->sighup, SIGHUP);
+    if (r == 0)
+        server_hold_ends(SIG_UNBLOCK);
     if (r == 0)
         r = clients_open(&server->state.clients, server->max_watched);
     if (r == 0)

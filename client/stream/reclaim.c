@@ -14,13 +14,13 @@
 
 #include "client/stream/stream.h"
 
-/* The most slots that one search frees. */
+/* The most slots that a search frees. */
 #define BATCH_MAX 32
 
 /* What one look at all readers found. */
 struct look {
     uint64_t holds[HOLD_WORDS];                /* the slots that they hold */
-    uint64_t least[SHMVIEW_STREAM_STAGES_MAX]; /* the least number that one takes next */
+    uint64_t least[SHMVIEW_STREAM_STAGES_MAX]; /* the least next number of a reader */
     uint32_t behind; /* a reader with that number, in the stage in which it is in the way */
     uint32_t holder; /* a reader that holds a slot */
 };

@@ -75,11 +75,14 @@ in_order reclaim reader_at "the words of a reader are looked at after its id" "$
 in_order read announce "the tail is looked at after the reader has joined" "$store" "$store" "$store" "$load"
 in_order reclaim begin_search "the readers are looked at after the tail is moved" "$rmw" "$fence" "$(call look_at_readers)"
 
-in_order ring ring_publish "the ring has the number after the slot" "str" "$(call put)" "$(call count)"
+in_order ring ring_publish "the ring has the number after the slot" "str" "$(call put)"
 in_order ring free_number "the slot of an entry is looked at after the entry" "(ldar|ldapr)"
 in_order ring put "an entry is overwritten after its frame is marked as passed on" "ldr" "$rmw" "$rmw"
-in_order write publish "the gate is looked at after the frame is published" "$(call ring_publish)" "$(call gate_open)"
-in_order pass shmview_frame_pass "the same for a frame that is passed on" "$(call ring_pass)" "$(call gate_open)"
+in_order write publish "the gates are looked at after the frame is published and the slot is given back" \
+    "$(call ring_publish)" "$store" "$(call ring_count)" "$(call gates_open)"
+in_order ring ring_count "the gates are looked at after the count" "$rmw"
+in_order ring ring_pass "a frame that is passed on is counted" "$(call ring_count)"
+in_order pass shmview_frame_pass "the same for a frame that is passed on" "$(call ring_pass)" "$(call gates?_open)"
 in_order ring ring_pass "a frame gets another number after the entry is looked at" "$(call ring_load)" "$rmw"
 in_order read unhold "the gate is looked at after the bit is cleared" "$rmw" "$(call gate_open)"
 in_order write give_slot "the gate is looked at after the slot is given back" "$store" "$(call gate_open)"
@@ -87,9 +90,13 @@ in_order write shmview_frame_discard "a loan that is discarded gives the slot ba
 in_order read skip "the gate is looked at after frames are skipped" "$store" "$(call gate_open)"
 in_order read shmview_stream_leave "the gate is looked at after the reader has left" "$store" "$(call gate_open)"
 for part in read write pass; do
-    in_order "$part" gate_open "the gate" "$load"
+    in_order "$part" gate_open "the gate" "$(call gate_is_closed)"
+    in_order "$part" gate_is_closed "the gate" "$load"
 done
-in_order gate gate_open_slowly "waiters are woken after the gate is open" "$load" "$(call swap)" "$(call wake)"
+for part in write pass; do
+    in_order "$part" gates_open "both gates" "$(call gate_is_closed)" "$(call gate_is_closed)"
+done
+in_order gate open_word "waiters are woken after the gate is open" "$load" "$(call swap)" "$(call wake)"
 in_order gate gate_close "the gate is closed" "$load" "$(call swap)"
 in_order gate gate_wait "a waiter looks again after the gate is closed" "$(call gate_close)" "$load" "blr" "$(call park)"
 in_order gate swap "a change of the gate" "$rmw"
