@@ -10,7 +10,7 @@
 
 #include "cli/text/stream.h"
 
-/* How many streams a verb looks into that nobody has asked to. */
+/* How many streams a verb looks into without an option. */
 #define STREAMS_MOST 64
 
 /* Whether a segment may be a stream, by its figures alone. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The streams among the rows of top, and their figures in the course of time: frames and bytes of a
- * second, and the lag of each reader. Nobody asks for them, so an update costs at most
+ * second, and the lag of each reader. They are shown without an option, so an update costs at most
  * STREAMS_MOST looks and STREAMS_DESCRIBED_MOST descriptions, and streams stay attached from one
  * update to the next. They are attached for reading, because with SHMVIEW_PEEK readers are not
  * seen. */
