@@ -209,7 +209,7 @@ int top_streams_update(struct top_streams *s, struct context *c, const struct to
     struct top_other *others = malloc((t->n_rows + 1) * sizeof *others);
     size_t n_others = 0;
     if (!s->list)
-        s->list = malloc(STREAMS_MOST * sizeof *s->list);
+        s->list = calloc(STREAMS_MOST, sizeof *s->list);
     if (!s->list || !others) {
         free(others);
         return fail_memory(c);
