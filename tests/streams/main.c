@@ -185,6 +185,19 @@ static void count_slots(struct shmview_stream *stream, const struct kind *kind)
         shmview_frame_discard(&frames[i]);
 }
 
+/* Creates the stream. One of the same name may still be there for a moment: the daemon can read
+ * this request before it has seen that all who were attached to the former stream are dead. */
+static int create(struct shmview_connection *connection, const struct shmview_stream_spec *spec,
+                  struct shmview_stream **ret_stream)
+{
+    int64_t deadline = now() + INT64_C(20000000000);
+    int r;
+    while ((r = shmview_stream_create(connection, "s", spec, ret_stream)) == -SHMVIEW_ERR_EXISTS &&
+           now() < deadline)
+        nap(1000000);
+    return r;
+}
+
 static unsigned run_kind(struct shmview_connection *connection, const struct kind *kind,
                          unsigned deaths)
 {
@@ -204,7 +217,7 @@ static unsigned run_kind(struct shmview_connection *connection, const struct kin
     struct shmview_stream *stream;
     int n = (int)(kind->n_writers + kind->n_readers);
     unsigned died = 0;
-    if (shmview_stream_create(connection, "s", &spec, &stream)) {
+    if (create(connection, &spec, &stream)) {
         violation("creating: %s", shmview_error_text());
         return 0;
     }
