@@ -20,6 +20,7 @@
 #include "common/base/util.h"
 #include "daemon/base/loop.h"
 #include "daemon/clients/exiting.h"
+#include "daemon/clients/hurry.h"
 
 #define STACK_BYTES ((size_t)256 << 10)
 /* After the end of a thread the loop comes first, on the same processor too. Most processes have
@@ -45,6 +46,7 @@ struct exit_watches {
     exit_watch_noticed *noticed;
     void *arg;
     int news; /* an eventfd, readable while a watch has news */
+    struct hurry loop;
     pthread_mutex_t lock;
     unsigned n_users; /* the loop, and each thread */
     bool is_closed;
@@ -98,6 +100,7 @@ static void tell(struct exit_watch *w)
     w->has_news = true;
     w->is_exiting = is_exiting;
     w->n_moves++;
+    hurry(&all->loop, true); /* under the lock, because the loop may end after it */
     pthread_mutex_unlock(&all->lock);
     if (write(all->news, &one, sizeof one) < 0)
         return; /* only if it has been written very often, and then it is readable */
@@ -134,7 +137,10 @@ static void *run(void *arg)
     struct exit_watches *all = w->watches;
     enum outcome r = is_ordinary() ? TIMED_OUT : UNKNOWN;
     int64_t until;
+    struct hurry own;
     prctl(PR_SET_NAME, EXIT_WATCH_THREAD);
+    hurry_init(&own);
+    hurry(&own, true);
     w->first = process_open_first(w->pidfd);
     while ((r == THREAD_ENDS || r == TIMED_OUT) && goes_on(w, &until)) {
         long tid = process_living_thread(w->pidfd);
@@ -177,6 +183,7 @@ static void on_news(uv_poll_t *poll, int status, int events)
     pthread_mutex_unlock(&all->lock);
     for (unsigned i = 0; i < n; i++)
         all->noticed(all->arg, &holders[i], are_exiting[i]);
+    hurry(&all->loop, false);
 }
 
 /* Whether /proc has the numbers by which the kernel would take the threads that this process names.
@@ -210,6 +217,7 @@ struct exit_watches *exit_watches_open(uv_loop_t *loop, exit_watch_noticed *noti
         return NULL;
     }
     all->poll.data = all;
+    hurry_init(&all->loop);
     uv_poll_start(&all->poll, UV_READABLE, on_news); /* cannot fail: it is a new descriptor */
     return all;
 }

@@ -16,6 +16,7 @@
 #include "common/base/util.h"
 #include "daemon/clients/exit_watch.h"
 #include "daemon/clients/exiting.h"
+#include "daemon/clients/hurry.h"
 #include "unit/faults.h"
 
 #define HEAP_BYTES ((size_t)64 << 20)
@@ -28,9 +29,10 @@ static const struct store_holder holder = {.client = 7, .uid = 1, .pid = 2, .bir
 
 static struct {
     unsigned n;
-    unsigned n_found; /* of them with a process that was found exiting */
-    bool is_exiting;  /* at the last of them */
-    int pidfd;        /* of the process that was to be watched */
+    unsigned n_found;  /* of them with a process that was found exiting */
+    bool is_exiting;   /* at the last of them */
+    int pidfd;         /* of the process that was to be watched */
+    uint64_t slice_ns; /* of the loop at the last of them */
 } noticed;
 
 /* A child that runs a function after a byte from its parent. */
@@ -40,6 +42,13 @@ static struct subject {
     int order; /* a pipe */
 } subject;
 
+static uint64_t slice_of_loop(void)
+{
+    struct schedule s = {0};
+    syscall(SYS_sched_getattr, 0, &s, sizeof s, 0);
+    return s.runtime_ns;
+}
+
 static void on_noticed(void *arg, const struct store_holder *of, bool is_exiting)
 {
     ck_assert_ptr_eq(arg, &noticed);
@@ -47,6 +56,7 @@ static void on_noticed(void *arg, const struct store_holder *of, bool is_exiting
     noticed.n++;
     noticed.is_exiting = process_is_exiting(noticed.pidfd);
     noticed.n_found += is_exiting;
+    noticed.slice_ns = slice_of_loop();
     ck_assert(!is_exiting || noticed.is_exiting);
 }
 
@@ -400,6 +410,27 @@ START_TEST(what_cannot_be_watched_is_not)
 }
 END_TEST
 
+/* The loop may wake on the CPU on which the kernel ends the process (hurry.h). */
+START_TEST(the_loop_hurries_for_a_notice_only)
+{
+    uint64_t usual_ns = slice_of_loop();
+    begin();
+    subject_start(pause_for_ever);
+    watch_subject();
+    ck_assert_uint_eq(slice_of_loop(), usual_ns);
+    kill(subject.pid, SIGKILL);
+    while (!noticed.is_exiting)
+        await_notice();
+    if (usual_ns) /* otherwise this kernel grants no slices */
+        ck_assert_uint_lt(noticed.slice_ns, usual_ns);
+    await_end_of_watches();
+    uv_run(&loop, UV_RUN_NOWAIT);
+    ck_assert_uint_eq(slice_of_loop(), usual_ns);
+    subject_end();
+    close_watches();
+}
+END_TEST
+
 /* The kernel lends the priority of a thread that waits to the thread that it waits for. */
 START_TEST(a_watch_lends_no_priority_and_takes_no_signals)
 {
@@ -433,6 +464,7 @@ int main(void)
         UNIT_TEST(the_end_of_a_process_is_noticed),
         UNIT_TEST(a_process_of_one_thread_is_found_exiting),
         UNIT_TEST(after_the_end_of_a_thread_the_watch_goes_on),
+        UNIT_TEST(the_loop_hurries_for_a_notice_only),
         UNIT_TEST(a_watch_ends_unless_it_is_kept),
         UNIT_TEST(there_are_at_most_so_many),
         UNIT_TEST(threads_end_without_the_loop),
