@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -179,6 +180,7 @@ static int wait_parked(const struct mortal *m, pid_t waiter)
         if (now_ns() > limit)
             return -1;
     } while (!is_asleep(waiter));
+    usleep((useconds_t)random() % 20000); /* at no fixed time after a report of the waiter */
     return 0;
 }
 
