@@ -19,11 +19,12 @@
  * perhaps a moment after its client hung up. So a presence that is held is tested again after 1 ms,
  * 2 ms, and so on. The tests end when the lock is free, or after TESTS_OF_HELD of them if inotify
  * works and has reported nothing: it will report the end later. */
-#define PACE_MOST_MS  50
-#define TESTS_A_TURN  32
-#define TESTS_OF_HELD 8
-#define READS_A_TURN  8 /* of the reports of inotify */
-#define SLICE_NS      250000
+#define PACE_MOST_MS    50
+#define TESTS_A_TURN    32
+#define TESTS_OF_HELD   8
+#define READS_A_TURN    8 /* of the reports of inotify */
+#define SLICE_NS        250000
+#define ANNOUNCED_FIRST 8
 
 /* --- Finding ------------------------------------------------------------- */
 
@@ -259,9 +260,19 @@ struct client *client_look(const struct client *own, const struct store_holder *
     return NULL;
 }
 
+/* Announces the end of some attachments before anything else. Other clients wait for their locks,
+ * and the end of a connection takes a dozen system calls. */
+static void announce_some(const struct attachments *attachments)
+{
+    struct attachment *a = LIST_FIRST(attachments);
+    for (unsigned n = 0; a && n < ANNOUNCED_FIRST; n++, a = LIST_NEXT(a, link))
+        attachment_announce(a);
+}
+
 void client_end_exiting(struct client *client)
 {
     client->exiting = true; /* its presence is still held */
+    announce_some(client->connection ? &client->connection->attachments : &client->attachments);
     if (client->connection)
         connection_end(client->connection);
     else

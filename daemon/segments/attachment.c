@@ -253,6 +253,8 @@ static struct event *tell_end(enum shmview_event_kind kind, const struct attachm
 /* Adds the event `detached`. */
 static void announce_detached(const struct attachment *attachment)
 {
+    if (attachment->announced) /* the process died after it had asked for this */
+        return;
     phases_note(attachment->segment);
     struct event *e = tell_end(SHMVIEW_EVENT_DETACHED, attachment, &(struct peek_party){0});
     stream_peek_event(attachment->segment, e);
@@ -296,6 +298,8 @@ void attachment_announce(struct attachment *attachment)
     struct peek_party party = {0};
     struct stream_peek stream = {0};
     struct segment *s = attachment->segment;
+    if (attachment->announced)
+        return;
     /* Look before the slot is marked as dead, because another client may take the lock, or write
      * the stream, after that. */
     if (attachment->slot == SLOT_NONE) {
@@ -327,8 +331,7 @@ void attachment_announce(struct attachment *attachment)
 
 void attachment_died(struct registry *registry, struct attachment *attachment)
 {
-    if (!attachment->announced)
-        attachment_announce(attachment);
+    attachment_announce(attachment);
     attachment_end(registry, attachment);
 }
 

@@ -87,14 +87,14 @@ void attachment_end(struct registry *registry, struct attachment *attachment);
 /* Like attachment_end(), but adds the event `detached`: the client has asked for it. */
 void attachment_detached(struct registry *registry, struct attachment *attachment);
 
-/* Like attachment_end(), for an attachment whose client did not detach it. Announces the end unless
- * that is done. */
+/* Like attachment_end(), for an attachment whose client did not detach it. Announces the end. */
 void attachment_died(struct registry *registry, struct attachment *attachment);
 
 /* Announces the end of the attachment: marks its slot as dead, wakes all waiters of the lock, and
  * adds events. For a dead client these report what it held; for an unclaimed attachment, that it
  * was detached. If the client ended inside the lock, first stores its id, pid and command in the
- * liveness object. The caller still owes attachment_died(). */
+ * liveness object. Does nothing if that is done. The caller still owes attachment_died() or
+ * attachment_detached(). */
 void attachment_announce(struct attachment *attachment);
 
 /* Gives the attachment a socket pair for changes, unless it has one. *ret_fd is the end that

@@ -3,6 +3,8 @@
  * did not claim. */
 #include "daemon/requests/departure.h"
 
+#include <inttypes.h>
+
 #include "daemon/segments/events.h"
 
 #include "unit/house.h"
@@ -162,6 +164,35 @@ START_TEST(at_once)
 }
 END_TEST
 
+/* Others wait for its locks, so its death comes before a request that it has sent before. */
+START_TEST(an_exiting_process_is_announced_once)
+{
+    const struct events *events = &house.state.registry.home.events;
+    char text[128];
+    house_open(&house);
+    dead = house_admit(&house);
+    house_call(dead, "Claim", "{'client':7,'held':[]}");
+    json_int_t id = house_int(house_call(dead, "Create",
+                                         "{'name':'a','size':1,'lock':true,'access':'write',"
+                                         "'lifetime':'manual'}"),
+                              "attachment", "id");
+    house_call(dead, "Attach", "{'name':'a','access':'read'}");
+    snprintf(text, sizeof text,
+             "{'method':'io.shmview.Detach','parameters':{'attachment':%" PRId64 "}}", (int64_t)id);
+    house_send(dead, text);
+    client_end_exiting(dead->connection->client);
+    ck_assert_uint_eq(events->counts[SHMVIEW_EVENT_DIED], 2);
+    while (dead->connection)
+        house_run(&house);
+    departures_finish(&house.state);
+    ck_assert_uint_eq(events->counts[SHMVIEW_EVENT_DIED], 2);
+    ck_assert_uint_eq(events->counts[SHMVIEW_EVENT_DETACHED], 0);
+    ck_assert_uint_eq(house.state.registry.home.attachments.n, 0);
+    house_close(&house);
+}
+END_TEST
+
 UNIT_MAIN("departure", UNIT_TEST(attached), UNIT_TEST(created), UNIT_TEST(unclaimed),
           UNIT_TEST(attached_are_ended_by_their_client),
-          UNIT_TEST(created_are_ended_by_their_client), UNIT_TEST(at_once))
+          UNIT_TEST(created_are_ended_by_their_client), UNIT_TEST(at_once),
+          UNIT_TEST(an_exiting_process_is_announced_once))
