@@ -26,7 +26,7 @@ without "MADV_DONTFORK has no effect, so a child keeps the presence of its paren
     check_client_process check_lifetime_matrix check_many check_survivors
 without "the emulator joins neighbours in /proc/self/maps" check_buffer_count
 without "its limit of time is too short for an emulator" check_throttle
-without "no seccomp" check_lock check_optimistic check_stray
+without "no seccomp" check_lock check_optimistic check_stray check_stream_calls
 without "limits of the address space apply to the emulator too" check_address_space check_session_found
 without "one user only" check_access check_client_connection check_config_read check_monitor_listeners \
     check_object_instance check_quotas check_registry_file check_restart check_two_users check_visibility

@@ -29,7 +29,8 @@ START_TEST(slow_readers_lose)
     bystander_await_rounds(&bystander);
     bystander_stop(&bystander);
     uint64_t serial = 0, sum = 0;
-    while (shmview_monitor_next(slow, shmview_deadline(200000000), &e) == 0) {
+    while (serial < last) {
+        OK(shmview_monitor_next(slow, shmview_deadline(AWAIT_NS), &e));
         if (e->kind == SHMVIEW_EVENT_LOST) {
             lost += e->lost;
             serial += e->lost;
