@@ -19,12 +19,11 @@
  * perhaps a moment after its client hung up. So a presence that is held is tested again after 1 ms,
  * 2 ms, and so on. The tests end when the lock is free, or after TESTS_OF_HELD of them if inotify
  * works and has reported nothing: it will report the end later. */
-#define PACE_MOST_MS    50
-#define TESTS_A_TURN    32
-#define TESTS_OF_HELD   8
-#define READS_A_TURN    8 /* of the reports of inotify */
-#define SLICE_NS        250000
-#define ANNOUNCED_FIRST 8
+#define PACE_MOST_MS  50
+#define TESTS_A_TURN  32
+#define TESTS_OF_HELD 8
+#define READS_A_TURN  8 /* of the reports of inotify */
+#define SLICE_NS      250000
 
 /* --- Finding ------------------------------------------------------------- */
 
@@ -58,9 +57,8 @@ static struct client *find(const struct clients *clients, const struct store_hol
 
 bool client_is_known(void *arg, struct presence_key key)
 {
-    const struct clients *clients = arg;
     const struct store_holder any = {.client = key.client, .uid = key.uid};
-    return key.client && find(clients, &any);
+    return key.client && find(arg, &any);
 }
 
 /* --- Beginning and end --------------------------------------------------- */
@@ -97,19 +95,18 @@ static void on_closed(uv_handle_t *handle)
 
 void client_free(struct client *client, bool keeps)
 {
-    struct client *c = client;
-    if (!c)
+    if (!client)
         return;
-    undoubt(c);
-    LIST_REMOVE(c, link);
-    if (c->presence != PRESENCE_NONE && !keeps)
-        presence_remove(&c->clients->presence, key_of(c));
-    if (c->pidfd < 0) {
-        free(c);
+    undoubt(client);
+    LIST_REMOVE(client, link);
+    if (client->presence != PRESENCE_NONE && !keeps)
+        presence_remove(&client->clients->presence, key_of(client));
+    if (client->pidfd < 0) {
+        free(client);
         return;
     }
-    c->clients->n_watched -= c->presence != PRESENCE_NONE;
-    uv_close((uv_handle_t *)&c->poll, on_closed);
+    client->clients->n_watched -= client->presence != PRESENCE_NONE;
+    uv_close((uv_handle_t *)&client->poll, on_closed);
 }
 
 bool client_depart(struct client *client, struct presence_key *ret_key)
@@ -260,23 +257,15 @@ struct client *client_look(const struct client *own, const struct store_holder *
     return NULL;
 }
 
-/* Announces the end of some attachments before anything else. Other clients wait for their locks,
- * and the end of a connection takes a dozen system calls. */
-static void announce_some(const struct attachments *attachments)
-{
-    struct attachment *a = LIST_FIRST(attachments);
-    for (unsigned n = 0; a && n < ANNOUNCED_FIRST; n++, a = LIST_NEXT(a, link))
-        attachment_announce(a);
-}
-
 void client_end_exiting(struct client *client)
 {
     client->exiting = true; /* its presence is still held */
-    announce_some(client->connection ? &client->connection->attachments : &client->attachments);
-    if (client->connection)
+    if (client->connection) {
+        attachments_announce_first(&client->connection->attachments);
         connection_end(client->connection);
-    else
+    } else {
         client->clients->died(client);
+    }
 }
 
 /* A thread of a process that is watched has ended, and perhaps all of them. find() takes an unknown

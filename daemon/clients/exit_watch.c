@@ -100,7 +100,8 @@ static void tell(struct exit_watch *w)
     w->has_news = true;
     w->is_exiting = is_exiting;
     w->n_moves++;
-    hurry(&all->loop, true); /* under the lock, because the loop may end after it */
+    if (!all->is_closed) /* after that the id of the loop's thread may be that of another one */
+        hurry(&all->loop, true);
     pthread_mutex_unlock(&all->lock);
     if (write(all->news, &one, sizeof one) < 0)
         return; /* only if it has been written very often, and then it is readable */

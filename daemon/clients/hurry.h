@@ -3,9 +3,9 @@
  *
  * The thread that notices a death, and the loop that announces it, often wake on the CPU on which
  * the kernel ends the dying process. Linux lets that process go on until it has used its slice, as
- * long as theirs is not shorter: so a waiter got the lock 0.8 ms after the kill instead of 0.2.
- * From Linux 6.12 on a thread may ask for a short slice. It then runs first, but gets the
- * share of time that it had. Earlier kernels ignore that.
+ * long as theirs is not shorter: so a waiter got the lock 0.8 ms after the kill instead of 0.25.
+ * From Linux 6.12 on a thread may ask for a short slice. It then runs first, and its share of the
+ * CPU stays what it was. Earlier kernels ignore that.
  *
  * The loop has a short slice for a death only. With one at all times it would run before a client
  * on its CPU has begun to wait for the reply, and each call would take twice as long. */
@@ -28,7 +28,7 @@ struct schedule {
 /* One thread. Its owner keeps it until the thread has ended. */
 struct hurry {
     pid_t thread;
-    bool is_able; /* the thread has a usual policy */
+    bool is_able; /* the thread has a policy with slices */
     struct schedule usual;
 };
 
@@ -36,8 +36,8 @@ struct hurry {
 void hurry_init(struct hurry *hurry);
 
 /* Gives the thread a short slice, or, if soon is false, the one that it had. Any thread of this
- * process may call it. Does nothing for a thread that has a policy of real time or SCHED_IDLE, and
- * nothing if the kernel refuses. */
+ * process may call it. Does nothing for a thread with another policy than SCHED_OTHER or
+ * SCHED_BATCH, and nothing if the kernel refuses. */
 void hurry(const struct hurry *hurry, bool soon);
 
 #endif

@@ -329,6 +329,13 @@ void attachment_announce(struct attachment *attachment)
     attachment->slot = SLOT_NONE;
 }
 
+void attachments_announce_first(const struct attachments *list)
+{
+    struct attachment *a = LIST_FIRST(list);
+    for (unsigned n = 0; a && n < ANNOUNCED_FIRST; n++, a = LIST_NEXT(a, link))
+        attachment_announce(a);
+}
+
 void attachment_died(struct registry *registry, struct attachment *attachment)
 {
     attachment_announce(attachment);

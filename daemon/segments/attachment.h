@@ -97,6 +97,12 @@ void attachment_died(struct registry *registry, struct attachment *attachment);
  * attachment_detached(). */
 void attachment_announce(struct attachment *attachment);
 
+/* Announces at most ANNOUNCED_FIRST of the attachments of a process that is exiting. Call before
+ * its connection is ended: other clients wait for these locks, and to end a connection takes a
+ * dozen system calls. */
+#define ANNOUNCED_FIRST 8
+void attachments_announce_first(const struct attachments *list);
+
 /* Gives the attachment a socket pair for changes, unless it has one. *ret_fd is the end that
  * becomes readable after a change; it is borrowed. A socket pair is used and not an eventfd,
  * because all holders of an eventfd share its O_NONBLOCK: one client could make the daemon's write
