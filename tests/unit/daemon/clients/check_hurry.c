@@ -86,12 +86,15 @@ START_TEST(a_thread_with_deadlines_keeps_its_runtime)
                                  .runtime_ns = 10000000,
                                  .deadline_ns = 100000000,
                                  .period_ns = 100000000};
+    const struct schedule usual = schedule_of(0);
     struct hurry self;
     if (syscall(SYS_sched_setattr, 0, &deadlines, 0) < 0)
         return; /* this process may not have them */
     hurry_init(&self);
     hurry(&self, true);
-    ck_assert_uint_eq(schedule_of(0).runtime_ns, deadlines.runtime_ns);
+    struct schedule during = schedule_of(0);
+    schedule_self(&usual); /* with deadlines it starts no threads, as sanitizers do */
+    ck_assert_uint_eq(during.runtime_ns, deadlines.runtime_ns);
 }
 END_TEST
 
