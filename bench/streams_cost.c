@@ -102,7 +102,9 @@ static int run_pipe_pairs(void *arg, double *ret)
 
 #define CELLS 64
 
-/* The least that a queue of two threads does: each of them waits for the other by one word. */
+/* The least that a queue of two threads does: each of them waits for the other by one word. Its
+ * sides never sleep. If they may, each must look after its store whether the other one sleeps, so
+ * each stores by a locked instruction. */
 struct bare_ring {
     _Alignas(128) _Atomic uint64_t published;
     _Alignas(128) _Atomic uint64_t taken;
@@ -113,6 +115,7 @@ struct threads {
     const struct cpus *cpus;
     struct shmview_stream *writer, *reader; /* NULL: the bare ring */
     struct bare_ring *ring;
+    bool may_sleep; /* of the bare ring */
     bool has_clock;
     _Atomic bool has_failed;
     pthread_barrier_t start;
@@ -127,23 +130,31 @@ static void pin_thread(const struct cpus *cpus, int side)
     sched_setaffinity(0, sizeof set, &set);
 }
 
-static void write_ring(struct bare_ring *ring)
+static void store(_Atomic uint64_t *word, uint64_t value, bool may_sleep)
+{
+    if (may_sleep)
+        atomic_exchange(word, value);
+    else
+        atomic_store_explicit(word, value, memory_order_release);
+}
+
+static void write_ring(struct bare_ring *ring, bool may_sleep)
 {
     for (uint64_t i = 0; i < FRAMES; i++) {
         while (i - atomic_load_explicit(&ring->taken, memory_order_acquire) >= CELLS)
             continue;
         memset(ring->bytes[i % CELLS], (int)i, 8);
-        atomic_store_explicit(&ring->published, i + 1, memory_order_release);
+        store(&ring->published, i + 1, may_sleep);
     }
 }
 
-static void read_ring(struct bare_ring *ring)
+static void read_ring(struct bare_ring *ring, bool may_sleep)
 {
     for (uint64_t i = 0; i < FRAMES; i++) {
         while (atomic_load_explicit(&ring->published, memory_order_acquire) <= i)
             continue;
         (void)*(volatile unsigned char *)ring->bytes[i % CELLS];
-        atomic_store_explicit(&ring->taken, i + 1, memory_order_release);
+        store(&ring->taken, i + 1, may_sleep);
     }
 }
 
@@ -178,7 +189,7 @@ static void *run_thread(void *arg)
     pthread_barrier_wait(&t->start);
     t->began_ns = now_ns();
     if (!t->writer)
-        write_ring(t->ring);
+        write_ring(t->ring, t->may_sleep);
     else if (write_stream(t))
         t->has_failed = true;
     return NULL;
@@ -195,7 +206,7 @@ static int run_threads(void *arg, double *ret)
         return failed("no thread");
     pthread_barrier_wait(&t->start);
     if (!t->reader)
-        read_ring(t->ring);
+        read_ring(t->ring, t->may_sleep);
     else if (read_stream(t))
         t->has_failed = true;
     int64_t end = now_ns();
@@ -214,18 +225,22 @@ static void run_thread_rows(struct bench *bench, const struct pool *pool,
                            .writer = pool->writer,
                            .reader = pool->reader[0],
                            .ring = &ring},
-                   clock = ours, one = ours, bare = {.cpus = &bench->cpus, .ring = &ring};
+                   clock = ours, one = ours, bare = {.cpus = &bench->cpus, .ring = &ring},
+                   locked = bare;
     struct contest plain = {
         .what = "frames from thread to thread",
         .unit = "ns",
         .scale = 1,
         .rounds = 21,
         .rounds_quick = 5,
-        .n = 2,
+        .n = 3,
         .list = {{"shmview", run_threads, &ours, {0}},
-                 {"a bare ring", run_threads, &bare, {TARGET_VALUE, 60}}},
+                 {"a bare ring", run_threads, &bare, {TARGET_VALUE, 60}},
+                 {"a ring whose sides may sleep", run_threads, &locked, {0}}},
     };
     struct contest other = plain;
+    locked.may_sleep = true;
+    other.n = 2;
     clock.has_clock = true;
     contest_run(bench, &plain);
     snprintf(other.what, sizeof other.what, "frames from thread to thread, with the clock");
