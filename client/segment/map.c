@@ -20,6 +20,26 @@
 #define CONTROL_MAP_BYTES                                                                          \
     (sizeof(struct shmview_control) + SHMVIEW_SLOTS_MAX * sizeof(struct shmview_slot))
 
+static size_t page_bytes(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Rounds up to whole pages, as mmap() does. */
+static size_t whole_pages(uint64_t bytes)
+{
+    size_t page = page_bytes();
+    return ((size_t)bytes + page - 1) / page * page;
+}
+
+/* What is mapped of a data object: one page more than it has. An access to that page raises SIGBUS,
+ * because no byte of the object is there, so a program that runs past the end does not reach the
+ * mapping that follows. A page of its own without access would need a second mapping. */
+static size_t data_map_bytes(uint64_t size)
+{
+    return whole_pages(size) + page_bytes();
+}
+
 /* Maps the first `bytes` bytes of an object, which must have at least `least` bytes now. `what`
  * names it for the error text. *ret_st is the object's status. Returns 0 or an error. */
 static int map_object(int fd, const char *what, uint64_t least, size_t bytes, int protection,
@@ -116,18 +136,17 @@ int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
     if (s->size > SIZE_MAX / 2)
         return fail(SHMVIEW_ERR_NO_MEMORY, "%" PRIu64 " bytes cannot be mapped here", s->size);
     int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
-    r = map_object(fds->fd[a->data], "data", s->size, (size_t)s->size, protection,
+    r = map_object(fds->fd[a->data], "data", s->size, data_map_bytes(s->size), protection,
                    flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data, &st);
     s->data_device = st.st_dev;
     s->data_inode = st.st_ino;
     return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
 }
 
-/* Rounds up to whole pages, as mmap() does. */
-static size_t whole_pages(uint64_t bytes)
+void segment_unmap_data(struct shmview_segment *s)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return ((size_t)bytes + page - 1) / page * page;
+    if (s->data)
+        munmap(s->data, data_map_bytes(s->size));
 }
 
 /* Whether the three mappings follow each other without a gap, as those do that the kernel places
@@ -144,11 +163,10 @@ void segment_unmap(struct shmview_segment *s)
     /* one system call instead of three: each searches and changes the kernel's tree of mappings */
     if (is_one_range(s)) {
         munmap((void *)(uintptr_t)s->lock.live,
-               (size_t)((char *)s->data - (const char *)s->lock.live) + (size_t)s->size);
+               (size_t)((char *)s->data - (const char *)s->lock.live) + data_map_bytes(s->size));
         return;
     }
-    if (s->data)
-        munmap(s->data, (size_t)s->size);
+    segment_unmap_data(s);
     if (s->lock.control)
         munmap(s->lock.control, CONTROL_MAP_BYTES);
     if (s->lock.live)

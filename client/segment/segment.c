@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "client/base/error.h"
@@ -284,8 +283,8 @@ void segment_close(struct shmview_segment *segment)
         connection_detach(segment->connection, segment->lock.attachment);
     if (segment->connection)
         connection_count(segment->connection, -1);
-    if (stays && segment->connection && segment->data)
-        munmap(segment->data, (size_t)segment->size);
+    if (stays && segment->connection)
+        segment_unmap_data(segment);
     if (stays)
         segment_deinit(segment);
     else

@@ -54,6 +54,7 @@ int segment_map(struct shmview_segment *segment, const struct wire_attachment *a
                 const struct frame_descriptors *fds, unsigned flags);
 /* Unmaps data, control and liveness object, as far as they are mapped. */
 void segment_unmap(struct shmview_segment *segment);
+void segment_unmap_data(struct shmview_segment *segment);
 
 /* --- change.c ------------------------------------------------------------ */
 

@@ -242,7 +242,8 @@ int shmview_detach(struct shmview_segment *segment);
 int shmview_remove(struct shmview_connection *connection, const char *name);
 
 /* Facts of an attachment, which do not change. Pointers live as long as the handle. They do not
- * block and never fail. */
+ * block and never fail. An access to the page that follows the data's last page raises SIGBUS, so a
+ * program that runs past the end does not change other memory. */
 const char *shmview_name(const struct shmview_segment *segment);
 uint64_t shmview_size(const struct shmview_segment *segment); /* bytes */
 int shmview_access(const struct shmview_segment *segment);    /* enum shmview_access */

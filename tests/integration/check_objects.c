@@ -2,10 +2,12 @@
 /* What a segment is made of in /dev/shm, and what the descriptors allow that the
  * daemon passes. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <shmview/layout.h>
@@ -129,9 +131,68 @@ START_TEST(lock_objects_are_as_laid_out)
 }
 END_TEST
 
+/* Writes a byte in a child. Returns the signal that ended the child, or 0. */
+static int signal_of_write(unsigned char *at)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGBUS, SIG_DFL);
+        signal(SIGSEGV, SIG_DFL);
+        *(volatile unsigned char *)at = 1;
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+/* How many mappings of data objects there are whose names begin with "guarded". */
+static int n_guarded(void)
+{
+    char line[512];
+    int n = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    ck_assert_ptr_nonnull(maps);
+    while (fgets(line, sizeof line, maps))
+        n += strstr(line, "/guarded") != NULL;
+    fclose(maps);
+    return n;
+}
+
+/* The segments are attached one after the other, so that without the guard the objects of one begin
+ * where the data of the next one ends. */
+START_TEST(a_write_past_the_end_is_trapped)
+{
+    static const uint64_t sizes[] = {1, 4096, 5000, 1 << 20};
+    struct shmview_segment *seg[sizeof sizes / sizeof *sizes];
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    char name[16];
+    daemon_start(&d);
+    struct shmview_connection *conn = client_connect(&d);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        snprintf(name, sizeof name, "guarded%zu", i);
+        seg[i] = client_create(conn, name, sizes[i]);
+    }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *end =
+            (unsigned char *)shmview_data(seg[i]) + (sizes[i] + page - 1) / page * page;
+        ck_assert_int_eq(signal_of_write(end - 1), 0);
+        ck_assert_int_eq(signal_of_write(end), SIGBUS);
+        ck_assert_int_eq(signal_of_write(end + page - 1), SIGBUS);
+    }
+    ck_assert_int_eq(n_guarded(), sizeof sizes / sizeof *sizes);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        OK(shmview_detach(seg[i]));
+    ck_assert_int_eq(n_guarded(), 0);
+    OK(shmview_disconnect(conn));
+    daemon_stop(&d);
+}
+END_TEST
+
 int main(void)
 {
     const struct suite_test tests[] = {
+        SUITE_TEST(a_write_past_the_end_is_trapped),
         SUITE_TEST(objects_are_private_to_the_daemon),
         SUITE_TEST(descriptors_allow_what_the_access_says),
         SUITE_TEST(lock_objects_are_as_laid_out),
