@@ -261,7 +261,7 @@ static void fill_the_socket(int file)
     shmview_on_wait(end_wait, &asked);
     for (int64_t id = 1; id <= 1000; id++)
         connection_detach(conn, id);
-    ck_assert_int_lt(now_ns() - began, 2000000000);
+    ck_assert_int_lt(now_ns() - began, 10000000000);
     ck_assert_int_eq(asked, 0);
     if (file >= 0)
         ck_assert_uint_eq(conn->n_held, 0); /* a claim reports the rest */
