@@ -61,7 +61,11 @@
  *   UNSUPPORTED      the daemon has no events; or a tensor is of an unknown version of DLPack
  *   NOT_ATTACHED     the daemon knows no such attachment of this connection
  *   LAYOUT_VERSION   the lock is damaged, or from another version of shmview; or a mutex is
- *   SYSTEM           a system call failed, here or in the daemon; the text has the reason */
+ *   SYSTEM           a system call failed, here or in the daemon; the text has the reason
+ *
+ * Jobs of many nodes, see mpi.h:
+ *
+ *   PEER             another process of the job has died or failed, or MPI reports an error */
 #ifndef SHMVIEW_ERROR_H
 #define SHMVIEW_ERROR_H
 
@@ -109,7 +113,8 @@ extern "C" {
     X(CONVERSION, 46, "", "a value cannot be converted without loss")                              \
     X(CONTIGUOUS, 47, "", "the view's strides are more than the consumer can bear")                \
     X(LOST, 48, "", "the lock was lost: the attachment has ended")                                 \
-    X(INTERRUPTED, 49, "", "the caller ended the wait")
+    X(INTERRUPTED, 49, "", "the caller ended the wait")                                            \
+    X(PEER, 50, "", "another process of the job has failed")
 
 /* The errors: SHMVIEW_ERR_INVALID = 1 and so on. */
 enum shmview_error {

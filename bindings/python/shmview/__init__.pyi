@@ -14,7 +14,7 @@ from ._errors import (Bounds as Bounds, Busy as Busy, ConversionError as Convers
                       NoMemory as NoMemory, NoSlot as NoSlot, NoSpace as NoSpace,
                       NotAttached as NotAttached, NotContiguous as NotContiguous,
                       NotFound as NotFound, NotOwner as NotOwner, Overflow as Overflow,
-                      OwnerDied as OwnerDied, ProtocolError as ProtocolError,
+                      OwnerDied as OwnerDied, PeerFailed as PeerFailed, ProtocolError as ProtocolError,
                       Quota as Quota,
                       ReadOnly as ReadOnly, StaleViewError as StaleViewError, StreamEnded as StreamEnded,
                       SystemCallFailed as SystemCallFailed, TimedOut as TimedOut,

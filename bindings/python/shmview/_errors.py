@@ -184,6 +184,11 @@ class Interrupted(Error, InterruptedError):
     code, number = 49, errno.EINTR
 
 
+class PeerFailed(Error, ConnectionError):
+    """Another process of an MPI job has failed. Only calls of libshmview-mpi have this error."""
+    code, number = 50, errno.ECONNRESET
+
+
 class ConversionError(Error, OverflowError, ValueError):
     """The type of the element cannot hold the value without loss."""
     code = 46

@@ -126,6 +126,8 @@ module Shmview
   # The function of shmview_on_wait() ended a wait. Interrupts of Ruby raise their own exceptions, so
   # only programs that call shmview_on_wait() themselves get this one.
   class Interrupted < Error; CODE = 49; end
+  # Another process of an MPI job has failed. Only calls of libshmview-mpi have this error.
+  class PeerFailed < Error; CODE = 50; end
 
   # The last exclusive holder of a lock died inside: the bytes may be half written. A method that
   # raises this holds nothing; see Segment#recover.

@@ -26,7 +26,7 @@ START_TEST(texts)
         ck_assert_uint_gt(strlen(list[i].text), 0);
     }
     ck_assert_str_eq(shmview_strerror(0), "success");
-    const int unknown[] = {18, 31, 50, 1000, -1000, INT_MAX, -INT_MAX};
+    const int unknown[] = {18, 31, 51, 1000, -1000, INT_MAX, -INT_MAX};
     for (size_t i = 0; i < 7; i++)
         ck_assert_str_eq(shmview_strerror(unknown[i]), "unknown error");
 }
