@@ -20,8 +20,8 @@ SOURCES = git ls-files -co --exclude-standard '*.c' '*.h' '*.cpp' '*.hpp'
 NO_ASLR = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 .NOTPARALLEL:
-.PHONY: all demo check check-all install deb bench bench-check bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
-    deps deps-bench deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel \
+.PHONY: all demo check check-all install deb bench bench-check bench-mpi bench-python bench-ruby bench-ctl bench-history wheel sdist release reproducible rpm pkg image matrix musl arm64 coverage analyze fuzz docs format clean help \
+    deps deps-bench deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-mpi deps-release deps-wheel \
     build-release $(TESTED:%=build-%) $(TESTED:%=check-%)
 
 all: build-release
@@ -39,6 +39,7 @@ help:
 	@echo 'make check-X  one of these: $(TESTED); TEST_ARGS go to ctest'
 	@echo 'make bench    measure; BENCH_ARGS go to the program'
 	@echo 'make bench-check   the tables of C, Python and Ruby; fails if a target is missed'
+	@echo 'make bench-mpi     libshmview-mpi beside plain MPI, on two nodes made of namespaces; as root'
 	@echo 'make bench-python  the Python package beside the standard library and numpy'
 	@echo 'make bench-ruby    the Ruby package beside the classes of Ruby itself'
 	@echo 'make bench-ctl     shmviewctl beside programs that do the like with files'
@@ -140,6 +141,9 @@ bench-python: deps all
 	    sh -c 'failed=0; for table in $(PYTHON_TABLES); do \
 	        /usr/bin/python3 bench/$$table.py $(BENCH_ARGS) || failed=1; done; exit $$failed'
 
+bench-mpi: deps-mpi build-release
+	@mpi/bench/bench.sh build/release
+
 bench-ruby: deps all
 	@RUBYLIB=$(CURDIR)/build/ruby SHMVIEW_DAEMON=$(CURDIR)/build/release/daemon/shmviewd \
 	    ruby bench/ruby.rb $(BENCH_ARGS)
@@ -169,7 +173,7 @@ bench-history: deps all
 deps:
 	@tools/deps.sh build
 
-deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-release deps-wheel: deps-%:
+deps-check deps-check-all deps-coverage deps-deb deps-demo deps-docs deps-mpi deps-release deps-wheel: deps-%:
 	@tools/deps.sh $*
 
 format:

@@ -18,7 +18,7 @@ if(TARGET shmview_archive)
           COMPONENT development)
 endif()
 install(DIRECTORY include/shmview DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp")
+        FILES_MATCHING PATTERN "*.h" PATTERN "*.hpp" PATTERN "mpi*.h" EXCLUDE) # those by mpi/
 install(FILES common/wire/io.shmview.varlink DESTINATION ${CMAKE_INSTALL_DATADIR}/shmview
         COMPONENT development)
 

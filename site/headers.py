@@ -158,7 +158,7 @@ def read(path):
 
 # The order of the pages: what everybody needs first.
 ORDER = ["shmview", "view", "element", "value", "many", "stream", "wait", "family", "error", "access", "describe", "monitor",
-         "stats"]
+         "stats", "mpi", "mpi_type", "mpi_split"]
 
 
 def read_all(root):

@@ -64,6 +64,12 @@ def summary_of(comment):
     return first[0].lower() + first[1:] if not re.match(r"[A-Z]{2}|DLPack", first) else first
 
 
+def library_of(header):
+    if pathlib.Path(header.include).stem.startswith("mpi"):
+        return ".SH LIBRARY\nshmview\\-mpi (\\fIlibshmview\\-mpi\\-openmpi\\fR or \\fIlibshmview\\-mpi\\-mpich\\fR)"
+    return '.SH LIBRARY\nshmview (\\fIlibshmview\\fR, \\fB\\-lshmview\\fR)'
+
+
 def page(header, section, item, known):
     own = [each.name for each in item.functions()]
     what, returns = split(item.comment)
@@ -71,7 +77,7 @@ def page(header, section, item, known):
     result = [f'.\\" From include/{header.include}, which has the licence: Apache-2.0',
               f'.TH {name} 3 "" "shmview {version()}" "Library functions"',
               f'.SH NAME\n{", ".join(own)} \\- {escape(summary_of(item.comment))}',
-              '.SH LIBRARY\nshmview (\\fIlibshmview\\fR, \\fB\\-lshmview\\fR)',
+              library_of(header),
               ".SH SYNOPSIS",
               code("\n".join([f"#include <{header.include}>", ""] + [each.text for each in item.declarations
                                                                       if each.name.isupper() or

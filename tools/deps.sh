@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# deps.sh build|bench|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
+# deps.sh build|bench|mpi|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci: installs the Debian packages that are missing for that purpose.
 # If none is missing, it uses neither the network nor root.
 set -euo pipefail
 
@@ -8,12 +8,15 @@ build=(gcc make cmake pkg-config libc6-dev libuv1-dev libjansson-dev liblmdb-dev
     libsndfile1-dev libsmartcols-dev libncurses-dev libcairo2-dev python3-dev ruby ruby-dev)
 # What the bench compares streams with; it leaves these rows out where they are missing.
 bench=("${build[@]}" libzmq3-dev libiceoryx-binding-c-dev iceoryx)
+# For both implementations of MPI, and for nodes that are namespaces.
+mpi_libraries=(libopenmpi-dev libmpich-dev)
+mpi=("${build[@]}" "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
 demo=("${build[@]}" python3-numpy)
 deb=("${build[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 mypy python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
-    ruby-minitest)
+    ruby-minitest "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
 # CPython's own tests; the name of their package contains the version.
 case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;
@@ -25,13 +28,14 @@ check_all=("${check[@]}" abigail-tools git lintian minisign python3-build python
 coverage=("${check[@]}" gcovr)
 docs=("${build[@]}" furo git mandoc python3-matplotlib python3-myst-parser python3-sphinx)
 ci=("${check_all[@]}" "${docs[@]}" clang clang-format shellcheck reuse)
-analyze=("${build[@]}" clang-tidy)
+analyze=("${build[@]}" "${mpi_libraries[@]}" clang-tidy)
 release=("${deb[@]}" "${wheel[@]}" git minisign reprotest disorderfs faketime)
 musl=(gcc make cmake pkg-config libc6-dev dpkg-dev musl-tools libuv1-dev libjansson-dev liblmdb-dev check)
 
 case "${1:-}" in
 build) wanted=("${build[@]}") ;;
 bench) wanted=("${bench[@]}") ;;
+mpi) wanted=("${mpi[@]}") ;;
 demo) wanted=("${demo[@]}") ;;
 deb) wanted=("${deb[@]}") ;;
 wheel) wanted=("${wheel[@]}") ;;
@@ -44,7 +48,7 @@ docs) wanted=("${docs[@]}") ;;
 musl) wanted=("${musl[@]}") ;;
 ci) wanted=("${ci[@]}") ;;
 *)
-    echo "usage: deps.sh build|bench|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci" >&2
+    echo "usage: deps.sh build|bench|mpi|demo|deb|wheel|release|analyze|docs|check|check-all|coverage|musl|ci" >&2
     exit 2
     ;;
 esac

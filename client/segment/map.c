@@ -32,9 +32,9 @@ static size_t whole_pages(uint64_t bytes)
     return ((size_t)bytes + page - 1) / page * page;
 }
 
-/* What is mapped of a data object: one page more than it has. An access to that page raises SIGBUS,
- * because no byte of the object is there, so a program that runs past the end does not reach the
- * mapping that follows. A page of its own without access would need a second mapping. */
+/* How much of a data object is mapped: one page more than it has. An access to that page raises
+ * SIGBUS, because no byte of the object is there, so a program that runs past the end does not
+ * reach the mapping that follows. A page of its own without access would need a second mapping. */
 static size_t data_map_bytes(uint64_t size)
 {
     return whole_pages(size) + page_bytes();

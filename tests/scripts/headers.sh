@@ -12,6 +12,13 @@ clang*) cxx=${CXX:-clang++} ;;
 *) cxx=${CXX:-g++} ;;
 esac
 flags=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Werror -fsyntax-only -I.)
+# mpi.h includes the header of an MPI. Where there is none, it is left out.
+wrapper=$(compgen -c mpicc | sort | head -n 1)
+mpi=()
+for word in $([ -z "$wrapper" ] || "$wrapper" -show); do
+    [[ $word != -I* ]] || mpi+=(-isystem "${word#-I}")
+done
+flags+=("${mpi[@]}")
 
 as_c() {
     "$cc" -x c -std=c11 "${flags[@]}" -
@@ -28,6 +35,10 @@ compile() {
 }
 
 headers=(shmview/*.h)
+if [ -z "$wrapper" ]; then
+    headers=()
+    for header in shmview/*.h; do [[ $header == shmview/mpi*.h ]] || headers+=("$header"); done
+fi
 all=("${headers[@]}" shmview/*.hpp)
 for header in "${all[@]}"; do
     echo "$header"

@@ -56,6 +56,10 @@ rules() {
     cli/verbs/*) echo "cli/verbs cli/top cli/doctor cli/text cli/draw cli/data cli/shell" ;;
     cli/*) echo "cli" ;;
 
+    mpi/tests/*) echo "mpi/tests mpi" ;;
+    mpi/bench/*) echo "" ;;
+    mpi/*) echo "mpi" ;;
+
     tests/unit/*) echo "tests/unit tests/support cli daemon client common generated" ;;
     tests/fuzz/*) echo "tests/fuzz tests/property tests/support cli daemon client common generated" ;;
     tests/property/*) echo "tests/property common" ;;

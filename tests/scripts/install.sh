@@ -28,7 +28,9 @@ compgen -G 'usr/share/zsh/*/_shmviewctl' > /dev/null || { echo "no completion fo
 for unit in usr/lib/systemd/*/shmviewd.service; do
     grep -qx "ExecStart=$scratch/usr/bin/shmviewd" "$unit"
 done
-diff -r "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
+# The headers of libshmview-mpi come with it.
+[ -z "$(find usr -name 'libshmview-mpi*.so')" ] || [ -s usr/include/shmview/mpi.h ]
+diff -r -x 'mpi*.h' "${SHMVIEW_SOURCE_DIR:?}/include/shmview" usr/include/shmview
 metadata=$(find usr -path '*/shmview-*.dist-info/METADATA')
 if [ -n "$metadata" ]; then
     PYTHONPATH=$(dirname "$(dirname "$metadata")") /usr/bin/python3 -c \

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # model.sh [--long] [PATTERN]: searches every state of the models of the lock, of the mutex, of the
-# monitor and of a stream, in the configurations below whose name matches PATTERN. Names of the last
-# three begin with "mutex:", "monitor:" and "stream:".
+# monitor, of a stream and of the meetings of an MPI job, in the configurations below whose name matches
+# PATTERN. Names of all but the first begin with "mutex:", "monitor:", "stream:" and "meeting:".
 #
 # A configuration that "holds" must have no error. The others have a planted fault: one that
 # "breaks" must violate an assertion, and one that "sticks" must leave a thread asleep forever.
@@ -131,6 +131,19 @@ rows=(
     "sticks|stream: given back silently|FAULT_GIVEN_SILENTLY SLOTS=1 FRAMES=1 WRITERS=2"
     "sticks|stream: death told first|FAULT_DEATH_TOLD_FIRST SLOTS=1 DEATHS=1"
     "sticks|stream: frame of the dead not counted|FAULT_NOT_COUNTED SLOTS=1 FRAMES=1 WRITERS=2 DEATHS=1"
+
+    "holds|meeting: three members, a death|DEATHS=1"
+    "holds|meeting: three members, three times, two deaths|ROUNDS=3 DEATHS=2"
+    "holds|meeting: two members, four times, a death|MEMBERS=2 ROUNDS=4 DEATHS=1"
+    "breaks|meeting: collectives of one meeting|FAULT_ONE_MEETING"
+    "breaks|meeting: one result|FAULT_ONE_RESULT DEATHS=1"
+    "breaks|meeting: release before the result|FAULT_RELEASED_FIRST"
+    "breaks|meeting: arrival before the record|FAULT_ARRIVED_FIRST"
+    "breaks|meeting: end of a leader that has released|FAULT_NOT_LOOKED_AGAIN"
+    "sticks|meeting: a mark for an arrival|FAULT_MET_TRUSTED DEATHS=1"
+    "sticks|meeting: arrivals counted from 0|FAULT_COUNT_RESET"
+    "sticks|meeting: leader not watched|FAULT_LEADER_NOT_WATCHED DEATHS=1"
+    "sticks|meeting: members not watched|FAULT_MEMBERS_NOT_WATCHED DEATHS=1"
 )
 if [ $long = yes ]; then
     rows+=(
@@ -181,7 +194,7 @@ n_rows=0
 n_wrong=0
 run_row() {
     local expected=$1 name=$2 flags=$3 model=lock begun=$EPOCHREALTIME got seconds
-    [[ $name =~ ^(mutex|monitor|stream): ]] && model=${BASH_REMATCH[1]}
+    [[ $name =~ ^(mutex|monitor|stream|meeting): ]] && model=${BASH_REMATCH[1]}
     case $expected in
     # the search finds an error so soon that optimised building would take longer
     breaks) search "$flags" -O0 -E "$model" ;;

@@ -18,6 +18,7 @@ trap 'rm -rf "$scratch"' EXIT
 
 cd "${SHMVIEW_SOURCE_DIR:?}/include"
 for header in shmview/*.h; do
+    [[ $header != shmview/mpi*.h ]] || continue # of another library
     printf '#include <%s>\n' "$header"
 done | "${CC:-cc}" -E -P -I. -x c - |
     grep -oE '\bshmview_[a-z0-9_]+ *\(' | tr -d ' (' | sort -u > "$scratch/declared"

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "choice.h"
+
+#include <pthread.h>
+#include <shmview/error.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layout.h"
+#include "text.h"
+
+#define TRIAL_BYTES 262144
+#define PIECE_BYTES 65536
+#define N_ROUNDS    9
+/* Shorter runs are packed, because loads and stores copy them faster than any MPI. */
+#define FIRST_CLASS 5
+#define TRIAL_TAG   1
+#define VERDICT_TAG 2
+
+static pthread_mutex_t known_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct choice known;
+static bool is_known;
+
+/* What one rank of a pair needs: elements with gaps and without, and two pieces. */
+struct trial {
+    MPI_Comm comm;
+    int partner;
+    bool sends;
+    unsigned char *gaps, *flat, *pieces;
+};
+
+bool choice_packs(const struct choice *choice, enum choice_gaps gaps, uint64_t run)
+{
+    unsigned class = 0;
+    while (class + 1 < CHOICE_CLASSES && run >> (class + 1))
+        class ++;
+    return class < choice->datatype_from[gaps];
+}
+
+static void trial_pieces(const struct trial *trial, const struct layout *layout)
+{
+    struct layout_cursor cursor = {0};
+    MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    for (size_t i = 0; i < TRIAL_BYTES / PIECE_BYTES + 2; i++) {
+        unsigned char *piece = trial->pieces + i % 2 * PIECE_BYTES;
+        bool is_over = i >= TRIAL_BYTES / PIECE_BYTES;
+        MPI_Wait(&requests[i % 2], MPI_STATUS_IGNORE);
+        if (trial->sends && !is_over) {
+            layout_pack(layout, &cursor, piece, PIECE_BYTES);
+            MPI_Isend(piece, PIECE_BYTES, MPI_BYTE, trial->partner, TRIAL_TAG, trial->comm,
+                      &requests[i % 2]);
+        } else if (!trial->sends) {
+            if (i >= 2)
+                layout_unpack(layout, &cursor, piece, PIECE_BYTES);
+            if (!is_over)
+                MPI_Irecv(piece, PIECE_BYTES, MPI_BYTE, trial->partner, TRIAL_TAG, trial->comm,
+                          &requests[i % 2]);
+        }
+    }
+}
+
+/* Moves the elements once and returns the seconds until the receiver has them, on the sender. */
+static double trial_once(const struct trial *trial, const struct layout *layout, MPI_Datatype type)
+{
+    char ready = 0;
+    double begin;
+    if (trial->sends) {
+        MPI_Recv(&ready, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm, MPI_STATUS_IGNORE);
+        begin = MPI_Wtime();
+        if (type == MPI_DATATYPE_NULL)
+            trial_pieces(trial, layout);
+        else
+            MPI_Send(layout->data, type == MPI_BYTE ? TRIAL_BYTES : 1, type, trial->partner,
+                     TRIAL_TAG, trial->comm);
+        MPI_Recv(&ready, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Send(&ready, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm);
+        begin = MPI_Wtime();
+        if (type == MPI_DATATYPE_NULL)
+            trial_pieces(trial, layout);
+        else
+            MPI_Recv(layout->data, type == MPI_BYTE ? TRIAL_BYTES : 1, type, trial->partner,
+                     TRIAL_TAG, trial->comm, MPI_STATUS_IGNORE);
+        MPI_Send(&ready, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm);
+    }
+    return MPI_Wtime() - begin;
+}
+
+/* Measures runs of one length both ways, and finds whether the datatype is better. On the sender.
+ */
+static int trial_class(const struct trial *trial, enum choice_gaps gaps, unsigned class,
+                       bool *ret_is_better)
+{
+    const int64_t run = (int64_t)1 << class;
+    const struct layout_loop loop = {.n = TRIAL_BYTES / run, .stride = 2 * run};
+    bool has_gaps = gaps == GAPS_BOTH || (gaps == GAPS_SEND) == trial->sends;
+    struct layout layout = {.data = trial->flat, .n_bytes = TRIAL_BYTES, .run = TRIAL_BYTES};
+    MPI_Datatype type = MPI_BYTE;
+    if (has_gaps) {
+        layout_of_loops(trial->gaps, (uint64_t)run, 1, &loop, &layout);
+        int result = text_check(
+            MPI_Type_create_hvector((int)loop.n, (int)run, (MPI_Aint)loop.stride, MPI_BYTE, &type),
+            "a datatype");
+        if (result == 0)
+            result = text_check(MPI_Type_commit(&type), "a datatype");
+        if (result < 0)
+            return result;
+    }
+    double datatype = 1e9, packed = 1e9;
+    for (int round = 0; round < N_ROUNDS; round++) {
+        double seconds = trial_once(trial, &layout, type);
+        datatype = seconds < datatype ? seconds : datatype;
+        seconds = trial_once(trial, &layout, MPI_DATATYPE_NULL);
+        packed = seconds < packed ? seconds : packed;
+    }
+    if (has_gaps)
+        MPI_Type_free(&type);
+    *ret_is_better = datatype <= packed;
+    return 0;
+}
+
+/* Finds by bisection from which class on datatypes are better, because they gain with the length of
+ * the runs. */
+static int trial_all(const struct trial *trial, struct choice *ret_choice)
+{
+    for (unsigned gaps = 0; gaps < N_GAPS; gaps++) {
+        unsigned low = FIRST_CLASS, high = CHOICE_CLASSES;
+        while (low < high) {
+            bool is_better = false;
+            unsigned class = (low + high) / 2;
+            int result = trial_class(trial, (enum choice_gaps)gaps, class, &is_better);
+            if (result < 0)
+                return result;
+            char verdict = is_better;
+            if (trial->sends)
+                MPI_Send(&verdict, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm);
+            else
+                MPI_Recv(&verdict, 1, MPI_BYTE, trial->partner, VERDICT_TAG, trial->comm,
+                         MPI_STATUS_IGNORE);
+            if (verdict)
+                high = class;
+            else
+                low = class + 1;
+        }
+        ret_choice->datatype_from[gaps] = low;
+    }
+    return 0;
+}
+
+/* Measures with the neighbour of this rank. The last of an odd number of ranks has none. */
+static int measure(MPI_Comm comm, struct choice *ret_choice)
+{
+    int me = 0, n = 0, result = 0;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &n);
+    unsigned char *memory = calloc(1, 3 * TRIAL_BYTES + 2 * PIECE_BYTES);
+    struct choice mine = {0};
+    unsigned sums[N_GAPS + 1] = {0}, all[N_GAPS + 1] = {0};
+    struct trial trial = {.comm = comm, .partner = me ^ 1, .sends = me % 2 == 0, .gaps = memory};
+    int has_memory = memory != NULL, all_have = 0;
+    MPI_Allreduce(&has_memory, &all_have, 1, MPI_INT, MPI_MIN, comm);
+    if (!memory || !all_have) {
+        free(memory);
+        return text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory to measure transfers");
+    }
+    trial.flat = memory + 2 * TRIAL_BYTES;
+    trial.pieces = memory + 3 * TRIAL_BYTES;
+    if (trial.partner < n)
+        result = trial_all(&trial, &mine);
+    free(memory);
+    /* The mean of all pairs. */
+    if (result == 0 && trial.partner < n && trial.sends) {
+        memcpy(sums, mine.datatype_from, sizeof mine.datatype_from);
+        sums[N_GAPS] = 1;
+    }
+    MPI_Allreduce(sums, all, N_GAPS + 1, MPI_UNSIGNED, MPI_SUM, comm);
+    for (int i = 0; i < N_GAPS && all[N_GAPS]; i++)
+        ret_choice->datatype_from[i] = (all[i] + all[N_GAPS] / 2) / all[N_GAPS];
+    return result;
+}
+
+int choice_find(MPI_Comm comm, struct choice *ret_choice)
+{
+    struct choice choice = {0};
+    pthread_mutex_lock(&known_mutex);
+    int knows = is_known, all_know = 0, result;
+    choice = known;
+    pthread_mutex_unlock(&known_mutex);
+    result = text_check(MPI_Allreduce(&knows, &all_know, 1, MPI_INT, MPI_MIN, comm), "a link");
+    if (result == 0 && !all_know)
+        result = measure(comm, &choice);
+    if (result == 0)
+        result = text_check(MPI_Bcast(&choice, sizeof choice, MPI_BYTE, 0, comm), "a link");
+    if (result < 0)
+        return result;
+    pthread_mutex_lock(&known_mutex);
+    known = choice;
+    is_known = true;
+    pthread_mutex_unlock(&known_mutex);
+    *ret_choice = choice;
+    return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A link: what messages between the ranks of a communicator need. */
+#ifndef MPI_LINK_H
+#define MPI_LINK_H
+
+#include <mpi.h>
+#include <shmview/mpi_type.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "choice.h"
+#include "type.h"
+
+/* Pieces that are kept for the next message. */
+#define LINK_SPARE_PIECES 8
+
+struct shmview_mpi_link {
+    MPI_Comm forward; /* from the sender of a message to its receiver */
+    MPI_Comm back;
+    int me, n;
+    int n_hash_bits;           /* of a tag, so that it is at most MPI_TAG_UB */
+    uint32_t *sent, *received; /* messages to and from each rank */
+    struct choice choice;
+    enum shmview_mpi_carry carry;
+    bool is_broken;
+    struct type_cache types, byte_types;
+    unsigned char *spare[LINK_SPARE_PIECES];
+    int n_spare;
+};
+
+/* A buffer of EXCHANGE_PIECE_BYTES, or NULL without memory; and back. NULL may be given back. */
+unsigned char *link_take_piece(struct shmview_mpi_link *link);
+void link_give_piece(struct shmview_mpi_link *link, unsigned char *piece);
+
+#endif

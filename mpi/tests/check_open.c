@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes: 2. Opening: which segments are created, adopted and refused, and which are left. */
+#include <mpi.h>
+#include <shmview/mpi.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "support_ranks.h"
+
+static const int64_t n[] = {100};
+static const struct shmview_view_spec numbers = {
+    .name = "numbers", .format = "float64", .ndim = 1, .shape = n};
+static const struct shmview_mpi_layout layouts[] = {
+    {.name = "first", .views = &numbers, .n_views = 1},
+    {.name = "second", .views = &numbers, .n_views = 1}};
+
+static struct shmview_mpi_spec spec_of(uint32_t lifetime)
+{
+    return (struct shmview_mpi_spec){.struct_bytes = sizeof(struct shmview_mpi_spec),
+                                     .lifetime = lifetime,
+                                     .size = 4096,
+                                     .timeout_ns = 10000000000,
+                                     .layouts = layouts,
+                                     .n_layouts = 2};
+}
+
+/* The segment is one on each node, whoever writes. */
+static void check_shared(void)
+{
+    const struct shmview_mpi_spec spec = spec_of(0);
+    struct shmview_mpi *job;
+    OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, "open", &spec, &job));
+    int *count = shmview_data(shmview_mpi_segment(job));
+    __atomic_fetch_add(count, 1, __ATOMIC_SEQ_CST);
+    ranks_barrier();
+    int members = 0;
+    const int node = shmview_mpi_node(job, ranks_me());
+    for (int r = 0; r < ranks_n(); r++)
+        members += shmview_mpi_node(job, r) == node;
+    CHECK(__atomic_load_n(count, __ATOMIC_SEQ_CST) == members);
+    CHECK(shmview_mpi_nodes(job) * members == ranks_n());
+    CHECK(shmview_mpi_node(job, ranks_n()) == -1 && shmview_mpi_node(job, -1) == -1);
+    OK(shmview_mpi_close(job));
+}
+
+/* The next job finds the phase and the bytes of the one before. */
+static void check_adopted(void)
+{
+    const struct shmview_mpi_spec spec = spec_of(SHMVIEW_MANUAL);
+    struct shmview_mpi *job;
+    struct shmview_view view;
+    struct shmview_phase phase;
+    for (int round = 0; round < 3; round++) {
+        OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, "kept", &spec, &job));
+        struct shmview_segment *segment = shmview_mpi_segment(job);
+        OK(shmview_phase_get(segment, &phase));
+        CHECK(phase.generation == (uint32_t)round);
+        OK(shmview_view_open(segment, "first", "numbers", &view));
+        if (round > 0) {
+            CHECK(strcmp(phase.name, round == 1 ? "first" : "second") == 0);
+            CHECK(SHMVIEW_AT1(double, &view, 99) == round);
+        }
+        if (round == 2)
+            break;
+        ranks_barrier();
+        if (ranks_me() == 0)
+            OK(shmview_fill_double(&view, round + 1));
+        OK(shmview_mpi_bcast(job, &view, 0, round ? "second" : "first"));
+        OK(shmview_mpi_close(job));
+    }
+    const int is_leader = shmview_mpi_is_leader(job);
+    struct shmview_connection *connection;
+    OK(shmview_connect(NULL, 0, &connection));
+    OK(shmview_mpi_close(job));
+
+    /* Another size, another layout, another lifetime: every rank gets the error. */
+    struct shmview_mpi_spec other = spec;
+    other.size = 8192;
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "kept", &other, &job), EXISTS);
+    CHECK(strstr(shmview_mpi_error_text(), "node "));
+    CHECK(strstr(shmview_mpi_error_text(), "4096 bytes"));
+    other = spec_of(SHMVIEW_ATTACHED);
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "kept", &other, &job), EXISTS);
+    static const struct shmview_view_spec integers = {
+        .name = "numbers", .format = "int64", .ndim = 1, .shape = n};
+    const struct shmview_mpi_layout changed = {.name = "second", .views = &integers, .n_views = 1};
+    other = spec;
+    other.layouts = &changed;
+    other.n_layouts = 1;
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, connection, "kept", &other, &job), LAYOUT_EXISTS);
+    CHECK(strstr(shmview_mpi_error_text(), "another layout 'second'"));
+    ranks_barrier();
+    if (is_leader)
+        OK(shmview_remove(connection, "kept"));
+    OK(shmview_disconnect(connection));
+}
+
+/* The leader of the last node finds its name taken: no node keeps what it has created. */
+static void check_undone(void)
+{
+    const struct shmview_mpi_spec spec = spec_of(SHMVIEW_MANUAL);
+    struct shmview_connection *connection;
+    struct shmview_segment *segment = NULL;
+    struct shmview_mpi *job;
+    OK(shmview_connect(NULL, 0, &connection));
+    const int is_last = ranks_me() == ranks_n() - 1;
+    if (is_last)
+        OK(shmview_create(connection, "undone", 100, NULL, &segment));
+    ranks_barrier();
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "undone", &spec, &job), EXISTS);
+    char host[65] = "", wanted[80];
+    gethostname(host, sizeof host - 1);
+    MPI_Bcast(host, sizeof host, MPI_CHAR, ranks_n() - 1, MPI_COMM_WORLD);
+    snprintf(wanted, sizeof wanted, "node %s: ", host);
+    CHECK(strncmp(shmview_mpi_error_text(), wanted, strlen(wanted)) == 0);
+    OK(shmview_detach(segment));
+    ranks_barrier();
+    struct shmview_segment *left;
+    REFUSED(shmview_attach(connection, "undone", SHMVIEW_READ, 0, &left), NOT_FOUND);
+    OK(shmview_disconnect(connection));
+}
+
+/* Ranks that do not agree, and arguments that are wrong everywhere. */
+static void check_refused(void)
+{
+    struct shmview_mpi_spec spec = spec_of(0);
+    struct shmview_mpi *job;
+    const int is_last = ranks_me() == ranks_n() - 1;
+    REFUSED(shmview_mpi_open(MPI_COMM_NULL, NULL, "refused", &spec, &job), INVALID);
+    if (is_last)
+        spec.size++;
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "refused", &spec, &job), INVALID);
+    CHECK(strstr(shmview_mpi_error_text(), "of 4097 bytes, rank 0 has 4096"));
+    spec = spec_of(0);
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, is_last ? "other" : "refused", &spec, &job),
+            INVALID);
+    spec.n_layouts = is_last ? 1 : 2;
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "refused", &spec, &job), INVALID);
+    spec = spec_of(SHMVIEW_CREATOR);
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "refused", &spec, &job), INVALID);
+    spec = spec_of(0);
+    spec.size = UINT64_C(1) << 50;
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "refused", &spec, &job), NO_SPACE);
+    spec.struct_bytes = is_last ? 0 : sizeof spec;
+    REFUSED(shmview_mpi_open(MPI_COMM_WORLD, NULL, "refused", &spec, &job), INVALID);
+    OK(shmview_mpi_close(NULL));
+}
+
+int main(int argc, char **argv)
+{
+    ranks_begin(&argc, &argv);
+    check_shared();
+    check_adopted();
+    check_undone();
+    check_refused();
+    return ranks_end();
+}

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# ranks.sh IMPLEMENTATION RANKS PROGRAM...: runs a program with so many ranks on this machine, below a
+# daemon of its own, and fails if the program does or if segments are left. MPIEXEC names the
+# launcher, SHMVIEWD the daemon. Skips where one is missing.
+set -euo pipefail
+implementation=$1 ranks=$2
+shift 2
+[ -x "${MPIEXEC:-}" ] || { echo "there is no mpiexec of $implementation"; exit 77; }
+
+scratch=$(mktemp -d)
+daemon=
+# shellcheck disable=SC2317
+leave() {
+    [ -z "$daemon" ] || { kill "$daemon" 2> /dev/null; wait "$daemon" 2> /dev/null; }
+    rm -rf "$scratch"
+}
+trap leave EXIT
+export SHMVIEW_SOCKET=$scratch/socket TMPDIR=$scratch
+"${SHMVIEWD:?}" --socket "$SHMVIEW_SOCKET" > "$scratch/log" 2>&1 &
+daemon=$!
+for _ in $(seq 100); do
+    [ ! -S "$SHMVIEW_SOCKET" ] || break
+    sleep 0.05
+done
+
+case "$implementation" in
+mpich)
+    export MPIR_CVAR_POLLS_BEFORE_YIELD=1
+    options=()
+    ;;
+*)
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+    # Waiting ranks yield the processor, because there may be more of them than processors.
+    export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_btl_base_warn_component_unused=0
+    options=(--oversubscribe)
+    ;;
+esac
+status=0
+timeout -k 5 280 "$MPIEXEC" "${options[@]}" -n "$ranks" "$@" < /dev/null || status=$?
+[ "$status" -eq 0 ] || { echo "the program ended with $status" >&2; cat "$scratch/log" >&2; }
+exit "$status"
