@@ -133,18 +133,20 @@ static int compare_specs(struct shmview_mpi *job, const char *name,
 /* lowest has for each rank the lowest rank of its node. */
 static void number_nodes(struct shmview_mpi *job, const int *lowest)
 {
-    int used = 0;
+    int *first = job->first;
     for (int r = 0; r < job->n_ranks; r++) {
-        if (lowest[r] != r)
-            continue;
-        job->first[job->n_nodes] = used;
-        for (int k = r; k < job->n_ranks; k++)
-            if (lowest[k] == r) {
-                job->ranks[used++] = k;
-                job->node_of[k] = job->n_nodes;
-            }
-        job->first[++job->n_nodes] = used;
+        job->node_of[r] = lowest[r] == r ? job->n_nodes++ : job->node_of[lowest[r]];
+        first[job->node_of[r] + 1]++;
     }
+    for (int i = 0; i < job->n_nodes; i++)
+        first[i + 1] += first[i];
+    /* Each rank moves the beginning of its node to the next place, so that all end one node too
+     * far. */
+    for (int r = 0; r < job->n_ranks; r++)
+        job->ranks[first[job->node_of[r]]++] = r;
+    for (int i = job->n_nodes; i > 0; i--)
+        first[i] = first[i - 1];
+    first[0] = 0;
     job->node_index = job->node_of[job->rank];
     job->is_ordered = true;
     for (int i = 0; i < job->n_ranks; i++)
