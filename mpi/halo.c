@@ -10,7 +10,7 @@
 #include "text.h"
 
 /* Goes to the next direction; returns false after the last one. */
-static bool next_direction(const struct shmview_mpi_split *split, int *direction)
+static bool next_direction(const struct shmview_mpi_blocks *split, int *direction)
 {
     for (uint32_t d = split->map.ndim; d-- > 0;) {
         if (split->halo[d] == 0)
@@ -23,7 +23,7 @@ static bool next_direction(const struct shmview_mpi_split *split, int *direction
 }
 
 /* Finds the rank in a direction, times sign. Returns false if there is none or no direction. */
-static bool find_neighbour(const struct shmview_mpi_split *split, const int *direction, int sign,
+static bool find_neighbour(const struct shmview_mpi_blocks *split, const int *direction, int sign,
                            int *ret_rank)
 {
     int rank = 0;
@@ -40,7 +40,7 @@ static bool find_neighbour(const struct shmview_mpi_split *split, const int *dir
 }
 
 /* The end of the edge in a direction, or of the halo on the opposite side. */
-static void make_end(const struct shmview_mpi_split *split, const int *direction, int rank,
+static void make_end(const struct shmview_mpi_blocks *split, const int *direction, int rank,
                      bool send, struct exchange_end *ret_end)
 {
     const struct shmview_view *view = &split->whole;
@@ -66,7 +66,7 @@ static void make_end(const struct shmview_mpi_split *split, const int *direction
     *ret_end = end;
 }
 
-int split_make_halo(struct shmview_mpi_split *split)
+int split_make_halo(struct shmview_mpi_blocks *split)
 {
     size_t n = 1;
     int direction[SHMVIEW_MAX_NDIM] = {0}, rank = 0;
@@ -86,7 +86,7 @@ int split_make_halo(struct shmview_mpi_split *split)
     return 0;
 }
 
-int shmview_mpi_halo(struct shmview_mpi_split *split, int64_t deadline_ns)
+int shmview_mpi_halo(struct shmview_mpi_blocks *split, int64_t deadline_ns)
 {
     return exchange_run(split->link, split->halo_ends, split->n_halo_ends, deadline_ns);
 }

@@ -219,7 +219,7 @@ int shmview_mpi_split_bytes(struct shmview_mpi_link *link,
 }
 
 /* Makes the two views of a block. */
-static int make_views(struct shmview_mpi_split *split, const struct plan *plan, const char *format,
+static int make_views(struct shmview_mpi_blocks *split, const struct plan *plan, const char *format,
                       struct shmview_segment *segment, uint64_t offset)
 {
     int64_t strides[SHMVIEW_MAX_NDIM] = {0};
@@ -242,7 +242,7 @@ static int make_views(struct shmview_mpi_split *split, const struct plan *plan, 
     return 0;
 }
 
-static int fill_split(struct shmview_mpi_split *split, const struct shmview_mpi_split_spec *spec,
+static int fill_split(struct shmview_mpi_blocks *split, const struct shmview_mpi_split_spec *spec,
                       const struct plan *plan, struct shmview_segment *segment, uint64_t offset)
 {
     split->map = plan->map;
@@ -255,14 +255,14 @@ static int fill_split(struct shmview_mpi_split *split, const struct shmview_mpi_
 
 int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_split_spec *spec,
                       struct shmview_segment *segment, uint64_t offset, int64_t deadline_ns,
-                      struct shmview_mpi_split **ret_split)
+                      struct shmview_mpi_blocks **ret_split)
 {
     struct plan plan = {0};
     uint64_t before = 0, all = 0;
     int result = agree_on_plan(link, spec, deadline_ns, &plan, &before, &all);
     if (result < 0)
         return result;
-    struct shmview_mpi_split *split = calloc(1, sizeof *split);
+    struct shmview_mpi_blocks *split = calloc(1, sizeof *split);
     if (split) {
         split->link = link;
         result = fill_split(split, spec, &plan, segment, offset + before);
@@ -278,7 +278,7 @@ int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_sp
     return 0;
 }
 
-int shmview_mpi_split_free(struct shmview_mpi_split *split)
+int shmview_mpi_split_free(struct shmview_mpi_blocks *split)
 {
     if (split)
         free(split->halo_ends);
@@ -286,19 +286,19 @@ int shmview_mpi_split_free(struct shmview_mpi_split *split)
     return 0;
 }
 
-int shmview_mpi_split_view(const struct shmview_mpi_split *split, struct shmview_view *ret_view)
+int shmview_mpi_split_view(const struct shmview_mpi_blocks *split, struct shmview_view *ret_view)
 {
     *ret_view = split->inner;
     return 0;
 }
 
-int shmview_mpi_split_whole(const struct shmview_mpi_split *split, struct shmview_view *ret_view)
+int shmview_mpi_split_whole(const struct shmview_mpi_blocks *split, struct shmview_view *ret_view)
 {
     *ret_view = split->whole;
     return 0;
 }
 
-int shmview_mpi_split_global(const struct shmview_mpi_split *split, const int64_t *index,
+int shmview_mpi_split_global(const struct shmview_mpi_blocks *split, const int64_t *index,
                              int64_t *ret_index)
 {
     for (uint32_t d = 0; d < split->map.ndim; d++)
@@ -310,7 +310,7 @@ int shmview_mpi_split_global(const struct shmview_mpi_split *split, const int64_
     return 0;
 }
 
-int shmview_mpi_split_grid(const struct shmview_mpi_split *split, int *ret_grid, int *ret_place)
+int shmview_mpi_split_grid(const struct shmview_mpi_blocks *split, int *ret_grid, int *ret_place)
 {
     for (uint32_t d = 0; d < split->map.ndim; d++) {
         if (ret_grid)

@@ -26,7 +26,7 @@ struct split_map {
     struct split_axis axes[SHMVIEW_MAX_NDIM];
 };
 
-struct shmview_mpi_split {
+struct shmview_mpi_blocks {
     struct shmview_mpi_link *link;
     struct split_map map;
     int place[SHMVIEW_MAX_NDIM]; /* of this rank */
@@ -59,6 +59,6 @@ int split_move(struct shmview_mpi_link *link, const struct split_map *from,
 void split_on_root(const struct split_map *map, int root, struct split_map *ret_map);
 
 /* Makes the ends of the halo exchange. */
-int split_make_halo(struct shmview_mpi_split *split);
+int split_make_halo(struct shmview_mpi_blocks *split);
 
 #endif

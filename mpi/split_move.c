@@ -123,8 +123,8 @@ static bool shapes_equal(const struct split_map *a, const struct split_map *b)
     return equal;
 }
 
-int shmview_mpi_split_copy(const struct shmview_mpi_split *to, const struct shmview_mpi_split *from,
-                           int64_t deadline_ns)
+int shmview_mpi_split_copy(const struct shmview_mpi_blocks *to,
+                           const struct shmview_mpi_blocks *from, int64_t deadline_ns)
 {
     if (to->link != from->link)
         return text_fail(-SHMVIEW_ERR_INVALID, "the two splits are of different links");
@@ -148,7 +148,7 @@ void split_on_root(const struct split_map *map, int root, struct split_map *ret_
 }
 
 /* Checks the view of the root. */
-static int check_root_view(const struct shmview_mpi_split *split, const struct shmview_view *view)
+static int check_root_view(const struct shmview_mpi_blocks *split, const struct shmview_view *view)
 {
     bool fits = exchange_format(view) == split->format && view->ndim == split->map.ndim &&
                 view->itemsize == split->inner.itemsize;
@@ -163,7 +163,7 @@ static int check_root_view(const struct shmview_mpi_split *split, const struct s
     return 0;
 }
 
-int shmview_mpi_split_gather(const struct shmview_mpi_split *split, int root,
+int shmview_mpi_split_gather(const struct shmview_mpi_blocks *split, int root,
                              const struct shmview_view *view, int64_t deadline_ns)
 {
     struct shmview_mpi_link *link = split->link;

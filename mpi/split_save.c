@@ -86,7 +86,7 @@ static int64_t rows_of(const struct split_map *map, uint32_t itemsize, int64_t *
 }
 
 /* Moves all slabs to the root, which writes them. */
-static int save_slabs(const struct shmview_mpi_split *split, int root, int64_t rows,
+static int save_slabs(const struct shmview_mpi_blocks *split, int root, int64_t rows,
                       int64_t row_bytes, struct save *save, int64_t deadline_ns)
 {
     struct split_map slab;
@@ -111,7 +111,7 @@ static int save_slabs(const struct shmview_mpi_split *split, int root, int64_t r
     return 0;
 }
 
-int shmview_mpi_split_save(const struct shmview_mpi_split *split, int root, const char *path,
+int shmview_mpi_split_save(const struct shmview_mpi_blocks *split, int root, const char *path,
                            int64_t deadline_ns)
 {
     struct shmview_mpi_link *link = split->link;

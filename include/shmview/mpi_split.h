@@ -57,7 +57,7 @@ struct shmview_mpi_split_spec {
     const MPI_Comm *node;
 };
 
-struct shmview_mpi_split;
+struct shmview_mpi_blocks;
 
 /* Computes how many bytes the segment of this rank's node must have: the blocks of its ranks, halos
  * included, each from a multiple of 64 on.
@@ -77,44 +77,44 @@ int shmview_mpi_split_bytes(struct shmview_mpi_link *link,
  * -SHMVIEW_ERR_BOUNDS for a segment that is too small. */
 int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_split_spec *spec,
                       struct shmview_segment *segment, uint64_t offset, int64_t deadline_ns,
-                      struct shmview_mpi_split **ret_split);
+                      struct shmview_mpi_blocks **ret_split);
 
 /* Frees a split. Not collective. NULL does nothing. Always returns 0. */
-int shmview_mpi_split_free(struct shmview_mpi_split *split);
+int shmview_mpi_split_free(struct shmview_mpi_blocks *split);
 
 /* Copy the view of this rank's block, without or with its halo, to *ret_view. Valid until the
  * segment is detached. Do not block. Always return 0. */
-int shmview_mpi_split_view(const struct shmview_mpi_split *split, struct shmview_view *ret_view);
-int shmview_mpi_split_whole(const struct shmview_mpi_split *split, struct shmview_view *ret_view);
+int shmview_mpi_split_view(const struct shmview_mpi_blocks *split, struct shmview_view *ret_view);
+int shmview_mpi_split_whole(const struct shmview_mpi_blocks *split, struct shmview_view *ret_view);
 
 /* Computes the index in the global array of the element that has an index in this rank's block
  * (without halo). Both have ndim members. Does not block.
  *
  * Returns 0 on success, or -SHMVIEW_ERR_BOUNDS for an index outside the block. */
-int shmview_mpi_split_global(const struct shmview_mpi_split *split, const int64_t *index,
+int shmview_mpi_split_global(const struct shmview_mpi_blocks *split, const int64_t *index,
                              int64_t *ret_index);
 
 /* Copies the grid: the processes in each dimension, and where this rank is. ndim members each;
  * either may be NULL. Always returns 0. */
-int shmview_mpi_split_grid(const struct shmview_mpi_split *split, int *ret_grid, int *ret_place);
+int shmview_mpi_split_grid(const struct shmview_mpi_blocks *split, int *ret_grid, int *ret_place);
 
 /* Fills the halo of every block from the blocks beside it, corners included. At the end of a
  * dimension that is not periodic the halo stays as it is.
  *
  * Returns 0 on success, or -SHMVIEW_ERR_TIMED_OUT, _PEER, _LOST or _NO_MEMORY. */
-int shmview_mpi_halo(struct shmview_mpi_split *split, int64_t deadline_ns);
+int shmview_mpi_halo(struct shmview_mpi_blocks *split, int64_t deadline_ns);
 
 /* Copies all elements of one split to another one of the same array, shape and type, in the same
  * link. Halos are not touched. The two must not share bytes.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_INVALID if the links differ, _CONVERSION if shape or
  * type do, or an error of shmview_mpi_halo(). */
-int shmview_mpi_split_copy(const struct shmview_mpi_split *to, const struct shmview_mpi_split *from,
-                           int64_t deadline_ns);
+int shmview_mpi_split_copy(const struct shmview_mpi_blocks *to,
+                           const struct shmview_mpi_blocks *from, int64_t deadline_ns);
 
 /* Copies all elements to a view of the whole array on rank root; view is not read on the others. As
  * shmview_mpi_split_copy(), and every rank fails if shape or type of the view are wrong. */
-int shmview_mpi_split_gather(const struct shmview_mpi_split *split, int root,
+int shmview_mpi_split_gather(const struct shmview_mpi_blocks *split, int root,
                              const struct shmview_view *view, int64_t deadline_ns);
 
 /* Writes the global array to a file of numpy's format (.npy), in C order; an existing file is
@@ -125,7 +125,7 @@ int shmview_mpi_split_gather(const struct shmview_mpi_split *split, int root,
  * Returns 0 on success. Returns -SHMVIEW_ERR_SYSTEM on all ranks if the file cannot be written,
  * after which it is removed; or an error of shmview_mpi_halo(). Writing to the disk is not subject
  * to the deadline. */
-int shmview_mpi_split_save(const struct shmview_mpi_split *split, int root, const char *path,
+int shmview_mpi_split_save(const struct shmview_mpi_blocks *split, int root, const char *path,
                            int64_t deadline_ns);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ static void must(int result, const char *what)
 
 /* The plate at one time. */
 struct plate {
-    struct shmview_mpi_split *split;
+    struct shmview_mpi_blocks *split;
     struct shmview_view block; /* with its halo */
 };
 

@@ -92,7 +92,7 @@ static void try_halo(struct shmview_mpi_split_spec spec)
     const int64_t zeros[SHMVIEW_MAX_NDIM] = {0};
     uint64_t n_bytes = 0;
     struct shmview_segment *segment;
-    struct shmview_mpi_split *split;
+    struct shmview_mpi_blocks *split;
     struct shmview_view inner, whole;
     spec.format = "i";
     spec.node = &alone;

@@ -57,7 +57,7 @@ static int64_t soon(void)
 
 /* A split in memory of this rank alone, because a test needs no segment of the node here. */
 struct mine {
-    struct shmview_mpi_split *split;
+    struct shmview_mpi_blocks *split;
     struct shmview_segment *segment;
     void *memory;
 };
