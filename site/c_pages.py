@@ -93,8 +93,8 @@ def write(root, out):
             (out / f"call/{name}.rst").write_text(other_page(name, names[0], item))
         pages.update((name, header) for name in names)
     # The types that a header only names.
-    opaque = ["shmview_connection", "shmview_segment", "shmview_stream", "shmview_monitor", "DLManagedTensor",
-              "DLManagedTensorVersioned", "shmview_mutex"]
+    opaque = ["shmview_connection", "shmview_segment", "shmview_stream", "shmview_monitor", "shmview_mpi",
+              "shmview_mpi_link", "shmview_mpi_blocks", "DLManagedTensor", "DLManagedTensorVersioned", "shmview_mutex"]
     for header in known:
         (out / f"{header.path.stem}.rst").write_text(header_page(header, pages, out))
     index = [title("The C library"),
