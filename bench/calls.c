@@ -16,6 +16,8 @@
 #define SEGMENT_BYTES 65536
 #define CALLS         200
 #define TOGETHER      16
+/* More segments than a process keeps mapped after it has detached them. */
+#define MANY 48
 
 enum {
     EXCHANGE_ATTACH,
@@ -34,7 +36,9 @@ struct calls {
     struct bench *bench;
     struct exchange exchanges[ECHO_EXCHANGES];
     struct echo with_json, without;
-    struct shmview_segment *segment; /* keeps it alive; somebody else's attachment */
+    struct shmview_segment *segment; /* keeps it alive */
+    char names[MANY][16];
+    size_t next; /* of names */
     char raw[ECHO_NAME_BYTES];
 };
 
@@ -67,6 +71,36 @@ static int run_attach(void *arg, double *ret)
             return failed("attach: %s", shmview_error_text());
     }
     return finish(start, ret);
+}
+
+/* Like run_attach(), for the first n of the names by turns. */
+static int attach_by_turns(struct calls *calls, size_t n)
+{
+    for (int i = 0; i < CALLS; i++) {
+        struct shmview_segment *s;
+        calls->next = (calls->next + 1) % n;
+        if (shmview_attach(calls->bench->connection, calls->names[calls->next], SHMVIEW_WRITE, 0,
+                           &s) ||
+            shmview_detach(s))
+            return failed("attach: %s", shmview_error_text());
+    }
+    return 0;
+}
+
+/* The process has had all of them lately, and has none of them now. */
+static int run_attach_again(void *arg, double *ret)
+{
+    struct calls *calls = arg;
+    if (attach_by_turns(calls, TOGETHER))
+        return -1;
+    int64_t start = now_ns();
+    return attach_by_turns(calls, TOGETHER) ? -1 : finish(start, ret);
+}
+
+static int run_attach_unmapped(void *arg, double *ret)
+{
+    int64_t start = now_ns();
+    return attach_by_turns(arg, MANY) ? -1 : finish(start, ret);
 }
 
 /* As many as run_attach(), so many at a time. */
@@ -139,6 +173,15 @@ static int calls_init(struct calls *calls, struct bench *bench)
     close(fd);
     if (shmview_create(bench->connection, SEGMENT, SEGMENT_BYTES, NULL, &calls->segment))
         return failed("create: %s", shmview_error_text());
+    for (size_t i = 0; i < MANY; i++) {
+        const struct shmview_create_options manual = {.struct_bytes = sizeof manual,
+                                                      .lifetime = SHMVIEW_MANUAL};
+        struct shmview_segment *s;
+        snprintf(calls->names[i], sizeof calls->names[i], SEGMENT "%zu", i);
+        if (shmview_create(bench->connection, calls->names[i], SEGMENT_BYTES, &manual, &s) ||
+            shmview_detach(s))
+            return failed("create: %s", shmview_error_text());
+    }
     struct exchange *list = calls->exchanges;
     if (exchange_record(list, ECHO_EXCHANGES, requests, bench->instance->socket) ||
         echo_start(&calls->with_json, true, list, ECHO_EXCHANGES, 0))
@@ -152,6 +195,8 @@ static void calls_deinit(struct calls *calls)
     echo_stop(&calls->without);
     exchange_free(calls->exchanges, ECHO_EXCHANGES);
     shmview_detach(calls->segment);
+    for (size_t i = 0; i < MANY && calls->names[i][0]; i++)
+        shmview_remove(calls->bench->connection, calls->names[i]);
     shm_unlink(calls->raw);
 }
 
@@ -188,6 +233,16 @@ static void run_place(struct calls *calls, enum place place)
         .list = {{"shmview", run_attach_many, calls, {0}},
                  {"libuv+jansson echo", run_echo_attach, &calls->with_json, {TARGET_RATIO, 0.6}}},
     };
+    struct contest again = {
+        .unit = "us",
+        .scale = 1e-3,
+        .rounds = 41,
+        .rounds_quick = 7,
+        .n = 2,
+        .list = {{"shmview", run_attach_again, calls, {0}},
+                 {"not mapped yet", run_attach_unmapped, calls, {TARGET_RATIO, 0.6}}},
+    };
+    snprintf(again.what, sizeof again.what, "attach+detach again, %s", place_name(place));
     snprintf(ping.what, sizeof ping.what, "ping, %s", place_name(place));
     snprintf(attach.what, sizeof attach.what, "attach+detach, %s", place_name(place));
     snprintf(many.what, sizeof many.what, "attach+detach, 16 at once, %s", place_name(place));
@@ -198,13 +253,15 @@ static void run_place(struct calls *calls, enum place place)
     contest_run(b, &ping);
     contest_run(b, &attach);
     contest_run(b, &many);
+    contest_run(b, &again);
 }
 
 void bench_calls(struct bench *bench)
 {
     static struct calls calls;
     if (!bench_wants_placed(bench, "ping") && !bench_wants_placed(bench, "attach+detach") &&
-        !bench_wants_placed(bench, "attach+detach, 16 at once"))
+        !bench_wants_placed(bench, "attach+detach, 16 at once") &&
+        !bench_wants_placed(bench, "attach+detach again"))
         return;
     if (calls_init(&calls, bench) == 0) {
         if (place_exists(&bench->cpus, PLACE_TWO))

@@ -67,6 +67,9 @@ int connection_call_batch(struct shmview_connection *connection, const char *tex
 
 void reply_deinit(struct reply *reply);
 
+/* Registers a function that each shmview_disconnect() calls, because this room does not know
+ * mappings. */
+void connection_at_disconnect(void (*drop)(void));
 /* Adds n to the number of segments that are attached through the connection. */
 void connection_count(struct shmview_connection *connection, int n);
 /* Reports to the daemon that the attachment has ended. Waits for no reply and for no other call; if

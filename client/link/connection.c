@@ -232,6 +232,13 @@ const char *shmview_socket_path(const struct shmview_connection *connection)
     return connection->where.path;
 }
 
+static void (*_Atomic at_disconnect)(void);
+
+void connection_at_disconnect(void (*drop)(void))
+{
+    at_disconnect = drop;
+}
+
 int shmview_disconnect(struct shmview_connection *connection)
 {
     if (!connection)
@@ -242,6 +249,9 @@ int shmview_disconnect(struct shmview_connection *connection)
         return fail(SHMVIEW_ERR_BUSY, "%u segments are still attached through this connection", n);
     let_go(connection);
     connection_delist(connection);
+    void (*drop)(void) = at_disconnect;
+    if (drop)
+        drop();
     pthread_mutex_destroy(&connection->mutex);
     free(connection->held);
     free(connection);

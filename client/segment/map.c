@@ -7,6 +7,7 @@
  * daemon repairs sizes (docs/THREATS.md). */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 
 #include "client/base/error.h"
 #include "client/segment/segment.h"
+#include "common/base/linux.h"
 
 /* The size of a control object with all slots. All of it is mapped at once, although the object
  * grows with its slots. Slots that the daemon adds later then need no second mapping. */
@@ -81,10 +83,11 @@ static int read_header(int fd, const char *what, uint32_t magic, size_t header_b
                 SHMVIEW_LAYOUT_VERSION, header_bytes, id);
 }
 
-/* Checks and maps control and liveness object. Passes the lock word as it was read with the header,
- * so that taking the slot does not touch a page of the control object. Returns 0 or an error. */
-static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
-                    const struct frame_descriptors *fds)
+/* Checks and maps control and liveness object. *ret_word is the lock word as it was read with the
+ * header, so that taking the slot does not touch a page of the control object. Returns 0 or an
+ * error. */
+static int map_lock(struct mapping *m, uint64_t id, const struct wire_attachment *a,
+                    const struct frame_descriptors *fds, uint32_t *ret_word)
 {
     struct shmview_control c;
     struct shmview_object_header l;
@@ -93,22 +96,21 @@ static int map_lock(struct shmview_segment *s, const struct wire_attachment *a,
         sizeof(struct shmview_control) + ((uint64_t)a->slot + 1) * sizeof(struct shmview_slot);
     struct stat st;
     void *map;
-    int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, s->id, &c, sizeof c);
+    int r = read_header(control, "control", SHMVIEW_CONTROL_MAGIC, sizeof c, id, &c, sizeof c);
     if (r == 0)
         r = read_header(liveness, "liveness", SHMVIEW_LIVENESS_MAGIC,
-                        offsetof(struct shmview_liveness, generation), s->id, &l, sizeof l);
+                        offsetof(struct shmview_liveness, generation), id, &l, sizeof l);
     if (r == 0)
         r = map_object(control, "control", least, CONTROL_MAP_BYTES, PROT_READ | PROT_WRITE, 0,
                        &map, &st);
     if (r)
         return r;
-    s->lock.control = map;
-    r = map_object(liveness, "liveness", sizeof *s->lock.live, sizeof *s->lock.live, PROT_READ, 0,
-                   &map, &st);
+    m->control = map;
+    r = map_object(liveness, "liveness", sizeof *m->live, sizeof *m->live, PROT_READ, 0, &map, &st);
     if (r)
         return r;
-    s->lock.live = map;
-    lock_take_slot(&s->lock, (uint32_t)a->slot, (uint32_t)a->generation, c.lock);
+    m->live = map;
+    *ret_word = c.lock;
     return 0;
 }
 
@@ -126,49 +128,102 @@ int segment_check_attachment(const struct wire_attachment *a, const struct frame
                 fds->n, a->descriptors);
 }
 
+/* Makes the mapping of a segment whose id, size and access are set. Returns 0 or an error. */
+static int make_mapping(const struct shmview_segment *s, const struct wire_attachment *a,
+                        const struct frame_descriptors *fds, unsigned flags,
+                        struct mapping **ret_mapping, uint32_t *ret_word)
+{
+    struct stat st;
+    struct mapping *m = calloc(1, sizeof *m);
+    if (!m)
+        return fail(SHMVIEW_ERR_NO_MEMORY, "out of memory");
+    int protection = s->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
+    m->access = s->access;
+    m->size = s->size;
+    int r = map_object(fds->fd[a->data], "data", s->size, data_map_bytes(s->size), protection,
+                       flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &m->data, &st);
+    if (r == 0 && a->slot != WIRE_ABSENT)
+        r = map_lock(m, s->id, a, fds, ret_word);
+    if (r) {
+        mapping_free(m);
+        return r;
+    }
+    m->device = st.st_dev;
+    m->inode = st.st_ino;
+    mappings_add(m);
+    *ret_mapping = m;
+    return 0;
+}
+
+/* Returns the mapping that this process already has of these objects, or NULL. Their size is right,
+ * because the daemon has looked at it for this attachment. */
+static struct mapping *find_mapping(const struct shmview_segment *s,
+                                    const struct wire_attachment *a,
+                                    const struct frame_descriptors *fds, unsigned flags)
+{
+    struct stat st;
+    if (fstat(fds->fd[a->data], &st))
+        return NULL; /* mapping will report the error */
+    struct mapping *m = mappings_take(st.st_dev, st.st_ino, s->access);
+    if (m && flags & SHMVIEW_POPULATE)
+        madvise(m->data, m->size,
+                s->access == SHMVIEW_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+    return m;
+}
+
 int segment_map(struct shmview_segment *s, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags)
 {
-    struct stat st = {0};
+    uint32_t word = 0;
     int r = segment_check_attachment(a, fds);
     if (r)
         return r;
     if (s->size > SIZE_MAX / 2)
         return fail(SHMVIEW_ERR_NO_MEMORY, "%" PRIu64 " bytes cannot be mapped here", s->size);
-    int protection = a->access == SHMVIEW_WRITE ? PROT_READ | PROT_WRITE : PROT_READ;
-    r = map_object(fds->fd[a->data], "data", s->size, data_map_bytes(s->size), protection,
-                   flags & SHMVIEW_POPULATE ? MAP_POPULATE : 0, &s->data, &st);
-    s->data_device = st.st_dev;
-    s->data_inode = st.st_ino;
-    return r == 0 && a->slot != WIRE_ABSENT ? map_lock(s, a, fds) : r;
-}
-
-void segment_unmap_data(struct shmview_segment *s)
-{
-    if (s->data)
-        munmap(s->data, data_map_bytes(s->size));
+    struct mapping *m = find_mapping(s, a, fds, flags);
+    if (m && m->control)
+        word = atomic_load((_Atomic uint32_t *)&m->control->lock);
+    if (!m)
+        r = make_mapping(s, a, fds, flags, &m, &word);
+    if (r)
+        return r;
+    s->mapping = m;
+    s->data = m->data;
+    s->lock.control = m->control;
+    s->lock.live = m->live;
+    if (m->control)
+        lock_take_slot(&s->lock, (uint32_t)a->slot, (uint32_t)a->generation, word);
+    return 0;
 }
 
 /* Whether the three mappings follow each other without a gap, as those do that the kernel places
  * from high addresses to low ones: liveness, control, data. */
-static bool is_one_range(const struct shmview_segment *s)
+static bool is_one_range(const struct mapping *m)
 {
-    const char *live = (const char *)s->lock.live, *control = (const char *)s->lock.control;
-    return s->data && control && live && live + whole_pages(sizeof *s->lock.live) == control &&
-           control + whole_pages(CONTROL_MAP_BYTES) == s->data;
+    const char *live = (const char *)m->live, *control = (const char *)m->control;
+    return m->data && control && live && live + whole_pages(sizeof *m->live) == control &&
+           control + whole_pages(CONTROL_MAP_BYTES) == m->data;
 }
 
-void segment_unmap(struct shmview_segment *s)
+void mapping_free(struct mapping *m)
 {
-    /* one system call instead of three: each searches and changes the kernel's tree of mappings */
-    if (is_one_range(s)) {
-        munmap((void *)(uintptr_t)s->lock.live,
-               (size_t)((char *)s->data - (const char *)s->lock.live) + data_map_bytes(s->size));
+    if (!m->keeps_lock && is_one_range(m)) {
+        /* one system call instead of three: each searches and changes the kernel's tree of
+         * mappings */
+        munmap((void *)(uintptr_t)m->live,
+               (size_t)((char *)m->data - (const char *)m->live) + data_map_bytes(m->size));
+        free(m);
         return;
     }
-    segment_unmap_data(s);
-    if (s->lock.control)
-        munmap(s->lock.control, CONTROL_MAP_BYTES);
-    if (s->lock.live)
-        munmap((void *)(uintptr_t)s->lock.live, sizeof *s->lock.live);
+    if (m->data)
+        munmap(m->data, data_map_bytes(m->size));
+    if (m->keeps_lock) {
+        m->data = NULL;
+        return;
+    }
+    if (m->control)
+        munmap(m->control, CONTROL_MAP_BYTES);
+    if (m->live)
+        munmap((void *)(uintptr_t)m->live, sizeof *m->live);
+    free(m);
 }

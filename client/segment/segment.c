@@ -74,8 +74,8 @@ static void segment_deinit(struct shmview_segment *s)
 
 static void segment_free(struct shmview_segment *s)
 {
-    if (s->connection)
-        segment_unmap(s);
+    if (s->mapping)
+        mappings_release(s->mapping, s->stays_mapped, false);
     segment_deinit(s);
     free(s);
 }
@@ -114,6 +114,8 @@ static int take_attachment(struct shmview_segment *s, struct reply *reply,
     s->id = (uint64_t)told.id;
     s->size = (uint64_t)told.size;
     s->access = (int)a->access;
+    /* otherwise this is the last attachment, and the segment ends with it */
+    s->stays_mapped = told.lifetime == SHMVIEW_MANUAL || told.attachments > 1;
     s->known.text =
         reply->is_attached ? reply->layouts : wire_attached_layouts(reply->wire.parameters);
     reply->layouts = NULL;
@@ -283,8 +285,8 @@ void segment_close(struct shmview_segment *segment)
         connection_detach(segment->connection, segment->lock.attachment);
     if (segment->connection)
         connection_count(segment->connection, -1);
-    if (stays && segment->connection)
-        segment_unmap_data(segment);
+    if (stays && segment->mapping)
+        mappings_release(segment->mapping, false, true);
     if (stays)
         segment_deinit(segment);
     else

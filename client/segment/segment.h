@@ -11,20 +11,21 @@
 #include "client/link/call.h"
 #include "client/lock/lock.h"
 #include "client/segment/known.h"
+#include "client/segment/mappings.h"
 #include "common/views/view.h"
 
 #pragma GCC visibility push(hidden)
 
-/* data, size, id, access and name never change. known and change_fd change under process->details,
- * and within NOT_FORKED where a fork could copy half of a change. */
+/* data, size, id, access, mapping and name never change. known and change_fd change under
+ * process->details, and within NOT_FORKED where a fork could copy half of a change. */
 struct shmview_segment {
     struct lock lock; /* first, see lock_of(). Without a lock: attachment and process */
     struct shmview_connection *connection;
     void *data;
     uint64_t size;
     uint64_t id;
-    dev_t data_device; /* of the data object: whether two handles have the same bytes */
-    ino_t data_inode;  /* 0 for foreign memory */
+    struct mapping *mapping; /* of its objects, or NULL */
+    bool stays_mapped;       /* when it is detached, for the next attachment */
     int access;
     struct known known;  /* its layouts */
     int change_fd;       /* -1 until shmview_change_fd() */
@@ -47,14 +48,11 @@ int fail_no_lock(const struct shmview_segment *segment);
 
 /* Checks that the descriptors are those that the attachment announces. Returns 0 or an error. */
 int segment_check_attachment(const struct wire_attachment *a, const struct frame_descriptors *fds);
-/* Checks and maps the objects of a segment whose id, size and access are set. flags are those of
- * shmview_attach(). Returns 0 or an error; in both cases the segment owns what was mapped. Does not
- * close the descriptors. */
+/* Checks and maps the objects of a segment whose id, size and access are set, or shares a mapping
+ * that this process has. flags are those of shmview_attach(). Returns 0, and the caller owes
+ * mappings_release(); or an error. Does not close the descriptors. */
 int segment_map(struct shmview_segment *segment, const struct wire_attachment *a,
                 const struct frame_descriptors *fds, unsigned flags);
-/* Unmaps data, control and liveness object, as far as they are mapped. */
-void segment_unmap(struct shmview_segment *segment);
-void segment_unmap_data(struct shmview_segment *segment);
 
 /* --- change.c ------------------------------------------------------------ */
 

@@ -283,13 +283,14 @@ static int copy_by_temporary(const struct shmview_view *to, const struct shmview
     return r;
 }
 
-/* Whether the two handles are attachments of one segment. Its bytes then have two addresses in this
- * process, so that addresses do not show an overlap. Id and name cannot decide it, because two
- * instances may have a segment of the same id and name each. */
+/* Whether the two handles have two mappings of one segment, as those of different access have. Its
+ * bytes then have two addresses in this process, so that addresses do not show an overlap. Id and
+ * name cannot decide it, because two instances may have a segment of the same id and name each. */
 static bool is_twice_attached(const struct shmview_segment *a, const struct shmview_segment *b)
 {
-    return a != b && a->data_inode != 0 && a->data_inode == b->data_inode &&
-           a->data_device == b->data_device;
+    const struct mapping *of_a = a->mapping, *of_b = b->mapping;
+    return of_a != of_b && of_a && of_b && of_a->inode == of_b->inode &&
+           of_a->device == of_b->device;
 }
 
 /* Whether the memory of the two segments overlaps. Views with suboffsets are judged by that alone,

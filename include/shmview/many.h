@@ -63,6 +63,17 @@ int shmview_attach_many(struct shmview_connection *connection, const char *const
  * one and those after it keep their handles. */
 int shmview_detach_many(struct shmview_segment **segments, size_t n);
 
+/* Unmaps all segments that this process has detached. Without it a mapping stays for
+ * the next attachment with the same access, which then takes about half the time, if
+ * there may be one: the segment has the lifetime SHMVIEW_MANUAL, or others had attached
+ * it, too. At most 32 such mappings stay, with 4 MiB of data in all, until the first
+ * call to attach or detach after a second, or until shmview_disconnect(). The memory
+ * of a segment that is removed is free when the last process has unmapped it.
+ *
+ * Does not block, never fails. Any thread may call. A forked child has copies of the
+ * mappings of its parent, and unmaps its own. */
+void shmview_trim(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -223,10 +223,10 @@ int shmview_attach(struct shmview_connection *connection, const char *name, int 
  * pid that cannot be one or foreign memory, or an error of requests. */
 int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
-/* Unmaps a segment, ends its attachment and frees the handle, after which its views are invalid.
- * segment may be NULL. Does not wait for the daemon, and succeeds without one. The daemon serves
- * later requests over this connection after the detachment. Other connections may see the
- * attachment, or a segment that ends with it, a moment longer.
+/* Ends an attachment and frees the handle, after which its views are invalid, also where the memory
+ * stays mapped for a while (shmview_trim()). segment may be NULL. Does not wait for the daemon, and
+ * succeeds without one. The daemon serves later requests over this connection after the detachment.
+ * Other connections may see the attachment, or a segment that ends with it, a moment longer.
  *
  * Returns 0 on success. Returns -SHMVIEW_ERR_BUSY and does nothing if a thread of this process
  * holds the lock through this handle, or if a buffer or tensor of it is not released

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <shmview/many.h>
+
 #include "support/await.h"
 #include "support/child.h"
 #include "support/client.h"
@@ -23,7 +25,7 @@ static void begin(void)
     daemon_start(&d);
     conn = client_connect(&d);
     seg = client_create(conn, "s", 4096);
-    other = client_attach(conn, "s", SHMVIEW_WRITE);
+    other = client_attach(conn, "s", SHMVIEW_READ);
     OK(shmview_view_cast(seg, "i", 0, SHMVIEW_REST, &view));
 }
 
@@ -56,6 +58,7 @@ static int n_mapped(void)
 {
     char line[512], name[80];
     int n = 0;
+    shmview_trim();
     snprintf(name, sizeof name, "/shmview.%s/s\n", d.instance);
     FILE *f = fopen("/proc/self/maps", "re");
     while (fgets(line, sizeof line, f))

@@ -18,7 +18,7 @@ The first call starts a daemon for this user if none runs. help(shmview.NAME) de
 Share one array      array, zeros, ones, full, empty; attach_array opens it. view.array is numpy's
 Create and open      create, attach, connect; make creates a segment and returns a View of it
 Look                 list, exists, stats (Stats, SegmentStats, AttachmentStats), events (Events, SegmentEvent)
-Rights, removal      get_access, set_access (Access); remove, Segment.remove
+Rights, removal      get_access, set_access (Access); remove, Segment.remove; trim returns memory of removed ones now
 Others' memory       wrap, from_dlpack return a View of it; for CUDA, pin
 Streams of frames    create_stream, open_stream return a Stream (StreamInfo, StreamStatus, SlotStatus,
     ReaderStatus): 'with stream.loan() as frame' publishes a Frame, 'for frame in stream' and 'async for'
@@ -61,7 +61,7 @@ docs/TROUBLESHOOTING.md has the errors with their remedies.
 """
 
 from . import _errors
-from ._core import Connection, Frame, Guard, Reading, Segment, Stream, View, remove, wait_any
+from ._core import Connection, Frame, Guard, Reading, Segment, Stream, View, remove, trim, wait_any
 from ._core import version as __version__
 from ._errors import *  # noqa: F401,F403
 from ._open import attach, connect, create, make
@@ -69,7 +69,7 @@ from . import _types  # noqa: F401
 
 _names = [
     "Connection", "Frame", "Guard", "Reading", "Segment", "Stream", "View", "attach", "connect", "create", "make",
-    "remove", "wait_any",
+    "remove", "trim", "wait_any",
 ] + _errors.__all__
 
 # Classes name the package as their module, because users import them from there. Pickle and help()

@@ -254,6 +254,7 @@ void segment_out_ends(struct segment *segment);
 /* The functions of the module, which shmview/_open.py wraps. */
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs);
 PyObject *module_attach(PyObject *module, PyObject *args, PyObject *kwargs);
+PyObject *module_trim(PyObject *module, PyObject *unused);
 PyObject *module_attach_many(PyObject *module, PyObject *args);
 PyObject *module_remove(PyObject *module, PyObject *args, PyObject *kwargs);
 

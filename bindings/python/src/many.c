@@ -74,6 +74,12 @@ static PyObject *attach_many(struct state *state, struct connection *connection,
     return made;
 }
 
+PyObject *module_trim(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    shmview_trim();
+    Py_RETURN_NONE;
+}
+
 PyObject *module_attach_many(PyObject *module, PyObject *args)
 {
     struct state *state = PyModule_GetState(module);

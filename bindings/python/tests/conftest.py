@@ -119,6 +119,7 @@ def descriptors():
 
 
 def mappings():
+    shmview.trim()
     with open("/proc/self/maps") as maps:
         return sorted(line.split(None, 5)[5].strip() for line in maps if "/shmview." in line)
 

@@ -124,7 +124,10 @@ class ShmviewTest < Minitest::Test
     end.sort
   end
 
-  def mappings = File.readlines("/proc/self/maps").filter_map { |line| line[%r{/shmview\.\S+}] }.sort
+  def mappings
+    Shmview.trim
+    File.readlines("/proc/self/maps").filter_map { |line| line[%r{/shmview\.\S+}] }.sort
+  end
 
   # Returns the value of the block in a forked child, which ends without the handlers of the tests.
   def in_child

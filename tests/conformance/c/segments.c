@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <shmview/many.h>
+
 static int run_create(struct driver *driver, const json_t *request, json_t **ret_value)
 {
     struct named_segment *place = new_segment(driver, request);
@@ -102,6 +104,7 @@ static int run_held(struct driver *driver, const json_t *request, json_t **ret_v
 {
     char line[512];
     int mappings = 0;
+    shmview_trim();
     FILE *maps = fopen("/proc/self/maps", "r");
     (void)driver, (void)request;
     if (!maps)

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <shmview/many.h>
+
 VALUE cSegment;
 
 /* --- The object ---------------------------------------------------------- */
@@ -376,12 +378,27 @@ static VALUE segment_set_layouts(VALUE self, VALUE layouts)
     return layouts;
 }
 
+/*
+ * call-seq: trim -> nil
+ *
+ * Unmaps all segments that this process has closed. Without it at most 32 mappings with 4 MiB in
+ * all stay for a second or until the next attach or close after it, because attaching such a
+ * segment again takes half the time.
+ */
+static VALUE shmview_s_trim(VALUE self)
+{
+    (void)self;
+    shmview_trim();
+    return Qnil;
+}
+
 void Init_segment(void)
 {
 #if 0 /* for RDoc, which looks at one file at a time */
     mShmview = rb_define_module("Shmview");
 #endif
     VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
+    rb_define_singleton_method(mShmview, "trim", shmview_s_trim, 0);
     rb_define_module_function(core, "create", core_create, 7);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);

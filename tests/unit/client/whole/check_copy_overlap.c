@@ -190,11 +190,12 @@ START_TEST(two_addresses_of_one_segment)
     ck_assert_int_eq(ftruncate(fd, 4096), 0);
     ck_assert_int_eq(shm_unlink(path), 0);
     struct shmview_segment *s[2];
+    struct mapping mapping[2] = {{.inode = 5}, {.inode = 5}};
     unsigned char *at[2];
     for (int i = 0; i < 2; i++) {
         at[i] = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         ck_assert_int_eq(shmview_wrap(at[i], 4096, 0, NULL, NULL, &s[i]), 0);
-        s[i]->data_inode = 5;
+        s[i]->mapping = &mapping[i];
     }
     struct shmview_view to, from;
     int64_t n = 1000, stride = 4;
@@ -208,6 +209,7 @@ START_TEST(two_addresses_of_one_segment)
     for (int i = 0; i < 1000; i++)
         ck_assert_int_eq(SHMVIEW_AT1(int16_t, &to, i), i);
     for (int i = 0; i < 2; i++) {
+        s[i]->mapping = NULL;
         ck_assert_int_eq(shmview_detach(s[i]), 0);
         munmap(at[i], 4096);
     }

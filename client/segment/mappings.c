@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "client/segment/mappings.h"
+
+#include <shmview/many.h>
+
+#include "client/base/process.h"
+#include "client/link/call.h"
+#include "common/base/util.h"
+
+/* A process may have a hundred thousand attachments. */
+#define BUCKETS 1024
+
+static LIST_HEAD(bucket, mapping) table[BUCKETS];
+TAILQ_HEAD(mappings, mapping);
+/* Those that no handle uses, the longest idle first. */
+static struct mappings idle = TAILQ_HEAD_INITIALIZER(idle);
+static unsigned n_idle;
+static uint64_t idle_bytes;
+
+static struct bucket *bucket_of(dev_t device, ino_t inode)
+{
+    return &table[(inode ^ device) % BUCKETS];
+}
+
+static void take_off_idle(struct mapping *m)
+{
+    TAILQ_REMOVE(&idle, m, idle);
+    n_idle--;
+    idle_bytes -= m->size;
+}
+
+struct mapping *mappings_take(dev_t device, ino_t inode, int access)
+{
+    struct mapping *m;
+    DETAILS;
+    NOT_FORKED;
+    LIST_FOREACH (m, bucket_of(device, inode), same)
+        if (m->inode == inode && m->device == device && m->access == access)
+            break;
+    if (m && m->n_handles++ == 0)
+        take_off_idle(m);
+    return m;
+}
+
+void mappings_add(struct mapping *m)
+{
+    DETAILS;
+    NOT_FORKED;
+    connection_at_disconnect(mappings_drop_idle);
+    m->n_handles = 1;
+    LIST_INSERT_HEAD(bucket_of(m->device, m->inode), m, same);
+}
+
+/* Whether the mapping that has been idle for the longest time must go. */
+static bool is_excess(int64_t now)
+{
+    return n_idle > MAPPINGS_IDLE || idle_bytes > MAPPINGS_IDLE_BYTES ||
+           (n_idle > 0 && now - TAILQ_FIRST(&idle)->idle_since > MAPPINGS_IDLE_NS);
+}
+
+/* Moves the mappings that must go to *ret. The caller has process->details, and is within
+ * NOT_FORKED. */
+static void move_excess(int64_t now, struct mappings *ret)
+{
+    while (is_excess(now)) {
+        struct mapping *m = TAILQ_FIRST(&idle);
+        take_off_idle(m);
+        LIST_REMOVE(m, same);
+        TAILQ_INSERT_TAIL(ret, m, idle);
+    }
+}
+
+/* Frees what move_excess() has moved. Unmapping takes long, so the caller has unlocked. */
+static void free_all(struct mappings *excess)
+{
+    for (struct mapping *m; (m = TAILQ_FIRST(excess));) {
+        TAILQ_REMOVE(excess, m, idle);
+        mapping_free(m);
+    }
+}
+
+void mappings_release(struct mapping *m, bool stays, bool keeps_lock)
+{
+    struct mappings excess = TAILQ_HEAD_INITIALIZER(excess);
+    int64_t now = now_ns();
+    {
+        DETAILS;
+        NOT_FORKED;
+        m->keeps_lock |= keeps_lock;
+        if (--m->n_handles)
+            return;
+        if (stays && !m->keeps_lock && m->size <= MAPPINGS_IDLE_BYTES) {
+            m->idle_since = now;
+            TAILQ_INSERT_TAIL(&idle, m, idle);
+            n_idle++;
+            idle_bytes += m->size;
+        } else {
+            LIST_REMOVE(m, same);
+            TAILQ_INSERT_TAIL(&excess, m, idle);
+        }
+        move_excess(now, &excess);
+    }
+    free_all(&excess);
+}
+
+void shmview_trim(void)
+{
+    NOT_CANCELLED;
+    if (process_init() == 0)
+        mappings_drop_idle();
+}
+
+void mappings_drop_idle(void)
+{
+    struct mappings excess = TAILQ_HEAD_INITIALIZER(excess);
+    {
+        DETAILS;
+        NOT_FORKED;
+        move_excess(INT64_MAX, &excess);
+    }
+    free_all(&excess);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mappings of this process. Handles of the same segment share one, and the last ones that were
+ * left stay for the next attachment.
+ *
+ * Making three mappings and undoing them costs as much as the rest of an attachment. So a mapping
+ * that no handle uses stays for a while: at most MAPPINGS_IDLE of them with MAPPINGS_IDLE_BYTES of
+ * data in all. It goes at the first attachment or detachment after MAPPINGS_IDLE_NS, or when the
+ * process closes a connection. The memory of a segment that was removed in the meantime is free
+ * only after that, hence the bounds.
+ *
+ * A mapping is found by device and inode of the data object and by the access. Nothing else can get
+ * these two numbers while it is mapped, so they prove that a descriptor which the daemon has sent
+ * is of this object. */
+#ifndef CLIENT_MAPPINGS_H
+#define CLIENT_MAPPINGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
+
+#include <shmview/layout.h>
+
+#pragma GCC visibility push(hidden)
+
+#define MAPPINGS_IDLE       32
+#define MAPPINGS_IDLE_BYTES ((uint64_t)4 << 20)
+#define MAPPINGS_IDLE_NS    1000000000
+
+/* The mapped objects of one segment. device to live never change. The rest changes under
+ * process->details and within NOT_FORKED. */
+struct mapping {
+    dev_t device; /* of the data object */
+    ino_t inode;
+    int access;
+    uint64_t size;
+    void *data;
+    struct shmview_control *control; /* NULL without a lock */
+    const struct shmview_liveness *live;
+    unsigned n_handles; /* that use the data */
+    bool keeps_lock;    /* a handle was closed whose lock a thread may still look at */
+    int64_t idle_since;
+    LIST_ENTRY(mapping) same; /* in the table */
+    TAILQ_ENTRY(mapping) idle;
+};
+
+/* Returns the mapping of this data object with this access, or NULL. The caller owes
+ * mappings_release(). */
+struct mapping *mappings_take(dev_t device, ino_t inode, int access);
+
+/* Adds a new mapping, which the caller uses from now on and owes mappings_release(). */
+void mappings_add(struct mapping *mapping);
+
+/* The handle uses the mapping no longer. If stays, it stays as an idle one as far as the bounds
+ * allow, when no other handle uses it. If keeps_lock, control and live stay mapped for good. */
+void mappings_release(struct mapping *mapping, bool stays, bool keeps_lock);
+
+/* Unmaps and frees all mappings that no handle uses. */
+void mappings_drop_idle(void);
+
+/* --- map.c --------------------------------------------------------------- */
+
+/* Unmaps the data, and also control and live unless keeps_lock; in that case the struct stays.
+ * Otherwise frees it. */
+void mapping_free(struct mapping *mapping);
+
+#pragma GCC visibility pop
+
+#endif
