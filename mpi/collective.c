@@ -123,8 +123,8 @@ static int compare_and_lock(struct shmview_mpi *job, int status, void *arg, int 
     struct verdict agreed = {0};
     if (status == 0)
         status = compare_members(job, c);
-    int result =
-        verdict_take(job->leaders, status, control_of(job, 0)->value, c->deadline_ns, &agreed);
+    int result = verdict_take(job->leaders, status, control_of(job, 0)->value, c->name,
+                              c->deadline_ns, &agreed);
     if (result < 0 || *ret_broken) {
         *ret_broken = 1;
         return status < 0 ? status : result;
@@ -145,7 +145,7 @@ static int compare_and_lock(struct shmview_mpi *job, int status, void *arg, int 
         text_core(result, "the lock of the segment");
     /* Nobody may send before every node is ready to receive. */
     const int failed =
-        verdict_take(job->leaders, result < 0 ? result : 0, 0, c->deadline_ns, &agreed);
+        verdict_take(job->leaders, result < 0 ? result : 0, 0, c->name, c->deadline_ns, &agreed);
     if (failed == 0 && agreed.status == 0)
         return 0;
     if (c->is_locked)

@@ -100,7 +100,8 @@ static int compare(const struct statement *mine, const struct statement *first)
 static int agree_all(struct shmview_mpi *job, int status)
 {
     struct verdict agreed;
-    int result = verdict_take(job->all, status, 0, shmview_deadline(job->timeout_ns), &agreed);
+    int result = verdict_take(job->all, status, 0, "the ranks of a job",
+                              shmview_deadline(job->timeout_ns), &agreed);
     if (result < 0) {
         job->is_broken = true;
         return result;

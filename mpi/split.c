@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ballot.h"
 #include "text.h"
+#include "verdict.h"
 
 #define BLOCK_ALIGN 64u
 
@@ -202,7 +202,7 @@ static int agree_on_plan(struct shmview_mpi_link *link, const struct shmview_mpi
                          uint64_t *ret_all)
 {
     int result = make_plan(link, spec, ret_plan);
-    result = ballot_agree(link, result, result < 0 ? 0 : ret_plan->hash, "a split", deadline_ns);
+    result = verdict_of_link(link, result, result < 0 ? 0 : ret_plan->hash, "a split", deadline_ns);
     return result < 0 ? result : share_node(link, spec, ret_plan->n_bytes, ret_before, ret_all);
 }
 
@@ -269,7 +269,7 @@ int shmview_mpi_split(struct shmview_mpi_link *link, const struct shmview_mpi_sp
     } else {
         result = text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a split");
     }
-    result = ballot_agree(link, result, 0, "a split", deadline_ns);
+    result = verdict_of_link(link, result, 0, "a split", deadline_ns);
     if (result < 0) {
         shmview_mpi_split_free(split);
         return result;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ballot.h"
 #include "split.h"
 #include "text.h"
+#include "verdict.h"
 
 /* The ends of this rank, and the tables of places that they use. */
 struct move {
@@ -172,7 +172,7 @@ int shmview_mpi_split_gather(const struct shmview_mpi_blocks *split, int root,
         result = text_fail(-SHMVIEW_ERR_INVALID, "there is no rank %d among %d", root, link->n);
     else if (root == link->me)
         result = check_root_view(split, view);
-    result = ballot_agree(link, result, (uint64_t)root, "a gather", deadline_ns);
+    result = verdict_of_link(link, result, (uint64_t)root, "a gather", deadline_ns);
     if (result < 0)
         return result;
     struct split_map whole;

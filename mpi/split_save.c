@@ -10,10 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ballot.h"
 #include "npy.h"
 #include "split.h"
 #include "text.h"
+#include "verdict.h"
 
 #define SLAB_BYTES ((int64_t)16 << 20)
 
@@ -126,16 +126,16 @@ int shmview_mpi_split_save(const struct shmview_mpi_blocks *split, int root, con
         result = text_fail(-SHMVIEW_ERR_INVALID, "there is no rank %d among %d", root, link->n);
     else if (root == link->me)
         result = save_begin(&save, path, (uint64_t)(slab_rows * row_bytes));
-    result = ballot_agree(link, result, (uint64_t)root, "a file", deadline_ns);
-    if (result == 0) {
-        char header[NPY_HEADER_BYTES];
-        size_t n = npy_header(&split->inner, split->map.ndim, shape, header);
-        if (link->me == root)
-            save_write(&save, header, n);
-        result = save_slabs(split, root, rows, row_bytes, &save, deadline_ns);
-        if (result == 0)
-            result = save.result;
-    }
+    result = verdict_of_link(link, result, (uint64_t)root, "a file", deadline_ns);
+    if (result < 0)
+        return save_end(&save, result);
+    char header[NPY_HEADER_BYTES];
+    size_t n = npy_header(&split->inner, split->map.ndim, shape, header);
+    if (link->me == root)
+        save_write(&save, header, n);
+    result = save_slabs(split, root, rows, row_bytes, &save, deadline_ns);
+    if (result == 0)
+        result = save.result;
     result = save_end(&save, result);
-    return link->is_broken ? result : ballot_agree(link, result, 0, "a file", deadline_ns);
+    return link->is_broken ? result : verdict_of_link(link, result, 0, "a file", deadline_ns);
 }

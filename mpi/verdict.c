@@ -9,35 +9,37 @@
 
 #include "text.h"
 
-/* Polls of a request between looks at the clock. */
-#define POLLS 64
+/* A wait polls so often before it sleeps between the polls. */
+#define N_POLLS 1000
+#define NAP_NS  20000
 
 int verdict_wait(MPI_Request *request, const char *doing, int64_t deadline_ns)
 {
-    for (;;) {
-        for (int i = 0; i < POLLS; i++) {
-            int is_done = 0;
-            int result = text_check(MPI_Test(request, &is_done, MPI_STATUS_IGNORE), doing);
-            if (result < 0 || is_done)
-                return result;
-            sched_yield();
-        }
+    for (unsigned n = 0;; n++) {
+        int is_done = 0;
+        int result = text_check(MPI_Test(request, &is_done, MPI_STATUS_IGNORE), doing);
+        if (result < 0 || is_done)
+            return result;
         if (shmview_deadline(0) >= deadline_ns)
             return text_fail(-SHMVIEW_ERR_TIMED_OUT,
                              "%s: the deadline passed before every rank came", doing);
+        if (n < N_POLLS)
+            sched_yield();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
     }
 }
 
-/* The memory of an exchange. If it does not end in time, MPI keeps it. */
+/* The memory of an exchange. After a failure MPI may still use it, so it is not freed. The numbers
+ * are signed, because the least of unsigned numbers is a wrong one in MPICH 4.0. */
 struct exchange {
     int64_t mine[4], all[4];
     char text[SHMVIEW_MPI_TEXT_BYTES];
 };
 
-static int run(MPI_Comm comm, struct exchange *e, int rank, int64_t deadline_ns,
+static int run(MPI_Comm comm, struct exchange *e, int rank, const char *doing, int64_t deadline_ns,
                struct verdict *ret_result)
 {
-    static const char doing[] = "a comparison of the ranks";
     MPI_Request request = MPI_REQUEST_NULL;
     int result =
         text_check(MPI_Iallreduce(e->mine, e->all, 4, MPI_INT64_T, MPI_MIN, comm, &request), doing);
@@ -63,13 +65,13 @@ static int run(MPI_Comm comm, struct exchange *e, int rank, int64_t deadline_ns,
     return result;
 }
 
-int verdict_take(MPI_Comm comm, int status, uint64_t value, int64_t deadline_ns,
+int verdict_take(MPI_Comm comm, int status, uint64_t value, const char *doing, int64_t deadline_ns,
                  struct verdict *ret_result)
 {
     struct exchange *e = calloc(1, sizeof *e);
     int rank = 0;
     if (!e)
-        return text_fail(-SHMVIEW_ERR_NO_MEMORY, "no memory for a comparison of the ranks");
+        return text_fail(-SHMVIEW_ERR_NO_MEMORY, "%s: no memory to agree", doing);
     MPI_Comm_rank(comm, &rank);
     strncpy(e->text, text_last(), sizeof e->text - 1);
     const int error = status < 0 ? status : 0;
@@ -78,12 +80,32 @@ int verdict_take(MPI_Comm comm, int status, uint64_t value, int64_t deadline_ns,
     e->mine[2] = ~(int64_t)value;
     e->mine[3] = -(int64_t)(status > 0 ? status : 0);
     struct verdict result = {0};
-    const int failed = run(comm, e, rank, deadline_ns, &result);
-    if (failed != -SHMVIEW_ERR_TIMED_OUT)
-        free(e);
-    if (failed == 0)
-        *ret_result = result;
-    return failed;
+    const int failed = run(comm, e, rank, doing, deadline_ns, &result);
+    if (failed < 0)
+        return failed;
+    free(e);
+    *ret_result = result;
+    return 0;
+}
+
+int verdict_of_link(struct shmview_mpi_link *link, int status, uint64_t value, const char *doing,
+                    int64_t deadline_ns)
+{
+    struct verdict agreed = {0};
+    if (link->is_broken)
+        return text_fail(-SHMVIEW_ERR_LOST, "an earlier message of this link has failed");
+    if (status < 0)
+        text_fail(status, "rank %d: %.400s", link->me, text_last());
+    int result = verdict_take(link->forward, status, value, doing, deadline_ns, &agreed);
+    if (result < 0) {
+        link->is_broken = true;
+        return result;
+    }
+    if (agreed.status < 0)
+        return agreed.status;
+    return agreed.is_equal ? 0
+                           : text_fail(-SHMVIEW_ERR_CONVERSION,
+                                       "%s: the ranks do not describe the same array", doing);
 }
 
 int verdict_copy(MPI_Comm comm, void *bytes, size_t n, int root, int64_t deadline_ns)
@@ -97,9 +119,9 @@ int verdict_copy(MPI_Comm comm, void *bytes, size_t n, int root, int64_t deadlin
     int result = text_check(MPI_Ibcast(copy, (int)n, MPI_BYTE, root, comm, &request), doing);
     if (result == 0)
         result = verdict_wait(&request, doing, deadline_ns);
-    if (result == 0)
+    if (result == 0) {
         memcpy(bytes, copy, n);
-    if (result != -SHMVIEW_ERR_TIMED_OUT)
         free(copy);
+    }
     return result;
 }
