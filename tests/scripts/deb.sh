@@ -56,6 +56,11 @@ expect shmviewd Depends liblmdb0
 expect "$library" Depends libjansson4
 expect "$library" Depends libc6
 expect "$library" Multi-Arch same
+for mpi in openmpi mpich; do
+    expect "libshmview-mpi-${mpi}0" Depends "lib$mpi"
+    expect "libshmview-mpi-${mpi}0" Depends "$library (>= $version)"
+    expect "libshmview-mpi-$mpi-dev" Depends "lib$mpi-dev"
+done
 expect libshmview-dev Depends "$library (= $(field "$library" Version))"
 for package in python3-shmview ruby-shmview shmview-tools; do
     expect "$package" Depends "$library (>= $version)"

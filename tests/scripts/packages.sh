@@ -12,11 +12,11 @@ fill_container() {
     local deb
     mkdir "$root"/test/{1,2}
     cp "${debs[@]}" "$root/test/1"
-    cp -r "$source/tests/stranger" "$source/tests/scripts/tour.py" "$root/test"
+    cp -r "$source/tests/stranger" "$source/tests/scripts/tour.py" "$source/mpi/examples/phases.c" "$root/test"
     # packages with the same contents and a higher version
     for deb in "${debs[@]}"; do
         dpkg-deb -R "$deb" "$scratch/deb"
-        sed -i 's/^\(Version: .*-\)1$/\12/; s/ (= \(.*-\)1)/ (= \12)/' "$scratch/deb/DEBIAN/control"
+        sed -i 's/^\(Version: .*-\)1$/\12/; s/ (= \([^)]*-\)1)/ (= \12)/g' "$scratch/deb/DEBIAN/control"
         dpkg-deb --root-owner-group -Znone -b "$scratch/deb" "$root/test/2" > "$out/repack"
         rm -r "$scratch/deb"
     done

@@ -69,6 +69,11 @@ step "a project of another's"
 mkdir /test/built
 as root bash /test/stranger/build.sh /test/built
 
+step "a job of each MPI"
+if has_package libshmview-mpi-openmpi-dev && command -v mpiexec.openmpi mpiexec.mpich > /dev/null; then
+    as root bash /test/stranger/mpi.sh /test/phases.c /test/built || die "a job of MPI"
+fi
+
 step "the tour"
 if has_package python3-shmview && has_package shmview-tools && /usr/bin/python3 -c 'import numpy'; then
     as carol /usr/bin/python3 /test/tour.py /usr/share/doc/shmview/tour.md || die "the tour is another one"
