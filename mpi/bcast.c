@@ -26,11 +26,12 @@ static int along_tree(struct shmview_mpi *job, const struct shmview_view *view, 
 
 /* In each step a node receives one piece, and sends the piece before it. */
 static int along_chain(struct shmview_mpi *job, const struct shmview_view *view, int root,
-                       int64_t deadline_ns)
+                       bool keeps_shape, int64_t deadline_ns)
 {
     const int n = job->n_nodes, me = (job->node_index - root + n) % n;
     struct pieces pieces;
-    int result = pieces_of_bytes(view, CHAIN_BYTES, &pieces);
+    int result = keeps_shape ? pieces_keep_shape(view, CHAIN_BYTES, &pieces)
+                             : pieces_of_bytes(view, CHAIN_BYTES, &pieces);
     for (int64_t i = 0; i <= pieces.n && result == 0; i++) {
         struct shmview_view in, out;
         struct transfer_part parts[2];
@@ -61,10 +62,10 @@ static bool chain_is_faster(uint64_t n_bytes, int n)
 }
 
 int bcast_between_nodes(struct shmview_mpi *job, const struct shmview_view *view, int root,
-                        int64_t deadline_ns)
+                        bool keeps_shape, int64_t deadline_ns)
 {
     if (chain_is_faster(view->nbytes, job->n_nodes))
-        return along_chain(job, view, root, deadline_ns);
+        return along_chain(job, view, root, keeps_shape, deadline_ns);
     return along_tree(job, view, root, deadline_ns);
 }
 
@@ -85,6 +86,6 @@ int shmview_mpi_bcast(struct shmview_mpi *job, const struct shmview_view *view, 
     if (result < 0)
         return result;
     if (job->member == 0)
-        result = bcast_between_nodes(job, view, node, c.deadline_ns);
+        result = bcast_between_nodes(job, view, node, c.keeps_shape, c.deadline_ns);
     return collective_end(job, &c, result);
 }

@@ -5,8 +5,9 @@
 
 #include "job.h"
 
-/* All leaders call, with views of the same shape and format. root is a node. */
+/* All leaders call, with views of the same shape and format. root is a node. keeps_shape is that of
+ * struct collective. */
 int bcast_between_nodes(struct shmview_mpi *job, const struct shmview_view *view, int root,
-                        int64_t deadline_ns);
+                        bool keeps_shape, int64_t deadline_ns);
 
 #endif

@@ -144,8 +144,10 @@ static int compare_and_lock(struct shmview_mpi *job, int status, void *arg, int 
     if (result < 0)
         text_core(result, "the lock of the segment");
     /* Nobody may send before every node is ready to receive. */
-    const int failed =
-        verdict_take(job->leaders, result < 0 ? result : 0, 0, c->name, c->deadline_ns, &agreed);
+    const int has_gaps = c->to && !shmview_view_is_contiguous(c->to, 'C');
+    const int failed = verdict_take(job->leaders, result < 0 ? result : has_gaps, 0, c->name,
+                                    c->deadline_ns, &agreed);
+    c->keeps_shape = agreed.highest > 0;
     if (failed == 0 && agreed.status == 0)
         return 0;
     if (c->is_locked)

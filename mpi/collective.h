@@ -30,6 +30,8 @@ struct collective {
     /* Set by collective_begin(). */
     int64_t deadline_ns;
     bool is_locked, was_dirty;
+    /* On leaders: `to` is not contiguous on every node, so that none may make it one dimension. */
+    bool keeps_shape;
 };
 
 /* Checks that view is one of the job's segment, without suboffsets, and writable if it is written.

@@ -13,6 +13,8 @@
 #define TILE_BYTES (64u << 10)
 /* Bytes that travel at a time between two nodes, small enough to be combined out of the cache. */
 #define PIECE_BYTES (2048u << 10)
+/* Smaller pieces take as long as these, because of the latency. */
+#define LEAST_PIECE_BYTES (4u << 10)
 
 /* Two buffers for elements as the operation works on them, and their segments. */
 struct tiles {
@@ -176,6 +178,7 @@ struct trade {
     struct tiles tiles;
     struct shmview_segment *inbox;
     char *inbox_bytes;
+    bool keeps_shape;
     int64_t deadline_ns;
 };
 
@@ -325,7 +328,7 @@ static int spread_line(struct trade *trade, const struct shmview_view *to, int r
 {
     struct shmview_mpi *job = trade->job;
     if (root < 0)
-        return bcast_between_nodes(job, to, 0, trade->deadline_ns);
+        return bcast_between_nodes(job, to, 0, trade->keeps_shape, trade->deadline_ns);
     if (root == 0)
         return 0;
     if (job->node_index == 0)
@@ -333,15 +336,27 @@ static int spread_line(struct trade *trade, const struct shmview_view *to, int r
     return job->node_index == root ? transfer_receive(job->link, to, 0, trade->deadline_ns) : 0;
 }
 
-int combine_nodes(struct shmview_mpi *job, const struct operation *operation,
-                  const struct shmview_view *to, int root, int64_t deadline_ns)
+/* A piece for each node, if they are not too small, so that all nodes send, receive and combine at
+ * the same time. */
+static uint64_t choose_piece(uint64_t n_bytes, int n_nodes)
 {
-    struct trade trade = {.job = job, .operation = operation, .deadline_ns = deadline_ns};
+    const uint64_t each = (n_bytes + (uint64_t)n_nodes - 1) / (uint64_t)n_nodes;
+    if (each > PIECE_BYTES)
+        return PIECE_BYTES;
+    return each < LEAST_PIECE_BYTES ? LEAST_PIECE_BYTES : each;
+}
+
+int combine_nodes(struct shmview_mpi *job, const struct operation *operation,
+                  const struct shmview_view *to, int root, bool keeps_shape, int64_t deadline_ns)
+{
+    struct trade trade = {
+        .job = job, .operation = operation, .keeps_shape = keeps_shape, .deadline_ns = deadline_ns};
     if (job->n_nodes == 1)
         return 0;
-    int result = pieces_keep_shape(to, PIECE_BYTES, &trade.pieces);
-    if (result == 0 && shmview_view_is_contiguous(to, 'C'))
-        result = pieces_of_bytes(to, PIECE_BYTES, &trade.pieces);
+    const uint64_t piece_bytes =
+        operation->commutes ? choose_piece(to->nbytes, job->n_nodes) : PIECE_BYTES;
+    int result = keeps_shape ? pieces_keep_shape(to, piece_bytes, &trade.pieces)
+                             : pieces_of_bytes(to, piece_bytes, &trade.pieces);
     if (result < 0 || trade.pieces.n == 0)
         return result;
     const uint64_t bytes = bytes_of_piece(&trade.pieces, operation);

@@ -11,8 +11,8 @@ int combine_slice(struct shmview_mpi *job, const struct operation *operation,
                   const struct shmview_view *to);
 
 /* All leaders call: combines the results of the nodes, in the views `to` of all nodes, or if root
- * is not -1 in that of node root. */
+ * is not -1 in that of node root. keeps_shape is that of struct collective. */
 int combine_nodes(struct shmview_mpi *job, const struct operation *operation,
-                  const struct shmview_view *to, int root, int64_t deadline_ns);
+                  const struct shmview_view *to, int root, bool keeps_shape, int64_t deadline_ns);
 
 #endif

@@ -85,7 +85,7 @@ static int reduce(struct shmview_mpi *job, const struct shmview_view *from,
         result = combine_slice(job, &operation, to);
         result = collective_gather(job, c, result);
         if (result == 0 && job->member == 0)
-            result = combine_nodes(job, &operation, to, node, c->deadline_ns);
+            result = combine_nodes(job, &operation, to, node, c->keeps_shape, c->deadline_ns);
     }
     operation_deinit(&operation);
     return collective_end(job, c, result);

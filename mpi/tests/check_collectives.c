@@ -111,7 +111,8 @@ static void check_alltoall(size_t f, size_t s, unsigned k)
 static void check_reduce(size_t f, size_t s, unsigned k, int root, MPI_Op op)
 {
     struct shmview_view from = view_of(own_region(), f, s, k, 1);
-    struct shmview_view to = view_of(0, f, s, k + 1, 1);
+    struct shmview_view to =
+        view_of(0, f, s, k + 1 + (unsigned)shmview_mpi_node(job, ranks_me()), 1);
     const int n = (int)(from.nbytes / from.itemsize);
     double *mine = calloc((size_t)n + 1, sizeof *mine),
            *wanted = calloc((size_t)n + 1, sizeof *mine);
