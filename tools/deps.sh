@@ -12,11 +12,11 @@ bench=("${build[@]}" libzmq3-dev libiceoryx-binding-c-dev iceoryx)
 mpi_libraries=(libopenmpi-dev libmpich-dev)
 mpi=("${build[@]}" "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
 demo=("${build[@]}" python3-numpy)
-deb=("${build[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
+deb=("${build[@]}" "${mpi_libraries[@]}" build-essential debhelper dh-python dpkg-dev file libfontconfig-dev libpython3-dev)
 wheel=(gcc make cmake pkg-config libc6-dev binutils libuv1-dev libjansson-dev liblmdb-dev python3-dev)
 check=("${deb[@]}" binutils check libsubunit-dev g++ spin systemd systemd-container util-linux zsh
     cython3 mypy python3-numpy python3-pip python3-prometheus-client python3-pyte python3-pytest
-    ruby-minitest "${mpi_libraries[@]}" openmpi-bin mpich iproute2)
+    ruby-minitest openmpi-bin mpich iproute2)
 # CPython's own tests; the name of their package contains the version.
 case "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" in
 bookworm) check+=(libpython3.11-testsuite) ;;
