@@ -316,6 +316,24 @@ int shmview_mpi_close(struct shmview_mpi *job)
     return result;
 }
 
+int shmview_mpi_close_keeping(struct shmview_mpi *job, struct shmview_segment **ret_segment)
+{
+    if (!job)
+        return text_fail(-SHMVIEW_ERR_INVALID, "there is no job");
+    if (job->owns_connection)
+        return text_fail(-SHMVIEW_ERR_INVALID, "the job has a connection of its own");
+    int result = 0;
+    if (!job->is_broken && !job->is_closing)
+        result = agree_all(job, 0);
+    const bool may_write = job->is_broken && job->member == 0;
+    *ret_segment = may_write ? NULL : job->segment;
+    job->segment = NULL;
+    if (!may_write)
+        place_leave(job, false);
+    free_job(job);
+    return result;
+}
+
 struct shmview_segment *shmview_mpi_segment(const struct shmview_mpi *job)
 {
     return job->segment;

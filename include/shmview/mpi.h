@@ -118,6 +118,16 @@ int shmview_mpi_open(MPI_Comm comm, struct shmview_connection *connection, const
  * segment. */
 int shmview_mpi_close(struct shmview_mpi *job);
 
+/* Like shmview_mpi_close(), but does not detach the segment: the caller then owns *ret_segment, and
+ * must pass it to shmview_detach() before it ends the connection. For programs whose views must
+ * outlive the job. *ret_segment is NULL if MPI may still write to the segment, which then stays
+ * mapped until the process ends. The job must have been opened with a connection.
+ *
+ * Returns as shmview_mpi_close(), but never _BUSY. If it returns an error of jobs, *ret_segment is
+ * set too. Returns -SHMVIEW_ERR_INVALID and does nothing, on this rank alone, for a job that was
+ * opened without a connection. */
+int shmview_mpi_close_keeping(struct shmview_mpi *job, struct shmview_segment **ret_segment);
+
 /* --- Facts --------------------------------------------------------------- */
 
 /* Facts of a handle, which do not block and never fail. The segment is valid until the handle is

@@ -185,8 +185,10 @@ class Interrupted(Error, InterruptedError):
 
 
 class PeerFailed(Error, ConnectionError):
-    """Another process of an MPI job has failed. Only calls of libshmview-mpi have this error."""
+    """Another process of an MPI job has failed. Only calls of shmview.mpi have this error. rank: its rank
+    in the communicator of the job, or None if that is not known."""
     code, number = 50, errno.ECONNRESET
+    rank = None
 
 
 class ConversionError(Error, OverflowError, ValueError):

@@ -204,7 +204,16 @@ static PyObject *connection_reduce(PyObject *op, PyObject *Py_UNUSED(unused))
     return path ? Py_BuildValue("O(N)", Py_TYPE(op), path) : NULL;
 }
 
+/* _handle(): the handle in a capsule. The caller must keep the Connection open, for example by a
+ * Segment of it. */
+static PyObject *connection_handle(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct shmview_connection *handle = connection_use((struct connection *)op);
+    return handle ? PyCapsule_New(handle, "shmview.connection", NULL) : NULL;
+}
+
 static PyMethodDef methods[] = {
+    {"_handle", connection_handle, METH_NOARGS, NULL},
     {"close", connection_close, METH_NOARGS, close_doc},
     {"ping", connection_ping, METH_NOARGS,
      "ping()\n--\n\nSends a request that does nothing, and waits for the reply.\n\n"

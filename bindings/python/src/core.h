@@ -276,6 +276,7 @@ PyObject *format_text(struct state *state, PyObject *format);
 /* format_size(format): the text for libshmview, the item size and the alignment. The text is not
  * the canonical one, which lacks the mark that permits unaligned elements. */
 PyObject *module_format_size(PyObject *module, PyObject *format);
+PyObject *module_adopt(PyObject *module, PyObject *args);
 
 /* --- wait.c -------------------------------------------------------------- */
 

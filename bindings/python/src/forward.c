@@ -92,6 +92,11 @@ PyObject *view_get_array(PyObject *op, void *Py_UNUSED(closure))
     return forward_self(op, "shmview._numpy", "same_memory");
 }
 
+PyObject *view_mpi(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return forward_self(op, "shmview.mpi", "_message");
+}
+
 PyObject *view_as_array(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     return forward(op, "shmview._numpy", "array", args, kwargs);

@@ -183,6 +183,7 @@ static PyMethodDef functions[] = {
     {"stats", module_stats, METH_VARARGS, NULL},
     {"format_size", module_format_size, METH_O, NULL},
     {"await_creation", module_await_creation, METH_VARARGS, NULL},
+    {"_adopt", module_adopt, METH_VARARGS, NULL},
     {"_default_connection", module_default_connection, METH_O, NULL},
     {"_own_connection", module_own_connection, METH_NOARGS, NULL},
     {"_forget_connections", module_forget_connections, METH_NOARGS, NULL},

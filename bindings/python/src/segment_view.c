@@ -325,6 +325,24 @@ PyObject *segment_handle(PyObject *op, PyObject *Py_UNUSED(unused))
     return handle ? PyCapsule_New(handle, "shmview.segment", NULL) : NULL;
 }
 
+/* _adopt(address, connection): the Segment for a handle that another library has attached through
+ * the connection, for shmview.mpi. Takes over the handle. */
+PyObject *module_adopt(PyObject *module, PyObject *args)
+{
+    struct state *state = PyModule_GetState(module);
+    PyObject *address, *connection;
+    if (!PyArg_ParseTuple(args, "O!O!:_adopt", &PyLong_Type, &address, state->connection_type,
+                          &connection))
+        return NULL;
+    struct shmview_segment *handle = PyLong_AsVoidPtr(address);
+    if (!handle) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "there is no handle");
+        return NULL;
+    }
+    return segment_wrap(state, (struct connection *)connection, handle);
+}
+
 /* --- Formats ------------------------------------------------------------- */
 
 PyObject *module_format_size(PyObject *module, PyObject *format)

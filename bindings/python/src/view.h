@@ -199,6 +199,7 @@ PyObject *view_deepcopy(PyObject *self, PyObject *memo);
 
 PyObject *view_repr(PyObject *self);
 PyObject *view_html(PyObject *self, PyObject *unused);
+PyObject *view_mpi(PyObject *self, PyObject *unused);
 PyObject *view_get_dtype(PyObject *self, void *closure);
 PyObject *view_get_array(PyObject *self, void *closure);
 PyObject *view_as_array(PyObject *self, PyObject *args, PyObject *kwargs);

@@ -76,6 +76,13 @@ static PyMethodDef methods[] = {
      "dimension that equals value, between start and stop.\n\nRaises ValueError if there is none."},
     {"count", view_count_of, METH_O,
      "count(value, /)\n--\n\nReturns how many items of the first dimension equal value."},
+    {"mpi", view_mpi, METH_NOARGS,
+     "mpi()\n--\n\n"
+     "Returns [buffer, 1, datatype], which mpi4py sends and receives without a copy:\n"
+     "comm.Bcast(view.mpi()). The elements go in C order, whatever the strides; see\n"
+     "shmview.mpi.Link.datatype().\n\n"
+     "Raises ImportError without mpi4py or libshmview-mpi; NotContiguous for suboffsets; "
+     "Overflow."},
     {"__array__", WITH_KEYWORDS(view_as_array),
      "__array__(dtype=None, copy=None)\n--\n\n"
      "Returns an array of numpy: the same memory, or a copy if copy is true or if the dtype or\n"
