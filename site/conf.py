@@ -10,6 +10,7 @@ here = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, os.environ["SHMVIEW_SITE"])
 
 import manpages  # noqa: E402
+import python_pages  # noqa: E402
 import rest  # noqa: E402
 
 project = "shmview"
@@ -31,6 +32,7 @@ suppress_warnings = ["myst.header"]  # pages of a repository may begin a level d
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
+autodoc_mock_imports = python_pages.MOCKED
 
 html_theme = "furo"
 html_title = f"shmview {release}"

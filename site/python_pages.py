@@ -4,7 +4,12 @@
 import importlib
 import inspect
 
+from sphinx.ext.autodoc.mock import mock
+
 import rest
+
+# shmview.mpi is imported without an MPI; conf.py does the same.
+MOCKED = ["mpi4py", "shmview._mpi"]
 
 # The modules that stand in for those of multiprocessing.
 DROP_INS = ["shared_memory", "sharedctypes", "synchronize", "queues", "context", "managers"]
@@ -18,8 +23,8 @@ def function(name):
     return f".. autofunction:: shmview.{name}\n"
 
 
-def a_class(name, module="shmview"):
-    return f".. autoclass:: {module}.{name}\n   :members:\n"
+def a_class(name, module="shmview", more=""):
+    return f".. autoclass:: {module}.{name}\n   :members:\n{more}"
 
 
 def own_names(module):
@@ -44,17 +49,19 @@ def write(out):
                                                + [a_class(name) for name in classes if name not in large]))
     (out / "errors.rst").write_text("\n".join([title("Errors")] + [
         f".. autoexception:: shmview.{name}\n   :members:\n   :show-inheritance:\n" for name in errors]))
-    for each in DROP_INS:
-        module = importlib.import_module(f"shmview.{each}")
+    for each in DROP_INS + ["mpi"]:
+        with mock(MOCKED):
+            module = importlib.import_module(f"shmview.{each}")
         lines = [title(f"shmview.{each}"), "\n".join(rest.from_docstring((inspect.getdoc(module) or "").split("\n")))]
         for name in own_names(module):
             member = getattr(module, name)
             if not getattr(member, "__module__", "").startswith("shmview"):
                 continue
-            lines.append(a_class(name, module.__name__) if inspect.isclass(member)
+            more = "   :inherited-members:\n" if each == "mpi" else ""
+            lines.append(a_class(name, module.__name__, more) if inspect.isclass(member)
                          else f".. autofunction:: {module.__name__}.{name}\n")
         (out / f"{each}.rst").write_text("\n".join(lines))
-    pages = ["functions"] + large + ["results", "errors"] + DROP_INS
+    pages = ["functions"] + large + ["results", "errors", "mpi"] + DROP_INS
     (out / "index.rst").write_text("\n".join(
         [title("The Python package"), "This reference is made from the docstrings, which ``help(shmview.NAME)`` prints too.\n",
          "\n".join(rest.from_docstring(inspect.getdoc(shmview).split("\n"))),

@@ -44,6 +44,35 @@ static void check_shared(void)
     OK(shmview_mpi_close(job));
 }
 
+/* The segment outlives the job, and belongs to the caller. */
+static void check_kept(void)
+{
+    const struct shmview_mpi_spec spec = spec_of(0);
+    struct shmview_connection *connection;
+    struct shmview_segment *segment = NULL;
+    struct shmview_mpi *job;
+    struct shmview_view view;
+    OK(shmview_connect(NULL, 0, &connection));
+    OK(shmview_mpi_open(MPI_COMM_WORLD, connection, "outlives", &spec, &job));
+    OK(shmview_view_cast(shmview_mpi_segment(job), "float64", 0, SHMVIEW_REST, &view));
+    if (ranks_me() == 0)
+        OK(shmview_fill_double(&view, 7));
+    OK(shmview_mpi_bcast(job, &view, 0, NULL));
+    CHECK(shmview_lock(shmview_mpi_segment(job)) == 0);
+    OK(shmview_unlock(shmview_mpi_segment(job)));
+    const struct shmview_segment *of_job = shmview_mpi_segment(job);
+    OK(shmview_mpi_close_keeping(job, &segment));
+    CHECK(segment == of_job && SHMVIEW_AT1(double, &view, 511) == 7);
+    OK(shmview_detach(segment));
+    OK(shmview_disconnect(connection));
+    segment = NULL;
+    REFUSED(shmview_mpi_close_keeping(NULL, &segment), INVALID);
+    OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, "outlives", &spec, &job));
+    REFUSED(shmview_mpi_close_keeping(job, &segment), INVALID);
+    CHECK(!segment && strstr(shmview_mpi_error_text(), "a connection of its own"));
+    OK(shmview_mpi_close(job));
+}
+
 /* The next job finds the phase and the bytes of the one before. */
 static void check_adopted(void)
 {
@@ -151,6 +180,7 @@ int main(int argc, char **argv)
 {
     ranks_begin(&argc, &argv);
     check_shared();
+    check_kept();
     check_adopted();
     check_undone();
     check_refused();

@@ -19,7 +19,7 @@ Share one array      array, zeros, ones, full, empty; attach_array opens it. vie
 Create and open      create, attach, connect; make creates a segment and returns a View of it
 Look                 list, exists, stats (Stats, SegmentStats, AttachmentStats), events (Events, SegmentEvent)
 Rights, removal      get_access, set_access (Access); remove, Segment.remove; trim returns memory of removed ones now
-Others' memory       wrap, from_dlpack return a View of it; for CUDA, pin
+Others' memory       wrap, from_dlpack return a View of it; for CUDA, pin; for MPI, 'import shmview.mpi'
 Streams of frames    create_stream, open_stream return a Stream (StreamInfo, StreamStatus, SlotStatus,
     ReaderStatus): 'with stream.loan() as frame' publishes a Frame, 'for frame in stream' and 'async for'
     take each one, stream.latest() the newest; wait_any waits for several; WriterDied, StreamEnded
@@ -56,8 +56,7 @@ Objects can be pickled: a pickled Segment or View is its name, without the bytes
 all objects, and calls that wait release the GIL. A forked child can use the objects that it inherits,
 and never holds its parent's lock.
 
-docs/PYTHON.md explains how the calls belong together, docs/COOKBOOK.md has complete programs, and
-docs/TROUBLESHOOTING.md has the errors with their remedies.
+docs/PYTHON.md is the guide, docs/COOKBOOK.md has programs, docs/TROUBLESHOOTING.md errors with remedies.
 """
 
 from . import _errors

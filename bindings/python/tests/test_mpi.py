@@ -2,6 +2,8 @@
 """shmview.mpi without ranks: what is said where something is missing, and the structs of the headers. The programs
 in mpi/ test the calls."""
 
+import ast
+import importlib.util
 import json
 import os
 import shutil
@@ -97,6 +99,57 @@ def test_structs(run, tmp_path, handle):
                                                         text=True).stdout.splitlines())
     assert told == {key: str(value) for name, (size, fields) in ours.items()
                     for key, value in [(name, size)] + [(f"{name}.{field}", at) for field, at in fields.items()]}
+
+
+TELL = """
+import inspect, json
+from unittest import mock
+import ctypes
+ctypes.CDLL = mock.MagicMock()
+import shmview.mpi as m
+names = {name: getattr(m, name) for name in m.__all__}
+members = {name: {each: inspect.getdoc(value) for each, value in inspect.getmembers(cls) if not each.startswith("_")}
+           for name, cls in names.items() if inspect.isclass(cls)}
+arguments = {name: list(inspect.signature(value).parameters) for name, value in names.items() if not inspect.isclass(value)}
+arguments.update({f"{name}.{each}": list(inspect.signature(getattr(names[name], each)).parameters)
+                  for name in members for each in members[name] if inspect.isfunction(getattr(names[name], each))})
+print(json.dumps([{name: inspect.getdoc(value) for name, value in names.items()}, members, arguments]))
+"""
+
+
+def parameters(node):
+    spec = node.args
+    return [each.arg for each in spec.posonlyargs + spec.args + [spec.vararg] + spec.kwonlyargs + [spec.kwarg] if each]
+
+
+def test_stubs_tell_all(run):
+    """The stubs have every function and method with its parameters, and each has a docstring."""
+    names, members, arguments = json.loads(run(stand_in() + TELL))
+    assert all(names.values()) and all(text for cls in members.values() for text in cls.values())
+    with open(f"{os.path.dirname(shmview.__file__)}/mpi.pyi") as stub:
+        tree = ast.parse(stub.read())
+    told = {node.name: parameters(node) for node in tree.body if isinstance(node, ast.FunctionDef)}
+    classes = {node.name: {item.name: item for item in node.body if isinstance(item, ast.FunctionDef)}
+               for node in tree.body if isinstance(node, ast.ClassDef)}
+    shared = classes.pop("_Handle")
+    for name, items in classes.items():
+        items = {each: item for each, item in {**shared, **items}.items() if not each.startswith("_")}
+        assert set(items) == set(members[name])
+        told.update({f"{name}.{each}": parameters(item) for each, item in items.items() if not item.decorator_list})
+    assert told == arguments and set(classes) == set(members)
+
+
+def test_stubs_are_types(tmp_path):
+    if not shutil.which("mypy"):
+        pytest.skip("no mypy")
+    if not importlib.util.find_spec("mpi4py"):
+        pytest.skip("no mpi4py")
+    folder = os.path.dirname(shmview.__file__)
+    examples = [f"{SOURCE}/bindings/python/examples/mpi/{name}.py" for name in ("heat", "phases", "trainer")]
+    for each in examples:
+        done = subprocess.run(["mypy", "--strict", "--cache-dir=/dev/null", f"{folder}/mpi.pyi", each], stdout=subprocess.PIPE,
+                              text=True, env={**os.environ, "LD_PRELOAD": "", "MYPYPATH": os.path.dirname(folder)})
+        assert done.returncode == 0, done.stdout
 
 
 def test_adopt():

@@ -7,14 +7,17 @@ segment that it shares with the other ranks of its node.
     mpiexec -n 4 python3 -m mpi4py heat.py --cells 1000 --steps 500 --output plate.npy"""
 
 import argparse
+from typing import Any, Dict
 
 import numpy
+import numpy.typing
 from mpi4py import MPI
 
 import shmview
 import shmview.mpi
 
 LEFT = 100.0
+Cells = numpy.typing.NDArray[numpy.float64]
 
 
 def set_rim(plate: shmview.mpi.Split) -> None:
@@ -25,13 +28,13 @@ def set_rim(plate: shmview.mpi.Split) -> None:
         cells[:, 0] = LEFT
 
 
-def step(new: numpy.ndarray, old: numpy.ndarray) -> float:
+def step(new: Cells, old: Cells) -> float:
     """Computes the cells of one time, and returns the largest change."""
     new[1:-1, 1:-1] = 0.25 * (old[:-2, 1:-1] + old[2:, 1:-1] + old[1:-1, :-2] + old[1:-1, 2:])
     return float(abs(new[1:-1, 1:-1] - old[1:-1, 1:-1]).max())
 
 
-def alone(n: int, steps: int) -> numpy.ndarray:
+def alone(n: int, steps: int) -> Cells:
     """The same computation on one rank."""
     new, old = numpy.zeros((n + 2, n + 2)), numpy.zeros((n + 2, n + 2))
     new[:, 0] = old[:, 0] = LEFT
@@ -52,7 +55,7 @@ def main() -> None:
     comm = MPI.COMM_WORLD
 
     # Two plates, one after the other in the segment of each node.
-    plate = {"shape": (n, n), "format": "f8", "halo": 1}
+    plate: Dict[str, Any] = {"shape": (n, n), "format": "f8", "halo": 1}
     with shmview.mpi.link(comm) as link:
         n_bytes = shmview.mpi.split_bytes(link, **plate)
         with shmview.mpi.open(comm, "heat", 2 * n_bytes) as job:
@@ -65,9 +68,9 @@ def main() -> None:
                 old.halo()
                 change = step(new.whole.array, old.whole.array)
                 new, old = old, new
-            change = comm.reduce(change, MPI.MAX)
+            largest = comm.reduce(change, MPI.MAX)
             if comm.rank == 0:
-                print(f"after {options.steps} steps the largest change is {change:.6g}")
+                print(f"after {options.steps} steps the largest change is {largest:.6g}")
             if options.output:
                 old.save(options.output)
             if options.compare:

@@ -3,8 +3,8 @@
 """A trainer broadcasts parameters to workers. Rank 0 is the trainer; the others compute gradients from data that
 each has for itself. All ranks of a node read the parameters in its segment, so they are there once.
 
-There are two sets of parameters, which the trainer fills by turns. The phase says which one is current, and its
-generation is the version. So a reader that takes no part in the job can use one version as a whole: here a thread
+There are two sets of parameters, which the trainer fills by turns. The name of the phase is that of the current set,
+and its generation is the version. So a reader that takes no part in the job can use one version as a whole: here a thread
 on each node, which computes the error of the versions that it sees. Another program on the node could do the same.
 
     mpiexec -n 4 python3 -m mpi4py trainer.py"""
@@ -13,15 +13,17 @@ import threading
 from typing import List, Tuple
 
 import numpy
+import numpy.typing
 from mpi4py import MPI
 
 import shmview
 import shmview.mpi
 
+Numbers = numpy.typing.NDArray[numpy.float64]
 LENGTH, ROWS, STEPS, RATE = 100, 200, 30, 0.5
 
 
-def watch(seg: shmview.Segment, truth: numpy.ndarray, ret_seen: List[Tuple[int, float]]) -> None:
+def watch(seg: shmview.Segment, truth: Numbers, ret_seen: List[Tuple[int, float]]) -> None:
     """Waits for versions, until the last one."""
     version = 0
     while version < STEPS:
@@ -33,7 +35,7 @@ def watch(seg: shmview.Segment, truth: numpy.ndarray, ret_seen: List[Tuple[int, 
         ret_seen.append((version, error))
 
 
-def gradient(weights: numpy.ndarray, data: numpy.ndarray, wanted: numpy.ndarray) -> numpy.ndarray:
+def gradient(weights: Numbers, data: Numbers, wanted: Numbers) -> Numbers:
     return data.T @ (data @ weights - wanted) / ROWS
 
 
@@ -49,7 +51,8 @@ def main() -> None:
         layouts[name] = {"weights": ("f8", LENGTH, at * (name == "odd")), "gradients": ("f8", (n_ranks, LENGTH), 2 * at),
                          "sum": ("f8", LENGTH, (2 + n_ranks) * at)}
     with shmview.mpi.open(comm, "trainer", layouts=layouts) as job:
-        seg, seen = job.segment, []
+        seg = job.segment
+        seen: List[Tuple[int, float]] = []
         watcher = threading.Thread(target=watch, args=(seg, truth, seen))
         if job.is_leader:
             watcher.start()
