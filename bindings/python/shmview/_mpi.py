@@ -224,11 +224,12 @@ def layouts(resolved):
     return made
 
 
-def made_view(fill, handle, segment):
-    """The View of a segment that a call of the library describes."""
+def made_view(fill, handle, segment, format):
+    """The View of a segment that a call of the library describes. format: as it was given, because the canonical one
+    lacks the mark that permits unaligned elements."""
     v = ViewStruct()
     check(fill(handle, byref(v)))
     n = v.ndim
     base = segment.cast("B", 0)
-    return segment.cast(v.format.decode(), tuple(v.shape[:n]), offset=v.data - base.address,
+    return segment.cast(format, tuple(v.shape[:n]), offset=v.data - base.address,
                         strides=tuple(v.strides[:n]))

@@ -30,15 +30,16 @@ use them."""
 import atexit
 import ctypes
 import os
+import threading
 import time
 import warnings
 import weakref
 from operator import index
 
 from . import _core, _mpi
-from ._errors import Busy, ConversionError, Error, Invalid, PeerFailed, make
+from ._errors import Busy, ConversionError, Error, Invalid, PeerFailed
 from ._layouts import _numbers, collect, names
-from ._mpi import MPI, Borrowed, byref, c_char_p, c_int, c_int64, c_uint64, c_void_p, calls
+from ._mpi import MPI, Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls
 
 __all__ = ["Job", "Link", "Split", "link", "open", "split", "split_bytes"]
 
@@ -58,20 +59,22 @@ class _Handle:
     _what = ""
 
     def __init__(self, pointer):
-        self._pointer, self._process, self._used = pointer, os.getpid(), False
+        self._pointer, self._process, self._lock = pointer, os.getpid(), threading.Lock()
 
     def _begin(self):
         if not self._pointer:
             raise ValueError(f"the {self._what} is closed")
         if self._process != os.getpid():
             raise Invalid(f"the {self._what} belongs to process {self._process}: a forked child cannot use MPI")
-        if self._used:
+        if not self._lock.acquire(blocking=False):
             raise Busy(f"another thread is in a call of the {self._what}")
-        self._used = True
+        if not self._pointer:  # another thread has closed it since
+            self._lock.release()
+            raise ValueError(f"the {self._what} is closed")
         return self._pointer
 
     def _end(self):
-        self._used = False
+        self._lock.release()
 
     @property
     def closed(self):
@@ -98,7 +101,8 @@ def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TI
     lifetime: 'attached' (until the last attachment ends), or 'manual' (until it is removed): the next job
     of that name adopts such a segment, with the phase of the last whole result.
     timeout: the longest time in seconds that a collective call of the job waits.
-    connection: a Connection. None: the default connection of the process.
+    connection: a Connection, which must not be closed during the call. None: the default connection of the
+    process.
 
     Raises Exists if there is a segment of another size or lifetime, LayoutExists, the errors of create()
     and define(), and those of collective calls. All ranks get the error of any, and the text names the
@@ -116,7 +120,6 @@ def open(comm, name, size=None, *, layouts=None, lifetime="attached", timeout=TI
     if connection is None:
         connection = _core._default_connection(True)
     pointer = c_void_p()
-    # A handle of a Connection that another thread closes would be stale; a monitor of it is not worth a call.
     result = _mpi.check(calls.open(_mpi.handle_of(comm), _mpi.connection_pointer(connection), name.encode(),
                                    byref(spec), byref(pointer)), name=name)
     segment = _core._adopt(calls.segment(pointer), connection)
@@ -199,21 +202,14 @@ class Job(_Handle):
         pointer = self._begin()
         try:
             result = call(pointer, *borrowed, *arguments, None if phase is None else phase.encode())
+            if result < 0 and -result not in (Invalid.code, ConversionError.code):
+                self._failed = True
             if refusal is not None:
                 raise refusal
-            _mpi.check(result)
-        except (Invalid, ConversionError):
-            raise
-        except PeerFailed as failure:
-            self._failed = True
-            failure.rank = self.failed_rank
-            raise
-        except Error:
-            self._failed = self._failed or refusal is None
-            raise
+            _mpi.check(result, **({"rank": self.failed_rank} if -result == PeerFailed.code else {}))
         finally:
             self._end()
-            refusal = None
+            refusal = None  # its traceback refers to this frame
 
     def bcast(self, view, root=0, phase=None):
         """Copies the elements of view from the node of rank root to all other nodes. All ranks of a node
@@ -285,7 +281,7 @@ class Job(_Handle):
             self.close()
         elif self._pointer:
             self._pointer = None
-            self._let_go(self._failed or self._used)
+            self._let_go(self._failed or self._lock.locked())
 
     def __del__(self):
         if getattr(self, "_pointer", None):
@@ -378,26 +374,32 @@ class Link(_Handle):
 # --- Messages of mpi4py ------------------------------------------------------
 
 _own = None  # the link of View.mpi(), over COMM_SELF
+_own_lock = threading.Lock()
 
 
 def _close_own(*_):
     """Closes the link of View.mpi() before MPI ends."""
     global _own
-    if _own is not None and not MPI.Is_finalized() and not _own.closed:
-        _own.close()
-    _own = None
+    link, _own = _own, None
+    if link is not None and link._process == os.getpid() and not MPI.Is_finalized():
+        link.close()
+
+
+def _own_datatype(view):
+    global _own
+    with _own_lock:
+        if _own is None:
+            _own = Link(MPI.COMM_SELF)
+            atexit.register(_close_own)
+            # MPI_Finalize() deletes the attributes of COMM_SELF first.
+            MPI.COMM_SELF.Set_attr(MPI.Comm.Create_keyval(delete_fn=_close_own), True)
+        return _own.datatype(view)
 
 
 def _message(view):
     """Implements View.mpi()."""
-    global _own
-    if _own is None:
-        _own = Link(MPI.COMM_SELF)
-        atexit.register(_close_own)
-        # MPI_Finalize() deletes the attributes of COMM_SELF first.
-        MPI.COMM_SELF.Set_attr(MPI.Comm.Create_keyval(delete_fn=_close_own), True)
     part = Borrowed(view)._view
-    datatype = _own.datatype(part)
+    datatype = _own_datatype(part)
     # The first byte stands for all, because the datatype has the reach of the elements. MPI keeps it for as
     # long as a request lasts, and it keeps the view.
     memory = (ctypes.c_char * 1).from_address(part.address)
@@ -487,9 +489,10 @@ class Split(_Handle):
         super().__init__(pointer.value)
         link._splits.add(self)
         self.link, self.segment, self._pin = link, segment, pin
-        self.shape, self.format = tuple(spec.shape[:spec.ndim]), spec.format.decode()
-        self.block = _mpi.made_view(calls.split_view, pointer, segment)
-        self.whole = _mpi.made_view(calls.split_whole, pointer, segment)
+        self.shape, format = tuple(spec.shape[:spec.ndim]), spec.format.decode()
+        self.block = _mpi.made_view(calls.split_view, pointer, segment, format)
+        self.whole = _mpi.made_view(calls.split_whole, pointer, segment, format)
+        self.format = self.block.format
         grid, place = (c_int * spec.ndim)(), (c_int * spec.ndim)()
         _mpi.check(calls.split_grid(pointer, grid, place))
         self.grid, self.place = tuple(grid), tuple(place)

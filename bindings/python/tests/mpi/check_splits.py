@@ -21,6 +21,7 @@ SPLITS = [
     dict(shape=(9, 7), format="i8", distribution=("whole", "block")),
     dict(shape=(9, 7), format=">f8", grid=(n_ranks, 0)),
     dict(shape=(5, 4, 6), format="c16", periodic=(False, True, False), halo=(0, 1, 0)),
+    dict(shape=(4, 5), format="<f8", offset=4),
     dict(shape=(700, 300), format="f4", halo=(2, 1)),
 ]
 
@@ -65,10 +66,12 @@ def check(link, job, spec, turn):
     root = turn % n_ranks
     shape = spec["shape"] if isinstance(spec["shape"], tuple) else (spec["shape"],)
     everything = numpy.arange(1, 1 + int(numpy.prod(shape))).reshape(shape).astype(spec["format"])
+    offset = spec.get("offset", 64)
+    spec = {name: value for name, value in spec.items() if name != "offset"}
     n_bytes = shmview.mpi.split_bytes(link, **spec)
     half = job.segment.size // 2
     assert comm.allreduce(n_bytes) == n_bytes * n_ranks and n_bytes <= half
-    split = shmview.mpi.split(link, job, offset=64, **spec)
+    split = shmview.mpi.split(link, job, offset=offset, **spec)
     assert split.shape == shape and numpy.prod(split.grid) == n_ranks and all(
         0 <= place < n for place, n in zip(split.place, split.grid))
     fill(split, everything)

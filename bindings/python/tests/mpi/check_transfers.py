@@ -4,6 +4,7 @@
 import gc
 import sys
 import threading
+import time
 
 import numpy
 from mpi4py import MPI
@@ -63,6 +64,13 @@ def check_datatypes(link, segment):
     buffer, count, same = column.mpi()
     assert count == 1 and same.Get_size() == 12 and same.Get_extent() == datatype.Get_extent()
     assert not memoryview(buffer).readonly and memoryview(column.toreadonly().mpi()[0]).readonly
+    # The message keeps the memory.
+    alone = shmview.create(f"alone-{me}", 8)
+    message = alone.buf.mpi()
+    with raises(shmview.Busy):
+        alone.close()
+    del message
+    alone.close()
     rows = segment.cast("f8", (2, 4), offset=2 * me * ROOM, strides=(8, 8), suboffsets=(0, -1))
     with raises(shmview.NotContiguous):
         rows.mpi()
@@ -101,8 +109,8 @@ def check_errors(link, segment):
         # Another thread is in a call.
         thread = threading.Thread(target=link.receive, args=(view, 1, 20))
         thread.start()
-        while not link._used:
-            pass
+        while not link._lock.locked():
+            time.sleep(0.001)
         with raises(shmview.Busy):
             link.send(view, 1)
         comm.send(None, 1)
