@@ -193,7 +193,7 @@ def test_pip(tmp_path):
     assert done.returncode == 0, done.stdout.decode()
     assert sorted(os.listdir(f"{SOURCE}/bindings/python")) == before
     installed = set(os.listdir(tmp_path / "shmview"))
-    assert {"py.typed", "__init__.pyi", "shmview.pxd", "__init__.pxd", "__init__.py"} <= installed
+    assert {"py.typed", "__init__.pyi", "mpi.py", "mpi.pyi", "_mpi.py", "shmview.pxd", "__init__.pxd", "__init__.py"} <= installed
     run = tmp_path / "run"
     run.mkdir(0o700)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("SHMVIEW")}

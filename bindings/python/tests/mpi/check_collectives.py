@@ -164,7 +164,7 @@ def check_errors(job):
 def main():
     layouts = {name: {"bytes": ("B", 8)} for name in ("done", "other")}
     # Regions: 0 is common, then two for each rank; those of check_blocks are longer than one.
-    with shmview.mpi.open(comm, "collectives", ROOM * (1 + 2 * n_ranks), layouts=layouts, timeout=20) as job:
+    with shmview.mpi.open(comm, "collectives", ROOM * (1 + 2 * n_ranks), layouts=layouts, timeout=60) as job:
         assert job.nodes == int(os.environ.get("NODES_N", 1)) and job.node_of(0) == 0 and not job.owner_died
         assert (job.rank, job.size, job.failed_rank) == (me, n_ranks, None)
         with raises(IndexError):

@@ -54,7 +54,7 @@ def check_halo(split, everything, spec):
     whole[...] = -1
     inner[...] = kept
     comm.Barrier()
-    split.halo(timeout=20)
+    split.halo(timeout=60)
     for index in numpy.ndindex(whole.shape):
         place = [b + i - width for b, i, width in zip(begin, index, halo)]
         is_outside = any(not periodic[d] and not 0 <= place[d] < everything.shape[d] for d in range(n))
@@ -78,7 +78,7 @@ def check(link, job, spec, turn):
     if "halo" in spec:
         check_halo(split, everything, spec)
     gathered = numpy.zeros_like(everything)
-    split.gather(shmview.wrap(gathered) if me == root else None, root, timeout=20)
+    split.gather(shmview.wrap(gathered) if me == root else None, root, timeout=60)
     assert (gathered == (everything if me == root else 0)).all(), spec
 
     other = shmview.mpi.split(link, job.segment, shape, spec["format"], offset=half)

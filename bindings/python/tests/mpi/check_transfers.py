@@ -26,7 +26,7 @@ def check_link(link, segment, format, shape, order):
     after, before = (me + 1) % n_ranks, (me - 1) % n_ranks
     wanted = comm.sendrecv(mine, after, source=before)
     receive.fill(receive._none.dtype.type() if receive.dtype.names is None else (0, 0))
-    link.sendrecv(send, after, receive, before, timeout=20)
+    link.sendrecv(send, after, receive, before, timeout=60)
     assert values(receive) == values_of(wanted, receive), (format, shape, order)
 
 
@@ -88,14 +88,14 @@ def check_errors(link, segment):
     large = region(segment, 2 * me, "f4", (2000,))
     if me == 0:
         with raises(shmview.ConversionError):
-            link.send(segment.cast("f8", (20000,)), 1, timeout=20)
-        link.send(large, 1, timeout=20)
+            link.send(segment.cast("f8", (20000,)), 1, timeout=60)
+        link.send(large, 1, timeout=60)
     elif me == 1:
         with raises(shmview.ConversionError):
-            link.receive(large, 0, timeout=20)
+            link.receive(large, 0, timeout=60)
         with raises(shmview.ReadOnly):
             link.receive(large.toreadonly(), 0)
-        link.receive(large, 0, timeout=20)
+        link.receive(large, 0, timeout=60)
     comm.Barrier()
     # Nobody sends.
     lost = shmview.mpi.link(comm)
@@ -107,7 +107,7 @@ def check_errors(link, segment):
     comm.Barrier()
     if me == 0:
         # Another thread is in a call.
-        thread = threading.Thread(target=link.receive, args=(view, 1, 20))
+        thread = threading.Thread(target=link.receive, args=(view, 1, 60))
         thread.start()
         while not link._lock.locked():
             time.sleep(0.001)
@@ -117,7 +117,7 @@ def check_errors(link, segment):
         thread.join()
     elif me == 1:
         comm.recv(source=0)
-        link.send(view, 0, timeout=20)
+        link.send(view, 0, timeout=60)
     comm.Barrier()
 
 
