@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
 from types import TracebackType
-from typing import (Any, Awaitable, Dict, Generic, Iterable, Iterator, List, Literal, Mapping, NamedTuple,
-                    NoReturn, Optional, Sequence, SupportsIndex, Tuple, Type, TypeVar, Union, overload)
+from typing import (Any, Awaitable, Callable, Dict, Generic, Iterable, Iterator, List, Literal, Mapping,
+                    NamedTuple, NoReturn, Optional, Sequence, SupportsIndex, Tuple, Type, TypeVar, Union, overload)
 
 from ._errors import (Bounds as Bounds, Busy as Busy, ConversionError as ConversionError,
                       Deadlock as Deadlock, Denied as Denied, Disconnected as Disconnected,
@@ -407,4 +407,4 @@ def wrap(buffer: Any, format: Optional[_Format] = None, shape: Optional[_Shape] 
 def from_dlpack(tensor: Any) -> View: ...
 def remove(name: str, *, connection: Optional[Connection] = None) -> None: ...
 def trim() -> None: ...
-def pin(segment: Segment) -> Pinned: ...
+def pin(segment: Segment, progress: Optional[Callable[[int, int], object]] = None) -> Pinned: ...
