@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* older headers lack these */
@@ -42,6 +43,15 @@ static int probe_peer_pidfd(void)
     return r;
 }
 
+/* Returns 0 if a process may read memory by process_vm_readv(), or errno. Reads its own, to which a
+ * seccomp filter applies as well. */
+static int probe_vm_read(void)
+{
+    char from = 1, to = 0;
+    struct iovec local = {&to, 1}, remote = {&from, 1};
+    return process_vm_readv(getpid(), &local, 1, &remote, 1, 0) == 1 ? 0 : errno;
+}
+
 static int real_probe(enum doctor_probe probe)
 {
     int fd;
@@ -55,6 +65,8 @@ static int real_probe(enum doctor_probe probe)
             return errno;
         close(fd);
         return 0;
+    case PROBE_VM_READ:
+        return probe_vm_read();
     default:
         return probe_peer_pidfd();
     }

@@ -33,7 +33,8 @@ struct doctor_finding {
 enum doctor_probe {
     PROBE_FUTEX_WAITV,
     PROBE_PIDFD_OPEN,
-    PROBE_PEER_PIDFD
+    PROBE_PEER_PIDFD,
+    PROBE_VM_READ
 };
 
 /* The places where the checks look, and the findings. The verb owns it; the strings are borrowed.
@@ -64,6 +65,7 @@ void doctor_check_limits(struct doctor *doctor);
 void doctor_check_kernel(struct doctor *doctor);
 void doctor_check_places(struct doctor *doctor);
 void doctor_check_systemd(struct doctor *doctor);
+void doctor_check_mpi(struct doctor *doctor);
 
 /* Returns the worst level of all findings. */
 enum doctor_level doctor_worst(const struct doctor *doctor);

@@ -103,6 +103,7 @@ static int run_doctor(struct context *c, int argc, char **argv)
     doctor_check_limits(&d);
     doctor_check_kernel(&d);
     doctor_check_systemd(&d);
+    doctor_check_mpi(&d);
     /* a finding that is missing for want of memory must not look like one that is ok */
     int status = d.is_short ? fail_memory(c) : EXIT_OK;
     if (status == EXIT_OK && how.json) {
@@ -126,9 +127,9 @@ const struct verb verb_doctor = {
     .help = "  -v, --verbose             print the meaning of findings that are ok too\n"
             "  -q, --quiet               print only findings that are not ok\n"
             "  -J, --json                print JSON\n"
-            "\nChecks memory and /dev/shm, limits, quotas, the kernel, systemd, and sockets and\n"
-            "objects that were left over. Changes nothing and starts nothing. The exit status\n"
-            "is 1 if a finding is a failure, but not for warnings.\n"
+            "\nChecks memory and /dev/shm, limits, quotas, the kernel, systemd, installations of\n"
+            "MPI, and sockets and objects that were left over. Changes nothing and starts\n"
+            "nothing. The exit status is 1 if a finding is a failure, but not for warnings.\n"
             "Example: shmviewctl doctor -q\n\n",
     .run = run_doctor,
 };
