@@ -128,7 +128,10 @@ static void take_layout(void *arg, uint32_t index, const char *text)
 static void lose(struct recovery *r, const struct store_segment *record, const char *what,
                  int error)
 {
-    const char *why = error == -ESTALE ? "not what was created" : strerror(-error);
+    bool ended = error == -ENOENT && record->flags & STORE_SEALED;
+    const char *why = error == -ESTALE ? "not what was created"
+                      : ended          ? "a sealed segment ends with its daemon"
+                                       : strerror(-error);
     struct log_event event = {.kind = LOG_SET_ASIDE, .segment = record->name, .reason = why};
     log_event(LOG_WARNING, &event,
               "segment '%s' (id %" PRIu64 ", %" PRIu64 " bytes) is lost: %s: %s", record->name,

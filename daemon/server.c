@@ -18,6 +18,7 @@
 #include "daemon/clients/tally.h"
 #include "daemon/memory/cgroup.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/sealed.h"
 #include "daemon/recovery.h"
 #include "daemon/requests/creation.h"
 #include "daemon/requests/declared.h"
@@ -31,6 +32,7 @@
 /* A client holds a socket, a pidfd and a bell. */
 #define DESCRIPTORS_PER_CONNECTION 3
 #define DESCRIPTORS_OF_OURS        64    /* libuv, objects being made */
+#define SEALED_PART                4     /* of what is left for connections: a quarter */
 #define DESCRIPTORS_AT_ONCE        16384 /* 128 KiB of the kernel's memory */
 #define REPAIR_MS                  500   /* from one check of all segments to the next one */
 #define REPAIR_MORE_MS             16    /* between two parts of a check */
@@ -337,16 +339,18 @@ static void enlarge_descriptor_table(unsigned n)
 
 /* Divides the descriptors among their uses, so that none can take those of another. A sixteenth
  * each is for segments that were attached lately, for watches, and for pidfds of clients without a
- * connection; the rest is for connections. */
+ * connection. Of the rest a quarter is for sealed objects, and all other are for connections. */
 static void share_descriptors(struct server *s)
 {
     unsigned n = raise_descriptor_limit();
     enlarge_descriptor_table(n);
-    unsigned ours = n / 16 * 3 + DESCRIPTORS_OF_OURS;
+    unsigned ours = n / 16 * 3 + DESCRIPTORS_OF_OURS, rest = n > 2 * ours ? n - ours : 0;
     s->state.registry.home.max_recent = n / 16 / N_USE_DESCRIPTORS;
     s->state.registry.home.max_watches = n / 16 / 2;
     s->max_watched = n / 16;
-    s->state.max_connections = n > 2 * ours ? (n - ours) / DESCRIPTORS_PER_CONNECTION : ours;
+    unsigned sealed = rest ? rest / SEALED_PART : n / 16;
+    sealed_limit(sealed);
+    s->state.max_connections = rest ? (rest - sealed) / DESCRIPTORS_PER_CONNECTION : ours;
 }
 
 static int start_signal(struct server *s, uv_signal_t *handle, int number)

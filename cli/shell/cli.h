@@ -189,9 +189,11 @@ int64_t realtime_us(void);
 /* Return the word for a number of the library, or NULL for an unknown number. */
 const char *access_name(uint32_t access);
 const char *lifetime_name(uint32_t lifetime);
+const char *backing_name(uint32_t backing);
 const char *hold_name(uint32_t hold);        /* SHMVIEW_EXCLUSIVE, SHMVIEW_SHARED */
 extern const char *const owner_died_names[]; /* of lock --owner-died */
-extern const char *const access_names[], *const lifetime_names[]; /* index + 1 is the number */
+extern const char *const access_names[], *const lifetime_names[],
+                                             *const backing_names[]; /* index + 1 is the number */
 
 /* --- Output -------------------------------------------------------------- */
 

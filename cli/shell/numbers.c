@@ -215,6 +215,7 @@ const char *group_name(int64_t gid)
 
 const char *const access_names[] = {"peek", "read", "write", NULL};
 const char *const lifetime_names[] = {"attached", "manual", "creator", NULL};
+const char *const backing_names[] = {"file", "sealed", NULL};
 
 const char *access_name(uint32_t access)
 {
@@ -225,6 +226,13 @@ const char *lifetime_name(uint32_t lifetime)
 {
     return lifetime >= SHMVIEW_ATTACHED && lifetime <= SHMVIEW_CREATOR
                ? lifetime_names[lifetime - 1]
+               : NULL;
+}
+
+const char *backing_name(uint32_t backing)
+{
+    return backing >= SHMVIEW_BACKING_FILE && backing <= SHMVIEW_BACKING_SEALED
+               ? backing_names[backing - 1]
                : NULL;
 }
 

@@ -58,8 +58,11 @@ struct create_call {
     struct access_text access;
     struct layouts_text layouts;
     size_t lifetime; /* index in lifetime_names, which is the enum shmview_lifetime less 1 */
+    size_t backing;  /* likewise in backing_names; N_BACKINGS: the daemon's default */
     bool no_lock, populate, json;
 };
+
+#define N_BACKINGS ((size_t)SHMVIEW_BACKING_SEALED)
 
 static void create_deinit(struct create_call *call)
 {
@@ -166,6 +169,7 @@ static int run_create(struct context *c, int argc, char **argv)
         .options.struct_bytes = sizeof call.options,
         .access.change.struct_bytes = sizeof call.access.change,
         .lifetime = SHMVIEW_MANUAL - 1,
+        .backing = N_BACKINGS,
     };
     const struct verb_option options[] = {
         OPT_CALL("layout", 'l', &call.layouts, read_layout),
@@ -174,6 +178,7 @@ static int run_create(struct context *c, int argc, char **argv)
         OPT_CALL("group", '\0', &call.access, read_group),
         OPT_CALL("access", '\0', &call.access, read_entries),
         OPT_WORD("lifetime", '\0', &call.lifetime, lifetime_names),
+        OPT_WORD("backing", '\0', &call.backing, backing_names),
         OPT_FLAG("no-lock", '\0', &call.no_lock),
         OPT_FLAG("populate", '\0', &call.populate),
         OPT_FLAG("json", 'J', &call.json),
@@ -182,6 +187,7 @@ static int run_create(struct context *c, int argc, char **argv)
     if (!options_read(c, argc, argv, options, 1, 2))
         return c->status;
     call.options.lifetime = (uint32_t)call.lifetime + 1;
+    call.options.backing = call.backing < N_BACKINGS ? (uint32_t)call.backing + 1 : 0;
     call.options.flags =
         (call.no_lock ? SHMVIEW_NO_LOCK : 0) | (call.populate ? SHMVIEW_POPULATE : 0);
     call.name = argv[optind];
@@ -205,6 +211,8 @@ const struct verb verb_create = {
     "      --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ...\n"
     "      --lifetime WHEN       manual: until it is removed (default); attached:\n"
     "                            while attached; creator: while this program runs\n"
+    "      --backing BACKING     file: in /dev/shm, outlives the daemon; sealed: of a\n"
+    "                            size that nobody can change, ends with the daemon\n"
     "      --no-lock             create it without a lock, and so without phases\n"
     "      --populate            map every page now\n"
     "  -J, --json                print the new segment, like show --json\n",

@@ -42,6 +42,7 @@ enum {
     REMOVED,
     ID,
     STREAM,
+    BACKING,
     N_COLUMNS,
 };
 
@@ -72,6 +73,7 @@ static const struct column columns[N_COLUMNS] = {
     [REMOVED] = {"REMOVED", CELL_FLAG, false, "whether the name is gone"},
     [ID] = {"ID", CELL_NUMBER, false, "number that no other segment gets"},
     [STREAM] = {"STREAM", CELL_TEXT, COLUMN_IF_ANY, "mode of a stream: latest, lossless"},
+    [BACKING] = {"BACKING", CELL_TEXT, false, "what its memory is: file, sealed"},
 };
 
 /* Describes the holder of the lock in buffer: the owner, the only reader, or the number of readers.
@@ -128,6 +130,7 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [OWNER] = cell_text(user_name(s->owner)),
         [MODE] = cell_number(s->mode),
         [LIFETIME] = cell_text(lifetime_name(s->lifetime)),
+        [BACKING] = cell_text(backing_name(s->backing)),
         [AGE] = cell_number(s->created_us >= 0 ? now - s->created_us : -1),
         [OWNER_UID] = cell_number(s->owner),
         [GROUP] = cell_text(group_name(s->group)),

@@ -12,8 +12,10 @@
 #include "client/segment/export.h"
 #include "common/base/util.h"
 
-/* The size of struct shmview_create_options in versions that had no member access. */
-#define OPTIONS_FIRST_BYTES offsetof(struct shmview_create_options, access)
+/* The size of struct shmview_create_options in versions that had no member access, and no backing.
+ */
+#define OPTIONS_FIRST_BYTES  offsetof(struct shmview_create_options, access)
+#define OPTIONS_SECOND_BYTES offsetof(struct shmview_create_options, backing)
 
 int fail_no_lock(const struct shmview_segment *segment)
 {
@@ -180,20 +182,23 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
 {
     struct shmview_create_options o = {0};
     if (options && options->struct_bytes != sizeof o &&
+        options->struct_bytes != OPTIONS_SECOND_BYTES &&
         options->struct_bytes != OPTIONS_FIRST_BYTES)
         return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
                     options->struct_bytes, sizeof o);
     if (options)
         memcpy(&o, options, options->struct_bytes);
     if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~(SHMVIEW_NO_LOCK | SHMVIEW_POPULATE) ||
-        o.reserved)
-        return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, reserved %u",
-                    o.lifetime, o.flags, o.reserved);
+        o.reserved || o.backing > SHMVIEW_BACKING_SEALED || o.reserved_end)
+        return fail(SHMVIEW_ERR_INVALID,
+                    "create options: lifetime %u, flags 0x%x, backing %u, reserved %u, %u",
+                    o.lifetime, o.flags, o.backing, o.reserved, o.reserved_end);
     *ret_flags = o.flags;
     *ret = (struct wire_create){
         .access = SHMVIEW_WRITE,
         .lifetime = o.lifetime,
         .lock = !(o.flags & SHMVIEW_NO_LOCK),
+        .backing = o.backing,
     };
     return access_grant(o.access, &ret->grant);
 }

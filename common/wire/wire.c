@@ -14,12 +14,13 @@
 
 const char *const wire_access_names[] = {"peek", "read", "write", NULL};
 const char *const wire_lifetime_names[] = {"attached", "manual", "creator", NULL};
+const char *const wire_backing_names[] = {"file", "sealed", NULL};
 static const char *const right_names[] = {"none", "read", "write", NULL};
 
 #define AT(type, member) offsetof(struct type, member)
 
 /* "acl" has no row, because the public struct has entries of another form. "group" and "mode" are
- * optional, because older daemons send none. */
+ * optional, because older daemons send none; "backing" is absent for files. */
 #define OF_SEGMENT(member) AT(shmview_description, member)
 static const struct field segment_fields[] = {
     {"name", FIELD_STRING, false, .offset = OF_SEGMENT(name), .max = LIMIT_NAME_BYTES},
@@ -32,6 +33,8 @@ static const struct field segment_fields[] = {
     {"attachments", FIELD_INT, false, .offset = OF_SEGMENT(attachments), .max = INT64_MAX},
     {"group", FIELD_INT, true, .offset = OF_SEGMENT(group), .max = UINT32_MAX},
     {"mode", FIELD_INT, true, .offset = OF_SEGMENT(mode), .max = 0777},
+    {"backing", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(backing),
+     .enums = wire_backing_names},
     FIELDS_END,
 };
 static const struct field acl_fields[] = {
@@ -77,6 +80,7 @@ static const struct field create_fields[] = {
      .enums = wire_lifetime_names},
     {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
     GRANT_FIELDS(wire_create),
+    {"backing", FIELD_ENUM, true, .offset = AT(wire_create, backing), .enums = wire_backing_names},
     FIELDS_END,
 };
 static const struct field set_access_fields[] = {
@@ -223,7 +227,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 
 #define NO_SEGMENT                                                                                 \
     {                                                                                              \
-        .group = WIRE_ABSENT, .mode = WIRE_ABSENT                                                  \
+        .group = WIRE_ABSENT, .mode = WIRE_ABSENT, .backing = SHMVIEW_BACKING_FILE                 \
     }
 #define NO_ATTACHMENT                                                                              \
     {                                                                                              \

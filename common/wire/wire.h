@@ -78,6 +78,7 @@ struct wire_create {
     int64_t lifetime; /* 0: default */
     bool lock;
     struct wire_grant grant;
+    int64_t backing; /* 0: default */
 };
 
 struct wire_set_access {
@@ -286,6 +287,8 @@ const char *wire_error_name(int error);
  * names in the order of the values from 1 on, and then NULL. */
 const char *wire_access_name(int64_t access);
 const char *wire_lifetime_name(int64_t lifetime);
-extern const char *const wire_access_names[], *const wire_lifetime_names[];
+const char *wire_backing_name(int64_t backing);
+extern const char *const wire_access_names[], *const wire_lifetime_names[],
+                                                  *const wire_backing_names[];
 
 #endif

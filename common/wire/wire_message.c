@@ -169,6 +169,11 @@ const char *wire_lifetime_name(int64_t lifetime)
     return enum_name(wire_lifetime_names, lifetime);
 }
 
+const char *wire_backing_name(int64_t backing)
+{
+    return enum_name(wire_backing_names, backing);
+}
+
 /* --- Claims -------------------------------------------------------------- */
 
 static int compare_held(const void *a, const void *b)

@@ -37,6 +37,7 @@ struct config_segment {
     struct access access;
     int64_t lifetime; /* enum shmview_lifetime: manual or attached */
     bool lock;
+    int64_t backing;             /* enum shmview_backing; 0: the default of this configuration */
     struct wire_layout *layouts; /* checked: they fit the segment */
     size_t n_layouts;
     bool is_stream;
@@ -48,6 +49,7 @@ struct config_segment {
 struct config {
     struct quota_limits limits;
     uint32_t default_mode;       /* of a segment whose creator names no mode */
+    int64_t default_backing;     /* enum shmview_backing; of one whose creator names none */
     struct config_people create; /* users who may create segments, besides administrators */
     bool has_admin_group;
     uint32_t admin_group;        /* members are administrators, as root is */

@@ -130,6 +130,18 @@ void config_read_mode(struct config_reader *reader, const json_t *value, void *a
         config_fault(reader, "must be a string of octal digits, at most \"0666\"");
 }
 
+void config_read_backing(struct config_reader *reader, const json_t *value, void *at)
+{
+    const char *name = json_string_value(value);
+    int64_t backing = SHMVIEW_BACKING_SEALED;
+    while (name && backing && strcmp(name, wire_backing_name(backing)) != 0)
+        backing--;
+    if (name && backing)
+        *(int64_t *)at = backing;
+    else
+        config_fault(reader, "must be \"file\" or \"sealed\"");
+}
+
 void config_fault_id(struct config_reader *reader, const char *text, enum access_kind kind,
                      int error)
 {
@@ -216,6 +228,7 @@ static void read_defaults(struct config_reader *reader, const json_t *value, voi
 {
     static const struct config_key keys[] = {
         {"mode", config_read_mode, offsetof(struct config, default_mode), false},
+        {"backing", config_read_backing, offsetof(struct config, default_backing), false},
         {.name = NULL},
     };
     config_read_object(reader, value, keys, config);

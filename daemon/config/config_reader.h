@@ -79,6 +79,9 @@ void config_path_cut(struct config_reader *reader, size_t mark);
 /* Reads a mode, a string of octal digits, into a uint32_t. */
 void config_read_mode(struct config_reader *reader, const json_t *value, void *at);
 
+/* Reads the word for an enum shmview_backing into an int64_t. */
+void config_read_backing(struct config_reader *reader, const json_t *value, void *at);
+
 /* Returns the string, borrowed from value, or NULL after a fault. */
 const char *config_string(struct config_reader *reader, const json_t *value);
 

@@ -275,6 +275,7 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         {"acl", read_acl, AT(access), false},
         {"lifetime", read_lifetime, AT(lifetime), false},
         {"lock", read_bool, AT(lock), false},
+        {"backing", config_read_backing, AT(backing), false},
         {"layouts", read_layouts, 0, false},
         {"stream", read_stream, 0, false},
         {.name = NULL},

@@ -16,6 +16,7 @@
 #include "daemon/memory/cgroup.h"
 #include "daemon/memory/directory.h"
 #include "daemon/memory/discard.h"
+#include "daemon/memory/sealed.h"
 
 /* How much is committed between two tests of *cancel, in about 20 ms. */
 #define COMMIT_STEP_BYTES ((uint64_t)64 << 20)
@@ -39,13 +40,21 @@ static int commit(int fd, uint64_t from, uint64_t bytes)
     return -r;
 }
 
-/* Bytes of memory and swap that can still be used. This is what the kernel reports as available,
- * less a reserve, or what the control groups leave, if that is less. Without the reserve a creation
- * could bring the OOM killer on other programs. *ret_group is the space of the control groups. A
- * line that cannot be read counts as no limit. */
-static uint64_t memory_free(struct cgroup_space *ret_group)
+/* What can still be used, in bytes. */
+struct measure {
+    uint64_t memory; /* of the machine or of the control groups, whichever is less */
+    uint64_t shm;    /* of /dev/shm; UINT64_MAX if it has no limit */
+    /* the size of all of that, and of /dev/shm if it has a limit */
+    uint64_t memory_limit, shm_limit;
+    uint64_t group_limit; /* of the control group; UINT64_MAX: none */
+};
+
+/* Measures memory and swap. This is what the kernel reports as available, less a reserve, or what
+ * the control groups leave, if that is less. Without the reserve a creation could bring the OOM
+ * killer on other programs. A line that cannot be read counts as no limit. */
+static void measure_memory(struct measure *ret)
 {
-    unsigned long long total = 0, available = UINT64_MAX / 1024, swap = 0, kib;
+    unsigned long long total = 0, available = UINT64_MAX / 1024, swap = 0, all_swap = 0, kib;
     char line[128];
     FILE *f = fopen("/proc/meminfo", "re");
     while (f && fgets(line, sizeof line, f)) {
@@ -55,85 +64,107 @@ static uint64_t memory_free(struct cgroup_space *ret_group)
             available = kib;
         else if (sscanf(line, "SwapFree: %llu", &kib) == 1)
             swap = kib;
+        else if (sscanf(line, "SwapTotal: %llu", &kib) == 1)
+            all_swap = kib;
     }
     if (f)
         fclose(f);
-    *ret_group = cgroup_space((uint64_t)swap * 1024);
+    struct cgroup_space group = cgroup_space((uint64_t)swap * 1024);
     unsigned long long reserve = total / MEMORY_RESERVE_PART, have = available + swap;
     uint64_t free = have > reserve ? (uint64_t)(have - reserve) * 1024 : 0;
-    return free < ret_group->free ? free : ret_group->free;
+    ret->memory = free < group.free ? free : group.free;
+    ret->memory_limit = (uint64_t)(total + all_swap) * 1024;
+    if (ret->memory_limit < ret->memory)
+        ret->memory_limit = ret->memory;
+    ret->group_limit = group.limit;
 }
 
-/* Measures the space; promises are not subtracted. */
-static struct object_space space_now(void)
+/* Measures all; promises are not subtracted. */
+static struct measure measure_now(void)
 {
     struct statvfs fs;
-    struct cgroup_space group;
-    uint64_t memory = memory_free(&group);
-    struct object_space space = {.free = memory, .limit = memory}; /* if the tmpfs has no limit */
+    struct measure m = {.shm = UINT64_MAX};
+    measure_memory(&m);
     if (statvfs(DIRECTORY_SHM, &fs) == 0 && fs.f_blocks) {
-        uint64_t unused = (uint64_t)fs.f_bavail * fs.f_frsize;
-        space.free = unused < memory ? unused : memory;
-        space.limit = (uint64_t)fs.f_blocks * fs.f_frsize;
+        m.shm = (uint64_t)fs.f_bavail * fs.f_frsize;
+        m.shm_limit = (uint64_t)fs.f_blocks * fs.f_frsize;
     }
-    space.of_group = group.limit < space.limit;
-    if (space.of_group)
-        space.limit = group.limit > space.free ? group.limit : space.free;
-    return space;
+    return m;
 }
 
-/* The space for an allocation of `bytes`; 0: for a query. The caller holds promise_lock.
- *
- * Reading /proc/meminfo takes as long as a small creation. Therefore small requests use a value up
- * to 100 ms old, until 1/32 of it has been handed out. The reserve covers what other programs
- * take in that time. */
-static struct object_space space_lately(uint64_t bytes)
+static uint64_t less(uint64_t from, uint64_t bytes)
 {
-    static struct object_space seen;
-    static uint64_t given;
-    static int64_t seen_ns;
-    int64_t now = now_ns();
-    bool is_small = bytes > 0 && bytes <= SPACE_SMALL_BYTES;
-    if (!is_small || now - seen_ns > SPACE_HOLDS_NS ||
-        given + bytes > seen.free / MEMORY_RESERVE_PART) {
-        seen = space_now();
-        given = 0;
-        seen_ns = now;
-    }
-    struct object_space left = seen;
-    left.free -= given;
-    if (is_small)
-        given += bytes;
-    else
-        seen_ns = 0; /* the next caller must measure again, as this allocation changes much */
-    return left;
+    return from > bytes ? from - bytes : 0;
+}
+
+/* The space for objects of one kind, if `files` bytes of /dev/shm and `all` bytes of memory are
+ * used besides what was measured. */
+static struct object_space space_of(const struct measure *m, enum object_kind kind, uint64_t files,
+                                    uint64_t all)
+{
+    bool in_shm = kind == OBJECT_FILE && m->shm != UINT64_MAX;
+    uint64_t memory = less(m->memory, all), shm = less(m->shm, files);
+    uint64_t measured = in_shm && m->shm < m->memory ? m->shm : m->memory;
+    struct object_space space = {
+        .free = in_shm && shm < memory ? shm : memory,
+        .limit = in_shm                ? m->shm_limit
+                 : kind == OBJECT_FILE ? measured
+                                       : m->memory_limit,
+    };
+    space.of_group = m->group_limit < space.limit;
+    if (space.of_group)
+        space.limit = m->group_limit > measured ? m->group_limit : measured;
+    return space;
 }
 
 /* Allocations run on several threads at once. Each gets a promise of its bytes before it commits
  * the first of them; otherwise two of them could both count on the last free gigabyte. promise_lock
- * protects `promised` and the variables of space_lately(). */
+ * protects what follows. Sealed objects use memory too, but not /dev/shm. */
 static pthread_mutex_t promise_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t promised;
+static uint64_t promised_files, promised_all;
 
-void object_unpromise(uint64_t bytes)
+/* The space for an allocation of `bytes`, less what is promised; 0: for a query. The caller holds
+ * promise_lock.
+ *
+ * Reading /proc/meminfo takes as long as a small creation. Therefore small requests use a value up
+ * to 100 ms old, until 1/32 of it has been handed out. The reserve covers what other programs
+ * take in that time. */
+static struct object_space space_left(enum object_kind kind, uint64_t bytes)
+{
+    static struct measure seen;
+    static uint64_t given_files, given_all;
+    static int64_t seen_ns;
+    int64_t now = now_ns();
+    bool is_small = bytes > 0 && bytes <= SPACE_SMALL_BYTES;
+    if (!is_small || now - seen_ns > SPACE_HOLDS_NS ||
+        given_all + bytes > space_of(&seen, kind, 0, 0).free / MEMORY_RESERVE_PART) {
+        seen = measure_now();
+        given_files = given_all = 0;
+        seen_ns = now;
+    }
+    struct object_space left =
+        space_of(&seen, kind, given_files + promised_files, given_all + promised_all);
+    if (is_small) {
+        given_files += kind == OBJECT_FILE ? bytes : 0;
+        given_all += bytes;
+    } else {
+        seen_ns = 0; /* the next caller must measure again, as this allocation changes much */
+    }
+    return left;
+}
+
+void object_unpromise(enum object_kind kind, uint64_t bytes)
 {
     pthread_mutex_lock(&promise_lock);
-    promised -= bytes;
+    promised_files -= kind == OBJECT_FILE ? bytes : 0;
+    promised_all -= bytes;
     pthread_mutex_unlock(&promise_lock);
 }
 
-/* The space for an allocation of `bytes`, less what is promised. The caller holds promise_lock. */
-static struct object_space space_left(uint64_t bytes)
-{
-    struct object_space space = space_lately(bytes);
-    space.free -= promised < space.free ? promised : space.free;
-    return space;
-}
-
-struct object_space object_space(void)
+struct object_space object_space(enum object_kind kind)
 {
     pthread_mutex_lock(&promise_lock);
-    struct object_space space = space_left(0);
+    struct object_space space = space_left(kind, 0);
     pthread_mutex_unlock(&promise_lock);
     return space;
 }
@@ -145,35 +176,45 @@ uint64_t object_count_free(void)
 }
 
 /* Returns whether the bytes were promised. */
-static bool try_promise(uint64_t bytes, struct object_space *ret_space)
+static bool try_promise(enum object_kind kind, uint64_t bytes, struct object_space *ret_space)
 {
     pthread_mutex_lock(&promise_lock);
-    *ret_space = space_left(bytes);
+    *ret_space = space_left(kind, bytes);
     bool fits = bytes <= ret_space->free;
-    if (fits)
-        promised += bytes;
+    if (fits) {
+        promised_files += kind == OBJECT_FILE ? bytes : 0;
+        promised_all += bytes;
+    }
     pthread_mutex_unlock(&promise_lock);
     return fits;
 }
 
-int object_promise(uint64_t bytes, struct object_space *ret_space)
+int object_promise(enum object_kind kind, uint64_t bytes, struct object_space *ret_space)
 {
-    bool fits = try_promise(bytes, ret_space);
+    bool fits = try_promise(kind, bytes, ret_space);
     if (!fits && discard_settle()) /* memory of removed objects may have become free */
-        fits = try_promise(bytes, ret_space);
+        fits = try_promise(kind, bytes, ret_space);
     return fits ? 0 : -ENOSPC;
 }
 
-int object_promise_now(uint64_t bytes)
+int object_promise_now(enum object_kind kind, uint64_t bytes)
 {
     struct object_space space;
-    return try_promise(bytes, &space) ? 0 : -EAGAIN;
+    return try_promise(kind, bytes, &space) ? 0 : -EAGAIN;
+}
+
+static uint64_t memory_free(void)
+{
+    struct measure m;
+    measure_memory(&m);
+    return m.memory;
 }
 
 /* Settles the promise step by step, because the next measurement no longer counts committed memory
  * as free, and keeping its promise would subtract it twice. Looks for free memory before each step
  * but the first of an object, because other programs may have taken memory since the promise. */
-int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel)
+int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
+                           const atomic_bool *cancel)
 {
     uint64_t done = 0;
     int r = 0;
@@ -181,16 +222,16 @@ int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_b
         if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
             r = -ECANCELED;
         uint64_t step = bytes - done < COMMIT_STEP_BYTES ? bytes - done : COMMIT_STEP_BYTES;
-        if (from + done > 0 && r == 0 && memory_free(&(struct cgroup_space){0}) < step)
+        if (from + done > 0 && r == 0 && memory_free() < step)
             r = -ENOSPC;
         if (r == 0)
             r = commit(fd, from + done, step);
         if (r == 0) {
-            object_unpromise(step);
+            object_unpromise(kind, step);
             done += step;
         }
     }
-    object_unpromise(bytes - done);
+    object_unpromise(kind, bytes - done);
     return r;
 }
 
@@ -201,30 +242,47 @@ static bool is_same(const struct object *object, const struct stat *st)
            st->st_ino == object->inode;
 }
 
-int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel)
+/* Creates the empty file. Returns a descriptor and fills in *ret_st, or -errno. */
+static int create_file(const char *name, struct stat *ret_st)
 {
-    CLEANUP_FD int fd = openat(directory_fd(), object->name,
-                               O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+    CLEANUP_FD int fd =
+        openat(directory_fd(), name, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd >= 0 && fstat(fd, ret_st) == 0)
+        return steal_fd(&fd);
+    int r = -errno;
+    if (fd >= 0)
+        unlinkat(directory_fd(), name, 0);
+    return r;
+}
+
+int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,
+                           const atomic_bool *cancel)
+{
     struct stat st;
-    if (fd < 0 || fstat(fd, &st)) {
-        int r = -errno;
-        if (fd >= 0)
-            unlinkat(directory_fd(), object->name, 0);
-        object_unpromise(bytes);
-        return r;
+    CLEANUP_FD int fd =
+        object->kind == OBJECT_FILE
+            ? create_file(object->name, &st)
+            : sealed_create(object->name, size, object->kind == OBJECT_SEALED_FULLY, &st);
+    if (fd < 0) {
+        object_unpromise(object->kind, bytes);
+        return fd;
     }
     object->device = st.st_dev;
     object->inode = st.st_ino;
-    int r = object_commit_promised(fd, 0, bytes, cancel);
-    if (r) {
+    int r = object_commit_promised(object->kind, fd, 0, bytes, cancel);
+    if (r == 0)
+        return steal_fd(&fd);
+    if (object->kind == OBJECT_FILE)
         unlinkat(directory_fd(), object->name, 0);
-        return r;
-    }
-    return steal_fd(&fd);
+    else
+        close(sealed_take(st.st_ino));
+    return r;
 }
 
 int object_open(const struct object *object, int flags)
 {
+    if (object->kind != OBJECT_FILE)
+        return sealed_open(object->inode, flags);
     /* O_NONBLOCK: otherwise opening a FIFO under that name would block the loop */
     CLEANUP_FD int fd =
         openat(directory_fd(), object->name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -236,20 +294,32 @@ int object_open(const struct object *object, int flags)
     return is_same(object, &st) ? steal_fd(&fd) : -ESTALE;
 }
 
-int object_grow(int fd, uint64_t bytes)
+int object_grow(int fd, uint64_t from, uint64_t to)
 {
     struct stat st;
     if (fstat(fd, &st))
         return -errno;
-    uint64_t have = (uint64_t)st.st_size;
-    return have >= bytes ? 0 : commit(fd, have, bytes - have);
+    if ((uint64_t)st.st_size < from)
+        from = (uint64_t)st.st_size;
+    return from >= to ? 0 : commit(fd, from, to - from);
 }
 
 int object_stat(const struct object *object, struct stat *ret)
 {
+    if (object->kind != OBJECT_FILE)
+        return sealed_stat(object->inode, ret);
     if (fstatat(directory_fd(), object->name, ret, AT_SYMLINK_NOFOLLOW))
         return -errno;
     return is_same(object, ret) ? 0 : -ESTALE;
+}
+
+int object_statx(const struct object *object, unsigned mask, struct statx *ret)
+{
+    if (object->kind != OBJECT_FILE)
+        return sealed_statx(object->inode, mask, ret);
+    if (statx(directory_fd(), object->name, AT_SYMLINK_NOFOLLOW, mask | STATX_INO, ret))
+        return -errno;
+    return ret->stx_ino == object->inode ? 0 : -ESTALE;
 }
 
 int object_rename(struct object *object, const object_name name)
@@ -258,16 +328,32 @@ int object_rename(struct object *object, const object_name name)
     int r = object_stat(object, &st);
     if (r)
         return r;
-    if (renameat2(directory_fd(), object->name, directory_fd(), name, RENAME_NOREPLACE))
+    if (object->kind == OBJECT_FILE &&
+        renameat2(directory_fd(), object->name, directory_fd(), name, RENAME_NOREPLACE))
         return -errno;
     memcpy(object->name, name, sizeof(object_name));
     return 0;
 }
 
+/* Frees a sealed object that has no client. */
+static void remove_sealed(const struct object *object)
+{
+    struct stat st;
+    int fd = sealed_take(object->inode);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && st.st_size >= DISCARD_BYTES)
+        discard(fd);
+    else
+        close(fd);
+}
+
 void object_remove(struct object *object)
 {
     struct stat st;
-    if (object->name[0] && object_stat(object, &st) == 0) {
+    if (object->name[0] && object->kind != OBJECT_FILE) {
+        remove_sealed(object);
+    } else if (object->name[0] && object_stat(object, &st) == 0) {
         int fd = st.st_size >= DISCARD_BYTES
                      ? openat(directory_fd(), object->name, O_PATH | O_NOFOLLOW | O_CLOEXEC)
                      : -1;

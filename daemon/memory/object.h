@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared memory objects: files in the instance's directory below /dev/shm (directory.h). No other
- * module creates, opens or removes one, so another kind of memory would be a change of this file.
+/* Shared memory objects: files in the instance's directory below /dev/shm (directory.h), or sealed
+ * memfds (sealed.h). No other module creates, opens or removes one.
  *
  * Objects have mode 0600, and clients get them as descriptors only. The user of the daemon could
  * still replace a file. Therefore every function that takes a struct object compares owner, device
- * and inode first, and treats another file under that name as absent.
+ * and inode first, and treats another file under that name as absent. A sealed object is found by
+ * its inode, and nobody can replace it; but it ends with the daemon.
  *
  * All memory of an object is committed when it is created. Without that a full /dev/shm would end a
  * client by SIGBUS at some later access. Several threads commit at once, so a creation first gets a
@@ -23,25 +24,36 @@
  * for its other objects. */
 typedef char object_name[NAME_MAX + 1];
 
+enum object_kind {
+    OBJECT_FILE,
+    OBJECT_SEALED,       /* its size cannot change; a client with a writable descriptor can add
+                            seals, as the daemon would to make the bytes immutable */
+    OBJECT_SEALED_FULLY, /* and nobody can add another seal */
+};
+
 /* One object that a daemon of this instance created. The file is believed to be this object only if
  * device and inode are the same. */
 struct object {
     object_name name; /* "" = none */
+    enum object_kind kind;
     dev_t device;
     ino_t inode;
 };
 
 /* How much memory an allocation can get, in bytes. */
 struct object_space {
-    /* the least of: free space of /dev/shm; free memory and swap of the machine; free memory of
-     * the control groups. Less what was promised and is not committed yet. */
+    /* the least of: free space of /dev/shm, which does not count for sealed objects; free memory
+     * and swap of the machine; free memory of the control groups. Less what was promised and is not
+     * committed yet. */
     uint64_t free;
-    uint64_t limit; /* the size of /dev/shm or of the control group, whichever is less */
-    bool of_group;  /* limit is the limit of a control group */
+    /* the size of /dev/shm, or for sealed objects of memory and swap; or of the control group, if
+     * that is less */
+    uint64_t limit;
+    bool of_group; /* limit is the limit of a control group */
 };
 
-/* Returns the space now. Any thread. */
-struct object_space object_space(void);
+/* Returns the space for objects of that kind now. Any thread. */
+struct object_space object_space(enum object_kind kind);
 
 /* How many more files /dev/shm can hold; UINT64_MAX if no limit is known. */
 uint64_t object_count_free(void);
@@ -53,19 +65,23 @@ uint64_t object_count_free(void);
  * The caller owes each promised byte to object_create_promised(), object_commit_promised() or
  * object_unpromise(). The first two settle their part of the promise also when they fail. Any
  * thread. */
-int object_promise(uint64_t bytes, struct object_space *ret_space);
+int object_promise(enum object_kind kind, uint64_t bytes, struct object_space *ret_space);
 /* Like object_promise(), but does not wait for memory that is being freed. Returns 0 or -EAGAIN. */
-int object_promise_now(uint64_t bytes);
-/* Creates the object called object->name with `bytes` of zeroed, committed memory, which were
- * promised, and sets its device and inode. Blocks while the kernel zeroes the memory; before each
- * step of 64 MiB it returns -ECANCELED if *cancel is true (cancel may be NULL). Returns a
- * read-write descriptor, which the caller owns, or -errno: -ENOSPC, -EEXIST and others. After an
- * error nothing is left. Any thread. */
-int object_create_promised(struct object *object, uint64_t bytes, const atomic_bool *cancel);
+int object_promise_now(enum object_kind kind, uint64_t bytes);
+/* Creates the object called object->name, of object->kind, with `bytes` of zeroed, committed
+ * memory, which were promised, and sets its device and inode. A sealed object has `size` bytes at
+ * once, of which the rest can be committed later; for a file size does not matter. Blocks while the
+ * kernel zeroes the memory; before each step of 64 MiB it returns -ECANCELED if *cancel is true
+ * (cancel may be NULL). Returns a read-write descriptor, which the caller owns, or -errno: -ENOSPC,
+ * -EEXIST, -EMFILE if there is no room for a sealed object, and others. After an error nothing is
+ * left. Any thread. */
+int object_create_promised(struct object *object, uint64_t size, uint64_t bytes,
+                           const atomic_bool *cancel);
 /* Returns promised bytes that are not needed. */
-void object_unpromise(uint64_t bytes);
+void object_unpromise(enum object_kind kind, uint64_t bytes);
 /* Commits `bytes` of the object from byte `from` on; they were promised. Returns 0 or -errno. */
-int object_commit_promised(int fd, uint64_t from, uint64_t bytes, const atomic_bool *cancel);
+int object_commit_promised(enum object_kind kind, int fd, uint64_t from, uint64_t bytes,
+                           const atomic_bool *cancel);
 
 /* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns,
  * or -errno; -ESTALE if another file has that name. */
@@ -73,12 +89,16 @@ int object_open(const struct object *object, int flags);
 
 /* Calls stat() for the object. Returns 0 or -errno; -ESTALE if another file has that name. */
 int object_stat(const struct object *object, struct stat *ret);
+/* Like object_stat(), but calls statx() with mask. */
+int object_statx(const struct object *object, unsigned mask, struct statx *ret);
 
-/* Enlarges the object to `bytes`, committed, unless it has as many. Makes no promise, because it is
- * for a few pages at a time. Returns 0 or -errno. */
-int object_grow(int fd, uint64_t bytes);
+/* Commits the bytes from byte `from` to before byte `to`. A file grows if it is shorter; a sealed
+ * object must have them. Makes no promise, because it is for a few pages at a time. Returns 0 or
+ * -errno. */
+int object_grow(int fd, uint64_t from, uint64_t to);
 
-/* Renames the object and stores the name. Returns 0 or -errno; -EEXIST if the name is taken. */
+/* Renames the object, unless it is sealed, and stores the name. Returns 0 or -errno; -EEXIST if the
+ * name is taken. */
 int object_rename(struct object *object, const object_name name);
 
 /* Removes the file if it is still this object, and sets the name to "". From 1 MiB on a thread

@@ -12,6 +12,7 @@
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
 #include "daemon/memory/directory.h"
+#include "daemon/memory/sealed.h"
 #include "daemon/requests/attach.h"
 #include "daemon/requests/declared.h"
 #include "daemon/requests/departure.h"
@@ -47,13 +48,26 @@ static bool allocate(struct task *task)
     return job->result == ALLOCATED_PART;
 }
 
+/* Refuses because no descriptors are left for the objects of a sealed segment. */
+static void refuse_descriptors(const struct job *job)
+{
+    const struct segment *s = job->segment;
+    const struct sealed_room room = sealed_room();
+    refuse(job->request.answer, SHMVIEW_ERR_LIMIT,
+           json_pack("{s:I}", "limit", (json_int_t)room.most),
+           "sealed segment '%s' needs %d descriptors of the daemon; %u are left of %u for sealed "
+           "segments, which follow from its RLIMIT_NOFILE",
+           s->name, s->lock ? N_SEGMENT_PARTS : 1, room.free, room.most);
+}
+
 /* Refuses with the reason of a failed allocation and its figures. */
 static void refuse_allocation(const struct job *job)
 {
     struct answer *answer = job->request.answer;
     const struct segment *s = job->segment;
     if (job->result == -ENOSPC) {
-        uint64_t n_free = object_count_free(), n_needed = s->lock ? N_SEGMENT_PARTS : 1;
+        uint64_t n_free = s->sealed ? UINT64_MAX : object_count_free();
+        uint64_t n_needed = s->lock ? N_SEGMENT_PARTS : 1;
         json_t *facts =
             json_pack("{s:I, s:I, s:I}", "asked", (json_int_t)s->size, "free",
                       (json_int_t)job->space.free, "limit", (json_int_t)job->space.limit);
@@ -65,8 +79,12 @@ static void refuse_allocation(const struct job *job)
             refuse(answer, SHMVIEW_ERR_NO_SPACE, facts,
                    "segment '%s' asks for %" PRIu64 " bytes; %" PRIu64 " are free, %s %" PRIu64,
                    s->name, s->size, job->space.free,
-                   job->space.of_group ? "the daemon's control group may have" : "/dev/shm holds",
+                   job->space.of_group ? "the daemon's control group may have"
+                   : s->sealed         ? "memory and swap hold"
+                                       : "/dev/shm holds",
                    job->space.limit);
+    } else if (job->result == -EMFILE && s->sealed) {
+        refuse_descriptors(job);
     } else if (job->result == -EEXIST) {
         refuse(answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", s->name),
                "%s has an object under the name of segment '%s' that no segment owns",
@@ -240,6 +258,8 @@ static struct job *job_new(const struct request *request, const struct wire_crea
     }
     s->lifetime = (uint8_t)create->lifetime;
     s->lock = create->lock;
+    s->sealed = (create->backing ? create->backing : request->state->config->default_backing) ==
+                SHMVIEW_BACKING_SEALED;
     job->request = *request;
     job->declared = declared;
     job->segment = s;
@@ -297,6 +317,7 @@ void creation_declare(struct state *state, const struct config_segment *want)
         .size = (int64_t)want->size,
         .lifetime = want->lifetime,
         .lock = want->lock,
+        .backing = want->backing,
     };
     struct job *job = job_new(&request, &create, want);
     answer_deinit(&answer); /* only a lack of memory can be in it, which is logged */

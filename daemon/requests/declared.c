@@ -144,6 +144,9 @@ static void compare(struct segment *s, const struct config_segment *want)
     }
     if (s->lock != want->lock)
         differs(want, want->lock ? "with a lock" : "without a lock");
+    if (want->backing && s->sealed != (want->backing == SHMVIEW_BACKING_SEALED))
+        differs(want, "backing %s, not %s", wire_backing_name(want->backing),
+                wire_backing_name(s->sealed ? SHMVIEW_BACKING_SEALED : SHMVIEW_BACKING_FILE));
     if (s->lifetime != want->lifetime)
         differs(want, "lifetime %s, not %s", wire_lifetime_name(want->lifetime),
                 wire_lifetime_name(s->lifetime));

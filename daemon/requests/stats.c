@@ -15,7 +15,6 @@
 #include "daemon/base/slice.h"
 #include "daemon/clients/refusal.h"
 #include "daemon/clients/tally.h"
-#include "daemon/memory/directory.h"
 #include "daemon/segments/control_peek.h"
 
 #define N_TOLD_QUOTAS QUOTA_BUFFERS /* reported: the kinds that the configuration can limit */
@@ -90,9 +89,7 @@ static void add_object(const struct segment *s, struct shmview_segment_stats *w)
     struct object object;
     struct statx st;
     segment_object(s, DATA, &object);
-    if (statx(directory_fd(), object.name, AT_SYMLINK_NOFOLLOW,
-              STATX_BTIME | STATX_BLOCKS | STATX_INO, &st) ||
-        st.stx_ino != s->inodes[DATA])
+    if (object_statx(&object, STATX_BTIME | STATX_BLOCKS, &st))
         return;
     w->resident = (int64_t)st.stx_blocks * 512;
     if (st.stx_mask & STATX_BTIME)
@@ -112,6 +109,7 @@ static void add_segment(struct page *page, const struct segment *s)
         .is_named = s->named,
         .has_lock = s->lock,
         .lifetime = s->lifetime,
+        .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
         .owner = s->access->uid,
         .group = s->access->gid,
         .mode = s->access->mode,
@@ -211,7 +209,7 @@ static struct shmview_stats describe_instance(const struct request *request,
     const struct tally *tally = &state->tally;
     /* what other users have is reported only to administrators and to the daemon's own user */
     bool tells_all = who->is_admin || who->uid == geteuid();
-    struct object_space space = object_space();
+    struct object_space space = object_space(OBJECT_FILE);
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
     int64_t uptime = (now_ns() - tally->started_ns) / 1000;

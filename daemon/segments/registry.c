@@ -90,6 +90,7 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     s->size = record->size;
     s->lifetime = (uint8_t)record->lifetime;
     s->lock = record->flags & STORE_LOCK;
+    s->sealed = record->flags & STORE_SEALED;
     s->allocated = true;
     s->named = named;
     s->holder = record->creator;

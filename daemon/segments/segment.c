@@ -44,6 +44,7 @@ void segment_object(const struct segment *segment, enum segment_part part, struc
 {
     ret->device = segment->device;
     ret->inode = segment->inodes[part];
+    ret->kind = !segment->sealed ? OBJECT_FILE : part == DATA ? OBJECT_SEALED : OBJECT_SEALED_FULLY;
     if (part == DATA && segment->named)
         name_by_name(segment, ret->name);
     else
@@ -117,7 +118,8 @@ int segment_keep(const struct segment *segment)
         .device = segment->device,
         .inode = {segment->inodes[DATA], segment->inodes[CONTROL], segment->inodes[LIVENESS]},
         .lifetime = segment->lifetime,
-        .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0),
+        .flags = (segment->lock ? STORE_LOCK : 0) | (segment->named ? STORE_NAMED : 0) |
+                 (segment->sealed ? STORE_SEALED : 0),
     };
     if (segment->access)
         record.access = *segment->access;

@@ -39,7 +39,8 @@
 struct quota_user;
 struct segment_use;
 
-/* The size of a new control object. It has room for the first slots; use.c lets it grow. */
+/* The committed size of a new control object. It has room for the first slots; use.c lets it grow.
+ */
 #define SEGMENT_CONTROL_BYTES 4096
 
 /* How much memory a step of an allocation commits at most. It takes some 20 ms; then another
@@ -79,6 +80,7 @@ struct segment {
     bool named;            /* it is found by name; false after its removal */
     bool has_creator;      /* it is on a list of created_segments */
     bool departing;        /* its creator is dead, and departure.c will remove it */
+    bool sealed;           /* its objects are memfds; false: files in /dev/shm */
     bool unread;           /* the slots of an earlier daemon have not been read (use.c) */
     uint8_t phase_session; /* the session of phases.c that wrote phase_seen */
     struct slots slots;
@@ -144,6 +146,10 @@ int segment_rename_data(const struct segment *segment);
 
 /* Returns one object of the segment under its current name, for the functions of object.h. */
 void segment_object(const struct segment *segment, enum segment_part part, struct object *ret);
+
+/* Returns the size that the control object has if `committed` bytes of it are committed. A sealed
+ * one cannot grow, so it has room for all slots from the start. */
+uint64_t segment_control_size(const struct segment *segment, uint32_t committed);
 
 /* Returns the header that an object of the segment begins with; bytes is its size. */
 static inline struct shmview_object_header segment_header(const struct segment *segment,

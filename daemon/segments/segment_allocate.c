@@ -25,14 +25,20 @@ static int write_all(int fd, const void *bytes, size_t n)
     return (size_t)r == n ? 0 : -EIO;
 }
 
-/* Creates one object of promised memory and stores its device and inode. Settles `bytes` of the
- * promise in any case. Returns a descriptor, which the caller owns; or -errno. */
-static int create_object(struct segment *segment, enum segment_part part, uint64_t bytes,
-                         const atomic_bool *cancel)
+static enum object_kind kind_of(const struct segment *segment)
+{
+    return segment->sealed ? OBJECT_SEALED : OBJECT_FILE;
+}
+
+/* Creates one object of promised memory and stores its device and inode. A sealed one has `size`
+ * bytes, of which `bytes` are committed. Settles `bytes` of the promise in any case. Returns a
+ * descriptor, which the caller owns; or -errno. */
+static int create_object(struct segment *segment, enum segment_part part, uint64_t size,
+                         uint64_t bytes, const atomic_bool *cancel)
 {
     struct object object;
     segment_object(segment, part, &object);
-    int fd = object_create_promised(&object, bytes, cancel);
+    int fd = object_create_promised(&object, size, bytes, cancel);
     if (fd >= 0) {
         segment->device = object.device;
         segment->inodes[part] = object.inode;
@@ -47,13 +53,14 @@ static int allocate_lock(struct segment *segment)
 {
     struct segment_use *use = segment->use;
     int control = use->fds[CONTROL_WRITE] =
-        create_object(segment, CONTROL, SEGMENT_CONTROL_BYTES, NULL);
+        create_object(segment, CONTROL, segment_control_size(segment, SEGMENT_CONTROL_BYTES),
+                      SEGMENT_CONTROL_BYTES, NULL);
     if (control < 0) {
-        object_unpromise(sizeof(struct shmview_liveness));
+        object_unpromise(kind_of(segment), sizeof(struct shmview_liveness));
         return control;
     }
-    CLEANUP_FD int liveness =
-        create_object(segment, LIVENESS, sizeof(struct shmview_liveness), NULL);
+    CLEANUP_FD int liveness = create_object(segment, LIVENESS, sizeof(struct shmview_liveness),
+                                            sizeof(struct shmview_liveness), NULL);
     if (liveness < 0)
         return liveness;
     struct shmview_control c;
@@ -71,7 +78,7 @@ static int allocate_lock(struct segment *segment)
  * r. */
 static int give_up(struct segment *segment, uint64_t bytes, int r)
 {
-    object_unpromise(bytes);
+    object_unpromise(kind_of(segment), bytes);
     use_abandon(segment->use);
     segment_remove_objects(segment);
     return r;
@@ -83,13 +90,15 @@ static int begin(struct segment *segment, uint64_t first, const atomic_bool *can
                  struct object_space *ret_space)
 {
     uint64_t bytes = segment->size + (segment->lock ? LOCK_BYTES : 0);
-    int r = ret_space ? object_promise(bytes, ret_space) : object_promise_now(bytes);
+    int r = ret_space ? object_promise(kind_of(segment), bytes, ret_space)
+                      : object_promise_now(kind_of(segment), bytes);
     if (r)
         return r;
     r = use_begin(segment);
     if (r)
         return give_up(segment, bytes, r);
-    int data = segment->use->fds[DATA_WRITE] = create_object(segment, DATA, first, cancel);
+    int data = segment->use->fds[DATA_WRITE] =
+        create_object(segment, DATA, segment->size, first, cancel);
     return data < 0 ? give_up(segment, bytes - first, data) : 0;
 }
 
@@ -101,7 +110,7 @@ static int go_on(struct segment *segment, uint64_t from, uint64_t bytes, const a
     int data = use_open(segment->use, DATA_WRITE);
     if (data < 0)
         return give_up(segment, rest, data);
-    int r = object_commit_promised(data, from, bytes, cancel);
+    int r = object_commit_promised(kind_of(segment), data, from, bytes, cancel);
     return r ? give_up(segment, rest - bytes, r) : 0;
 }
 

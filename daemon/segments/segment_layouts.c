@@ -25,14 +25,12 @@ static int write_table(const struct segment *segment, size_t from, size_t n)
     uint64_t table[LIMIT_LAYOUTS] = {0};
     const size_t bytes = n * sizeof *table;
     struct object object;
-    int fd = segment->use ? segment->use->fds[CONTROL_WRITE] : -1;
-    CLEANUP_FD int opened = -1;
     if (!segment->inodes[CONTROL])
         return 0; /* without a lock there is no phase, so nobody looks for layouts */
-    if (fd < 0) {
-        segment_object(segment, CONTROL, &object);
-        fd = opened = object_open(&object, O_RDWR);
-    }
+    /* A client that shares the open file description of an open descriptor could set O_APPEND in
+     * it. This write would then go to the end. */
+    segment_object(segment, CONTROL, &object);
+    CLEANUP_FD int fd = object_open(&object, O_RDWR);
     if (fd < 0)
         return fd;
     for (size_t i = from; i < segment->layouts.n; i++)

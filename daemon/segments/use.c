@@ -206,21 +206,27 @@ uint32_t segment_control_bytes(uint32_t n_slots)
     return (uint32_t)((need + CONTROL_BYTES_STEP - 1) / CONTROL_BYTES_STEP * CONTROL_BYTES_STEP);
 }
 
-/* Lets the control object grow until it has the slot. This must come before the generation is
- * published, because an owner looks at each slot below `high` and would get SIGBUS. Returns 0 or
- * -errno. */
+uint64_t segment_control_size(const struct segment *segment, uint32_t committed)
+{
+    return segment->sealed ? segment_control_bytes(SHMVIEW_SLOTS_MAX) : committed;
+}
+
+/* Lets the control object grow until it has the slot, or commits the slot of a sealed one. This
+ * must come before the generation is published, because an owner looks at each slot below `high`
+ * and would get SIGBUS. Returns 0 or -errno. */
 static int back_slot(struct segment *segment, int control, uint32_t slot)
 {
     uint32_t bytes = segment_control_bytes(slot + 1);
     if (bytes <= segment->control_bytes)
         return 0;
-    int r = object_grow(control, bytes);
+    int r = object_grow(control, segment->control_bytes, bytes);
     if (r == 0)
         segment->control_bytes = bytes;
     return r;
 }
 
-/* Stores 0 in one word of a client's slot. Returns 0 or -errno. */
+/* Stores 0 in one word of a client's slot. control is of a description that no client has, because
+ * one could set O_APPEND in it. Returns 0 or -errno. */
 static int clear_word(int control, uint32_t slot, size_t offset)
 {
     uint32_t none = 0;
@@ -234,11 +240,15 @@ static int clear_word(int control, uint32_t slot, size_t offset)
  * id with the frames that it held. When a new client got that generation, the words would look like
  * those of a living reader, and writers would wait for it. Nobody uses the slot at this moment.
  * Returns 0 or -errno. */
-static int clear_readers(const struct shmview_liveness *live, int control, uint32_t slot,
-                         uint32_t generation)
+static int clear_readers(const struct segment *segment, uint32_t slot, uint32_t generation)
 {
-    if ((live->generation[slot] & SHMVIEW_GENERATION_MASK) <= generation)
+    struct object object;
+    if ((segment->use->live->generation[slot] & SHMVIEW_GENERATION_MASK) <= generation)
         return 0;
+    segment_object(segment, CONTROL, &object);
+    CLEANUP_FD int control = object_open(&object, O_RDWR);
+    if (control < 0)
+        return control;
     int r = clear_word(control, slot, offsetof(struct shmview_slot, readers));
     return r ? r : clear_word(control, slot, offsetof(struct shmview_slot, stream_user));
 }
@@ -262,7 +272,7 @@ static int open_lock(struct segment *segment, struct segment_grip *ret)
     struct shmview_liveness *live = segment->use->live;
     r = back_slot(segment, control, slot);
     if (r == 0)
-        r = clear_readers(live, control, slot, generation);
+        r = clear_readers(segment, slot, generation);
     if (r) {
         slots_give(&segment->slots, slot);
         return r;

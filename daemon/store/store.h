@@ -33,8 +33,9 @@ struct store_holder {
     uint32_t uid;
 };
 
-#define STORE_LOCK  1u
-#define STORE_NAMED 2u
+#define STORE_LOCK   1u
+#define STORE_NAMED  2u
+#define STORE_SEALED 4u /* its objects are memfds, which end with the daemon */
 
 /* The record of a segment. Written as store_record.h describes. */
 struct store_segment {

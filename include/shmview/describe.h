@@ -109,6 +109,8 @@ struct shmview_description {
      * shmview_phase. */
     const struct shmview_layout_description *const *layouts;
     size_t n_layouts;
+    /* enum shmview_backing. */
+    uint32_t backing;
 };
 
 /* Asks the daemon what the segment called name is. The caller must pass

@@ -169,6 +169,16 @@ enum shmview_lifetime {
     SHMVIEW_CREATOR = 3,  /* when its creator disconnects or ends; see shmview_entrust() */
 };
 
+/* What the memory of a segment is. */
+enum shmview_backing {
+    /* Files in /dev/shm. They outlive the daemon: the next one takes the segment over. */
+    SHMVIEW_BACKING_FILE = 1,
+    /* Sealed memfds. Nobody can truncate them under another process, and the size of /dev/shm is no
+     * limit; but the segment ends with the daemon. A client that is attached then keeps its memory,
+     * without a lock that notices deaths. */
+    SHMVIEW_BACKING_SEALED = 2,
+};
+
 #define SHMVIEW_NO_LOCK  1u /* create: the segment has only its data, no lock, changes or phases */
 #define SHMVIEW_POPULATE 2u /* create, attach: map every page now instead of at its first use */
 
@@ -180,6 +190,9 @@ struct shmview_create_options {
     uint32_t flags;                             /* SHMVIEW_NO_LOCK | SHMVIEW_POPULATE */
     uint32_t reserved;                          /* must be 0 */
     const struct shmview_access_change *access; /* its owner, mode ...; NULL: defaults */
+    /* enum shmview_backing; 0: what the daemon's configuration says, or a file */
+    uint32_t backing;
+    uint32_t reserved_end; /* must be 0 */
 };
 
 /* Creates the segment called name, filled with zeros, and attaches it for writing.
@@ -192,9 +205,9 @@ struct shmview_create_options {
  * Returns 0 on success. Returns -SHMVIEW_ERR_EXISTS if the name is taken, also by a segment that
  * this user may not see; _NO_SPACE if there is not enough shared memory, _QUOTA beyond a quota (for
  * both the text has what was asked for, used or free, and the limit); _LIMIT beyond 4096
- * attachments of the connection; _DENIED if this user may not create segments, or not for that
- * owner or group; _INVALID for a wrong argument; _LAYOUT_VERSION if an object of the segment is
- * damaged; or an error of requests. */
+ * attachments of the connection, or if the daemon has no descriptors left for a sealed segment;
+ * _DENIED if this user may not create segments, or not for that owner or group; _INVALID for a wrong
+ * argument; _LAYOUT_VERSION if an object of the segment is damaged; or an error of requests. */
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
                    const struct shmview_create_options *options,
                    struct shmview_segment **ret_segment);

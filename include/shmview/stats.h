@@ -92,6 +92,7 @@ struct shmview_segment_stats {
      * for. Those that hold the lock or wait for it come first. */
     const struct shmview_party_stats *const *parties;
     size_t n_parties;
+    uint32_t backing; /* enum shmview_backing */
 };
 
 /* How much of a counted thing the caller has, and how much the caller may

@@ -112,6 +112,7 @@ def test_options(complete):
     assert complete("shmviewctl list --no") == ["--noheadings"]
     assert complete("shmviewctl create x --lifetime ") == ["attached", "creator", "manual"]
     assert complete("shmviewctl create x --lifetime m") == ["manual"]
+    assert complete("shmviewctl create x --backing ") == ["file", "sealed"]
 
 
 def test_words_of_options(complete):

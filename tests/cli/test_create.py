@@ -80,6 +80,18 @@ def test_owner(ctl):
     assert (other["uid"], other["gid"]) == (65532, 7)
 
 
+def test_backings(ctl):
+    ctl("create", "file", "1")
+    ctl("create", "sealed", "1", "--backing", "sealed")
+    assert [ctl("show", "-J", name).json["backing"] for name in ("file", "sealed")] == ["file", "sealed"]
+    assert "sealed, and so it ends with the daemon" in ctl("show", "sealed").out
+    assert "backing" not in ctl("show", "file").out
+    rows = ctl("list", "--raw", "-o", "NAME,BACKING").out
+    assert sorted(row.split()[-1] for row in rows.splitlines() if row.split()[0] in ("file", "sealed")) == [
+        "file", "sealed"]
+    ctl("create", "a", "1", "--backing", "wood", status=2, err="backing 'wood' is none of file, sealed")
+
+
 @pytest.mark.parametrize("lifetime", ["attached", "creator"])
 def test_lifetimes_that_need_somebody_who_stays(ctl, lifetime):
     process = ctl.start("create", "seg", "1", "--lifetime", lifetime)

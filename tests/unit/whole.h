@@ -10,8 +10,8 @@
 static inline int whole_object(struct object *object, uint64_t bytes, const atomic_bool *cancel,
                                struct object_space *ret_space)
 {
-    int r = object_promise(bytes, ret_space);
-    return r ? r : object_create_promised(object, bytes, cancel);
+    int r = object_promise(object->kind, bytes, ret_space);
+    return r ? r : object_create_promised(object, bytes, bytes, cancel);
 }
 
 /* Returns the result of the last segment_allocate_some(). */

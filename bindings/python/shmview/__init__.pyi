@@ -41,6 +41,7 @@ _View = Union[_Format, Tuple[Any, ...], Mapping[str, Any]]
 _Layout = Union[Mapping[str, _View], Sequence[Tuple[Any, ...]], Any]
 _Access = Literal["peek", "read", "write"]
 _Lifetime = Literal["attached", "manual", "creator"]
+_Backing = Literal["file", "sealed"]
 _Entries = Mapping[str, Optional[Literal["read", "write"]]]
 _S = TypeVar("_S", bound="Segment")
 _V = TypeVar("_V", bound="View")
@@ -268,7 +269,8 @@ def create(name: Optional[str] = None, size: Optional[SupportsIndex] = None, *,
            layouts: Optional[Mapping[str, _Layout]] = None, phase: Optional[str] = None,
            lifetime: _Lifetime = "attached", lock: bool = True, populate: bool = False,
            mode: Optional[int] = None, owner: Union[int, str, None] = None, group: Union[int, str, None] = None,
-           entries: Optional[_Entries] = None, connection: Optional[Connection] = None, **more: _Layout) -> Segment: ...
+           entries: Optional[_Entries] = None, connection: Optional[Connection] = None,
+           backing: Optional[_Backing] = None, **more: _Layout) -> Segment: ...
 @overload
 def attach(name: str, readonly: bool = False, *, access: Optional[_Access] = None,
            timeout: Optional[float] = 0, populate: bool = False,
@@ -366,6 +368,7 @@ class SegmentStats(NamedTuple):
     changes: int
     owner_deaths: int
     parties: Tuple[AttachmentStats, ...]
+    backing: str
 class Stats(NamedTuple):
     version: str
     pid: int

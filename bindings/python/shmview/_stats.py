@@ -7,6 +7,7 @@ from . import _core
 from ._errors import NotFound, make
 
 _LIFETIMES = {1: "attached", 2: "manual", 3: "creator"}
+_BACKINGS = {1: "file", 2: "sealed"}
 _ACCESSES = {1: "peek", 2: "read", 3: "write"}
 
 
@@ -43,6 +44,7 @@ class SegmentStats(NamedTuple):
     changes: int  #: the counter of changes
     owner_deaths: int  #: exclusive holders that died, as far as it is known
     parties: Tuple[AttachmentStats, ...]  #: at most 64; holders and waiters come first
+    backing: str  #: 'file' or 'sealed'
 
 
 class Stats(NamedTuple):
@@ -63,8 +65,8 @@ class Stats(NamedTuple):
 
 
 def _segment(fields):
-    *head, parties = fields
-    segment = SegmentStats(*head, tuple(AttachmentStats(*party) for party in parties))
+    *head, parties, backing = fields
+    segment = SegmentStats(*head, tuple(AttachmentStats(*party) for party in parties), _BACKINGS.get(backing, "?"))
     return segment._replace(lifetime=_LIFETIMES.get(segment.lifetime, "?"), parties=tuple(
         party._replace(access=_ACCESSES.get(party.access, "?")) for party in segment.parties))
 

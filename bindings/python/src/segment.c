@@ -83,22 +83,35 @@ int lifetime_called(const char *name)
     return choose("lifetime", name, lifetimes);
 }
 
+/* Returns the enum shmview_backing that is called name, 0 for None; or -1 with a ValueError. */
+static int backing_called(const char *name)
+{
+    if (!name || strcmp(name, "file") == 0)
+        return name ? SHMVIEW_BACKING_FILE : 0;
+    if (strcmp(name, "sealed") == 0)
+        return SHMVIEW_BACKING_SEALED;
+    PyErr_Format(PyExc_ValueError, "backing: 'file' or 'sealed', not '%s'", name);
+    return -1;
+}
+
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"name",     "size",   "lifetime",   "lock",
-                               "populate", "access", "connection", NULL};
+    static char *keywords[] = {"name",   "size",       "lifetime", "lock", "populate",
+                               "access", "connection", "backing",  NULL};
     struct state *state = PyModule_GetState(module);
-    const char *name, *lifetime = "attached";
+    const char *name, *lifetime = "attached", *backing_name = NULL;
     unsigned long long size;
     PyObject *number, *access_arg = Py_None, *connection_arg = NULL;
     struct access access;
     int lock = 1, populate = 0, r;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOO:create", keywords, &name, &number,
-                                     &lifetime, &lock, &populate, &access_arg, &connection_arg) ||
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOz:create", keywords, &name, &number,
+                                     &lifetime, &lock, &populate, &access_arg, &connection_arg,
+                                     &backing_name) ||
         (access_arg != Py_None && access_parse(access_arg, &access)))
         return NULL;
     int chosen = lifetime_called(lifetime);
-    PyObject *index = chosen ? PyNumber_Index(number) : NULL;
+    int backing = chosen ? backing_called(backing_name) : -1;
+    PyObject *index = backing >= 0 ? PyNumber_Index(number) : NULL;
     if (!index)
         return NULL;
     size = PyLong_AsUnsignedLongLong(index);
@@ -113,6 +126,7 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
         .lifetime = (uint32_t)chosen,
         .flags = (lock ? 0 : SHMVIEW_NO_LOCK) | (populate ? SHMVIEW_POPULATE : 0),
         .access = access_arg == Py_None ? NULL : &access.change,
+        .backing = (uint32_t)backing,
     };
     struct connection *connection = connection_take(state, connection_arg);
     struct shmview_connection *handle = connection ? connection_use(connection) : NULL;

@@ -35,6 +35,23 @@ def test_create_attach():
     assert bytes(memoryview(other)[:3]) == b"abc"
 
 
+def test_backings():
+    sealed = shmview.create("sealed", 5000, backing="sealed")
+    shmview.create("file", 10, lifetime="manual", backing="file").close()
+    shmview.create("default", 10, lifetime="manual").close()
+    assert [shmview.stats(name).backing for name in ("sealed", "file", "default")] == ["sealed", "file", "file"]
+    assert shmview.zeros(3, backing="sealed").segment.name in shmview.list()
+    with sealed.locked():
+        sealed.buf[:3] = b"abc"
+    assert bytes(shmview.attach("sealed").buf[:4]) == b"abc\0"
+    with pytest.raises(ValueError, match="'file' or 'sealed', not 'wood'"):
+        shmview.create("wood", 1, backing="wood")
+    with pytest.raises(shmview.NoSpace, match="memory and swap hold"):
+        shmview.create("big", 1 << 50, backing="sealed")
+    for name in ("file", "default"):
+        shmview.remove(name)
+
+
 class Closes:
     """Closes the segment when a call converts this object: as a watch, as a time, as a number."""
 

@@ -86,6 +86,17 @@ class TestSegment < ShmviewTest
     assert_raises(Shmview::Closed) { connection.ping }
   end
 
+  def test_backings
+    Shmview.create("sealed", 5000, backing: :sealed) do |seg|
+      assert_equal :sealed, Shmview.stats("sealed").backing
+      seg.synchronize { seg.buf[0] = 7 }
+      assert_equal 7, (Shmview.attach("sealed") { |other| other.buf[0] })
+    end
+    Shmview.create("file", 10) { assert_equal :file, Shmview.stats("file").backing }
+    assert_raises(ArgumentError) { Shmview.create("wood", 1, backing: :wood) }
+    assert_raises(Shmview::NoSpace) { Shmview.create("big", 1 << 50, backing: "sealed") }
+  end
+
   def test_attach_waits_for_its_creation
     waiter = Thread.new { Shmview.attach("late", timeout: 60, &:size) }
     Thread.pass until waiter.stop?

@@ -18,8 +18,8 @@ static inline VALUE text_or_nil(const char *text)
     return text[0] ? text_of(text) : Qnil;
 }
 
-/* Return the Symbol of an enum shmview_access, of a mode of the lock, and of an enum
- * shmview_lifetime; nil for any other number. */
+/* Return the Symbol of an enum shmview_access, of a mode of the lock, of an enum
+ * shmview_lifetime, and of an enum shmview_backing; nil for any other number. */
 static inline VALUE symbol_of(const char *const *names, size_t n, uint32_t i)
 {
     return i > 0 && i <= n ? ID2SYM(rb_intern(names[i - 1])) : Qnil;
@@ -38,6 +38,11 @@ static inline VALUE lifetime_of(uint32_t lifetime)
 {
     static const char *const names[] = {"attached", "manual", "creator"};
     return symbol_of(names, 3, lifetime);
+}
+static inline VALUE backing_of(uint32_t backing)
+{
+    static const char *const names[] = {"file", "sealed"};
+    return symbol_of(names, 2, backing);
 }
 
 #endif

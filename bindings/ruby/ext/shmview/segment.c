@@ -111,6 +111,22 @@ unsigned choose(const char *what, VALUE value, const char *const *names)
              names[2], value);
 }
 
+/* Returns the enum shmview_backing of a Symbol or String; 0 for nil. */
+static uint32_t backing_called(VALUE value)
+{
+    if (NIL_P(value))
+        return 0;
+    VALUE name = rb_String(value);
+    const char *text = StringValueCStr(name);
+    uint32_t backing = strcmp(text, "file") == 0     ? SHMVIEW_BACKING_FILE
+                       : strcmp(text, "sealed") == 0 ? SHMVIEW_BACKING_SEALED
+                                                     : 0;
+    if (!backing)
+        rb_raise(rb_eArgError, "backing: :file or :sealed, not %+" PRIsVALUE, value);
+    RB_GC_GUARD(name);
+    return backing;
+}
+
 /* The arguments and results of one request; each call below uses some of them. It is on the stack
  * of a method, which keeps the Ruby objects that the pointers belong to alive. */
 struct opening {
@@ -167,10 +183,10 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     return self;
 }
 
-/* Core.create(name, size, lifetime, lock, populate, access, connection): returns a Segment. access
- * is nil, or as access_read() takes it. */
+/* Core.create(name, size, lifetime, lock, populate, access, connection, backing): returns a
+ * Segment. access is nil, or as access_read() takes it. */
 static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
-                         VALUE populate, VALUE access, VALUE connection)
+                         VALUE populate, VALUE access, VALUE connection, VALUE backing)
 {
     struct access rights;
     static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
@@ -189,6 +205,7 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
                 .lifetime = choose("lifetime", lifetime, lifetimes),
                 .flags =
                     (RTEST(lock) ? 0 : SHMVIEW_NO_LOCK) | (RTEST(populate) ? SHMVIEW_POPULATE : 0),
+                .backing = backing_called(backing),
             },
     };
     if (!NIL_P(access)) {
@@ -399,7 +416,7 @@ void Init_segment(void)
 #endif
     VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
     rb_define_singleton_method(mShmview, "trim", shmview_s_trim, 0);
-    rb_define_module_function(core, "create", core_create, 7);
+    rb_define_module_function(core, "create", core_create, 8);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);
     cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);

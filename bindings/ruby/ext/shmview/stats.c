@@ -38,12 +38,12 @@ static VALUE build_segment(VALUE class, VALUE party_class, const struct shmview_
     VALUE parties = rb_ary_new();
     for (size_t i = 0; i < s->n_parties; i++)
         rb_ary_push(parties, build_party(party_class, s->parties[i]));
-    return rb_struct_new(class, rb_utf8_str_new_cstr(s->name), LL2NUM(s->id), LL2NUM(s->size),
-                         truth(s->is_named), truth(s->has_lock), lifetime_of(s->lifetime),
-                         UINT2NUM(s->mode), LL2NUM(s->owner), LL2NUM(s->group),
-                         LL2NUM(s->attachments), LL2NUM(s->layouts), time_of(s->created_us),
-                         LL2NUM(s->resident), LL2NUM(s->generation), text_or_nil(s->layout),
-                         LL2NUM(s->changes), LL2NUM(s->owner_deaths), parties);
+    return rb_struct_new(
+        class, rb_utf8_str_new_cstr(s->name), LL2NUM(s->id), LL2NUM(s->size), truth(s->is_named),
+        truth(s->has_lock), lifetime_of(s->lifetime), UINT2NUM(s->mode), LL2NUM(s->owner),
+        LL2NUM(s->group), LL2NUM(s->attachments), LL2NUM(s->layouts), time_of(s->created_us),
+        LL2NUM(s->resident), LL2NUM(s->generation), text_or_nil(s->layout), LL2NUM(s->changes),
+        LL2NUM(s->owner_deaths), parties, backing_of(s->backing));
 }
 
 static VALUE build_stats(VALUE arg)

@@ -31,9 +31,10 @@ module Shmview
   # changes:: the counter of changes
   # owner_deaths:: exclusive holders that died, as far as it is known
   # parties:: an Array of at most 64 AttachmentStats; holders and waiters come first
+  # backing:: :file or :sealed
   SegmentStats = Struct.new(:name, :id, :size, :is_named, :has_lock, :lifetime, :mode, :owner, :group,
                             :attachments, :layouts, :created, :resident, :generation, :phase, :changes,
-                            :owner_deaths, :parties)
+                            :owner_deaths, :parties, :backing)
 
   # The daemon and the segments that this user may see. A number is -1 if only administrators may know
   # it.

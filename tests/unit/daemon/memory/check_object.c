@@ -367,7 +367,7 @@ START_TEST(grow)
     const uint64_t sizes[] = {0, 1, 4096, 8192, 8192, 4096, 65536};
     uint64_t expected = 4096;
     for (size_t i = 0; i < 7; i++) {
-        ck_assert_int_eq(object_grow(fd, sizes[i]), 0);
+        ck_assert_int_eq(object_grow(fd, expected, sizes[i]), 0);
         expected = sizes[i] > expected ? sizes[i] : expected;
         ck_assert_int_eq(fstat(fd, &st), 0);
         ck_assert_uint_eq((uint64_t)st.st_size, expected);
@@ -376,9 +376,9 @@ START_TEST(grow)
     char bytes[4];
     ck_assert_int_eq(pread(fd, bytes, 4, 100), 4);
     ck_assert_mem_eq(bytes, "keep", 4);
-    ck_assert_int_eq(object_grow(-1, 10), -EBADF);
+    ck_assert_int_eq(object_grow(-1, 0, 10), -EBADF);
     int ro = object_open(&o, O_RDONLY);
-    ck_assert_int_eq(object_grow(ro, 1 << 20), -EBADF);
+    ck_assert_int_eq(object_grow(ro, 0, 1 << 20), -EBADF);
     close(ro);
     close(fd);
     object_remove(&o);

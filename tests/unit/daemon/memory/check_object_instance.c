@@ -285,7 +285,7 @@ START_TEST(interrupted_allocations_are_repeated)
     ck_assert(faults_end());
     ck_assert_int_ge(fd, 0);
     faults_begin_call("posix_fallocate", 1, EINTR, false);
-    ck_assert_int_eq(object_grow(fd, 10000), 0);
+    ck_assert_int_eq(object_grow(fd, 0, 10000), 0);
     ck_assert(faults_end());
     close(fd);
     object_remove(&o);
@@ -304,8 +304,8 @@ START_TEST(every_call_of_the_others_fails)
          faults_begin(FAULTS_SYSTEM, n), got = object_open(&o, O_RDONLY), faults_end(); n++)
         ck_assert_int_lt(got, 0);
     close(got);
-    for (unsigned n = 1; faults_begin(FAULTS_SYSTEM, n), got = object_grow(fd, 9000), faults_end();
-         n++)
+    for (unsigned n = 1;
+         faults_begin(FAULTS_SYSTEM, n), got = object_grow(fd, 0, 9000), faults_end(); n++)
         ck_assert_int_eq(got, -EIO);
     ck_assert_int_eq(got, 0);
     for (unsigned n = 1; faults_begin(FAULTS_SYSTEM, n), got = object_rename(&o, to), faults_end();

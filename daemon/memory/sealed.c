@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/memory/sealed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/linux.h"
+#include "common/base/util.h"
+#include "daemon/base/table.h"
+
+/* The kernel accepts names of 249 bytes. */
+#define NAME_BYTES 200
+
+struct sealed {
+    struct table_link link;
+    ino_t inode;
+    int fd; /* of a description that nobody else has */
+};
+
+/* Allocations run on several threads. The lock protects all three. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct table objects;
+static unsigned limit = UINT_MAX;
+
+static uint32_t hash_of(ino_t inode)
+{
+    return table_hash_number((uint64_t)inode);
+}
+
+/* The caller holds the lock. */
+static struct sealed *find(ino_t inode)
+{
+    struct table_link *l = table_first(&objects, hash_of(inode));
+    for (; l; l = table_next(l)) {
+        struct sealed *s = CONTAINER_OF(l, struct sealed, link);
+        if (s->inode == inode)
+            return s;
+    }
+    return NULL;
+}
+
+void sealed_limit(unsigned most)
+{
+    pthread_mutex_lock(&lock);
+    limit = most;
+    pthread_mutex_unlock(&lock);
+}
+
+struct sealed_room sealed_room(void)
+{
+    pthread_mutex_lock(&lock);
+    struct sealed_room room = {.most = limit};
+    room.free = objects.n < limit ? limit - (unsigned)objects.n : 0;
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+/* Makes the descriptor of another description of the same memory. A client of the daemon's own user
+ * may have changed the mode; then the mode is restored. Returns the descriptor, or -errno. */
+static int reopen(int fd, int flags)
+{
+    char path[40];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    int again = open(path, flags | O_CLOEXEC);
+    if (again < 0 && errno == EACCES && fchmod(fd, 0600) == 0)
+        again = open(path, flags | O_CLOEXEC);
+    return again < 0 ? -errno : again;
+}
+
+/* Returns an empty memfd that cannot be executed, or -errno. Linux before 6.3 does not know
+ * MFD_NOEXEC_SEAL; there fchmod() alone makes it so. */
+static int new_memfd(const char *name)
+{
+    char full[NAME_BYTES];
+    snprintf(full, sizeof full, "shmview:%s", name);
+    int fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(full, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Adds the object to the table, which takes over fd if this succeeds. Returns 0 or -errno. */
+static int keep(int fd, ino_t inode)
+{
+    struct sealed *s = malloc(sizeof *s);
+    if (!s)
+        return -ENOMEM;
+    *s = (struct sealed){.inode = inode, .fd = fd};
+    pthread_mutex_lock(&lock);
+    bool fits = objects.n < limit;
+    if (fits)
+        table_add(&objects, &s->link, hash_of(inode));
+    pthread_mutex_unlock(&lock);
+    if (!fits)
+        free(s);
+    return fits ? 0 : -EMFILE;
+}
+
+int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st)
+{
+    CLEANUP_FD int fd = new_memfd(name);
+    struct stat st;
+    if (fd < 0)
+        return fd;
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | (fully ? F_SEAL_SEAL : 0);
+    if (fchmod(fd, 0600) || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, seals) ||
+        fstat(fd, &st))
+        return -errno;
+    CLEANUP_FD int own = reopen(fd, O_RDWR);
+    if (own < 0)
+        return own;
+    int r = keep(fd, st.st_ino);
+    if (r)
+        return r;
+    steal_fd(&fd);
+    *ret_st = st;
+    return steal_fd(&own);
+}
+
+int sealed_open(ino_t inode, int flags)
+{
+    pthread_mutex_lock(&lock); /* so that the descriptor is not closed meanwhile */
+    const struct sealed *s = find(inode);
+    int fd = s ? reopen(s->fd, flags) : -ENOENT;
+    pthread_mutex_unlock(&lock);
+    return fd;
+}
+
+int sealed_stat(ino_t inode, struct stat *ret)
+{
+    pthread_mutex_lock(&lock);
+    const struct sealed *s = find(inode);
+    int r = !s ? -ENOENT : fstat(s->fd, ret) ? -errno : 0;
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int sealed_statx(ino_t inode, unsigned mask, struct statx *ret)
+{
+    pthread_mutex_lock(&lock);
+    const struct sealed *s = find(inode);
+    int r = !s ? -ENOENT : statx(s->fd, "", AT_EMPTY_PATH, mask, ret) ? -errno : 0;
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+int sealed_take(ino_t inode)
+{
+    pthread_mutex_lock(&lock);
+    struct sealed *s = find(inode);
+    if (s)
+        table_remove(&objects, &s->link);
+    pthread_mutex_unlock(&lock);
+    int fd = s ? s->fd : -ENOENT;
+    free(s);
+    return fd;
+}

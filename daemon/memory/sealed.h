@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sealed objects: memfds, whose size nobody can change.
+ *
+ * A memfd has no name by which it could be opened again. Therefore this module keeps one descriptor
+ * of each, in a table by inode. It passes that descriptor to nobody, because a client could set
+ * flags such as O_APPEND in the open file description that it shares. Everybody gets a description
+ * of his own, made by /proc/self/fd.
+ *
+ * The descriptors count against RLIMIT_NOFILE, so their number is bounded. They end with the
+ * process, and with them the memory that no client has mapped.
+ *
+ * For object.c, which has the memory committed. Any thread. */
+#ifndef DAEMON_SEALED_H
+#define DAEMON_SEALED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* How many sealed objects the daemon can have, and how many more it can have now. */
+struct sealed_room {
+    unsigned most, free;
+};
+
+/* Sets how many sealed objects there may be; without this call there is no limit. */
+void sealed_limit(unsigned most);
+
+/* Returns the room now. */
+struct sealed_room sealed_room(void);
+
+/* Creates an object of `bytes` bytes, none of which is committed, with mode 0600. It has
+ * F_SEAL_SHRINK and F_SEAL_GROW; if `fully` is true also F_SEAL_SEAL, with which nobody can add
+ * another seal. name is for /proc only. Returns a read-write descriptor, which the caller owns, and
+ * fills in *ret_st; or -errno: -EMFILE if there is no room. After success the caller owes
+ * sealed_take(). */
+int sealed_create(const char *name, uint64_t bytes, bool fully, struct stat *ret_st);
+
+/* Opens the object again; flags is O_RDONLY or O_RDWR. Returns a descriptor, which the caller owns;
+ * -ENOENT if there is no such object; or another -errno. */
+int sealed_open(ino_t inode, int flags);
+
+/* Like statx() for the object. Returns 0, -ENOENT or another -errno. */
+int sealed_statx(ino_t inode, unsigned mask, struct statx *ret);
+int sealed_stat(ino_t inode, struct stat *ret);
+
+/* Forgets the object. Returns the last descriptor of this module, which the caller owns; or
+ * -ENOENT. */
+int sealed_take(ino_t inode);
+
+#endif
