@@ -127,8 +127,8 @@ const struct verb verb_doctor = {
     .help = "  -v, --verbose             print the meaning of findings that are ok too\n"
             "  -q, --quiet               print only findings that are not ok\n"
             "  -J, --json                print JSON\n"
-            "\nChecks memory and /dev/shm, limits, quotas, the kernel, systemd, installations of\n"
-            "MPI, and sockets and objects that were left over. Changes nothing and starts\n"
+            "\nChecks memory and /dev/shm, limits, quotas, the kernel, systemd, MPI, and\n"
+            "sockets and objects that were left over. Changes nothing and starts\n"
             "nothing. The exit status is 1 if a finding is a failure, but not for warnings.\n"
             "Example: shmviewctl doctor -q\n\n",
     .run = run_doctor,
