@@ -73,8 +73,9 @@ class _Pages:
     """The pages of one mapping and their pins. The handles of a process with one access share a
     mapping, and CUDA refuses to pin a page twice, so several Pinned use one object of this class.
 
-    A page is in pieces from before the call that pins it until after the call that unpins it. users
-    has a buffer for each Pinned, which keeps the pages mapped. Only a thread within _alone() uses it."""
+    A piece is in pieces from before the call that pins it until after the call that unpins it. users
+    has a buffer for each Pinned, and these keep the pages mapped even if a signal interrupts a
+    finalizer. Only a thread within _alone() or _drop_soon() uses this object."""
 
     def __init__(self, runtime, segment, start, end, readonly):
         self.runtime, self.start, self.end, self.readonly = runtime, start, end, readonly
@@ -100,24 +101,12 @@ class _Pages:
             raise _error(self.runtime, f"pinning {self.place(address)}", result)
 
     def pin(self, progress):
-        """Pins all pieces, or none. Calls progress() once if other objects have pinned them."""
-        total, starts = self.end - self.start, range(self.start, self.end, self.step)
-        if len(self.pieces) == len(starts):
-            if progress:
-                progress(total, total)
-            return
-        self.unpin()  # what an earlier failure has left
-        try:
-            for address in starts:
+        """Pins the pieces that are not pinned. The caller unpins them after an exception."""
+        for address in range(self.start, self.end, self.step):
+            if address not in self.pieces:
                 self.pin_piece(address)
-                if progress:
-                    progress(min(address + self.step, self.end) - self.start, total)
-        except BaseException:
-            try:
-                self.unpin()
-            except CudaError:
-                pass  # drop() tries it again; the first error is the cause
-            raise
+            if progress:
+                progress(min(address + self.step, self.end) - self.start, self.end - self.start)
 
     def unpin(self):
         """Unpins all pieces. A piece whose call fails stays in pieces; raises the first error."""
@@ -263,9 +252,9 @@ class Pinned:
         self.close()
 
     def __del__(self):
-        memory = getattr(self, "_memory", None)
-        if memory is not None:
-            _dropped.append((self._pages, memory))
+        if getattr(self, "_memory", None) is not None:
+            _dropped.append((self._pages, self._memory))
+            self._memory = None
             _drop_soon()
 
 

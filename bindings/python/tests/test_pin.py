@@ -150,17 +150,26 @@ def test_failed_unregister(three, driver, n):
     three.close()
 
 
+def test_pin_after_failed_unregister(three, driver):
+    pinned = shmview.pin(three)
+    driver.fail = {5: 999}
+    with pytest.raises(shmview.CudaError):
+        pinned.close()
+    with shmview.pin(three):  # pins what is missing
+        assert len(driver.pinned) == 3 and driver.calls[6:] == 2 * ["register"]
+    pinned.close()
+    assert not driver.pinned
+
+
 def test_failed_rollback(three, driver):
     driver.fail = dict.fromkeys(range(3, 6), 2)  # the third piece, and the first attempt to unpin the others
-    driver.fail[6] = 2
-    driver.fail[7] = 2
     with pytest.raises(shmview.CudaError, match="^pinning piece 3 of 3"):
         shmview.pin(three)
     assert len(driver.pinned) == 2
     with pytest.raises(shmview.Busy):  # the memory stays as long as it is pinned
         three.close()
-    with shmview.pin(three):  # unpins what is left, and pins anew
-        assert len(driver.pinned) == 3
+    with shmview.pin(three):  # unpins what is left first
+        assert len(driver.pinned) == 3 and driver.calls[5:] == 2 * ["unregister"] + 3 * ["register"]
     assert not driver.pinned
     three.close()
 
@@ -177,6 +186,19 @@ def test_failed_end(three, driver):
     three.close()
 
 
+def test_no_finalizer(three, driver, monkeypatch):
+    """A finalizer that a signal interrupts: the memory stays as long as it is pinned."""
+    monkeypatch.setattr(_cuda.Pinned, "__del__", lambda self: None)
+    shmview.pin(three)
+    with pytest.raises(shmview.Busy):
+        three.close()
+    assert len(driver.pinned) == 3
+    _cuda._unpin_all()  # at the end of Python
+    assert not driver.pinned
+    pages, = _cuda._pages.values()
+    pages.drop(*pages.users.values())
+
+
 def test_reset_device(three, driver):
     """After cudaDeviceReset() nothing is registered, and nothing is left to unpin."""
     pinned = shmview.pin(three)
@@ -189,15 +211,18 @@ def test_reset_device(three, driver):
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("exception", [ValueError, KeyboardInterrupt])
-def test_cancel(three, driver, at, exception):
+def test_cancel(three, driver, monkeypatch, at, exception):
+    monkeypatch.setattr(_cuda, "_drop_soon", lambda: None)  # as if another thread had the turn
+
     def progress(done, total):
         if done == at * 2 * PAGE:
             raise exception("enough")
 
-    with pytest.raises(exception, match="enough"):
+    with pytest.raises(exception, match="enough") as e:  # e keeps all objects of the call
         shmview.pin(three, progress)
     assert not driver.pinned and driver.calls == at * ["register"] + at * ["unregister"]
     three.close()
+    del e
 
 
 def test_progress_cannot_pin(three, driver):
@@ -245,7 +270,7 @@ def test_handles(three, driver, order):
     seen = []
     assert address_of(handles[1]) == address_of(three)
     pins = [shmview.pin(handle, lambda *numbers: seen.append(numbers)) for handle in handles]
-    assert driver.calls == 3 * ["register"] and seen[3:] == 2 * [(6 * PAGE, 6 * PAGE)]
+    assert driver.calls == 3 * ["register"] and seen == 3 * [(2 * PAGE, 6 * PAGE), (4 * PAGE, 6 * PAGE), (6 * PAGE, 6 * PAGE)]
     with pytest.raises(KeyError):
         shmview.pin(three, lambda *numbers: {}[numbers])
     for i in order[:2]:
@@ -341,7 +366,7 @@ def test_threads(three, driver):
 
 def test_fork(three, driver):
     """A child has no pins: it can end its objects, and pin for itself."""
-    pinned, other = shmview.pin(three), shmview.pin(three)
+    pinned, other, third = (shmview.pin(three) for _ in range(3))
     pid = os.fork()
     if pid == 0:
         status = 1
@@ -364,6 +389,7 @@ def test_fork(three, driver):
     assert len(driver.pinned) == 3
     other.close()
     pinned.close()
+    third.close()
     assert len(driver.calls) == 6
 
 
@@ -479,6 +505,7 @@ reader = shmview.attach(seg.name, readonly=True)
     "pinned = shmview.pin(seg); pinned.seg = seg; seg = pinned; os.fork()",
     "pinned = shmview.pin(seg); atexit.register(lambda: pinned.close())",
     "shmview.pin(seg); shmview.pin(reader); seg.close()",
+    "import ctypes; ctypes.pythonapi.Py_IncRef(ctypes.py_object(shmview.pin(seg)))",  # lives for ever
 ])
 def test_exit(run, library, monkeypatch, end):
     """At the end of Python nothing is pinned, and nothing was unmapped before."""
