@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """pin(), with a driver that fails on demand, and on a GPU if there is one."""
 
-import ctypes
 import gc
 import itertools
 import os
@@ -542,75 +541,94 @@ def test_without_cuda(monkeypatch):
 
 # --- On a GPU --------------------------------------------------------------------
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """The CUDA run time, if it has a device."""
-    try:
-        runtime = _cuda._load()
-    except shmview.NoCuda as error:
-        pytest.skip(str(error).split(":")[0])
-    n = ctypes.c_int()
-    if runtime.cudaGetDeviceCount(ctypes.byref(n)) or n.value == 0 or runtime.cudaFree(None):
-        runtime.cudaGetLastError()
-        pytest.skip("no CUDA device")
-    monkeypatch.setattr(_cuda, "_PIECE", 1 << 20)
-    yield runtime
-    assert runtime.cudaPeekAtLastError() == 0 and not _cuda._pages
+# In a process of its own, because CUDA opens descriptors that stay.
+GPU = """
+import ctypes, sys, shmview
+import shmview._cuda as _cuda
 
+def skip(why):
+    print(why)
+    sys.exit()
 
-def is_pinned(gpu, address):
+try:
+    gpu = _cuda._load()
+except shmview.NoCuda:
+    skip("no CUDA run time")
+n = ctypes.c_int()
+if gpu.cudaGetDeviceCount(ctypes.byref(n)) or n.value == 0 or gpu.cudaFree(None):
+    skip("no CUDA device")
+
+def pinned_pieces(begin):
     flags = ctypes.c_uint()
-    result = gpu.cudaHostGetFlags(ctypes.byref(flags), ctypes.c_void_p(address))
+    found = [gpu.cudaHostGetFlags(ctypes.byref(flags), ctypes.c_void_p(begin + i * step)) == 0 for i in range(4)]
     gpu.cudaGetLastError()
-    return result == 0
+    return found
+
+readonly = bool(int(sys.argv[1]))
+step = _cuda._PIECE = 1 << 20
+nbytes = 3 * step + 5
+seg = shmview.create(size=nbytes)
+data = seg.cast("B")
+data[:] = bytes(i % 251 for i in range(nbytes))
+used = shmview.attach(seg.name, readonly=readonly)
+begin = used.cast("B").address
+"""
+
+COPIES = """
+seen = []
+try:
+    pinned = shmview.pin(used, lambda *numbers: seen.append(numbers))
+except shmview.CudaError as error:
+    assert gpu.cudaPeekAtLastError() == 0
+    if readonly and error.number == 801:
+        skip("the device cannot pin read-only memory")
+    raise
+assert len(seen) == 4 and seen[-1][0] == seen[-1][1] and all(pinned_pieces(begin))
+device, back = ctypes.c_void_p(), ctypes.create_string_buffer(nbytes)
+assert gpu.cudaMalloc(ctypes.byref(device), ctypes.c_size_t(nbytes)) == 0
+for place in range(0, nbytes, step):  # to the device and back
+    size = ctypes.c_size_t(min(step, nbytes - place))
+    there = ctypes.c_void_p(device.value + place)
+    assert gpu.cudaMemcpyAsync(there, ctypes.c_void_p(begin + place), size, 1, None) == 0
+    assert gpu.cudaMemcpyAsync(ctypes.c_void_p(ctypes.addressof(back) + place), there, size, 2, None) == 0
+assert gpu.cudaDeviceSynchronize() == 0 and gpu.cudaFree(device) == 0
+assert back.raw == data.tobytes()
+with shmview.pin(used):
+    pinned.close()
+    assert all(pinned_pieces(begin))
+assert not any(pinned_pieces(begin))
+pinned = shmview.pin(used)
+del used
+assert all(pinned_pieces(begin))
+del pinned
+assert not any(pinned_pieces(begin)) and gpu.cudaPeekAtLastError() == 0
+print("done")
+"""
+
+ROLLBACK = """
+flags = 1 | (8 if readonly else 0)
+if gpu.cudaHostRegister(begin + 2 * step, step, flags) == 801:  # as another library
+    skip("the device cannot pin read-only memory")
+try:
+    shmview.pin(used)
+except shmview.CudaError as error:
+    assert error.number == 712 and str(error).startswith("pinning piece 3 of 4"), error
+else:
+    raise AssertionError
+assert gpu.cudaPeekAtLastError() == 0 and pinned_pieces(begin) == [False, False, True, False]
+assert gpu.cudaHostUnregister(begin + 2 * step) == 0
+try:
+    shmview.pin(used, lambda done, total: {}[done - step])
+except KeyError:
+    pass
+assert not any(pinned_pieces(begin)) and gpu.cudaPeekAtLastError() == 0
+print("done")
+"""
 
 
-@pytest.mark.parametrize("readonly", [False, True])
-def test_gpu(gpu, readonly):
-    numpy = pytest.importorskip("numpy")
-    nbytes, step = (3 << 20) + 5, _cuda._PIECE
-    seg = shmview.create("gpu", nbytes)
-    numpy.asarray(seg.cast("B"))[:] = numpy.arange(nbytes) % 251
-    used = shmview.attach("gpu", readonly=readonly)
-    begin = address_of(used)
-    seen = []
-    try:
-        pinned = shmview.pin(used, lambda *numbers: seen.append(numbers))
-    except shmview.CudaError as error:
-        assert readonly and error.number == NOT_SUPPORTED
-        pytest.skip("the device cannot pin read-only memory")
-    assert seen[-1][0] == seen[-1][1] and len(seen) == 4
-    assert all(is_pinned(gpu, begin + place) for place in range(0, nbytes, step))
-    device, back = ctypes.c_void_p(), numpy.zeros(nbytes, "u1")
-    assert gpu.cudaMalloc(ctypes.byref(device), ctypes.c_size_t(nbytes)) == 0
-    for place in range(0, nbytes, step):  # to the device and back
-        size = ctypes.c_size_t(min(step, nbytes - place))
-        on_device = ctypes.c_void_p(device.value + place)
-        assert gpu.cudaMemcpyAsync(on_device, ctypes.c_void_p(begin + place), size, 1, None) == 0
-        assert gpu.cudaMemcpyAsync(ctypes.c_void_p(back.ctypes.data + place), on_device, size, 2, None) == 0
-    assert gpu.cudaDeviceSynchronize() == 0 and gpu.cudaFree(device) == 0
-    assert (back == numpy.asarray(seg.cast("B"))).all()
-    with shmview.pin(used):
-        pinned.close()
-        assert is_pinned(gpu, begin)
-    assert not any(is_pinned(gpu, begin + place) for place in range(0, nbytes, step))
-
-
-def test_gpu_rollback(gpu):
-    """Others have pinned the third piece."""
-    seg = shmview.create("gpu", 4 << 20)
-    begin, step = address_of(seg), _cuda._PIECE
-    theirs = begin + 2 * step
-    assert gpu.cudaHostRegister(theirs, step, 1) == 0
-    with pytest.raises(shmview.CudaError, match="^pinning piece 3 of 4") as e:
-        shmview.pin(seg)
-    assert e.value.number == ALREADY and gpu.cudaPeekAtLastError() == 0
-    assert [is_pinned(gpu, begin + i * step) for i in range(4)] == [False, False, True, False]
-    assert gpu.cudaHostUnregister(theirs) == 0
-    with pytest.raises(KeyError):
-        shmview.pin(seg, lambda done, total: {}[done])
-    assert not is_pinned(gpu, begin)
-    pinned = shmview.pin(seg)
-    del seg
-    assert is_pinned(gpu, begin)
-    del pinned
+@pytest.mark.parametrize("readonly", [0, 1])
+@pytest.mark.parametrize("part", [COPIES, ROLLBACK], ids=["copies", "rollback"])
+def test_gpu(run, part, readonly):
+    printed = run(GPU + part, readonly).strip()
+    if printed != "done":
+        pytest.skip(printed)
