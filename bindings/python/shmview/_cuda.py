@@ -137,7 +137,7 @@ class _Pages:
 
 _pages = {}  # by address
 _turn = threading.Lock()
-_owner = None  # the thread that has it
+_owner = None  # the thread that has it; None if there is no such thread
 # Uses of objects that have ended without close(). A garbage collection ends them, perhaps in the
 # thread that has the turn, so that their finalizers cannot wait for it.
 _dropped = collections.deque()
@@ -149,7 +149,7 @@ def _alone():
     """Pins and unpins are made by one thread at a time."""
     global _owner
     if _owner == threading.get_ident():
-        raise RuntimeError("progress() can neither pin nor unpin")
+        raise RuntimeError("progress(), or a handler of a signal that interrupts a pin, can neither pin nor unpin")
     try:
         with _turn:
             _owner = threading.get_ident()
@@ -176,10 +176,13 @@ def _drop_all():
 
 def _drop_soon():
     """Drops what is in _dropped now or, if another call has the turn, at the end of that call."""
+    global _owner
     while _dropped and _turn.acquire(blocking=False):
         try:
+            _owner = threading.get_ident()
             _drop_all()
         finally:
+            _owner = None
             _turn.release()
 
 
@@ -238,7 +241,7 @@ class Pinned:
     def close(self):
         """Unpins the pages, unless other objects pin them. Closing again has no effect. If the CUDA
         run time fails, raises CudaError, and the pages count as pinned; another close() tries again.
-        Raises RuntimeError within progress()."""
+        Raises RuntimeError within progress() and in a handler of a signal that interrupts a pin."""
         if self._memory is not None:
             with _alone():
                 if self._memory is not None:  # another thread may have closed it
@@ -274,5 +277,6 @@ def pin(segment, progress=None):
     The run time is $SHMVIEW_CUDART; otherwise libcudart.so; otherwise the one beside torch.
 
     Raises NoCuda, which is an ImportError, if there is none; CudaError if the pages cannot be
-    pinned; RuntimeError within progress(); what progress() raises."""
+    pinned; RuntimeError within progress() and in a handler of a signal that interrupts a pin; what
+    progress() raises."""
     return Pinned(segment, progress)
