@@ -141,6 +141,12 @@ except shmview.NoCuda:
     skip("no CUDA run time")
 n = ctypes.c_int()
 if gpu.cudaGetDeviceCount(ctypes.byref(n)) or n.value == 0 or gpu.cudaFree(None):
+    seg = shmview.create(size=1)
+    try:
+        shmview.pin(seg)
+        raise AssertionError
+    except shmview.CudaError:
+        seg.close()
     skip("no CUDA device")
 
 def pinned_pieces(begin):
