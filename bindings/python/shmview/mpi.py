@@ -22,7 +22,7 @@ every rank, after which the job may go on. They may also raise
 
     PeerFailed     a rank has died, or MPI reports an error; its attribute rank
     TimedOut       a rank did not make the call, or a transfer did not end in time
-    Lost           an earlier call has failed so
+    Lost           an earlier call has ended with one of these
 
 One thread at a time may use a Job, or a Link and its Splits: another one gets Busy. A forked child must not
 use them."""
@@ -39,7 +39,9 @@ from operator import index
 from . import _core, _mpi
 from ._errors import Busy, ConversionError, Error, Invalid, PeerFailed
 from ._layouts import _numbers, collect, names
-from ._mpi import MPI, Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls
+from ._mpi import Borrowed, byref, c_int, c_int64, c_uint64, c_void_p, calls
+
+from mpi4py import MPI  # after _mpi, which reports that it is missing
 
 __all__ = ["Job", "Link", "Split", "link", "open", "split", "split_bytes"]
 
@@ -131,9 +133,11 @@ class Job(_Handle):
     """The segments of a job, one on each node. open() returns it. At the end of a with block it is closed
     by close(); if the block raises, it is given up instead, without waiting for other ranks.
 
-    comm: the communicator that open() was given. segment: the Segment of this node, which cannot be closed
-    before the job. rank, size: of comm. owner_died: whether a node has adopted a segment in which the last
-    owner of the lock has died, so that its bytes may be half written.
+    comm: the communicator that open() was given.
+    rank, size: of comm.
+    segment: the Segment of this node, which cannot be closed before the job.
+    owner_died: whether a node has adopted a segment in which the last owner of the lock has died, so that
+    its bytes may be half written.
 
     In all collectives, phase is the layout that becomes current on the nodes that have received elements;
     None counts a change instead. Views are those of segment, of any format and strides, but without
@@ -301,7 +305,10 @@ def link(comm):
 
 
 class Link(_Handle):
-    """Transfers views from rank to rank; link() returns it. comm: its communicator. rank, size: of comm.
+    """Transfers views from rank to rank; link() returns it.
+
+    comm: its communicator.
+    rank, size: of comm.
 
     The two views of a transfer have the same shape and type; their strides may differ. They may belong to any
     segment. No lock is taken."""
@@ -475,9 +482,12 @@ class Split(_Handle):
     """A global array that is divided over the ranks; split() returns it. Its calls are collective but for
     global_index() and close(), and take no lock: no rank may write elements while another one's call reads them.
 
-    link, segment: as given to split(). shape, format: of the global array. block: the View of this rank's
-    elements. whole: the same with its halo. grid: the processes in each dimension. place: where this rank is
-    in the grid."""
+    link, segment: as given to split().
+    shape, format: of the global array.
+    block: the View of this rank's elements.
+    whole: the same with its halo.
+    grid: the processes in each dimension.
+    place: where this rank is in the grid."""
 
     _what = "split"
 
