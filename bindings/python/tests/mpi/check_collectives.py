@@ -80,10 +80,10 @@ def check_reduce(job, format, shape, order, root, op):
 
 def check_all(job):
     turn = 0
-    for format in FORMATS:
+    for f, format in enumerate(FORMATS):
         kind = numpy.dtype(format).kind
-        for shape in SHAPES:
-            for order in range(ORDERS):
+        for s, shape in enumerate(SHAPES):
+            for order in ((f + s) % 2, 2 + (f + s) % 2):
                 turn += 1
                 root = turn % n_ranks
                 check_bcast(job, format, shape, order, root)
