@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <shmview/access.h>
 #include <shmview/describe.h>
 #include <shmview/monitor.h>
 #include <shmview/shmview.h>

@@ -3,6 +3,7 @@
 
 #include <shmview/describe.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -36,13 +37,61 @@ static int connect_leader(struct shmview_mpi *job)
     return 0;
 }
 
+#define LABEL_BYTES 64
+#define ID_BYTES    20
+
+/* Writes how the batch system or the launcher calls the job. Anybody can set the environment, so
+ * only printable ASCII is copied, and no more than fits. */
+static void name_job(char *ret)
+{
+    static const char *const names[] = {"SLURM_JOB_ID",   "PBS_JOBID", "LSB_JOBID",
+                                        "PMIX_NAMESPACE", "PMI_JOBID", "OMPI_MCA_ess_base_jobid"};
+    const char *id = NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !(id && id[0]); i++)
+        id = getenv(names[i]);
+    if (!id || !id[0]) {
+        snprintf(ret, ID_BYTES, "of pid %ld", (long)getppid());
+        return;
+    }
+    size_t n = 0;
+    for (; id[n] && n < ID_BYTES - 1; n++)
+        ret[n] = id[n] > ' ' && id[n] < '\177' ? id[n] : '?';
+    ret[n] = '\0';
+}
+
+/* Writes the label of the segments that this rank creates. */
+static void label_of(const struct shmview_mpi *job, char *ret)
+{
+    char id[ID_BYTES], node[65] = "";
+    name_job(id);
+    if (gethostname(node, sizeof node - 1) < 0)
+        snprintf(node, sizeof node, "?");
+    snprintf(ret, LABEL_BYTES, "MPI job %s, rank %d of %d on %s", id, job->rank, job->n_ranks,
+             node);
+}
+
+/* Creates a segment with a label; or without, if the daemon is older than labels. */
+static int create_labelled(struct shmview_mpi *job, const char *name, uint64_t bytes,
+                           struct shmview_create_options *options,
+                           struct shmview_segment **ret_segment)
+{
+    char label[LABEL_BYTES];
+    label_of(job, label);
+    options->label = label;
+    int result = shmview_create(job->connection, name, bytes, options, ret_segment);
+    options->label = NULL;
+    return result == -SHMVIEW_ERR_INVALID
+               ? shmview_create(job->connection, name, bytes, options, ret_segment)
+               : result;
+}
+
 /* Creates the segment, or attaches the one that there is. */
 static int create_or_adopt(struct shmview_mpi *job, const char *name,
                            const struct shmview_mpi_spec *spec)
 {
-    const struct shmview_create_options options = {.struct_bytes = sizeof options,
-                                                   .lifetime = lifetime_of(spec)};
-    int result = shmview_create(job->connection, name, spec->size, &options, &job->segment);
+    struct shmview_create_options options = {.struct_bytes = sizeof options,
+                                             .lifetime = lifetime_of(spec)};
+    int result = create_labelled(job, name, spec->size, &options, &job->segment);
     job->has_created = result == 0;
     if (result == -SHMVIEW_ERR_EXISTS)
         result = shmview_attach(job->connection, name, SHMVIEW_WRITE, 0, &job->segment);
@@ -121,13 +170,13 @@ static int ask_lock(struct shmview_mpi *job, int *ret_outcome)
 
 static int create_control(struct shmview_mpi *job, char *ret_name, size_t n)
 {
-    const struct shmview_create_options options = {
+    struct shmview_create_options options = {
         .struct_bytes = sizeof options, .lifetime = SHMVIEW_ATTACHED, .flags = SHMVIEW_NO_LOCK};
     const uint64_t bytes = control_bytes(job->n_members);
     int result = -SHMVIEW_ERR_EXISTS;
     for (int i = 0; i < NAMES && result == -SHMVIEW_ERR_EXISTS; i++) {
         snprintf(ret_name, n, "mpi.%ld.%d", (long)getpid(), i);
-        result = shmview_create(job->connection, ret_name, bytes, &options, &job->control_segment);
+        result = create_labelled(job, ret_name, bytes, &options, &job->control_segment);
     }
     if (result < 0)
         return text_core(result, "the control area");

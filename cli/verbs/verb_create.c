@@ -177,6 +177,7 @@ static int run_create(struct context *c, int argc, char **argv)
         OPT_CALL("owner", '\0', &call.access, read_owner),
         OPT_CALL("group", '\0', &call.access, read_group),
         OPT_CALL("access", '\0', &call.access, read_entries),
+        OPT_TEXT("label", '\0', &call.options.label),
         OPT_WORD("lifetime", '\0', &call.lifetime, lifetime_names),
         OPT_WORD("backing", '\0', &call.backing, backing_names),
         OPT_FLAG("no-lock", '\0', &call.no_lock),
@@ -211,6 +212,7 @@ const struct verb verb_create = {
     "      --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ...\n"
     "      --lifetime WHEN       manual: until it is removed (default); attached:\n"
     "                            while attached; creator: while this program runs\n"
+    "      --label TEXT          a text for people, at most 63 bytes, which show prints\n"
     "      --backing BACKING     file: in /dev/shm, outlives the daemon; sealed: of a\n"
     "                            size that nobody can change, ends with the daemon\n"
     "      --no-lock             create it without a lock, and so without phases\n"

@@ -41,6 +41,7 @@ enum {
     CREATED,
     REMOVED,
     ID,
+    LABEL,
     STREAM,
     BACKING,
     N_COLUMNS,
@@ -72,6 +73,7 @@ static const struct column columns[N_COLUMNS] = {
     [CREATED] = {"CREATED", CELL_TIME, false, "when it was created"},
     [REMOVED] = {"REMOVED", CELL_FLAG, false, "whether the name is gone"},
     [ID] = {"ID", CELL_NUMBER, false, "number that no other segment gets"},
+    [LABEL] = {"LABEL", CELL_TEXT, false, "what its creator wrote for people"},
     [STREAM] = {"STREAM", CELL_TEXT, COLUMN_IF_ANY, "mode of a stream: latest, lossless"},
     [BACKING] = {"BACKING", CELL_TEXT, false, "what its memory is: file, sealed"},
 };
@@ -146,6 +148,7 @@ static int add_segment(struct table *table, const struct shmview_segment_stats *
         [CREATED] = cell_number(s->created_us),
         [REMOVED] = cell_number(!s->is_named),
         [ID] = cell_number(s->id),
+        [LABEL] = cell_text(s->label),
         [STREAM] = cell_text(mode),
     };
     return table_add(table, cells);

@@ -168,8 +168,8 @@ static json_t *facts_json(const struct facts *f)
         "created", time_text(s->created_us), "phase", "layout", text(s->layout), "generation",
         number(s->generation), "changes", number(s->changes), "deaths", number(s->owner_deaths),
         "attachments", (json_int_t)d->attachments, "attached", parties_json(s), "layouts",
-        layouts_json(d), "stream", f->stream ? stream_json(f->stream) : json_null(), "backing",
-        text(backing_name(d->backing)));
+        layouts_json(d), "stream", f->stream ? stream_json(f->stream) : json_null(), "label",
+        text(d->label), "backing", text(backing_name(d->backing)));
 }
 
 static int print_facts_json(struct context *c, const struct facts *f)
@@ -278,6 +278,11 @@ static void print_facts(const struct facts *f)
 {
     int64_t now = realtime_us();
     puts(f->d->name);
+    if (f->d->label[0]) {
+        printf(LABEL, "label");
+        print_safely(f->d->label);
+        putchar('\n');
+    }
     print_sizes(f);
     print_access(f->d);
     print_life(f, now);

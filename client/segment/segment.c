@@ -10,12 +10,12 @@
 #include "client/base/error.h"
 #include "client/segment/access.h"
 #include "client/segment/export.h"
+#include "common/base/name.h"
 #include "common/base/util.h"
 
-/* The size of struct shmview_create_options in versions that had no member access, and no backing.
- */
+/* The sizes of struct shmview_create_options in versions that had no member access, or no label. */
 #define OPTIONS_FIRST_BYTES  offsetof(struct shmview_create_options, access)
-#define OPTIONS_SECOND_BYTES offsetof(struct shmview_create_options, backing)
+#define OPTIONS_SECOND_BYTES offsetof(struct shmview_create_options, label)
 
 int fail_no_lock(const struct shmview_segment *segment)
 {
@@ -182,22 +182,26 @@ int segment_read_options(const struct shmview_create_options *options, struct wi
 {
     struct shmview_create_options o = {0};
     if (options && options->struct_bytes != sizeof o &&
-        options->struct_bytes != OPTIONS_SECOND_BYTES &&
-        options->struct_bytes != OPTIONS_FIRST_BYTES)
+        options->struct_bytes != OPTIONS_FIRST_BYTES &&
+        options->struct_bytes != OPTIONS_SECOND_BYTES)
         return fail(SHMVIEW_ERR_INVALID, "create options of %u bytes; this library knows %zu",
                     options->struct_bytes, sizeof o);
     if (options)
         memcpy(&o, options, options->struct_bytes);
     if (o.lifetime > SHMVIEW_CREATOR || o.flags & ~(SHMVIEW_NO_LOCK | SHMVIEW_POPULATE) ||
-        o.reserved || o.backing > SHMVIEW_BACKING_SEALED || o.reserved_end)
+        o.backing > SHMVIEW_BACKING_SEALED)
+        return fail(SHMVIEW_ERR_INVALID, "create options: lifetime %u, flags 0x%x, backing %u",
+                    o.lifetime, o.flags, o.backing);
+    if (o.label && !label_is_valid(o.label))
         return fail(SHMVIEW_ERR_INVALID,
-                    "create options: lifetime %u, flags 0x%x, backing %u, reserved %u, %u",
-                    o.lifetime, o.flags, o.backing, o.reserved, o.reserved_end);
+                    "create options: a label has 1 to %d bytes of UTF-8 without control characters",
+                    LIMIT_LABEL_BYTES);
     *ret_flags = o.flags;
     *ret = (struct wire_create){
         .access = SHMVIEW_WRITE,
         .lifetime = o.lifetime,
         .lock = !(o.flags & SHMVIEW_NO_LOCK),
+        .label = o.label,
         .backing = o.backing,
     };
     return access_grant(o.access, &ret->grant);

@@ -20,6 +20,7 @@
  * An attachment in a claim weighs 1. All other values of these requests weigh less than 64. */
 #define LIMIT_JSON_WEIGHT     (LIMIT_VIEWS * 54 + 64)
 #define LIMIT_NAME_BYTES      128 /* of a segment; fits into NAME_MAX */
+#define LIMIT_LABEL_BYTES     63  /* of the label of a segment */
 #define LIMIT_VIEW_NAME_BYTES 64  /* of a layout or a view */
 #define LIMIT_VIEWS           256 /* views of one layout */
 #define LIMIT_LAYOUTS         64  /* layouts of one segment, as its control object has entries */

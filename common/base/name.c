@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/base/name.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "common/base/limits.h"
 
 /* isalnum() would depend on the locale. */
 static bool letter_is_valid(char c)
@@ -18,6 +21,48 @@ bool name_is_valid(const char *name, size_t max_bytes)
         return false;
     for (size_t i = 0; i < n; i++)
         if (!letter_is_valid(name[i]))
+            return false;
+    return true;
+}
+
+/* Reads one character at *at and moves *at past it. Returns 0 if the bytes are not UTF-8: also for
+ * one that is longer than necessary, a surrogate, or one above U+10FFFF. */
+static uint32_t next_character(const unsigned char **at)
+{
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    const unsigned char *byte = *at;
+    unsigned more = *byte < 0x80             ? 0
+                    : (*byte & 0xe0) == 0xc0 ? 1
+                    : (*byte & 0xf0) == 0xe0 ? 2
+                    : (*byte & 0xf8) == 0xf0 ? 3
+                                             : 4;
+    if (more == 4)
+        return 0;
+    uint32_t c = more ? *byte & (0x3fu >> more) : *byte;
+    for (unsigned i = 1; i <= more; i++) {
+        if ((byte[i] & 0xc0) != 0x80) /* a NUL too, so this reads no further */
+            return 0;
+        c = c << 6 | (byte[i] & 0x3fu);
+    }
+    *at = byte + more + 1;
+    return c < least[more] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff) ? 0 : c;
+}
+
+/* Whether the character would end a line, or change how a terminal shows what follows. */
+static bool is_control(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200e && c <= 0x200f) ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+bool label_is_valid(const char *label)
+{
+    const unsigned char *at = (const unsigned char *)label;
+    size_t n = strnlen(label, LIMIT_LABEL_BYTES + 1);
+    if (n == 0 || n > LIMIT_LABEL_BYTES)
+        return false;
+    while (*at)
+        if (is_control(next_character(&at))) /* 0 counts as one */
             return false;
     return true;
 }

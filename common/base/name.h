@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of segments, layouts and views: which are valid, and copies of lists of them. */
+/* Names of segments, layouts and views, and labels: which are valid; copies of lists of names. */
 #ifndef COMMON_NAME_H
 #define COMMON_NAME_H
 
@@ -9,6 +9,10 @@
 /* Whether name consists of 1 to max_bytes of the characters A-Z a-z 0-9 . _ - and does not start
  * with '.'. Such a name needs no quoting in a path, a shell or a table. */
 bool name_is_valid(const char *name, size_t max_bytes);
+
+/* Whether label is 1 to LIMIT_LABEL_BYTES bytes of UTF-8 without characters that control a terminal
+ * or the direction of text. Then programs can print it as it is. */
+bool label_is_valid(const char *label);
 
 /* Copies a list of names into one block, which the caller owes to free(). The list ends with NULL.
  * Returns NULL if memory is short. */

@@ -33,6 +33,7 @@ static const struct field segment_fields[] = {
     {"attachments", FIELD_INT, false, .offset = OF_SEGMENT(attachments), .max = INT64_MAX},
     {"group", FIELD_INT, true, .offset = OF_SEGMENT(group), .max = UINT32_MAX},
     {"mode", FIELD_INT, true, .offset = OF_SEGMENT(mode), .max = 0777},
+    {"label", FIELD_STRING, true, .offset = OF_SEGMENT(label), .max = LIMIT_LABEL_BYTES},
     {"backing", FIELD_ENUM, true, .narrow = true, .offset = OF_SEGMENT(backing),
      .enums = wire_backing_names},
     FIELDS_END,
@@ -80,6 +81,7 @@ static const struct field create_fields[] = {
      .enums = wire_lifetime_names},
     {"lock", FIELD_BOOL, true, .offset = AT(wire_create, lock)},
     GRANT_FIELDS(wire_create),
+    {"label", FIELD_STRING, true, .offset = AT(wire_create, label), .max = LIMIT_LABEL_BYTES},
     {"backing", FIELD_ENUM, true, .offset = AT(wire_create, backing), .enums = wire_backing_names},
     FIELDS_END,
 };
@@ -227,7 +229,7 @@ int wire_read_int(const json_t *parameters, const char *member, int64_t *ret,
 
 #define NO_SEGMENT                                                                                 \
     {                                                                                              \
-        .group = WIRE_ABSENT, .mode = WIRE_ABSENT, .backing = SHMVIEW_BACKING_FILE                 \
+        .group = WIRE_ABSENT, .mode = WIRE_ABSENT, .label = "", .backing = SHMVIEW_BACKING_FILE    \
     }
 #define NO_ATTACHMENT                                                                              \
     {                                                                                              \

@@ -78,7 +78,8 @@ struct wire_create {
     int64_t lifetime; /* 0: default */
     bool lock;
     struct wire_grant grant;
-    int64_t backing; /* 0: default */
+    const char *label; /* NULL or "": none */
+    int64_t backing;   /* 0: default */
 };
 
 struct wire_set_access {

@@ -39,6 +39,7 @@ static const struct shmview_segment_stats no_segment = {
     .layout = "",
     .changes = -1,
     .owner_deaths = -1,
+    .label = "",
     .backing = SHMVIEW_BACKING_FILE,
 };
 static const struct shmview_stats no_stats = {
@@ -101,6 +102,8 @@ static const struct field segment_fields[] = {
      .count = AT(shmview_segment_stats, n_parties), .of = party_fields,
      .of_bytes = sizeof(struct shmview_party_stats), .max = LIMIT_STATS_ATTACHED,
      .blank = &no_party},
+    {"label", FIELD_STRING, true, .offset = AT(shmview_segment_stats, label),
+     .max = LIMIT_LABEL_BYTES},
     CHOICE(shmview_segment_stats, "backing", backing, true, wire_backing_names),
     FIELDS_END,
 };

@@ -29,8 +29,8 @@ struct config_people {
     size_t n_entries;
 };
 
-/* A declared segment: the daemon makes it when it starts or reads this configuration. The name and
- * the file name are borrowed from config.kept. */
+/* A declared segment: the daemon makes it when it starts or reads this configuration. The name, the
+ * label and the file name are borrowed from config.kept. */
 struct config_segment {
     const char *name;
     uint64_t size;
@@ -40,6 +40,7 @@ struct config_segment {
     int64_t backing;             /* enum shmview_backing; 0: the default of this configuration */
     struct wire_layout *layouts; /* checked: they fit the segment */
     size_t n_layouts;
+    const char *label; /* NULL: none */
     bool is_stream;
     struct shmview_stream_header stream; /* of a stream: its first bytes */
     const char *file;                    /* the file and line that declare it, for messages */

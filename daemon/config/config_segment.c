@@ -28,6 +28,16 @@ static void read_name(struct config_reader *reader, const json_t *value, void *a
         *(const char **)at = name;
 }
 
+static void read_label(struct config_reader *reader, const json_t *value, void *at)
+{
+    const char *label = config_string(reader, value);
+    if (label && !label_is_valid(label))
+        config_fault(reader, "must be 1 to %d bytes of UTF-8 without control characters",
+                     LIMIT_LABEL_BYTES);
+    else
+        *(const char **)at = label;
+}
+
 static void read_size(struct config_reader *reader, const json_t *value, void *at)
 {
     uint64_t bytes = 0;
@@ -275,6 +285,7 @@ static void read_segment(struct config_reader *reader, const json_t *value, unsi
         {"acl", read_acl, AT(access), false},
         {"lifetime", read_lifetime, AT(lifetime), false},
         {"lock", read_bool, AT(lock), false},
+        {"label", read_label, AT(label), false},
         {"backing", config_read_backing, AT(backing), false},
         {"layouts", read_layouts, 0, false},
         {"stream", read_stream, 0, false},

@@ -217,6 +217,10 @@ static bool check_create(struct wire_create *create, struct answer *answer)
         wire_fault_fill(&fault, "name",
                         "must be 1 to %d of A-Z a-z 0-9 . _ -, not starting with a dot",
                         LIMIT_NAME_BYTES);
+    else if (create->label && create->label[0] && !label_is_valid(create->label))
+        wire_fault_fill(&fault, "label",
+                        "must be at most %d bytes of UTF-8 without control characters",
+                        LIMIT_LABEL_BYTES);
     else if (create->lifetime == SHMVIEW_ATTACHED && !create->access)
         wire_fault_fill(&fault, "lifetime", "\"attached\" needs an access to attach with");
     if (fault.reason[0]) {
@@ -236,7 +240,8 @@ static struct job *job_new(const struct request *request, const struct wire_crea
     struct registry *registry = &request->state->registry;
     /* a dead client's segment of that name may be waiting for its removal */
     departure_settle(request->state, registry_find(registry, create->name));
-    struct segment *s = registry_reserve(registry, create->name);
+    struct segment *s =
+        registry_reserve_labelled(registry, create->name, create->label ? create->label : "");
     if (!s && errno == EEXIST) {
         refuse(request->answer, SHMVIEW_ERR_EXISTS, json_pack("{s:s}", "name", create->name),
                "a segment '%s' exists already", create->name);
@@ -317,6 +322,7 @@ void creation_declare(struct state *state, const struct config_segment *want)
         .size = (int64_t)want->size,
         .lifetime = want->lifetime,
         .lock = want->lock,
+        .label = want->label,
         .backing = want->backing,
     };
     struct job *job = job_new(&request, &create, want);

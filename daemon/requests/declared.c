@@ -158,6 +158,8 @@ static void compare(struct segment *s, const struct config_segment *want)
         differs(want, "mode 0%03o, not 0%03o", want->access.mode, s->access->mode);
     if (!access_same_entries(s->access, &want->access))
         differs(want, "another acl");
+    if (strcmp(segment_label(s), want->label ? want->label : "") != 0)
+        differs(want, "another label");
     declared_complete(s, want);
 }
 

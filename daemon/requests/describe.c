@@ -52,6 +52,7 @@ struct shmview_description describe_head(const struct segment *s, struct wire_ac
         .attachments = s->n_attachments,
         .lifetime = s->lifetime,
         .has_lock = s->lock,
+        .label = segment_label(s),
         .backing = s->sealed ? SHMVIEW_BACKING_SEALED : 0, /* absent: a file */
     };
 }

@@ -120,6 +120,7 @@ static void add_segment(struct page *page, const struct segment *s)
         .generation = WIRE_ABSENT,
         .changes = WIRE_ABSENT,
         .owner_deaths = WIRE_ABSENT,
+        .label = segment_label(s),
     };
     add_object(s, w);
     bool is_seen = control_peek_slots(s, s->n_attachments ? s->slots.high : 0, &peek) == 0;

@@ -84,7 +84,8 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
         errno = EEXIST;
         return NULL;
     }
-    struct segment *s = segment_new(&registry->home, record->id, record->name);
+    struct segment *s =
+        segment_new_labelled(&registry->home, record->id, record->name, record->label);
     if (!s)
         return NULL;
     s->size = record->size;
@@ -109,13 +110,14 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
     return s;
 }
 
-struct segment *registry_reserve(struct registry *registry, const char *name)
+struct segment *registry_reserve_labelled(struct registry *registry, const char *name,
+                                          const char *label)
 {
     if (registry_find(registry, name)) {
         errno = EEXIST;
         return NULL;
     }
-    struct segment *s = segment_new(&registry->home, ++registry->last_id, name);
+    struct segment *s = segment_new_labelled(&registry->home, ++registry->last_id, name, label);
     if (!s) {
         errno = ENOMEM;
         return NULL;
@@ -126,6 +128,11 @@ struct segment *registry_reserve(struct registry *registry, const char *name)
         return NULL;
     }
     return s;
+}
+
+struct segment *registry_reserve(struct registry *registry, const char *name)
+{
+    return registry_reserve_labelled(registry, name, "");
 }
 
 struct segment *registry_find(const struct registry *registry, const char *name)

@@ -37,6 +37,9 @@ struct segment *registry_restore(struct registry *registry, const struct store_s
 /* Adds a segment that has a name and no objects, with the next id. name must be valid. Returns the
  * segment, which the registry owns; or NULL with errno EEXIST or ENOMEM. */
 struct segment *registry_reserve(struct registry *registry, const char *name);
+/* Like registry_reserve(), with a label, which must be valid; "" is none. */
+struct segment *registry_reserve_labelled(struct registry *registry, const char *name,
+                                          const char *label);
 
 /* Return the segment with that name or id, whether it is allocated or only reserved; or NULL. */
 struct segment *registry_find(const struct registry *registry, const char *name);

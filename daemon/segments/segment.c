@@ -14,16 +14,24 @@
 #include "common/base/util.h"
 #include "daemon/segments/use.h"
 
-struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name)
+struct segment *segment_new_labelled(struct segment_home *home, uint64_t id, const char *name,
+                                     const char *label)
 {
-    size_t n = strlen(name) + 1;
-    struct segment *s = calloc(1, sizeof *s + n);
+    size_t n = strlen(name) + 1, more = label[0] ? strlen(label) + 1 : 0;
+    struct segment *s = calloc(1, sizeof *s + n + more);
     if (!s)
         return NULL;
     s->home = home;
     s->id = id;
+    s->has_label = more > 0;
     memcpy(s->name, name, n);
+    memcpy(s->name + n, label, more);
     return s;
+}
+
+struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name)
+{
+    return segment_new_labelled(home, id, name, "");
 }
 
 /* --- Objects ------------------------------------------------------------- */
@@ -125,7 +133,8 @@ int segment_keep(const struct segment *segment)
         record.access = *segment->access;
     if (segment->has_creator)
         record.creator = segment->holder;
-    memcpy(record.name, segment->name, strlen(segment->name) + 1);
+    strcpy(record.name, segment->name);
+    strcpy(record.label, segment_label(segment));
     return store_put_segment(segment->home->store, &record);
 }
 

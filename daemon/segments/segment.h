@@ -12,8 +12,8 @@
  * in use (use.h), because clients get it read-only.
  *
  * An instance may have a hundred thousand segments, most of them idle. So this struct has only the
- * state that an idle segment needs, and one string, its name. Names of objects are computed from
- * the name and the id when they are needed.
+ * state that an idle segment needs, and one string: its name, then its label if it has one. Names
+ * of objects are computed from the name and the id when they are needed.
  *
  * Everything here is used on the loop only, except segment_allocate_some(). */
 #ifndef DAEMON_SEGMENT_H
@@ -22,6 +22,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
@@ -78,7 +79,8 @@ struct segment {
     bool lock;
     bool allocated;        /* false: the segment is only reserved */
     bool named;            /* it is found by name; false after its removal */
-    bool has_creator;      /* it is on a list of created_segments */
+    bool has_creator : 1;  /* it is on a list of created_segments */
+    bool has_label : 1;    /* it is in `name` after the NUL */
     bool departing;        /* its creator is dead, and departure.c will remove it */
     bool sealed;           /* its objects are memfds; false: files in /dev/shm */
     bool unread;           /* the slots of an earlier daemon have not been read (use.c) */
@@ -94,6 +96,15 @@ struct segment {
 /* Returns a new segment, which has no objects and is in no table. The caller owes segment_free() or
  * segment_abandon(). Returns NULL if memory is short. home must outlive the segment. */
 struct segment *segment_new(struct segment_home *home, uint64_t id, const char *name);
+/* Like segment_new(), with a label; "" is none. */
+struct segment *segment_new_labelled(struct segment_home *home, uint64_t id, const char *name,
+                                     const char *label);
+
+/* Returns the label of the segment, or "". */
+static inline const char *segment_label(const struct segment *segment)
+{
+    return segment->has_label ? segment->name + strlen(segment->name) + 1 : "";
+}
 
 /* How far an allocation has come, if it has not failed. */
 enum allocation {

@@ -47,8 +47,9 @@ struct store_segment {
     struct store_holder creator;
     uint32_t lifetime;
     uint32_t flags;
-    struct access access;            /* only the used entries are written */
-    char name[LIMIT_NAME_BYTES + 1]; /* only the bytes up to the NUL are written */
+    struct access access;              /* only the used entries are written */
+    char name[LIMIT_NAME_BYTES + 1];   /* only the bytes up to the NUL are written */
+    char label[LIMIT_LABEL_BYTES + 1]; /* the same; "" is not written */
 };
 
 /* The record of an attachment, written as it is. */

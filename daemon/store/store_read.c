@@ -60,6 +60,7 @@ static bool visit_segment(void *arg, const MDB_val *key, const MDB_val *value)
     uint64_t id = id_of(key);
     bool fits = store_record_read(value->mv_data, value->mv_size, &segment) && segment.id == id &&
                 name_is_valid(segment.name, LIMIT_NAME_BYTES) &&
+                (!segment.label[0] || label_is_valid(segment.label)) &&
                 segment.lifetime >= SHMVIEW_ATTACHED && segment.lifetime <= SHMVIEW_CREATOR;
     v->segment(v->arg, id, fits ? &segment : NULL);
     return true;

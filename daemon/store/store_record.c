@@ -17,7 +17,24 @@ size_t store_record_write(const struct store_segment *segment, char *record)
     size_t n = SEGMENT_FIXED_BYTES + acl, name = strlen(segment->name) + 1;
     memcpy(record, segment, n); /* in both, the entries follow the fixed members */
     memcpy(record + n, segment->name, name);
-    return n + name;
+    n += name;
+    if (!segment->label[0])
+        return n;
+    size_t label = strlen(segment->label) + 1;
+    memcpy(record + n, segment->label, label);
+    return n + label;
+}
+
+/* Copies the text at *at, which ends with a NUL before end, and moves *at past it. Returns whether
+ * it has 1 to room - 1 bytes. */
+static bool take_text(const char **at, const char *end, char *ret, size_t room)
+{
+    size_t n = strnlen(*at, (size_t)(end - *at));
+    if (n == 0 || n >= room || *at + n == end)
+        return false;
+    memcpy(ret, *at, n);
+    *at += n + 1;
+    return true;
 }
 
 bool store_record_read(const void *record, size_t bytes, struct store_segment *ret)
@@ -27,13 +44,10 @@ bool store_record_read(const void *record, size_t bytes, struct store_segment *r
         return false;
     memcpy(ret, record, SEGMENT_FIXED_BYTES);
     size_t n = SEGMENT_FIXED_BYTES + ret->access.n_entries * sizeof ret->access.entries[0];
-    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || bytes < n + 2)
-        return false;
-    const char *name = (const char *)record + n;
-    size_t length = bytes - n; /* with the NUL */
-    if (length > sizeof ret->name || memchr(name, 0, length) != name + length - 1)
+    if (ret->access.n_entries > LIMIT_ACL_ENTRIES || bytes < n)
         return false;
     memcpy(ret, record, n);
-    memcpy(ret->name, name, length);
-    return true;
+    const char *at = (const char *)record + n, *end = (const char *)record + bytes;
+    return take_text(&at, end, ret->name, sizeof ret->name) &&
+           (at == end || take_text(&at, end, ret->label, sizeof ret->label)) && at == end;
 }

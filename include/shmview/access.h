@@ -46,6 +46,7 @@ extern "C" {
 #endif
 
 struct shmview_connection;
+struct shmview_segment;
 
 /* Kinds of an entry. */
 #define SHMVIEW_USER  1u
@@ -95,6 +96,16 @@ struct shmview_access_change {
  * cannot be read, or an error of requests. */
 int shmview_set_access(struct shmview_connection *connection, const char *name,
                        const struct shmview_access_change *change);
+
+/* Ties the lifetime of a segment to process pid instead of to this client, so that the results of a
+ * worker outlive the worker. This client must have created the segment with SHMVIEW_CREATOR. The
+ * process must be this one or an ancestor, not process 1, and belong to the same user. Blocks as a
+ * request. Any thread.
+ *
+ * Returns 0 on success. On failure nothing has changed: returns -SHMVIEW_ERR_DENIED if the process
+ * or the segment is not as described, _NOT_FOUND if the segment's name was removed, _INVALID for a
+ * pid that cannot be one or foreign memory, or an error of requests. */
+int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
 #ifdef __cplusplus
 }

@@ -109,6 +109,9 @@ struct shmview_description {
      * shmview_phase. */
     const struct shmview_layout_description *const *layouts;
     size_t n_layouts;
+    /* What its creator wrote for people; "" if nothing. It has at most 63 bytes, and no character
+     * that controls a terminal. */
+    const char *label;
     /* enum shmview_backing. */
     uint32_t backing;
 };

@@ -127,7 +127,6 @@ int shmview_daemon_path(char *path, size_t bytes);
 int shmview_disconnect(struct shmview_connection *connection);
 
 /* Asks the daemon for a reply, to find out whether it runs. Blocks as a request. Any thread.
- *
  * Returns 0 on success. Returns an error of requests on failure. */
 int shmview_ping(struct shmview_connection *connection);
 
@@ -171,12 +170,8 @@ enum shmview_lifetime {
 
 /* What the memory of a segment is. */
 enum shmview_backing {
-    /* Files in /dev/shm. They outlive the daemon: the next one takes the segment over. */
-    SHMVIEW_BACKING_FILE = 1,
-    /* Sealed memfds. Nobody can truncate them under another process, and the size of /dev/shm is no
-     * limit; but the segment ends with the daemon. A client that is attached then keeps its memory,
-     * without a lock that notices deaths. */
-    SHMVIEW_BACKING_SEALED = 2,
+    SHMVIEW_BACKING_FILE = 1,   /* files in /dev/shm, which the next daemon takes over */
+    SHMVIEW_BACKING_SEALED = 2, /* memfds that nobody can truncate, and that end with the daemon */
 };
 
 #define SHMVIEW_NO_LOCK  1u /* create: the segment has only its data, no lock, changes or phases */
@@ -188,11 +183,9 @@ struct shmview_create_options {
     uint32_t struct_bytes;
     uint32_t lifetime;                          /* enum shmview_lifetime */
     uint32_t flags;                             /* SHMVIEW_NO_LOCK | SHMVIEW_POPULATE */
-    uint32_t reserved;                          /* must be 0 */
+    uint32_t backing;                           /* enum shmview_backing; 0: as configured */
     const struct shmview_access_change *access; /* its owner, mode ...; NULL: defaults */
-    /* enum shmview_backing; 0: what the daemon's configuration says, or a file */
-    uint32_t backing;
-    uint32_t reserved_end; /* must be 0 */
+    const char *label; /* for people: UTF-8, at most 63 bytes, no control characters; NULL: none */
 };
 
 /* Creates the segment called name, filled with zeros, and attaches it for writing.
@@ -206,8 +199,9 @@ struct shmview_create_options {
  * this user may not see; _NO_SPACE if there is not enough shared memory, _QUOTA beyond a quota (for
  * both the text has what was asked for, used or free, and the limit); _LIMIT beyond 4096
  * attachments of the connection, or if the daemon has no descriptors left for a sealed segment;
- * _DENIED if this user may not create segments, or not for that owner or group; _INVALID for a wrong
- * argument; _LAYOUT_VERSION if an object of the segment is damaged; or an error of requests. */
+ * _DENIED if this user may not create segments, or not for that owner or group; _INVALID for a
+ * wrong argument; _LAYOUT_VERSION if an object of the segment is damaged; or an error of requests.
+ */
 int shmview_create(struct shmview_connection *connection, const char *name, uint64_t size,
                    const struct shmview_create_options *options,
                    struct shmview_segment **ret_segment);
@@ -225,16 +219,6 @@ int shmview_create(struct shmview_connection *connection, const char *name, uint
  * for a wrong argument, or an error of requests. */
 int shmview_attach(struct shmview_connection *connection, const char *name, int access,
                    unsigned flags, struct shmview_segment **ret_segment);
-
-/* Ties the lifetime of a segment to process pid instead of to this client, so that the results of a
- * worker outlive the worker. This client must have created the segment with SHMVIEW_CREATOR. The
- * process must be this one or an ancestor, not process 1, and belong to the same user. Blocks as a
- * request. Any thread.
- *
- * Returns 0 on success. On failure nothing has changed: returns -SHMVIEW_ERR_DENIED if the process
- * or the segment is not as described, _NOT_FOUND if the segment's name was removed, _INVALID for a
- * pid that cannot be one or foreign memory, or an error of requests. */
-int shmview_entrust(struct shmview_segment *segment, uint32_t pid);
 
 /* Ends an attachment and frees the handle, after which its views are invalid, also where the memory
  * stays mapped for a while (shmview_trim()). segment may be NULL. Does not wait for the daemon, and

@@ -92,6 +92,8 @@ struct shmview_segment_stats {
      * for. Those that hold the lock or wait for it come first. */
     const struct shmview_party_stats *const *parties;
     size_t n_parties;
+    /* What its creator wrote for people; "" if nothing. */
+    const char *label;
     uint32_t backing; /* enum shmview_backing */
 };
 

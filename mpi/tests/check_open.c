@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodes: 2. Opening: which segments are created, adopted and refused, and which are left. */
 #include <mpi.h>
+#include <shmview/describe.h>
 #include <shmview/mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -71,6 +73,32 @@ static void check_kept(void)
     REFUSED(shmview_mpi_close_keeping(job, &segment), INVALID);
     CHECK(!segment && strstr(shmview_mpi_error_text(), "a connection of its own"));
     OK(shmview_mpi_close(job));
+}
+
+/* The label of the segment has job, leader and node. */
+static void check_label(void)
+{
+    const struct shmview_mpi_spec spec = spec_of(0);
+    const struct shmview_description *described;
+    struct shmview_connection *connection;
+    struct shmview_mpi *job;
+    char begin[64], ranks[64], node[65] = "";
+    setenv("SLURM_JOB_ID", "47\x1b[1m11 and far more than there is room for", 1);
+    OK(shmview_mpi_open(MPI_COMM_WORLD, NULL, "labelled", &spec, &job));
+    OK(shmview_connect(NULL, 0, &connection));
+    OK(shmview_describe(connection, "labelled", &described));
+    snprintf(begin, sizeof begin, "MPI job 47?[1m11?and?far?mo, rank ");
+    snprintf(ranks, sizeof ranks, " of %d on ", ranks_n());
+    CHECK(strncmp(described->label, begin, strlen(begin)) == 0);
+    const int leader = (int)strtol(described->label + strlen(begin), NULL, 10);
+    CHECK(shmview_mpi_node(job, leader) == shmview_mpi_node(job, ranks_me()));
+    const char *at = strstr(described->label, ranks);
+    CHECK(at && gethostname(node, sizeof node - 1) == 0);
+    CHECK(at && strncmp(at + strlen(ranks), node, strlen(at + strlen(ranks))) == 0);
+    shmview_description_free(described);
+    OK(shmview_disconnect(connection));
+    OK(shmview_mpi_close(job));
+    unsetenv("SLURM_JOB_ID");
 }
 
 /* The next job finds the phase and the bytes of the one before. */
@@ -181,6 +209,7 @@ int main(int argc, char **argv)
     ranks_begin(&argc, &argv);
     check_shared();
     check_kept();
+    check_label();
     check_adopted();
     check_undone();
     check_refused();

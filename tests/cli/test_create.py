@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from conftest import await_
+from conftest import Ctl, Daemon, await_
 
 
 def view(ctl, name, layout, view):
@@ -42,6 +42,34 @@ def test_what_is_created(ctl):
     made = ctl("create", "told", "4000", "--layout", "l: A=f4", "--json").json
     assert made == ctl("show", "told", "--json").json
     assert made["layouts"][0]["name"] == "l"
+
+
+def test_labels(ctl):
+    ctl("create", "seg", "1", "--label", "of the night run, µ")
+    ctl("create", "bare", "1")
+    assert ctl("show", "seg", "-J").json["label"] == "of the night run, µ"
+    assert ctl("show", "bare", "-J").json["label"] is None
+    assert "  label      of the night run, µ\n" in ctl("show", "seg").out
+    assert "label" not in ctl("show", "bare").out
+    rows = ctl("list", "-J", "-o", "NAME,LABEL").json["segments"]
+    assert [(row["name"], row["label"]) for row in rows] == [("seg", "of the night run, µ"), ("bare", None)]
+    for wrong in ("", "x" * 64, "a\nb", "\x1b[2J"):
+        ctl("create", "other", "1", "--label", wrong, status=1, err="a label has 1 to 63 bytes of UTF-8")
+    assert len(ctl.segments()) == 2
+
+
+def test_a_label_outlives_the_daemon(tmp_path):
+    daemon = Daemon(str(tmp_path))
+    daemon.start({"segments": [{"name": "declared", "size": 1, "label": "of the configuration"}]})
+    ctl = Ctl(str(tmp_path), daemon.socket)
+    ctl("create", "seg", "1", "--label", "kept")
+    ctl("create", "bare", "1")
+    daemon.process.kill()
+    daemon.process.wait()
+    daemon.start()
+    labels = [ctl("show", name, "-J").json["label"] for name in ("seg", "bare", "declared")]
+    assert labels == ["kept", None, "of the configuration"]
+    daemon.stop()
 
 
 def test_names_and_arguments(ctl):

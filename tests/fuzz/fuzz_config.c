@@ -62,6 +62,7 @@ static void check_segment(const struct config *c, size_t index)
 {
     const struct config_segment *s = &c->segments[index];
     REQUIRE(name_is_valid(s->name, LIMIT_NAME_BYTES));
+    REQUIRE(!s->label || label_is_valid(s->label));
     REQUIRE(config_find_segment(c, s->name) == s); /* no other segment has its name */
     REQUIRE(s->size >= 1 && s->size <= LIMIT_SEGMENT_BYTES);
     REQUIRE((s->access.mode & ~ACCESS_MODES) == 0);

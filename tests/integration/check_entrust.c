@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <shmview/access.h>
+
 #include "support/await.h"
 #include "support/child.h"
 #include "support/client.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include <shmview/access.h>
 #include <shmview/describe.h>
 #include <shmview/monitor.h>
 #include <shmview/stats.h>

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <shmview/describe.h>
 #include <shmview/layout.h>
 
 #include "support/await.h"
@@ -106,11 +107,35 @@ START_TEST(create_refuses_with_the_cause)
     REFUSED(shmview_create(conn, "a", 1, &o, &none), INVALID, "lifetime 4");
     o = (struct shmview_create_options){.struct_bytes = sizeof o, .flags = 0x40};
     REFUSED(shmview_create(conn, "a", 1, &o, &none), INVALID, "flags 0x40");
-    o = (struct shmview_create_options){.struct_bytes = sizeof o, .reserved = 3};
-    REFUSED(shmview_create(conn, "a", 1, &o, &none), INVALID, "reserved 3");
+    o = (struct shmview_create_options){.struct_bytes = sizeof o, .backing = 3};
+    REFUSED(shmview_create(conn, "a", 1, &o, &none), INVALID, "backing 3");
     ck_assert_ptr_null(none);
     ck_assert_uint_eq(daemon_objects(&d), 3);
     OK(shmview_detach(seg));
+    end();
+}
+END_TEST
+
+/* A program that was compiled before there were labels has shorter options. */
+START_TEST(labels)
+{
+    const struct shmview_description *told;
+    struct shmview_segment *seg, *older;
+    struct shmview_create_options o = {.struct_bytes = sizeof o, .label = "run 4711"};
+    begin();
+    OK(shmview_create(conn, "seg", 10, &o, &seg));
+    o.struct_bytes = offsetof(struct shmview_create_options, label);
+    OK(shmview_create(conn, "older", 10, &o, &older));
+    OK(shmview_describe(conn, "seg", &told));
+    ck_assert_str_eq(told->label, "run 4711");
+    shmview_description_free(told);
+    OK(shmview_describe(conn, "older", &told));
+    ck_assert_str_eq(told->label, "");
+    shmview_description_free(told);
+    o = (struct shmview_create_options){.struct_bytes = sizeof o, .label = "\x1b[2J"};
+    REFUSED(shmview_create(conn, "other", 10, &o, &seg), INVALID, "a label has 1 to 63 bytes");
+    OK(shmview_detach(seg));
+    OK(shmview_detach(older));
     end();
 }
 END_TEST
@@ -394,6 +419,7 @@ int main(void)
         SUITE_TEST(bytes_are_zero_again_after_a_namesake),
         SUITE_TEST(create_populates_on_request),
         SUITE_TEST(create_refuses_with_the_cause),
+        SUITE_TEST(labels),
         SUITE_TEST(create_leaves_an_object_that_is_not_ours),
         SUITE_TEST(names_have_limits),
         SUITE_TEST(two_clients_see_the_same_bytes),

@@ -269,8 +269,8 @@ def create(name: Optional[str] = None, size: Optional[SupportsIndex] = None, *,
            layouts: Optional[Mapping[str, _Layout]] = None, phase: Optional[str] = None,
            lifetime: _Lifetime = "attached", lock: bool = True, populate: bool = False,
            mode: Optional[int] = None, owner: Union[int, str, None] = None, group: Union[int, str, None] = None,
-           entries: Optional[_Entries] = None, connection: Optional[Connection] = None,
-           backing: Optional[_Backing] = None, **more: _Layout) -> Segment: ...
+           entries: Optional[_Entries] = None, label: Optional[str] = None,
+           connection: Optional[Connection] = None, backing: Optional[_Backing] = None, **more: _Layout) -> Segment: ...
 @overload
 def attach(name: str, readonly: bool = False, *, access: Optional[_Access] = None,
            timeout: Optional[float] = 0, populate: bool = False,
@@ -368,6 +368,7 @@ class SegmentStats(NamedTuple):
     changes: int
     owner_deaths: int
     parties: Tuple[AttachmentStats, ...]
+    label: str
     backing: str
 class Stats(NamedTuple):
     version: str

@@ -25,8 +25,8 @@ def connect(path=None, *, start=True):
 
 
 def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached", lock=True,
-           populate=False, mode=None, owner=None, group=None, entries=None, connection=None,
-           backing=None, **more):
+           populate=False, mode=None, owner=None, group=None, entries=None, label=None,
+           connection=None, backing=None, **more):
     """Creates a zeroed segment, attaches it for writing, and returns the Segment.
 
     name: 1 to 128 letters, digits, '.', '_' and '-', not beginning with a dot. None: an unused name.
@@ -38,6 +38,8 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
     populate: whether to map every page now instead of at its first use.
     mode, owner, group, entries: the users who may use the segment, see set_access(). None: the mode that the
     daemon is configured with (0o600 by default), and this user and group.
+    label: a text for people, which stats() and `shmviewctl show` have: at most 63 bytes of UTF-8
+    without control characters. None: none.
     connection: a Connection. None: the default connection of the process.
     backing: 'file' (in /dev/shm; the segment outlives the daemon) or 'sealed' (of a size that nobody can
     change; the segment ends with the daemon). None: what the daemon is configured with, 'file' by default.
@@ -68,7 +70,7 @@ def create(name=None, size=None, *, layouts=None, phase=None, lifetime="attached
         from ._access import change
         access = change(mode, owner, group, entries)
     segment = _core.create(name, size, lifetime=lifetime, lock=lock, populate=populate,
-                           access=access, connection=connection, backing=backing)
+                           access=access, label=label, connection=connection, backing=backing)
     try:
         for layout, views in resolved.items():
             segment._define(layout, views)

@@ -44,6 +44,7 @@ class SegmentStats(NamedTuple):
     changes: int  #: the counter of changes
     owner_deaths: int  #: exclusive holders that died, as far as it is known
     parties: Tuple[AttachmentStats, ...]  #: at most 64; holders and waiters come first
+    label: str  #: what its creator wrote for people, or ''
     backing: str  #: 'file' or 'sealed'
 
 
@@ -65,8 +66,9 @@ class Stats(NamedTuple):
 
 
 def _segment(fields):
-    *head, parties, backing = fields
-    segment = SegmentStats(*head, tuple(AttachmentStats(*party) for party in parties), _BACKINGS.get(backing, "?"))
+    *head, parties, label, backing = fields
+    segment = SegmentStats(*head, tuple(AttachmentStats(*party) for party in parties), label,
+                           _BACKINGS.get(backing, "?"))
     return segment._replace(lifetime=_LIFETIMES.get(segment.lifetime, "?"), parties=tuple(
         party._replace(access=_ACCESSES.get(party.access, "?")) for party in segment.parties))
 

@@ -96,17 +96,17 @@ static int backing_called(const char *name)
 
 PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
 {
-    static char *keywords[] = {"name",   "size",       "lifetime", "lock", "populate",
-                               "access", "connection", "backing",  NULL};
+    static char *keywords[] = {"name",   "size",       "lifetime", "lock",    "populate",
+                               "access", "connection", "label",    "backing", NULL};
     struct state *state = PyModule_GetState(module);
-    const char *name, *lifetime = "attached", *backing_name = NULL;
+    const char *name, *lifetime = "attached", *label = NULL, *backing_name = NULL;
     unsigned long long size;
     PyObject *number, *access_arg = Py_None, *connection_arg = NULL;
     struct access access;
     int lock = 1, populate = 0, r;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOz:create", keywords, &name, &number,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|$sppOOzz:create", keywords, &name, &number,
                                      &lifetime, &lock, &populate, &access_arg, &connection_arg,
-                                     &backing_name) ||
+                                     &label, &backing_name) ||
         (access_arg != Py_None && access_parse(access_arg, &access)))
         return NULL;
     int chosen = lifetime_called(lifetime);
@@ -126,6 +126,7 @@ PyObject *module_create(PyObject *module, PyObject *args, PyObject *kwargs)
         .lifetime = (uint32_t)chosen,
         .flags = (lock ? 0 : SHMVIEW_NO_LOCK) | (populate ? SHMVIEW_POPULATE : 0),
         .access = access_arg == Py_None ? NULL : &access.change,
+        .label = label,
         .backing = (uint32_t)backing,
     };
     struct connection *connection = connection_take(state, connection_arg);

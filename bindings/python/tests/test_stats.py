@@ -50,6 +50,19 @@ def test_figures_of_a_segment():
     seg.close()
 
 
+def test_labels():
+    seg = shmview.create("seg", 1, label="of the night run, µ")
+    bare = shmview.create("bare", 1)
+    assert (shmview.stats("seg").label, shmview.stats("bare").label) == ("of the night run, µ", "")
+    for wrong in "", "x" * 64, "a\nb":
+        with pytest.raises(shmview.Invalid, match="a label has 1 to 63 bytes"):
+            shmview.create("other", 1, label=wrong)
+    with pytest.raises(TypeError):
+        shmview.create("other", 1, label=5)
+    seg.close()
+    bare.close()
+
+
 def test_figures_of_the_daemon(daemon):
     found = shmview.stats()
     assert (found.version, found.pid, found.starts) == (shmview.__version__, daemon.process.pid, 1)

@@ -42,6 +42,17 @@ class TestStats < ShmviewTest
     [seg, plain].each(&:remove)
   end
 
+  def test_labels
+    seg = Shmview.create("seg", 1, label: "of the night run, µ")
+    bare = Shmview.create("bare", 1)
+    assert_equal ["of the night run, µ", ""], %w[seg bare].map { |name| Shmview.stats(name).label }
+    ["", "x" * 64, "a\nb"].each do |wrong|
+      error = assert_raises(Shmview::Invalid) { Shmview.create("other", 1, label: wrong) }
+      assert_match(/a label has 1 to 63 bytes/, error.message)
+    end
+    [seg, bare].each(&:close)
+  end
+
   def test_the_daemon
     Shmview.create("seg", 5000)
     stats = Shmview.stats

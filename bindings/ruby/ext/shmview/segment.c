@@ -183,10 +183,10 @@ static VALUE open_segment(VALUE connection, struct opening *o, bool creates, VAL
     return self;
 }
 
-/* Core.create(name, size, lifetime, lock, populate, access, connection, backing): returns a
- * Segment. access is nil, or as access_read() takes it. */
+/* Core.create(name, size, lifetime, lock, populate, access, label, connection, backing): returns a
+ * Segment. access is nil, or as access_read() takes it; label is nil or a String. */
 static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, VALUE lock,
-                         VALUE populate, VALUE access, VALUE connection, VALUE backing)
+                         VALUE populate, VALUE access, VALUE label, VALUE connection, VALUE backing)
 {
     struct access rights;
     static const char *const lifetimes[] = {"attached", "manual", "creator", NULL};
@@ -212,11 +212,14 @@ static VALUE core_create(VALUE module, VALUE name, VALUE size, VALUE lifetime, V
         access_read(access, &rights);
         o.options.access = &rights.change;
     }
+    if (!NIL_P(label))
+        o.options.label = StringValueCStr(label);
     VALUE facts = fact("name", name), texts = NIL_P(access) ? Qnil : rights.texts;
     rb_hash_aset(facts, ID2SYM(rb_intern("size")), number);
     VALUE self = open_segment(connection_value(connection), &o, true, facts);
     RB_GC_GUARD(name);
     RB_GC_GUARD(texts);
+    RB_GC_GUARD(label);
     return self;
 }
 
@@ -416,7 +419,7 @@ void Init_segment(void)
 #endif
     VALUE core = rb_define_module_under(mShmview, "Core"); /* :nodoc: */
     rb_define_singleton_method(mShmview, "trim", shmview_s_trim, 0);
-    rb_define_module_function(core, "create", core_create, 8);
+    rb_define_module_function(core, "create", core_create, 9);
     rb_define_module_function(core, "attach", core_attach, 4);
     rb_define_module_function(core, "remove", core_remove, 2);
     cSegment = rb_define_class_under(mShmview, "Segment", rb_cObject);

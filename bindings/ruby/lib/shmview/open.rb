@@ -49,6 +49,8 @@ module Shmview
     # populate:: true: maps every page now and not at its first use
     # mode, owner, group, entries:: who may use the segment, as for set_access; nil: the mode that the
     #                               daemon is configured with (0600 by default), and this user and group
+    # label:: a text for people, which stats has: at most 63 bytes of UTF-8 without control characters;
+    #         nil: none
     # connection:: a Connection; nil: the default one of this process
     # backing:: :file (in /dev/shm; the segment outlives the daemon) or :sealed (of a size that nobody
     #           can change; the segment ends with the daemon); nil: what the daemon is configured with
@@ -56,15 +58,15 @@ module Shmview
     # Blocks until the memory is allocated. Raises Exists, NoSpace (with size, free and limit),
     # Quota, Limit, Invalid, Denied, Disconnected, and the errors of Segment#define for layouts.
     def create(name = nil, size = nil, layouts: nil, phase: nil, lifetime: :attached, lock: true,
-               populate: false, mode: nil, owner: nil, group: nil, entries: nil, connection: nil,
+               populate: false, mode: nil, owner: nil, group: nil, entries: nil, label: nil, connection: nil,
                backing: nil, &block)
       resolved, needed = Layouts.resolve(layouts || {})
       size ||= needed if needed.positive?
       raise ArgumentError, "create needs a size, or layouts that have one" unless size
 
       access = Rights.change(mode, owner, group, entries)
-      segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, access, connection,
-                            backing)
+      segment = Core.create(name&.to_s || fresh_name, size, lifetime, lock, populate, access,
+                            label && label.to_s.encode("UTF-8"), connection, backing)
       open_or_discard(segment, lifetime: lifetime) { prepare(segment, resolved, phase) }
       lend(segment, &block)
     end

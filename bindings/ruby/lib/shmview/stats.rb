@@ -31,10 +31,11 @@ module Shmview
   # changes:: the counter of changes
   # owner_deaths:: exclusive holders that died, as far as it is known
   # parties:: an Array of at most 64 AttachmentStats; holders and waiters come first
+  # label:: what its creator wrote for people, or ""
   # backing:: :file or :sealed
   SegmentStats = Struct.new(:name, :id, :size, :is_named, :has_lock, :lifetime, :mode, :owner, :group,
                             :attachments, :layouts, :created, :resident, :generation, :phase, :changes,
-                            :owner_deaths, :parties, :backing)
+                            :owner_deaths, :parties, :label, :backing)
 
   # The daemon and the segments that this user may see. A number is -1 if only administrators may know
   # it.

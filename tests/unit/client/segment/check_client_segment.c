@@ -300,8 +300,8 @@ START_TEST(bad_arguments)
     assert_fails(shmview_create(conn, "a", 1, &o, &seg), SHMVIEW_ERR_INVALID, "lifetime 4");
     o = (struct shmview_create_options){.struct_bytes = sizeof o, .flags = 4};
     assert_fails(shmview_create(conn, "a", 1, &o, &seg), SHMVIEW_ERR_INVALID, "flags 0x4");
-    o = (struct shmview_create_options){.struct_bytes = sizeof o, .reserved = 1};
-    assert_fails(shmview_create(conn, "a", 1, &o, &seg), SHMVIEW_ERR_INVALID, "reserved 1");
+    o = (struct shmview_create_options){.struct_bytes = sizeof o, .backing = 3};
+    assert_fails(shmview_create(conn, "a", 1, &o, &seg), SHMVIEW_ERR_INVALID, "backing 3");
     end();
 }
 END_TEST

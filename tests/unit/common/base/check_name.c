@@ -65,6 +65,43 @@ START_TEST(reads_no_further_than_it_must)
 }
 END_TEST
 
+START_TEST(labels)
+{
+    static const char *const good[] = {"a", "MPI job 4711, rank 0 of 8 on node1",
+                                       "\xc3\xa4\xe2\x82\xac", "\xf0\x9f\x98\x80", "\xc2\xa0"};
+    static const char *const bad[] = {"",
+                                      "a\n",
+                                      "\x1b[0m",
+                                      "\x7f",
+                                      "\xc2\x80",
+                                      "\xc2\x9f",
+                                      "\xe2\x80\xa8",
+                                      "\xe2\x80\xae",
+                                      "\xe2\x81\xa6",
+                                      "\xe2\x80\x8f",
+                                      "\xff",
+                                      "\x80",
+                                      "\xc3",
+                                      "\xe2\x82",
+                                      "a\xf0\x9f\x98",
+                                      "\xc1\xa1",
+                                      "\xe0\x81\xa1",
+                                      "\xed\xa0\x80",
+                                      "\xf4\x90\x80\x80",
+                                      "\xf8\x88\x80\x80\x80"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        ck_assert_msg(label_is_valid(good[i]), "good label %zu is refused", i);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        ck_assert_msg(!label_is_valid(bad[i]), "bad label %zu is accepted", i);
+    char *label = malloc(LIMIT_LABEL_BYTES + 1);
+    memset(label, 'x', LIMIT_LABEL_BYTES + 1);
+    ck_assert(!label_is_valid(label)); /* and reads no further */
+    label[LIMIT_LABEL_BYTES] = '\0';
+    ck_assert(label_is_valid(label));
+    free(label);
+}
+END_TEST
+
 START_TEST(a_copy_of_a_list)
 {
     char first[] = "a", last[] = "bcd";
@@ -82,6 +119,6 @@ START_TEST(a_copy_of_a_list)
 }
 END_TEST
 
-UNIT_MAIN("name", UNIT_TEST(a_copy_of_a_list), UNIT_TEST(ordinary_names),
+UNIT_MAIN("name", UNIT_TEST(labels), UNIT_TEST(a_copy_of_a_list), UNIT_TEST(ordinary_names),
           UNIT_TEST(every_byte_in_every_place), UNIT_TEST(lengths),
           UNIT_TEST(reads_no_further_than_it_must))

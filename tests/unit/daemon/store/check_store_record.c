@@ -54,8 +54,9 @@ START_TEST(names_end_at_the_end)
 {
     struct store_segment s = segment_of(0, 5), got;
     size_t n = store_record_write(&s, record);
-    record[n - 3] = 0; /* a second end */
+    record[n - 3] = record[n - 2] = 0; /* an end, and an empty label */
     ck_assert(!store_record_read(record, n, &got));
+    record[n - 2] = 'n';
     record[n - 3] = record[n - 1] = 'n'; /* none */
     ck_assert(!store_record_read(record, n, &got));
     s.name[0] = 0; /* no name */
@@ -66,6 +67,24 @@ START_TEST(names_end_at_the_end)
     n = store_record_write(&s, record);
     record[n - 2] = 0;
     ck_assert(!store_record_read(record, n, &got));
+}
+END_TEST
+
+START_TEST(labels)
+{
+    char longer[sizeof record + 2];
+    struct store_segment s = segment_of(2, LIMIT_NAME_BYTES), got;
+    size_t n = give_back(&s);
+    s.label[0] = 'x';
+    ck_assert_uint_eq(give_back(&s), n + 2);
+    memset(s.label, 'x', LIMIT_LABEL_BYTES);
+    ck_assert_uint_eq(give_back(&s), n + LIMIT_LABEL_BYTES + 1);
+    n = store_record_write(&s, longer);
+    ck_assert(!store_record_read(longer, n - 1, &got)); /* no end */
+    longer[n] = 0;
+    ck_assert(!store_record_read(longer, n + 1, &got)); /* something after it */
+    longer[n - 1] = 'x';
+    ck_assert(!store_record_read(longer, n + 1, &got)); /* 64 bytes */
 }
 END_TEST
 
@@ -99,5 +118,5 @@ START_TEST(entries_have_a_limit)
 END_TEST
 
 UNIT_MAIN("store_record", UNIT_TEST(shortest_and_longest), UNIT_TEST(no_shorter_record),
-          UNIT_TEST(names_end_at_the_end), UNIT_TEST(names_have_a_limit),
+          UNIT_TEST(names_end_at_the_end), UNIT_TEST(labels), UNIT_TEST(names_have_a_limit),
           UNIT_TEST(entries_have_a_limit))
