@@ -24,7 +24,7 @@ cmake --build "$build" -j "$(nproc)" --clean-first -- -s > "$build/gcc.log" 2>&1
 mkdir -p "$build/tidy"
 sed 's/ -fanalyzer//' "$build/compile_commands.json" > "$build/tidy/compile_commands.json"
 echo "== $(clang-tidy --version | grep -o 'LLVM version.*')"
-git ls-files 'common/*.c' 'client/*.c' 'daemon/*.c' 'cli/*.c' 'mpi/*.c' ':!mpi/tests' ':!mpi/bench' |
+git ls-files 'common/*.c' 'client/*.c' 'daemon/*.c' 'cli/*.c' 'mpi/*.c' ':!mpi/tests' ':!mpi/bench' ':!mpi/examples' |
     xargs -P "$(nproc)" -n 8 clang-tidy -p "$build/tidy" --quiet > "$build/tidy.log" 2> "$build/tidy.err" || { cat "$build/tidy.err" >&2; exit 1; }
 
 { findings "$build/gcc.log"; findings "$build/tidy.log" | sort -u; } | sort | uniq -c |

@@ -157,7 +157,7 @@ static struct shmview_view run_samples(struct worker *w, int round)
     for (int64_t i = 0; i < o->n; i++) {
         const float value = SHMVIEW_AT1(float, &all, i);
         const float expected = sample(i, round);
-        if (memcmp(&value, &expected, sizeof value) != 0)
+        if (value != expected)
             fail("round %d: sample %lld is %g, not %g", round, (long long)i, value, expected);
         w->expected[level_of(expected, o->levels)]++;
         if (i / part == rank)
