@@ -212,7 +212,7 @@ const struct verb verb_create = {
     "      --access LIST         user:NAME:rw,group:NAME:r,user:NAME:none ...\n"
     "      --lifetime WHEN       manual: until it is removed (default); attached:\n"
     "                            while attached; creator: while this program runs\n"
-    "      --label TEXT          a text for people, at most 63 bytes, which show prints\n"
+    "      --label TEXT          a text of at most 63 bytes, which show prints\n"
     "      --backing BACKING     file: in /dev/shm, outlives the daemon; sealed: of a\n"
     "                            size that nobody can change, ends with the daemon\n"
     "      --no-lock             create it without a lock, and so without phases\n"
